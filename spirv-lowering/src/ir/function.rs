@@ -1,0 +1,322 @@
+//! A function: values, instructions, blocks, and (late) arrays and structure.
+
+use super::entity::{Block, Inst, PrimaryMap, SecondaryMap, Value, Var};
+use super::op::Op;
+use super::types::Type;
+use smallvec::SmallVec;
+
+/// A short list of values.
+pub type Values = SmallVec<[Value; 4]>;
+
+/// Floating-point freedoms of one instruction. Empty means strict.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct FpFlags(pub u8);
+
+impl FpFlags {
+    /// Operands and result are assumed not to be NaN.
+    pub const NNAN: u8 = 1;
+    /// Operands and result are assumed not to be infinite.
+    pub const NINF: u8 = 2;
+    /// The sign of a zero does not matter.
+    pub const NSZ: u8 = 4;
+    /// Division may become multiplication with the reciprocal.
+    pub const ARCP: u8 = 8;
+    /// A multiplication and an addition may be fused.
+    pub const CONTRACT: u8 = 16;
+    /// Operations may be reassociated.
+    pub const REASSOC: u8 = 32;
+    /// All of them (SPIR-V Fast).
+    pub const FAST: u8 = 63;
+    /// Is the flag set?
+    pub fn has(self, flag: u8) -> bool {
+        self.0 & flag == flag
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ValueDef {
+    /// Result number `.1` of an instruction.
+    Result(Inst, u32),
+    /// Parameter number `.1` of a block.
+    Param(Block, u32),
+}
+
+/// A value.
+#[derive(Debug, Clone, Copy)]
+pub struct ValueData {
+    /// Its type.
+    pub ty: Type,
+    /// Its definition.
+    pub def: ValueDef,
+}
+
+/// An instruction.
+#[derive(Debug, Clone)]
+pub struct InstData {
+    /// What it does.
+    pub op: Op,
+    /// Operands.
+    pub args: Values,
+    /// Results.
+    pub results: SmallVec<[Value; 2]>,
+    /// Floating-point freedoms.
+    pub fp: FpFlags,
+    /// Source line, 0 when unknown.
+    pub line: u32,
+}
+
+/// A jump target with the arguments for its block parameters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// Where to.
+    pub block: Block,
+    /// One value for each parameter of the block.
+    pub args: Values,
+}
+
+impl Target {
+    /// A target without arguments.
+    pub fn new(block: Block) -> Self {
+        Self { block, args: Values::new() }
+    }
+}
+
+/// The end of a block.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Terminator {
+    /// Unconditional.
+    Jump(Target),
+    /// On a Bool: if true the first target.
+    Branch(Value, Target, Target),
+    /// On an integer: cases with distinct values (zero-extended bits), default.
+    Switch(Value, Vec<(u64, Target)>, Target),
+    /// Returns the values.
+    Return(Values),
+    /// Control never gets here.
+    #[default]
+    Unreachable,
+}
+
+impl Terminator {
+    /// All targets, in order (default of a switch last).
+    pub fn targets(&self) -> SmallVec<[&Target; 2]> {
+        match self {
+            Self::Jump(t) => SmallVec::from_slice(&[t]),
+            Self::Branch(_, a, b) => SmallVec::from_slice(&[a, b]),
+            Self::Switch(_, cases, default) => cases.iter().map(|(_, t)| t).chain([default]).collect(),
+            Self::Return(_) | Self::Unreachable => SmallVec::new(),
+        }
+    }
+    /// All targets, mutable.
+    pub fn targets_mut(&mut self) -> SmallVec<[&mut Target; 2]> {
+        match self {
+            Self::Jump(t) => SmallVec::from_iter([t]),
+            Self::Branch(_, a, b) => SmallVec::from_iter([a, b]),
+            Self::Switch(_, cases, default) => cases.iter_mut().map(|(_, t)| t).chain([default]).collect(),
+            Self::Return(_) | Self::Unreachable => SmallVec::new(),
+        }
+    }
+    /// Calls `f` on every value used, targets' arguments included.
+    pub fn for_each_use(&self, mut f: impl FnMut(Value)) {
+        match self {
+            Self::Branch(v, ..) | Self::Switch(v, ..) => f(*v),
+            Self::Return(values) => values.iter().for_each(|v| f(*v)),
+            Self::Jump(_) | Self::Unreachable => {}
+        }
+        for target in self.targets() {
+            target.args.iter().for_each(|v| f(*v));
+        }
+    }
+    /// Rewrites every value used.
+    pub fn map_uses(&mut self, mut f: impl FnMut(Value) -> Value) {
+        match self {
+            Self::Branch(v, ..) | Self::Switch(v, ..) => *v = f(*v),
+            Self::Return(values) => values.iter_mut().for_each(|v| *v = f(*v)),
+            Self::Jump(_) | Self::Unreachable => {}
+        }
+        for target in self.targets_mut() {
+            target.args.iter_mut().for_each(|v| *v = f(*v));
+        }
+    }
+}
+
+/// A basic block.
+#[derive(Debug, Clone, Default)]
+pub struct BlockData {
+    /// Parameters (phi nodes).
+    pub params: Vec<Value>,
+    /// Instructions in order.
+    pub insts: Vec<Inst>,
+    /// What follows.
+    pub term: Terminator,
+}
+
+/// The storage of an array variable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// Shared by the work-group.
+    Workgroup,
+    /// Of one work-item.
+    Function,
+}
+
+/// The length of an array variable, in elements: `fixed` plus, for each specialisation constant named, its value (in
+/// bytes) divided by the element size.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct VarLen {
+    /// Constant part, in elements.
+    pub fixed: u32,
+    /// Specialisation constants with sizes in bytes (multiples of 16).
+    pub spec: Vec<u32>,
+}
+
+/// An array in Workgroup or Function storage of a lowered kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VarData {
+    /// Where it lives.
+    pub storage: Storage,
+    /// Element type; not Bool, not a pointer.
+    pub elem: Type,
+    /// Number of elements.
+    pub len: VarLen,
+    /// Variables with the same group overlay one another (explicit workgroup layout). None: on its own.
+    pub alias: Option<u32>,
+}
+
+/// How a block starts a structured construct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Merge {
+    /// Selection: its branches meet again in `merge`.
+    #[allow(missing_docs)]
+    Selection { merge: Block },
+    /// Loop header: leaves to `merge`, repeats through `cont`.
+    #[allow(missing_docs)]
+    Loop { merge: Block, cont: Block },
+}
+
+/// The structured form: merge annotations. When present, `layout` is an order in which SPIR-V may list the blocks.
+#[derive(Debug, Clone, Default)]
+pub struct Structure {
+    /// The construct that a block heads.
+    pub merges: SecondaryMap<Block, Option<Merge>>,
+}
+
+/// Visibility of a function outside its module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Linkage {
+    /// Not visible.
+    #[default]
+    Internal,
+    /// Defined here, visible to other modules.
+    Export,
+    /// Defined elsewhere: no blocks.
+    Import,
+    /// Defined here and perhaps elsewhere alike.
+    LinkOnce,
+}
+
+/// A function.
+#[derive(Debug, Clone, Default)]
+pub struct Function {
+    /// Linkage or entry-point name (mangled as the source compiler had it).
+    pub name: String,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Types of the parameters. The entry block has one block parameter for each.
+    pub params: Vec<Type>,
+    /// Types of the results.
+    pub results: Vec<Type>,
+    /// All values.
+    pub values: PrimaryMap<Value, ValueData>,
+    /// All instructions, those removed from their block included.
+    pub insts: PrimaryMap<Inst, InstData>,
+    /// All blocks, those removed from the layout included.
+    pub blocks: PrimaryMap<Block, BlockData>,
+    /// Blocks in order; the first is the entry. Empty for an import.
+    pub layout: Vec<Block>,
+    /// Array variables (after lowering).
+    pub vars: PrimaryMap<Var, VarData>,
+    /// Structured control flow (after structurizing).
+    pub structure: Option<Structure>,
+}
+
+impl Function {
+    /// The entry block, if the function has a body.
+    pub fn entry(&self) -> Option<Block> {
+        self.layout.first().copied()
+    }
+    /// A new empty block at the end of the layout.
+    pub fn add_block(&mut self) -> Block {
+        let block = self.blocks.push(BlockData::default());
+        self.layout.push(block);
+        block
+    }
+    /// A new parameter of a block.
+    pub fn add_param(&mut self, block: Block, ty: Type) -> Value {
+        let index = self.blocks[block].params.len() as u32;
+        let value = self.values.push(ValueData { ty, def: ValueDef::Param(block, index) });
+        self.blocks[block].params.push(value);
+        value
+    }
+    /// Makes an instruction that is in no block yet.
+    pub fn make_inst(&mut self, op: Op, args: impl IntoIterator<Item = Value>, results: &[Type]) -> Inst {
+        let inst = self.insts.push(InstData {
+            op,
+            args: args.into_iter().collect(),
+            results: SmallVec::new(),
+            fp: FpFlags::default(),
+            line: 0,
+        });
+        for (i, &ty) in results.iter().enumerate() {
+            let value = self.values.push(ValueData { ty, def: ValueDef::Result(inst, i as u32) });
+            self.insts[inst].results.push(value);
+        }
+        inst
+    }
+    /// Appends an instruction to a block.
+    pub fn append(&mut self, block: Block, op: Op, args: impl IntoIterator<Item = Value>, results: &[Type]) -> Inst {
+        let inst = self.make_inst(op, args, results);
+        self.blocks[block].insts.push(inst);
+        inst
+    }
+    /// Appends an instruction with one result and gives that.
+    pub fn append1(&mut self, block: Block, op: Op, args: impl IntoIterator<Item = Value>, ty: Type) -> Value {
+        let inst = self.append(block, op, args, &[ty]);
+        self.insts[inst].results[0]
+    }
+    /// Appends a constant.
+    pub fn append_const(&mut self, block: Block, ty: Type, bits: u64) -> Value {
+        self.append1(block, Op::Const(bits & ty.mask()), [], ty)
+    }
+    /// The type of a value.
+    pub fn ty(&self, value: Value) -> Type {
+        self.values[value].ty
+    }
+    /// The bits of a value that is a constant.
+    pub fn as_const(&self, value: Value) -> Option<u64> {
+        match self.values[value].def {
+            ValueDef::Result(inst, _) => match self.insts[inst].op {
+                Op::Const(bits) => Some(bits),
+                _ => None,
+            },
+            ValueDef::Param(..) => None,
+        }
+    }
+    /// The instruction that makes a value.
+    pub fn def_inst(&self, value: Value) -> Option<Inst> {
+        match self.values[value].def {
+            ValueDef::Result(inst, _) => Some(inst),
+            ValueDef::Param(..) => None,
+        }
+    }
+    /// Rewrites every use of every value in the blocks of the layout.
+    pub fn map_uses(&mut self, mut f: impl FnMut(Value) -> Value) {
+        for &block in &self.layout {
+            for &inst in &self.blocks[block].insts {
+                self.insts[inst].args.iter_mut().for_each(|v| *v = f(*v));
+            }
+            self.blocks[block].term.map_uses(&mut f);
+        }
+    }
+}

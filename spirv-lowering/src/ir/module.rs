@@ -1,0 +1,125 @@
+//! A module: functions, module-level variables, kernels, printf sites.
+
+use super::entity::{FuncId, GlobalId, PrimaryMap};
+use super::function::{Function, Linkage};
+use super::types::{Space, Type};
+use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
+use rustc_hash::FxHashMap;
+
+/// A pointer within the initial data of a global.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GlobalReloc {
+    /// Byte offset of the 8-byte pointer in the data.
+    pub offset: u64,
+    /// The variable pointed to.
+    pub target: GlobalId,
+    /// Byte offset added to the target's address.
+    pub addend: u64,
+}
+
+/// A module-level variable.
+#[derive(Debug, Clone, Default)]
+pub struct Global {
+    /// Name, may be empty.
+    pub name: String,
+    /// Linkage.
+    pub linkage: Linkage,
+    /// Global, Constant or Local.
+    pub space: Option<Space>,
+    /// Size in bytes.
+    pub size: u64,
+    /// Alignment in bytes.
+    pub align: u32,
+    /// Initial bytes (`size` of them); None: uninitialised (Local) or zero.
+    pub init: Option<Vec<u8>>,
+    /// Pointers within `init`.
+    pub relocs: Vec<GlobalReloc>,
+}
+
+/// How a source-level kernel argument arrives in the parameters of the kernel's function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ParamKind {
+    /// Scalars in memory order: `count` consecutive parameters of type `ty`, `stride` bytes apart, `size` bytes in all
+    /// (a 3-vector has 3 parameters and the size of 4).
+    #[allow(missing_docs)]
+    Value { ty: Type, count: u32, size: u32 },
+    /// A structure by value: one ptr.private parameter to a copy of `size` bytes.
+    #[allow(missing_docs)]
+    ByVal { size: u32, align: u32 },
+    /// A pointer into global, constant or local memory: one parameter.
+    Pointer(Space),
+    /// Image: one Handle parameter.
+    Image,
+    /// Sampler: one Handle parameter.
+    Sampler,
+}
+
+/// A source-level kernel argument.
+#[derive(Debug, Clone)]
+pub struct KernelParam {
+    /// How it arrives.
+    pub kind: ParamKind,
+    /// Name, empty if unknown.
+    pub name: String,
+    /// Type as OpenCL C spells it, empty if unknown.
+    pub type_name: String,
+    /// For clGetKernelArgInfo.
+    pub address: AddressQualifier,
+    /// For clGetKernelArgInfo.
+    pub access: AccessQualifier,
+    /// const
+    pub is_const: bool,
+    /// restrict
+    pub is_restrict: bool,
+    /// volatile
+    pub is_volatile: bool,
+}
+
+/// A kernel: entry point of a module.
+#[derive(Debug, Clone)]
+pub struct Kernel {
+    /// Name.
+    pub name: String,
+    /// Its function. Other functions may call it too.
+    pub func: FuncId,
+    /// Source-level arguments.
+    pub params: Vec<KernelParam>,
+    /// Attributes.
+    pub attributes: KernelAttributes,
+    /// ContractionOff: no instruction may be fused.
+    pub contraction_off: bool,
+}
+
+/// One argument of a printf call after the format.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PrintfArg {
+    /// `lanes` values of a type.
+    #[allow(missing_docs)]
+    Value { ty: Type, lanes: u32 },
+    /// A string known at compile time (no operand).
+    Text(Vec<u8>),
+}
+
+/// A printf call site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PrintfSite {
+    /// The format string, without its terminating zero.
+    pub format: Vec<u8>,
+    /// What follows it.
+    pub args: Vec<PrintfArg>,
+}
+
+/// A module.
+#[derive(Debug, Clone, Default)]
+pub struct Module {
+    /// Functions.
+    pub functions: PrimaryMap<FuncId, Function>,
+    /// Module-level variables.
+    pub globals: PrimaryMap<GlobalId, Global>,
+    /// Kernels.
+    pub kernels: Vec<Kernel>,
+    /// printf call sites, by the index in `Op::Printf`.
+    pub printfs: Vec<PrintfSite>,
+    /// Functions by linkage name (exports, link-once and imports).
+    pub by_name: FxHashMap<String, FuncId>,
+}

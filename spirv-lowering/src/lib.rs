@@ -1,0 +1,18 @@
+//! OpenCL SPIR-V to Vulkan SPIR-V.
+//!
+//! ```text
+//! words -> read -> KIR (ir) -> passes (pipeline) -> structured KIR -> emit::vulkan -> words + KernelInterface
+//! ```
+//!
+//! The crate knows nothing of Vulkan handles, OpenCL objects or the environment: it takes SPIR-V words and a
+//! [`target::Target`] (what the device can do) and returns words and an [`interface::KernelInterface`] (what the
+//! runtime must supply at dispatch). It never panics on malformed input: see [`error::LowerError`].
+//!
+//! `ir` depends on nothing else in the crate; `analysis` on `ir`; `read`, `passes` and `emit` on `ir` and `analysis`,
+//! never on each other; `pipeline` joins them.
+#![forbid(unsafe_code)]
+
+pub mod error;
+pub mod interface;
+pub mod ir;
+pub mod target;

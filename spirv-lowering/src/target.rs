@@ -1,0 +1,140 @@
+//! What the device can do, as far as lowering cares. Plain data: the runtime fills it from what it queried and
+//! probed; its bytes are part of the cache key of lowered kernels.
+
+/// A floating-point width and what was measured of the device's arithmetic in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FloatCaps {
+    /// The type exists in shaders.
+    pub supported: bool,
+    /// GLSL.std.450 Fma is a true fused multiply-add (rounds once).
+    pub fused_fma: bool,
+    /// OpFDiv is correctly rounded.
+    pub exact_div: bool,
+    /// GLSL.std.450 Sqrt is correctly rounded.
+    pub exact_sqrt: bool,
+    /// Subnormal inputs and results are kept without further measures.
+    pub denormals: bool,
+    /// The DenormPreserve execution mode can be declared for this width.
+    pub denorm_preserve: bool,
+    /// The DenormFlushToZero execution mode can be declared for this width.
+    pub denorm_flush: bool,
+    /// The SignedZeroInfNanPreserve execution mode can be declared for this width.
+    pub signed_zero_inf_nan: bool,
+    /// The RoundingModeRTE execution mode can be declared for this width.
+    pub rte: bool,
+}
+
+impl FloatCaps {
+    /// A type that the device does not have.
+    pub const NONE: Self = Self {
+        supported: false,
+        fused_fma: false,
+        exact_div: false,
+        exact_sqrt: false,
+        denormals: false,
+        denorm_preserve: false,
+        denorm_flush: false,
+        signed_zero_inf_nan: false,
+        rte: false,
+    };
+}
+
+/// Capabilities of the device that shape the generated code.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// Width of device addresses in bits. Only 64 is implemented.
+    pub address_bits: u32,
+    /// Largest push-constant block, in bytes.
+    pub max_push_constants: u32,
+    /// Bytes of shared memory a work-group may use.
+    pub max_local_memory: u32,
+    /// shaderInt8 with 8-bit storage buffers.
+    pub int8: bool,
+    /// shaderInt16 with 16-bit storage buffers.
+    pub int16: bool,
+    /// Half precision arithmetic and storage.
+    pub fp16: FloatCaps,
+    /// Single precision.
+    pub fp32: FloatCaps,
+    /// Double precision.
+    pub fp64: FloatCaps,
+    /// 64-bit integer atomics on buffers (shaderBufferInt64Atomics).
+    pub int64_atomics_global: bool,
+    /// 64-bit integer atomics on shared memory (shaderSharedInt64Atomics).
+    pub int64_atomics_local: bool,
+    /// 32-bit float atomic add on buffers.
+    pub float32_atomic_add_global: bool,
+    /// 32-bit float atomic add on shared memory.
+    pub float32_atomic_add_local: bool,
+    /// VK_KHR_workgroup_memory_explicit_layout with its 8- and 16-bit features.
+    pub workgroup_explicit_layout: bool,
+    /// vulkanMemoryModelDeviceScope.
+    pub memory_model_device_scope: bool,
+    /// VK_KHR_shader_integer_dot_product.
+    pub integer_dot_product: bool,
+    /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
+    pub subgroup_ops: u32,
+    /// Subgroup size, 0 when unknown or varying.
+    pub subgroup_size: u32,
+    /// Emit debug line information (OpLine).
+    pub debug_lines: bool,
+}
+
+impl Target {
+    /// A device with everything, for tests: explicit shared-memory layout, exact arithmetic, 256 bytes of push
+    /// constants.
+    pub fn full() -> Self {
+        let exact = FloatCaps {
+            supported: true,
+            fused_fma: true,
+            exact_div: true,
+            exact_sqrt: true,
+            denormals: true,
+            denorm_preserve: true,
+            denorm_flush: false,
+            signed_zero_inf_nan: true,
+            rte: true,
+        };
+        Self {
+            address_bits: 64,
+            max_push_constants: 256,
+            max_local_memory: 48 << 10,
+            int8: true,
+            int16: true,
+            fp16: exact,
+            fp32: exact,
+            fp64: exact,
+            int64_atomics_global: true,
+            int64_atomics_local: true,
+            float32_atomic_add_global: true,
+            float32_atomic_add_local: true,
+            workgroup_explicit_layout: true,
+            memory_model_device_scope: true,
+            integer_dot_product: true,
+            subgroup_ops: 0xff,
+            subgroup_size: 32,
+            debug_lines: false,
+        }
+    }
+
+    /// What lavapipe 22.3 offers: no explicit shared-memory layout, no fused multiply-add, no float controls.
+    pub fn lavapipe() -> Self {
+        let plain = FloatCaps {
+            fused_fma: false,
+            denorm_preserve: false,
+            signed_zero_inf_nan: false,
+            rte: false,
+            ..Self::full().fp32
+        };
+        Self {
+            max_push_constants: 128,
+            max_local_memory: 32 << 10,
+            fp16: plain,
+            fp32: plain,
+            fp64: plain,
+            workgroup_explicit_layout: false,
+            subgroup_size: 8,
+            ..Self::full()
+        }
+    }
+}

@@ -1,0 +1,2 @@
+//! The pumice command.
+fn main() {}
