@@ -12,7 +12,12 @@
 //! never on each other; `pipeline` joins them.
 #![forbid(unsafe_code)]
 
+pub mod encode;
 pub mod error;
 pub mod interface;
 pub mod ir;
+pub mod pipeline;
+pub mod program;
 pub mod target;
+
+pub use program::{BuiltinLibrary, KernelInfo, LinkOptions, Lowered, Options, Program, ReadOptions, SpecConstant};

@@ -1,0 +1,597 @@
+//! Compact, versioned byte encodings of what crosses process boundaries: [`Lowered`], [`KernelInterface`],
+//! [`ProgramGlobals`], printf sites. Used by the disk cache and by program binaries.
+//!
+//! # Format
+//! Four bytes magic, one byte version, then the fields in order: integers little-endian of fixed width, lists and
+//! strings with a u32 count before them, options with a byte 0 or 1. Decoding never panics and never allocates more
+//! than the input is long: a count is checked against the bytes that are left.
+
+use crate::interface::*;
+use crate::ir::module::{PrintfArg, PrintfSite};
+use crate::ir::types::{Space, Type};
+use crate::program::Lowered;
+
+/// Why bytes could not be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// Not an encoding of this kind, or of another version.
+    #[error("wrong magic number or version")]
+    Header,
+    /// The bytes end too early, or some are left over.
+    #[error("wrong length")]
+    Length,
+    /// A field holds a value that it cannot have.
+    #[error("damaged field")]
+    Field,
+}
+
+type Decoded<T> = Result<T, DecodeError>;
+
+const VERSION: u8 = 1;
+
+struct Writer(Vec<u8>);
+
+impl Writer {
+    fn new(magic: &[u8; 4]) -> Self {
+        let mut bytes = magic.to_vec();
+        bytes.push(VERSION);
+        Self(bytes)
+    }
+    fn u8(&mut self, v: u8) {
+        self.0.push(v);
+    }
+    fn bool(&mut self, v: bool) {
+        self.u8(v.into());
+    }
+    fn u32(&mut self, v: u32) {
+        self.0.extend_from_slice(&v.to_le_bytes());
+    }
+    fn u64(&mut self, v: u64) {
+        self.0.extend_from_slice(&v.to_le_bytes());
+    }
+    fn bytes(&mut self, v: &[u8]) {
+        self.u32(v.len() as u32);
+        self.0.extend_from_slice(v);
+    }
+    fn list<T>(&mut self, items: &[T], mut f: impl FnMut(&mut Self, &T)) {
+        self.u32(items.len() as u32);
+        items.iter().for_each(|item| f(self, item));
+    }
+    fn option<T>(&mut self, item: &Option<T>, f: impl FnOnce(&mut Self, &T)) {
+        self.bool(item.is_some());
+        if let Some(item) = item {
+            f(self, item);
+        }
+    }
+}
+
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn new(bytes: &'a [u8], magic: &[u8; 4]) -> Decoded<Self> {
+        match bytes.split_at_checked(5) {
+            Some((head, rest)) if head[..4] == magic[..] && head[4] == VERSION => Ok(Self(rest)),
+            _ => Err(DecodeError::Header),
+        }
+    }
+    fn end(&self) -> Decoded<()> {
+        if self.0.is_empty() {
+            Ok(())
+        } else {
+            Err(DecodeError::Length)
+        }
+    }
+    fn take(&mut self, n: usize) -> Decoded<&'a [u8]> {
+        let (head, rest) = self.0.split_at_checked(n).ok_or(DecodeError::Length)?;
+        self.0 = rest;
+        Ok(head)
+    }
+    fn array<const N: usize>(&mut self) -> Decoded<[u8; N]> {
+        self.take(N)?.try_into().map_err(|_| DecodeError::Length)
+    }
+    fn u8(&mut self) -> Decoded<u8> {
+        Ok(self.array::<1>()?[0])
+    }
+    fn bool(&mut self) -> Decoded<bool> {
+        match self.u8()? {
+            0 => Ok(false),
+            1 => Ok(true),
+            _ => Err(DecodeError::Field),
+        }
+    }
+    fn u32(&mut self) -> Decoded<u32> {
+        Ok(u32::from_le_bytes(self.array()?))
+    }
+    fn u64(&mut self) -> Decoded<u64> {
+        Ok(u64::from_le_bytes(self.array()?))
+    }
+    fn bytes(&mut self) -> Decoded<Vec<u8>> {
+        let n = self.u32()? as usize;
+        Ok(self.take(n)?.to_vec())
+    }
+    fn string(&mut self) -> Decoded<String> {
+        String::from_utf8(self.bytes()?).map_err(|_| DecodeError::Field)
+    }
+    /// A list whose items take at least `least` bytes each.
+    fn list<T>(
+        &mut self,
+        least: usize,
+        mut f: impl FnMut(&mut Self) -> Decoded<T>,
+    ) -> Decoded<Vec<T>> {
+        let n = self.u32()? as usize;
+        if n.checked_mul(least.max(1))
+            .is_none_or(|bytes| bytes > self.0.len())
+        {
+            return Err(DecodeError::Length);
+        }
+        (0..n).map(|_| f(self)).collect()
+    }
+    fn option<T>(&mut self, f: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<Option<T>> {
+        Ok(if self.bool()? { Some(f(self)?) } else { None })
+    }
+}
+
+fn address_code(v: AddressQualifier) -> u8 {
+    match v {
+        AddressQualifier::Global => 0,
+        AddressQualifier::Local => 1,
+        AddressQualifier::Constant => 2,
+        AddressQualifier::Private => 3,
+    }
+}
+
+fn address_from(code: u8) -> Decoded<AddressQualifier> {
+    Ok(match code {
+        0 => AddressQualifier::Global,
+        1 => AddressQualifier::Local,
+        2 => AddressQualifier::Constant,
+        3 => AddressQualifier::Private,
+        _ => return Err(DecodeError::Field),
+    })
+}
+
+fn access_code(v: AccessQualifier) -> u8 {
+    match v {
+        AccessQualifier::None => 0,
+        AccessQualifier::ReadOnly => 1,
+        AccessQualifier::WriteOnly => 2,
+        AccessQualifier::ReadWrite => 3,
+    }
+}
+
+fn access_from(code: u8) -> Decoded<AccessQualifier> {
+    Ok(match code {
+        0 => AccessQualifier::None,
+        1 => AccessQualifier::ReadOnly,
+        2 => AccessQualifier::WriteOnly,
+        3 => AccessQualifier::ReadWrite,
+        _ => return Err(DecodeError::Field),
+    })
+}
+
+fn type_code(ty: Type) -> u8 {
+    match ty {
+        Type::Bool => 0,
+        Type::I8 => 1,
+        Type::I16 => 2,
+        Type::I32 => 3,
+        Type::I64 => 4,
+        Type::F16 => 5,
+        Type::F32 => 6,
+        Type::F64 => 7,
+        Type::Handle => 8,
+        Type::Ptr(Space::Global) => 9,
+        Type::Ptr(Space::Constant) => 10,
+        Type::Ptr(Space::Local) => 11,
+        Type::Ptr(Space::Private) => 12,
+        Type::Ptr(Space::Generic) => 13,
+    }
+}
+
+fn type_from(code: u8) -> Decoded<Type> {
+    Ok(match code {
+        0 => Type::Bool,
+        1 => Type::I8,
+        2 => Type::I16,
+        3 => Type::I32,
+        4 => Type::I64,
+        5 => Type::F16,
+        6 => Type::F32,
+        7 => Type::F64,
+        8 => Type::Handle,
+        9 => Type::Ptr(Space::Global),
+        10 => Type::Ptr(Space::Constant),
+        11 => Type::Ptr(Space::Local),
+        12 => Type::Ptr(Space::Private),
+        13 => Type::Ptr(Space::Generic),
+        _ => return Err(DecodeError::Field),
+    })
+}
+
+fn write_arg(w: &mut Writer, arg: &Arg) {
+    match arg.kind {
+        ArgKind::Value { offset, size } => {
+            w.u8(0);
+            w.u32(offset);
+            w.u32(size);
+        }
+        ArgKind::Buffer { offset, constant } => {
+            w.u8(1);
+            w.u32(offset);
+            w.bool(constant);
+        }
+        ArgKind::Local { spec_id } => {
+            w.u8(2);
+            w.u32(spec_id);
+        }
+        ArgKind::Image => w.u8(3),
+        ArgKind::Sampler => w.u8(4),
+    }
+    w.bytes(arg.name.as_bytes());
+    w.bytes(arg.type_name.as_bytes());
+    w.u8(address_code(arg.address));
+    w.u8(access_code(arg.access));
+    w.u8(u8::from(arg.is_const) | u8::from(arg.is_restrict) << 1 | u8::from(arg.is_volatile) << 2);
+}
+
+fn read_arg(r: &mut Reader) -> Decoded<Arg> {
+    let kind = match r.u8()? {
+        0 => ArgKind::Value {
+            offset: r.u32()?,
+            size: r.u32()?,
+        },
+        1 => ArgKind::Buffer {
+            offset: r.u32()?,
+            constant: r.bool()?,
+        },
+        2 => ArgKind::Local { spec_id: r.u32()? },
+        3 => ArgKind::Image,
+        4 => ArgKind::Sampler,
+        _ => return Err(DecodeError::Field),
+    };
+    let name = r.string()?;
+    let type_name = r.string()?;
+    let address = address_from(r.u8()?)?;
+    let access = access_from(r.u8()?)?;
+    let flags = r.u8()?;
+    if flags > 7 {
+        return Err(DecodeError::Field);
+    }
+    Ok(Arg {
+        kind,
+        name,
+        type_name,
+        address,
+        access,
+        is_const: flags & 1 != 0,
+        is_restrict: flags & 2 != 0,
+        is_volatile: flags & 4 != 0,
+    })
+}
+
+fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
+    let size = |w: &mut Writer, v: &[u32; 3]| v.iter().for_each(|&v| w.u32(v));
+    w.option(&a.required_work_group_size, size);
+    w.option(&a.work_group_size_hint, size);
+    w.option(&a.vec_type_hint, |w, v| w.bytes(v.as_bytes()));
+    w.option(&a.required_sub_group_size, |w, &v| w.u32(v));
+}
+
+fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
+    let size = |r: &mut Reader| Ok([r.u32()?, r.u32()?, r.u32()?]);
+    Ok(KernelAttributes {
+        required_work_group_size: r.option(size)?,
+        work_group_size_hint: r.option(size)?,
+        vec_type_hint: r.option(|r| r.string())?,
+        required_sub_group_size: r.option(|r| r.u32())?,
+    })
+}
+
+fn write_interface(w: &mut Writer, i: &KernelInterface) {
+    w.bytes(i.name.as_bytes());
+    w.list(&i.args, write_arg);
+    w.list(&i.implicit, |w, &(implicit, offset)| {
+        let code = Implicit::ALL
+            .iter()
+            .position(|&other| other == implicit)
+            .unwrap_or(usize::MAX);
+        w.u8(code as u8);
+        w.u32(offset);
+    });
+    for v in [i.push_size, i.arg_buffer_size, i.local_size, i.private_size] {
+        w.u32(v);
+    }
+    write_attributes(w, &i.attributes);
+    for v in [
+        i.args_in_buffer,
+        i.uses_printf,
+        i.uses_barrier,
+        i.uses_subgroups,
+        i.uses_indirect_pointers,
+    ] {
+        w.bool(v);
+    }
+    w.bytes(&i.arg_access);
+}
+
+fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
+    let name = r.string()?;
+    let args = r.list(12, read_arg)?;
+    let implicit = r.list(5, |r| {
+        let code = usize::from(r.u8()?);
+        Ok((
+            *Implicit::ALL.get(code).ok_or(DecodeError::Field)?,
+            r.u32()?,
+        ))
+    })?;
+    let [push_size, arg_buffer_size, local_size, private_size] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    let attributes = read_attributes(r)?;
+    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, uses_indirect_pointers] =
+        [r.bool()?, r.bool()?, r.bool()?, r.bool()?, r.bool()?];
+    let arg_access = r.bytes()?;
+    if arg_access.len() != args.len() {
+        return Err(DecodeError::Field);
+    }
+    Ok(KernelInterface {
+        name,
+        args,
+        implicit,
+        push_size,
+        args_in_buffer,
+        arg_buffer_size,
+        local_size,
+        private_size,
+        attributes,
+        uses_printf,
+        uses_barrier,
+        uses_subgroups,
+        uses_indirect_pointers,
+        arg_access,
+    })
+}
+
+fn write_sites(w: &mut Writer, sites: &[PrintfSite]) {
+    w.list(sites, |w, site| {
+        w.bytes(&site.format);
+        w.list(&site.args, |w, arg| match arg {
+            PrintfArg::Value { ty, lanes } => {
+                w.u8(0);
+                w.u8(type_code(*ty));
+                w.u32(*lanes);
+            }
+            PrintfArg::Text(text) => {
+                w.u8(1);
+                w.bytes(text);
+            }
+        });
+    });
+}
+
+fn read_sites(r: &mut Reader) -> Decoded<Vec<PrintfSite>> {
+    r.list(8, |r| {
+        let format = r.bytes()?;
+        let args = r.list(5, |r| match r.u8()? {
+            0 => {
+                let ty = type_from(r.u8()?)?;
+                let lanes = r.u32()?;
+                if !(1..=16).contains(&lanes) {
+                    return Err(DecodeError::Field);
+                }
+                Ok(PrintfArg::Value { ty, lanes })
+            }
+            1 => Ok(PrintfArg::Text(r.bytes()?)),
+            _ => Err(DecodeError::Field),
+        })?;
+        Ok(PrintfSite { format, args })
+    })
+}
+
+impl KernelInterface {
+    const MAGIC: &'static [u8; 4] = b"PuKI";
+    /// Encodes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut w = Writer::new(Self::MAGIC);
+        write_interface(&mut w, self);
+        w.0
+    }
+    /// Decodes.
+    pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
+        let mut r = Reader::new(bytes, Self::MAGIC)?;
+        let interface = read_interface(&mut r)?;
+        r.end()?;
+        Ok(interface)
+    }
+}
+
+impl ProgramGlobals {
+    const MAGIC: &'static [u8; 4] = b"PuPG";
+    /// Encodes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut w = Writer::new(Self::MAGIC);
+        w.bytes(&self.data);
+        w.list(&self.relocations, |w, r| {
+            w.u64(r.offset);
+            w.u64(r.target);
+        });
+        w.u64(self.writable_size);
+        w.0
+    }
+    /// Decodes. Every relocation lies within the data.
+    pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
+        let mut r = Reader::new(bytes, Self::MAGIC)?;
+        let data = r.bytes()?;
+        let relocations = r.list(16, |r| {
+            let relocation = Relocation {
+                offset: r.u64()?,
+                target: r.u64()?,
+            };
+            let size = data.len() as u64;
+            if relocation
+                .offset
+                .checked_add(8)
+                .is_none_or(|end| end > size)
+                || relocation.target > size
+            {
+                return Err(DecodeError::Field);
+            }
+            Ok(relocation)
+        })?;
+        let writable_size = r.u64()?;
+        r.end()?;
+        Ok(Self {
+            data,
+            relocations,
+            writable_size,
+        })
+    }
+}
+
+/// Encodes printf sites.
+pub fn printf_sites_to_bytes(sites: &[PrintfSite]) -> Vec<u8> {
+    let mut w = Writer::new(b"PuPS");
+    write_sites(&mut w, sites);
+    w.0
+}
+
+/// Decodes printf sites.
+pub fn printf_sites_from_bytes(bytes: &[u8]) -> Decoded<Vec<PrintfSite>> {
+    let mut r = Reader::new(bytes, b"PuPS")?;
+    let sites = read_sites(&mut r)?;
+    r.end()?;
+    Ok(sites)
+}
+
+impl Lowered {
+    const MAGIC: &'static [u8; 4] = b"PuLo";
+    /// Encodes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut w = Writer::new(Self::MAGIC);
+        write_interface(&mut w, &self.interface);
+        write_sites(&mut w, &self.printfs);
+        w.list(&self.words, |w, &word| w.u32(word));
+        w.0
+    }
+    /// Decodes. Whether the words are valid SPIR-V is not checked.
+    pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
+        let mut r = Reader::new(bytes, Self::MAGIC)?;
+        let interface = read_interface(&mut r)?;
+        let printfs = read_sites(&mut r)?;
+        let words = r.list(4, |r| r.u32())?;
+        r.end()?;
+        Ok(Self {
+            words,
+            interface,
+            printfs,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Lowered {
+        let arg = Arg {
+            kind: ArgKind::Value {
+                offset: 8,
+                size: 16,
+            },
+            name: "x".into(),
+            type_name: "float4".into(),
+            address: AddressQualifier::Private,
+            access: AccessQualifier::None,
+            is_const: true,
+            is_restrict: false,
+            is_volatile: true,
+        };
+        let local = Arg {
+            kind: ArgKind::Local { spec_id: 16 },
+            address: AddressQualifier::Local,
+            ..arg.clone()
+        };
+        Lowered {
+            words: vec![0x0723_0203, 1, 2, 3],
+            interface: KernelInterface {
+                name: "k".into(),
+                args: vec![arg, local],
+                implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
+                push_size: 32,
+                args_in_buffer: false,
+                arg_buffer_size: 0,
+                local_size: 64,
+                private_size: 0,
+                attributes: KernelAttributes {
+                    required_work_group_size: Some([8, 8, 1]),
+                    vec_type_hint: Some("float4".into()),
+                    ..Default::default()
+                },
+                uses_printf: true,
+                uses_barrier: true,
+                uses_subgroups: false,
+                uses_indirect_pointers: true,
+                arg_access: vec![1, 3],
+            },
+            printfs: vec![PrintfSite {
+                format: b"%v4f %s\n".to_vec(),
+                args: vec![
+                    PrintfArg::Value {
+                        ty: Type::F32,
+                        lanes: 4,
+                    },
+                    PrintfArg::Text(b"hello".to_vec()),
+                ],
+            }],
+        }
+    }
+
+    #[test]
+    fn round_trip() {
+        let lowered = sample();
+        assert_eq!(Lowered::from_bytes(&lowered.to_bytes()).unwrap(), lowered);
+        let interface = &lowered.interface;
+        assert_eq!(
+            &KernelInterface::from_bytes(&interface.to_bytes()).unwrap(),
+            interface
+        );
+        let sites = printf_sites_to_bytes(&lowered.printfs);
+        assert_eq!(printf_sites_from_bytes(&sites).unwrap(), lowered.printfs);
+        let globals = ProgramGlobals {
+            data: vec![7; 40],
+            relocations: vec![Relocation {
+                offset: 32,
+                target: 40,
+            }],
+            writable_size: 8,
+        };
+        assert_eq!(
+            ProgramGlobals::from_bytes(&globals.to_bytes()).unwrap(),
+            globals
+        );
+        let outside = ProgramGlobals {
+            relocations: vec![Relocation {
+                offset: 33,
+                target: 0,
+            }],
+            ..globals
+        };
+        assert_eq!(
+            ProgramGlobals::from_bytes(&outside.to_bytes()),
+            Err(DecodeError::Field)
+        );
+    }
+
+    /// Cut off or with any byte changed: an error or some value, no panic, no huge allocation.
+    #[test]
+    fn damage() {
+        let bytes = sample().to_bytes();
+        for n in 0..bytes.len() {
+            assert!(Lowered::from_bytes(&bytes[..n]).is_err());
+            for value in [0, 1, 0x7f, 0xff] {
+                let mut copy = bytes.clone();
+                copy[n] = value;
+                let _ = Lowered::from_bytes(&copy);
+            }
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! The public face of the compiler: read a module, link modules into a program, lower a kernel of it.
+//!
+//! ```text
+//! words --read--> Program (object) --link--> Program (executable) --lower(kernel, target)--> Lowered
+//! ```
+//! A [`Program`] is immutable and may be shared by threads; lowering a kernel copies what the kernel reaches.
+
+use crate::error::{LowerError, Result};
+use crate::interface::{
+    AddressQualifier, Arg, ArgKind, KernelAttributes, KernelInterface, ProgramGlobals,
+};
+use crate::ir::function::{Function, Linkage};
+use crate::ir::module::{Module, ParamKind, PrintfSite};
+use crate::pipeline;
+use crate::target::Target;
+use std::time::Duration;
+
+/// What the reader may be told.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// Values of specialisation constants: SpecId and the little-endian bytes of the value.
+    pub spec_constants: Vec<(u32, Vec<u8>)>,
+}
+
+/// The libraries from which built-in functions are taken: libclc and our own. Read once, shared by all programs.
+#[derive(Debug, Default)]
+pub struct BuiltinLibrary {}
+
+impl BuiltinLibrary {
+    /// From the SPIR-V of libclc and of our own library. Only an index is made here; functions are read on demand.
+    pub fn new(_libclc: &[u32], _own: &[u32]) -> Result<Self> {
+        Err(LowerError::unsupported(
+            "the SPIR-V reader is not there yet",
+        ))
+    }
+}
+
+/// How modules become a program.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LinkOptions<'a> {
+    /// Names that nothing defines are not an error (`-create-library`, objects).
+    pub allow_undefined: bool,
+    /// The result is executable: built-in functions are resolved from here. None for libraries and objects.
+    pub library: Option<&'a BuiltinLibrary>,
+}
+
+/// Called after each pass with its name and the function as it is then.
+pub type DumpHook<'a> = &'a mut dyn FnMut(&str, &Function);
+
+/// How a kernel is to be lowered.
+#[derive(Default)]
+pub struct Options<'a> {
+    /// -cl-fp32-correctly-rounded-divide-sqrt
+    pub correctly_rounded_divide_sqrt: bool,
+    /// -cl-denorms-are-zero
+    pub denorms_are_zero: bool,
+    /// -cl-fast-relaxed-math, -cl-unsafe-math-optimizations: built-ins may be replaced by native instructions.
+    pub unsafe_math: bool,
+    /// Run the verifier after each pass (always done in debug builds).
+    pub verify: bool,
+    /// Receives the function after each pass.
+    pub dump: Option<DumpHook<'a>>,
+    /// Receives the time that each pass took.
+    pub timings: Option<&'a mut Vec<(&'static str, Duration)>>,
+    /// Passes to leave out, by name (for bisecting).
+    pub skip: &'a [&'a str],
+    /// Where functions that only the lowering needs are taken from (software division and the like).
+    pub library: Option<&'a BuiltinLibrary>,
+}
+
+/// A lowered kernel.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lowered {
+    /// Vulkan SPIR-V with one entry point, `main`.
+    pub words: Vec<u32>,
+    /// What the runtime supplies at dispatch.
+    pub interface: KernelInterface,
+    /// The printf sites by the index in printf records; empty when the kernel does not call printf.
+    pub printfs: Vec<PrintfSite>,
+}
+
+/// What is known of a kernel without lowering it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KernelInfo {
+    /// Name.
+    pub name: String,
+    /// Arguments. Placement in the argument block is not known yet: offsets and ids are zero.
+    pub args: Vec<Arg>,
+    /// Attributes.
+    pub attributes: KernelAttributes,
+}
+
+/// A specialisation constant of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SpecConstant {
+    /// SpecId.
+    pub id: u32,
+    /// Size of the value in bytes.
+    pub size: u32,
+}
+
+/// A module that was read, or several that were linked.
+#[derive(Debug, Clone)]
+pub struct Program {
+    module: Module,
+}
+
+impl Program {
+    /// Reads an OpenCL SPIR-V module.
+    pub fn read(_words: &[u32], _options: &ReadOptions) -> Result<Self> {
+        Err(LowerError::unsupported(
+            "the SPIR-V reader is not there yet",
+        ))
+    }
+
+    /// The specialisation constants of a module, without reading the rest of it.
+    pub fn spec_constants(_words: &[u32]) -> Result<Vec<SpecConstant>> {
+        Err(LowerError::unsupported(
+            "the SPIR-V reader is not there yet",
+        ))
+    }
+
+    /// Wraps a module that is there already (textual KIR).
+    pub fn from_module(module: Module) -> Self {
+        Self { module }
+    }
+
+    /// Links modules. With a library in the options the result can be lowered.
+    pub fn link(programs: &[&Program], _options: &LinkOptions) -> Result<Self> {
+        match programs {
+            [one] => Ok((*one).clone()),
+            _ => Err(LowerError::unsupported("the linker is not there yet")),
+        }
+    }
+
+    /// The module in KIR.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// The kernels with what clGetKernelInfo and clGetKernelArgInfo tell of them.
+    pub fn kernels(&self) -> Vec<KernelInfo> {
+        self.module.kernels.iter().map(kernel_info).collect()
+    }
+
+    /// Names of functions and variables that other modules may use.
+    pub fn exports(&self) -> Vec<&str> {
+        self.names(|l| matches!(l, Linkage::Export | Linkage::LinkOnce))
+    }
+
+    /// Names of functions and variables that other modules must define (built-in functions included, unless the
+    /// program was linked with a library).
+    pub fn imports(&self) -> Vec<&str> {
+        self.names(|l| l == Linkage::Import)
+    }
+
+    fn names(&self, wanted: impl Fn(Linkage) -> bool) -> Vec<&str> {
+        let functions = self
+            .module
+            .functions
+            .values()
+            .filter(|f| wanted(f.linkage))
+            .map(|f| f.name.as_str());
+        let globals = self
+            .module
+            .globals
+            .values()
+            .filter(|g| wanted(g.linkage))
+            .map(|g| g.name.as_str());
+        functions.chain(globals).filter(|n| !n.is_empty()).collect()
+    }
+
+    /// The program-scope variables and constants: one buffer of a program and device.
+    pub fn globals(&self) -> Result<ProgramGlobals> {
+        pipeline::program_globals(&self.module)
+    }
+
+    /// All printf sites, by the index in printf records.
+    pub fn printf_sites(&self) -> &[PrintfSite] {
+        &self.module.printfs
+    }
+
+    /// Lowers a kernel to Vulkan SPIR-V.
+    pub fn lower(&self, kernel: &str, target: &Target, options: &mut Options) -> Result<Lowered> {
+        pipeline::lower(&self.module, kernel, target, options)
+    }
+}
+
+fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
+    KernelInfo {
+        name: kernel.name.clone(),
+        attributes: kernel.attributes.clone(),
+        args: kernel
+            .params
+            .iter()
+            .map(|p| Arg {
+                kind: match p.kind {
+                    ParamKind::Value { size, .. } | ParamKind::ByVal { size, .. } => {
+                        ArgKind::Value { offset: 0, size }
+                    }
+                    ParamKind::Pointer(crate::ir::types::Space::Local) => {
+                        ArgKind::Local { spec_id: 0 }
+                    }
+                    ParamKind::Pointer(_) => ArgKind::Buffer {
+                        offset: 0,
+                        constant: p.address == AddressQualifier::Constant,
+                    },
+                    ParamKind::Image => ArgKind::Image,
+                    ParamKind::Sampler => ArgKind::Sampler,
+                },
+                name: p.name.clone(),
+                type_name: p.type_name.clone(),
+                address: p.address,
+                access: p.access,
+                is_const: p.is_const,
+                is_restrict: p.is_restrict,
+                is_volatile: p.is_volatile,
+            })
+            .collect(),
+    }
+}
