@@ -1,1 +1,14 @@
-//! Placeholder.
+//! The runtime of Pumice: OpenCL objects on top of a device back end. No C entry points here (see the `icd` crate).
+//!
+//! ```text
+//! icd entry -> object (resolve, check) -> command (snapshot) -> queue (order) -> backend (record, submit) -> VkQueue
+//! ```
+//!
+//! Imports go one way: `queue -> command -> object -> {compile, handle} -> error -> backend -> {cl, util}`.
+//! `ci/layering` checks it.
+
+pub mod backend;
+pub mod cl;
+pub mod error;
+pub mod handle;
+pub mod util;

@@ -1,0 +1,62 @@
+//! What a device is and can do, neutral of the API that told it. clGetDeviceInfo reads this.
+
+/// Identity, limits and features of a device.
+#[derive(Debug, Clone, Default)]
+#[allow(missing_docs)]
+pub struct Caps {
+    pub name: String,
+    pub vendor: String,
+    /// PCI vendor id, or a Khronos vendor id.
+    pub vendor_id: u32,
+    /// CL_DRIVER_VERSION: ours with the Vulkan driver's.
+    pub driver_version: String,
+    pub device_uuid: [u8; 16],
+    pub driver_uuid: [u8; 16],
+    pub luid: Option<[u8; 8]>,
+    pub node_mask: u32,
+    /// domain, bus, device, function
+    pub pci: Option<[u32; 4]>,
+    pub kind: DeviceKind,
+    /// Host and device share memory.
+    pub unified_memory: bool,
+    /// Bytes of device memory.
+    pub global_mem_size: u64,
+    /// Bytes of the largest allocation.
+    pub max_alloc_size: u64,
+    /// Bytes of shared memory of a work-group.
+    pub local_mem_size: u64,
+    /// Shared memory is real on-chip memory.
+    pub local_mem_dedicated: bool,
+    pub max_work_group_size: u32,
+    pub max_work_item_sizes: [u32; 3],
+    /// Largest number of groups of one dispatch.
+    pub max_group_count: [u32; 3],
+    pub compute_units: u32,
+    pub max_clock_mhz: u32,
+    pub subgroup_size: u32,
+    /// VkSubgroupFeatureFlagBits that work in compute.
+    pub subgroup_ops: u32,
+    pub max_subgroups: u32,
+    pub fp16: bool,
+    pub fp64: bool,
+    pub int64_atomics: bool,
+    pub int64_atomics_local: bool,
+    /// Nanoseconds a tick of the profiling timer.
+    pub timer_resolution_ns: u64,
+    /// Alignment in bytes of base addresses.
+    pub mem_base_align: u32,
+    /// Alignment that import_host needs; 0: not possible.
+    pub host_import_align: u64,
+    pub global_cache_size: u64,
+    pub global_cacheline: u32,
+}
+
+/// What kind of device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[allow(missing_docs)]
+pub enum DeviceKind {
+    #[default]
+    Gpu,
+    Cpu,
+    Accelerator,
+}

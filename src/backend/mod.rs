@@ -1,0 +1,192 @@
+//! The narrow waist to hardware. Knows no OpenCL object.
+//!
+//! A [`Device`] allocates [`Memory`], loads kernels ([`Code`]) and makes [`Stream`]s. A stream is an ordered sequence of
+//! *batches*; each submitted batch is a value on the stream's [`Timeline`]. Operations are recorded straight into the
+//! open batch in the caller's thread; submitting is explicit.
+//!
+//! # Contract
+//! - The caller has validated everything that an application can get wrong (ranges, alignments, overlaps, argument
+//!   sizes). The back end reports only what the caller cannot foresee: [`DeviceError`].
+//! - A stream keeps every resource it was given alive until the batch that uses it has completed.
+//! - A stream may only be told to wait for points that have been *submitted* (never for one that the host or a later
+//!   submission signals): so a submission can never hang on something unsubmitted.
+//! - Nothing here calls back into the runtime.
+
+pub mod caps;
+pub mod op;
+
+pub use caps::Caps;
+pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
+
+use smallvec::SmallVec;
+use spirv_lowering::interface::KernelInterface;
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What can go wrong below.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum DeviceError {
+    /// The host has no memory left.
+    #[error("out of host memory")]
+    OutOfHostMemory,
+    /// The device has no memory left for an allocation of that size in bytes.
+    #[error("out of device memory allocating {size} bytes")]
+    OutOfDeviceMemory {
+        /// Bytes asked for.
+        size: u64,
+    },
+    /// The device was lost; nothing on it works any more.
+    #[error("device lost")]
+    Lost,
+    /// The device cannot do it.
+    #[error("not supported by the device: {0}")]
+    Unsupported(String),
+    /// Any other failure of the driver.
+    #[error("{call} failed: {code}")]
+    Driver {
+        /// The call that failed.
+        call: &'static str,
+        /// The driver's code, spelled out.
+        code: String,
+    },
+}
+
+/// Result of a back-end call.
+pub type Result<T = (), E = DeviceError> = std::result::Result<T, E>;
+
+/// Where memory should lie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Device-local. Mapped only where that is free (unified memory, lavapipe).
+    Device,
+    /// Device-local and mapped where such memory exists; falls back to `HostWrite`.
+    DeviceMapped,
+    /// Host memory, mapped, good for writing by the host and reading by the device (staging up, arguments).
+    HostWrite,
+    /// Host memory, mapped and cached, good for reading by the host (staging down, maps).
+    HostRead,
+}
+
+/// A timeline: a counter that only grows. One a stream.
+pub trait Timeline: Send + Sync {
+    /// The value reached. Cheap; no waiting.
+    fn completed(&self) -> Result<u64>;
+    /// Waits until `value` is reached: polls for a short while, then blocks. False: time ran out.
+    fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool>;
+    /// For the same device's streams.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A moment on a timeline.
+#[derive(Clone)]
+pub struct Point {
+    /// Which timeline.
+    pub timeline: Arc<dyn Timeline>,
+    /// When it has reached this value.
+    pub value: u64,
+}
+
+/// A piece of memory that the device can address.
+pub trait Memory: Send + Sync {
+    /// Device address of the first byte.
+    fn address(&self) -> u64;
+    /// Size in bytes, as asked for.
+    fn size(&self) -> u64;
+    /// Host pointer to the first byte, if mapped. Mapped for the life of the memory; always coherent.
+    fn mapped(&self) -> Option<NonNull<u8>>;
+    /// Host reads through `mapped` are fast (cached), not only writes.
+    fn host_cached(&self) -> bool;
+    /// For the back end that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A loaded kernel, not specialised yet.
+pub trait Code: Send + Sync {
+    /// What it asks of dispatch.
+    fn interface(&self) -> &KernelInterface;
+    /// The pipeline for a work-group size and the byte sizes of the local-memory arguments (spec id, size rounded up to
+    /// 16). Cached: the second call with the same values is a hash look-up.
+    fn specialise(&self, local_size: [u32; 3], local_args: &[(u32, u32)]) -> Result<Arc<dyn Pipeline>>;
+    /// Work-items a group may have at most (register pressure included, where the driver says so).
+    fn max_work_group_size(&self) -> u32;
+}
+
+/// A specialised kernel.
+pub trait Pipeline: Send + Sync {
+    /// For the back end that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// How to make a stream.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StreamDesc {
+    /// Record timestamps round every operation whose `profile` slot is wanted.
+    pub profiling: bool,
+    /// High (1), normal (0), low (-1) priority, where the driver has such queues.
+    pub priority: i8,
+}
+
+/// Device times of a profiled operation, nanoseconds on the host's CLOCK_MONOTONIC.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// The device began.
+    pub start: u64,
+    /// The device ended.
+    pub end: u64,
+}
+
+/// Names a profiled operation of a stream until its times are taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ProfileSlot(pub u64);
+
+/// An ordered sequence of batches. Used under a lock of the caller's: one thread at a time.
+pub trait Stream: Send {
+    /// Its timeline.
+    fn timeline(&self) -> &Arc<dyn Timeline>;
+    /// The value that the open batch will have when it is submitted and completes.
+    fn open_value(&self) -> u64;
+    /// Operations recorded in the open batch.
+    fn open_len(&self) -> usize;
+    /// The open batch must wait for this point of another stream of the same device, already submitted.
+    fn wait_for(&mut self, point: &Point);
+    /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
+    fn record(&mut self, op: Op<'_>, order: OrderRule, profile: bool) -> Result<Option<ProfileSlot>>;
+    /// Everything recorded after this sees everything recorded before it.
+    fn barrier(&mut self) -> Result;
+    /// Submits the open batch, if there is anything in it (or `force`). Returns the last submitted value.
+    fn submit(&mut self, force: bool) -> Result<u64>;
+    /// Frees what completed batches held. Cheap when there is nothing to do.
+    fn reclaim(&mut self);
+    /// Times of a completed operation; the slot is freed.
+    fn take_times(&mut self, slot: ProfileSlot) -> Result<Times>;
+}
+
+/// A device.
+pub trait Device: Send + Sync {
+    /// What it is and can do.
+    fn caps(&self) -> &Caps;
+    /// What the compiler must know.
+    fn target(&self) -> &spirv_lowering::target::Target;
+    /// Allocates memory, at least 256-byte aligned.
+    fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>>;
+    /// Makes host memory of the application addressable in place (CL_MEM_USE_HOST_PTR), where alignment allows.
+    ///
+    /// # Safety
+    /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
+    unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>>;
+    /// Loads a lowered kernel. `words` is valid Vulkan SPIR-V.
+    fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>>;
+    /// Makes a stream.
+    fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>>;
+    /// Device time and host CLOCK_MONOTONIC time of the same moment, in nanoseconds (clGetDeviceAndHostTimer).
+    fn timestamps(&self) -> Result<(u64, u64)>;
+    /// Contents of the driver's pipeline cache, to be kept on disk.
+    fn pipeline_cache(&self) -> Vec<u8>;
+    /// Gives the driver a cache kept earlier. Ignored when it does not fit.
+    fn load_pipeline_cache(&self, data: &[u8]);
+}
+
+/// A list of resource uses, as operations carry them.
+pub type Uses = SmallVec<[Use; 8]>;

@@ -1,0 +1,110 @@
+//! The operations of a stream, as plain data.
+
+use super::{Memory, Pipeline};
+use std::sync::Arc;
+
+/// A range of a piece of memory.
+#[derive(Clone)]
+pub struct Slice {
+    /// The memory.
+    pub memory: Arc<dyn Memory>,
+    /// First byte.
+    pub offset: u64,
+    /// Number of bytes.
+    pub size: u64,
+}
+
+/// That an operation reads or writes a range of memory.
+#[derive(Clone)]
+pub struct Use {
+    /// The range.
+    pub slice: Slice,
+    /// It is written (and perhaps read); otherwise only read.
+    pub write: bool,
+}
+
+/// A region of a buffer-to-buffer copy: `rows` x `slices` pieces of `bytes` each, with pitches in bytes.
+/// A plain copy has one row and one slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct BufferCopy {
+    pub src_offset: u64,
+    pub dst_offset: u64,
+    pub bytes: u64,
+    pub rows: u64,
+    pub slices: u64,
+    pub src_row_pitch: u64,
+    pub src_slice_pitch: u64,
+    pub dst_row_pitch: u64,
+    pub dst_slice_pitch: u64,
+}
+
+impl BufferCopy {
+    /// A plain copy.
+    pub fn linear(src_offset: u64, dst_offset: u64, bytes: u64) -> Self {
+        Self {
+            src_offset,
+            dst_offset,
+            bytes,
+            rows: 1,
+            slices: 1,
+            src_row_pitch: bytes,
+            src_slice_pitch: bytes,
+            dst_row_pitch: bytes,
+            dst_slice_pitch: bytes,
+        }
+    }
+}
+
+/// How an operation is ordered against earlier ones of the same stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OrderRule {
+    /// As if it ran after all earlier ones: the stream places a barrier only where their memory uses conflict.
+    InOrder,
+    /// Not ordered, except by explicit `Stream::barrier`.
+    Unordered,
+}
+
+/// An operation.
+pub enum Op<'a> {
+    /// Runs `groups` work-groups of a specialised kernel.
+    Dispatch {
+        /// The kernel.
+        pipeline: &'a Arc<dyn Pipeline>,
+        /// Number of work-groups in each dimension (within the device's limits).
+        groups: [u32; 3],
+        /// Push constants, `interface.push_size` bytes.
+        push: &'a [u8],
+        /// Memory it may touch, as far as its arguments tell.
+        uses: &'a [Use],
+        /// It may touch any memory (pointers in memory, SVM): conflicts with everything.
+        touches_anything: bool,
+    },
+    /// Copies within device memory. Source and destination do not overlap.
+    Copy {
+        #[allow(missing_docs)]
+        src: &'a Slice,
+        #[allow(missing_docs)]
+        dst: &'a Slice,
+        /// Offsets count from the start of the slices.
+        region: BufferCopy,
+    },
+    /// Fills with a pattern of 1, 2, 4, ... 128 bytes; offset and size are multiples of it.
+    Fill {
+        #[allow(missing_docs)]
+        dst: &'a Slice,
+        #[allow(missing_docs)]
+        pattern: &'a [u8],
+    },
+    /// Writes bytes that travel with the batch (at most 64 KiB; any alignment).
+    Update {
+        #[allow(missing_docs)]
+        dst: &'a Slice,
+        #[allow(missing_docs)]
+        data: &'a [u8],
+    },
+    /// Nothing: only a place to take timestamps at.
+    Marker,
+    /// Keeps a resource alive until the batch has completed.
+    Keep(Arc<dyn std::any::Any + Send + Sync>),
+}

@@ -1,0 +1,234 @@
+//! What an application holds: a pointer to an object whose first word is the loader's dispatch table.
+//!
+//! Every handle that comes in is looked up in a registry of live objects before anything is read through it, so a
+//! null, foreign, wrong-typed or dead handle is an error code and never a crash. An object lives as long as anything
+//! in the runtime holds an `Arc` to it; the application's references count apart from those (CL_*_REFERENCE_COUNT must
+//! not show ours) and hold one `Arc` together, kept in the registry.
+
+use crate::cl::{self, cl_int, cl_uint};
+use crate::error::{ClError, ClResult};
+use parking_lot::RwLock;
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The kinds of OpenCL objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Kind { Platform, Device, Context, Queue, Mem, Sampler, Program, Kernel, Event }
+
+impl Kind {
+    /// The error for a handle that is not a live object of this kind.
+    pub fn invalid(self) -> cl_int {
+        match self {
+            Self::Platform => cl::CL_INVALID_PLATFORM,
+            Self::Device => cl::CL_INVALID_DEVICE,
+            Self::Context => cl::CL_INVALID_CONTEXT,
+            Self::Queue => cl::CL_INVALID_COMMAND_QUEUE,
+            Self::Mem => cl::CL_INVALID_MEM_OBJECT,
+            Self::Sampler => cl::CL_INVALID_SAMPLER,
+            Self::Program => cl::CL_INVALID_PROGRAM,
+            Self::Kernel => cl::CL_INVALID_KERNEL,
+            Self::Event => cl::CL_INVALID_EVENT,
+        }
+    }
+}
+
+/// The body of an OpenCL object.
+pub trait Body: Any + Send + Sync + Sized {
+    /// Its kind.
+    const KIND: Kind;
+}
+
+/// An OpenCL object: the header that the loader reads, then the body.
+#[repr(C)]
+pub struct Object<T> {
+    dispatch: usize,
+    api_refs: AtomicU32,
+    body: T,
+}
+
+/// A counted reference to an object, from within the runtime.
+pub type Ref<T> = Arc<Object<T>>;
+
+static DISPATCH: AtomicUsize = AtomicUsize::new(0);
+
+/// Sets the address of the dispatch table that all objects made from now on carry. Called once by the C edge.
+pub fn set_dispatch(table: *const c_void) {
+    DISPATCH.store(table as usize, Ordering::Release);
+}
+
+struct Entry {
+    kind: Kind,
+    object: Weak<dyn Any + Send + Sync>,
+    /// Present while the application holds references.
+    api: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+const SHARDS: usize = 64;
+type Shard = RwLock<Option<FxHashMap<usize, Entry>>>;
+static REGISTRY: [Shard; SHARDS] = [const { RwLock::new(None) }; SHARDS];
+
+fn shard(address: usize) -> &'static Shard {
+    &REGISTRY[(address >> 5 ^ address >> 11) % SHARDS]
+}
+
+impl<T: Body> Object<T> {
+    /// Makes an object that the application does not know yet (no API reference): hand it out with [`Object::publish`].
+    pub fn new(body: T) -> Ref<T> {
+        let object = Arc::new(Self {
+            dispatch: DISPATCH.load(Ordering::Acquire),
+            api_refs: AtomicU32::new(0),
+            body,
+        });
+        let address = Arc::as_ptr(&object) as usize;
+        let erased: Arc<dyn Any + Send + Sync> = object.clone();
+        let entry = Entry { kind: T::KIND, object: Arc::downgrade(&erased), api: None };
+        shard(address).write().get_or_insert_with(FxHashMap::default).insert(address, entry);
+        object
+    }
+
+    /// Makes an object whose body needs a weak reference to itself.
+    pub fn new_cyclic(body: impl FnOnce(&Weak<Self>) -> T) -> Ref<T> {
+        let object = Arc::new_cyclic(|weak| Self {
+            dispatch: DISPATCH.load(Ordering::Acquire),
+            api_refs: AtomicU32::new(0),
+            body: body(weak),
+        });
+        let address = Arc::as_ptr(&object) as usize;
+        let erased: Arc<dyn Any + Send + Sync> = object.clone();
+        let entry = Entry { kind: T::KIND, object: Arc::downgrade(&erased), api: None };
+        shard(address).write().get_or_insert_with(FxHashMap::default).insert(address, entry);
+        object
+    }
+
+    /// Gives the application one more reference and returns the handle.
+    pub fn publish(self: &Arc<Self>) -> *mut c_void {
+        let address = Arc::as_ptr(self) as usize;
+        if let Some(entry) = shard(address).write().as_mut().and_then(|map| map.get_mut(&address)) {
+            self.api_refs.fetch_add(1, Ordering::AcqRel);
+            if entry.api.is_none() {
+                entry.api = Some(self.clone());
+            }
+        }
+        address as *mut c_void
+    }
+
+    /// The handle, without a reference: for queries that return objects.
+    pub fn handle(self: &Arc<Self>) -> *mut c_void {
+        Arc::as_ptr(self) as *mut c_void
+    }
+
+    /// The number of references that the application holds.
+    pub fn api_refs(&self) -> cl_uint {
+        self.api_refs.load(Ordering::Acquire)
+    }
+}
+
+impl<T> Deref for Object<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.body
+    }
+}
+
+impl<T> Drop for Object<T> {
+    fn drop(&mut self) {
+        let address = self as *const Self as usize;
+        let removed = shard(address).write().as_mut().and_then(|map| map.remove(&address));
+        drop(removed);
+    }
+}
+
+fn invalid(kind: Kind) -> ClError {
+    ClError::new(kind.invalid(), "not a live object of this type")
+}
+
+/// The live object behind a handle, or the error that the specification gives for an invalid one.
+pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
+    let address = handle as usize;
+    let found = {
+        let guard = shard(address).read();
+        guard.as_ref().and_then(|map| map.get(&address)).filter(|e| e.kind == T::KIND).and_then(|e| e.object.upgrade())
+    };
+    found.and_then(|object| object.downcast::<Object<T>>().ok()).ok_or_else(|| invalid(T::KIND))
+}
+
+/// The kind of a live object.
+pub fn kind_of(handle: *const c_void) -> Option<Kind> {
+    let address = handle as usize;
+    shard(address).read().as_ref().and_then(|map| map.get(&address)).map(|entry| entry.kind)
+}
+
+/// clRetain*: one more reference of the application.
+pub fn retain<T: Body>(handle: *const c_void) -> ClResult {
+    lookup::<T>(handle)?.publish();
+    Ok(())
+}
+
+/// clRelease*: one reference of the application less; the object goes when nothing else holds it. Releasing more
+/// often than retained is an error.
+pub fn release<T: Body>(handle: *const c_void) -> ClResult {
+    let object = lookup::<T>(handle)?;
+    let address = handle as usize;
+    let last = {
+        let mut guard = shard(address).write();
+        let entry = guard.as_mut().and_then(|map| map.get_mut(&address)).ok_or_else(|| invalid(T::KIND))?;
+        if object.api_refs() == 0 {
+            return Err(invalid(T::KIND));
+        }
+        if object.api_refs.fetch_sub(1, Ordering::AcqRel) == 1 { entry.api.take() } else { None }
+    };
+    // Dropped outside the lock: destructors take locks and call back.
+    drop(object);
+    drop(last);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Thing(#[allow(dead_code)] u32);
+    impl Body for Thing {
+        const KIND: Kind = Kind::Sampler;
+    }
+    struct Other;
+    impl Body for Other {
+        const KIND: Kind = Kind::Context;
+    }
+
+    #[test]
+    fn handles_are_checked() {
+        let thing = Object::new(Thing(7));
+        let handle = thing.publish();
+        drop(thing);
+        assert_eq!(lookup::<Thing>(handle).map(|t| t.0).ok(), Some(7));
+        assert_eq!(lookup::<Other>(handle).err().map(|e| e.code), Some(cl::CL_INVALID_CONTEXT));
+        retain::<Thing>(handle).unwrap();
+        assert_eq!(lookup::<Thing>(handle).map(|t| t.api_refs()).ok(), Some(2));
+        release::<Thing>(handle).unwrap();
+        release::<Thing>(handle).unwrap();
+        assert_eq!(release::<Thing>(handle).err().map(|e| e.code), Some(cl::CL_INVALID_SAMPLER));
+        assert!(lookup::<Thing>(std::ptr::null()).is_err());
+        assert!(lookup::<Thing>(0x1234 as *const c_void).is_err());
+    }
+
+    #[test]
+    fn internal_references_do_not_show() {
+        let thing = Object::new(Thing(1));
+        let handle = thing.publish();
+        let held = thing.clone();
+        assert_eq!(held.api_refs(), 1);
+        drop(thing);
+        release::<Thing>(handle).unwrap();
+        assert_eq!(held.api_refs(), 0);
+        assert!(release::<Thing>(handle).is_err());
+        assert!(lookup::<Thing>(handle).is_ok());
+        drop(held);
+        assert!(lookup::<Thing>(handle).is_err());
+    }
+}

@@ -1,0 +1,4 @@
+//! Leaf utilities: options from the environment, the log.
+
+pub mod config;
+pub mod log;
