@@ -21,26 +21,42 @@
 //! # Text
 //! `print` and `parse` round-trip:
 //! ```text
-//! global @0 "table" constant size 16 align 4 init x"00112233..." reloc [8: @1+4]
-//! func @"add"(block0: v0: ptr.global, v1: ptr.global) -> () {
-//! block0(v0: ptr.global, v1: ptr.global):
+//! global @0 "table" constant size 16 align 4 init x"00112233445566778899aabbccddeeff" reloc [8: @0 4]
+//! printf 0 "%d\0a" [i32 1]
+//! kernel "add" fn0 {
+//!   pointer global "a" "float*" global none restrict
+//!   value i32 count 1 size 4 "n" "int" private none
+//! }
+//! func fn0 "add" export (ptr.global, i32) -> () {
+//! block0(v0: ptr.global, v1: i32):
 //!   v2 = builtin.global_id.0 : i64
-//!   v3 = const 4 : i64
+//!   v3 = const 8 : i64
 //!   v4 = imul v2, v3 : i64
 //!   v5 = ptr_add v0, v4 : ptr.global
-//!   v6, v7 = load v5 align 8 : f32, f32
-//!   store v5, v7, v6 align 8
-//!   br v8, block1(v2), block2
+//!   v6, v7 = load.align8 v5 : f32, f32 @12       ; @ source line
+//!   v8 = fadd[nnan, nsz] v6, v7 : f32
+//!   store.align8 v5, v8, v6
+//!   v9 = const 0 : i32
+//!   v10 = icmp.slt v1, v9 : bool
+//!   br v10, block1(v1), block2
+//! block1(v11: i32):
+//!   v12 = printf.0 v11 : i32
+//!   jump block2
+//! block2:
+//!   return
 //! }
+//! func fn1 "elsewhere" import (i32) -> (i32)
 //! ```
 //! (`print.rs` is the authority.)
 //!
 //! # How to add an operation
-//! Add a variant to [`op::Op`] with its documentation, then follow the compiler: `Op::info`, `print`/`parse`,
+//! Add a variant to [`op::Op`] with its documentation, then follow the compiler: `names` (text),
 //! `verify`, `fold`, `emit::vulkan`.
 
 pub mod entity;
 pub mod function;
 pub mod module;
+mod names;
 pub mod op;
+pub mod print;
 pub mod types;
