@@ -11,4 +11,5 @@ pub mod backend;
 pub mod cl;
 pub mod error;
 pub mod handle;
+pub mod object;
 pub mod util;

@@ -1,0 +1,355 @@
+//! Answers to `clGet*Info`.
+//!
+//! A query method takes an [`InfoOut`] and must return [`Written`], which only [`InfoOut::write`] makes: so a branch
+//! that forgets to answer does not compile, and the size rules stand in one place:
+//!
+//! - the size of the answer is always reported, when the application asked for it;
+//! - a buffer that is too small is CL_INVALID_VALUE and stays untouched;
+//! - no buffer at all is allowed.
+//!
+//! ```ignore
+//! impl Info for Event {
+//!     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+//!         match param {
+//!             CL_EVENT_COMMAND_TYPE => out.write(self.command_type),
+//!             CL_EVENT_CONTEXT => out.write(&self.context),
+//!             _ => unknown(param),
+//!         }
+//!     }
+//! }
+//! ```
+
+use crate::cl::{
+    cl_device_pci_bus_info_khr, cl_image_format, cl_name_version, cl_uint, CL_INVALID_VALUE,
+};
+use crate::error::{err, ClResult};
+use crate::handle::{Body, Object, Ref};
+use std::ffi::c_void;
+use std::mem::MaybeUninit;
+
+/// An object that answers `clGet*Info`. Queries with more inputs (build info, argument info, ...) are plain methods of
+/// the same shape.
+pub trait Info {
+    /// Answers one query, or [`unknown`].
+    fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written>;
+}
+
+/// Proof that a query was answered.
+#[derive(Debug)]
+pub struct Written(());
+
+/// Where an answer goes: the application's buffer and the place for its size, both optional.
+#[derive(Debug)]
+pub struct InfoOut<'a> {
+    buffer: Option<&'a mut [MaybeUninit<u8>]>,
+    size_ret: Option<&'a mut MaybeUninit<usize>>,
+}
+
+impl<'a> InfoOut<'a> {
+    /// From `param_value` with its size, and `param_value_size_ret`.
+    pub fn new(
+        buffer: Option<&'a mut [MaybeUninit<u8>]>,
+        size_ret: Option<&'a mut MaybeUninit<usize>>,
+    ) -> Self {
+        Self { buffer, size_ret }
+    }
+
+    /// Answers with a value.
+    pub fn write(self, value: impl InfoValue) -> ClResult<Written> {
+        let size = value.size();
+        if let Some(size_ret) = self.size_ret {
+            size_ret.write(size);
+        }
+        if let Some(buffer) = self.buffer {
+            if buffer.len() < size {
+                return err(
+                    CL_INVALID_VALUE,
+                    format!(
+                        "param_value_size is {}, the answer needs {size}",
+                        buffer.len()
+                    ),
+                );
+            }
+            value.put(&mut Sink { buffer, at: 0 });
+        }
+        Ok(Written(()))
+    }
+}
+
+/// `Err` for a parameter name that the object does not know.
+pub fn unknown<T>(param: cl_uint) -> ClResult<T> {
+    err(
+        CL_INVALID_VALUE,
+        format!("unknown parameter name {param:#x}"),
+    )
+}
+
+/// Takes the bytes of a value in order. What does not fit is dropped; [`InfoOut::write`] has checked the size.
+pub struct Sink<'a> {
+    buffer: &'a mut [MaybeUninit<u8>],
+    at: usize,
+}
+
+impl Sink<'_> {
+    /// Appends bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        let rest = self.buffer.get_mut(self.at..).unwrap_or_default();
+        for (to, from) in rest.iter_mut().zip(bytes) {
+            to.write(*from);
+        }
+        self.at += bytes.len();
+    }
+}
+
+/// A value with the C representation that the specification gives for an answer.
+pub trait InfoValue {
+    /// Size in bytes.
+    fn size(&self) -> usize;
+    /// Appends exactly `size()` bytes.
+    fn put(&self, sink: &mut Sink<'_>);
+}
+
+/// A value that may stand in a list: all values of the type have one size.
+pub trait InfoItem {
+    /// Size in bytes of every value of the type.
+    const SIZE: usize;
+    /// Appends exactly `SIZE` bytes.
+    fn put_item(&self, sink: &mut Sink<'_>);
+}
+
+impl<T: InfoItem> InfoValue for T {
+    fn size(&self) -> usize {
+        T::SIZE
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.put_item(sink);
+    }
+}
+
+macro_rules! scalars {
+    ($($type:ty)*) => { $(
+        impl InfoItem for $type {
+            const SIZE: usize = size_of::<$type>();
+            fn put_item(&self, sink: &mut Sink<'_>) {
+                sink.bytes(&self.to_ne_bytes());
+            }
+        }
+    )* };
+}
+// cl_char .. cl_ulong, all bit sets and enums, size_t.
+scalars! { u8 i8 u16 i16 u32 i32 u64 i64 usize isize }
+
+/// As cl_bool.
+impl InfoItem for bool {
+    const SIZE: usize = 4;
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        cl_uint::from(*self).put_item(sink);
+    }
+}
+
+impl InfoItem for *mut c_void {
+    const SIZE: usize = size_of::<usize>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        (*self as usize).put_item(sink);
+    }
+}
+
+impl InfoItem for *const c_void {
+    const SIZE: usize = size_of::<usize>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        (*self as usize).put_item(sink);
+    }
+}
+
+/// As its handle; the application gets no reference.
+impl<T: Body> InfoItem for Ref<T> {
+    const SIZE: usize = size_of::<usize>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        Object::handle(self).put_item(sink);
+    }
+}
+
+/// As its handle, or NULL.
+impl<T: Body> InfoItem for Option<Ref<T>> {
+    const SIZE: usize = size_of::<usize>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        match self {
+            Some(object) => object.put_item(sink),
+            None => 0usize.put_item(sink),
+        }
+    }
+}
+
+impl InfoItem for cl_name_version {
+    const SIZE: usize = size_of::<Self>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        self.version.put_item(sink);
+        for byte in &self.name {
+            byte.put_item(sink);
+        }
+    }
+}
+
+impl InfoItem for cl_image_format {
+    const SIZE: usize = size_of::<Self>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        self.image_channel_order.put_item(sink);
+        self.image_channel_data_type.put_item(sink);
+    }
+}
+
+impl InfoItem for cl_device_pci_bus_info_khr {
+    const SIZE: usize = size_of::<Self>();
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        [
+            self.pci_domain,
+            self.pci_bus,
+            self.pci_device,
+            self.pci_function,
+        ]
+        .put_item(sink);
+    }
+}
+
+impl<T: InfoItem, const N: usize> InfoItem for [T; N] {
+    const SIZE: usize = T::SIZE * N;
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        for item in self {
+            item.put_item(sink);
+        }
+    }
+}
+
+impl<T: InfoItem> InfoItem for &T {
+    const SIZE: usize = T::SIZE;
+    fn put_item(&self, sink: &mut Sink<'_>) {
+        T::put_item(self, sink);
+    }
+}
+
+impl<T: InfoItem> InfoValue for &[T] {
+    fn size(&self) -> usize {
+        T::SIZE * self.len()
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        for item in *self {
+            item.put_item(sink);
+        }
+    }
+}
+
+impl<T: InfoItem> InfoValue for Vec<T> {
+    fn size(&self) -> usize {
+        self.as_slice().size()
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_slice().put(sink);
+    }
+}
+
+impl<T: InfoItem> InfoValue for &Vec<T> {
+    fn size(&self) -> usize {
+        self.as_slice().size()
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_slice().put(sink);
+    }
+}
+
+/// With a NUL at the end.
+impl InfoValue for &str {
+    fn size(&self) -> usize {
+        self.len() + 1
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        sink.bytes(self.as_bytes());
+        sink.bytes(&[0]);
+    }
+}
+
+/// With a NUL at the end.
+impl InfoValue for String {
+    fn size(&self) -> usize {
+        self.as_str().size()
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_str().put(sink);
+    }
+}
+
+/// With a NUL at the end.
+impl InfoValue for &String {
+    fn size(&self) -> usize {
+        self.as_str().size()
+    }
+    fn put(&self, sink: &mut Sink<'_>) {
+        self.as_str().put(sink);
+    }
+}
+
+/// A name with its version, as the `*_WITH_VERSION` queries list them. Names longer than 63 bytes are cut.
+pub fn name_version(name: &str, major: u32, minor: u32, patch: u32) -> cl_name_version {
+    let mut array = [0; 64];
+    for (to, from) in array.iter_mut().take(63).zip(name.bytes()) {
+        *to = from as _;
+    }
+    cl_name_version {
+        version: version(major, minor, patch),
+        name: array,
+    }
+}
+
+/// CL_MAKE_VERSION
+pub fn version(major: u32, minor: u32, patch: u32) -> cl_uint {
+    (major & 0x3ff) << 22 | (minor & 0x3ff) << 12 | patch & 0xfff
+}
+
+/// Runs a query into a fresh vector: for tests and for callers inside the runtime.
+pub fn to_bytes(query: impl Fn(InfoOut<'_>) -> ClResult<Written>) -> ClResult<Vec<u8>> {
+    let mut size = MaybeUninit::new(0);
+    query(InfoOut::new(None, Some(&mut size)))?;
+    // SAFETY: initialised above.
+    let mut bytes = vec![MaybeUninit::new(0); unsafe { size.assume_init() }];
+    query(InfoOut::new(Some(&mut bytes), None))?;
+    // SAFETY: every byte was initialised when the vector was made.
+    Ok(bytes
+        .into_iter()
+        .map(|b| unsafe { b.assume_init() })
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size_rules() {
+        let mut size = MaybeUninit::new(0usize);
+        let mut buffer = [MaybeUninit::new(0xaau8); 4];
+        let small = InfoOut::new(Some(&mut buffer), Some(&mut size)).write("four");
+        assert_eq!(small.err().map(|e| e.code), Some(CL_INVALID_VALUE));
+        // SAFETY: all bytes were initialised above.
+        unsafe {
+            assert_eq!(size.assume_init(), 5);
+            assert!(buffer.iter().all(|b| b.assume_init() == 0xaa));
+        }
+        assert!(InfoOut::new(None, None).write(1u32).is_ok());
+    }
+
+    #[test]
+    fn encodings() {
+        assert_eq!(to_bytes(|o| o.write("ab")).unwrap(), b"ab\0");
+        assert_eq!(
+            to_bytes(|o| o.write(true)).unwrap(),
+            1u32.to_ne_bytes().to_vec()
+        );
+        assert_eq!(
+            to_bytes(|o| o.write([1usize, 2, 3])).unwrap().len(),
+            3 * size_of::<usize>()
+        );
+        assert_eq!(to_bytes(|o| o.write(Vec::<u32>::new())).unwrap().len(), 0);
+        let named = to_bytes(|o| o.write(name_version("x", 3, 1, 2))).unwrap();
+        assert_eq!(named.len(), 68);
+        assert_eq!(named[..6], [2, 0x10, 0xc0, 0, b'x', 0]);
+    }
+}

@@ -1,0 +1,4 @@
+//! The OpenCL objects: passive state, one object a file. Constructors and operations make the specification's checks on
+//! values; the checks on pointers are the C edge's.
+
+pub mod info;
