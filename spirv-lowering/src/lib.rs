@@ -12,6 +12,7 @@
 //! never on each other; `pipeline` joins them.
 #![forbid(unsafe_code)]
 
+pub mod emit;
 pub mod encode;
 pub mod error;
 pub mod interface;

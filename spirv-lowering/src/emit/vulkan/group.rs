@@ -1,0 +1,100 @@
+//! Collective operations of a sub-group: `OpGroupNonUniform*`.
+
+use super::body::Emitter;
+use super::writer::Id;
+use crate::error::{LowerError, Result};
+use crate::ir::entity::Inst;
+use crate::ir::op::{GroupArith, GroupOp, Scope};
+use crate::ir::types::Type;
+use spirv::{BuiltIn, Capability, GroupOperation, Op as S, Scope as VkScope};
+
+fn arith(op: GroupArith) -> S {
+    match op {
+        GroupArith::IAdd => S::GroupNonUniformIAdd,
+        GroupArith::FAdd => S::GroupNonUniformFAdd,
+        GroupArith::IMul => S::GroupNonUniformIMul,
+        GroupArith::FMul => S::GroupNonUniformFMul,
+        GroupArith::SMin => S::GroupNonUniformSMin,
+        GroupArith::UMin => S::GroupNonUniformUMin,
+        GroupArith::FMin => S::GroupNonUniformFMin,
+        GroupArith::SMax => S::GroupNonUniformSMax,
+        GroupArith::UMax => S::GroupNonUniformUMax,
+        GroupArith::FMax => S::GroupNonUniformFMax,
+        GroupArith::And => S::GroupNonUniformBitwiseAnd,
+        GroupArith::Or => S::GroupNonUniformBitwiseOr,
+        GroupArith::Xor => S::GroupNonUniformBitwiseXor,
+        GroupArith::LogicalAnd => S::GroupNonUniformLogicalAnd,
+        GroupArith::LogicalOr => S::GroupNonUniformLogicalOr,
+        GroupArith::LogicalXor => S::GroupNonUniformLogicalXor,
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn group(&mut self, inst: Inst, op: GroupOp, scope: Scope) -> Result<()> {
+        if scope != Scope::SubGroup {
+            return Err(LowerError::unsupported(format!("{op:?} at {scope:?} scope")));
+        }
+        let data = &self.func.insts[inst];
+        let result = data.results.first().copied().ok_or_else(|| self.unsupported(inst))?;
+        let kind = self.func.ty(result);
+        let ty = self.w.ty(kind);
+        let args: Vec<Id> = data.args.iter().map(|&v| self.value(v)).collect();
+        let at = |i: usize| args.get(i).copied().ok_or_else(|| LowerError::internal("too few operands"));
+        let scope = self.w.u32(VkScope::Subgroup as u32);
+        self.w.cap(Capability::GroupNonUniform);
+        let (cap, spelling, operands) = match op {
+            GroupOp::Elect => (Capability::GroupNonUniform, S::GroupNonUniformElect, vec![scope]),
+            GroupOp::All => (Capability::GroupNonUniformVote, S::GroupNonUniformAll, vec![scope, at(0)?]),
+            GroupOp::Any => (Capability::GroupNonUniformVote, S::GroupNonUniformAny, vec![scope, at(0)?]),
+            GroupOp::AllEqual => (Capability::GroupNonUniformVote, S::GroupNonUniformAllEqual, vec![scope, at(0)?]),
+            GroupOp::Broadcast => {
+                (Capability::GroupNonUniformBallot, S::GroupNonUniformBroadcast, vec![scope, at(0)?, at(1)?])
+            }
+            GroupOp::Shuffle => (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffle, vec![scope, at(0)?, at(1)?]),
+            GroupOp::ShuffleXor => {
+                (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffleXor, vec![scope, at(0)?, at(1)?])
+            }
+            GroupOp::ShuffleUp => {
+                (Capability::GroupNonUniformShuffleRelative, S::GroupNonUniformShuffleUp, vec![scope, at(0)?, at(1)?])
+            }
+            GroupOp::ShuffleDown => {
+                (Capability::GroupNonUniformShuffleRelative, S::GroupNonUniformShuffleDown, vec![scope, at(0)?, at(1)?])
+            }
+            GroupOp::Rotate => {
+                let own = self.subgroup_input(BuiltIn::SubgroupLocalInvocationId);
+                let size = self.subgroup_input(BuiltIn::SubgroupSize);
+                let int = self.w.ty(Type::I32);
+                let sum = self.op(S::IAdd, int, &[own, at(1)?]);
+                let from = self.op(S::UMod, int, &[sum, size]);
+                (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffle, vec![scope, at(0)?, from])
+            }
+            GroupOp::Reduce(a) | GroupOp::InclusiveScan(a) | GroupOp::ExclusiveScan(a) => {
+                let how = match op {
+                    GroupOp::Reduce(_) => GroupOperation::Reduce,
+                    GroupOp::InclusiveScan(_) => GroupOperation::InclusiveScan,
+                    _ => GroupOperation::ExclusiveScan,
+                };
+                (Capability::GroupNonUniformArithmetic, arith(a), vec![scope, how as u32, at(0)?])
+            }
+            GroupOp::ClusteredReduce(a) => (
+                Capability::GroupNonUniformClustered,
+                arith(a),
+                vec![scope, GroupOperation::ClusteredReduce as u32, at(0)?, at(1)?],
+            ),
+            GroupOp::Ballot => {
+                self.w.cap(Capability::GroupNonUniformBallot);
+                let vec = self.w.vec(Type::I32, 4);
+                let mask = self.op(S::GroupNonUniformBallot, vec, &[scope, at(0)?]);
+                for (i, &part) in data.results.iter().enumerate().take(4) {
+                    let id = self.value(part);
+                    self.op_to(S::CompositeExtract, ty, id, &[mask, i as u32]);
+                }
+                return Ok(());
+            }
+        };
+        self.w.cap(cap);
+        let id = self.value(result);
+        self.op_to(spelling, ty, id, &operands);
+        Ok(())
+    }
+}

@@ -1,0 +1,506 @@
+//! Memory: device addresses, arrays, atomics, barriers, and the argument block.
+
+use super::body::Emitter;
+use super::writer::{push, Id};
+use crate::error::{LowerError, Result};
+use crate::interface::Implicit;
+use crate::ir::entity::{Inst, Value, Var};
+use crate::ir::function::Storage;
+use crate::ir::op::{Fences, Op, Order, RmwOp, Scope};
+use crate::ir::types::{Space, Type};
+use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope, StorageClass};
+
+/// Widest single access, in bytes.
+const MAX_ACCESS: u32 = 16;
+
+/// How many lanes the next part of an access takes.
+fn part_lanes(left: u32, size: u32, align: u32) -> u32 {
+    let mut lanes = left.min(4).min((MAX_ACCESS / size).max(1));
+    while lanes > 1 && (lanes * size).next_power_of_two() > align {
+        lanes -= 1;
+    }
+    lanes
+}
+
+/// Alignment of `offset` bytes after something aligned to `align`.
+fn align_at(align: u32, offset: u32) -> u32 {
+    if offset == 0 {
+        align
+    } else {
+        align.min(1 << offset.trailing_zeros())
+    }
+}
+
+fn order_bits(order: Order) -> MemorySemantics {
+    let (acquire, release) = (MemorySemantics::MAKE_VISIBLE, MemorySemantics::MAKE_AVAILABLE);
+    match order {
+        Order::Relaxed => MemorySemantics::empty(),
+        Order::Acquire => MemorySemantics::ACQUIRE | acquire,
+        Order::Release => MemorySemantics::RELEASE | release,
+        Order::AcqRel | Order::SeqCst => MemorySemantics::ACQUIRE_RELEASE | acquire | release,
+    }
+}
+
+/// Semantics of an atomic: ordered ones order all memory that work-items share.
+fn atomic_bits(order: Order) -> u32 {
+    if order == Order::Relaxed {
+        return 0;
+    }
+    (order_bits(order) | MemorySemantics::UNIFORM_MEMORY | MemorySemantics::WORKGROUP_MEMORY).bits()
+}
+
+fn fence_bits(order: Order, fences: Fences) -> u32 {
+    let mut storage = MemorySemantics::empty();
+    if fences.global {
+        storage |= MemorySemantics::UNIFORM_MEMORY;
+    }
+    if fences.local {
+        storage |= MemorySemantics::WORKGROUP_MEMORY;
+    }
+    if fences.image {
+        storage |= MemorySemantics::IMAGE_MEMORY;
+    }
+    if storage.is_empty() || order == Order::Relaxed {
+        return 0;
+    }
+    (order_bits(order) | storage).bits()
+}
+
+/// A place that an atomic works on.
+struct Place {
+    pointer: Id,
+    elem: Type,
+    local: bool,
+}
+
+impl Emitter<'_> {
+    /// Memory scope, as a constant.
+    fn scope(&mut self, scope: Scope) -> Id {
+        let scope = match scope {
+            Scope::AllDevices | Scope::Device if self.target.memory_model_device_scope => {
+                self.w.cap(Capability::VulkanMemoryModelDeviceScope);
+                VkScope::Device
+            }
+            Scope::AllDevices | Scope::Device => VkScope::QueueFamily,
+            Scope::WorkGroup => VkScope::Workgroup,
+            Scope::SubGroup => VkScope::Subgroup,
+            Scope::WorkItem => VkScope::Invocation,
+        };
+        self.w.u32(scope as u32)
+    }
+
+    fn storage_caps(&mut self, elem: Type) {
+        match elem.size() {
+            1 => self.w.cap(Capability::StorageBuffer8BitAccess),
+            2 => self.w.cap(Capability::StorageBuffer16BitAccess),
+            _ => {}
+        }
+    }
+
+    /// A pointer to `lanes` of `elem` at a 64-bit address plus a constant.
+    fn physical(&mut self, address: Id, offset: u32, elem: Type, lanes: u32) -> Id {
+        self.storage_caps(elem);
+        let mut address = address;
+        if offset != 0 {
+            let long = self.w.ty(Type::I64);
+            let offset = self.w.constant(Type::I64, offset.into());
+            address = self.op(S::IAdd, long, &[address, offset]);
+        }
+        let pointee = self.w.vec(elem, lanes);
+        let ty = self.w.pointer(StorageClass::PhysicalStorageBuffer, pointee);
+        self.op(S::ConvertUToPtr, ty, &[address])
+    }
+
+    /// A pointer to an element of an array.
+    fn element(&mut self, var: Var, index: Value) -> Result<Place> {
+        let data = self.func.vars.get(var).ok_or_else(|| LowerError::internal("no such array"))?;
+        let local = data.storage == Storage::Workgroup;
+        let class = if local { StorageClass::Workgroup } else { StorageClass::Function };
+        let elem = data.elem;
+        let explicit = data.alias.is_some() && local;
+        let ty = self.w.ty(elem);
+        let ty = self.w.pointer(class, ty);
+        let base = self.var_ids[var];
+        let index = self.value(index);
+        let pointer = if explicit {
+            let zero = self.w.u32(0);
+            self.op(S::AccessChain, ty, &[base, zero, index])
+        } else {
+            self.op(S::AccessChain, ty, &[base, index])
+        };
+        Ok(Place { pointer, elem, local })
+    }
+
+    fn access_operands(&self, align: u32, volatile: bool, shared: bool) -> ([u32; 2], usize) {
+        let mut mask = MemoryAccess::empty();
+        if volatile {
+            mask |= MemoryAccess::VOLATILE;
+        }
+        if shared {
+            mask |= MemoryAccess::NON_PRIVATE_POINTER;
+        }
+        if align != 0 {
+            mask |= MemoryAccess::ALIGNED;
+            ([mask.bits(), align], 2)
+        } else {
+            ([mask.bits(), 0], usize::from(!mask.is_empty()))
+        }
+    }
+
+    fn address_of(&mut self, inst: Inst) -> Result<(Id, bool)> {
+        let pointer = self.func.insts[inst].args.first().copied().ok_or_else(|| self.unsupported(inst))?;
+        let space = self.func.ty(pointer).space();
+        if matches!(space, Some(Space::Local | Space::Private)) {
+            return Err(self.unsupported(inst));
+        }
+        Ok((self.value(pointer), space != Some(Space::Constant)))
+    }
+
+    fn check_elem(&self, inst: Inst, ty: Type, align: u32) -> Result<u32> {
+        if ty == Type::Bool || ty == Type::Handle {
+            return Err(self.unsupported(inst));
+        }
+        let align = if align == 0 { ty.size() } else { 1 << align.trailing_zeros() };
+        if align < ty.size() {
+            return Err(LowerError::internal(format!("{inst}: an access to {ty:?} aligned to {align} only")));
+        }
+        Ok(align)
+    }
+
+    pub(super) fn memory(&mut self, inst: Inst) -> Result<()> {
+        let data = &self.func.insts[inst];
+        let first_result = data.results.first().copied();
+        match data.op {
+            Op::Load { align, volatile } => {
+                let (address, shared) = self.address_of(inst)?;
+                self.load(inst, address, align, volatile, shared)
+            }
+            Op::Store { align, volatile } => {
+                let (address, _) = self.address_of(inst)?;
+                let values = &data.args[1..];
+                let Some(&first) = values.first() else { return Ok(()) };
+                let elem = self.func.ty(first);
+                let align = self.check_elem(inst, elem, align)?;
+                let mut at = 0;
+                while at < values.len() {
+                    let offset = at as u32 * elem.size();
+                    let align = align_at(align, offset);
+                    let lanes = part_lanes((values.len() - at) as u32, elem.size(), align);
+                    let mut value = self.value(values[at]);
+                    if lanes > 1 {
+                        let ids: Vec<Id> = values[at..at + lanes as usize].iter().map(|&v| self.value(v)).collect();
+                        let ty = self.w.vec(elem, lanes);
+                        value = self.op(S::CompositeConstruct, ty, &ids);
+                    }
+                    let pointer = self.physical(address, offset, elem, lanes);
+                    let (operands, count) = self.access_operands(align, volatile, true);
+                    let mut words = vec![pointer, value];
+                    words.extend_from_slice(&operands[..count]);
+                    push(&mut self.code, S::Store, &words);
+                    at += lanes as usize;
+                }
+                Ok(())
+            }
+            Op::VarLoad(var) => {
+                let place = self.element(var, data.args[0])?;
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let ty = self.w.ty(place.elem);
+                let id = self.value(result);
+                let (operands, count) = self.access_operands(0, false, place.local);
+                let mut words = vec![place.pointer];
+                words.extend_from_slice(&operands[..count]);
+                self.op_to(S::Load, ty, id, &words);
+                Ok(())
+            }
+            Op::VarStore(var) => {
+                let place = self.element(var, data.args[0])?;
+                let value = self.value(data.args[1]);
+                let (operands, count) = self.access_operands(0, false, place.local);
+                let mut words = vec![place.pointer, value];
+                words.extend_from_slice(&operands[..count]);
+                push(&mut self.code, S::Store, &words);
+                Ok(())
+            }
+            Op::AtomicLoad { scope, order } | Op::VarAtomicLoad { scope, order, .. } => {
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let place = self.atomic_place(inst, self.func.ty(result))?;
+                let order = match order {
+                    Order::Release => Order::Relaxed,
+                    Order::AcqRel | Order::SeqCst => Order::Acquire,
+                    other => other,
+                };
+                let (scope, bits) = (self.scope(scope), self.w.u32(atomic_bits(order)));
+                let ty = self.w.ty(place.elem);
+                let id = self.op(S::AtomicLoad, ty, &[place.pointer, scope, bits]);
+                self.atomic_result(result, place.elem, id);
+                Ok(())
+            }
+            Op::AtomicStore { scope, order } | Op::VarAtomicStore { scope, order, .. } => {
+                let place = self.atomic_place(inst, self.func.ty(data.args[1]))?;
+                let order = match order {
+                    Order::Acquire => Order::Relaxed,
+                    Order::AcqRel | Order::SeqCst => Order::Release,
+                    other => other,
+                };
+                let value = self.atomic_operand(data.args[1], place.elem);
+                let operands = [place.pointer, self.scope(scope), self.w.u32(atomic_bits(order)), value];
+                push(&mut self.code, S::AtomicStore, &operands);
+                Ok(())
+            }
+            Op::AtomicRmw { op, scope, order } | Op::VarRmw { op, scope, order, .. } => {
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let ty = self.func.ty(result);
+                let spelling = match op {
+                    RmwOp::Xchg => S::AtomicExchange,
+                    RmwOp::Add => S::AtomicIAdd,
+                    RmwOp::Sub => S::AtomicISub,
+                    RmwOp::And => S::AtomicAnd,
+                    RmwOp::Or => S::AtomicOr,
+                    RmwOp::Xor => S::AtomicXor,
+                    RmwOp::SMin => S::AtomicSMin,
+                    RmwOp::SMax => S::AtomicSMax,
+                    RmwOp::UMin => S::AtomicUMin,
+                    RmwOp::UMax => S::AtomicUMax,
+                    RmwOp::FAdd if ty == Type::F32 => S::AtomicFAddEXT,
+                    RmwOp::FAdd | RmwOp::FMin | RmwOp::FMax => return Err(self.unsupported(inst)),
+                };
+                let add = op == RmwOp::FAdd;
+                if add {
+                    self.w.cap(Capability::AtomicFloat32AddEXT);
+                    self.w.extension("SPV_EXT_shader_atomic_float_add");
+                }
+                let place = self.atomic_place_as(inst, ty, add)?;
+                let value = self.atomic_operand(data.args[1], place.elem);
+                let elem = self.w.ty(place.elem);
+                let operands = [place.pointer, self.scope(scope), self.w.u32(atomic_bits(order)), value];
+                let id = self.op(spelling, elem, &operands);
+                self.atomic_result(result, place.elem, id);
+                Ok(())
+            }
+            Op::AtomicCmpXchg { scope, order } | Op::VarCmpXchg { scope, order, .. } => {
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let place = self.atomic_place(inst, self.func.ty(result))?;
+                let expected = self.atomic_operand(data.args[1], place.elem);
+                let desired = self.atomic_operand(data.args[2], place.elem);
+                let unequal = match order {
+                    Order::Relaxed | Order::Release => Order::Relaxed,
+                    _ => Order::Acquire,
+                };
+                let elem = self.w.ty(place.elem);
+                let operands = [
+                    place.pointer,
+                    self.scope(scope),
+                    self.w.u32(atomic_bits(order)),
+                    self.w.u32(atomic_bits(unequal)),
+                    desired,
+                    expected,
+                ];
+                let id = self.op(S::AtomicCompareExchange, elem, &operands);
+                self.atomic_result(result, place.elem, id);
+                Ok(())
+            }
+            Op::Barrier { exec, mem, order, fences } => {
+                let exec = match exec {
+                    Scope::WorkGroup => VkScope::Workgroup,
+                    Scope::SubGroup => VkScope::Subgroup,
+                    Scope::WorkItem => return Ok(()),
+                    Scope::Device | Scope::AllDevices => return Err(self.unsupported(inst)),
+                };
+                // An execution barrier is of use only if it orders something: Relaxed means no memory order.
+                let bits = fence_bits(order, fences);
+                let operands = [self.w.u32(exec as u32), self.scope(mem), self.w.u32(bits)];
+                push(&mut self.code, S::ControlBarrier, &operands);
+                Ok(())
+            }
+            Op::Fence { mem, order, fences } => {
+                let bits = fence_bits(order, fences);
+                if bits != 0 && mem != Scope::WorkItem {
+                    let operands = [self.scope(mem), self.w.u32(bits)];
+                    push(&mut self.code, S::MemoryBarrier, &operands);
+                }
+                Ok(())
+            }
+            Op::Implicit(which, component) => {
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let offset = self.implicit_offset(which)?;
+                let size = self.func.ty(result).size();
+                let id = self.push_load(offset + u32::from(component) * size, self.func.ty(result))?;
+                self.define(result, id);
+                Ok(())
+            }
+            Op::ArgLoad(offset) => {
+                let Some(result) = first_result else { return Ok(()) };
+                let elem = self.func.ty(result);
+                if self.interface.args_in_buffer {
+                    let base = self.implicit_offset(Implicit::ArgBuffer)?;
+                    let base = self.push_load(base, Type::I64)?;
+                    let long = self.w.ty(Type::I64);
+                    let delta = self.w.constant(Type::I64, offset.into());
+                    let address = if offset == 0 { base } else { self.op(S::IAdd, long, &[base, delta]) };
+                    return self.load(inst, address, align_at(16, offset), false, false);
+                }
+                for (i, &result) in data.results.iter().enumerate() {
+                    let id = self.push_load(offset + i as u32 * elem.size(), elem)?;
+                    self.define(result, id);
+                }
+                Ok(())
+            }
+            Op::SpecSize(spec_id) => {
+                let result = first_result.ok_or_else(|| self.unsupported(inst))?;
+                let id = self.w.spec(spec_id, 16);
+                self.define(result, id);
+                Ok(())
+            }
+            _ => Err(self.unsupported(inst)),
+        }
+    }
+
+    fn load(&mut self, inst: Inst, address: Id, align: u32, volatile: bool, shared: bool) -> Result<()> {
+        let results = &self.func.insts[inst].results;
+        let Some(&first) = results.first() else { return Ok(()) };
+        let elem = self.func.ty(first);
+        let align = self.check_elem(inst, elem, align)?;
+        let scalar = self.w.ty(elem);
+        let mut at = 0;
+        while at < results.len() {
+            let offset = at as u32 * elem.size();
+            let align = align_at(align, offset);
+            let lanes = part_lanes((results.len() - at) as u32, elem.size(), align);
+            let pointer = self.physical(address, offset, elem, lanes);
+            let ty = self.w.vec(elem, lanes);
+            let (operands, count) = self.access_operands(align, volatile, shared);
+            let mut words = vec![pointer];
+            words.extend_from_slice(&operands[..count]);
+            let id = if lanes == 1 { self.value(results[at]) } else { self.w.id() };
+            self.op_to(S::Load, ty, id, &words);
+            if lanes > 1 {
+                for lane in 0..lanes {
+                    let part = self.value(results[at + lane as usize]);
+                    self.op_to(S::CompositeExtract, scalar, part, &[id, lane]);
+                }
+            }
+            at += lanes as usize;
+        }
+        Ok(())
+    }
+
+    // --- atomics
+
+    fn atomic_place(&mut self, inst: Inst, ty: Type) -> Result<Place> {
+        self.atomic_place_as(inst, ty, false)
+    }
+
+    /// The place that an atomic works on: an integer, unless `float` is asked for.
+    fn atomic_place_as(&mut self, inst: Inst, ty: Type, float: bool) -> Result<Place> {
+        let elem = if float { ty } else { ty.as_int().ok_or_else(|| self.unsupported(inst))? };
+        if elem.size() < 4 {
+            return Err(self.unsupported(inst));
+        }
+        if elem == Type::I64 {
+            self.w.cap(Capability::Int64Atomics);
+        }
+        let data = &self.func.insts[inst];
+        let place = match data.op {
+            Op::VarRmw { var, .. }
+            | Op::VarCmpXchg { var, .. }
+            | Op::VarAtomicLoad { var, .. }
+            | Op::VarAtomicStore { var, .. } => {
+                let place = self.element(var, data.args[0])?;
+                if place.elem != elem || !place.local {
+                    return Err(LowerError::internal(format!("{inst}: an atomic on the wrong kind of array")));
+                }
+                place
+            }
+            _ => {
+                let (address, _) = self.address_of(inst)?;
+                let pointer = self.physical(address, 0, elem, 1);
+                Place { pointer, elem, local: false }
+            }
+        };
+        Ok(place)
+    }
+
+    fn atomic_operand(&mut self, value: Value, elem: Type) -> Id {
+        let id = self.value(value);
+        let from = self.func.ty(value);
+        if from.is_float() == elem.is_float() {
+            return id;
+        }
+        let ty = self.w.ty(elem);
+        self.op(S::Bitcast, ty, &[id])
+    }
+
+    fn atomic_result(&mut self, result: Value, elem: Type, id: Id) {
+        let to = self.func.ty(result);
+        if to.is_float() == elem.is_float() {
+            self.define(result, id);
+        } else {
+            let ty = self.w.ty(to);
+            let wanted = self.value(result);
+            self.op_to(S::Bitcast, ty, wanted, &[id]);
+        }
+    }
+
+    // --- the argument block
+
+    fn implicit_offset(&self, which: Implicit) -> Result<u32> {
+        let found = self.interface.implicit.iter().find(|(i, _)| *i == which);
+        found.map(|&(_, offset)| offset).ok_or_else(|| LowerError::internal(format!("{which:?} has no place in the argument block")))
+    }
+
+    /// A word of the push constants, loaded in the prologue.
+    fn push_word(&mut self, word: u32) -> Result<Id> {
+        if let Some(&id) = self.push_words.get(&word) {
+            return Ok(id);
+        }
+        let words = self.interface.push_size.div_ceil(4);
+        if word >= words {
+            return Err(LowerError::internal("an argument beyond the push constants"));
+        }
+        let block = match self.push_block {
+            Some(id) => id,
+            None => *self.push_block.insert(self.w.push_constants(words)),
+        };
+        let ty = self.w.ty(Type::I32);
+        let pointer_ty = self.w.pointer(StorageClass::PushConstant, ty);
+        let (zero, index) = (self.w.u32(0), self.w.u32(word));
+        let pointer = self.w.id();
+        push(&mut self.prologue, S::AccessChain, &[pointer_ty, pointer, block, zero, index]);
+        let id = self.w.id();
+        push(&mut self.prologue, S::Load, &[ty, id, pointer]);
+        self.push_words.insert(word, id);
+        Ok(id)
+    }
+
+    /// A value at a byte offset of the push constants.
+    fn push_load(&mut self, offset: u32, ty: Type) -> Result<Id> {
+        let size = ty.size();
+        if ty == Type::Bool || ty == Type::Handle || offset % size.min(4) != 0 {
+            return Err(LowerError::internal(format!("an argument of type {ty:?} at offset {offset}")));
+        }
+        let to = self.w.ty(ty);
+        let low = self.push_word(offset / 4)?;
+        match size {
+            8 => {
+                let high = self.push_word(offset / 4 + 1)?;
+                let pair = self.w.vec(Type::I32, 2);
+                let pair = self.op(S::CompositeConstruct, pair, &[low, high]);
+                Ok(self.op(S::Bitcast, to, &[pair]))
+            }
+            4 if ty == Type::I32 => Ok(low),
+            4 => Ok(self.op(S::Bitcast, to, &[low])),
+            _ => {
+                let mut word = low;
+                let shift = offset % 4 * 8;
+                if shift != 0 {
+                    let (int, shift) = (self.w.ty(Type::I32), self.w.u32(shift));
+                    word = self.op(S::ShiftRightLogical, int, &[word, shift]);
+                }
+                let narrow = Type::int(size * 8).ok_or_else(|| LowerError::internal("an odd width"))?;
+                let narrow_ty = self.w.ty(narrow);
+                let id = self.op(S::UConvert, narrow_ty, &[word]);
+                Ok(if ty == narrow { id } else { self.op(S::Bitcast, to, &[id]) })
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! Target IR to Vulkan SPIR-V 1.5 (Vulkan 1.2).
+//!
+//! A plain walk: the function is structured already and uses only what the target has. What the walk does decide is
+//! spelling: which capability, which instruction, which memory semantics.
+//!
+//! - Pointers are 64-bit integers (device addresses) until the access, where `OpConvertUToPtr` makes a
+//!   `PhysicalStorageBuffer` pointer of the access type.
+//! - Memory model `Vulkan`: accesses to memory that other work-items may see are `NonPrivatePointer`; barriers,
+//!   fences and ordered atomics make memory available and visible.
+//! - The argument block is a push-constant array of 32-bit words.
+//! - Words of push constants and built-in inputs are loaded once, at the start of the entry block.
+
+mod body;
+mod group;
+mod memory;
+mod writer;
+
+use crate::error::{LowerError, Result};
+use crate::interface::KernelInterface;
+use crate::ir::function::Function;
+use crate::target::Target;
+
+/// Emits a structured kernel as a module with the entry point `main`.
+pub fn emit(func: &Function, interface: &KernelInterface, target: &Target) -> Result<Vec<u32>> {
+    if target.address_bits != 64 {
+        return Err(LowerError::unsupported("addresses that are not 64 bits wide"));
+    }
+    let emitter = body::Emitter::new(func, interface, target);
+    emitter.run().map_err(|e| e.in_function(&func.name))
+}

@@ -1,0 +1,2 @@
+//! Passes: functions from KIR to KIR, one file each.
+
