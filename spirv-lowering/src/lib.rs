@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod emit;
+pub mod analysis;
 pub mod encode;
 pub mod error;
 pub mod interface;

@@ -1,0 +1,146 @@
+//! The control-flow graph: successors, predecessors and reverse postorder of the blocks that the entry reaches.
+//!
+//! Edges are listed once each time they occur: a branch whose two targets are one block gives that block twice as
+//! successor, and the branching block twice as predecessor. Unreachable blocks have no edges here, not even to
+//! reachable ones.
+
+use crate::ir::entity::{Block, Entity};
+use crate::ir::function::Function;
+
+const NONE: u32 = u32::MAX;
+
+/// Lists of blocks, one list a block, in one allocation.
+#[derive(Debug, Clone, Default)]
+struct Lists {
+    start: Vec<u32>,
+    items: Vec<Block>,
+}
+
+impl Lists {
+    fn get(&self, block: Block) -> &[Block] {
+        let i = block.index();
+        match (self.start.get(i), self.start.get(i + 1)) {
+            (Some(&a), Some(&b)) => &self.items[a as usize..b as usize],
+            _ => &[],
+        }
+    }
+}
+
+/// The graph.
+#[derive(Debug, Clone)]
+pub struct Cfg {
+    succs: Lists,
+    preds: Lists,
+    rpo: Vec<Block>,
+    index: Vec<u32>,
+}
+
+impl Cfg {
+    /// Computes it.
+    pub fn new(func: &Function) -> Self {
+        let n = func.blocks.len();
+        let mut succs = Lists {
+            start: Vec::with_capacity(n + 1),
+            items: Vec::new(),
+        };
+        for block in func.blocks.values() {
+            succs.start.push(succs.items.len() as u32);
+            succs
+                .items
+                .extend(block.term.targets().iter().map(|t| t.block));
+        }
+        succs.start.push(succs.items.len() as u32);
+
+        // Postorder with an explicit stack of (block, next successor).
+        let mut index = vec![NONE; n];
+        let mut rpo = Vec::new();
+        let mut stack: Vec<(Block, usize)> = Vec::new();
+        if let Some(entry) = func.entry() {
+            index[entry.index()] = 0;
+            stack.push((entry, 0));
+        }
+        while let Some((block, next)) = stack.last_mut() {
+            // Successors are taken last to first, so that the order resembles the source order.
+            let list = succs.get(*block);
+            if *next < list.len() {
+                let succ = list[list.len() - 1 - *next];
+                *next += 1;
+                if index[succ.index()] == NONE {
+                    index[succ.index()] = 0;
+                    stack.push((succ, 0));
+                }
+            } else {
+                rpo.push(*block);
+                stack.pop();
+            }
+        }
+        rpo.reverse();
+        for (i, block) in rpo.iter().enumerate() {
+            index[block.index()] = i as u32;
+        }
+
+        let mut start = vec![0u32; n + 1];
+        for &block in &rpo {
+            for succ in succs.get(block) {
+                start[succ.index() + 1] += 1;
+            }
+        }
+        for i in 0..n {
+            start[i + 1] += start[i];
+        }
+        let mut fill = start.clone();
+        let mut items = vec![Block::new(0); start[n] as usize];
+        for &block in &rpo {
+            for succ in succs.get(block) {
+                let slot = &mut fill[succ.index()];
+                items[*slot as usize] = block;
+                *slot += 1;
+            }
+        }
+        Self {
+            succs,
+            preds: Lists { start, items },
+            rpo,
+            index,
+        }
+    }
+
+    /// Successors, one an edge, in the order of the terminator.
+    pub fn succs(&self, block: Block) -> &[Block] {
+        self.succs.get(block)
+    }
+    /// Reachable predecessors, one an edge.
+    pub fn preds(&self, block: Block) -> &[Block] {
+        self.preds.get(block)
+    }
+    /// The only predecessor, by a single edge.
+    pub fn single_pred(&self, block: Block) -> Option<Block> {
+        match self.preds(block) {
+            [pred] => Some(*pred),
+            _ => None,
+        }
+    }
+    /// Reachable blocks in reverse postorder; the entry is first.
+    pub fn rpo(&self) -> &[Block] {
+        &self.rpo
+    }
+    /// Position in [`Cfg::rpo`].
+    pub fn rpo_index(&self, block: Block) -> Option<usize> {
+        self.index
+            .get(block.index())
+            .filter(|&&i| i != NONE)
+            .map(|&i| i as usize)
+    }
+    /// The entry reaches it.
+    pub fn is_reachable(&self, block: Block) -> bool {
+        self.rpo_index(block).is_some()
+    }
+    /// Number of reachable blocks.
+    pub fn len(&self) -> usize {
+        self.rpo.len()
+    }
+    /// The function has no body.
+    pub fn is_empty(&self) -> bool {
+        self.rpo.is_empty()
+    }
+}
