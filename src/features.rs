@@ -1,0 +1,298 @@
+//! What a device offers to OpenCL programs: one list, from which come the extension string, the versioned lists, the
+//! feature macros of OpenCL C, and the compiler's command line.
+//!
+//! Nothing is offered that does not work. Whoever makes a feature work sets its flag in [`Features::new`] and, where
+//! all that OpenCL 3.1 requires has come together, [`VERSION`].
+
+use crate::backend::Caps;
+use crate::cl::{self, cl_bitfield};
+use spirv_lowering::target::Target;
+use std::ffi::CStr;
+
+/// The OpenCL version of platform and devices: major, minor.
+pub const VERSION: (u32, u32) = (3, 0);
+
+/// The name that ends every version string.
+pub const VENDOR_SUFFIX: &str = "PUMICE";
+
+/// A name with its version: major, minor, patch.
+pub type Versioned = (&'static str, (u32, u32, u32));
+
+/// What works on a device.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub struct Features {
+    pub fp16: bool,
+    pub fp64: bool,
+    /// 64-bit atomics on global memory and on local memory.
+    pub int64_atomics: bool,
+    /// Atomics with memory_scope_device order memory of other work-groups.
+    pub atomic_scope_device: bool,
+    /// The two orders above relaxed.
+    pub atomic_acq_rel: bool,
+    pub atomic_seq_cst: bool,
+    pub images: bool,
+    pub image_3d_writes: bool,
+    pub read_write_images: bool,
+    pub generic_address_space: bool,
+    pub work_group_collectives: bool,
+    pub subgroups: bool,
+    pub program_scope_variables: bool,
+    pub pipes: bool,
+    pub device_enqueue: bool,
+    pub integer_dot_product: bool,
+    /// SPIR-V through clCreateProgramWithIL.
+    pub il: bool,
+    pub device_uuid: bool,
+    pub pci_bus_info: bool,
+}
+
+impl Features {
+    /// From what the device can do and what the compiler and the runtime know to use.
+    pub fn new(caps: &Caps, target: &Target) -> Self {
+        Self {
+            fp16: caps.fp16 && target.fp16.supported,
+            fp64: caps.fp64 && target.fp64.supported,
+            int64_atomics: caps.int64_atomics && caps.int64_atomics_local,
+            atomic_scope_device: target.memory_model_device_scope,
+            atomic_acq_rel: true,
+            // The compiler orders sequentially consistent operations by acquire-release fences on both sides.
+            atomic_seq_cst: target.memory_model_device_scope,
+            // Not built yet.
+            images: false,
+            image_3d_writes: false,
+            read_write_images: false,
+            generic_address_space: false,
+            work_group_collectives: false,
+            subgroups: false,
+            program_scope_variables: false,
+            pipes: false,
+            device_enqueue: false,
+            integer_dot_product: false,
+            il: true,
+            device_uuid: true,
+            pci_bus_info: caps.pci.is_some(),
+        }
+    }
+
+    /// Extensions of the device. The first table are those of the platform.
+    pub fn extensions(&self) -> Vec<Versioned> {
+        let one = (1, 0, 0);
+        let mut list = platform_extensions();
+        let device: &[(bool, &'static str, (u32, u32, u32))] = &[
+            // Required of every device.
+            (true, "cl_khr_byte_addressable_store", one),
+            (true, "cl_khr_global_int32_base_atomics", one),
+            (true, "cl_khr_global_int32_extended_atomics", one),
+            (true, "cl_khr_local_int32_base_atomics", one),
+            (true, "cl_khr_local_int32_extended_atomics", one),
+            (self.fp16, "cl_khr_fp16", one),
+            (self.fp64, "cl_khr_fp64", one),
+            (self.int64_atomics, "cl_khr_int64_base_atomics", one),
+            (self.int64_atomics, "cl_khr_int64_extended_atomics", one),
+            // The work happens in clang: a macro and a hint.
+            (true, "cl_khr_expect_assume", one),
+            (self.il, "cl_khr_il_program", one),
+            // The decorations are read and carry no obligation.
+            (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
+            (true, "cl_khr_create_command_queue", one),
+            (true, "cl_khr_suggested_local_work_size", one),
+            (self.device_uuid, "cl_khr_device_uuid", one),
+            (self.pci_bus_info, "cl_khr_pci_bus_info", one),
+            (self.image_3d_writes, "cl_khr_3d_image_writes", one),
+            (self.subgroups, "cl_khr_subgroups", one),
+            (
+                self.integer_dot_product,
+                "cl_khr_integer_dot_product",
+                (2, 0, 0),
+            ),
+        ];
+        list.extend(
+            device
+                .iter()
+                .filter(|(works, ..)| *works)
+                .map(|&(_, name, version)| (name, version)),
+        );
+        list
+    }
+
+    /// OpenCL C features (`__opencl_c_*`), as CL_DEVICE_OPENCL_C_FEATURES lists them and the compiler defines them.
+    pub fn opencl_c_features(&self) -> Vec<Versioned> {
+        let features: &[(bool, &'static str)] = &[
+            (true, "__opencl_c_int64"),
+            (self.fp64, "__opencl_c_fp64"),
+            (self.atomic_acq_rel, "__opencl_c_atomic_order_acq_rel"),
+            (self.atomic_seq_cst, "__opencl_c_atomic_order_seq_cst"),
+            (self.atomic_scope_device, "__opencl_c_atomic_scope_device"),
+            // Without SVM atomics, all devices means this device.
+            (
+                self.atomic_scope_device,
+                "__opencl_c_atomic_scope_all_devices",
+            ),
+            (self.images, "__opencl_c_images"),
+            (self.image_3d_writes, "__opencl_c_3d_image_writes"),
+            (self.read_write_images, "__opencl_c_read_write_images"),
+            (
+                self.generic_address_space,
+                "__opencl_c_generic_address_space",
+            ),
+            (
+                self.work_group_collectives,
+                "__opencl_c_work_group_collective_functions",
+            ),
+            (self.subgroups, "__opencl_c_subgroups"),
+            (
+                self.program_scope_variables,
+                "__opencl_c_program_scope_global_variables",
+            ),
+            (self.pipes, "__opencl_c_pipes"),
+            (self.device_enqueue, "__opencl_c_device_enqueue"),
+            (
+                self.integer_dot_product,
+                "__opencl_c_integer_dot_product_input_4x8bit",
+            ),
+            (
+                self.integer_dot_product,
+                "__opencl_c_integer_dot_product_input_4x8bit_packed",
+            ),
+        ];
+        features
+            .iter()
+            .filter(|(works, _)| *works)
+            .map(|&(_, name)| (name, (3, 0, 0)))
+            .collect()
+    }
+
+    /// Versions of OpenCL C that programs may ask for, oldest first.
+    pub fn opencl_c_versions(&self) -> Vec<(u32, u32)> {
+        let mut versions = vec![(1, 0), (1, 1), (1, 2), (3, 0)];
+        if VERSION >= (3, 1) {
+            versions.push((3, 1));
+        }
+        versions
+    }
+
+    /// Versions of SPIR-V that clCreateProgramWithIL takes, newest first.
+    pub fn spirv_versions(&self) -> Vec<(u32, u32)> {
+        if self.il {
+            vec![(1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// SPIR-V extended instruction sets.
+    pub fn spirv_extended_instruction_sets(&self) -> Vec<&'static CStr> {
+        if self.il {
+            vec![c"OpenCL.std"]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// SPIR-V extensions.
+    pub fn spirv_extensions(&self) -> Vec<&'static CStr> {
+        let all: &[(bool, &'static CStr)] = &[
+            (self.il, c"SPV_KHR_no_integer_wrap_decoration"),
+            (self.il, c"SPV_KHR_expect_assume"),
+        ];
+        all.iter()
+            .filter(|(works, _)| *works)
+            .map(|&(_, name)| name)
+            .collect()
+    }
+
+    /// SPIR-V capabilities, as their token values.
+    pub fn spirv_capabilities(&self) -> Vec<u32> {
+        // Name                      value  from the SPIR-V specification, section 3.31
+        let all: &[(bool, u32)] = &[
+            (true, 4),                        // Addresses
+            (true, 5),                        // Linkage
+            (true, 6),                        // Kernel
+            (true, 7),                        // Vector16
+            (self.fp16, 8),                   // Float16Buffer
+            (self.fp16, 9),                   // Float16
+            (self.fp64, 10),                  // Float64
+            (true, 11),                       // Int64
+            (self.int64_atomics, 12),         // Int64Atomics
+            (self.images, 13),                // ImageBasic
+            (self.read_write_images, 14),     // ImageReadWrite
+            (self.pipes, 17),                 // Pipes
+            (self.subgroups, 18),             // Groups
+            (self.device_enqueue, 19),        // DeviceEnqueue
+            (true, 22),                       // Int16
+            (self.generic_address_space, 38), // GenericPointer
+            (true, 39),                       // Int8
+            (self.integer_dot_product, 6016), // DotProductInput4x8Bit
+            (self.integer_dot_product, 6018), // DotProductInput4x8BitPacked
+            (self.integer_dot_product, 6019), // DotProduct
+            (true, 5629),                     // ExpectAssumeKHR
+        ];
+        let works = |&&(works, _): &&(bool, u32)| works && self.il;
+        all.iter().filter(works).map(|&(_, value)| value).collect()
+    }
+
+    /// CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES
+    pub fn atomic_memory_capabilities(&self) -> cl_bitfield {
+        let mut bits = cl::CL_DEVICE_ATOMIC_ORDER_RELAXED | cl::CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP;
+        if self.atomic_acq_rel {
+            bits |= cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL;
+        }
+        if self.atomic_seq_cst {
+            bits |= cl::CL_DEVICE_ATOMIC_ORDER_SEQ_CST;
+        }
+        if self.atomic_scope_device {
+            bits |= cl::CL_DEVICE_ATOMIC_SCOPE_DEVICE | cl::CL_DEVICE_ATOMIC_SCOPE_ALL_DEVICES;
+        }
+        bits
+    }
+
+    /// CL_DEVICE_ATOMIC_FENCE_CAPABILITIES
+    pub fn atomic_fence_capabilities(&self) -> cl_bitfield {
+        self.atomic_memory_capabilities()
+            | cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL
+            | cl::CL_DEVICE_ATOMIC_SCOPE_WORK_ITEM
+    }
+}
+
+/// Extensions that do not depend on a device.
+pub fn platform_extensions() -> Vec<Versioned> {
+    vec![
+        ("cl_khr_icd", (1, 0, 0)),
+        ("cl_khr_extended_versioning", (1, 0, 0)),
+    ]
+}
+
+/// A list of names as the space-separated string of the older queries.
+pub fn names(list: &[Versioned]) -> String {
+    list.iter()
+        .map(|(name, _)| *name)
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_shape_the_lists() {
+        let mut caps = Caps {
+            fp64: true,
+            ..Caps::default()
+        };
+        let target = Target::full();
+        let with = Features::new(&caps, &target);
+        assert!(names(&with.extensions())
+            .split(' ')
+            .any(|n| n == "cl_khr_fp64"));
+        assert!(!names(&with.extensions()).contains("pci_bus_info"));
+        caps.fp64 = false;
+        let without = Features::new(&caps, &target);
+        assert!(!names(&without.extensions()).contains("fp64"));
+        assert!(without
+            .opencl_c_features()
+            .iter()
+            .all(|(name, _)| *name != "__opencl_c_fp64"));
+    }
+}

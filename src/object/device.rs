@@ -1,0 +1,372 @@
+//! A device as applications see it: the answers to clGetDeviceInfo, from what the back end told.
+//!
+//! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
+//! and releasing them does nothing, and they live as long as the platform.
+
+use super::info::{name_version, unknown, version, Info, InfoOut, Written};
+use super::platform::{name_versions, version_string, Platform};
+use crate::backend::{self, caps::DeviceKind, Caps};
+use crate::cl::{self, cl_device_fp_config, cl_device_type, cl_uint};
+use crate::error::ClResult;
+use crate::features::{self, Features, VENDOR_SUFFIX, VERSION};
+use crate::handle::{Body, Kind, Object, Ref};
+use spirv_lowering::target::FloatCaps;
+use std::ffi::{c_void, CStr};
+use std::sync::{Arc, Weak};
+
+/// Bytes of printf output that a kernel can make before it is cut off.
+pub const PRINTF_BUFFER_SIZE: usize = 1 << 20;
+
+/// Bytes of all arguments of a kernel.
+pub const MAX_PARAMETER_SIZE: usize = 4096;
+
+/// A device.
+pub struct Device {
+    platform: Weak<Object<Platform>>,
+    backend: Arc<dyn backend::Device>,
+    features: Features,
+}
+
+impl Body for Device {
+    const KIND: Kind = Kind::Device;
+}
+
+impl Device {
+    pub(super) fn new(
+        platform: Weak<Object<Platform>>,
+        backend: Arc<dyn backend::Device>,
+    ) -> Ref<Self> {
+        let features = Features::new(backend.caps(), backend.target());
+        Object::new(Self {
+            platform,
+            backend,
+            features,
+        })
+    }
+
+    /// The device below.
+    pub fn backend(&self) -> &Arc<dyn backend::Device> {
+        &self.backend
+    }
+
+    /// Its limits.
+    pub fn caps(&self) -> &Caps {
+        self.backend.caps()
+    }
+
+    /// What works on it.
+    pub fn features(&self) -> &Features {
+        &self.features
+    }
+
+    /// Its platform, while that lives.
+    pub fn platform(&self) -> Option<Ref<Platform>> {
+        self.platform.upgrade()
+    }
+
+    /// CL_DEVICE_TYPE
+    pub fn kind(&self) -> cl_device_type {
+        match self.caps().kind {
+            DeviceKind::Gpu => cl::CL_DEVICE_TYPE_GPU,
+            DeviceKind::Cpu => cl::CL_DEVICE_TYPE_CPU,
+            DeviceKind::Accelerator => cl::CL_DEVICE_TYPE_ACCELERATOR,
+        }
+    }
+
+    /// Alignment that sub-buffers need, in bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits): at least that of long16.
+    pub fn base_align(&self) -> usize {
+        self.caps().mem_base_align.max(128) as usize
+    }
+
+    /// The preferred multiple of work-group sizes.
+    pub fn preferred_multiple(&self) -> usize {
+        self.caps().subgroup_size.max(1) as usize
+    }
+
+    fn single_fp_config(&self) -> cl_device_fp_config {
+        let fp32 = &self.backend.target().fp32;
+        let mut bits = ieee(fp32);
+        if fp32.exact_div && fp32.exact_sqrt {
+            bits |= cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+        }
+        bits
+    }
+
+    fn double_fp_config(&self) -> cl_device_fp_config {
+        if self.features.fp64 {
+            // The minimum that double precision means in OpenCL; the compiler makes up for what the device lacks.
+            cl::CL_FP_FMA | cl::CL_FP_ROUND_TO_NEAREST | cl::CL_FP_INF_NAN | cl::CL_FP_DENORM
+        } else {
+            0
+        }
+    }
+
+    fn half_fp_config(&self) -> cl_device_fp_config {
+        if self.features.fp16 {
+            ieee(&self.backend.target().fp16)
+        } else {
+            0
+        }
+    }
+
+    /// Vector widths that pay off. Arithmetic is scalar; only types narrower than a register gain from vectors.
+    fn vector_width(&self, bytes: u32, supported: bool) -> cl_uint {
+        match self.caps().kind {
+            _ if !supported => 0,
+            DeviceKind::Cpu => (16 / bytes).max(1),
+            _ => (4 / bytes).max(1),
+        }
+    }
+}
+
+fn ieee(float: &FloatCaps) -> cl_device_fp_config {
+    let mut bits = cl::CL_FP_ROUND_TO_NEAREST | cl::CL_FP_INF_NAN;
+    if float.denormals || float.denorm_preserve {
+        bits |= cl::CL_FP_DENORM;
+    }
+    if float.fused_fma {
+        bits |= cl::CL_FP_FMA;
+    }
+    bits
+}
+
+fn pointers(strings: &[&'static CStr]) -> Vec<*const c_void> {
+    strings
+        .iter()
+        .map(|string| string.as_ptr().cast())
+        .collect()
+}
+
+impl Info for Device {
+    fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            0x1000..=0x10ff | 0x12b9..=0x12bb => self.query_core(param, out),
+            _ => self.query_extension(param, out),
+        }
+    }
+}
+
+impl Device {
+    /// CL_DEVICE_* of the core specification, in the order of their values.
+    fn query_core(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        let caps = self.caps();
+        let features = &self.features;
+        match param {
+            cl::CL_DEVICE_TYPE => out.write(self.kind()),
+            cl::CL_DEVICE_VENDOR_ID => out.write(caps.vendor_id),
+            cl::CL_DEVICE_MAX_COMPUTE_UNITS => out.write(caps.compute_units.max(1)),
+            cl::CL_DEVICE_MAX_WORK_ITEM_DIMENSIONS => out.write(3u32),
+            cl::CL_DEVICE_MAX_WORK_GROUP_SIZE => out.write(caps.max_work_group_size as usize),
+            cl::CL_DEVICE_MAX_WORK_GROUP_SIZES => {
+                out.write(caps.max_work_item_sizes.map(|n| n as usize))
+            }
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_CHAR | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR => {
+                out.write(self.vector_width(1, true))
+            }
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_SHORT
+            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_SHORT => out.write(self.vector_width(2, true)),
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_INT | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_INT => {
+                out.write(self.vector_width(4, true))
+            }
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_LONG | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_LONG => {
+                out.write(self.vector_width(8, true))
+            }
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_FLOAT
+            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT => out.write(self.vector_width(4, true)),
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_DOUBLE
+            | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_DOUBLE => {
+                out.write(self.vector_width(8, features.fp64))
+            }
+            cl::CL_DEVICE_PREFERRED_VECTOR_WIDTH_HALF | cl::CL_DEVICE_NATIVE_VECTOR_WIDTH_HALF => {
+                out.write(self.vector_width(2, features.fp16))
+            }
+            cl::CL_DEVICE_MAX_CLOCK_FREQUENCY => out.write(caps.max_clock_mhz),
+            cl::CL_DEVICE_ADDRESS_BITS => out.write(64u32),
+            cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE => out.write(caps.max_alloc_size),
+
+            // Images: none yet, and without them every limit is zero.
+            cl::CL_DEVICE_IMAGE_SUPPORT => out.write(features.images),
+            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS
+            | cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS
+            | cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS
+            | cl::CL_DEVICE_MAX_SAMPLERS
+            | cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT
+            | cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => out.write(0u32),
+            cl::CL_DEVICE_IMAGE2D_MAX_WIDTH
+            | cl::CL_DEVICE_IMAGE2D_MAX_HEIGHT
+            | cl::CL_DEVICE_IMAGE3D_MAX_WIDTH
+            | cl::CL_DEVICE_IMAGE3D_MAX_HEIGHT
+            | cl::CL_DEVICE_IMAGE3D_MAX_DEPTH
+            | cl::CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
+            | cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => out.write(0usize),
+
+            cl::CL_DEVICE_MAX_PARAMETER_SIZE => out.write(MAX_PARAMETER_SIZE),
+            cl::CL_DEVICE_MEM_BASE_ADDR_ALIGN => out.write(self.base_align() as cl_uint * 8),
+            // The size of long16, the largest built-in type.
+            cl::CL_DEVICE_MIN_DATA_TYPE_ALIGN_SIZE => out.write(128u32),
+            cl::CL_DEVICE_SINGLE_FP_CONFIG => out.write(self.single_fp_config()),
+            cl::CL_DEVICE_DOUBLE_FP_CONFIG => out.write(self.double_fp_config()),
+            cl::CL_DEVICE_HALF_FP_CONFIG => out.write(self.half_fp_config()),
+            cl::CL_DEVICE_GLOBAL_MEM_CACHE_TYPE => out.write(if caps.global_cache_size > 0 {
+                cl::CL_READ_WRITE_CACHE
+            } else {
+                cl::CL_NONE
+            }),
+            cl::CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE => out.write(caps.global_cacheline),
+            cl::CL_DEVICE_GLOBAL_MEM_CACHE_SIZE => out.write(caps.global_cache_size),
+            cl::CL_DEVICE_GLOBAL_MEM_SIZE => out.write(caps.global_mem_size),
+            // Constant memory is global memory.
+            cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => out.write(caps.max_alloc_size),
+            cl::CL_DEVICE_MAX_CONSTANT_ARGS => out.write((MAX_PARAMETER_SIZE / 8) as cl_uint),
+            cl::CL_DEVICE_LOCAL_MEM_TYPE => out.write(if caps.local_mem_dedicated {
+                cl::CL_LOCAL
+            } else {
+                cl::CL_GLOBAL
+            }),
+            cl::CL_DEVICE_LOCAL_MEM_SIZE => out.write(caps.local_mem_size),
+            cl::CL_DEVICE_ERROR_CORRECTION_SUPPORT => out.write(false),
+            cl::CL_DEVICE_HOST_UNIFIED_MEMORY => out.write(caps.unified_memory),
+            cl::CL_DEVICE_PROFILING_TIMER_RESOLUTION => {
+                out.write(caps.timer_resolution_ns.max(1) as usize)
+            }
+            cl::CL_DEVICE_ENDIAN_LITTLE => out.write(cfg!(target_endian = "little")),
+            cl::CL_DEVICE_AVAILABLE => out.write(true),
+            cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
+            cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
+            cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(cl::CL_EXEC_KERNEL),
+            cl::CL_DEVICE_QUEUE_ON_HOST_PROPERTIES => out
+                .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
+            cl::CL_DEVICE_BUILT_IN_KERNELS => out.write(""),
+            cl::CL_DEVICE_BUILT_IN_KERNELS_WITH_VERSION => out.write(name_versions(&[])),
+            cl::CL_DEVICE_PLATFORM => out.write(self.platform()),
+            cl::CL_DEVICE_NAME => out.write(&caps.name),
+            cl::CL_DEVICE_VENDOR => out.write(&caps.vendor),
+            cl::CL_DRIVER_VERSION => out.write(&caps.driver_version),
+            cl::CL_DEVICE_PROFILE => out.write("FULL_PROFILE"),
+            cl::CL_DEVICE_VERSION => out.write(version_string()),
+            cl::CL_DEVICE_NUMERIC_VERSION => out.write(version(VERSION.0, VERSION.1, 0)),
+            // The newest version that is supported without exceptions: 2.0 and later have optional parts.
+            cl::CL_DEVICE_OPENCL_C_VERSION => out.write(format!("OpenCL C 1.2 {VENDOR_SUFFIX}")),
+            cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS => {
+                let versions = features.opencl_c_versions();
+                let list = versions
+                    .iter()
+                    .map(|&(major, minor)| name_version("OpenCL C", major, minor, 0));
+                out.write(list.collect::<Vec<_>>())
+            }
+            cl::CL_DEVICE_OPENCL_C_FEATURES => {
+                out.write(name_versions(&features.opencl_c_features()))
+            }
+            cl::CL_DEVICE_EXTENSIONS => out.write(features::names(&features.extensions())),
+            cl::CL_DEVICE_EXTENSIONS_WITH_VERSION => {
+                out.write(name_versions(&features.extensions()))
+            }
+            cl::CL_DEVICE_IL_VERSION => {
+                let names = features.spirv_versions().into_iter();
+                let names = names.map(|(major, minor)| format!("SPIR-V_{major}.{minor}"));
+                out.write(names.collect::<Vec<_>>().join(" "))
+            }
+            cl::CL_DEVICE_ILS_WITH_VERSION => {
+                let list = features.spirv_versions().into_iter();
+                let list = list.map(|(major, minor)| name_version("SPIR-V", major, minor, 0));
+                out.write(list.collect::<Vec<_>>())
+            }
+            cl::CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => out.write(""),
+            cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(PRINTF_BUFFER_SIZE),
+            cl::CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => out.write(true),
+
+            // Sub-devices: none.
+            cl::CL_DEVICE_PARENT_DEVICE => out.write(None::<Ref<Device>>),
+            cl::CL_DEVICE_PARTITION_MAX_SUB_DEVICES => out.write(0u32),
+            cl::CL_DEVICE_PARTITION_PROPERTIES | cl::CL_DEVICE_PARTITION_TYPE => out.write(0isize),
+            cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => out.write(0u64),
+            cl::CL_DEVICE_REFERENCE_COUNT => out.write(1u32),
+
+            // Program-scope variables, queues on the device, pipes, shared virtual memory: none yet.
+            cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
+            | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => {
+                out.write(if features.program_scope_variables {
+                    1usize << 20
+                } else {
+                    0
+                })
+            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES
+            | cl::CL_DEVICE_SVM_CAPABILITIES
+            | cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => out.write(0u64),
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
+            | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE
+            | cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES
+            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS
+            | cl::CL_DEVICE_MAX_PIPE_ARGS
+            | cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS
+            | cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(0u32),
+            cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
+
+            // Zero: aligned to the natural size of the type.
+            cl::CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT
+            | cl::CL_DEVICE_PREFERRED_GLOBAL_ATOMIC_ALIGNMENT
+            | cl::CL_DEVICE_PREFERRED_LOCAL_ATOMIC_ALIGNMENT => out.write(0u32),
+            cl::CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES => {
+                out.write(features.atomic_memory_capabilities())
+            }
+            cl::CL_DEVICE_ATOMIC_FENCE_CAPABILITIES => {
+                out.write(features.atomic_fence_capabilities())
+            }
+
+            cl::CL_DEVICE_MAX_NUM_SUB_GROUPS => out.write(if features.subgroups {
+                caps.max_subgroups
+            } else {
+                0
+            }),
+            cl::CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS => out.write(false),
+            cl::CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT => out.write(true),
+            cl::CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
+                out.write(self.preferred_multiple())
+            }
+            cl::CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT => {
+                out.write(features.work_group_collectives)
+            }
+            cl::CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT => {
+                out.write(features.generic_address_space)
+            }
+
+            // cl_khr_device_uuid
+            cl::CL_DEVICE_UUID => out.write(caps.device_uuid),
+            cl::CL_DRIVER_UUID => out.write(caps.driver_uuid),
+            cl::CL_DEVICE_LUID_VALID => out.write(caps.luid.is_some()),
+            cl::CL_DEVICE_LUID => out.write(caps.luid.unwrap_or_default()),
+            cl::CL_DEVICE_NODE_MASK => out.write(caps.node_mask),
+
+            // OpenCL 3.1. Integer dot products: packed and unpacked inputs are required, acceleration is not.
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES if features.integer_dot_product => out
+                .write(
+                    cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
+                        | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
+                ),
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT
+            | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED
+                if features.integer_dot_product =>
+            {
+                out.write([self.backend.target().integer_dot_product; 6])
+            }
+            cl::CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS => {
+                out.write(pointers(&features.spirv_extended_instruction_sets()))
+            }
+            cl::CL_DEVICE_SPIRV_EXTENSIONS => out.write(pointers(&features.spirv_extensions())),
+            cl::CL_DEVICE_SPIRV_CAPABILITIES => out.write(features.spirv_capabilities()),
+
+            // cl_khr_extended_versioning, where its values differ from the core ones.
+            cl::CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => out.write(version(1, 2, 0)),
+            _ => unknown(param),
+        }
+    }
+
+    /// Queries of extensions, only where the extension is reported.
+    fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match (param, self.caps().pci) {
+            (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
+            _ => unknown(param),
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! The platform: every device that the back ends offer and `PUMICE_DEVICES` lets through.
+//!
+//! A machine without a usable device still has the platform; the log says why it is empty.
+
+use super::device::Device;
+use super::info::{name_version, unknown, version, Info, InfoOut, Written};
+use crate::backend;
+use crate::cl::{self, cl_device_type, cl_name_version, cl_uint};
+use crate::error::{err, ClResult};
+use crate::features::{self, Versioned, VENDOR_SUFFIX, VERSION};
+use crate::handle::{Body, Kind, Object, Ref};
+use std::sync::Arc;
+
+/// The platform.
+pub struct Platform {
+    devices: Vec<Ref<Device>>,
+}
+
+impl Body for Platform {
+    const KIND: Kind = Kind::Platform;
+}
+
+impl Platform {
+    /// A platform over every device of the machine that `PUMICE_DEVICES` selects.
+    pub fn open() -> Ref<Self> {
+        let all = backend::enumerate();
+        let wanted = &crate::util::config::get().devices;
+        let found = all.len();
+        let backends = select(all, wanted);
+        if backends.is_empty() {
+            crate::log!(
+                Warn,
+                "no device to offer ({found} found, PUMICE_DEVICES={})",
+                wanted.join(",")
+            );
+        }
+        Self::new(backends)
+    }
+
+    /// A platform over these devices.
+    pub fn new(backends: Vec<Arc<dyn backend::Device>>) -> Ref<Self> {
+        Object::new_cyclic(|platform| Self {
+            devices: backends
+                .into_iter()
+                .map(|backend| Device::new(platform.clone(), backend))
+                .collect(),
+        })
+    }
+
+    /// All devices.
+    pub fn devices(&self) -> &[Ref<Device>] {
+        &self.devices
+    }
+
+    /// The devices of the types in a mask, as clGetDeviceIDs finds them. The default device is the first.
+    pub fn devices_of(&self, mask: cl_device_type) -> ClResult<Vec<Ref<Device>>> {
+        const TYPES: cl_device_type = cl::CL_DEVICE_TYPE_DEFAULT
+            | cl::CL_DEVICE_TYPE_CPU
+            | cl::CL_DEVICE_TYPE_GPU
+            | cl::CL_DEVICE_TYPE_ACCELERATOR
+            | cl::CL_DEVICE_TYPE_CUSTOM;
+        if mask != cl::CL_DEVICE_TYPE_ALL && (mask == 0 || mask & !TYPES != 0) {
+            return err(cl::CL_INVALID_DEVICE_TYPE, format!("device type {mask:#x}"));
+        }
+        let found: Vec<_> = self
+            .devices
+            .iter()
+            .enumerate()
+            .filter(|(index, device)| {
+                mask & device.kind() != 0 || (*index == 0 && mask & cl::CL_DEVICE_TYPE_DEFAULT != 0)
+            })
+            .map(|(_, device)| device.clone())
+            .collect();
+        if found.is_empty() {
+            return err(
+                cl::CL_DEVICE_NOT_FOUND,
+                format!("no device of type {mask:#x}"),
+            );
+        }
+        Ok(found)
+    }
+
+    /// Extensions that all devices have, with those of the platform itself.
+    pub fn extensions(&self) -> Vec<Versioned> {
+        let mut devices = self
+            .devices
+            .iter()
+            .map(|device| device.features().extensions());
+        let Some(mut common) = devices.next() else {
+            return features::platform_extensions();
+        };
+        for list in devices {
+            common.retain(|known| list.contains(known));
+        }
+        common
+    }
+}
+
+/// "OpenCL 3.0 PUMICE"
+pub(super) fn version_string() -> String {
+    format!("OpenCL {}.{} {VENDOR_SUFFIX}", VERSION.0, VERSION.1)
+}
+
+/// Versioned names as the `*_WITH_VERSION` queries list them.
+pub(super) fn name_versions(list: &[Versioned]) -> Vec<cl_name_version> {
+    list.iter()
+        .map(|&(name, (major, minor, patch))| name_version(name, major, minor, patch))
+        .collect()
+}
+
+impl Info for Platform {
+    fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_PLATFORM_PROFILE => out.write("FULL_PROFILE"),
+            cl::CL_PLATFORM_VERSION => out.write(version_string()),
+            cl::CL_PLATFORM_NUMERIC_VERSION => out.write(version(VERSION.0, VERSION.1, 0)),
+            cl::CL_PLATFORM_NAME => out.write("Pumice"),
+            cl::CL_PLATFORM_VENDOR => out.write("Pumice"),
+            cl::CL_PLATFORM_EXTENSIONS => out.write(features::names(&self.extensions())),
+            cl::CL_PLATFORM_EXTENSIONS_WITH_VERSION => out.write(name_versions(&self.extensions())),
+            // Host and device timers both count nanoseconds of CLOCK_MONOTONIC.
+            cl::CL_PLATFORM_HOST_TIMER_RESOLUTION => out.write(1u64),
+            cl::CL_PLATFORM_ICD_SUFFIX_KHR => out.write(VENDOR_SUFFIX),
+            _ => unknown(param),
+        }
+    }
+}
+
+/// The devices that the words of `PUMICE_DEVICES` select: an index, or a part of the name in any case. No words: all.
+fn select(all: Vec<Arc<dyn backend::Device>>, wanted: &[String]) -> Vec<Arc<dyn backend::Device>> {
+    if wanted.is_empty() {
+        return all;
+    }
+    let mut chosen: Vec<usize> = Vec::new();
+    for word in wanted {
+        let hits: Vec<usize> = match word.parse::<usize>() {
+            Ok(index) => (index < all.len()).then_some(index).into_iter().collect(),
+            Err(_) => {
+                let word = word.to_lowercase();
+                let matches = |device: &Arc<dyn backend::Device>| {
+                    device.caps().name.to_lowercase().contains(&word)
+                };
+                all.iter()
+                    .enumerate()
+                    .filter(|(_, device)| matches(device))
+                    .map(|(index, _)| index)
+                    .collect()
+            }
+        };
+        if hits.is_empty() {
+            crate::log!(Warn, "PUMICE_DEVICES: nothing matches {word:?}");
+        }
+        for hit in hits {
+            if !chosen.contains(&hit) {
+                chosen.push(hit);
+            }
+        }
+    }
+    chosen
+        .into_iter()
+        .filter_map(|index| all.get(index).cloned())
+        .collect()
+}
