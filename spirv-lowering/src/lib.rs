@@ -18,6 +18,7 @@ pub mod encode;
 pub mod error;
 pub mod interface;
 pub mod ir;
+pub mod passes;
 pub mod pipeline;
 pub mod program;
 pub mod target;

@@ -144,3 +144,10 @@ impl Cfg {
         self.rpo.is_empty()
     }
 }
+
+/// Takes the blocks that the entry does not reach out of the layout. True if there were any.
+pub fn remove_unreachable(func: &mut Function, cfg: &Cfg) -> bool {
+    let before = func.layout.len();
+    func.layout.retain(|&b| cfg.is_reachable(b));
+    func.layout.len() != before
+}

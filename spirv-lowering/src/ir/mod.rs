@@ -53,10 +53,12 @@
 //! Add a variant to [`op::Op`] with its documentation, then follow the compiler: `names` (text),
 //! `verify`, `fold`, `emit::vulkan`.
 
+pub mod compact;
 pub mod entity;
 pub mod function;
 pub mod module;
 mod names;
 pub mod op;
 pub mod print;
+pub mod subst;
 pub mod types;

@@ -1,0 +1,459 @@
+//! Promotes private memory to SSA values.
+//!
+//! An alloca is promotable when its address, through constant offsets and casts to generic, is used by plain loads
+//! and stores alone. The lanes of those accesses divide it into slots (byte ranges); every two slots must be equal
+//! or disjoint. A slot accessed with several types of its width has the most frequent one, the others are converted
+//! by `bitcast` and pointer conversions at the access.
+//!
+//! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is live. Loads that no
+//! store reaches become `undef`. Unreachable blocks are dropped first.
+
+use crate::analysis::cfg::{remove_unreachable, Cfg};
+use crate::analysis::dom::DomTree;
+use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+use crate::ir::subst::Subst;
+use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashMap;
+
+/// Allocas with more slots than this stay in memory.
+const MAX_SLOTS: usize = 1024;
+
+const NONE: u32 = u32::MAX;
+
+/// A promoted byte range.
+struct Slot {
+    ty: Type,
+    stores: Vec<Block>,
+    /// Blocks that load it before they store it.
+    exposed: Vec<Block>,
+    last_store: Option<Block>,
+    last_exposed: Option<Block>,
+}
+
+/// Runs the pass. True if the function changed.
+pub fn run(func: &mut Function) -> bool {
+    let Some(entry) = func.entry() else {
+        return false;
+    };
+    let has_alloca = func.blocks[entry]
+        .insts
+        .iter()
+        .any(|&i| matches!(func.insts[i].op, Op::Alloca { .. }));
+    if !has_alloca || func.structure.is_some() {
+        return false;
+    }
+    let cfg = Cfg::new(func);
+    let mut changed = remove_unreachable(func, &cfg);
+    let addresses = Addresses::new(func, &cfg);
+    let mut plan = Plan::new(func, &cfg, &addresses);
+    if plan.slots.is_empty() && !plan.any {
+        return changed;
+    }
+    changed = true;
+    let dom = DomTree::new(&cfg);
+    let placed = place_params(func, &cfg, &dom, &mut plan);
+    rename(func, &dom, &addresses, &plan, &placed);
+    changed
+}
+
+/// For each pointer the alloca it is derived from and the constant offset in it.
+struct Addresses {
+    /// Position of the alloca plus one in `allocas`; 0: another pointer.
+    root: SecondaryMap<Value, u32>,
+    offset: SecondaryMap<Value, u64>,
+    allocas: Vec<Inst>,
+    /// The alloca cannot be promoted.
+    rejected: Vec<bool>,
+}
+
+impl Addresses {
+    fn new(func: &Function, cfg: &Cfg) -> Self {
+        let mut this = Self {
+            root: SecondaryMap::new(),
+            offset: SecondaryMap::new(),
+            allocas: Vec::new(),
+            rejected: Vec::new(),
+        };
+        // In reverse postorder definitions come before uses, block parameters aside.
+        for &block in cfg.rpo() {
+            for &inst in &func.blocks[block].insts {
+                this.inst(func, inst);
+            }
+            func.blocks[block].term.for_each_use(|v| this.reject(v));
+        }
+        this
+    }
+
+    fn reject(&mut self, value: Value) {
+        if let Some(slot) = (self.root[value] as usize).checked_sub(1) {
+            self.rejected[slot] = true;
+        }
+    }
+
+    fn inst(&mut self, func: &Function, inst: Inst) {
+        let data = &func.insts[inst];
+        let result = data.results.first().copied();
+        let address = data.args.first().copied();
+        match (data.op, result, address) {
+            (Op::Alloca { .. }, Some(result), _) => {
+                self.allocas.push(inst);
+                self.rejected.push(false);
+                self.root[result] = self.allocas.len() as u32;
+                self.offset[result] = 0;
+            }
+            (Op::PtrAdd, Some(result), Some(base)) if self.root[base] != 0 => {
+                match data.args.get(1).and_then(|&o| func.as_const(o)) {
+                    Some(offset) => {
+                        self.root[result] = self.root[base];
+                        self.offset[result] = self.offset[base].wrapping_add(offset);
+                    }
+                    None => self.reject(base),
+                }
+            }
+            (Op::SpaceCast, Some(result), Some(base))
+                if matches!(
+                    func.ty(result).space(),
+                    Some(Space::Generic | Space::Private)
+                ) =>
+            {
+                self.root[result] = self.root[base];
+                self.offset[result] = self.offset[base];
+            }
+            (
+                Op::Load {
+                    volatile: false, ..
+                },
+                ..,
+            ) => {}
+            (
+                Op::Store {
+                    volatile: false, ..
+                },
+                ..,
+            ) => {
+                data.args.iter().skip(1).for_each(|&v| self.reject(v));
+            }
+            _ => data.args.iter().for_each(|&v| self.reject(v)),
+        }
+    }
+
+    fn alloca(&self, pointer: Value) -> Option<(usize, u64)> {
+        let root = (self.root[pointer] as usize).checked_sub(1)?;
+        (!self.rejected[root]).then(|| (root, self.offset[pointer]))
+    }
+}
+
+/// The slots of the allocas that are promoted.
+struct Plan {
+    slots: Vec<Slot>,
+    /// Slot by alloca and offset.
+    by_offset: FxHashMap<(u32, u64), u32>,
+    promoted: Vec<bool>,
+    any: bool,
+}
+
+/// An access: address and the lanes' types.
+fn access(func: &Function, inst: Inst) -> Option<(Value, bool, &[Value])> {
+    let data = &func.insts[inst];
+    let address = *data.args.first()?;
+    match data.op {
+        Op::Load {
+            volatile: false, ..
+        } => Some((address, false, &data.results)),
+        Op::Store {
+            volatile: false, ..
+        } => Some((address, true, &data.args[1..])),
+        _ => None,
+    }
+}
+
+impl Plan {
+    fn new(func: &Function, cfg: &Cfg, addresses: &Addresses) -> Self {
+        // (offset, type) -> count, for each alloca.
+        let mut counts: Vec<FxHashMap<(u64, Type), u32>> =
+            vec![FxHashMap::default(); addresses.allocas.len()];
+        for &block in cfg.rpo() {
+            for &inst in &func.blocks[block].insts {
+                let Some((address, _, lanes)) = access(func, inst) else {
+                    continue;
+                };
+                let Some((root, mut offset)) = addresses.alloca(address) else {
+                    continue;
+                };
+                for &lane in lanes {
+                    let ty = func.ty(lane);
+                    *counts[root].entry((offset, ty)).or_default() += 1;
+                    offset = offset.wrapping_add(ty.size().into());
+                }
+            }
+        }
+        let mut plan = Self {
+            slots: Vec::new(),
+            by_offset: FxHashMap::default(),
+            promoted: vec![false; addresses.allocas.len()],
+            any: false,
+        };
+        for (root, counts) in counts.into_iter().enumerate() {
+            if addresses.rejected[root] {
+                continue;
+            }
+            let Op::Alloca { size, .. } = func.insts[addresses.allocas[root]].op else {
+                continue;
+            };
+            let mut ranges: Vec<(u64, Type, u32)> =
+                counts.into_iter().map(|((o, t), n)| (o, t, n)).collect();
+            ranges.sort_unstable_by_key(|&(o, t, n)| (o, t.size(), std::cmp::Reverse(n), t));
+            let mut slots: Vec<(u64, Type)> = Vec::new();
+            let fits = ranges.iter().all(|&(offset, ty, _)| {
+                let end = offset.checked_add(ty.size().into());
+                if end.is_none_or(|end| end > size.into()) || ty == Type::Bool {
+                    return false;
+                }
+                match slots.last() {
+                    Some(&(o, t)) if o == offset => {
+                        t.size() == ty.size()
+                            && (t == ty || t != Type::Handle && ty != Type::Handle)
+                    }
+                    Some(&(o, t)) if o + u64::from(t.size()) > offset => false,
+                    _ => {
+                        slots.push((offset, ty));
+                        true
+                    }
+                }
+            });
+            if !fits || slots.len() > MAX_SLOTS {
+                continue;
+            }
+            plan.promoted[root] = true;
+            plan.any = true;
+            for (offset, ty) in slots {
+                plan.by_offset
+                    .insert((root as u32, offset), plan.slots.len() as u32);
+                plan.slots.push(Slot {
+                    ty,
+                    stores: Vec::new(),
+                    exposed: Vec::new(),
+                    last_store: None,
+                    last_exposed: None,
+                });
+            }
+        }
+        // Where each slot is stored, and loaded before it is stored.
+        for &block in cfg.rpo() {
+            for &inst in &func.blocks[block].insts {
+                let Some((address, is_store, lanes)) = access(func, inst) else {
+                    continue;
+                };
+                let Some((root, mut offset)) = addresses.alloca(address) else {
+                    continue;
+                };
+                if !plan.promoted[root] {
+                    continue;
+                }
+                for &lane in lanes {
+                    let slot = plan.by_offset.get(&(root as u32, offset)).copied();
+                    offset = offset.wrapping_add(func.ty(lane).size().into());
+                    let Some(slot) = slot.map(|s| &mut plan.slots[s as usize]) else {
+                        continue;
+                    };
+                    if is_store {
+                        if slot.last_store != Some(block) {
+                            slot.stores.push(block);
+                            slot.last_store = Some(block);
+                        }
+                    } else if slot.last_store != Some(block) && slot.last_exposed != Some(block) {
+                        slot.exposed.push(block);
+                        slot.last_exposed = Some(block);
+                    }
+                }
+            }
+        }
+        plan
+    }
+}
+
+/// Adds the block parameters. For each block the slots that have one, with the parameter.
+fn place_params(
+    func: &mut Function,
+    cfg: &Cfg,
+    dom: &DomTree,
+    plan: &mut Plan,
+) -> SecondaryMap<Block, Vec<(u32, Value)>> {
+    let mut placed: SecondaryMap<Block, Vec<(u32, Value)>> = SecondaryMap::new();
+    if cfg.len() < 2 {
+        return placed;
+    }
+    let frontiers = dom.frontiers(cfg);
+    // Marks by slot number, so that they need no clearing.
+    let mut live: Vec<u32> = vec![NONE; func.blocks.len()];
+    let mut stored: Vec<u32> = vec![NONE; func.blocks.len()];
+    let mut has_param: Vec<u32> = vec![NONE; func.blocks.len()];
+    let mut work: Vec<Block> = Vec::new();
+    for number in 0..plan.slots.len() as u32 {
+        let slot = &plan.slots[number as usize];
+        if slot.exposed.is_empty() {
+            continue;
+        }
+        for &block in &slot.stores {
+            stored[block.index()] = number;
+        }
+        // Blocks into which the slot is live.
+        work.extend(&slot.exposed);
+        while let Some(block) = work.pop() {
+            if live[block.index()] == number {
+                continue;
+            }
+            live[block.index()] = number;
+            for &pred in cfg.preds(block) {
+                if stored[pred.index()] != number && live[pred.index()] != number {
+                    work.push(pred);
+                }
+            }
+        }
+        work.extend(&slot.stores);
+        while let Some(block) = work.pop() {
+            for &join in &frontiers[block] {
+                let i = join.index();
+                if live[i] != number || has_param[i] == number {
+                    continue;
+                }
+                has_param[i] = number;
+                let param = func.add_param(join, slot.ty);
+                placed[join].push((number, param));
+                if stored[i] != number {
+                    work.push(join);
+                }
+            }
+        }
+    }
+    placed
+}
+
+/// Reinterprets a value as another type of the same size, appending to `out`.
+fn reinterpret(func: &mut Function, out: &mut Vec<Inst>, value: Value, to: Type) -> Value {
+    let from = func.ty(value);
+    if from == to {
+        return value;
+    }
+    let mut emit = |func: &mut Function, op, value, ty| {
+        let inst = func.make_inst(op, [value], &[ty]);
+        out.push(inst);
+        func.insts[inst].results[0]
+    };
+    let mut value = value;
+    if from.is_ptr() {
+        value = emit(func, Op::PtrToInt, value, Type::I64);
+    }
+    if to.is_ptr() {
+        if func.ty(value) != Type::I64 {
+            value = emit(func, Op::Bitcast, value, Type::I64);
+        }
+        value = emit(func, Op::IntToPtr, value, to);
+    } else if func.ty(value) != to {
+        value = emit(func, Op::Bitcast, value, to);
+    }
+    value
+}
+
+/// Replaces loads and stores by values, in one walk down the dominator tree.
+fn rename(
+    func: &mut Function,
+    dom: &DomTree,
+    addresses: &Addresses,
+    plan: &Plan,
+    placed: &SecondaryMap<Block, Vec<(u32, Value)>>,
+) {
+    enum Step {
+        Enter(Block),
+        /// Undo the changes beyond this length of the log.
+        Leave(usize),
+    }
+    let Some(entry) = func.entry() else { return };
+    let mut subst = Subst::new();
+    let mut current: Vec<Option<Value>> = vec![None; plan.slots.len()];
+    let mut log: Vec<(u32, Option<Value>)> = Vec::new();
+    let mut undefs: FxHashMap<Type, Inst> = FxHashMap::default();
+    let mut undef = |func: &mut Function, ty: Type| {
+        let inst = *undefs
+            .entry(ty)
+            .or_insert_with(|| func.make_inst(Op::Undef, [], &[ty]));
+        func.insts[inst].results[0]
+    };
+    let mut stack = vec![Step::Enter(entry)];
+    while let Some(step) = stack.pop() {
+        let block = match step {
+            Step::Leave(len) => {
+                for (slot, old) in log.drain(len..).rev() {
+                    current[slot as usize] = old;
+                }
+                continue;
+            }
+            Step::Enter(block) => block,
+        };
+        stack.push(Step::Leave(log.len()));
+        let mut set = |current: &mut Vec<Option<Value>>, slot: u32, value: Value| {
+            log.push((slot, current[slot as usize]));
+            current[slot as usize] = Some(value);
+        };
+        for &(slot, param) in &placed[block] {
+            set(&mut current, slot, param);
+        }
+        let insts = std::mem::take(&mut func.blocks[block].insts);
+        let mut out = Vec::with_capacity(insts.len());
+        for inst in insts {
+            // Addresses of promoted allocas go away.
+            let derived = func.insts[inst]
+                .results
+                .first()
+                .and_then(|&r| addresses.alloca(r));
+            if derived.is_some_and(|(root, _)| plan.promoted[root]) {
+                continue;
+            }
+            let found = access(func, inst).and_then(|(address, is_store, lanes)| {
+                let (root, offset) = addresses.alloca(address)?;
+                plan.promoted[root].then(|| (root, offset, is_store, lanes.to_vec()))
+            });
+            let Some((root, mut offset, is_store, lanes)) = found else {
+                out.push(inst);
+                continue;
+            };
+            for lane in lanes {
+                let ty = func.ty(lane);
+                let slot = plan.by_offset.get(&(root as u32, offset)).copied();
+                offset = offset.wrapping_add(ty.size().into());
+                let Some(slot) = slot else { continue };
+                let slot_ty = plan.slots[slot as usize].ty;
+                if is_store {
+                    let lane = subst.get(lane);
+                    let value = reinterpret(func, &mut out, lane, slot_ty);
+                    set(&mut current, slot, value);
+                } else {
+                    let value = match current[slot as usize] {
+                        Some(value) => reinterpret(func, &mut out, value, ty),
+                        None => undef(func, ty),
+                    };
+                    subst.set(lane, value);
+                }
+            }
+        }
+        func.blocks[block].insts = out;
+        let mut term = std::mem::take(&mut func.blocks[block].term);
+        for target in term.targets_mut() {
+            for &(slot, _) in &placed[target.block] {
+                let value = match current[slot as usize] {
+                    Some(value) => value,
+                    None => undef(func, plan.slots[slot as usize].ty),
+                };
+                target.args.push(value);
+            }
+        }
+        func.blocks[block].term = term;
+        stack.extend(dom.children(block).iter().map(|&b| Step::Enter(b)));
+    }
+    let mut made: Vec<Inst> = undefs.into_values().collect();
+    made.sort();
+    func.blocks[entry].insts.splice(0..0, made);
+    subst.apply(func);
+}
