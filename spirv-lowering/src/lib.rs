@@ -20,6 +20,7 @@ pub mod interface;
 pub mod ir;
 pub mod passes;
 pub mod pipeline;
+pub mod printf;
 pub mod program;
 pub mod target;
 

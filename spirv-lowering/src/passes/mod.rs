@@ -1,8 +1,17 @@
 //! Passes: functions from KIR to KIR, one file each.
 
+pub mod arg_access;
 pub mod dce;
 pub mod inline;
+pub mod lower_args;
+pub mod lower_builtin_vars;
+pub mod lower_builtins;
+pub mod lower_convert;
+pub mod lower_generic_ptr;
+pub mod lower_globals;
+pub mod lower_printf;
 pub mod mem2reg;
+pub mod rewrite;
 pub mod simplify_cfg;
 
 use crate::ir::function::Function;

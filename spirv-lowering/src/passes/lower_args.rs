@@ -1,0 +1,547 @@
+//! Kernel parameters become reads of the argument block, and the argument block gets its layout.
+//!
+//! Runs when all implicit arguments that the kernel uses are known. The layout is that of [`crate::interface`]:
+//! implicit arguments first in [`Implicit::ALL`] order, only those used; then the explicit ones in order, each at the
+//! alignment of its OpenCL type. What does not fit the push constants goes to a buffer.
+//!
+//! - Scalars and vectors: one [`Op::ArgLoad`] (8- and 16-bit ones by the 32-bit word they lie in, since 8- and 16-bit
+//!   push constants are features of their own).
+//! - Pointers to global and constant memory: a 64-bit address.
+//! - Structures by value: loads at constant offsets are taken from the argument block directly; if the structure is
+//!   used in any other way, it is copied to private memory first.
+//! - Local pointers stay parameters of the function, in order; parameter number i belongs to specialisation constant
+//!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
+
+use super::arg_access::Access;
+use super::rewrite::{Action, Rewriter};
+use crate::error::{LowerError, Result};
+use crate::interface::{
+    AddressQualifier, Arg, ArgKind, Implicit, KernelInterface, SPEC_FIRST_LOCAL_ARG,
+};
+use crate::ir::entity::Value;
+use crate::ir::function::{Function, ValueDef};
+use crate::ir::module::{Kernel, KernelParam, ParamKind};
+use crate::ir::op::{Op, Scope};
+use crate::ir::types::{Space, Type};
+use crate::target::Target;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Size and alignment of an argument in the block; None if it takes no space there.
+fn placement(kind: ParamKind) -> Option<(u32, u32)> {
+    match kind {
+        ParamKind::Value { size, .. } => Some((size, size.next_power_of_two().min(128))),
+        ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
+        ParamKind::Pointer(Space::Local) => None,
+        ParamKind::Pointer(_) => Some((8, 8)),
+        ParamKind::Image | ParamKind::Sampler => None,
+    }
+}
+
+/// Number of function parameters that an argument takes.
+fn width(kind: ParamKind) -> usize {
+    match kind {
+        ParamKind::Value { count, .. } => count as usize,
+        _ => 1,
+    }
+}
+
+/// Offsets of the explicit arguments from `start`, and the end.
+fn lay_out(params: &[KernelParam], start: u32) -> Result<(Vec<u32>, u32)> {
+    let mut end = start;
+    let mut offsets = Vec::with_capacity(params.len());
+    for param in params {
+        let Some((size, align)) = placement(param.kind) else {
+            offsets.push(0);
+            continue;
+        };
+        let offset = end.checked_next_multiple_of(align);
+        let (offset, next) = offset
+            .and_then(|o| Some((o, o.checked_add(size)?)))
+            .filter(|&(_, next)| next <= 1 << 20)
+            .ok_or_else(|| LowerError::unsupported("kernel arguments of more than 1 MiB"))?;
+        offsets.push(offset);
+        end = next;
+    }
+    Ok((offsets, end))
+}
+
+fn used_implicits(func: &Function) -> Vec<Implicit> {
+    let mut used = [false; Implicit::ALL.len()];
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            if let Op::Implicit(which, _) = func.insts[inst].op {
+                if let Some(i) = Implicit::ALL.iter().position(|&i| i == which) {
+                    used[i] = true;
+                }
+            }
+        }
+    }
+    Implicit::ALL
+        .into_iter()
+        .zip(used)
+        .filter(|(_, used)| *used)
+        .map(|(i, _)| i)
+        .collect()
+}
+
+fn place_implicits(implicits: &[Implicit]) -> (Vec<(Implicit, u32)>, u32) {
+    let mut end = 0;
+    let placed = implicits
+        .iter()
+        .map(|&i| {
+            let offset = end;
+            end += i.size();
+            (i, offset)
+        })
+        .collect();
+    (placed, end)
+}
+
+/// Where explicit arguments are read from.
+#[derive(Clone, Copy)]
+enum Source {
+    /// The push-constant block.
+    Push,
+    /// The argument buffer.
+    Buffer,
+}
+
+/// Emits the load of `count` values of a type at an offset of the block, whose alignment there is known.
+fn load(
+    r: &mut Rewriter,
+    source: Source,
+    offset: u32,
+    ty: Type,
+    count: usize,
+) -> SmallVec<[Value; 2]> {
+    match source {
+        Source::Buffer => {
+            let base = r.op(Op::Implicit(Implicit::ArgBuffer, 0), [], Type::I64);
+            let base = r.op(Op::IntToPtr, [base], Type::Ptr(Space::Constant));
+            let at = r.offset(base, offset.into());
+            let align = if offset == 0 {
+                16
+            } else {
+                1 << offset.trailing_zeros().min(4)
+            };
+            let op = Op::Load {
+                align,
+                volatile: false,
+            };
+            if align >= ty.size() {
+                return r.many(op, [at], &vec![ty; count]);
+            }
+            // A packed structure: by bytes.
+            let mut results = SmallVec::new();
+            for i in 0..count as u32 {
+                let mut bits = r.konst(ty.as_int().unwrap_or(Type::I8), 0);
+                for b in 0..ty.size() {
+                    let at = r.offset(base, u64::from(offset + i * ty.size() + b));
+                    let byte = r.op(
+                        Op::Load {
+                            align: 1,
+                            volatile: false,
+                        },
+                        [at],
+                        Type::I8,
+                    );
+                    bits = or_shifted(r, bits, byte, b * 8);
+                }
+                results.push(from_int(r, bits, ty));
+            }
+            results
+        }
+        Source::Push => {
+            if ty.size() >= 4 && offset % ty.size() == 0 {
+                let plain = if ty.is_ptr() || ty == Type::Handle {
+                    Type::I64
+                } else {
+                    ty
+                };
+                let values = r.many(Op::ArgLoad(offset), [], &vec![plain; count]);
+                return values.into_iter().map(|v| from_int(r, v, ty)).collect();
+            }
+            // By the 32-bit words that it lies in.
+            let mut results = SmallVec::new();
+            for i in 0..count as u32 {
+                let start = offset + i * ty.size();
+                let int = ty.as_int().unwrap_or(Type::I8);
+                let mut bits = r.konst(int, 0);
+                let mut at = start;
+                while at < start + ty.size() {
+                    let word = r.op(Op::ArgLoad(at & !3), [], Type::I32);
+                    let shift = (at & 3) * 8;
+                    let part = if shift == 0 {
+                        word
+                    } else {
+                        r.with_const(Op::LShr, word, shift.into())
+                    };
+                    bits = or_shifted(r, bits, part, (at - start) * 8);
+                    at = (at & !3) + 4;
+                }
+                results.push(from_int(r, bits, ty));
+            }
+            results
+        }
+    }
+}
+
+/// `bits | part << shift`, `part` brought to the width of `bits` first.
+fn or_shifted(r: &mut Rewriter, bits: Value, part: Value, shift: u32) -> Value {
+    let (to, from) = (r.func.ty(bits), r.func.ty(part));
+    let part = match to.bits().cmp(&from.bits()) {
+        std::cmp::Ordering::Less => r.op(Op::Trunc, [part], to),
+        std::cmp::Ordering::Equal => part,
+        std::cmp::Ordering::Greater => r.op(Op::ZExt, [part], to),
+    };
+    if shift == 0 && r.func.as_const(bits) == Some(0) {
+        return part;
+    }
+    let part = if shift == 0 {
+        part
+    } else {
+        r.with_const(Op::Shl, part, shift.into())
+    };
+    r.same(Op::Or, [bits, part])
+}
+
+/// An integer as a value of a type of its width.
+fn from_int(r: &mut Rewriter, bits: Value, ty: Type) -> Value {
+    let have = r.func.ty(bits);
+    if have == ty {
+        bits
+    } else if ty.is_ptr() {
+        r.op(Op::IntToPtr, [bits], ty)
+    } else {
+        r.op(Op::Bitcast, [bits], ty)
+    }
+}
+
+/// The values that point into a structure passed by value, with their constant offsets, if all that happens to them
+/// is being loaded from.
+fn constant_loads(func: &Function, param: Value, size: u32) -> Option<FxHashMap<Value, u32>> {
+    let mut offsets = FxHashMap::default();
+    offsets.insert(param, 0);
+    // Definitions come before uses along the dominator tree but not in layout order: iterate until stable.
+    loop {
+        let before = offsets.len();
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                let data = &func.insts[inst];
+                if let (Op::PtrAdd, [base, by], [result]) =
+                    (data.op, &data.args[..], &data.results[..])
+                {
+                    if let Some(&offset) = offsets.get(base) {
+                        let by = func.as_const(*by)?;
+                        let sum = u64::from(offset).wrapping_add(by);
+                        offsets.insert(*result, u32::try_from(sum).ok().filter(|&s| s <= size)?);
+                    }
+                }
+            }
+        }
+        if offsets.len() == before {
+            break;
+        }
+    }
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            for (i, arg) in data.args.iter().enumerate() {
+                let Some(&offset) = offsets.get(arg) else {
+                    continue;
+                };
+                let inside = |bytes: u64| u64::from(offset) + bytes <= u64::from(size);
+                let bytes: u64 = data
+                    .results
+                    .iter()
+                    .map(|&v| u64::from(func.ty(v).size()))
+                    .sum();
+                let fine = match data.op {
+                    Op::PtrAdd => i == 0,
+                    Op::Load { .. } => inside(bytes),
+                    Op::MemCopy { size, .. } => i == 1 && size <= 256 && inside(size),
+                    _ => false,
+                };
+                if !fine {
+                    return None;
+                }
+            }
+        }
+        let mut escapes = false;
+        func.blocks[block]
+            .term
+            .for_each_use(|v| escapes |= offsets.contains_key(&v));
+        if escapes {
+            return None;
+        }
+    }
+    Some(offsets)
+}
+
+/// Copies `size` bytes of the argument block to memory.
+fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, align: u32) {
+    let mut done = 0;
+    while done < size {
+        let left = size - done;
+        let ty = [Type::I32, Type::I16, Type::I8]
+            .into_iter()
+            .find(|t| {
+                t.size() <= left && (from + done) % t.size() == 0 && (align + done) % t.size() == 0
+            })
+            .unwrap_or(Type::I8);
+        let value = load(r, source, from + done, ty, 1)[0];
+        let at = r.offset(to, done.into());
+        r.inst(
+            Op::Store {
+                align: ty.size(),
+                volatile: false,
+            },
+            [at, value],
+            &[],
+        );
+        done += ty.size();
+    }
+}
+
+/// Runs the pass and describes the kernel. `access` was computed when the parameters were still there.
+pub fn run(
+    func: &mut Function,
+    kernel: &Kernel,
+    access: &Access,
+    target: &Target,
+) -> Result<KernelInterface> {
+    let expected: usize = kernel.params.iter().map(|p| width(p.kind)).sum();
+    let Some(entry) = func.entry() else {
+        return Err(LowerError::invalid(format!(
+            "kernel `{}` has no body",
+            kernel.name
+        )));
+    };
+    let params = func.blocks[entry].params.clone();
+    if expected != params.len() {
+        return Err(LowerError::internal(format!(
+            "kernel `{}` has {} parameters, its description {expected}",
+            kernel.name,
+            params.len()
+        )));
+    }
+
+    // Layout.
+    let mut implicits = used_implicits(func);
+    let (mut placed, mut implicit_end) = place_implicits(&implicits);
+    let (mut offsets, mut end) = lay_out(&kernel.params, implicit_end)?;
+    let mut source = Source::Push;
+    let mut arg_buffer_size = 0;
+    if end.next_multiple_of(4) > target.max_push_constants {
+        source = Source::Buffer;
+        if !implicits.contains(&Implicit::ArgBuffer) {
+            implicits.insert(0, Implicit::ArgBuffer);
+        }
+        (placed, implicit_end) = place_implicits(&implicits);
+        (offsets, end) = lay_out(&kernel.params, 0)?;
+        arg_buffer_size = end;
+    }
+    let push_size = match source {
+        Source::Push => end,
+        Source::Buffer => implicit_end,
+    }
+    .next_multiple_of(4);
+
+    // Description.
+    let mut next_spec = SPEC_FIRST_LOCAL_ARG;
+    let mut args = Vec::with_capacity(kernel.params.len());
+    let mut arg_access = Vec::with_capacity(kernel.params.len());
+    let mut first = 0;
+    for (param, &offset) in kernel.params.iter().zip(&offsets) {
+        let kind = match param.kind {
+            ParamKind::Value { size, .. } | ParamKind::ByVal { size, .. } => {
+                ArgKind::Value { offset, size }
+            }
+            ParamKind::Pointer(Space::Local) => {
+                next_spec += 1;
+                ArgKind::Local {
+                    spec_id: next_spec - 1,
+                }
+            }
+            ParamKind::Pointer(_) => ArgKind::Buffer {
+                offset,
+                constant: param.address == AddressQualifier::Constant,
+            },
+            ParamKind::Image => ArgKind::Image,
+            ParamKind::Sampler => ArgKind::Sampler,
+        };
+        args.push(Arg {
+            kind,
+            name: param.name.clone(),
+            type_name: param.type_name.clone(),
+            address: param.address,
+            access: param.access,
+            is_const: param.is_const,
+            is_restrict: param.is_restrict,
+            is_volatile: param.is_volatile,
+        });
+        let is_buffer = matches!(kind, ArgKind::Buffer { .. });
+        arg_access.push(if is_buffer {
+            access.params.get(first).copied().unwrap_or(3)
+        } else {
+            0
+        });
+        first += width(param.kind);
+    }
+
+    // The loads, at the head of the entry block.
+    let used = {
+        let mut used: crate::ir::entity::SecondaryMap<Value, bool> = Default::default();
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                func.insts[inst].args.iter().for_each(|&v| used[v] = true);
+            }
+            func.blocks[block].term.for_each_use(|v| used[v] = true);
+        }
+        used
+    };
+    let mut direct: FxHashMap<Value, u32> = FxHashMap::default();
+    let mut copies: Vec<(Value, u32, u32, u32)> = Vec::new();
+    let mut values: Vec<(usize, u32, Type, usize)> = Vec::new();
+    let mut locals = Vec::new();
+    let mut first = 0;
+    for (param, &offset) in kernel.params.iter().zip(&offsets) {
+        let count = width(param.kind);
+        let mine = &params[first..first + count];
+        let is_used = mine.iter().any(|&v| used[v]);
+        match param.kind {
+            ParamKind::Value { ty, .. } if is_used => values.push((first, offset, ty, count)),
+            ParamKind::ByVal { size, align } if is_used => {
+                match constant_loads(func, mine[0], size) {
+                    Some(loads) => direct.extend(loads.into_iter().map(|(v, o)| (v, offset + o))),
+                    None => copies.push((mine[0], offset, size, align)),
+                }
+            }
+            ParamKind::Pointer(Space::Local) => locals.push(mine[0]),
+            ParamKind::Pointer(space) if is_used => {
+                values.push((first, offset, Type::Ptr(space), 1))
+            }
+            ParamKind::Image | ParamKind::Sampler if is_used => {
+                return Err(LowerError::unsupported("image and sampler arguments"));
+            }
+            _ => {}
+        }
+        first += count;
+    }
+    let mut emit_head = |r: &mut Rewriter| {
+        for &(first, offset, ty, count) in &values {
+            for (i, value) in load(r, source, offset, ty, count).into_iter().enumerate() {
+                r.replace(params[first + i], value);
+            }
+        }
+        for &(param, offset, size, align) in &copies {
+            let align = align.max(4);
+            let copy = r.op(Op::Alloca { size, align }, [], Type::Ptr(Space::Private));
+            copy_out(r, source, offset, copy, size, align);
+            r.replace(param, copy);
+        }
+    };
+    // An entry block may be empty: the terminator hook covers that.
+    let head = std::cell::RefCell::new(&mut emit_head);
+    let first_time = std::cell::Cell::new(true);
+    let once = |r: &mut Rewriter| {
+        if first_time.replace(false) {
+            (head.borrow_mut())(r);
+        }
+    };
+    super::rewrite::rewrite_with_terms(
+        func,
+        |r, inst| {
+            once(r);
+            let data = &r.func.insts[inst];
+            match data.op {
+                Op::Load { .. } if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
+                    let data = data.clone();
+                    let offset = direct[&data.args[0]];
+                    let ty = data.results.first().map_or(Type::I32, |&v| r.func.ty(v));
+                    let loaded = load(r, source, offset, ty, data.results.len());
+                    for (&old, new) in data.results.iter().zip(loaded) {
+                        r.replace(old, new);
+                    }
+                    Ok(Action::Remove)
+                }
+                Op::MemCopy { size, align }
+                    if data.args.get(1).is_some_and(|a| direct.contains_key(a)) =>
+                {
+                    let data = data.clone();
+                    copy_out(
+                        r,
+                        source,
+                        direct[&data.args[1]],
+                        data.args[0],
+                        size as u32,
+                        align,
+                    );
+                    Ok(Action::Remove)
+                }
+                Op::PtrAdd if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
+                    Ok(Action::Remove)
+                }
+                _ => Ok(Action::Keep),
+            }
+        },
+        |r, _| {
+            once(r);
+            Ok(())
+        },
+    )?;
+
+    // Only the local pointers stay.
+    let entry = func.entry().unwrap_or(entry);
+    for (i, &local) in locals.iter().enumerate() {
+        func.values[local].def = ValueDef::Param(entry, i as u32);
+    }
+    func.params = locals.iter().map(|&v| func.ty(v)).collect();
+    func.blocks[entry].params = locals;
+
+    let mut interface = KernelInterface {
+        name: kernel.name.clone(),
+        args,
+        implicit: placed,
+        push_size,
+        args_in_buffer: matches!(source, Source::Buffer),
+        arg_buffer_size,
+        local_size: 0,
+        private_size: 0,
+        attributes: kernel.attributes.clone(),
+        uses_printf: false,
+        uses_barrier: false,
+        uses_subgroups: false,
+        uses_indirect_pointers: access.indirect,
+        arg_access,
+    };
+    describe(func, &mut interface);
+    Ok(interface)
+}
+
+/// Flags of the interface that follow from the operations used.
+fn describe(func: &Function, interface: &mut KernelInterface) {
+    use crate::ir::op::HwVar;
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            match func.insts[inst].op {
+                Op::Implicit(Implicit::PrintfBuffer, _) => interface.uses_printf = true,
+                Op::Barrier {
+                    exec: Scope::SubGroup,
+                    ..
+                } => interface.uses_subgroups = true,
+                Op::Barrier { .. } => interface.uses_barrier = true,
+                Op::Group(_, Scope::SubGroup) => interface.uses_subgroups = true,
+                Op::Group(..) => interface.uses_barrier = true,
+                Op::Hw(
+                    HwVar::SubgroupSize
+                    | HwVar::SubgroupInvocationId
+                    | HwVar::SubgroupId
+                    | HwVar::NumSubgroups,
+                ) => interface.uses_subgroups = true,
+                _ => {}
+            }
+        }
+    }
+}

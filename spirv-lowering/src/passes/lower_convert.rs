@@ -1,0 +1,323 @@
+//! Conversions with a rounding mode or saturation become plain ones.
+//!
+//! What is left afterwards: `FConv(Rte)`, `SToF(Rte)`, `UToF(Rte)` and `FToS`/`FToU { Rtz, sat: false }`, which are
+//! the conversions that SPIR-V has.
+//!
+//! - Float to integer: round in the float type first, then select the limits.
+//! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
+//! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
+//!   To half precision by integer arithmetic where the device does not promise to round to nearest.
+
+use super::rewrite::{rewrite, Action, Rewriter};
+use crate::error::Result;
+use crate::ir::entity::Value;
+use crate::ir::function::Function;
+use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
+use crate::ir::types::Type;
+use crate::target::Target;
+
+/// Bits of the significand, the implicit one included.
+fn precision(ty: Type) -> u32 {
+    match ty {
+        Type::F16 => 11,
+        Type::F32 => 24,
+        _ => 53,
+    }
+}
+
+/// The bits of 2^exponent in a float type, infinity if it is out of range.
+fn power_of_two(ty: Type, exponent: u32) -> u64 {
+    let (bias, mantissa, max) = match ty {
+        Type::F16 => (15, 10, 31),
+        Type::F32 => (127, 23, 255),
+        _ => (1023, 52, 2047),
+    };
+    u64::from((exponent + bias).min(max)) << mantissa
+}
+
+fn sign_bit(ty: Type) -> u64 {
+    1 << (ty.bits() - 1)
+}
+
+fn round(r: &mut Rewriter, x: Value, rounding: Rounding) -> Value {
+    let op = match rounding {
+        Rounding::Rte => Op::FRoundEven,
+        Rounding::Rtz => return x,
+        Rounding::Rtp => Op::FCeil,
+        Rounding::Rtn => Op::FFloor,
+    };
+    r.same(op, [x])
+}
+
+fn float_to_int(
+    r: &mut Rewriter,
+    x: Value,
+    to: Type,
+    signed: bool,
+    rounding: Rounding,
+    sat: bool,
+) -> Value {
+    let from = r.func.ty(x);
+    let x = round(r, x, rounding);
+    let plain = if signed {
+        Op::FToS {
+            rounding: Rounding::Rtz,
+            sat: false,
+        }
+    } else {
+        Op::FToU {
+            rounding: Rounding::Rtz,
+            sat: false,
+        }
+    };
+    let mut result = r.op(plain, [x], to);
+    if !sat {
+        return result;
+    }
+    let bits = to.bits();
+    let (low, high) = if signed {
+        (sign_bit(to), sign_bit(to) - 1)
+    } else {
+        (0, to.mask())
+    };
+    let above = r.konst(
+        from,
+        power_of_two(from, if signed { bits - 1 } else { bits }),
+    );
+    let is_above = r.fcmp(FloatCond::Oge, x, above);
+    let high = r.konst(to, high);
+    result = r.select(is_above, high, result);
+    let below = if signed {
+        power_of_two(from, bits - 1) | sign_bit(from)
+    } else {
+        0
+    };
+    let below = r.konst(from, below);
+    let is_below = r.fcmp(
+        if signed {
+            FloatCond::Ole
+        } else {
+            FloatCond::Olt
+        },
+        x,
+        below,
+    );
+    let low = r.konst(to, low);
+    result = r.select(is_below, low, result);
+    let is_nan = r.fcmp(FloatCond::Uno, x, x);
+    let zero = r.konst(to, 0);
+    r.select(is_nan, zero, result)
+}
+
+fn int_to_float(r: &mut Rewriter, x: Value, to: Type, signed: bool, rounding: Rounding) -> Value {
+    let from = r.func.ty(x);
+    let plain = |r: &mut Rewriter, x: Value, signed: bool| {
+        let op = if signed {
+            Op::SToF(Rounding::Rte)
+        } else {
+            Op::UToF(Rounding::Rte)
+        };
+        r.op(op, [x], to)
+    };
+    let exact = from.bits() - u32::from(signed) <= precision(to);
+    if rounding == Rounding::Rte || exact {
+        return plain(r, x, signed);
+    }
+    // Magnitude and sign.
+    let (magnitude, negative) = if signed {
+        let negative = r.icmp_const(IntCond::Slt, x, 0);
+        let minus = r.same(Op::INeg, [x]);
+        (r.select(negative, minus, x), Some(negative))
+    } else {
+        (x, None)
+    };
+    // The unit in the last place: 2^max(0, width - clz - precision).
+    let leading = r.same(Op::Clz, [magnitude]);
+    let width = r.konst(from, u64::from(from.bits() - precision(to)));
+    let spare = r.same(Op::UMin, [leading, width]);
+    let shift = r.same(Op::ISub, [width, spare]);
+    let one = r.konst(from, 1);
+    let unit = r.same(Op::Shl, [one, shift]);
+    let below = r.same(Op::ISub, [unit, one]);
+    let rest = r.same(Op::And, [magnitude, below]);
+    let mut kept = r.same(Op::Xor, [magnitude, rest]);
+    let mut overflow = None;
+    let away = match (rounding, negative) {
+        (Rounding::Rtp, None) => Some(r.konst(Type::Bool, 1)),
+        (Rounding::Rtp, Some(negative)) => Some(r.same(Op::Not, [negative])),
+        (Rounding::Rtn, Some(negative)) => Some(negative),
+        _ => None,
+    };
+    if let Some(away) = away {
+        let inexact = r.icmp_const(IntCond::Ne, rest, 0);
+        let up = r.same(Op::And, [away, inexact]);
+        let next = r.same(Op::IAdd, [kept, unit]);
+        kept = r.select(up, next, kept);
+        // 2^width: wrapped to zero.
+        let wrapped = r.icmp_const(IntCond::Eq, kept, 0);
+        overflow = Some(r.same(Op::And, [wrapped, up]));
+    }
+    let mut result;
+    if to == Type::F16 && from.bits() > 16 - u32::from(signed) {
+        // Beyond the largest half.
+        let limit = r.konst(from, 65504);
+        let clamped = r.same(Op::UMin, [kept, limit]);
+        result = plain(r, clamped, false);
+        if let Some(away) = away {
+            let beyond = r.icmp(IntCond::Ugt, magnitude, limit);
+            let infinite = r.same(Op::And, [beyond, away]);
+            let infinity = r.konst(to, 0x7c00);
+            result = r.select(infinite, infinity, result);
+        }
+    } else {
+        result = plain(r, kept, false);
+    }
+    if let Some(overflow) = overflow {
+        let power = r.konst(to, power_of_two(to, from.bits()));
+        result = r.select(overflow, power, result);
+    }
+    if let Some(negative) = negative {
+        let minus = r.same(Op::FNeg, [result]);
+        result = r.select(negative, minus, result);
+    }
+    result
+}
+
+/// `float` to `half`, to nearest even, in integers.
+fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
+    let u = r.op(Op::Bitcast, [x], Type::I32);
+    let sign = r.with_const(Op::LShr, u, 16);
+    let sign = r.with_const(Op::And, sign, 0x8000);
+    let a = r.with_const(Op::And, u, 0x7fff_ffff);
+    // Normal results: round at bit 13, rebias.
+    let odd = r.with_const(Op::LShr, a, 13);
+    let odd = r.with_const(Op::And, odd, 1);
+    let normal = r.with_const(Op::IAdd, a, 0xc800_0fff);
+    let normal = r.same(Op::IAdd, [normal, odd]);
+    let normal = r.with_const(Op::LShr, normal, 13);
+    // Subnormal results: the addition of one half rounds at the right bit.
+    let small = r.op(Op::Bitcast, [a], Type::F32);
+    let half = r.konst(Type::F32, 0x3f00_0000);
+    let small = r.same(Op::FAdd, [small, half]);
+    let small = r.op(Op::Bitcast, [small], Type::I32);
+    let small = r.with_const(Op::ISub, small, 0x3f00_0000);
+    let is_small = r.icmp_const(IntCond::Ult, a, 0x3880_0000);
+    let finite = r.select(is_small, small, normal);
+    // Infinity and NaN.
+    let infinity = r.konst(Type::I32, 0x7c00);
+    let nan = r.konst(Type::I32, 0x7e00);
+    let is_nan = r.icmp_const(IntCond::Ugt, a, 0x7f80_0000);
+    let special = r.select(is_nan, nan, infinity);
+    let is_large = r.icmp_const(IntCond::Uge, a, 0x4780_0000);
+    let result = r.select(is_large, special, finite);
+    let result = r.same(Op::Or, [result, sign]);
+    let result = r.op(Op::Trunc, [result], Type::I16);
+    r.op(Op::Bitcast, [result], Type::F16)
+}
+
+fn float_to_float(
+    r: &mut Rewriter,
+    x: Value,
+    to: Type,
+    rounding: Rounding,
+    target: &Target,
+) -> Value {
+    let from = r.func.ty(x);
+    if from.bits() <= to.bits() {
+        return if from == to {
+            x
+        } else {
+            r.op(Op::FConv(Rounding::Rte), [x], to)
+        };
+    }
+    let nearest = if to == Type::F16 && from == Type::F32 && !target.fp16.rte {
+        float_to_half(r, x)
+    } else if to == Type::F16 && from == Type::F64 {
+        double_to_half(r, x, target)
+    } else {
+        r.op(Op::FConv(Rounding::Rte), [x], to)
+    };
+    if rounding == Rounding::Rte {
+        return nearest;
+    }
+    let int = to.as_int().unwrap_or(Type::I32);
+    let back = r.op(Op::FConv(Rounding::Rte), [nearest], from);
+    let bits = r.op(Op::Bitcast, [nearest], int);
+    let down = r.with_const(Op::ISub, bits, 1);
+    let (wrong, stepped) = match rounding {
+        Rounding::Rtz | Rounding::Rte => {
+            let a = r.same(Op::FAbs, [back]);
+            let b = r.same(Op::FAbs, [x]);
+            (r.fcmp(FloatCond::Ogt, a, b), down)
+        }
+        Rounding::Rtp | Rounding::Rtn => {
+            let up = r.with_const(Op::IAdd, bits, 1);
+            let negative = r.icmp_const(IntCond::Slt, bits, 0);
+            if rounding == Rounding::Rtp {
+                (
+                    r.fcmp(FloatCond::Olt, back, x),
+                    r.select(negative, down, up),
+                )
+            } else {
+                (
+                    r.fcmp(FloatCond::Ogt, back, x),
+                    r.select(negative, up, down),
+                )
+            }
+        }
+    };
+    let bits = r.select(wrong, stepped, bits);
+    r.op(Op::Bitcast, [bits], to)
+}
+
+/// `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the second rounding is right.
+fn double_to_half(r: &mut Rewriter, x: Value, target: &Target) -> Value {
+    let nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
+    let back = r.op(Op::FConv(Rounding::Rte), [nearest], Type::F64);
+    let bits = r.op(Op::Bitcast, [nearest], Type::I32);
+    // Truncate towards zero, then set the last bit if that lost something.
+    let a = r.same(Op::FAbs, [back]);
+    let b = r.same(Op::FAbs, [x]);
+    let too_large = r.fcmp(FloatCond::Ogt, a, b);
+    let less = r.with_const(Op::ISub, bits, 1);
+    let truncated = r.select(too_large, less, bits);
+    let inexact = r.fcmp(FloatCond::One, back, x);
+    let odd = r.with_const(Op::Or, truncated, 1);
+    let bits = r.select(inexact, odd, truncated);
+    let float = r.op(Op::Bitcast, [bits], Type::F32);
+    if target.fp16.rte {
+        r.op(Op::FConv(Rounding::Rte), [float], Type::F16)
+    } else {
+        float_to_half(r, float)
+    }
+}
+
+/// Runs the pass.
+pub fn run(func: &mut Function, target: &Target) -> Result<()> {
+    rewrite(func, |r, inst| {
+        let data = &r.func.insts[inst];
+        let (Some(&x), Some(&result)) = (data.args.first(), data.results.first()) else {
+            return Ok(Action::Keep);
+        };
+        let op = data.op;
+        let to = r.func.ty(result);
+        let x = r.resolve(x);
+        let value = match op {
+            Op::FConv(rounding) => float_to_float(r, x, to, rounding, target),
+            Op::SToF(rounding) if rounding != Rounding::Rte => {
+                int_to_float(r, x, to, true, rounding)
+            }
+            Op::UToF(rounding) if rounding != Rounding::Rte => {
+                int_to_float(r, x, to, false, rounding)
+            }
+            Op::FToS { rounding, sat } if rounding != Rounding::Rtz || sat => {
+                float_to_int(r, x, to, true, rounding, sat)
+            }
+            Op::FToU { rounding, sat } if rounding != Rounding::Rtz || sat => {
+                float_to_int(r, x, to, false, rounding, sat)
+            }
+            _ => return Ok(Action::Keep),
+        };
+        Ok(r.replace_result(inst, value))
+    })
+}
