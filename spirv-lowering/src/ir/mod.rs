@@ -59,6 +59,8 @@ pub mod function;
 pub mod module;
 mod names;
 pub mod op;
+pub mod parse;
 pub mod print;
 pub mod subst;
 pub mod types;
+pub mod verify;
