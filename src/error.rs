@@ -20,7 +20,10 @@ pub type ClResult<T = ()> = Result<T, ClError>;
 impl ClError {
     /// An error with its reason.
     pub fn new(code: cl_int, what: impl Into<Cow<'static, str>>) -> Self {
-        Self { code, what: what.into() }
+        Self {
+            code,
+            what: what.into(),
+        }
     }
 }
 

@@ -18,7 +18,17 @@ use std::sync::{Arc, Weak};
 /// The kinds of OpenCL objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Kind { Platform, Device, Context, Queue, Mem, Sampler, Program, Kernel, Event }
+pub enum Kind {
+    Platform,
+    Device,
+    Context,
+    Queue,
+    Mem,
+    Sampler,
+    Program,
+    Kernel,
+    Event,
+}
 
 impl Kind {
     /// The error for a handle that is not a live object of this kind.
@@ -86,8 +96,15 @@ impl<T: Body> Object<T> {
         });
         let address = Arc::as_ptr(&object) as usize;
         let erased: Arc<dyn Any + Send + Sync> = object.clone();
-        let entry = Entry { kind: T::KIND, object: Arc::downgrade(&erased), api: None };
-        shard(address).write().get_or_insert_with(FxHashMap::default).insert(address, entry);
+        let entry = Entry {
+            kind: T::KIND,
+            object: Arc::downgrade(&erased),
+            api: None,
+        };
+        shard(address)
+            .write()
+            .get_or_insert_with(FxHashMap::default)
+            .insert(address, entry);
         object
     }
 
@@ -100,15 +117,26 @@ impl<T: Body> Object<T> {
         });
         let address = Arc::as_ptr(&object) as usize;
         let erased: Arc<dyn Any + Send + Sync> = object.clone();
-        let entry = Entry { kind: T::KIND, object: Arc::downgrade(&erased), api: None };
-        shard(address).write().get_or_insert_with(FxHashMap::default).insert(address, entry);
+        let entry = Entry {
+            kind: T::KIND,
+            object: Arc::downgrade(&erased),
+            api: None,
+        };
+        shard(address)
+            .write()
+            .get_or_insert_with(FxHashMap::default)
+            .insert(address, entry);
         object
     }
 
     /// Gives the application one more reference and returns the handle.
     pub fn publish(self: &Arc<Self>) -> *mut c_void {
         let address = Arc::as_ptr(self) as usize;
-        if let Some(entry) = shard(address).write().as_mut().and_then(|map| map.get_mut(&address)) {
+        if let Some(entry) = shard(address)
+            .write()
+            .as_mut()
+            .and_then(|map| map.get_mut(&address))
+        {
             self.api_refs.fetch_add(1, Ordering::AcqRel);
             if entry.api.is_none() {
                 entry.api = Some(self.clone());
@@ -138,7 +166,10 @@ impl<T> Deref for Object<T> {
 impl<T> Drop for Object<T> {
     fn drop(&mut self) {
         let address = self as *const Self as usize;
-        let removed = shard(address).write().as_mut().and_then(|map| map.remove(&address));
+        let removed = shard(address)
+            .write()
+            .as_mut()
+            .and_then(|map| map.remove(&address));
         drop(removed);
     }
 }
@@ -152,15 +183,25 @@ pub fn lookup<T: Body>(handle: *const c_void) -> ClResult<Ref<T>> {
     let address = handle as usize;
     let found = {
         let guard = shard(address).read();
-        guard.as_ref().and_then(|map| map.get(&address)).filter(|e| e.kind == T::KIND).and_then(|e| e.object.upgrade())
+        guard
+            .as_ref()
+            .and_then(|map| map.get(&address))
+            .filter(|e| e.kind == T::KIND)
+            .and_then(|e| e.object.upgrade())
     };
-    found.and_then(|object| object.downcast::<Object<T>>().ok()).ok_or_else(|| invalid(T::KIND))
+    found
+        .and_then(|object| object.downcast::<Object<T>>().ok())
+        .ok_or_else(|| invalid(T::KIND))
 }
 
 /// The kind of a live object.
 pub fn kind_of(handle: *const c_void) -> Option<Kind> {
     let address = handle as usize;
-    shard(address).read().as_ref().and_then(|map| map.get(&address)).map(|entry| entry.kind)
+    shard(address)
+        .read()
+        .as_ref()
+        .and_then(|map| map.get(&address))
+        .map(|entry| entry.kind)
 }
 
 /// clRetain*: one more reference of the application.
@@ -176,11 +217,18 @@ pub fn release<T: Body>(handle: *const c_void) -> ClResult {
     let address = handle as usize;
     let last = {
         let mut guard = shard(address).write();
-        let entry = guard.as_mut().and_then(|map| map.get_mut(&address)).ok_or_else(|| invalid(T::KIND))?;
+        let entry = guard
+            .as_mut()
+            .and_then(|map| map.get_mut(&address))
+            .ok_or_else(|| invalid(T::KIND))?;
         if object.api_refs() == 0 {
             return Err(invalid(T::KIND));
         }
-        if object.api_refs.fetch_sub(1, Ordering::AcqRel) == 1 { entry.api.take() } else { None }
+        if object.api_refs.fetch_sub(1, Ordering::AcqRel) == 1 {
+            entry.api.take()
+        } else {
+            None
+        }
     };
     // Dropped outside the lock: destructors take locks and call back.
     drop(object);
@@ -207,12 +255,18 @@ mod tests {
         let handle = thing.publish();
         drop(thing);
         assert_eq!(lookup::<Thing>(handle).map(|t| t.0).ok(), Some(7));
-        assert_eq!(lookup::<Other>(handle).err().map(|e| e.code), Some(cl::CL_INVALID_CONTEXT));
+        assert_eq!(
+            lookup::<Other>(handle).err().map(|e| e.code),
+            Some(cl::CL_INVALID_CONTEXT)
+        );
         retain::<Thing>(handle).unwrap();
         assert_eq!(lookup::<Thing>(handle).map(|t| t.api_refs()).ok(), Some(2));
         release::<Thing>(handle).unwrap();
         release::<Thing>(handle).unwrap();
-        assert_eq!(release::<Thing>(handle).err().map(|e| e.code), Some(cl::CL_INVALID_SAMPLER));
+        assert_eq!(
+            release::<Thing>(handle).err().map(|e| e.code),
+            Some(cl::CL_INVALID_SAMPLER)
+        );
         assert!(lookup::<Thing>(std::ptr::null()).is_err());
         assert!(lookup::<Thing>(0x1234 as *const c_void).is_err());
     }

@@ -9,8 +9,10 @@
 
 pub mod backend;
 pub mod cl;
+pub mod command;
 pub mod error;
 pub mod features;
 pub mod handle;
 pub mod object;
+pub mod queue;
 pub mod util;

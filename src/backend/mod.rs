@@ -108,7 +108,11 @@ pub trait Code: Send + Sync {
     fn interface(&self) -> &KernelInterface;
     /// The pipeline for a work-group size and the byte sizes of the local-memory arguments (spec id, size rounded up to
     /// 16). Cached: the second call with the same values is a hash look-up.
-    fn specialise(&self, local_size: [u32; 3], local_args: &[(u32, u32)]) -> Result<Arc<dyn Pipeline>>;
+    fn specialise(
+        &self,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+    ) -> Result<Arc<dyn Pipeline>>;
     /// Work-items a group may have at most (register pressure included, where the driver says so).
     fn max_work_group_size(&self) -> u32;
 }
@@ -152,7 +156,12 @@ pub trait Stream: Send {
     /// The open batch must wait for this point of another stream of the same device, already submitted.
     fn wait_for(&mut self, point: &Point);
     /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
-    fn record(&mut self, op: Op<'_>, order: OrderRule, profile: bool) -> Result<Option<ProfileSlot>>;
+    fn record(
+        &mut self,
+        op: Op<'_>,
+        order: OrderRule,
+        profile: bool,
+    ) -> Result<Option<ProfileSlot>>;
     /// Everything recorded after this sees everything recorded before it.
     fn barrier(&mut self) -> Result;
     /// Submits the open batch, if there is anything in it (or `force`). Returns the last submitted value.

@@ -1,6 +1,11 @@
 //! The OpenCL objects: passive state, one object a file. Constructors and operations make the specification's checks on
 //! values; the checks on pointers are the C edge's.
 
+pub mod callback;
+pub mod context;
 pub mod device;
+pub mod event;
 pub mod info;
+pub mod launch;
+pub mod mem;
 pub mod platform;

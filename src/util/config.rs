@@ -35,11 +35,15 @@ fn var(name: &str) -> Option<String> {
 }
 
 fn path(name: &str) -> Option<PathBuf> {
-    std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from)
+    std::env::var_os(name)
+        .filter(|v| !v.is_empty())
+        .map(PathBuf::from)
 }
 
 fn default_cache_dir() -> Option<PathBuf> {
-    path("XDG_CACHE_HOME").or_else(|| path("HOME").map(|home| home.join(".cache"))).map(|base| base.join("pumice"))
+    path("XDG_CACHE_HOME")
+        .or_else(|| path("HOME").map(|home| home.join(".cache")))
+        .map(|base| base.join("pumice"))
 }
 
 /// The options of this process.

@@ -6,7 +6,14 @@ use std::sync::OnceLock;
 /// How much a line matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs)]
-pub enum Level { Off, Error, Warn, Info, Debug, Trace }
+pub enum Level {
+    Off,
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
 
 /// The level set by PUMICE_LOG. An unknown word is reported and counts as `warn`.
 pub fn level() -> Level {
@@ -19,7 +26,9 @@ pub fn level() -> Level {
         Ok("debug") => Level::Debug,
         Ok("trace") => Level::Trace,
         Ok(other) => {
-            eprintln!("pumice: PUMICE_LOG={other} is not one of off, error, warn, info, debug, trace");
+            eprintln!(
+                "pumice: PUMICE_LOG={other} is not one of off, error, warn, info, debug, trace"
+            );
             Level::Warn
         }
     })
@@ -29,11 +38,15 @@ pub fn level() -> Level {
 pub fn write(level: Level, args: Arguments<'_>) {
     use std::io::Write;
     // A closed standard error must not take the application down.
-    let _ = writeln!(std::io::stderr(), "pumice: {}{args}", match level {
-        Level::Error => "error: ",
-        Level::Warn => "warning: ",
-        _ => "",
-    });
+    let _ = writeln!(
+        std::io::stderr(),
+        "pumice: {}{args}",
+        match level {
+            Level::Error => "error: ",
+            Level::Warn => "warning: ",
+            _ => "",
+        }
+    );
 }
 
 /// `log!(Info, "text {}", value)`: formats only when the level is wanted.

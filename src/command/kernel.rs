@@ -1,0 +1,491 @@
+//! Kernel launches: the checks of clEnqueueNDRangeKernel in the order of the specification, the choice of a local size,
+//! and the dispatches that a launch takes.
+//!
+//! A launch is more than one dispatch where the global size is no multiple of the local size (the last work-groups of
+//! each dimension are smaller: up to 8 regions), and where there are more groups than the device takes at once.
+
+use super::{Command, Launch, Part, Target, Work};
+use crate::backend::Pipeline;
+use crate::cl::{self, cl_command_type};
+use crate::error::{err, ClError, ClResult};
+use crate::object::device::Device;
+pub use crate::object::launch::KernelLaunch;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The index space of a launch, as the application gives it. Slices have `dims` elements.
+#[derive(Debug, Clone, Copy)]
+pub struct NdRange<'a> {
+    /// work_dim
+    pub dims: u32,
+    /// global_work_offset
+    pub offset: Option<&'a [usize]>,
+    /// global_work_size
+    pub global: Option<&'a [usize]>,
+    /// local_work_size
+    pub local: Option<&'a [usize]>,
+}
+
+/// An index space that was checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Space {
+    offset: [u32; 3],
+    global: [u32; 3],
+    local: [u32; 3],
+}
+
+/// What the kernel and the device together allow.
+struct Limits {
+    max_group: u32,
+    max_items: [u32; 3],
+    max_groups: [u32; 3],
+    subgroup: u32,
+    required: Option<[u32; 3]>,
+    uniform: bool,
+}
+
+fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
+    let caps = device.caps();
+    Limits {
+        max_group: kernel
+            .code
+            .max_work_group_size()
+            .min(caps.max_work_group_size)
+            .max(1),
+        max_items: caps.max_work_item_sizes.map(|n| n.max(1)),
+        max_groups: caps.max_group_count.map(|n| n.max(1)),
+        subgroup: caps.subgroup_size.max(1),
+        required: kernel.code.interface().attributes.required_work_group_size,
+        uniform: kernel.uniform,
+    }
+}
+
+fn extend(values: Option<&[usize]>, dims: u32, rest: usize) -> [usize; 3] {
+    let mut all = [rest; 3];
+    if let Some(values) = values {
+        for (to, from) in all.iter_mut().zip(values).take(dims as usize) {
+            *to = *from;
+        }
+    }
+    all
+}
+
+fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
+    if range.dims == 0 || range.dims > 3 {
+        return err(cl::CL_INVALID_WORK_DIMENSION, "work_dim is not 1, 2 or 3");
+    }
+    let offset = extend(range.offset, range.dims, 0);
+    let mut global = extend(range.global, range.dims, 1);
+    if range.global.is_none() {
+        // As if empty (OpenCL 2.1).
+        global = [0; 3];
+    }
+    // Ids are 32 bits wide in kernels.
+    let most = u32::MAX as usize;
+    if global
+        .iter()
+        .zip(&offset)
+        .any(|(size, offset)| size.checked_add(*offset).is_none_or(|end| end > most))
+    {
+        let code = if offset == [0; 3] {
+            cl::CL_INVALID_GLOBAL_WORK_SIZE
+        } else {
+            cl::CL_INVALID_GLOBAL_OFFSET
+        };
+        return err(code, "global offset plus global size exceeds 32 bits");
+    }
+    let global = global.map(|n| n as u32);
+    let offset = offset.map(|n| n as u32);
+    let local = match range.local {
+        Some(_) => {
+            let local = extend(range.local, range.dims, 1);
+            let items = local
+                .iter()
+                .try_fold(1usize, |product, n| product.checked_mul(*n))
+                .unwrap_or(usize::MAX);
+            if items == 0 {
+                return err(cl::CL_INVALID_WORK_GROUP_SIZE, "a local size is zero");
+            }
+            let divides = global
+                .iter()
+                .zip(&local)
+                .all(|(size, n)| (*size as usize).is_multiple_of(*n));
+            if limits.uniform && !divides {
+                return err(
+                    cl::CL_INVALID_WORK_GROUP_SIZE,
+                    "the local size does not divide the global size",
+                );
+            }
+            if let Some(required) = limits.required {
+                if required.map(|n| n as usize) != local {
+                    return err(
+                        cl::CL_INVALID_WORK_GROUP_SIZE,
+                        "the local size is not the one the kernel requires",
+                    );
+                }
+            }
+            if local
+                .iter()
+                .zip(&limits.max_items)
+                .any(|(n, max)| *n > *max as usize)
+            {
+                let code = if items > limits.max_group as usize {
+                    cl::CL_INVALID_WORK_GROUP_SIZE
+                } else {
+                    cl::CL_INVALID_WORK_ITEM_SIZE
+                };
+                return err(code, "a local size is larger than the device allows");
+            }
+            if items > limits.max_group as usize {
+                return err(
+                    cl::CL_INVALID_WORK_GROUP_SIZE,
+                    "the work-group is larger than kernel and device allow",
+                );
+            }
+            local.map(|n| n as u32)
+        }
+        None => {
+            let local = choose_local(limits, range.dims, global);
+            let divides = global
+                .iter()
+                .zip(&local)
+                .all(|(size, n)| size.is_multiple_of(*n));
+            if limits.uniform && !divides {
+                return err(
+                    cl::CL_INVALID_WORK_GROUP_SIZE,
+                    "the required local size does not divide the global size",
+                );
+            }
+            local
+        }
+    };
+    Ok(Space {
+        offset,
+        global,
+        local,
+    })
+}
+
+/// The largest divisor of `n` up to `limit`; multiples of `unit` come first.
+fn divisor(n: u32, limit: u32, unit: u32) -> u32 {
+    let limit = limit.min(n).max(1);
+    let multiple = (1..=limit / unit)
+        .rev()
+        .map(|k| k * unit)
+        .find(|d| n.is_multiple_of(*d));
+    multiple
+        .or_else(|| (1..=limit).rev().find(|d| n.is_multiple_of(*d)))
+        .unwrap_or(1)
+}
+
+/// The local size when the application gives none.
+fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
+    if let Some(required) = limits.required {
+        return required;
+    }
+    let [gx, gy, gz] = global.map(|n| n.max(1));
+    let [mx, my, mz] = limits.max_items;
+    let most = limits.max_group.min(256);
+    let unit = limits.subgroup.min(most);
+    // Rows of one or two sub-groups leave room for neighbours in y; one-dimensional groups take all in x.
+    let across = if dims > 1 && gy > 1 {
+        (2 * unit).max(32).min(most)
+    } else {
+        most
+    };
+    let mut x = divisor(gx, across.min(mx), unit);
+    let mut y = divisor(gy, (most / x).min(my), 1);
+    let z = divisor(gz, (most / (x * y)).min(mz), 1);
+    if y == 1 && z == 1 {
+        x = divisor(gx, most.min(mx), unit);
+    }
+    if !limits.uniform && x * y * z < unit {
+        // Sizes without good divisors: full groups and a smaller last one.
+        x = gx.min(across).min(mx);
+        y = if gy > 1 {
+            gy.min((most / x).max(1)).min(my)
+        } else {
+            1
+        };
+        return [x, y, z.min((most / (x * y)).max(1))];
+    }
+    [x, y, z]
+}
+
+/// clGetKernelSuggestedLocalWorkSize. Makes the same checks, and the same choice, as an enqueue without local size.
+pub fn suggested_local_size(
+    device: &Device,
+    kernel: &KernelLaunch,
+    range: &NdRange<'_>,
+) -> ClResult<[usize; 3]> {
+    if range
+        .global
+        .is_none_or(|sizes| sizes.iter().take(range.dims as usize).any(|n| *n == 0))
+    {
+        return err(cl::CL_INVALID_GLOBAL_WORK_SIZE, "the global size is zero");
+    }
+    let space = check(
+        &NdRange {
+            local: None,
+            ..*range
+        },
+        &limits(device, kernel),
+    )?;
+    Ok(space.local.map(|n| n as usize))
+}
+
+/// A run of work-groups of one size in one dimension: first group, number of groups, size.
+type Run = (u32, u32, u32);
+
+fn runs(global: u32, local: u32, max_groups: u32) -> SmallVec<[Run; 2]> {
+    let full = global / local;
+    let mut runs = SmallVec::new();
+    let mut first = 0;
+    while first < full {
+        let count = (full - first).min(max_groups);
+        runs.push((first, count, local));
+        first += count;
+    }
+    if !global.is_multiple_of(local) {
+        runs.push((full, 1, global % local));
+    }
+    runs
+}
+
+/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`). The caller has checked that kernel and queue are of the same
+/// context; `kernel` is a snapshot for the target's device.
+pub fn nd_range(
+    target: &Target,
+    kernel: KernelLaunch,
+    range: &NdRange<'_>,
+    kind: cl_command_type,
+) -> ClResult<Command> {
+    let limits = limits(&target.device, &kernel);
+    let space = check(range, &limits)?;
+    for (mem, _) in &kernel.buffers {
+        target.check(mem)?;
+    }
+    let local_memory = kernel
+        .local_args
+        .iter()
+        .try_fold(kernel.code.interface().local_size, |sum, (_, size)| {
+            sum.checked_add(*size)
+        });
+    if local_memory.is_none_or(|bytes| u64::from(bytes) > target.device.caps().local_mem_size) {
+        return err(
+            cl::CL_OUT_OF_RESOURCES,
+            "the kernel needs more local memory than the device has",
+        );
+    }
+    if space.global.contains(&0) {
+        return Ok(Command {
+            kind,
+            work: Work::Marker,
+        });
+    }
+    let Space {
+        offset,
+        global,
+        local,
+    } = space;
+    let mut axes = [0, 1, 2].map(|_| SmallVec::<[Run; 2]>::new());
+    for (axis, ((global, local), max)) in axes
+        .iter_mut()
+        .zip(global.iter().zip(&local).zip(&limits.max_groups))
+    {
+        *axis = runs(*global, *local, *max);
+    }
+    let mut made: SmallVec<[([u32; 3], Arc<dyn Pipeline>); 2]> = SmallVec::new();
+    let mut parts = SmallVec::new();
+    let [xs, ys, zs] = &axes;
+    for z in zs {
+        for y in ys {
+            for x in xs {
+                let size = [x.2, y.2, z.2];
+                let pipeline = match made.iter().find(|(known, _)| *known == size) {
+                    Some((_, pipeline)) => pipeline.clone(),
+                    None => {
+                        let pipeline = kernel
+                            .code
+                            .specialise(size, &kernel.local_args)
+                            .map_err(ClError::from)?;
+                        made.push((size, pipeline.clone()));
+                        pipeline
+                    }
+                };
+                parts.push(Part {
+                    pipeline,
+                    groups: [x.1, y.1, z.1],
+                    first_group: [x.0, y.0, z.0],
+                });
+            }
+        }
+    }
+    let mut groups = [1; 3];
+    for (count, (global, local)) in groups.iter_mut().zip(global.iter().zip(&local)) {
+        *count = global.div_ceil(*local);
+    }
+    let launch = Launch {
+        kernel,
+        dims: range.dims,
+        offset,
+        global,
+        local,
+        groups,
+        parts,
+    };
+    Ok(Command {
+        kind,
+        work: Work::Launch(Box::new(launch)),
+    })
+}
+
+/// The index space of clEnqueueTask.
+pub fn task() -> NdRange<'static> {
+    NdRange {
+        dims: 1,
+        offset: None,
+        global: Some(&[1]),
+        local: Some(&[1]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(uniform: bool) -> Limits {
+        Limits {
+            max_group: 1024,
+            max_items: [1024, 1024, 64],
+            max_groups: [65535; 3],
+            subgroup: 32,
+            required: None,
+            uniform,
+        }
+    }
+
+    #[test]
+    fn local_sizes_are_sensible() {
+        assert_eq!(choose_local(&gpu(true), 1, [1 << 20, 1, 1]), [256, 1, 1]);
+        assert_eq!(choose_local(&gpu(true), 1, [96, 1, 1]), [96, 1, 1]);
+        assert_eq!(choose_local(&gpu(true), 2, [1920, 1080, 1]), [64, 4, 1]);
+        assert_eq!(choose_local(&gpu(true), 1, [1009, 1, 1]), [1, 1, 1]);
+        assert_eq!(choose_local(&gpu(false), 1, [1009, 1, 1]), [256, 1, 1]);
+        assert_eq!(choose_local(&gpu(true), 3, [1, 1, 7]), [1, 1, 7]);
+        for n in 1..400 {
+            for m in [1, 3, 16, 37] {
+                let [x, y, z] = choose_local(&gpu(true), 2, [n, m, 1]);
+                assert!(
+                    n % x == 0 && m % y == 0 && z == 1 && x * y <= 256,
+                    "{n} {m} -> {x} {y} {z}"
+                );
+                let [x, y, z] = choose_local(&gpu(false), 2, [n, m, 1]);
+                assert!(
+                    x > 0 && y > 0 && z == 1 && x * y <= 256 && x <= n && y <= m,
+                    "{n} {m} -> {x} {y} {z}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn errors_of_the_index_space() {
+        let code = |range: NdRange<'_>, uniform| check(&range, &gpu(uniform)).err().map(|e| e.code);
+        let base = NdRange {
+            dims: 1,
+            offset: None,
+            global: Some(&[64]),
+            local: Some(&[16]),
+        };
+        assert_eq!(code(base, true), None);
+        assert_eq!(
+            code(NdRange { dims: 0, ..base }, true),
+            Some(cl::CL_INVALID_WORK_DIMENSION)
+        );
+        assert_eq!(
+            code(NdRange { dims: 4, ..base }, true),
+            Some(cl::CL_INVALID_WORK_DIMENSION)
+        );
+        assert_eq!(
+            code(
+                NdRange {
+                    offset: Some(&[usize::MAX]),
+                    ..base
+                },
+                true
+            ),
+            Some(cl::CL_INVALID_GLOBAL_OFFSET)
+        );
+        assert_eq!(
+            code(
+                NdRange {
+                    local: Some(&[0]),
+                    ..base
+                },
+                true
+            ),
+            Some(cl::CL_INVALID_WORK_GROUP_SIZE)
+        );
+        assert_eq!(
+            code(
+                NdRange {
+                    local: Some(&[48]),
+                    ..base
+                },
+                true
+            ),
+            Some(cl::CL_INVALID_WORK_GROUP_SIZE)
+        );
+        assert_eq!(
+            code(
+                NdRange {
+                    local: Some(&[48]),
+                    ..base
+                },
+                false
+            ),
+            None
+        );
+        assert_eq!(
+            code(
+                NdRange {
+                    global: Some(&[4096]),
+                    local: Some(&[2048]),
+                    ..base
+                },
+                true
+            ),
+            Some(cl::CL_INVALID_WORK_GROUP_SIZE)
+        );
+        let deep = NdRange {
+            dims: 3,
+            offset: None,
+            global: Some(&[1, 1, 128]),
+            local: Some(&[1, 1, 128]),
+        };
+        assert_eq!(code(deep, true), Some(cl::CL_INVALID_WORK_ITEM_SIZE));
+        assert_eq!(
+            check(
+                &NdRange {
+                    global: None,
+                    ..base
+                },
+                &gpu(true)
+            )
+            .ok()
+            .map(|s| s.global),
+            Some([0; 3])
+        );
+    }
+
+    #[test]
+    fn runs_cover_every_group() {
+        assert_eq!(runs(100, 16, 65535).as_slice(), &[(0, 6, 16), (6, 1, 4)]);
+        assert_eq!(runs(10, 16, 65535).as_slice(), &[(0, 1, 10)]);
+        assert_eq!(
+            runs(10, 1, 4).as_slice(),
+            &[(0, 4, 1), (4, 4, 1), (8, 2, 1)]
+        );
+    }
+}

@@ -1,0 +1,100 @@
+//! Maps, unmaps and migrations.
+
+use super::{Command, Target, Work};
+use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::mem::Mem;
+use std::ffi::c_void;
+
+/// clEnqueueMapBuffer: the command and the pointer that the application gets. If the command is not enqueued after all
+/// the map is to be undone with [`crate::queue::Queue::undo_map`].
+pub fn map_buffer(
+    target: &Target,
+    mem: &Ref<Mem>,
+    flags: cl_map_flags,
+    offset: usize,
+    size: usize,
+) -> ClResult<(Command, *mut c_void)> {
+    const KNOWN: cl_map_flags =
+        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
+    target.check_buffer(mem)?;
+    if size == 0 || offset.checked_add(size).is_none_or(|end| end > mem.size()) {
+        return err(cl::CL_INVALID_VALUE, "the region is empty or out of bounds");
+    }
+    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
+    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
+        return err(cl::CL_INVALID_VALUE, "the map flags are not valid");
+    }
+    target.check(mem)?;
+    let host = mem.flags();
+    let no_read = cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
+    let no_write = cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
+    if flags & cl::CL_MAP_READ != 0 && host & no_read != 0 {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "the host may not read this buffer",
+        );
+    }
+    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 && host & no_write != 0
+    {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "the host may not write this buffer",
+        );
+    }
+    let mapping = mem.map(target.index, flags, offset, size)?;
+    let pointer = mapping.pointer as *mut c_void;
+    Ok((
+        Command {
+            kind: cl::CL_COMMAND_MAP_BUFFER,
+            work: Work::Map {
+                mem: mem.clone(),
+                mapping,
+            },
+        },
+        pointer,
+    ))
+}
+
+/// clEnqueueUnmapMemObject.
+pub fn unmap(target: &Target, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<Command> {
+    if !std::sync::Arc::ptr_eq(mem.context(), &target.context) {
+        return err(
+            cl::CL_INVALID_CONTEXT,
+            "the memory object is of another context than the queue",
+        );
+    }
+    let mapping = mem.unmap(pointer as usize)?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_UNMAP_MEM_OBJECT,
+        work: Work::Unmap {
+            mem: mem.clone(),
+            mapping,
+        },
+    })
+}
+
+/// clEnqueueMigrateMemObjects.
+pub fn migrate(
+    target: &Target,
+    mems: Vec<Ref<Mem>>,
+    flags: cl_mem_migration_flags,
+) -> ClResult<Command> {
+    const KNOWN: cl_mem_migration_flags =
+        cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    if mems.is_empty() {
+        return err(cl::CL_INVALID_VALUE, "no memory objects");
+    }
+    for mem in &mems {
+        target.check(mem)?;
+    }
+    if flags & !KNOWN != 0 {
+        return err(cl::CL_INVALID_VALUE, "unknown migration flags");
+    }
+    let to_device = flags & cl::CL_MIGRATE_MEM_OBJECT_HOST == 0;
+    Ok(Command {
+        kind: cl::CL_COMMAND_MIGRATE_MEM_OBJECTS,
+        work: Work::Migrate { mems, to_device },
+    })
+}

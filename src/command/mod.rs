@@ -1,0 +1,206 @@
+//! What an enqueue means, as plain data. The builders here check arguments against the specification and take
+//! snapshots; they know contexts and devices, but no queue.
+//!
+//! Use: `let command = command::buffer::read(&target, ..)?; queue.enqueue(command, wait_list, blocking, want_event)?`
+//! where `target` comes from `queue.target()`.
+
+pub mod buffer;
+pub mod kernel;
+pub mod map;
+pub mod rect;
+pub mod sync;
+
+use crate::backend::{BufferCopy, Pipeline, Slice};
+use crate::cl::{self, cl_command_type};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::context::Context;
+use crate::object::device::Device;
+use crate::object::launch::KernelLaunch;
+use crate::object::mem::map::Mapping;
+use crate::object::mem::Mem;
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Where a command is going to run: what builders check against.
+#[derive(Clone)]
+pub struct Target {
+    /// The queue's context.
+    pub context: Ref<Context>,
+    /// The queue's device.
+    pub device: Ref<Device>,
+    /// The device's place in the context.
+    pub index: usize,
+}
+
+impl Target {
+    /// The object belongs to the queue's context and begins where the device can address it.
+    pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
+        if !Arc::ptr_eq(mem.context(), &self.context) {
+            return err(
+                cl::CL_INVALID_CONTEXT,
+                "the memory object is of another context than the queue",
+            );
+        }
+        mem.check_alignment(&self.device)
+    }
+
+    /// As [`Target::check`], for commands on buffers alone.
+    pub fn check_buffer(&self, mem: &Ref<Mem>) -> ClResult {
+        if !Arc::ptr_eq(mem.context(), &self.context) {
+            return err(
+                cl::CL_INVALID_CONTEXT,
+                "the buffer is of another context than the queue",
+            );
+        }
+        if !mem.is_buffer() {
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "the memory object is not a buffer",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// A command.
+pub struct Command {
+    /// CL_COMMAND_*, for its event.
+    pub kind: cl_command_type,
+    /// What it does.
+    pub work: Work,
+}
+
+/// Memory of the host that a command reads or writes.
+#[derive(Clone)]
+pub struct HostSide {
+    /// Address that offsets count from.
+    pub base: usize,
+    /// Device-visible memory at the same place, if it is memory of ours: no staging is needed. Offsets count from the
+    /// start of the slice as they do from `base`.
+    pub visible: Option<Slice>,
+}
+
+/// What a command does.
+pub enum Work {
+    /// Device memory to host memory. The source of the region counts from the start of the object.
+    Read {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        host: HostSide,
+        #[allow(missing_docs)]
+        region: BufferCopy,
+    },
+    /// Host memory to device memory. The destination of the region counts from the start of the object.
+    Write {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        host: HostSide,
+        #[allow(missing_docs)]
+        region: BufferCopy,
+    },
+    /// Device memory to device memory.
+    Copy {
+        #[allow(missing_docs)]
+        src: Ref<Mem>,
+        #[allow(missing_docs)]
+        dst: Ref<Mem>,
+        #[allow(missing_docs)]
+        region: BufferCopy,
+    },
+    /// Repeats a pattern.
+    Fill {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        offset: u64,
+        #[allow(missing_docs)]
+        size: u64,
+        #[allow(missing_docs)]
+        pattern: SmallVec<[u8; 16]>,
+    },
+    /// Makes a mapped region visible to the host.
+    Map {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        mapping: Mapping,
+    },
+    /// Ends a map.
+    Unmap {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        mapping: Mapping,
+    },
+    /// Brings objects to the device (or only tells that the host will want them).
+    Migrate {
+        #[allow(missing_docs)]
+        mems: Vec<Ref<Mem>>,
+        /// To the queue's device; otherwise to the host.
+        to_device: bool,
+    },
+    /// Runs a kernel.
+    Launch(Box<Launch>),
+    /// Nothing; completes after what it waits for.
+    Marker,
+    /// Nothing; everything later waits for it.
+    Barrier,
+}
+
+/// A kernel launch, ready to be recorded.
+pub struct Launch {
+    /// Kernel and arguments.
+    pub kernel: KernelLaunch,
+    /// Work dimensions.
+    pub dims: u32,
+    /// get_global_offset
+    pub offset: [u32; 3],
+    /// get_global_size
+    pub global: [u32; 3],
+    /// get_enqueued_local_size
+    pub local: [u32; 3],
+    /// get_num_groups
+    pub groups: [u32; 3],
+    /// The dispatches it takes.
+    pub parts: SmallVec<[Part; 1]>,
+}
+
+/// One dispatch of a launch.
+pub struct Part {
+    /// The kernel specialised for the local size of this part.
+    pub pipeline: Arc<dyn Pipeline>,
+    /// Number of work-groups.
+    pub groups: [u32; 3],
+    /// First work-group, in groups of the whole launch.
+    pub first_group: [u32; 3],
+}
+
+impl Work {
+    /// The range of application memory that the command reads, if any.
+    pub fn host_source(&self) -> Option<Range<usize>> {
+        match self {
+            Self::Write { host, region, .. } => Some(extent(
+                host.base.wrapping_add(region.src_offset as usize),
+                region,
+                region.src_row_pitch,
+                region.src_slice_pitch,
+            )),
+            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => {
+                Some(mapping.pointer..mapping.pointer.wrapping_add(mapping.size))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The bytes from `base` on that a region with these pitches spans.
+pub fn extent(base: usize, region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> Range<usize> {
+    let last = (region.slices.max(1) - 1) * slice_pitch
+        + (region.rows.max(1) - 1) * row_pitch
+        + region.bytes;
+    base..base.wrapping_add(last as usize)
+}

@@ -1,0 +1,85 @@
+//! The C callbacks that an application registers. Each is a function and its user data; the only place that calls
+//! application code.
+//!
+//! Never call one with a lock held: the application may call any API function from it.
+
+use crate::cl::{self, cl_int};
+use crate::error::{err, ClResult};
+use std::ffi::{c_char, c_void, CString};
+
+/// `pfn_notify` of clCreateContext.
+pub type ErrorFn = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mut c_void);
+/// A destructor callback: object, user data.
+pub type DestructorFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
+/// A callback of an event: event, status, user data.
+pub type EventFn = unsafe extern "C" fn(*mut c_void, cl_int, *mut c_void);
+
+/// A function of the application with its user data.
+#[derive(Debug, Clone, Copy)]
+pub struct Callback<F> {
+    function: F,
+    user_data: usize,
+}
+
+impl<F> Callback<F> {
+    /// Wraps a callback. The application vouches for function and user data until the callback has run (for the
+    /// error callback: as long as the context lives).
+    pub fn new(function: F, user_data: *mut c_void) -> Self {
+        Self {
+            function,
+            user_data: user_data as usize,
+        }
+    }
+
+    /// From a C pointer that may be null; user data without a function is an error.
+    pub fn optional(function: Option<F>, user_data: *mut c_void) -> ClResult<Option<Self>> {
+        match function {
+            Some(function) => Ok(Some(Self::new(function, user_data))),
+            None if user_data.is_null() => Ok(None),
+            None => err(cl::CL_INVALID_VALUE, "user data without a callback"),
+        }
+    }
+}
+
+impl Callback<ErrorFn> {
+    /// Reports an error of the context.
+    pub fn call(&self, message: &str) {
+        let text = CString::new(message.replace('\0', " ")).unwrap_or_default();
+        // SAFETY: the application registered this function with this signature and keeps it callable while the
+        // context lives; the string lives across the call.
+        unsafe {
+            (self.function)(
+                text.as_ptr(),
+                std::ptr::null(),
+                0,
+                self.user_data as *mut c_void,
+            )
+        }
+    }
+}
+
+impl Callback<DestructorFn> {
+    /// Tells that an object is gone.
+    pub fn call(&self, handle: usize) {
+        // SAFETY: the application registered this function with this signature to be called exactly once, now.
+        unsafe { (self.function)(handle as *mut c_void, self.user_data as *mut c_void) }
+    }
+}
+
+impl Callback<EventFn> {
+    /// Tells that an event has reached a status.
+    pub fn call(&self, handle: usize, status: cl_int) {
+        // SAFETY: the application registered this function with this signature to be called exactly once, now.
+        unsafe { (self.function)(handle as *mut c_void, status, self.user_data as *mut c_void) }
+    }
+}
+
+/// Destructor callbacks of an object.
+pub type Destructors = parking_lot::Mutex<Vec<Callback<DestructorFn>>>;
+
+/// Calls destructor callbacks in the reverse of the order in which they were registered.
+pub fn run_destructors(callbacks: Vec<Callback<DestructorFn>>, handle: usize) {
+    for callback in callbacks.into_iter().rev() {
+        callback.call(handle);
+    }
+}

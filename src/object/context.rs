@@ -1,0 +1,159 @@
+//! A context: devices, the properties it was made with, where errors are reported.
+//!
+//! Properties are kept verbatim (with the closing zero) for CL_CONTEXT_PROPERTIES. The context knows its queues weakly,
+//! so that memory which dies while commands still use it can be cleaned up when those have finished.
+
+use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
+use super::device::Device;
+use super::event::Owner;
+use crate::cl::{self, cl_context_properties};
+use crate::error::{err, ClResult};
+use crate::handle::{self, Body, Kind, Object, Ref};
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::{Arc, Weak};
+
+/// A context.
+pub struct Context {
+    devices: Vec<Ref<Device>>,
+    properties: Vec<cl_context_properties>,
+    notify: Option<Callback<ErrorFn>>,
+    destructors: Destructors,
+    queues: Mutex<Vec<Weak<dyn Owner>>>,
+    handle: usize,
+}
+
+impl Body for Context {
+    const KIND: Kind = Kind::Context;
+}
+
+impl Context {
+    /// Makes a context. `properties` is the application's list with its closing zero, or empty where it gave none.
+    pub fn new(
+        devices: Vec<Ref<Device>>,
+        properties: Vec<cl_context_properties>,
+        notify: Option<Callback<ErrorFn>>,
+    ) -> ClResult<Ref<Self>> {
+        check_properties(&properties)?;
+        if devices.is_empty() {
+            return err(cl::CL_INVALID_VALUE, "a context needs a device");
+        }
+        let mut unique: Vec<Ref<Device>> = Vec::with_capacity(devices.len());
+        for device in devices {
+            if !unique.iter().any(|known| Arc::ptr_eq(known, &device)) {
+                unique.push(device);
+            }
+        }
+        Ok(Object::new_cyclic(|me| Self {
+            devices: unique,
+            properties,
+            notify,
+            destructors: Mutex::default(),
+            queues: Mutex::default(),
+            handle: me.as_ptr() as usize,
+        }))
+    }
+
+    /// Its devices, each once.
+    pub fn devices(&self) -> &[Ref<Device>] {
+        &self.devices
+    }
+
+    /// CL_CONTEXT_PROPERTIES.
+    pub fn properties(&self) -> &[cl_context_properties] {
+        &self.properties
+    }
+
+    /// The place of a device among those of the context.
+    pub fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
+        match self
+            .devices
+            .iter()
+            .position(|known| Arc::ptr_eq(known, device))
+        {
+            Some(index) => Ok(index),
+            None => err(
+                cl::CL_INVALID_DEVICE,
+                "the device is not one of the context's",
+            ),
+        }
+    }
+
+    /// clSetContextDestructorCallback.
+    pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
+        self.destructors.lock().push(callback);
+    }
+
+    /// Reports an error that no call returns, to the log and to the application's callback. Not to be called with
+    /// locks held.
+    pub fn report(&self, message: &str) {
+        crate::log!(Error, "{message}");
+        if let Some(notify) = &self.notify {
+            notify.call(message);
+        }
+    }
+
+    /// Makes a queue known.
+    pub(crate) fn add_queue(&self, queue: Weak<dyn Owner>) {
+        let mut queues = self.queues.lock();
+        queues.retain(|known| known.strong_count() > 0);
+        queues.push(queue);
+    }
+
+    /// The queues that are alive.
+    pub(crate) fn queues(&self) -> Vec<Arc<dyn Owner>> {
+        self.queues
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        run_destructors(std::mem::take(self.destructors.get_mut()), self.handle);
+    }
+}
+
+fn check_properties(properties: &[cl_context_properties]) -> ClResult {
+    let mut seen: Vec<cl_context_properties> = Vec::new();
+    for pair in properties.chunks(2) {
+        let &[name, ref value @ ..] = pair else { break };
+        if name == 0 {
+            return Ok(());
+        }
+        let Some(&value) = value.first() else {
+            return err(cl::CL_INVALID_PROPERTY, "a property has no value");
+        };
+        if seen.contains(&name) {
+            return err(cl::CL_INVALID_PROPERTY, "a context property is given twice");
+        }
+        seen.push(name);
+        match name {
+            n if n == cl::CL_CONTEXT_PLATFORM as cl_context_properties => {
+                if handle::kind_of(value as *const c_void) != Some(Kind::Platform) {
+                    return err(
+                        cl::CL_INVALID_PLATFORM,
+                        "CL_CONTEXT_PLATFORM is not a platform",
+                    );
+                }
+            }
+            n if n == cl::CL_CONTEXT_INTEROP_USER_SYNC as cl_context_properties => {
+                if value != 0 && value != 1 {
+                    return err(
+                        cl::CL_INVALID_PROPERTY,
+                        "CL_CONTEXT_INTEROP_USER_SYNC is neither true nor false",
+                    );
+                }
+            }
+            other => {
+                return err(
+                    cl::CL_INVALID_PROPERTY,
+                    format!("context property {other:#x} is not supported"),
+                )
+            }
+        }
+    }
+    Ok(())
+}

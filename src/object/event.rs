@@ -1,0 +1,792 @@
+//! Events: where a command stands.
+//!
+//! # Stages
+//! ```text
+//! Held --encoded--> Recorded { value, .. } --timeline and host parts reached--> Done(status)
+//!   \------------------------- failed dependency, set by the user -----------------^
+//! ```
+//! A *held* event is not on a device timeline yet (a user event, or a command that waits for one). A *recorded* one
+//! completes when its queue's timeline has reached `value` and the queue's host thread has finished task `host_seq`;
+//! that is found out lazily, by whoever asks. Only events that somebody is to be told about (callbacks, other queues'
+//! held commands) are *watched* by the queue's host thread.
+//!
+//! # Locks
+//! The event's lock is a leaf: nothing else is locked and no callback runs while it is held. Queues that wait are woken
+//! through [`wake`], which works off a list of its own, so that a long chain of commands unwinds in a loop.
+
+use super::callback::{Callback, EventFn};
+use super::context::Context;
+use super::device::Device;
+use crate::backend::{ProfileSlot, Timeline};
+use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
+use crate::error::{err, ClError, ClResult};
+use crate::handle::{self, Body, Kind, Object, Ref};
+use parking_lot::{Condvar, Mutex};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+
+const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
+const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
+const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
+const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
+
+/// How far a queue has come: what events need of it without its lock.
+pub struct Progress {
+    /// The timeline of its stream.
+    pub timeline: Arc<dyn Timeline>,
+    recorded: AtomicU64,
+    submitted: AtomicU64,
+    host_done: AtomicU64,
+    held: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Progress {
+    /// Of a new queue.
+    pub fn new(timeline: Arc<dyn Timeline>) -> Self {
+        Self {
+            timeline,
+            recorded: AtomicU64::new(0),
+            submitted: AtomicU64::new(0),
+            host_done: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// When the timeline reaches this value, everything recorded so far is done.
+    pub fn recorded(&self) -> u64 {
+        self.recorded.load(Ordering::Acquire)
+    }
+
+    /// The last value submitted.
+    pub fn submitted(&self) -> u64 {
+        self.submitted.load(Ordering::Acquire)
+    }
+
+    /// The last host task finished.
+    pub fn host_done(&self) -> u64 {
+        self.host_done.load(Ordering::Acquire)
+    }
+
+    /// The number of held commands.
+    pub fn held(&self) -> usize {
+        self.held.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_recorded(&self, value: u64) {
+        self.recorded.fetch_max(value, Ordering::AcqRel);
+    }
+
+    pub(crate) fn set_submitted(&self, value: u64) {
+        self.recorded.fetch_max(value, Ordering::AcqRel);
+        self.submitted.fetch_max(value, Ordering::AcqRel);
+    }
+
+    pub(crate) fn set_host_done(&self, seq: u64) {
+        self.host_done.fetch_max(seq, Ordering::AcqRel);
+        drop(self.lock.lock());
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn set_held(&self, count: usize) {
+        let before = self.held.swap(count, Ordering::AcqRel);
+        if count < before {
+            drop(self.lock.lock());
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until host task `seq` has finished.
+    pub fn wait_host(&self, seq: u64) {
+        if self.host_done() >= seq {
+            return;
+        }
+        let mut guard = self.lock.lock();
+        while self.host_done() < seq {
+            self.changed.wait(&mut guard);
+        }
+    }
+
+    /// Waits until no command is held.
+    pub fn wait_unheld(&self) {
+        if self.held() == 0 {
+            return;
+        }
+        let mut guard = self.lock.lock();
+        while self.held() != 0 {
+            self.changed.wait(&mut guard);
+        }
+    }
+}
+
+/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
+pub trait Owner: Send + Sync {
+    /// The queue's handle.
+    fn handle(&self) -> *mut c_void;
+    /// Its device.
+    fn device(&self) -> &Ref<Device>;
+    /// How far it is.
+    fn progress(&self) -> &Arc<Progress>;
+    /// It measures times.
+    fn profiling(&self) -> bool;
+    /// Submits everything recorded. Failures go to the events concerned.
+    fn flush(&self);
+    /// Has the host thread complete the event when its time has come.
+    fn watch(&self, event: Ref<Event>);
+    /// Encodes held commands that have become ready. Called through [`wake`] only.
+    fn pump(&self);
+    /// Start and end over all of the slots, which are freed.
+    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
+    /// The slots will not be asked for.
+    fn discard_times(&self, slots: &[ProfileSlot]);
+}
+
+/// Where a recorded command is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// Value of the queue's timeline.
+    pub value: u64,
+    /// Host task of the queue, 0: none.
+    pub host_seq: u64,
+    /// Number of the operation within the queue (out-of-order queues: for barriers).
+    pub order: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Held,
+    Recorded(Recorded),
+    Done(cl_int),
+}
+
+/// Device times of a command.
+#[derive(Debug, Clone, Default)]
+pub enum Times {
+    /// Not measured.
+    #[default]
+    None,
+    /// To be had from the stream.
+    Slots(SmallVec<[ProfileSlot; 2]>),
+    /// Somebody is getting them.
+    Taking,
+    /// Start and end.
+    Known(u64, u64),
+}
+
+struct State {
+    stage: Stage,
+    watched: bool,
+    callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
+    waiters: SmallVec<[Weak<dyn Owner>; 1]>,
+    times: Times,
+    /// The host took part at the end: it ended then at the earliest.
+    host_end: u64,
+    queued: u64,
+    submit: u64,
+}
+
+/// An event.
+pub struct Event {
+    context: Ref<Context>,
+    command_type: cl_command_type,
+    owner: Option<Arc<dyn Owner>>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+impl Body for Event {
+    const KIND: Kind = Kind::Event;
+}
+
+/// What a dependent command can do about an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Readiness {
+    /// Nothing to wait for.
+    Done,
+    /// It failed.
+    Failed,
+    /// On the device timeline of its queue; all host parts before it are done.
+    Recorded(Recorded),
+    /// Must be waited for on the host. With a place if it is recorded.
+    Pending(Option<Recorded>),
+}
+
+/// What is to be done, outside locks, after an event has changed: see [`Event::settle`].
+#[must_use]
+#[derive(Default)]
+pub struct Aftermath {
+    callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
+    waiters: SmallVec<[Weak<dyn Owner>; 1]>,
+    handle: usize,
+    status: cl_int,
+}
+
+impl Aftermath {
+    /// Calls the callbacks and wakes the queues that wait.
+    pub fn run(self) {
+        for (kind, callback) in &self.callbacks {
+            callback.call(
+                self.handle,
+                if self.status < 0 { self.status } else { *kind },
+            );
+        }
+        wake(self.waiters.iter().filter_map(Weak::upgrade));
+    }
+}
+
+impl Event {
+    fn make(
+        context: Ref<Context>,
+        command_type: cl_command_type,
+        owner: Option<Arc<dyn Owner>>,
+        stage: Stage,
+        times: Times,
+        queued: u64,
+    ) -> Ref<Self> {
+        let submit = if matches!(stage, Stage::Done(_)) {
+            queued
+        } else {
+            0
+        };
+        Object::new(Self {
+            context,
+            command_type,
+            owner,
+            state: Mutex::new(State {
+                stage,
+                watched: false,
+                callbacks: SmallVec::new(),
+                waiters: SmallVec::new(),
+                times,
+                host_end: 0,
+                queued,
+                submit,
+            }),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// clCreateUserEvent.
+    pub fn user(context: Ref<Context>) -> Ref<Self> {
+        Self::make(
+            context,
+            cl::CL_COMMAND_USER,
+            None,
+            Stage::Held,
+            Times::None,
+            0,
+        )
+    }
+
+    /// Of a command that is held.
+    pub(crate) fn held(
+        context: Ref<Context>,
+        kind: cl_command_type,
+        owner: Arc<dyn Owner>,
+        queued: u64,
+    ) -> Ref<Self> {
+        Self::make(context, kind, Some(owner), Stage::Held, Times::None, queued)
+    }
+
+    /// Of a command that is on the timeline.
+    pub(crate) fn recorded(
+        context: Ref<Context>,
+        kind: cl_command_type,
+        owner: Arc<dyn Owner>,
+        place: Recorded,
+        times: Times,
+        queued: u64,
+    ) -> Ref<Self> {
+        Self::make(
+            context,
+            kind,
+            Some(owner),
+            Stage::Recorded(place),
+            times,
+            queued,
+        )
+    }
+
+    /// Of a command that is over.
+    pub(crate) fn done(
+        context: Ref<Context>,
+        kind: cl_command_type,
+        owner: Arc<dyn Owner>,
+        status: cl_int,
+        times: Times,
+        queued: u64,
+    ) -> Ref<Self> {
+        Self::make(
+            context,
+            kind,
+            Some(owner),
+            Stage::Done(status),
+            times,
+            queued,
+        )
+    }
+
+    /// CL_EVENT_CONTEXT.
+    pub fn context(&self) -> &Ref<Context> {
+        &self.context
+    }
+
+    /// CL_EVENT_COMMAND_TYPE.
+    pub fn command_type(&self) -> cl_command_type {
+        self.command_type
+    }
+
+    /// CL_EVENT_COMMAND_QUEUE, null for user events.
+    pub fn queue_handle(&self) -> *mut c_void {
+        self.owner
+            .as_ref()
+            .map_or(std::ptr::null_mut(), |owner| owner.handle())
+    }
+
+    pub(crate) fn owner(&self) -> Option<&Arc<dyn Owner>> {
+        self.owner.as_ref()
+    }
+
+    /// It was made by clCreateUserEvent.
+    pub fn is_user(&self) -> bool {
+        self.owner.is_none()
+    }
+
+    fn stage(&self) -> Stage {
+        self.state.lock().stage
+    }
+
+    /// What a command that depends on it can do.
+    pub fn readiness(&self) -> Readiness {
+        match self.stage() {
+            Stage::Held => Readiness::Pending(None),
+            Stage::Done(status) if status < 0 => Readiness::Failed,
+            Stage::Done(_) => Readiness::Done,
+            Stage::Recorded(place) => match &self.owner {
+                Some(owner) if owner.progress().host_done() < place.host_seq => {
+                    Readiness::Pending(Some(place))
+                }
+                _ => Readiness::Recorded(place),
+            },
+        }
+    }
+
+    /// CL_EVENT_COMMAND_EXECUTION_STATUS. Asking for it submits the command: applications poll.
+    pub fn status(self: &Arc<Object<Self>>) -> cl_int {
+        let place = match self.stage() {
+            Stage::Done(status) => return status,
+            Stage::Held => return if self.is_user() { SUBMITTED } else { QUEUED },
+            Stage::Recorded(place) => place,
+        };
+        let Some(owner) = &self.owner else {
+            return SUBMITTED;
+        };
+        let progress = owner.progress();
+        if progress.submitted() < place.value {
+            owner.flush();
+        }
+        match progress.timeline.completed() {
+            Ok(now) if now >= place.value => {
+                if progress.host_done() >= place.host_seq {
+                    self.settle_now(COMPLETE)
+                } else {
+                    RUNNING
+                }
+            }
+            Ok(now) if now + 1 >= place.value => RUNNING,
+            Ok(_) => SUBMITTED,
+            Err(error) => self.settle_now(ClError::from(error).code),
+        }
+    }
+
+    /// Waits until the command is over; submits it if need be. Returns its status: CL_COMPLETE or negative.
+    pub fn wait(self: &Arc<Object<Self>>) -> cl_int {
+        loop {
+            let place = {
+                let mut state = self.state.lock();
+                match state.stage {
+                    Stage::Done(status) => return status,
+                    Stage::Recorded(place) => place,
+                    Stage::Held => {
+                        self.changed.wait(&mut state);
+                        continue;
+                    }
+                }
+            };
+            let Some(owner) = &self.owner else {
+                return COMPLETE;
+            };
+            let progress = owner.progress();
+            if progress.submitted() < place.value {
+                owner.flush();
+                if progress.submitted() < place.value && matches!(self.stage(), Stage::Recorded(_))
+                {
+                    return self.settle_now(cl::CL_OUT_OF_RESOURCES);
+                }
+            }
+            return match progress.timeline.wait(place.value, None) {
+                Ok(true) => {
+                    progress.wait_host(place.host_seq);
+                    self.settle_now(COMPLETE)
+                }
+                Ok(false) => continue,
+                Err(error) => self.settle_now(ClError::from(error).code),
+            };
+        }
+    }
+
+    /// Sets the final status unless there is one; the rest stays for the host thread, which watches every event that
+    /// has callbacks or waiters. Returns the status that holds.
+    fn settle_now(&self, status: cl_int) -> cl_int {
+        let mut state = self.state.lock();
+        if let Stage::Done(known) = state.stage {
+            return known;
+        }
+        state.stage = Stage::Done(status);
+        drop(state);
+        self.changed.notify_all();
+        status
+    }
+
+    /// Sets the final status unless there is one already, and takes what is to be told to whom. To be run when no lock
+    /// is held.
+    pub(crate) fn settle(self: &Arc<Object<Self>>, status: cl_int) -> Aftermath {
+        let mut state = self.state.lock();
+        let status = match state.stage {
+            Stage::Done(known) => known,
+            _ => {
+                state.stage = Stage::Done(status);
+                status
+            }
+        };
+        let mut callbacks = std::mem::take(&mut state.callbacks);
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        self.changed.notify_all();
+        // SUBMITTED before RUNNING before COMPLETE; those of the same kind as registered.
+        callbacks.sort_by_key(|(kind, _)| -*kind);
+        Aftermath {
+            callbacks,
+            waiters,
+            handle: Arc::as_ptr(self) as usize,
+            status,
+        }
+    }
+
+    /// The callbacks that are due when the command has been submitted.
+    pub(crate) fn submitted_callbacks(self: &Arc<Object<Self>>) -> Aftermath {
+        let mut state = self.state.lock();
+        let mut due: SmallVec<[_; 1]> = SmallVec::new();
+        state.callbacks.retain(|entry| {
+            let now = entry.0 >= SUBMITTED;
+            if now {
+                due.push(*entry);
+            }
+            !now
+        });
+        Aftermath {
+            callbacks: due,
+            waiters: SmallVec::new(),
+            handle: Arc::as_ptr(self) as usize,
+            status: SUBMITTED,
+        }
+    }
+
+    /// A held command has been encoded. Returns whether somebody wants to be told of its completion (then it counts as
+    /// watched), and whom to wake.
+    pub(crate) fn mark_recorded(
+        self: &Arc<Object<Self>>,
+        place: Recorded,
+        times: Times,
+        host: bool,
+    ) -> (bool, Aftermath) {
+        let mut state = self.state.lock();
+        state.stage = Stage::Recorded(place);
+        state.times = times;
+        let watch = host || !state.callbacks.is_empty();
+        state.watched |= watch;
+        let waiters = std::mem::take(&mut state.waiters);
+        drop(state);
+        self.changed.notify_all();
+        (
+            watch,
+            Aftermath {
+                waiters,
+                ..Aftermath::default()
+            },
+        )
+    }
+
+    /// The host thread will complete it anyhow.
+    pub(crate) fn set_watched(&self) {
+        self.state.lock().watched = true;
+    }
+
+    /// Has `waiter` woken when the event changes. False: it is ready already, nothing was done.
+    pub(crate) fn subscribe(
+        self: &Arc<Object<Self>>,
+        waiter: Weak<dyn Owner>,
+        until_done: bool,
+    ) -> bool {
+        let watch = {
+            let mut state = self.state.lock();
+            match (state.stage, &self.owner) {
+                (Stage::Done(_), _) => return false,
+                (Stage::Recorded(place), Some(owner))
+                    if !until_done && owner.progress().host_done() >= place.host_seq =>
+                {
+                    return false;
+                }
+                (stage, _) => {
+                    state.waiters.push(waiter);
+                    let recorded = matches!(stage, Stage::Recorded(_));
+                    let watch = recorded && !state.watched;
+                    state.watched |= recorded;
+                    watch
+                }
+            }
+        };
+        if let (true, Some(owner)) = (watch, &self.owner) {
+            owner.watch(self.clone());
+        }
+        true
+    }
+
+    /// clSetEventCallback.
+    pub fn set_callback(
+        self: &Arc<Object<Self>>,
+        kind: cl_int,
+        callback: Callback<EventFn>,
+    ) -> ClResult {
+        if !matches!(kind, SUBMITTED | RUNNING | COMPLETE) {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the callback type is none of SUBMITTED, RUNNING, COMPLETE",
+            );
+        }
+        let now = {
+            let mut state = self.state.lock();
+            match state.stage {
+                Stage::Done(status) => Some(if status < 0 { status } else { kind }),
+                Stage::Held if self.is_user() && kind == SUBMITTED => Some(kind),
+                stage => {
+                    state.callbacks.push((kind, callback));
+                    let watch = matches!(stage, Stage::Recorded(_)) && !state.watched;
+                    state.watched |= watch;
+                    drop(state);
+                    if let (true, Some(owner)) = (watch, &self.owner) {
+                        owner.watch(self.clone());
+                    }
+                    None
+                }
+            }
+        };
+        if let Some(status) = now {
+            callback.call(Arc::as_ptr(self) as usize, status);
+        }
+        Ok(())
+    }
+
+    /// clSetUserEventStatus.
+    pub fn set_user_status(self: &Arc<Object<Self>>, status: cl_int) -> ClResult {
+        if !self.is_user() {
+            return err(cl::CL_INVALID_EVENT, "not a user event");
+        }
+        if status > COMPLETE {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the status of a user event is CL_COMPLETE or negative",
+            );
+        }
+        {
+            let mut state = self.state.lock();
+            if matches!(state.stage, Stage::Done(_)) {
+                return err(
+                    cl::CL_INVALID_OPERATION,
+                    "the status of the user event has been set already",
+                );
+            }
+            state.stage = Stage::Done(status);
+        }
+        self.settle(status).run();
+        Ok(())
+    }
+
+    pub(crate) fn set_submit_time(&self, now: u64) {
+        let mut state = self.state.lock();
+        if state.submit == 0 {
+            state.submit = now;
+        }
+    }
+
+    pub(crate) fn set_host_end(&self, now: u64) {
+        self.state.lock().host_end = now;
+    }
+
+    /// clGetEventProfilingInfo: the value of `name` in nanoseconds.
+    pub fn profiling(self: &Arc<Object<Self>>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
+        let Some(owner) = self.owner.as_ref().filter(|owner| owner.profiling()) else {
+            return err(
+                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the event has no queue with profiling",
+            );
+        };
+        if self.status() != COMPLETE {
+            return err(
+                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the command is not complete",
+            );
+        }
+        let taken = {
+            let mut state = self.state.lock();
+            while matches!(state.times, Times::Taking) {
+                self.changed.wait(&mut state);
+            }
+            match std::mem::take(&mut state.times) {
+                Times::Slots(slots) => {
+                    state.times = Times::Taking;
+                    Some(slots)
+                }
+                other => {
+                    state.times = other;
+                    None
+                }
+            }
+        };
+        if let Some(slots) = taken {
+            let times = owner.take_times(&slots);
+            self.state.lock().times = times
+                .as_ref()
+                .map_or(Times::None, |&(start, end)| Times::Known(start, end));
+            self.changed.notify_all();
+            times?;
+        }
+        let state = self.state.lock();
+        let queued = state.queued;
+        let submit = state.submit.max(queued);
+        let (start, end) = match state.times {
+            Times::Known(start, end) => (start.max(submit), end),
+            _ => (submit, submit),
+        };
+        let end = end.max(start).max(state.host_end);
+        match name {
+            cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
+            cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
+            cl::CL_PROFILING_COMMAND_START => Ok(start),
+            cl::CL_PROFILING_COMMAND_END | cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end),
+            _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
+        }
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if let (Times::Slots(slots), Some(owner)) = (&self.state.get_mut().times, &self.owner) {
+            owner.discard_times(slots);
+        }
+    }
+}
+
+/// clWaitForEvents. The queues of all of the events are flushed before the first wait.
+pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
+    let Some(first) = events.first() else {
+        return err(cl::CL_INVALID_VALUE, "no events to wait for");
+    };
+    if events
+        .iter()
+        .any(|event| !Arc::ptr_eq(&event.context, &first.context))
+    {
+        return err(
+            cl::CL_INVALID_CONTEXT,
+            "the events belong to different contexts",
+        );
+    }
+    if events.len() > 1 {
+        for event in events {
+            if let (Stage::Recorded(place), Some(owner)) = (event.stage(), &event.owner) {
+                if owner.progress().submitted() < place.value {
+                    owner.flush();
+                }
+            }
+        }
+    }
+    let mut failed = false;
+    for event in events {
+        failed |= event.wait() < 0;
+    }
+    if failed {
+        return err(
+            cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+            "a command that was waited for has failed",
+        );
+    }
+    Ok(())
+}
+
+/// clReleaseEvent. A user event that the application lets go without having set its status can never be set: commands
+/// that wait for it fail rather than wait for ever.
+pub fn release(handle: *const c_void) -> ClResult {
+    let event = handle::lookup::<Event>(handle)?;
+    handle::release::<Event>(handle)?;
+    if event.is_user() && event.api_refs() == 0 && event.stage() == Stage::Held {
+        event.settle(cl::CL_INVALID_EVENT).run();
+    }
+    Ok(())
+}
+
+thread_local! {
+    static WOKEN: RefCell<Option<VecDeque<Arc<dyn Owner>>>> = const { RefCell::new(None) };
+}
+
+/// Has queues look at their held commands. Within a call made from here the queues are only put on the list of the
+/// outermost call: no recursion, however long the chain of commands.
+pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
+    let mut owners = owners.into_iter().peekable();
+    if owners.peek().is_none() {
+        return;
+    }
+    let outermost = WOKEN.with_borrow_mut(|list| match list {
+        Some(list) => {
+            list.extend(owners);
+            false
+        }
+        None => {
+            *list = Some(owners.collect());
+            true
+        }
+    });
+    if !outermost {
+        return;
+    }
+    loop {
+        let next = WOKEN.with_borrow_mut(|list| {
+            let next = list.as_mut().and_then(VecDeque::pop_front);
+            if next.is_none() {
+                *list = None;
+            }
+            next
+        });
+        match next {
+            Some(owner) => owner.pump(),
+            None => break,
+        }
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn now_ns() -> u64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: the pointer is to a timespec of ours.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}

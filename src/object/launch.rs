@@ -1,0 +1,29 @@
+//! A snapshot of a kernel with its arguments, taken at enqueue: what a launch needs and nothing that may change later.
+
+use super::mem::Mem;
+use crate::backend::{Code, Memory};
+use crate::handle::Ref;
+use smallvec::SmallVec;
+use spirv_lowering::ir::module::PrintfSite;
+use std::sync::Arc;
+
+/// A kernel ready to be launched on one device.
+pub struct KernelLaunch {
+    /// The loaded kernel.
+    pub code: Arc<dyn Code>,
+    /// Explicit argument bytes. When the interface has `args_in_buffer`, the image of that buffer; otherwise the image
+    /// of the push constants, where the bytes of implicit arguments are overwritten at dispatch.
+    pub args: Vec<u8>,
+    /// Local-memory arguments: specialisation constant id and size in bytes, rounded up to 16.
+    pub local_args: SmallVec<[(u32, u32); 4]>,
+    /// Memory objects among the arguments; bit 0: the kernel may read it, bit 1: it may write it.
+    pub buffers: SmallVec<[(Ref<Mem>, u8); 8]>,
+    /// The program-scope variables.
+    pub globals: Option<Arc<dyn Memory>>,
+    /// The printf sites of a kernel that calls printf.
+    pub printf: Option<Arc<Vec<PrintfSite>>>,
+    /// It may touch memory that its arguments do not tell.
+    pub touches_anything: bool,
+    /// All work-groups must be of one size: programs before OpenCL C 2.0, or built with -cl-uniform-work-group-size.
+    pub uniform: bool,
+}

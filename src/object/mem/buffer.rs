@@ -1,0 +1,243 @@
+//! Making buffers and sub-buffers: flags, sizes, host pointers, properties.
+
+use super::store::Store;
+use super::Mem;
+use crate::cl::{self, cl_mem_flags, cl_mem_properties};
+use crate::error::{err, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::context::Context;
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+const ACCESS: cl_mem_flags = cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_READ_ONLY;
+const HOST_ACCESS: cl_mem_flags =
+    cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
+const HOST_PTR: cl_mem_flags =
+    cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR;
+const KNOWN: cl_mem_flags = ACCESS | HOST_ACCESS | HOST_PTR | cl::CL_MEM_KERNEL_READ_AND_WRITE;
+
+/// Checks the combination of flags of a memory object; gives them with the default access filled in.
+pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
+    if flags & !KNOWN != 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            format!("unknown memory flags {:#x}", flags & !KNOWN),
+        );
+    }
+    if (flags & ACCESS).count_ones() > 1 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "more than one of READ_WRITE, READ_ONLY, WRITE_ONLY",
+        );
+    }
+    if (flags & HOST_ACCESS).count_ones() > 1 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "more than one of HOST_READ_ONLY, HOST_WRITE_ONLY, HOST_NO_ACCESS",
+        );
+    }
+    if flags & cl::CL_MEM_USE_HOST_PTR != 0
+        && flags & (cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0
+    {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "USE_HOST_PTR goes with neither ALLOC_HOST_PTR nor COPY_HOST_PTR",
+        );
+    }
+    Ok(if flags & ACCESS == 0 {
+        flags | cl::CL_MEM_READ_WRITE
+    } else {
+        flags
+    })
+}
+
+/// Checks that there is a host pointer if and only if the flags ask for one.
+pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
+    let wanted = flags & (cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0;
+    match (wanted, host_ptr.is_null()) {
+        (true, true) => err(cl::CL_INVALID_HOST_PTR, "host_ptr is null"),
+        (false, false) => err(
+            cl::CL_INVALID_HOST_PTR,
+            "host_ptr without USE_HOST_PTR or COPY_HOST_PTR",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Checks a properties list (with its closing zero): none is supported so far.
+pub fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
+    match properties.first() {
+        None | Some(0) => Ok(()),
+        Some(name) => err(
+            cl::CL_INVALID_PROPERTY,
+            format!("memory property {name:#x} is not supported"),
+        ),
+    }
+}
+
+impl Mem {
+    /// clCreateBuffer, clCreateBufferWithProperties. `properties` with the closing zero; empty: none given.
+    ///
+    /// # Safety
+    /// With CL_MEM_COPY_HOST_PTR, `host_ptr` must be readable for `size` bytes now; with CL_MEM_USE_HOST_PTR, readable
+    /// and writable as long as the object lives.
+    pub unsafe fn buffer(
+        context: &Ref<Context>,
+        properties: Vec<cl_mem_properties>,
+        flags: cl_mem_flags,
+        size: usize,
+        host_ptr: *mut c_void,
+    ) -> ClResult<Ref<Self>> {
+        check_properties(&properties)?;
+        let flags = check_flags(flags)?;
+        if size == 0 {
+            return err(cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
+        }
+        let fits = |device: &Ref<crate::object::device::Device>| {
+            size as u64 <= device.caps().max_alloc_size
+        };
+        if !context.devices().iter().any(fits) {
+            return err(
+                cl::CL_INVALID_BUFFER_SIZE,
+                "larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE of every device",
+            );
+        }
+        check_host_ptr(flags, host_ptr)?;
+        let used = if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
+            host_ptr as usize
+        } else {
+            0
+        };
+        let initial = (flags & cl::CL_MEM_COPY_HOST_PTR != 0).then(|| {
+            // SAFETY: the caller vouches for `size` readable bytes.
+            unsafe { std::slice::from_raw_parts(host_ptr as *const u8, size) }
+        });
+        let store = Store::new(context, size as u64, flags, used, initial)?;
+        Ok(Object::new_cyclic(|me| Self {
+            context: context.clone(),
+            object_type: cl::CL_MEM_OBJECT_BUFFER,
+            flags,
+            size,
+            host_ptr: used,
+            properties,
+            parent: None,
+            origin: 0,
+            store,
+            mappings: Mutex::default(),
+            destructors: Mutex::default(),
+            handle: me.as_ptr() as usize,
+        }))
+    }
+
+    /// clCreateSubBuffer with CL_BUFFER_CREATE_TYPE_REGION.
+    pub fn sub_buffer(
+        buffer: &Ref<Self>,
+        flags: cl_mem_flags,
+        origin: usize,
+        size: usize,
+    ) -> ClResult<Ref<Self>> {
+        if !buffer.is_buffer() || buffer.parent.is_some() {
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "not a buffer, or a sub-buffer itself",
+            );
+        }
+        let flags = sub_buffer_flags(buffer.flags, flags)?;
+        if size == 0 {
+            return err(cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
+        }
+        if origin.checked_add(size).is_none_or(|end| end > buffer.size) {
+            return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
+        }
+        let aligned = |device: &Ref<crate::object::device::Device>| {
+            origin.is_multiple_of(device.base_align())
+        };
+        if !buffer.context.devices().iter().any(aligned) {
+            return err(
+                cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                "the origin is aligned for no device of the context",
+            );
+        }
+        Ok(Object::new_cyclic(|me| Self {
+            context: buffer.context.clone(),
+            object_type: cl::CL_MEM_OBJECT_BUFFER,
+            flags,
+            size,
+            host_ptr: if buffer.host_ptr == 0 {
+                0
+            } else {
+                buffer.host_ptr + origin
+            },
+            properties: Vec::new(),
+            parent: Some(buffer.clone()),
+            origin,
+            store: Arc::clone(&buffer.store),
+            mappings: Mutex::default(),
+            destructors: Mutex::default(),
+            handle: me.as_ptr() as usize,
+        }))
+    }
+}
+
+/// The flags of a sub-buffer: given ones checked against the buffer's, the rest inherited.
+fn sub_buffer_flags(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
+    if flags & HOST_PTR != 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "a sub-buffer takes no host pointer flags",
+        );
+    }
+    let access = flags & ACCESS;
+    let host = flags & HOST_ACCESS;
+    check_flags(flags)?;
+    let widens = (parent & cl::CL_MEM_WRITE_ONLY != 0
+        && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_READ_ONLY) != 0)
+        || (parent & cl::CL_MEM_READ_ONLY != 0
+            && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY) != 0)
+        || (parent & cl::CL_MEM_HOST_WRITE_ONLY != 0 && host & cl::CL_MEM_HOST_READ_ONLY != 0)
+        || (parent & cl::CL_MEM_HOST_READ_ONLY != 0 && host & cl::CL_MEM_HOST_WRITE_ONLY != 0)
+        || (parent & cl::CL_MEM_HOST_NO_ACCESS != 0
+            && host & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_WRITE_ONLY) != 0);
+    if widens {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "the sub-buffer asks for more access than its buffer has",
+        );
+    }
+    let access = if access == 0 { parent & ACCESS } else { access };
+    let host = if host == 0 {
+        parent & HOST_ACCESS
+    } else {
+        host
+    };
+    Ok(access | host | (parent & HOST_PTR) | ((flags | parent) & cl::CL_MEM_KERNEL_READ_AND_WRITE))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_checked() {
+        assert_eq!(check_flags(0).ok(), Some(cl::CL_MEM_READ_WRITE));
+        assert!(check_flags(cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY).is_err());
+        assert!(check_flags(cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR).is_err());
+        assert!(check_flags(cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR).is_ok());
+        assert!(check_flags(cl::CL_MEM_HOST_NO_ACCESS | cl::CL_MEM_HOST_READ_ONLY).is_err());
+        assert!(check_flags(1 << 40).is_err());
+    }
+
+    #[test]
+    fn sub_buffers_inherit_and_may_not_widen() {
+        let parent = cl::CL_MEM_READ_ONLY | cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_COPY_HOST_PTR;
+        assert_eq!(sub_buffer_flags(parent, 0).ok(), Some(parent));
+        assert!(sub_buffer_flags(parent, cl::CL_MEM_READ_WRITE).is_err());
+        assert!(sub_buffer_flags(parent, cl::CL_MEM_HOST_READ_ONLY).is_err());
+        assert!(sub_buffer_flags(parent, cl::CL_MEM_USE_HOST_PTR).is_err());
+        assert_eq!(
+            sub_buffer_flags(parent, cl::CL_MEM_HOST_NO_ACCESS).ok(),
+            Some(cl::CL_MEM_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS | cl::CL_MEM_COPY_HOST_PTR)
+        );
+    }
+}

@@ -1,0 +1,128 @@
+//! Maps: which pointers the application holds into a memory object.
+//!
+//! The pointer of a map is always a base plus the offset of the region, where the base is, in this order: the
+//! application's own memory (CL_MEM_USE_HOST_PTR), the device memory if the host reads it fast and there is one device,
+//! or a shadow of the whole object. So overlapping maps agree. *Direct* maps need no copy; for the others the contents
+//! are copied at map (unless they are invalidated) and back at unmap (if mapped for writing).
+
+use super::Mem;
+use crate::backend::Slice;
+use crate::cl::{self, cl_map_flags};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+
+/// A region that is mapped.
+#[derive(Clone)]
+pub struct Mapping {
+    /// Pointer that the application has.
+    pub pointer: usize,
+    /// First byte, from the start of the memory object.
+    pub offset: usize,
+    /// Number of bytes.
+    pub size: usize,
+    /// CL_MAP_*.
+    pub flags: cl_map_flags,
+    /// The pointer is to the device's memory itself.
+    pub direct: bool,
+    /// Device-visible memory behind the pointer, for shadows of ours.
+    pub shadow: Option<Slice>,
+}
+
+impl Mapping {
+    /// It may be written through.
+    pub fn writes(&self) -> bool {
+        self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
+    }
+
+    /// The contents must be there when the map is complete.
+    pub fn reads(&self) -> bool {
+        self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0
+    }
+}
+
+impl Mem {
+    /// Enters a map of a range that lies within the object, for a queue on the context's device number `device`.
+    pub(crate) fn map(
+        &self,
+        device: usize,
+        flags: cl_map_flags,
+        offset: usize,
+        size: usize,
+    ) -> ClResult<Mapping> {
+        let writes = |flags: cl_map_flags| {
+            flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
+        };
+        let mut mappings = self.mappings.lock();
+        if writes(flags)
+            && mappings
+                .iter()
+                .any(|m| m.writes() && m.offset < offset + size && offset < m.offset + m.size)
+        {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the region overlaps one that is mapped for writing",
+            );
+        }
+        let at = self.origin + offset;
+        let memory = self.store.memory(&self.context, device)?;
+        let host = self.store.host_ptr();
+        let mut mapping = Mapping {
+            pointer: 0,
+            offset,
+            size,
+            flags,
+            direct: false,
+            shadow: None,
+        };
+        match memory.mapped() {
+            _ if host != 0 => {
+                mapping.pointer = host + at;
+                mapping.direct = self.store.is_host(memory) && !self.store.is_shared();
+            }
+            Some(base) if memory.host_cached() && !self.store.is_shared() => {
+                mapping.pointer = base.as_ptr() as usize + at;
+                mapping.direct = true;
+            }
+            _ => {
+                let failed = |e: crate::error::ClError| {
+                    crate::error::ClError::new(cl::CL_MAP_FAILURE, e.what)
+                };
+                let shadow = self.store.shadow(&self.context, device).map_err(failed)?;
+                let Some(base) = shadow.mapped() else {
+                    self.store.release_shadow();
+                    return err(cl::CL_MAP_FAILURE, "no memory to map to");
+                };
+                mapping.pointer = base.as_ptr() as usize + at;
+                mapping.shadow = Some(Slice {
+                    memory: shadow,
+                    offset: at as u64,
+                    size: size as u64,
+                });
+            }
+        }
+        mappings.push(mapping.clone());
+        Ok(mapping)
+    }
+
+    /// Takes out the latest map with that pointer.
+    pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
+        let mut mappings = self.mappings.lock();
+        let Some(index) = mappings.iter().rposition(|m| m.pointer == pointer) else {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the pointer is not one that the object is mapped to",
+            );
+        };
+        let mapping = mappings.remove(index);
+        if mapping.shadow.is_some() {
+            self.store.release_shadow();
+        }
+        Ok(mapping)
+    }
+}
+
+/// The map never came to be (its command failed): its pointer is no longer one.
+pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
+    // It may have been unmapped by now; nothing is left to do then.
+    let _ = mem.unmap(mapping.pointer);
+}

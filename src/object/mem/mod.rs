@@ -1,0 +1,188 @@
+//! Memory objects: what the application knows of them. Where the bytes lie is the [`Store`]'s business; a sub-buffer
+//! shares the store of its buffer.
+
+pub mod buffer;
+pub mod map;
+pub mod store;
+mod transfer;
+
+use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
+use super::context::Context;
+use super::device::Device;
+use super::event::Owner;
+use crate::backend::Slice;
+use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
+use crate::error::{err, ClResult};
+use crate::handle::{Body, Kind, Ref};
+use map::Mapping;
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::Arc;
+use store::Store;
+
+/// A memory object.
+pub struct Mem {
+    context: Ref<Context>,
+    object_type: cl_mem_object_type,
+    flags: cl_mem_flags,
+    size: usize,
+    host_ptr: usize,
+    properties: Vec<cl_mem_properties>,
+    parent: Option<Ref<Mem>>,
+    /// First byte within the store.
+    origin: usize,
+    store: Arc<Store>,
+    mappings: Mutex<Vec<Mapping>>,
+    destructors: Destructors,
+    handle: usize,
+}
+
+impl Body for Mem {
+    const KIND: Kind = Kind::Mem;
+}
+
+impl Mem {
+    /// CL_MEM_CONTEXT.
+    pub fn context(&self) -> &Ref<Context> {
+        &self.context
+    }
+
+    /// CL_MEM_TYPE.
+    pub fn object_type(&self) -> cl_mem_object_type {
+        self.object_type
+    }
+
+    /// CL_MEM_FLAGS.
+    pub fn flags(&self) -> cl_mem_flags {
+        self.flags
+    }
+
+    /// CL_MEM_SIZE.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// CL_MEM_HOST_PTR: the application's memory with CL_MEM_USE_HOST_PTR, otherwise null.
+    pub fn host_ptr(&self) -> *mut c_void {
+        self.host_ptr as *mut c_void
+    }
+
+    /// CL_MEM_PROPERTIES: the list as given, empty where there was none.
+    pub fn properties(&self) -> &[cl_mem_properties] {
+        &self.properties
+    }
+
+    /// CL_MEM_ASSOCIATED_MEMOBJECT.
+    pub fn parent(&self) -> Option<&Ref<Mem>> {
+        self.parent.as_ref()
+    }
+
+    /// CL_MEM_OFFSET.
+    pub fn origin(&self) -> usize {
+        self.origin
+    }
+
+    /// CL_MEM_MAP_COUNT.
+    pub fn map_count(&self) -> cl_uint {
+        self.mappings.lock().len() as cl_uint
+    }
+
+    /// CL_MEM_USES_SVM_POINTER.
+    pub fn uses_svm_pointer(&self) -> bool {
+        false
+    }
+
+    /// It is a buffer (or sub-buffer).
+    pub fn is_buffer(&self) -> bool {
+        self.object_type == cl::CL_MEM_OBJECT_BUFFER
+    }
+
+    /// clSetMemObjectDestructorCallback.
+    pub fn add_destructor(&self, callback: Callback<DestructorFn>) {
+        self.destructors.lock().push(callback);
+    }
+
+    /// Where its bytes are.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    /// The device address of its first byte. Allocates device memory if there is none yet.
+    pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
+        let index = self.context.device_index(device)?;
+        Ok(self.store.memory(&self.context, index)?.address() + self.origin as u64)
+    }
+
+    /// A range of it in the memory of a device of the context.
+    pub fn slice(&self, device: usize, offset: u64, size: u64) -> ClResult<Slice> {
+        let memory = self.store.memory(&self.context, device)?.clone();
+        Ok(Slice {
+            memory,
+            offset: self.origin as u64 + offset,
+            size,
+        })
+    }
+
+    /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins.
+    pub fn check_alignment(&self, device: &Device) -> ClResult {
+        if self.parent.is_some() {
+            if !self.origin.is_multiple_of(device.base_align()) {
+                return err(
+                    cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                    "the sub-buffer is misaligned for this device",
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Mem {
+    /// Destructor callbacks run, and memory of the application is let go, only when the commands that use the object
+    /// have finished.
+    fn drop(&mut self) {
+        let callbacks = std::mem::take(self.destructors.get_mut());
+        if callbacks.is_empty() && self.host_ptr == 0 {
+            return;
+        }
+        let handle = self.handle;
+        let busy: Vec<(Arc<dyn Owner>, u64)> = self
+            .context
+            .queues()
+            .into_iter()
+            .map(|queue| (queue.progress().recorded(), queue))
+            .filter(|(value, queue)| {
+                queue
+                    .progress()
+                    .timeline
+                    .completed()
+                    .is_ok_and(|now| now < *value)
+            })
+            .map(|(value, queue)| (queue, value))
+            .collect();
+        if busy.is_empty() {
+            run_destructors(callbacks, handle);
+            return;
+        }
+        let store = self.store.clone();
+        let parent = self.parent.take();
+        let wait = move || {
+            for (queue, value) in busy {
+                if queue.progress().submitted() < value {
+                    queue.flush();
+                }
+                // A lost device finishes nothing: the object is gone all the same.
+                let _ = queue.progress().timeline.wait(value, None);
+            }
+            drop(store);
+            run_destructors(callbacks, handle);
+            drop(parent);
+        };
+        if let Err(error) = std::thread::Builder::new()
+            .name("pumice-free".into())
+            .spawn(wait)
+        {
+            crate::log!(Warn, "no thread for a destructor callback: {error}");
+        }
+    }
+}

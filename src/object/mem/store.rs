@@ -1,0 +1,225 @@
+//! The bytes of a memory object: one allocation for each device that uses it, and which of them are current.
+//!
+//! In a context with one device there is one allocation, made and filled when the object is made. With several, each is
+//! made at its first use, and a command finds the newest contents brought over before it is encoded (through the host;
+//! what the command depends on is complete by then, since commands wait on the host for events of other devices).
+
+use super::transfer;
+use crate::backend::{Memory, Placement};
+use crate::cl::{self, cl_mem_flags};
+use crate::error::ClResult;
+use crate::handle::Ref;
+use crate::object::context::Context;
+use parking_lot::Mutex;
+use std::ptr::NonNull;
+use std::sync::{Arc, OnceLock};
+
+/// Initial or latest contents on the host.
+enum HostCopy {
+    /// Nothing there.
+    None,
+    /// Bytes of our own.
+    Bytes(Vec<u8>),
+    /// The application's memory (CL_MEM_USE_HOST_PTR).
+    Application,
+}
+
+struct Coherence {
+    /// Bit per device: its allocation has the newest contents.
+    valid: u64,
+    host: HostCopy,
+}
+
+/// Memory through which the host sees an object while it is mapped, where the device's own memory will not do.
+#[derive(Default)]
+struct Shadow {
+    memory: Option<Arc<dyn Memory>>,
+    maps: usize,
+}
+
+/// The bytes of a memory object.
+pub struct Store {
+    size: u64,
+    flags: cl_mem_flags,
+    host_ptr: usize,
+    copies: Box<[OnceLock<Arc<dyn Memory>>]>,
+    making: Mutex<()>,
+    coherence: Option<Mutex<Coherence>>,
+    shadow: Mutex<Shadow>,
+}
+
+impl Store {
+    /// Of a new object. `initial` is the application's memory for CL_MEM_COPY_HOST_PTR.
+    pub fn new(
+        context: &Ref<Context>,
+        size: u64,
+        flags: cl_mem_flags,
+        host_ptr: usize,
+        initial: Option<&[u8]>,
+    ) -> ClResult<Arc<Self>> {
+        let devices = context.devices().len();
+        let coherence = (devices > 1).then(|| {
+            let host = match initial {
+                Some(bytes) => HostCopy::Bytes(bytes.to_vec()),
+                None if host_ptr != 0 => HostCopy::Application,
+                None => HostCopy::None,
+            };
+            Mutex::new(Coherence { valid: 0, host })
+        });
+        let store = Arc::new(Self {
+            size,
+            flags,
+            host_ptr,
+            copies: (0..devices).map(|_| OnceLock::new()).collect(),
+            making: Mutex::new(()),
+            coherence,
+            shadow: Mutex::default(),
+        });
+        if devices == 1 {
+            let memory = store.memory(context, 0)?;
+            if let Some(device) = context.devices().first() {
+                if let Some(bytes) = initial {
+                    transfer::upload(device, memory, 0, bytes)?;
+                } else if store.host_ptr != 0 && !store.is_host(memory) {
+                    transfer::upload(device, memory, 0, store.application_bytes())?;
+                }
+            }
+        }
+        Ok(store)
+    }
+
+    /// Size in bytes.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// There is more than one device in the context.
+    pub fn is_shared(&self) -> bool {
+        self.coherence.is_some()
+    }
+
+    /// The application's memory (CL_MEM_USE_HOST_PTR), 0: none.
+    pub fn host_ptr(&self) -> usize {
+        self.host_ptr
+    }
+
+    /// This memory is the application's own.
+    pub fn is_host(&self, memory: &Arc<dyn Memory>) -> bool {
+        self.host_ptr != 0
+            && memory
+                .mapped()
+                .is_some_and(|pointer| pointer.as_ptr() as usize == self.host_ptr)
+    }
+
+    fn application_bytes(&self) -> &[u8] {
+        // SAFETY: the application promised `size` readable bytes there for as long as the object lives, and does not
+        // write to them now (it may only while the object is mapped, or before it was made).
+        unsafe { std::slice::from_raw_parts(self.host_ptr as *const u8, self.size as usize) }
+    }
+
+    /// The memory on a device of the context, allocated if need be.
+    pub fn memory(&self, context: &Context, device: usize) -> ClResult<&Arc<dyn Memory>> {
+        let missing =
+            || crate::error::ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
+        let cell = self.copies.get(device).ok_or_else(missing)?;
+        if let Some(memory) = cell.get() {
+            return Ok(memory);
+        }
+        let _making = self.making.lock();
+        if let Some(memory) = cell.get() {
+            return Ok(memory);
+        }
+        let backend = context.devices().get(device).ok_or_else(missing)?.backend();
+        let caps = backend.caps();
+        if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
+            let align = caps.host_import_align;
+            if align > 0
+                && (self.host_ptr as u64).is_multiple_of(align)
+                && self.size.is_multiple_of(align)
+            {
+                // SAFETY: the application keeps this memory valid as long as the object lives (CL_MEM_USE_HOST_PTR);
+                // the object lives until the commands that use it have finished.
+                match unsafe { backend.import_host(pointer, self.size) } {
+                    Ok(memory) => return Ok(cell.get_or_init(|| memory)),
+                    Err(error) => crate::log!(Debug, "host memory is not imported: {error}"),
+                }
+            }
+        }
+        let pinned = self.flags & cl::CL_MEM_ALLOC_HOST_PTR != 0 && !caps.unified_memory;
+        let placement = if pinned {
+            Placement::HostRead
+        } else {
+            Placement::Device
+        };
+        let memory = backend.allocate(self.size, placement)?;
+        Ok(cell.get_or_init(|| memory))
+    }
+
+    /// Makes the contents on a device the newest ones, before a command that reads them, or writes a part of them, is
+    /// encoded. `write`: they will be the only newest ones. Free in contexts with one device.
+    pub fn prepare(&self, context: &Context, device: usize, write: bool) -> ClResult {
+        let Some(coherence) = &self.coherence else {
+            return Ok(());
+        };
+        let memory = self.memory(context, device)?;
+        let mut state = coherence.lock();
+        let bit = 1u64 << (device as u32 % 64);
+        if state.valid & bit == 0 {
+            let devices = context.devices();
+            if let Some(target) = devices.get(device) {
+                if state.valid != 0 {
+                    let source = state.valid.trailing_zeros() as usize;
+                    if let (Some(origin), Some(newest)) =
+                        (devices.get(source), self.copies.get(source))
+                    {
+                        if let Some(newest) = newest.get() {
+                            transfer::between(origin, newest, target, memory)?;
+                        }
+                    }
+                } else {
+                    match &state.host {
+                        HostCopy::Bytes(bytes) => transfer::upload(target, memory, 0, bytes)?,
+                        HostCopy::Application if !self.is_host(memory) => {
+                            transfer::upload(target, memory, 0, self.application_bytes())?;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            state.valid |= bit;
+        }
+        if write {
+            state.valid = bit;
+            state.host = HostCopy::None;
+        }
+        Ok(())
+    }
+
+    /// Memory of the object's size that the host sees while the object is mapped. Kept until the last map is gone.
+    pub(super) fn shadow(&self, context: &Context, device: usize) -> ClResult<Arc<dyn Memory>> {
+        let mut shadow = self.shadow.lock();
+        if shadow.memory.is_none() {
+            let Some(device) = context.devices().get(device) else {
+                return crate::error::err(cl::CL_INVALID_DEVICE, "no such device in the context");
+            };
+            shadow.memory = Some(device.backend().allocate(self.size, Placement::HostRead)?);
+        }
+        match shadow.memory.clone() {
+            Some(memory) => {
+                shadow.maps += 1;
+                Ok(memory)
+            }
+            None => crate::error::err(cl::CL_MAP_FAILURE, "no memory to map to"),
+        }
+    }
+
+    /// One map through the shadow is over.
+    pub(super) fn release_shadow(&self) {
+        let mut shadow = self.shadow.lock();
+        shadow.maps = shadow.maps.saturating_sub(1);
+        if shadow.maps == 0 {
+            // Commands that still copy from it hold it through their stream.
+            shadow.memory = None;
+        }
+    }
+}
