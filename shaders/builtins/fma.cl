@@ -1,0 +1,128 @@
+// Fused multiply-add for devices that do not have it.
+
+// The product of two floats is exact in double precision; the sum is rounded to odd, so that the rounding to single
+// precision gives the right result.
+float OVERLOAD fma(float x, float y, float z)
+{
+    double p = (double)x * (double)y, c = (double)z;
+    double s = p + c;
+    double t = s - p;
+    double e = (p - (s - t)) + (c - t);
+    ulong u = AS(ulong, s);
+    if ((u & 1) == 0 && (e > 0.0 || e < 0.0))
+        u += (e > 0.0) == (s > 0.0) ? 1 : -1;
+    return (float)AS(double, u);
+}
+
+// Integer arithmetic in 128 bits.
+double OVERLOAD fma(double x, double y, double z)
+{
+    const ulong magnitude = 0x7fffffffffffffffUL, infinity = 0x7ff0000000000000UL, hidden = 1UL << 52;
+    ulong ux = AS(ulong, x), uy = AS(ulong, y), uz = AS(ulong, z);
+    ulong ax = ux & magnitude, ay = uy & magnitude, az = uz & magnitude;
+    if (ax >= infinity || ay >= infinity || ax == 0 || ay == 0)
+        return x * y + z;
+    if (az >= infinity)
+        return z;
+    if (az == 0)
+        return x * y;
+
+    // Significands of 53 bits, and the exponents of their last bits.
+    int ex = (int)(ax >> 52), ey = (int)(ay >> 52), ez = (int)(az >> 52);
+    ulong mx = ax & (hidden - 1), my = ay & (hidden - 1), mz = az & (hidden - 1);
+    if (ex == 0) {
+        int n = (int)clz(mx) - 11;
+        mx <<= n;
+        ex = 1 - n;
+    } else
+        mx |= hidden;
+    if (ey == 0) {
+        int n = (int)clz(my) - 11;
+        my <<= n;
+        ey = 1 - n;
+    } else
+        my |= hidden;
+    if (ez == 0) {
+        int n = (int)clz(mz) - 11;
+        mz <<= n;
+        ez = 1 - n;
+    } else
+        mz |= hidden;
+    ex -= 1075;
+    ey -= 1075;
+    ez -= 1075;
+
+    // Product and addend with their leading bits at 125 to 126 of 128, as hi:lo * 2^e.
+    mx <<= 10;
+    my <<= 11;
+    ulong phi = mul_hi(mx, my), plo = mx * my;
+    int pe = ex + ey - 21;
+    ulong zhi = mz << 10, zlo = 0;
+    int ze = ez - 74;
+    int e = pe > ze ? pe : ze;
+    int shift = e - (pe > ze ? ze : pe);
+    ulong hi = pe > ze ? zhi : phi, lo = pe > ze ? zlo : plo;
+    ulong lost = 0;
+    if (shift >= 128) {
+        lost = hi | lo;
+        hi = lo = 0;
+    } else if (shift >= 64) {
+        int n = shift - 64;
+        lost = lo | (n ? hi << (64 - n) : 0);
+        lo = hi >> n;
+        hi = 0;
+    } else if (shift > 0) {
+        lost = lo << (64 - shift);
+        lo = (lo >> shift) | (hi << (64 - shift));
+        hi >>= shift;
+    }
+    lo |= lost != 0;
+    if (pe > ze) {
+        zhi = hi;
+        zlo = lo;
+    } else {
+        phi = hi;
+        plo = lo;
+    }
+
+    ulong sign = (ux ^ uy) & ~magnitude, zsign = uz & ~magnitude;
+    if (sign == zsign) {
+        lo = plo + zlo;
+        hi = phi + zhi + (lo < plo);
+    } else if (phi > zhi || (phi == zhi && plo >= zlo)) {
+        lo = plo - zlo;
+        hi = phi - zhi - (plo < zlo);
+    } else {
+        lo = zlo - plo;
+        hi = zhi - phi - (zlo < plo);
+        sign = zsign;
+    }
+    if ((hi | lo) == 0)
+        return 0.0;
+
+    // Leading bit to 127, the rest of lo into a sticky bit.
+    if (hi == 0) {
+        hi = lo;
+        lo = 0;
+        e -= 64;
+    }
+    int n = (int)clz(hi);
+    if (n > 0) {
+        hi = (hi << n) | (lo >> (64 - n));
+        lo <<= n;
+        e -= n;
+    }
+    hi |= lo != 0;
+    int biased = e + 75 + 52 + 1023;
+    if (biased < 1) {
+        int by = 1 - biased;
+        hi = by > 63 ? (ulong)1 : (hi >> by) | ((hi << (64 - by)) != 0);
+    }
+    ulong rest = hi & 0x7ff;
+    hi >>= 11;
+    hi += rest > 0x400 || (rest == 0x400 && (hi & 1));
+    ulong bits = biased < 1 ? hi : ((ulong)(biased - 1) << 52) + hi;
+    if (biased > 2046 || bits > infinity)
+        bits = infinity;
+    return AS(double, sign | bits);
+}

@@ -1,0 +1,7 @@
+// The built-in library: everything that libclc lacks, or has for other devices than ours.
+#include "common.h"
+
+#include "fma.cl"
+#include "math.cl"
+
+#include "half.cl"
