@@ -55,6 +55,7 @@
 
 pub mod compact;
 pub mod entity;
+pub mod fold;
 pub mod function;
 pub mod module;
 mod names;

@@ -1,6 +1,7 @@
 //! Passes: functions from KIR to KIR, one file each.
 
 pub mod arg_access;
+pub mod const_fold;
 pub mod dce;
 pub mod inline;
 pub mod lower_args;
@@ -20,5 +21,7 @@ use crate::ir::function::Function;
 pub fn clean(func: &mut Function) {
     simplify_cfg::run(func);
     mem2reg::run(func);
+    const_fold::run(func);
+    simplify_cfg::run(func);
     dce::run(func);
 }
