@@ -18,10 +18,12 @@ pub mod encode;
 pub mod error;
 pub mod interface;
 pub mod ir;
+pub mod link;
 pub mod passes;
 pub mod pipeline;
 pub mod printf;
 pub mod program;
+pub mod read;
 pub mod target;
 
 pub use program::{BuiltinLibrary, KernelInfo, LinkOptions, Lowered, Options, Program, ReadOptions, SpecConstant};

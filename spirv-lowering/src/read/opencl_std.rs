@@ -1,0 +1,761 @@
+//! The OpenCL.std instruction set: operations of KIR where they are exact and cheap, otherwise calls of library
+//! functions by the mangled name of the scalar OpenCL C built-in.
+
+use super::arith::rounding_mode;
+use super::body::{bad, unsupported, Body};
+use super::words::Inst;
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{GlobalId, Value};
+use crate::ir::function::{FpFlags, Values};
+use crate::ir::module::{PrintfArg, PrintfSite};
+use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
+use crate::ir::types::Type;
+use spirv::OpenclStd100Op as E;
+
+/// Saturating operations.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum SatOp {
+    SAdd,
+    UAdd,
+    SSub,
+    USub,
+}
+
+/// The letter(s) of a scalar type in mangled names. Integers are signed unless said otherwise.
+fn mangle(ty: Type, unsigned: bool) -> Result<&'static str> {
+    Ok(match (ty, unsigned) {
+        (Type::F16, _) => "Dh",
+        (Type::F32, _) => "f",
+        (Type::F64, _) => "d",
+        (Type::I8, false) => "c",
+        (Type::I8, true) => "h",
+        (Type::I16, false) => "s",
+        (Type::I16, true) => "t",
+        (Type::I32, false) => "i",
+        (Type::I32, true) => "j",
+        (Type::I64, false) => "l",
+        (Type::I64, true) => "m",
+        _ => return bad("an operand of the wrong type"),
+    })
+}
+
+fn one(value: Value) -> Values {
+    [value].into_iter().collect()
+}
+
+impl Body<'_, '_> {
+    pub(super) fn opencl_std(&mut self, inst: &Inst) -> Result<()> {
+        let number = inst.word(3)?;
+        let Some(op) = E::from_u32(number) else { return bad(format!("OpenCL.std instruction {number}")) };
+        self.extended_inst(inst, op).map_err(|e| {
+            let tag = |what: String| format!("{op:?}: {what}");
+            match e {
+                LowerError::InvalidInput { function, what } => LowerError::InvalidInput { function, what: tag(what) },
+                LowerError::Unsupported { function, what } => LowerError::Unsupported { function, what: tag(what) },
+                e => e,
+            }
+        })
+    }
+
+    fn extended_inst(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        match op {
+            E::vloadn | E::vload_half | E::vload_halfn | E::vloada_halfn => return self.vload(inst, op),
+            E::vstoren | E::vstore_half | E::vstore_half_r | E::vstore_halfn | E::vstore_halfn_r | E::vstorea_halfn
+            | E::vstorea_halfn_r => return self.vstore(inst, op),
+            E::prefetch => return Ok(()),
+            E::printf => return self.printf(inst),
+            E::shuffle | E::shuffle2 => return self.shuffle(inst, op),
+            E::fract | E::modf | E::sincos | E::frexp | E::lgamma_r | E::remquo => {
+                return self.with_pointer(inst, op);
+            }
+            E::length | E::fast_length | E::normalize | E::fast_normalize | E::distance | E::fast_distance | E::cross => {
+                return self.geometric(inst, op);
+            }
+            _ => {}
+        }
+        let (scalar, n) = self.vector_of(ty)?;
+        self.fp = self.fp_of(id);
+        // Operands: each has the result's number of components, or one.
+        let mut operands: Vec<Values> = Vec::new();
+        for &arg in inst.rest(4) {
+            let (values, _) = self.uniform(arg)?;
+            if values.len() != n {
+                return bad(format!("%{arg} has another number of components than the result"));
+            }
+            operands.push(values);
+        }
+        let mut out = Values::with_capacity(n);
+        for i in 0..n {
+            let args: Vec<Value> = operands.iter().filter_map(|o| o.get(i).copied()).collect();
+            out.push(self.lane(op, &args, scalar, n > 1)?);
+        }
+        self.set(id, ty, out)
+    }
+
+    /// One lane of an elementwise instruction.
+    fn lane(&mut self, op: E, args: &[Value], ty: Type, vector: bool) -> Result<Value> {
+        let arity = args.len();
+        let arg = |i: usize| args.get(i).copied().ok_or_else(|| LowerError::invalid("an operand is missing"));
+        let x = arg(0)?;
+        let xt = self.f.ty(x);
+        let all_same = args.iter().all(|&a| self.f.ty(a) == ty);
+        let need = |ok: bool, count: usize| {
+            if ok && all_same && arity == count {
+                Ok(())
+            } else {
+                bad("its operands do not fit")
+            }
+        };
+        let (float, int) = (ty.is_float(), ty.is_int());
+        let unary = match op {
+            E::fabs => Some((Op::FAbs, float)),
+            E::floor => Some((Op::FFloor, float)),
+            E::ceil => Some((Op::FCeil, float)),
+            E::trunc => Some((Op::FTrunc, float)),
+            E::rint => Some((Op::FRoundEven, float)),
+            E::clz => Some((Op::Clz, int)),
+            E::ctz => Some((Op::Ctz, int)),
+            E::popcount => Some((Op::Popcount, int)),
+            _ => None,
+        };
+        if let Some((kir, ok)) = unary {
+            need(ok, 1)?;
+            return Ok(self.ins(kir, &[x], ty));
+        }
+        let binary = match op {
+            E::fmax | E::fmax_common => Some((Op::FMax, float)),
+            E::fmin | E::fmin_common => Some((Op::FMin, float)),
+            E::copysign => Some((Op::FCopySign, float)),
+            E::s_max => Some((Op::SMax, int)),
+            E::u_max => Some((Op::UMax, int)),
+            E::s_min => Some((Op::SMin, int)),
+            E::u_min => Some((Op::UMin, int)),
+            E::s_mul_hi => Some((Op::SMulHi, int)),
+            E::u_mul_hi => Some((Op::UMulHi, int)),
+            E::s_mul24 | E::u_mul24 => Some((Op::IMul, int)),
+            E::native_divide | E::half_divide => Some((Op::FDiv, float)),
+            _ => None,
+        };
+        if let Some((kir, ok)) = binary {
+            need(ok, 2)?;
+            if kir == Op::FDiv {
+                self.fp = FpFlags(self.fp.0 | FpFlags::ARCP);
+            }
+            let y = arg(1)?;
+            return Ok(self.ins(kir, &[x, y], ty));
+        }
+        match op {
+            E::native_recip | E::half_recip => {
+                need(float, 1)?;
+                let one = self.float(ty, 1.0);
+                self.fp = FpFlags(self.fp.0 | FpFlags::ARCP);
+                Ok(self.ins(Op::FDiv, &[one, x], ty))
+            }
+            E::mad => {
+                need(float, 3)?;
+                self.fp = FpFlags(self.fp.0 | FpFlags::CONTRACT);
+                let product = self.ins(Op::FMul, &[x, arg(1)?], ty);
+                Ok(self.ins(Op::FAdd, &[product, arg(2)?], ty))
+            }
+            E::fclamp => {
+                need(float, 3)?;
+                let low = self.ins(Op::FMax, &[x, arg(1)?], ty);
+                Ok(self.ins(Op::FMin, &[low, arg(2)?], ty))
+            }
+            E::degrees | E::radians => {
+                need(float, 1)?;
+                let degrees = 180.0 / std::f64::consts::PI;
+                let factor = if op == E::degrees { degrees } else { std::f64::consts::PI / 180.0 };
+                let factor = self.float(ty, factor);
+                Ok(self.ins(Op::FMul, &[x, factor], ty))
+            }
+            E::mix => {
+                need(float, 3)?;
+                let span = self.ins(Op::FSub, &[arg(1)?, x], ty);
+                let part = self.ins(Op::FMul, &[span, arg(2)?], ty);
+                Ok(self.ins(Op::FAdd, &[x, part], ty))
+            }
+            E::step => {
+                need(float, 2)?;
+                let (zero, unit) = (self.float(ty, 0.0), self.float(ty, 1.0));
+                let below = self.ins(Op::FCmp(FloatCond::Olt), &[arg(1)?, x], Type::Bool);
+                Ok(self.select(below, zero, unit))
+            }
+            E::smoothstep => {
+                need(float, 3)?;
+                let (zero, unit) = (self.float(ty, 0.0), self.float(ty, 1.0));
+                let (two, three) = (self.float(ty, 2.0), self.float(ty, 3.0));
+                let above = self.ins(Op::FSub, &[arg(2)?, x], ty);
+                let span = self.ins(Op::FSub, &[arg(1)?, x], ty);
+                let t = self.ins(Op::FDiv, &[above, span], ty);
+                let t = self.ins(Op::FMax, &[t, zero], ty);
+                let t = self.ins(Op::FMin, &[t, unit], ty);
+                let square = self.ins(Op::FMul, &[t, t], ty);
+                let twice = self.ins(Op::FMul, &[two, t], ty);
+                let rest = self.ins(Op::FSub, &[three, twice], ty);
+                Ok(self.ins(Op::FMul, &[square, rest], ty))
+            }
+            E::sign => {
+                need(float, 1)?;
+                let (zero, unit, minus) = (self.float(ty, 0.0), self.float(ty, 1.0), self.float(ty, -1.0));
+                let positive = self.ins(Op::FCmp(FloatCond::Ogt), &[x, zero], Type::Bool);
+                let negative = self.ins(Op::FCmp(FloatCond::Olt), &[x, zero], Type::Bool);
+                let nan = self.ins(Op::FCmp(FloatCond::Uno), &[x, x], Type::Bool);
+                // A zero keeps its sign; NaN gives 0.
+                let rest = self.select(nan, zero, x);
+                let rest = self.select(negative, minus, rest);
+                Ok(self.select(positive, unit, rest))
+            }
+            E::round => {
+                need(float, 1)?;
+                let whole = self.ins(Op::FTrunc, &[x], ty);
+                let part = self.ins(Op::FSub, &[x, whole], ty);
+                let part = self.ins(Op::FAbs, &[part], ty);
+                let (half, zero, unit) = (self.float(ty, 0.5), self.float(ty, 0.0), self.float(ty, 1.0));
+                let up = self.ins(Op::FCmp(FloatCond::Oge), &[part, half], Type::Bool);
+                let step = self.select(up, unit, zero);
+                let step = self.ins(Op::FCopySign, &[step, x], ty);
+                let sum = self.ins(Op::FAdd, &[whole, step], ty);
+                Ok(self.ins(Op::FCopySign, &[sum, x], ty))
+            }
+            E::fdim => {
+                need(float, 2)?;
+                let y = arg(1)?;
+                let zero = self.float(ty, 0.0);
+                let below = self.ins(Op::FCmp(FloatCond::Ole), &[x, y], Type::Bool);
+                let diff = self.ins(Op::FSub, &[x, y], ty);
+                Ok(self.select(below, zero, diff))
+            }
+            E::maxmag | E::minmag => {
+                need(float, 2)?;
+                let y = arg(1)?;
+                let (ax, ay) = (self.ins(Op::FAbs, &[x], ty), self.ins(Op::FAbs, &[y], ty));
+                let (first, both) = match op {
+                    E::maxmag => (FloatCond::Ogt, Op::FMax),
+                    _ => (FloatCond::Olt, Op::FMin),
+                };
+                let take_x = self.ins(Op::FCmp(first), &[ax, ay], Type::Bool);
+                let take_y = self.ins(Op::FCmp(first), &[ay, ax], Type::Bool);
+                let rest = self.ins(both, &[x, y], ty);
+                let rest = self.select(take_y, y, rest);
+                Ok(self.select(take_x, x, rest))
+            }
+            E::nan => {
+                let (quiet, payload) = match ty {
+                    Type::F16 => (0x7e00, 0x1ff),
+                    Type::F32 => (0x7fc0_0000, 0x3f_ffff),
+                    Type::F64 => (0x7ff8_0000_0000_0000, 0x7_ffff_ffff_ffff),
+                    _ => return bad("its result type does not fit"),
+                };
+                if Some(xt) != ty.as_int() {
+                    return bad("its operand does not fit");
+                }
+                let (quiet, payload) = (self.constant(xt, quiet), self.constant(xt, payload));
+                let bits = self.ins(Op::And, &[x, payload], xt);
+                let bits = self.ins(Op::Or, &[bits, quiet], xt);
+                Ok(self.ins(Op::Bitcast, &[bits], ty))
+            }
+            E::s_abs => {
+                need(int, 1)?;
+                let minus = self.ins(Op::INeg, &[x], ty);
+                Ok(self.ins(Op::SMax, &[x, minus], ty))
+            }
+            E::u_abs => {
+                need(int, 1)?;
+                Ok(x)
+            }
+            E::s_abs_diff | E::u_abs_diff => {
+                need(int, 2)?;
+                let y = arg(1)?;
+                let (max, min) = if op == E::s_abs_diff { (Op::SMax, Op::SMin) } else { (Op::UMax, Op::UMin) };
+                let (high, low) = (self.ins(max, &[x, y], ty), self.ins(min, &[x, y], ty));
+                Ok(self.ins(Op::ISub, &[high, low], ty))
+            }
+            E::s_add_sat | E::u_add_sat | E::s_sub_sat | E::u_sub_sat => {
+                need(int, 2)?;
+                let sat = match op {
+                    E::s_add_sat => SatOp::SAdd,
+                    E::u_add_sat => SatOp::UAdd,
+                    E::s_sub_sat => SatOp::SSub,
+                    _ => SatOp::USub,
+                };
+                let y = arg(1)?;
+                Ok(self.saturating(sat, x, y))
+            }
+            E::s_hadd | E::u_hadd | E::s_rhadd | E::u_rhadd => {
+                need(int, 2)?;
+                let y = arg(1)?;
+                let shift = if matches!(op, E::s_hadd | E::s_rhadd) { Op::AShr } else { Op::LShr };
+                let unit = self.constant(ty, 1);
+                let differ = self.ins(Op::Xor, &[x, y], ty);
+                let half = self.ins(shift, &[differ, unit], ty);
+                if matches!(op, E::s_hadd | E::u_hadd) {
+                    let common = self.ins(Op::And, &[x, y], ty);
+                    Ok(self.ins(Op::IAdd, &[common, half], ty))
+                } else {
+                    let any = self.ins(Op::Or, &[x, y], ty);
+                    Ok(self.ins(Op::ISub, &[any, half], ty))
+                }
+            }
+            E::s_clamp | E::u_clamp => {
+                need(int, 3)?;
+                let (max, min) = if op == E::s_clamp { (Op::SMax, Op::SMin) } else { (Op::UMax, Op::UMin) };
+                let low = self.ins(max, &[x, arg(1)?], ty);
+                Ok(self.ins(min, &[low, arg(2)?], ty))
+            }
+            E::s_mad_hi | E::u_mad_hi => {
+                need(int, 3)?;
+                let hi = if op == E::s_mad_hi { Op::SMulHi } else { Op::UMulHi };
+                let high = self.ins(hi, &[x, arg(1)?], ty);
+                Ok(self.ins(Op::IAdd, &[high, arg(2)?], ty))
+            }
+            E::s_mad24 | E::u_mad24 => {
+                need(int, 3)?;
+                let product = self.ins(Op::IMul, &[x, arg(1)?], ty);
+                Ok(self.ins(Op::IAdd, &[product, arg(2)?], ty))
+            }
+            E::s_mad_sat | E::u_mad_sat => {
+                need(int, 3)?;
+                self.mad_sat(x, arg(1)?, arg(2)?, op == E::s_mad_sat)
+            }
+            E::rotate => {
+                need(int, 2)?;
+                let mask = self.constant(ty, u64::from(ty.bits()) - 1);
+                let left = self.ins(Op::And, &[arg(1)?, mask], ty);
+                let right = self.ins(Op::INeg, &[left], ty);
+                let right = self.ins(Op::And, &[right, mask], ty);
+                let high = self.ins(Op::Shl, &[x, left], ty);
+                let low = self.ins(Op::LShr, &[x, right], ty);
+                Ok(self.ins(Op::Or, &[high, low], ty))
+            }
+            E::s_upsample | E::u_upsample => {
+                let y = arg(1)?;
+                if !xt.is_int() || self.f.ty(y) != xt || ty.bits() != xt.bits() * 2 {
+                    return bad("its operands do not fit");
+                }
+                let shift = self.constant(ty, xt.bits().into());
+                let high = self.ins(Op::ZExt, &[x], ty);
+                let high = self.ins(Op::Shl, &[high, shift], ty);
+                let low = self.ins(Op::ZExt, &[y], ty);
+                Ok(self.ins(Op::Or, &[high, low], ty))
+            }
+            E::bitselect => {
+                need(float || int, 3)?;
+                let bits = ty.as_int().unwrap_or(Type::I32);
+                let (a, b) = (self.cast_scalar(x, bits)?, self.cast_scalar(arg(1)?, bits)?);
+                let mask = self.cast_scalar(arg(2)?, bits)?;
+                let differ = self.ins(Op::Xor, &[a, b], bits);
+                let taken = self.ins(Op::And, &[differ, mask], bits);
+                let value = self.ins(Op::Xor, &[a, taken], bits);
+                self.cast_scalar(value, ty)
+            }
+            E::select => {
+                let (y, c) = (arg(1)?, arg(2)?);
+                let ct = self.f.ty(c);
+                if xt != ty || self.f.ty(y) != ty || !ct.is_int() {
+                    return bad("its operands do not fit");
+                }
+                let cond = if vector { self.sign_bit(c) } else { self.to_bool(c) };
+                Ok(self.select(cond, y, x))
+            }
+            _ => self.library_lane(op, args, ty),
+        }
+    }
+
+    /// A call of the scalar built-in of the same name.
+    fn library_lane(&mut self, op: E, args: &[Value], ty: Type) -> Result<Value> {
+        let expected = match op {
+            E::fma => 3,
+            E::atan2 | E::atan2pi | E::fmod | E::hypot | E::ldexp | E::nextafter | E::pow | E::pown | E::powr
+            | E::remainder | E::rootn | E::half_powr | E::native_powr => 2,
+            _ => 1,
+        };
+        let Some(&x) = args.first() else { return bad("an operand is missing") };
+        if args.len() != expected {
+            return bad("it has the wrong number of operands");
+        }
+        let xt = self.f.ty(x);
+        let rest_int = matches!(op, E::ldexp | E::pown | E::rootn);
+        let rest_fit = args.iter().skip(1).all(|&a| self.f.ty(a) == if rest_int { Type::I32 } else { xt });
+        let result_fits = if op == E::ilogb { ty == Type::I32 } else { ty == xt };
+        if !xt.is_float() || !rest_fit || !result_fits {
+            return bad("its operands do not fit");
+        }
+        let name = format!("{op:?}");
+        let mut mangled = format!("_Z{}{name}", name.len());
+        for &a in args {
+            mangled.push_str(mangle(self.f.ty(a), false)?);
+        }
+        match self.call_name(&mangled, args, &[ty])?.as_slice() {
+            [value] => Ok(*value),
+            _ => Err(LowerError::internal("a call without result")),
+        }
+    }
+
+    /// Addition or subtraction that clamps.
+    pub fn saturating(&mut self, op: SatOp, x: Value, y: Value) -> Value {
+        let ty = self.f.ty(x);
+        match op {
+            SatOp::UAdd => {
+                let sum = self.ins(Op::IAdd, &[x, y], ty);
+                let over = self.ins(Op::ICmp(IntCond::Ult), &[sum, x], Type::Bool);
+                let max = self.constant(ty, u64::MAX);
+                self.select(over, max, sum)
+            }
+            SatOp::USub => {
+                let low = self.ins(Op::UMin, &[x, y], ty);
+                self.ins(Op::ISub, &[x, low], ty)
+            }
+            SatOp::SAdd | SatOp::SSub => {
+                let kir = if op == SatOp::SAdd { Op::IAdd } else { Op::ISub };
+                let value = self.ins(kir, &[x, y], ty);
+                let changed = self.ins(Op::Xor, &[value, x], ty);
+                // Addition overflows if the result's sign is that of neither operand; subtraction, if the operands'
+                // signs differ and the result's is not that of the first.
+                let other = if op == SatOp::SAdd { value } else { x };
+                let differ = self.ins(Op::Xor, &[other, y], ty);
+                let both = self.ins(Op::And, &[changed, differ], ty);
+                let over = self.sign_bit(both);
+                let shift = self.constant(ty, u64::from(ty.bits()) - 1);
+                let sign = self.ins(Op::AShr, &[x, shift], ty);
+                let max = self.constant(ty, ty.mask() >> 1);
+                let limit = self.ins(Op::Xor, &[sign, max], ty);
+                self.select(over, limit, value)
+            }
+        }
+    }
+
+    fn mad_sat(&mut self, a: Value, b: Value, c: Value, signed: bool) -> Result<Value> {
+        let ty = self.f.ty(a);
+        if ty == Type::I64 {
+            let code = mangle(ty, !signed)?;
+            let values = self.call_name(&format!("_Z7mad_sat{code}{code}{code}"), &[a, b, c], &[ty])?;
+            return values.first().copied().ok_or_else(|| LowerError::internal("a call without result"));
+        }
+        let wide = if ty == Type::I32 { Type::I64 } else { Type::I32 };
+        let (a, b) = (self.resize(a, wide, signed), self.resize(b, wide, signed));
+        let c = self.resize(c, wide, signed);
+        let product = self.ins(Op::IMul, &[a, b], wide);
+        let sum = self.ins(Op::IAdd, &[product, c], wide);
+        let clamped = if signed {
+            let max = ty.mask() >> 1;
+            let (min, max) = (self.constant(wide, !max), self.constant(wide, max));
+            let low = self.ins(Op::SMax, &[sum, min], wide);
+            self.ins(Op::SMin, &[low, max], wide)
+        } else {
+            let max = self.constant(wide, ty.mask());
+            self.ins(Op::UMin, &[sum, max], wide)
+        };
+        Ok(self.resize(clamped, ty, false))
+    }
+
+    /// Built-ins with a second result through a pointer: a call with private memory, then a store.
+    fn with_pointer(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (scalar, n) = self.vector_of(ty)?;
+        if !scalar.is_float() {
+            return bad("its result type does not fit");
+        }
+        let x = self.lanes(inst.word(4)?, scalar, n)?;
+        let y = if op == E::remquo { Some(self.lanes(inst.word(5)?, scalar, n)?) } else { None };
+        let pointer_id = inst.word(if y.is_some() { 6 } else { 5 })?;
+        let (pointer, _) = self.pointer(pointer_id)?;
+        let second = if matches!(op, E::frexp | E::lgamma_r | E::remquo) { Type::I32 } else { scalar };
+        let align = second.size() * n.next_power_of_two() as u32;
+        let name = format!("{op:?}");
+        let code = mangle(scalar, false)?;
+        let mut mangled = format!("_Z{}{name}{code}", name.len());
+        if y.is_some() {
+            mangled.push_str(code);
+        }
+        mangled.push('P');
+        mangled.push_str(mangle(second, false)?);
+        let temp = self.alloca(second.size().into(), second.size())?;
+        let (mut out, mut seconds) = (Values::new(), vec![pointer]);
+        for (i, &x) in x.iter().enumerate() {
+            let mut args = vec![x];
+            args.extend(y.as_ref().and_then(|y| y.get(i)));
+            args.push(temp);
+            out.extend(self.call_name(&mangled, &args, &[scalar])?);
+            seconds.push(self.ins(Op::Load { align: second.size(), volatile: false }, &[temp], second));
+        }
+        self.effect(Op::Store { align, volatile: false }, &seconds);
+        self.set(id, ty, out)
+    }
+
+    fn geometric(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        self.fp = self.fp_of(id);
+        let (mut a, scalar) = self.uniform(inst.word(4)?)?;
+        if !scalar.is_float() {
+            return bad("its operands do not fit");
+        }
+        let n = a.len();
+        let op = match op {
+            E::distance | E::fast_distance => {
+                let b = self.lanes(inst.word(5)?, scalar, n)?;
+                a = a.iter().zip(&b).map(|(&x, &y)| self.ins(Op::FSub, &[x, y], scalar)).collect();
+                if op == E::distance {
+                    E::length
+                } else {
+                    E::fast_length
+                }
+            }
+            E::cross => {
+                let b = self.lanes(inst.word(5)?, scalar, n)?;
+                let (&[a0, a1, a2, ..], &[b0, b1, b2, ..]) = (a.as_slice(), b.as_slice()) else {
+                    return bad("it takes vectors of 3 or 4 components");
+                };
+                let mut out = Values::new();
+                for (p, q, r, s) in [(a1, b2, a2, b1), (a2, b0, a0, b2), (a0, b1, a1, b0)] {
+                    let x = self.ins(Op::FMul, &[p, q], scalar);
+                    let y = self.ins(Op::FMul, &[r, s], scalar);
+                    out.push(self.ins(Op::FSub, &[x, y], scalar));
+                }
+                if n == 4 {
+                    out.push(self.float(scalar, 0.0));
+                }
+                return self.set(id, ty, out);
+            }
+            _ => op,
+        };
+        let name = format!("{op:?}");
+        let code = mangle(scalar, false)?;
+        let vector = if n > 1 { format!("Dv{n}_") } else { String::new() };
+        let results = vec![scalar; if matches!(op, E::normalize | E::fast_normalize) { n } else { 1 }];
+        let out = self.call_name(&format!("_Z{}{name}{vector}{code}", name.len()), &a, &results)?;
+        self.set(id, ty, out)
+    }
+
+    /// Address of element `offset * count` of a pointer to scalars.
+    fn vector_address(&mut self, pointer: u32, offset: u32, bytes: u64) -> Result<Value> {
+        let (pointer, _) = self.pointer(pointer)?;
+        let offset = self.scalar(offset)?;
+        let offset = self.to_i64(offset, false)?;
+        self.element(pointer, offset, bytes)
+    }
+
+    fn vload(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (scalar, n) = self.vector_of(ty)?;
+        let half = op != E::vloadn;
+        let memory = if half { Type::F16 } else { scalar };
+        if half && !scalar.is_float() || !memory.is_int() && !memory.is_float() {
+            return bad("its result type does not fit");
+        }
+        // LLVM's target loses the `a` of the aligned forms; sizes differ for three components only.
+        let padded = if op == E::vloada_halfn { n.next_power_of_two() } else { n };
+        let bytes = u64::from(memory.size()) * padded as u64;
+        let address = self.vector_address(inst.word(5)?, inst.word(4)?, bytes)?;
+        let align = if op == E::vloada_halfn { bytes as u32 } else { memory.size() };
+        let values = self.ins_many(Op::Load { align, volatile: false }, &[address], &vec![memory; n]);
+        let mut out = Values::new();
+        for v in values {
+            out.push(if memory == scalar { v } else { self.ins(Op::FConv(Rounding::Rte), &[v], scalar) });
+        }
+        self.set(id, ty, out)
+    }
+
+    fn vstore(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (values, scalar) = self.uniform(inst.word(4)?)?;
+        let half = op != E::vstoren;
+        let memory = if half { Type::F16 } else { scalar };
+        if half && !scalar.is_float() || !memory.is_int() && !memory.is_float() {
+            return bad("its operand does not fit");
+        }
+        let rounding = match op {
+            E::vstore_half_r | E::vstore_halfn_r | E::vstorea_halfn_r => rounding_mode(inst.word(7)?)?,
+            _ => Rounding::Rte,
+        };
+        let aligned = matches!(op, E::vstorea_halfn | E::vstorea_halfn_r);
+        let padded = if aligned { values.len().next_power_of_two() } else { values.len() };
+        let bytes = u64::from(memory.size()) * padded as u64;
+        let address = self.vector_address(inst.word(6)?, inst.word(5)?, bytes)?;
+        let mut args = vec![address];
+        for v in values {
+            args.push(if memory == scalar { v } else { self.ins(Op::FConv(rounding), &[v], memory) });
+        }
+        let align = if aligned { bytes as u32 } else { memory.size() };
+        self.effect(Op::Store { align, volatile: false }, &args);
+        Ok(())
+    }
+
+    fn shuffle(&mut self, inst: &Inst, op: E) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (scalar, n) = self.vector_of(ty)?;
+        let (mut source, have) = self.uniform(inst.word(4)?)?;
+        let mask_at = if op == E::shuffle2 {
+            let second = self.lanes(inst.word(5)?, have, source.len())?;
+            source.extend(second);
+            6
+        } else {
+            5
+        };
+        let (mask, mask_ty) = self.uniform(inst.word(mask_at)?)?;
+        if have != scalar || mask.len() != n || !mask_ty.is_int() || !(scalar.is_int() || scalar.is_float()) {
+            return bad("its operands do not fit");
+        }
+        let limit = self.constant(mask_ty, source.len().next_power_of_two() as u64 - 1);
+        let dynamic = mask.iter().any(|&m| self.f.as_const(m).is_none());
+        // Many components with a mask known at run time only: through memory.
+        let memory = if dynamic && source.len() > 4 {
+            let bytes = u64::from(scalar.size()) * source.len() as u64;
+            let memory = self.alloca(bytes, scalar.size())?;
+            let mut args = vec![memory];
+            args.extend(&source);
+            self.effect(Op::Store { align: scalar.size(), volatile: false }, &args);
+            Some(memory)
+        } else {
+            None
+        };
+        let mut out = Values::new();
+        for m in mask {
+            let index = match self.f.as_const(m) {
+                Some(bits) => self.constant(mask_ty, bits & (source.len().next_power_of_two() as u64 - 1)),
+                None => self.ins(Op::And, &[m, limit], mask_ty),
+            };
+            out.push(match memory {
+                Some(memory) => {
+                    let index = self.to_i64(index, false)?;
+                    let address = self.element(memory, index, scalar.size().into())?;
+                    self.ins(Op::Load { align: scalar.size(), volatile: false }, &[address], scalar)
+                }
+                None => self.pick(&source, index, None)?,
+            });
+        }
+        self.set(id, ty, out)
+    }
+
+    // --- printf
+
+    /// The variable and byte offset that a pointer is known to point to.
+    fn constant_address(&self, pointer: Value) -> Option<(GlobalId, u64)> {
+        let mut pointer = pointer;
+        let mut offset = 0u64;
+        for _ in 0..64 {
+            let inst = &self.f.insts[self.f.def_inst(pointer)?];
+            match inst.op {
+                Op::GlobalAddr(global) => return Some((global, offset)),
+                Op::SpaceCast => pointer = *inst.args.first()?,
+                Op::PtrAdd => {
+                    offset = offset.wrapping_add(self.f.as_const(*inst.args.get(1)?)?);
+                    pointer = *inst.args.first()?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The string at a pointer, without its terminating zero.
+    fn constant_string(&self, pointer: Value) -> Option<Vec<u8>> {
+        let (global, offset) = self.constant_address(pointer)?;
+        let global = self.out.module.globals.get(global)?;
+        let Some(init) = &global.init else { return (offset < global.size).then(Vec::new) };
+        let bytes = init.get(usize::try_from(offset).ok()?..)?;
+        Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
+    }
+
+    fn printf(&mut self, inst: &Inst) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (format, _) = self.pointer(inst.word(4)?)?;
+        let Some(format) = self.constant_string(format) else {
+            return unsupported("a format that is not a constant string");
+        };
+        let strings = string_arguments(&format);
+        let mut args: Vec<(PrintfArg, Values)> = Vec::new();
+        for (i, &arg) in inst.rest(5).iter().enumerate() {
+            let (values, scalar) = self.uniform(arg)?;
+            if strings.get(i) == Some(&true) && scalar.is_ptr() {
+                args.push((PrintfArg::Text(Vec::new()), values));
+            } else if scalar == Type::Bool || scalar == Type::Handle {
+                return unsupported("an argument of that type");
+            } else {
+                let lanes = values.len() as u32;
+                args.push((PrintfArg::Value { ty: scalar, lanes }, values));
+            }
+        }
+        let value = self.printf_call(&format, &args, 0)?;
+        self.set(id, ty, one(value))
+    }
+
+    /// Emits a printf; a string chosen between two at run time makes two call sites.
+    fn printf_call(&mut self, format: &[u8], args: &[(PrintfArg, Values)], depth: u32) -> Result<Value> {
+        let (mut list, mut values) = (Vec::new(), Vec::new());
+        for (i, (arg, operands)) in args.iter().enumerate() {
+            let PrintfArg::Text(_) = arg else {
+                list.push(arg.clone());
+                values.extend(operands);
+                continue;
+            };
+            let Some(&pointer) = operands.first() else { return bad("an empty argument") };
+            if let Some(text) = self.constant_string(pointer) {
+                list.push(PrintfArg::Text(text));
+                continue;
+            }
+            let select = self.f.def_inst(pointer).map(|d| &self.f.insts[d]);
+            let choice = match select {
+                Some(data) if data.op == Op::Select && depth < 4 => match data.args.as_slice() {
+                    &[c, a, b] => Some((c, a, b)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some((cond, a, b)) = choice else {
+                return unsupported("a %s argument that is not a constant string");
+            };
+            return self.printf_choice(format, args, depth, i, (cond, a, b));
+        }
+        let number = self.out.module.printfs.len() as u32;
+        self.out.module.printfs.push(PrintfSite { format: format.to_vec(), args: list });
+        Ok(self.ins(Op::Printf(number), &values, Type::I32))
+    }
+
+    fn printf_choice(
+        &mut self, format: &[u8], args: &[(PrintfArg, Values)], depth: u32, which: usize, choice: (Value, Value, Value),
+    ) -> Result<Value> {
+        use crate::ir::function::{Target, Terminator};
+        let (cond, a, b) = choice;
+        let (yes, no, after) = (self.new_block(), self.new_block(), self.new_block());
+        let result = self.f.add_param(after, Type::I32);
+        let with = |value: Value| {
+            let mut args = args.to_vec();
+            if let Some(arg) = args.get_mut(which) {
+                arg.1 = one(value);
+            }
+            args
+        };
+        let join = |v: Value| Terminator::Jump(Target { block: after, args: [v].into_iter().collect() });
+        self.end_block(Terminator::Branch(cond, Target::new(yes), Target::new(no)), yes);
+        let value = self.printf_call(format, &with(a), depth + 1)?;
+        self.end_block(join(value), no);
+        let value = self.printf_call(format, &with(b), depth + 1)?;
+        self.end_block(join(value), after);
+        Ok(result)
+    }
+}
+
+/// For each argument that a format consumes: is it a string?
+fn string_arguments(format: &[u8]) -> Vec<bool> {
+    let mut out = Vec::new();
+    let mut bytes = format.iter().copied().peekable();
+    while let Some(b) = bytes.next() {
+        if b != b'%' {
+            continue;
+        }
+        if bytes.peek() == Some(&b'%') {
+            bytes.next();
+            continue;
+        }
+        for b in bytes.by_ref() {
+            if b == b'*' {
+                out.push(false);
+            } else if b.is_ascii_alphabetic() && !matches!(b, b'h' | b'l' | b'v' | b'z' | b't' | b'j' | b'L') {
+                out.push(b == b's');
+                break;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,232 @@
+//! The module being filled, and how SPIR-V ids map to its functions and variables.
+
+use super::parsed::{Def, FuncDef, Parsed};
+use super::types::Kind;
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{FuncId, GlobalId};
+use crate::ir::function::{Function, Linkage};
+use crate::ir::module::{Global, GlobalReloc, Module};
+use crate::ir::types::Type;
+use rustc_hash::FxHashMap;
+use spirv::Decoration;
+
+/// Where functions and variables of one SPIR-V module go.
+pub(super) struct Output<'m> {
+    pub module: &'m mut Module,
+    funcs: FxHashMap<u32, FuncId>,
+    globals: FxHashMap<u32, GlobalId>,
+    /// Variables without their initial bytes yet.
+    new_globals: Vec<u32>,
+    /// Functions of a library that are mapped but not read yet.
+    pub pending: Vec<u32>,
+    /// Functions and variables come one by one out of a library.
+    lazy: bool,
+}
+
+impl<'m> Output<'m> {
+    /// For a whole module.
+    pub fn new(module: &'m mut Module) -> Self {
+        Self {
+            module,
+            funcs: FxHashMap::default(),
+            globals: FxHashMap::default(),
+            new_globals: Vec::new(),
+            pending: Vec::new(),
+            lazy: false,
+        }
+    }
+
+    /// For parts of a library, some of which were taken before.
+    pub fn lazy(module: &'m mut Module, funcs: FxHashMap<u32, FuncId>, globals: FxHashMap<u32, GlobalId>) -> Self {
+        Self { funcs, globals, lazy: true, ..Self::new(module) }
+    }
+
+    /// What [`Output::lazy`] wants next time.
+    pub fn take_maps(self) -> (FxHashMap<u32, FuncId>, FxHashMap<u32, GlobalId>) {
+        (self.funcs, self.globals)
+    }
+
+    /// Makes the imported function `id` the one that the library function `source` will be read into.
+    pub fn adopt(&mut self, p: &Parsed, source: u32, id: FuncId) -> Result<()> {
+        let f = func_def(p, source)?;
+        let (params, results) = signature(p, f)?;
+        let have = &mut self.module.functions[id];
+        if have.params != params || have.results != results {
+            return Err(LowerError::invalid(format!(
+                "the function `{}` is declared with other parameters than its definition in the library",
+                have.name
+            )));
+        }
+        have.linkage = Linkage::LinkOnce;
+        self.funcs.insert(source, id);
+        self.pending.push(source);
+        Ok(())
+    }
+
+    /// The function of a SPIR-V id.
+    pub fn function(&mut self, p: &Parsed, id: u32) -> Result<FuncId> {
+        if let Some(&func) = self.funcs.get(&id) {
+            return Ok(func);
+        }
+        let f = func_def(p, id)?;
+        let (params, results) = signature(p, f)?;
+        let (name, linkage) = match p.linkage(id) {
+            Some((name, linkage)) if f.has_body == (linkage != Linkage::Import) => (name, linkage),
+            Some((name, _)) if !f.has_body => (name, Linkage::Import),
+            Some((name, _)) => (name, Linkage::Export),
+            None if !f.has_body => {
+                return Err(LowerError::invalid(format!("the function %{id} has neither a body nor a linkage name")))
+            }
+            None => {
+                let entry = p.entry_of.get(&id).and_then(|&e| p.entries.get(e as usize)).map(|e| e.name.clone());
+                (entry.unwrap_or_else(|| p.name(id)), Linkage::Internal)
+            }
+        };
+        let func = match linkage {
+            Linkage::Internal => {
+                let func = self.new_function(name, linkage, params, results);
+                if self.lazy {
+                    self.pending.push(id);
+                }
+                func
+            }
+            // By name, so that another library may define it.
+            _ if self.lazy => self.import(&name, &params, &results)?,
+            Linkage::Import => self.import(&name, &params, &results)?,
+            _ => {
+                if self.module.by_name.contains_key(&name) {
+                    return Err(LowerError::invalid(format!("the function `{name}` is defined twice")));
+                }
+                let func = self.new_function(name.clone(), linkage, params, results);
+                self.module.by_name.insert(name, func);
+                func
+            }
+        };
+        self.funcs.insert(id, func);
+        Ok(func)
+    }
+
+    fn new_function(&mut self, name: String, linkage: Linkage, params: Vec<Type>, results: Vec<Type>) -> FuncId {
+        self.module.functions.push(Function { name, linkage, params, results, ..Function::default() })
+    }
+
+    /// The function of a name, declared as an import if there is none yet.
+    pub fn import(&mut self, name: &str, params: &[Type], results: &[Type]) -> Result<FuncId> {
+        if let Some(&func) = self.module.by_name.get(name) {
+            let have = &self.module.functions[func];
+            if have.params != params || have.results != results {
+                return Err(LowerError::invalid(format!("the function `{name}` is used with two different types")));
+            }
+            return Ok(func);
+        }
+        let func = self.new_function(name.to_owned(), Linkage::Import, params.to_vec(), results.to_vec());
+        self.module.by_name.insert(name.to_owned(), func);
+        Ok(func)
+    }
+
+    /// The variable of a SPIR-V id. Its initial bytes come with [`Output::finish_globals`].
+    pub fn global(&mut self, p: &Parsed, id: u32) -> Result<GlobalId> {
+        if let Some(&global) = self.globals.get(&id) {
+            return Ok(global);
+        }
+        let var = match p.defs.get(id as usize) {
+            Some(Def::Var(index)) => p.vars.get(*index as usize).filter(|v| v.builtin.is_none()),
+            _ => None,
+        };
+        let var = var.ok_or_else(|| LowerError::invalid(format!("%{id} is not a variable")))?;
+        let data = p.types.get(var.data);
+        let (name, linkage) = match p.linkage(id) {
+            Some(linkage) if !self.lazy => linkage,
+            Some((name, _)) => (name, Linkage::Internal),
+            None => (p.name(id), Linkage::Internal),
+        };
+        let align = p.deco_word(id, Decoration::Alignment).filter(|a| a.is_power_of_two() && *a <= 1 << 16);
+        let global = self.module.globals.push(Global {
+            name,
+            linkage,
+            space: Some(var.space),
+            size: data.size,
+            align: align.unwrap_or(1).max(data.align),
+            init: None,
+            relocs: Vec::new(),
+        });
+        self.globals.insert(id, global);
+        if var.init != 0 {
+            self.new_globals.push(id);
+        }
+        Ok(global)
+    }
+
+    /// Fills in the initial bytes of variables, and of those that they point to.
+    pub fn finish_globals(&mut self, p: &Parsed) -> Result<()> {
+        while let Some(id) = self.new_globals.pop() {
+            let var = match p.defs.get(id as usize) {
+                Some(Def::Var(index)) => p.vars.get(*index as usize),
+                _ => None,
+            };
+            let Some(var) = var else { continue };
+            let in_var = |e: LowerError| match e {
+                LowerError::InvalidInput { function, what } => {
+                    LowerError::InvalidInput { function, what: format!("the variable %{id}: {what}") }
+                }
+                e => e,
+            };
+            let Some((bytes, relocs)) = p.init_bytes(var.init, var.data).map_err(in_var)? else { continue };
+            let mut list = Vec::with_capacity(relocs.len());
+            for r in relocs {
+                let target = self.global(p, r.var)?;
+                list.push(GlobalReloc { offset: r.offset, target, addend: r.addend as u64 });
+            }
+            let global = self.global(p, id)?;
+            let global = &mut self.module.globals[global];
+            global.init = Some(bytes);
+            global.relocs = list;
+        }
+        Ok(())
+    }
+}
+
+fn func_def(p: &Parsed, id: u32) -> Result<&FuncDef> {
+    let def = match p.defs.get(id as usize) {
+        Some(Def::Func(index)) => p.funcs.get(*index as usize),
+        _ => None,
+    };
+    def.ok_or_else(|| LowerError::invalid(format!("%{id} is not a function")))
+}
+
+/// The flattened parameter and result types. A kernel's structures by value arrive as pointers.
+pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>)> {
+    let name = |e: LowerError| e.in_function(&p.name(f.id));
+    let Kind::Function { ret, params } = &p.types.get(f.ty).kind else {
+        return Err(LowerError::invalid(format!("%{} has no function type", f.id)));
+    };
+    if params.len() != f.params.len() {
+        return Err(LowerError::invalid("the number of parameters is not that of the function type")).map_err(name);
+    }
+    let entry = p.is_entry(f.id);
+    let (mut flat, mut results) = (Vec::new(), Vec::new());
+    for &param in params {
+        if entry && p.types.vector(param).is_none() {
+            flat.push(Type::Ptr(crate::ir::types::Space::Private));
+        } else {
+            p.types.flatten(param, &mut flat).map_err(name)?;
+        }
+    }
+    if flat.len() as u64 > super::types::MAX_LANES {
+        return Err(LowerError::unsupported("a function with too many parameters")).map_err(name);
+    }
+    p.types.flatten(*ret, &mut results).map_err(name)?;
+    Ok((flat, results))
+}
+
+impl Parsed {
+    /// Is the function an entry point?
+    pub fn is_entry(&self, id: u32) -> bool {
+        self.entry_of.contains_key(&id)
+    }
+
+    /// A map of ids for [`super::body::read_function`].
+    pub fn scratch(&self) -> Vec<u32> {
+        vec![0; self.bound as usize]
+    }
+}

@@ -1,0 +1,552 @@
+//! The module-level part of a SPIR-V module: names, decorations, types, constants, variables, and where each
+//! function lies. Function bodies are read later, one by one ([`super::body`]).
+
+use super::types::{Kind, Opaque, TyId, Types};
+use super::words::{check_header, inst_at, Inst};
+use super::ReadOptions;
+use crate::error::{LowerError, Result};
+use crate::ir::function::{FpFlags, Linkage};
+use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashMap;
+use spirv::{Decoration, Op};
+use std::sync::Arc;
+
+/// What an id of module scope names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Def {
+    /// Nothing, or something local to a function.
+    #[default]
+    None,
+    Type(TyId),
+    /// Index into [`Parsed::consts`].
+    Const(u32),
+    /// Index into [`Parsed::vars`].
+    Var(u32),
+    /// Index into [`Parsed::funcs`].
+    Func(u32),
+    ExtSet(ExtSet),
+    /// Known and of no interest.
+    Ignored,
+}
+
+/// An imported instruction set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ExtSet {
+    OpenCl,
+    /// Debug information and other sets without meaning for execution.
+    NonSemantic,
+    Unknown,
+}
+
+/// A decoration: kind and word range of its operands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deco {
+    pub target: u32,
+    pub kind: u32,
+    pub at: u32,
+    pub len: u32,
+}
+
+/// A constant: where its instruction lies, its type, its value if that is a list of scalars computed already.
+#[derive(Debug, Clone)]
+pub(super) struct ConstDef {
+    pub at: usize,
+    pub op: Op,
+    pub ty: TyId,
+    /// Of specialisation-constant operations.
+    pub value: Option<std::result::Result<Vec<super::consts::Lane>, String>>,
+}
+
+/// A module-scope variable.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct VarDef {
+    pub id: u32,
+    pub ty: TyId,
+    /// Type of what it holds.
+    pub data: TyId,
+    /// Id of the initialiser or 0.
+    pub init: u32,
+    /// SPIR-V built-in number.
+    pub builtin: Option<u32>,
+    pub space: Space,
+}
+
+/// A function.
+#[derive(Debug, Clone)]
+pub(super) struct FuncDef {
+    pub id: u32,
+    pub ret: TyId,
+    pub ty: TyId,
+    /// Ids of the parameters.
+    pub params: Vec<u32>,
+    /// Word of OpFunction.
+    pub start: usize,
+    /// Word after OpFunctionEnd.
+    pub end: usize,
+    pub has_body: bool,
+}
+
+/// An entry point.
+#[derive(Debug, Clone)]
+pub(super) struct EntryDef {
+    pub func: u32,
+    pub name: String,
+}
+
+/// A module whose function bodies have not been read.
+#[derive(Debug, Default)]
+pub(super) struct Parsed {
+    pub words: Arc<[u32]>,
+    pub bound: u32,
+    /// Made by LLVM's own SPIR-V target, some habits of which need interpretation.
+    pub llvm_backend: bool,
+    pub defs: Vec<Def>,
+    pub types: Types,
+    pub consts: Vec<ConstDef>,
+    pub vars: Vec<VarDef>,
+    pub funcs: Vec<FuncDef>,
+    pub entries: Vec<EntryDef>,
+    /// The number of an entry point by its function.
+    pub entry_of: FxHashMap<u32, u32>,
+    /// Word of the mode number in each execution mode instruction, and the function's id.
+    pub modes: Vec<(u32, usize)>,
+    /// OpString: id and text.
+    pub strings: Vec<(u32, String)>,
+    names: FxHashMap<u32, usize>,
+    decos: Vec<Deco>,
+    deco_index: FxHashMap<u32, (u32, u32)>,
+    spec_values: FxHashMap<u32, Vec<u8>>,
+    /// Freedoms of floating-point instructions without a decoration.
+    pub default_fp: FpFlags,
+}
+
+impl Parsed {
+    /// Reads everything of module scope.
+    pub fn new(words: &[u32], options: &ReadOptions) -> Result<Self> {
+        let (words, bound) = check_header(words)?;
+        let mut p = Self {
+            bound,
+            llvm_backend: words.get(2).is_some_and(|w| w >> 16 == 43),
+            defs: vec![Def::None; bound as usize],
+            spec_values: options.spec_constants.iter().cloned().collect(),
+            words: words.into(),
+            ..Self::default()
+        };
+        p.scan()?;
+        p.default_fp = p.find_default_fp(options);
+        Ok(p)
+    }
+
+    fn scan(&mut self) -> Result<()> {
+        let words = Arc::clone(&self.words);
+        let mut at = 5;
+        let mut groups = Vec::new();
+        let mut decorated = false;
+        let mut function: Option<FuncDef> = None;
+        while at < words.len() {
+            let inst = inst_at(&words, at)?;
+            at += inst.words.len() + 1;
+            if let Some(f) = &mut function {
+                match inst.op {
+                    Some(Op::FunctionEnd) => {
+                        f.end = at;
+                        self.funcs.extend(function.take());
+                    }
+                    Some(Op::FunctionParameter) => f.params.push(inst.word(1).map_err(|e| inst.blame(e))?),
+                    Some(Op::Label) => f.has_body = true,
+                    Some(Op::Function) => {
+                        return Err(inst.blame(LowerError::invalid("a function begins inside another")))
+                    }
+                    _ => {}
+                }
+                continue;
+            }
+            if !decorated && !matches!(inst.op, Some(Op::Decorate | Op::MemberDecorate)) && is_type(inst.op) {
+                self.sort_decorations(&groups);
+                decorated = true;
+            }
+            if inst.op == Some(Op::Function) {
+                if !decorated {
+                    self.sort_decorations(&groups);
+                    decorated = true;
+                }
+                function = Some(self.function(&inst).map_err(|e| inst.blame(e))?);
+                continue;
+            }
+            if inst.op == Some(Op::GroupDecorate) {
+                groups.push(inst.words);
+                continue;
+            }
+            self.global_inst(&inst).map_err(|e| inst.blame(e))?;
+        }
+        match function {
+            Some(f) => Err(LowerError::invalid(format!("the function %{} does not end", f.id))),
+            None => Ok(()),
+        }
+    }
+
+    fn sort_decorations(&mut self, groups: &[&[u32]]) {
+        self.decos.sort_by_key(|d| d.target);
+        if !groups.is_empty() {
+            let mut more = Vec::new();
+            for words in groups {
+                let Some((group, targets)) = words.split_first() else { continue };
+                let first = self.decos.partition_point(|d| d.target < *group);
+                let of_group = self.decos[first..].iter().take_while(|d| d.target == *group);
+                let of_group: Vec<Deco> = of_group.take(64).copied().collect();
+                for &target in targets.iter() {
+                    more.extend(of_group.iter().map(|d| Deco { target, ..*d }));
+                }
+            }
+            self.decos.extend(more);
+            self.decos.sort_by_key(|d| d.target);
+        }
+        let mut start = 0;
+        while let Some(first) = self.decos.get(start) {
+            let len = self.decos[start..].iter().take_while(|d| d.target == first.target).count();
+            self.deco_index.insert(first.target, (start as u32, len as u32));
+            start += len;
+        }
+    }
+
+    fn define(&mut self, id: u32, def: Def) -> Result<()> {
+        let bound = self.bound;
+        let slot = self
+            .defs
+            .get_mut(id as usize)
+            .filter(|_| id != 0)
+            .ok_or_else(|| LowerError::invalid(format!("the id %{id} is not below the bound {bound}")))?;
+        if *slot != Def::None {
+            return Err(LowerError::invalid(format!("the id %{id} is defined twice")));
+        }
+        *slot = def;
+        Ok(())
+    }
+
+    fn global_inst(&mut self, inst: &Inst) -> Result<()> {
+        let Some(op) = inst.op else {
+            return Err(LowerError::unsupported("an instruction that is not known"));
+        };
+        match op {
+            Op::ExtInstImport => {
+                let (name, _) = inst.string(1)?;
+                let set = if name == "OpenCL.std" {
+                    ExtSet::OpenCl
+                } else if name.starts_with("NonSemantic.") || name.contains("Debug") || name.contains("debug") {
+                    ExtSet::NonSemantic
+                } else {
+                    ExtSet::Unknown
+                };
+                self.define(inst.word(0)?, Def::ExtSet(set))
+            }
+            Op::MemoryModel => match (inst.word(0)?, inst.word(1)?) {
+                (2, 2) => Ok(()),
+                (1, _) => Err(LowerError::unsupported("32-bit addresses (compile for spir64 or spirv64)")),
+                (a, m) => Err(LowerError::unsupported(format!("addressing model {a} with memory model {m}"))),
+            },
+            Op::EntryPoint => {
+                if inst.word(0)? != spirv::ExecutionModel::Kernel as u32 {
+                    return Err(LowerError::unsupported("an entry point that is not a kernel"));
+                }
+                let (name, _) = inst.string(2)?;
+                self.entry_of.entry(inst.word(1)?).or_insert(self.entries.len() as u32);
+                self.entries.push(EntryDef { func: inst.word(1)?, name });
+                Ok(())
+            }
+            Op::ExecutionMode | Op::ExecutionModeId => {
+                inst.word(1)?;
+                self.modes.push((inst.word(0)?, inst.at));
+                Ok(())
+            }
+            Op::String => {
+                let (text, _) = inst.string(1)?;
+                self.strings.push((inst.word(0)?, text));
+                self.define(inst.word(0)?, Def::Ignored)
+            }
+            Op::Name => {
+                self.names.insert(inst.word(0)?, inst.at);
+                Ok(())
+            }
+            Op::Decorate | Op::DecorateId | Op::DecorateString => {
+                self.decos.push(Deco {
+                    target: inst.word(0)?,
+                    kind: inst.word(1)?,
+                    at: (inst.at + 3) as u32,
+                    len: inst.words.len() as u32 - 2,
+                });
+                Ok(())
+            }
+            Op::Variable | Op::UntypedVariableKHR => self.variable(inst, op),
+            op if is_type(Some(op)) => self.add_type(inst, op),
+            op if is_const(op) => {
+                let ty = self.ty(inst.word(0)?)?;
+                let index = self.consts.len() as u32;
+                let mut def = ConstDef { at: inst.at, op, ty, value: None };
+                if op == Op::SpecConstantOp {
+                    def.value = Some(match self.eval_spec_op(inst, ty) {
+                        Ok(lanes) => Ok(lanes),
+                        Err(LowerError::Unsupported { what, .. }) => Err(what),
+                        Err(e) => return Err(e),
+                    });
+                } else if !matches!(self.types.get(ty).kind, Kind::Scalar(_)) || op == Op::Undef {
+                    // Looked at where it is used.
+                } else {
+                    self.scalar_bits(&def)?;
+                }
+                self.consts.push(def);
+                self.define(inst.word(1)?, Def::Const(index))
+            }
+            Op::DecorationGroup => self.define(inst.word(0)?, Def::Ignored),
+            Op::AliasDomainDeclINTEL | Op::AliasScopeDeclINTEL | Op::AliasScopeListDeclINTEL => {
+                self.define(inst.word(0)?, Def::Ignored)
+            }
+            Op::ExtInst => {
+                let set = self.defs.get(inst.word(2)? as usize).copied().unwrap_or_default();
+                match set {
+                    Def::ExtSet(ExtSet::NonSemantic) => self.define(inst.word(1)?, Def::Ignored),
+                    _ => Err(LowerError::invalid("an extended instruction outside a function")),
+                }
+            }
+            Op::Capability | Op::Extension | Op::Source | Op::SourceContinued | Op::SourceExtension | Op::MemberName
+            | Op::Line | Op::NoLine | Op::ModuleProcessed | Op::MemberDecorate | Op::MemberDecorateString
+            | Op::GroupMemberDecorate | Op::Nop | Op::TypeForwardPointer | Op::ConstantCompositeContinuedINTEL
+            | Op::SpecConstantCompositeContinuedINTEL | Op::TypeStructContinuedINTEL => Ok(()),
+            Op::ConstantFunctionPointerINTEL | Op::AsmTargetINTEL | Op::AsmINTEL => {
+                Err(LowerError::unsupported("function pointers and inline assembly"))
+            }
+            _ => Err(LowerError::invalid("this instruction may not stand outside a function")),
+        }
+    }
+
+    fn function(&mut self, inst: &Inst) -> Result<FuncDef> {
+        let (ret, id, ty) = (self.ty(inst.word(0)?)?, inst.word(1)?, self.ty(inst.word(3)?)?);
+        match &self.types.get(ty).kind {
+            Kind::Function { ret: r, .. } if *r == ret => {}
+            _ => return Err(LowerError::invalid("its function type does not fit")),
+        }
+        let def = Def::Func(self.funcs.len() as u32);
+        self.define(id, def)?;
+        Ok(FuncDef { id, ret, ty, params: Vec::new(), start: inst.at, end: inst.at, has_body: false })
+    }
+
+    /// The type that an id names.
+    pub fn ty(&self, id: u32) -> Result<TyId> {
+        match self.defs.get(id as usize) {
+            Some(Def::Type(ty)) => Ok(*ty),
+            _ => Err(LowerError::invalid(format!("%{id} is not a type"))),
+        }
+    }
+
+    fn add_type(&mut self, inst: &Inst, op: Op) -> Result<()> {
+        let words = Arc::clone(&self.words);
+        let id = inst.word(0)?;
+        let kind = match op {
+            Op::TypeVoid => Kind::Void,
+            Op::TypeBool => Kind::Scalar(Type::Bool),
+            Op::TypeInt => {
+                let bits = inst.word(1)?;
+                Kind::Scalar(Type::int(bits).ok_or_else(|| LowerError::unsupported(format!("{bits}-bit integers")))?)
+            }
+            Op::TypeFloat => {
+                let bits = inst.word(1)?;
+                if inst.word(2).is_ok() {
+                    return Err(LowerError::unsupported("a float type of other than IEEE encoding"));
+                }
+                Kind::Scalar(Type::float(bits).ok_or_else(|| LowerError::unsupported(format!("{bits}-bit floats")))?)
+            }
+            Op::TypeVector => Kind::Vector { elem: self.ty(inst.word(1)?)?, n: inst.word(2)? },
+            Op::TypeArray => {
+                let elem = self.ty(inst.word(1)?)?;
+                let len = inst.word(2)?;
+                let len = self
+                    .const_u64(len)
+                    .ok_or_else(|| LowerError::invalid(format!("the length %{len} is not an integer constant")))?;
+                Kind::Array { elem, len }
+            }
+            Op::TypeStruct => {
+                let mut members = inst.rest(1).iter().map(|&m| self.ty(m)).collect::<Result<Vec<_>>>()?;
+                let mut next = inst.at + inst.words.len() + 1;
+                while let Ok(more) = inst_at(&words, next) {
+                    if more.op != Some(Op::TypeStructContinuedINTEL) {
+                        break;
+                    }
+                    for &m in more.words {
+                        members.push(self.ty(m)?);
+                    }
+                    next += more.words.len() + 1;
+                }
+                Kind::Struct { members, offsets: Vec::new(), lanes: Vec::new() }
+            }
+            Op::TypePointer | Op::TypeUntypedPointerKHR => {
+                let class = inst.word(1)?;
+                let pointee = if op == Op::TypePointer { inst.word(2)? } else { 0 };
+                Kind::Pointer { space: space_of(class)?, pointee, input: class == 1 }
+            }
+            Op::TypeFunction => Kind::Function {
+                ret: self.ty(inst.word(1)?)?,
+                params: inst.rest(2).iter().map(|&m| self.ty(m)).collect::<Result<Vec<_>>>()?,
+            },
+            Op::TypeImage => Kind::Opaque(Opaque::Image {
+                dim: inst.word(2)?,
+                depth: inst.word(3)? == 1,
+                arrayed: inst.word(4)? == 1,
+                multisampled: inst.word(5)? == 1,
+                access: inst.word(8).unwrap_or(0),
+            }),
+            Op::TypeSampler => Kind::Opaque(Opaque::Sampler),
+            Op::TypeEvent => Kind::Opaque(Opaque::Event),
+            Op::TypeOpaque | Op::TypeSampledImage | Op::TypeDeviceEvent | Op::TypeReserveId | Op::TypeQueue
+            | Op::TypePipe | Op::TypePipeStorage | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
+            _ => return Err(LowerError::unsupported("this type")),
+        };
+        let packed = self.deco(id, Decoration::CPacked).is_some();
+        let ty = self.types.add(id, kind, packed)?;
+        self.define(id, Def::Type(ty))
+    }
+
+    fn variable(&mut self, inst: &Inst, op: Op) -> Result<()> {
+        let (ty, id, class) = (self.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
+        let Kind::Pointer { space, pointee, .. } = self.types.get(ty).kind else {
+            return Err(LowerError::invalid("its type is not a pointer"));
+        };
+        if space_of(class)? != space {
+            return Err(LowerError::invalid("its storage class is not that of its type"));
+        }
+        let (data, init) = if op == Op::Variable {
+            (self.ty(pointee)?, inst.word(3).unwrap_or(0))
+        } else {
+            (self.ty(inst.word(3)?)?, inst.word(4).unwrap_or(0))
+        };
+        let builtin = self.deco_word(id, Decoration::BuiltIn);
+        if builtin.is_none() && !matches!(space, Space::Global | Space::Constant | Space::Local) {
+            return Err(LowerError::invalid(format!("a variable of module scope in storage class {class}")));
+        }
+        let index = self.vars.len() as u32;
+        self.vars.push(VarDef { id, ty, data, init, builtin, space });
+        self.define(id, Def::Var(index))
+    }
+
+    /// The instruction at a word.
+    pub fn inst(&self, at: usize) -> Result<Inst<'_>> {
+        inst_at(&self.words, at)
+    }
+
+    /// All decorations of an id.
+    pub fn decos(&self, id: u32) -> &[Deco] {
+        match self.deco_index.get(&id) {
+            Some(&(start, len)) => &self.decos[start as usize..(start + len) as usize],
+            None => &[],
+        }
+    }
+
+    /// A decoration of an id.
+    pub fn deco(&self, id: u32, kind: Decoration) -> Option<Deco> {
+        self.decos(id).iter().find(|d| d.kind == kind as u32).copied()
+    }
+
+    /// The first operand of a decoration of an id.
+    pub fn deco_word(&self, id: u32, kind: Decoration) -> Option<u32> {
+        self.deco(id, kind).filter(|d| d.len > 0).and_then(|d| self.words.get(d.at as usize).copied())
+    }
+
+    /// Does the id have that decoration with that first operand?
+    pub fn has_deco(&self, id: u32, kind: Decoration, operand: u32) -> bool {
+        self.decos(id)
+            .iter()
+            .any(|d| d.kind == kind as u32 && self.words.get(d.at as usize).copied() == Some(operand))
+    }
+
+    /// Name and linkage by LinkageAttributes.
+    pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
+        let d = self.deco(id, Decoration::LinkageAttributes)?;
+        let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;
+        let inst = Inst { code: 0, op: None, words, at: 0 };
+        let (name, next) = inst.string(0).ok()?;
+        Some((
+            name,
+            match inst.word(next).ok()? {
+                0 => Linkage::Export,
+                1 => Linkage::Import,
+                2 => Linkage::LinkOnce,
+                _ => return None,
+            },
+        ))
+    }
+
+    /// OpName of an id, or an empty string.
+    pub fn name(&self, id: u32) -> String {
+        let name = self.names.get(&id).and_then(|&at| self.inst(at).ok()?.string(1).ok());
+        name.map(|n| n.0).unwrap_or_default()
+    }
+
+    /// The value that the application gave for a specialisation constant.
+    pub fn spec_value(&self, spec_id: u32) -> Option<u64> {
+        let bytes = self.spec_values.get(&spec_id)?;
+        Some(bytes.iter().take(8).rev().fold(0, |acc, &b| acc << 8 | u64::from(b)))
+    }
+
+    fn find_default_fp(&self, options: &ReadOptions) -> FpFlags {
+        let mode = |at: usize| self.inst(at).ok().and_then(|i| i.word(1).ok());
+        let mut flags: Option<u8> = None;
+        for &(_, at) in &self.modes {
+            match mode(at) {
+                Some(m) if m == spirv::ExecutionMode::ContractionOff as u32 => return FpFlags::default(),
+                Some(m) if m == spirv::ExecutionMode::FPFastMathDefault as u32 => {
+                    let id = self.inst(at).ok().and_then(|i| i.word(3).ok()).unwrap_or(0);
+                    let mask = self.const_u64(id).unwrap_or(0);
+                    flags = Some(flags.unwrap_or(FpFlags::FAST) & fp_flags(mask as u32).0);
+                }
+                _ => {}
+            }
+        }
+        match flags {
+            Some(flags) => FpFlags(flags),
+            None if options.library => FpFlags::default(),
+            None => FpFlags(FpFlags::CONTRACT),
+        }
+    }
+}
+
+/// SPIR-V fast-math bits as ours.
+pub(super) fn fp_flags(mask: u32) -> FpFlags {
+    let mut flags = (mask & 15) as u8;
+    if mask & 0x10 != 0 {
+        flags |= FpFlags::FAST;
+    }
+    if mask & 0x5_0000 != 0 {
+        flags |= FpFlags::CONTRACT;
+    }
+    if mask & 0x6_0000 != 0 {
+        flags |= FpFlags::REASSOC;
+    }
+    FpFlags(flags)
+}
+
+/// The address space of a storage class.
+pub(super) fn space_of(class: u32) -> Result<Space> {
+    Ok(match class {
+        0 => Space::Constant,
+        4 => Space::Local,
+        5 | 5936 | 5937 => Space::Global,
+        1 | 6 | 7 => Space::Private,
+        8 => Space::Generic,
+        _ => return Err(LowerError::unsupported(format!("storage class {class}"))),
+    })
+}
+
+fn is_type(op: Option<Op>) -> bool {
+    op.is_some_and(|op| {
+        let code = op as u32;
+        ((19..=38).contains(&code) || matches!(op, Op::TypePipeStorage | Op::TypeNamedBarrier | Op::TypeUntypedPointerKHR))
+            && op != Op::TypeForwardPointer
+    })
+}
+
+fn is_const(op: Op) -> bool {
+    use Op::*;
+    matches!(
+        op,
+        ConstantTrue | ConstantFalse | Constant | ConstantComposite | ConstantSampler | ConstantNull | SpecConstantTrue
+            | SpecConstantFalse | SpecConstant | SpecConstantComposite | SpecConstantOp | Undef | ConstantPipeStorage
+    )
+}

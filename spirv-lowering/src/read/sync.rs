@@ -1,0 +1,474 @@
+//! Atomics, barriers, fences, group operations, asynchronous copies.
+
+use super::body::{bad, unsupported, Body};
+use super::words::Inst;
+use crate::error::Result;
+use crate::ir::entity::Value;
+use crate::ir::function::Values;
+use crate::ir::op::{Builtin, Fences, GroupArith as G, GroupOp, IntCond, Op, Order, RmwOp, Scope};
+use crate::ir::types::Type;
+use spirv::Op as S;
+
+/// The read-modify-write operation of an instruction with one operand value.
+fn rmw(op: S) -> Option<RmwOp> {
+    Some(match op {
+        S::AtomicExchange => RmwOp::Xchg,
+        S::AtomicIAdd | S::AtomicIIncrement => RmwOp::Add,
+        S::AtomicISub | S::AtomicIDecrement => RmwOp::Sub,
+        S::AtomicSMin => RmwOp::SMin,
+        S::AtomicUMin => RmwOp::UMin,
+        S::AtomicSMax => RmwOp::SMax,
+        S::AtomicUMax => RmwOp::UMax,
+        S::AtomicAnd => RmwOp::And,
+        S::AtomicOr => RmwOp::Or,
+        S::AtomicXor => RmwOp::Xor,
+        S::AtomicFAddEXT => RmwOp::FAdd,
+        S::AtomicFMinEXT => RmwOp::FMin,
+        S::AtomicFMaxEXT => RmwOp::FMax,
+        _ => return None,
+    })
+}
+
+/// Reductions and scans: the arithmetic and whether the operands are Bool.
+fn arith(op: S) -> Option<G> {
+    Some(match op {
+        S::GroupIAdd | S::GroupNonUniformIAdd => G::IAdd,
+        S::GroupFAdd | S::GroupNonUniformFAdd => G::FAdd,
+        S::GroupNonUniformIMul | S::GroupIMulKHR => G::IMul,
+        S::GroupNonUniformFMul | S::GroupFMulKHR => G::FMul,
+        S::GroupFMin | S::GroupNonUniformFMin => G::FMin,
+        S::GroupUMin | S::GroupNonUniformUMin => G::UMin,
+        S::GroupSMin | S::GroupNonUniformSMin => G::SMin,
+        S::GroupFMax | S::GroupNonUniformFMax => G::FMax,
+        S::GroupUMax | S::GroupNonUniformUMax => G::UMax,
+        S::GroupSMax | S::GroupNonUniformSMax => G::SMax,
+        S::GroupNonUniformBitwiseAnd | S::GroupBitwiseAndKHR => G::And,
+        S::GroupNonUniformBitwiseOr | S::GroupBitwiseOrKHR => G::Or,
+        S::GroupNonUniformBitwiseXor | S::GroupBitwiseXorKHR => G::Xor,
+        S::GroupNonUniformLogicalAnd | S::GroupLogicalAndKHR => G::LogicalAnd,
+        S::GroupNonUniformLogicalOr | S::GroupLogicalOrKHR => G::LogicalOr,
+        S::GroupNonUniformLogicalXor | S::GroupLogicalXorKHR => G::LogicalXor,
+        _ => return None,
+    })
+}
+
+fn order_of(semantics: u64) -> Order {
+    match semantics {
+        s if s & 0x10 != 0 => Order::SeqCst,
+        s if s & 0x8 != 0 || s & 6 == 6 => Order::AcqRel,
+        s if s & 0x4 != 0 => Order::Release,
+        s if s & 0x2 != 0 => Order::Acquire,
+        _ => Order::Relaxed,
+    }
+}
+
+fn fences_of(semantics: u64) -> Fences {
+    Fences { global: semantics & 0x240 != 0, local: semantics & 0x100 != 0, image: semantics & 0x800 != 0 }
+}
+
+fn one(value: Value) -> Values {
+    [value].into_iter().collect()
+}
+
+impl Body<'_, '_> {
+    /// A scope operand; the widest one of a device where it is not constant.
+    fn scope(&mut self, id: u32) -> Result<Scope> {
+        Ok(match self.known(id) {
+            Some(0) => Scope::AllDevices,
+            Some(1) | None => Scope::Device,
+            Some(2) => Scope::WorkGroup,
+            Some(3) => Scope::SubGroup,
+            Some(4) => Scope::WorkItem,
+            Some(s) => return bad(format!("scope {s}")),
+        })
+    }
+
+    fn order(&mut self, id: u32) -> Order {
+        self.known(id).map_or(Order::SeqCst, order_of)
+    }
+
+    pub(super) fn sync_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+        match op {
+            S::AtomicLoad => {
+                let (ty, id) = self.result(inst)?;
+                let (scalar, _) = self.vector_of(ty)?;
+                let (pointer, _) = self.pointer(inst.word(2)?)?;
+                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let int = self.atomic_int(scalar)?;
+                let value = self.ins(Op::AtomicLoad { scope, order }, &[pointer], int);
+                let value = self.cast_scalar(value, scalar)?;
+                self.set(id, ty, one(value))?;
+            }
+            S::AtomicStore => {
+                let (pointer, _) = self.pointer(inst.word(0)?)?;
+                let (scope, order) = (self.scope(inst.word(1)?)?, self.order(inst.word(2)?));
+                let value = self.scalar(inst.word(3)?)?;
+                let int = self.atomic_int(self.f.ty(value))?;
+                let value = self.cast_scalar(value, int)?;
+                self.effect(Op::AtomicStore { scope, order }, &[pointer, value]);
+            }
+            S::AtomicFlagTestAndSet => {
+                let (ty, id) = self.result(inst)?;
+                let (pointer, _) = self.pointer(inst.word(2)?)?;
+                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let set = self.constant(Type::I32, 1);
+                let old = self.ins(Op::AtomicRmw { op: RmwOp::Xchg, scope, order }, &[pointer, set], Type::I32);
+                let value = self.to_bool(old);
+                self.set(id, ty, one(value))?;
+            }
+            S::AtomicFlagClear => {
+                let (pointer, _) = self.pointer(inst.word(0)?)?;
+                let (scope, order) = (self.scope(inst.word(1)?)?, self.order(inst.word(2)?));
+                let zero = self.constant(Type::I32, 0);
+                self.effect(Op::AtomicStore { scope, order }, &[pointer, zero]);
+            }
+            S::AtomicCompareExchange | S::AtomicCompareExchangeWeak => {
+                let (ty, id) = self.result(inst)?;
+                let (scalar, _) = self.vector_of(ty)?;
+                let (pointer, _) = self.pointer(inst.word(2)?)?;
+                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let int = self.atomic_int(scalar)?;
+                let desired = self.scalar_of(inst.word(6)?, scalar)?;
+                let expected = self.scalar_of(inst.word(7)?, scalar)?;
+                let (expected, desired) = (self.cast_scalar(expected, int)?, self.cast_scalar(desired, int)?);
+                let old = self.ins(Op::AtomicCmpXchg { scope, order }, &[pointer, expected, desired], int);
+                let old = self.cast_scalar(old, scalar)?;
+                self.set(id, ty, one(old))?;
+            }
+            S::ControlBarrier => {
+                let exec = self.scope(inst.word(0)?)?;
+                let mem = self.scope(inst.word(1)?)?;
+                let semantics = self.known(inst.word(2)?).unwrap_or(0x310);
+                if !matches!(exec, Scope::WorkGroup | Scope::SubGroup) {
+                    return unsupported("a barrier for more than a work-group");
+                }
+                let (order, fences) = (order_of(semantics), fences_of(semantics));
+                self.effect(Op::Barrier { exec, mem, order, fences }, &[]);
+            }
+            S::MemoryBarrier => {
+                let mem = self.scope(inst.word(0)?)?;
+                let semantics = self.known(inst.word(1)?).unwrap_or(0x310);
+                let (order, fences) = (order_of(semantics), fences_of(semantics));
+                self.effect(Op::Fence { mem, order, fences }, &[]);
+            }
+            S::GroupAsyncCopy => self.async_copy(inst)?,
+            S::GroupWaitEvents => {
+                let fences = Fences { global: true, local: true, image: false };
+                let (exec, mem) = (Scope::WorkGroup, Scope::WorkGroup);
+                self.effect(Op::Barrier { exec, mem, order: Order::AcqRel, fences }, &[]);
+            }
+            _ => {
+                if let Some(kind) = rmw(op) {
+                    self.rmw_inst(inst, op, kind)?;
+                    return Ok(true);
+                }
+                return self.group_inst(inst, op);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The integer type that holds an atomic of some type.
+    fn atomic_int(&self, ty: Type) -> Result<Type> {
+        match ty.as_int() {
+            Some(int) if ty != Type::Handle => Ok(int),
+            _ => bad("an atomic of that type"),
+        }
+    }
+
+    fn rmw_inst(&mut self, inst: &Inst, op: S, kind: RmwOp) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (scalar, _) = self.vector_of(ty)?;
+        let (pointer, _) = self.pointer(inst.word(2)?)?;
+        let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+        let float = matches!(kind, RmwOp::FAdd | RmwOp::FMin | RmwOp::FMax);
+        let memory = if float { scalar } else { self.atomic_int(scalar)? };
+        if float && !scalar.is_float() || kind != RmwOp::Xchg && !float && !scalar.is_int() {
+            return bad("its result type does not fit");
+        }
+        let value = match op {
+            S::AtomicIIncrement | S::AtomicIDecrement => self.constant(scalar, 1),
+            _ => self.scalar_of(inst.word(5)?, scalar)?,
+        };
+        let value = self.cast_scalar(value, memory)?;
+        let old = self.ins(Op::AtomicRmw { op: kind, scope, order }, &[pointer, value], memory);
+        let old = self.cast_scalar(old, scalar)?;
+        self.set(id, ty, one(old))
+    }
+
+    fn group_scope(&mut self, id: u32) -> Result<Scope> {
+        match self.scope(id)? {
+            scope @ (Scope::WorkGroup | Scope::SubGroup) => Ok(scope),
+            _ => unsupported("a group operation of that scope"),
+        }
+    }
+
+    /// A group operation per component of a value.
+    fn group_lanes(&mut self, inst: &Inst, op: GroupOp, scope: Scope, value: u32, extra: &[Value]) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (values, scalar) = self.uniform(value)?;
+        let mut out = Values::new();
+        for v in values {
+            let mut args = vec![v];
+            args.extend(extra);
+            out.push(self.ins(Op::Group(op, scope), &args, scalar));
+        }
+        self.set(id, ty, out)
+    }
+
+    fn index32(&mut self, id: u32) -> Result<Value> {
+        let value = self.scalar(id)?;
+        if !self.f.ty(value).is_int() {
+            return bad(format!("%{id} is not an integer"));
+        }
+        Ok(self.resize(value, Type::I32, false))
+    }
+
+    fn group_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+        if let Some(kind) = arith(op) {
+            let scope = self.group_scope(inst.word(2)?)?;
+            let (_, scalar) = self.uniform(inst.word(4)?)?;
+            let fits = match kind {
+                G::FAdd | G::FMul | G::FMin | G::FMax => scalar.is_float(),
+                G::LogicalAnd | G::LogicalOr | G::LogicalXor => scalar == Type::Bool,
+                _ => scalar.is_int(),
+            };
+            if !fits {
+                return bad("its operand has the wrong type");
+            }
+            let (group, extra) = match inst.word(3)? {
+                0 => (GroupOp::Reduce(kind), None),
+                1 => (GroupOp::InclusiveScan(kind), None),
+                2 => (GroupOp::ExclusiveScan(kind), None),
+                3 => {
+                    let size = inst.word(5)?;
+                    let Some(size) = self.known(size) else { return bad("the cluster size is not constant") };
+                    (GroupOp::ClusteredReduce(kind), Some(self.constant(Type::I32, size)))
+                }
+                other => return unsupported(format!("group operation {other}")),
+            };
+            self.group_lanes(inst, group, scope, inst.word(4)?, extra.as_slice())?;
+            return Ok(true);
+        }
+        match op {
+            S::GroupAll | S::GroupAny | S::GroupNonUniformAll | S::GroupNonUniformAny => {
+                let scope = self.group_scope(inst.word(2)?)?;
+                let group =
+                    if matches!(op, S::GroupAll | S::GroupNonUniformAll) { GroupOp::All } else { GroupOp::Any };
+                let (_, scalar) = self.uniform(inst.word(3)?)?;
+                if scalar != Type::Bool {
+                    return bad("its operand is not Bool");
+                }
+                self.group_lanes(inst, group, scope, inst.word(3)?, &[])?;
+            }
+            S::SubgroupAllKHR | S::SubgroupAnyKHR => {
+                let group = if op == S::SubgroupAllKHR { GroupOp::All } else { GroupOp::Any };
+                self.group_lanes(inst, group, Scope::SubGroup, inst.word(2)?, &[])?;
+            }
+            S::GroupNonUniformAllEqual => {
+                let (ty, id) = self.result(inst)?;
+                let scope = self.group_scope(inst.word(2)?)?;
+                let (values, _) = self.uniform(inst.word(3)?)?;
+                let mut all = None;
+                for v in values {
+                    let same = self.ins(Op::Group(GroupOp::AllEqual, scope), &[v], Type::Bool);
+                    all = Some(match all {
+                        Some(a) => self.ins(Op::And, &[a, same], Type::Bool),
+                        None => same,
+                    });
+                }
+                let Some(value) = all else { return bad("an empty vector") };
+                self.set(id, ty, one(value))?;
+            }
+            S::GroupNonUniformElect => {
+                let (ty, id) = self.result(inst)?;
+                let scope = self.group_scope(inst.word(2)?)?;
+                let value = self.ins(Op::Group(GroupOp::Elect, scope), &[], Type::Bool);
+                self.set(id, ty, one(value))?;
+            }
+            S::GroupBroadcast => {
+                let scope = self.group_scope(inst.word(2)?)?;
+                let (ids, _) = self.uniform(inst.word(4)?)?;
+                let mut extra = Values::new();
+                if scope == Scope::SubGroup {
+                    extra.push(self.index32(inst.word(4)?)?);
+                } else {
+                    for v in ids.into_iter().take(3) {
+                        extra.push(self.to_i64(v, false)?);
+                    }
+                    while extra.len() < 3 {
+                        extra.push(self.constant(Type::I64, 0));
+                    }
+                }
+                self.group_lanes(inst, GroupOp::Broadcast, scope, inst.word(3)?, &extra)?;
+            }
+            S::GroupNonUniformBroadcast => {
+                let scope = self.group_scope(inst.word(2)?)?;
+                let lane = self.index32(inst.word(4)?)?;
+                self.group_lanes(inst, GroupOp::Broadcast, scope, inst.word(3)?, &[lane])?;
+            }
+            S::GroupNonUniformBroadcastFirst | S::SubgroupFirstInvocationKHR => {
+                let (scope, value) = match op {
+                    S::SubgroupFirstInvocationKHR => (Scope::SubGroup, inst.word(2)?),
+                    _ => (self.group_scope(inst.word(2)?)?, inst.word(3)?),
+                };
+                let yes = self.constant(Type::Bool, 1);
+                let words = self.ins_many(Op::Group(GroupOp::Ballot, scope), &[yes], &[Type::I32; 4]);
+                let first = self.find_bit(&words, false);
+                self.group_lanes(inst, GroupOp::Shuffle, scope, value, &[first])?;
+            }
+            S::GroupNonUniformBallot | S::SubgroupBallotKHR => {
+                let (ty, id) = self.result(inst)?;
+                let (scope, value) = match op {
+                    S::SubgroupBallotKHR => (Scope::SubGroup, inst.word(2)?),
+                    _ => (self.group_scope(inst.word(2)?)?, inst.word(3)?),
+                };
+                let value = self.scalar_of(value, Type::Bool)?;
+                let words = self.ins_many(Op::Group(GroupOp::Ballot, scope), &[value], &[Type::I32; 4]);
+                self.set(id, ty, words)?;
+            }
+            S::GroupNonUniformInverseBallot | S::GroupNonUniformBallotBitExtract => {
+                let (ty, id) = self.result(inst)?;
+                let words = self.lanes(inst.word(3)?, Type::I32, 4)?;
+                let lane = if op == S::GroupNonUniformInverseBallot {
+                    self.lane_id()
+                } else {
+                    self.index32(inst.word(4)?)?
+                };
+                let (five, mask) = (self.constant(Type::I32, 5), self.constant(Type::I32, 31));
+                let word = self.ins(Op::LShr, &[lane, five], Type::I32);
+                let word = self.pick(&words, word, None)?;
+                let bit = self.ins(Op::And, &[lane, mask], Type::I32);
+                let bits = self.ins(Op::LShr, &[word, bit], Type::I32);
+                let one_bit = self.constant(Type::I32, 1);
+                let bits = self.ins(Op::And, &[bits, one_bit], Type::I32);
+                let value = self.to_bool(bits);
+                self.set(id, ty, one(value))?;
+            }
+            S::GroupNonUniformBallotBitCount => {
+                let (ty, id) = self.result(inst)?;
+                let operation = inst.word(3)?;
+                let words = self.lanes(inst.word(4)?, Type::I32, 4)?;
+                let limit = match operation {
+                    0 => self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32),
+                    1 => {
+                        let (lane, next) = (self.lane_id(), self.constant(Type::I32, 1));
+                        self.ins(Op::IAdd, &[lane, next], Type::I32)
+                    }
+                    2 => self.lane_id(),
+                    other => return unsupported(format!("group operation {other}")),
+                };
+                let mut sum = self.constant(Type::I32, 0);
+                for (i, &word) in words.iter().enumerate() {
+                    let mask = self.bits_below(limit, i as u64);
+                    let bits = self.ins(Op::And, &[word, mask], Type::I32);
+                    let count = self.ins(Op::Popcount, &[bits], Type::I32);
+                    sum = self.ins(Op::IAdd, &[sum, count], Type::I32);
+                }
+                self.set(id, ty, one(sum))?;
+            }
+            S::GroupNonUniformBallotFindLSB | S::GroupNonUniformBallotFindMSB => {
+                let (ty, id) = self.result(inst)?;
+                let words = self.lanes(inst.word(3)?, Type::I32, 4)?;
+                let value = self.find_bit(&words, op == S::GroupNonUniformBallotFindMSB);
+                self.set(id, ty, one(value))?;
+            }
+            S::GroupNonUniformShuffle | S::GroupNonUniformShuffleXor | S::GroupNonUniformShuffleUp
+            | S::GroupNonUniformShuffleDown => {
+                let group = match op {
+                    S::GroupNonUniformShuffle => GroupOp::Shuffle,
+                    S::GroupNonUniformShuffleXor => GroupOp::ShuffleXor,
+                    S::GroupNonUniformShuffleUp => GroupOp::ShuffleUp,
+                    _ => GroupOp::ShuffleDown,
+                };
+                let scope = self.group_scope(inst.word(2)?)?;
+                let lane = self.index32(inst.word(4)?)?;
+                self.group_lanes(inst, group, scope, inst.word(3)?, &[lane])?;
+            }
+            S::GroupNonUniformRotateKHR => {
+                let scope = self.group_scope(inst.word(2)?)?;
+                let mut extra = Values::new();
+                extra.push(self.index32(inst.word(4)?)?);
+                if let Some(&cluster) = inst.words.get(5) {
+                    let Some(size) = self.known(cluster) else { return bad("the cluster size is not constant") };
+                    extra.push(self.constant(Type::I32, size));
+                }
+                self.group_lanes(inst, GroupOp::Rotate, scope, inst.word(3)?, &extra)?;
+            }
+            S::SubgroupShuffleINTEL | S::SubgroupShuffleXorINTEL => {
+                let group = if op == S::SubgroupShuffleINTEL { GroupOp::Shuffle } else { GroupOp::ShuffleXor };
+                let lane = self.index32(inst.word(3)?)?;
+                self.group_lanes(inst, group, Scope::SubGroup, inst.word(2)?, &[lane])?;
+            }
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn lane_id(&mut self) -> Value {
+        let key = (spirv::BuiltIn::SubgroupLocalInvocationId as u32) << 2;
+        self.cached_builtin(key, Op::Builtin(Builtin::SubGroupLocalId), Type::I32)
+    }
+
+    /// The number of the first or last bit set in a list of words.
+    fn find_bit(&mut self, words: &[Value], last: bool) -> Value {
+        let mut result = self.constant(Type::I32, 0);
+        let zero = result;
+        let numbered: Vec<(usize, Value)> = words.iter().copied().enumerate().collect();
+        let ordered: Vec<_> = if last { numbered } else { numbered.into_iter().rev().collect() };
+        for (i, word) in ordered {
+            let bit = if last {
+                let top = self.constant(Type::I32, 31);
+                let zeros = self.ins(Op::Clz, &[word], Type::I32);
+                self.ins(Op::ISub, &[top, zeros], Type::I32)
+            } else {
+                self.ins(Op::Ctz, &[word], Type::I32)
+            };
+            let base = self.constant(Type::I32, i as u64 * 32);
+            let bit = self.ins(Op::IAdd, &[bit, base], Type::I32);
+            let some = self.ins(Op::ICmp(IntCond::Ne), &[word, zero], Type::Bool);
+            result = self.select(some, bit, result);
+        }
+        result
+    }
+
+    /// Every work-item of the group copies its share; waiting for the event is a barrier.
+    fn async_copy(&mut self, inst: &Inst) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (to_id, from_id) = (inst.word(3)?, inst.word(4)?);
+        let (to, to_space) = self.pointer(to_id)?;
+        let (from, _) = self.pointer(from_id)?;
+        let data = self.pointee(self.type_of(to_id)?)?;
+        let (size, align) = (self.p.types.get(data).size, self.p.types.get(data).align);
+        let count = self.scalar(inst.word(5)?)?;
+        let stride = self.scalar(inst.word(6)?)?;
+        let (count, stride) = (self.to_i64(count, false)?, self.to_i64(stride, false)?);
+        let local = to_space == crate::ir::types::Space::Local;
+        let start = self.ins(Op::Builtin(Builtin::LocalLinearId), &[], Type::I64);
+        let mut step = None;
+        for i in 0..3 {
+            let n = self.ins(Op::Builtin(Builtin::LocalSize(i)), &[], Type::I64);
+            step = Some(match step {
+                Some(s) => self.ins(Op::IMul, &[s, n], Type::I64),
+                None => n,
+            });
+        }
+        let Some(step) = step else { return bad("no dimension") };
+        self.counted_loop(start, count, step, |b, i| {
+            let far = b.ins(Op::IMul, &[i, stride], Type::I64);
+            // The stride is that of the global side.
+            let (a, z) = if local { (i, far) } else { (far, i) };
+            let target = b.element(to, a, size)?;
+            let source = b.element(from, z, size)?;
+            if b.p.types.get(data).lanes <= 16 {
+                let values = b.load(source, data, align, false)?;
+                b.store(target, data, &values, align, false)
+            } else {
+                b.effect(Op::MemCopy { size, align }, &[target, source]);
+                Ok(())
+            }
+        })?;
+        let event = self.value(inst.word(7)?)?;
+        self.set(id, ty, event)
+    }
+}

@@ -1,0 +1,230 @@
+//! SPIR-V types: memory layout as OpenCL C has it, and flattening to scalars in memory order.
+
+use crate::error::{LowerError, Result};
+use crate::ir::types::{Space, Type};
+
+/// Most scalars that a value of aggregate type may have.
+pub(super) const MAX_LANES: u64 = 4096;
+/// Deepest nesting of aggregate types (the universal limit of the SPIR-V specification).
+const MAX_DEPTH: u32 = 255;
+
+/// Index into [`Types`].
+pub(super) type TyId = u32;
+
+/// Opaque object types.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opaque {
+    /// With dimension, arrayed, depth, multisampled, access qualifier.
+    #[allow(missing_docs)]
+    Image { dim: u32, arrayed: bool, depth: bool, multisampled: bool, access: u32 },
+    /// Sampler.
+    Sampler,
+    /// Event.
+    Event,
+    /// Anything else.
+    Other,
+}
+
+/// What a type is.
+#[derive(Debug, Clone)]
+pub(super) enum Kind {
+    /// No value.
+    Void,
+    /// Bool, integer or float.
+    Scalar(Type),
+    #[allow(missing_docs)]
+    Vector { elem: TyId, n: u32 },
+    #[allow(missing_docs)]
+    Array { elem: TyId, len: u64 },
+    /// Members, their byte offsets, the number of their first lane.
+    #[allow(missing_docs)]
+    Struct { members: Vec<TyId>, offsets: Vec<u64>, lanes: Vec<u64> },
+    /// `pointee` is a SPIR-V id, 0 for an untyped pointer. `input`: pointer to a built-in variable.
+    #[allow(missing_docs)]
+    Pointer { space: Space, pointee: u32, input: bool },
+    #[allow(missing_docs)]
+    Function { ret: TyId, params: Vec<TyId> },
+    /// Image and so on.
+    Opaque(Opaque),
+}
+
+/// A type with its layout.
+#[derive(Debug, Clone)]
+pub(super) struct Ty {
+    /// SPIR-V id.
+    pub id: u32,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes in memory.
+    pub size: u64,
+    /// Alignment in memory.
+    pub align: u32,
+    /// Number of scalars of a value.
+    pub lanes: u64,
+    /// Nesting depth.
+    depth: u32,
+}
+
+/// A run of scalars of one type that one load or store moves.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Leaf {
+    pub offset: u64,
+    pub ty: Type,
+    pub n: u32,
+}
+
+/// All types of a module.
+#[derive(Debug, Default)]
+pub(super) struct Types {
+    items: Vec<Ty>,
+}
+
+impl Types {
+    /// The type.
+    pub fn get(&self, ty: TyId) -> &Ty {
+        &self.items[ty as usize]
+    }
+
+    /// Adds a type and works out its layout. `packed`: structure without padding.
+    pub fn add(&mut self, id: u32, kind: Kind, packed: bool) -> Result<TyId> {
+        let (mut size, mut align, mut lanes, mut depth) = (0u64, 1u32, 0u64, 0u32);
+        let mut kind = kind;
+        match &mut kind {
+            Kind::Void | Kind::Function { .. } => {}
+            Kind::Scalar(ty) => (size, align, lanes) = (ty.size().into(), ty.size(), 1),
+            Kind::Pointer { .. } | Kind::Opaque(_) => (size, align, lanes) = (8, 8, 1),
+            Kind::Vector { elem, n } => {
+                let e = self.get(*elem);
+                if self.scalar(*elem).is_none() {
+                    return Err(LowerError::invalid("the component type of a vector is not scalar"));
+                }
+                if !matches!(n, 2 | 3 | 4 | 8 | 16) {
+                    return Err(LowerError::invalid(format!("a vector of {n} components")));
+                }
+                size = e.size * u64::from(n.next_power_of_two());
+                (align, lanes) = (size as u32, u64::from(*n));
+            }
+            Kind::Array { elem, len } => {
+                let e = self.get(*elem);
+                self.check_data(*elem)?;
+                size = e.size.saturating_mul(*len);
+                lanes = e.lanes.saturating_mul(*len);
+                (align, depth) = (e.align, e.depth + 1);
+            }
+            Kind::Struct { members, offsets, lanes: first } => {
+                for &member in members.iter() {
+                    self.check_data(member)?;
+                    let m = self.get(member);
+                    let a = if packed { 1 } else { m.align };
+                    size = size.saturating_add(u64::from(a) - 1) & !(u64::from(a) - 1);
+                    offsets.push(size);
+                    first.push(lanes);
+                    size = size.saturating_add(m.size);
+                    lanes = lanes.saturating_add(m.lanes);
+                    align = align.max(a);
+                    depth = depth.max(m.depth + 1);
+                }
+                size = size.saturating_add(u64::from(align) - 1) & !(u64::from(align) - 1);
+            }
+        }
+        if depth > MAX_DEPTH {
+            return Err(LowerError::invalid("types are nested too deeply"));
+        }
+        self.items.push(Ty { id, kind, size, align, lanes, depth });
+        Ok(self.items.len() as u32 - 1)
+    }
+
+    fn check_data(&self, ty: TyId) -> Result<()> {
+        match self.get(ty).kind {
+            Kind::Void | Kind::Function { .. } => Err(LowerError::invalid("an aggregate has a member without size")),
+            _ => Ok(()),
+        }
+    }
+
+    /// The type of the one scalar of a value, if it has one (pointers and handles too).
+    pub fn scalar(&self, ty: TyId) -> Option<Type> {
+        match self.get(ty).kind {
+            Kind::Scalar(t) => Some(t),
+            Kind::Pointer { space, .. } => Some(Type::Ptr(space)),
+            Kind::Opaque(_) => Some(Type::Handle),
+            _ => None,
+        }
+    }
+
+    /// Scalar or vector: the scalar type and the number of components.
+    pub fn vector(&self, ty: TyId) -> Option<(Type, u32)> {
+        match self.get(ty).kind {
+            Kind::Vector { elem, n } => Some((self.scalar(elem)?, n)),
+            _ => Some((self.scalar(ty)?, 1)),
+        }
+    }
+
+    /// Appends the scalar types of a value.
+    pub fn flatten(&self, ty: TyId, out: &mut Vec<Type>) -> Result<()> {
+        let t = self.get(ty);
+        if t.lanes > MAX_LANES {
+            return Err(LowerError::unsupported(format!("a value of {} scalars (the limit is {MAX_LANES})", t.lanes)));
+        }
+        if t.lanes == 0 {
+            return Ok(());
+        }
+        match &t.kind {
+            Kind::Array { elem, len } => (0..*len).try_for_each(|_| self.flatten(*elem, out)),
+            Kind::Struct { members, .. } => members.iter().try_for_each(|&m| self.flatten(m, out)),
+            _ => {
+                if let Some((scalar, n)) = self.vector(ty) {
+                    out.extend(std::iter::repeat_n(scalar, n as usize));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The runs of scalars in memory that make up a value, in order of lanes.
+    pub fn leaves(&self, ty: TyId) -> Result<Vec<Leaf>> {
+        let lanes = self.get(ty).lanes;
+        if lanes > MAX_LANES {
+            return Err(LowerError::unsupported(format!("a value of {lanes} scalars (the limit is {MAX_LANES})")));
+        }
+        let mut out = Vec::new();
+        self.add_leaves(ty, 0, &mut out);
+        Ok(out)
+    }
+
+    fn add_leaves(&self, ty: TyId, offset: u64, out: &mut Vec<Leaf>) {
+        let t = self.get(ty);
+        if t.lanes == 0 {
+            return;
+        }
+        match &t.kind {
+            Kind::Array { elem, len } => {
+                let stride = self.get(*elem).size;
+                (0..*len).for_each(|i| self.add_leaves(*elem, offset.saturating_add(i.saturating_mul(stride)), out));
+            }
+            Kind::Struct { members, offsets, .. } => {
+                members.iter().zip(offsets).for_each(|(&m, o)| self.add_leaves(m, offset.saturating_add(*o), out));
+            }
+            _ => {
+                if let Some((ty, n)) = self.vector(ty) {
+                    out.push(Leaf { offset, ty, n });
+                }
+            }
+        }
+    }
+
+    /// A component of an aggregate or vector: its type and first lane.
+    pub fn component(&self, ty: TyId, index: u32) -> Result<(TyId, u64)> {
+        let bad = || LowerError::invalid(format!("there is no component {index}"));
+        match &self.get(ty).kind {
+            Kind::Vector { elem, n } if index < *n => Ok((*elem, u64::from(index))),
+            Kind::Array { elem, len } if u64::from(index) < *len => {
+                Ok((*elem, self.get(*elem).lanes.saturating_mul(index.into())))
+            }
+            Kind::Struct { members, lanes, .. } => {
+                let i = index as usize;
+                Ok((*members.get(i).ok_or_else(bad)?, *lanes.get(i).ok_or_else(bad)?))
+            }
+            _ => Err(bad()),
+        }
+    }
+}
