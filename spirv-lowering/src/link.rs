@@ -40,14 +40,21 @@ pub fn link(modules: Vec<Module>, allow_undefined: bool) -> Result<Module> {
         add(&mut out, module, &mut global_names)?;
     }
     if !allow_undefined {
-        let undefined = out.globals.values().find(|g| g.linkage == Linkage::Import).map(|g| g.name.clone());
+        let undefined = out
+            .globals
+            .values()
+            .find(|g| g.linkage == Linkage::Import)
+            .map(|g| g.name.clone());
         let undefined = undefined.or_else(|| {
             let is_builtin = |f: &&Function| f.name.starts_with("_Z") || f.name.starts_with("__");
             let import = |f: &&Function| f.linkage == Linkage::Import && !is_builtin(f);
             out.functions.values().find(import).map(|f| f.name.clone())
         });
         if let Some(name) = undefined {
-            return Err(LowerError::Undefined { function: None, name });
+            return Err(LowerError::Undefined {
+                function: None,
+                name,
+            });
         }
     }
     Ok(out)
@@ -66,11 +73,16 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         globals.push(id.0);
     }
     for (index, id) in fill {
-        let Some(source) = old_globals.get(index) else { continue };
+        let Some(source) = old_globals.get(index) else {
+            continue;
+        };
         let mut global = source.clone();
         for reloc in &mut global.relocs {
-            let target = globals.get(crate::ir::entity::Entity::index(reloc.target)).copied();
-            reloc.target = target.ok_or_else(|| LowerError::internal("a relocation to no variable"))?;
+            let target = globals
+                .get(crate::ir::entity::Entity::index(reloc.target))
+                .copied();
+            reloc.target =
+                target.ok_or_else(|| LowerError::internal("a relocation to no variable"))?;
         }
         out.globals[id] = global;
     }
@@ -87,7 +99,9 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         if !defines {
             continue;
         }
-        let Some(&id) = funcs.get(crate::ir::entity::Entity::index(old)) else { continue };
+        let Some(&id) = funcs.get(crate::ir::entity::Entity::index(old)) else {
+            continue;
+        };
         let mut function = function.clone();
         let insts: Vec<_> = function.insts.keys().collect();
         for inst in insts {
@@ -111,7 +125,10 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
     }
     for mut kernel in module.kernels {
         if out.kernels.iter().any(|k| k.name == kernel.name) {
-            return Err(LowerError::invalid(format!("the kernel `{}` is defined in two modules", kernel.name)));
+            return Err(LowerError::invalid(format!(
+                "the kernel `{}` is defined in two modules",
+                kernel.name
+            )));
         }
         kernel.func = *funcs
             .get(crate::ir::entity::Entity::index(kernel.func))
@@ -123,7 +140,9 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
 
 /// Where a variable goes, and the same again if its contents are to be copied there.
 fn place_global(
-    out: &mut Module, global: &Global, names: &mut FxHashMap<String, GlobalId>,
+    out: &mut Module,
+    global: &Global,
+    names: &mut FxHashMap<String, GlobalId>,
 ) -> Result<(GlobalId, Option<GlobalId>)> {
     if global.linkage == Linkage::Internal || global.name.is_empty() {
         let id = out.globals.push(global.clone());
@@ -137,13 +156,18 @@ fn place_global(
     let old = &out.globals[have];
     if old.space != global.space {
         let name = &global.name;
-        return Err(LowerError::invalid(format!("the variable `{name}` has different address spaces in two modules")));
+        return Err(LowerError::invalid(format!(
+            "the variable `{name}` has different address spaces in two modules"
+        )));
     }
     match (old.linkage, global.linkage) {
         (_, Linkage::Import) | (Linkage::LinkOnce, Linkage::LinkOnce) => Ok((have, None)),
         (Linkage::Import, _) | (Linkage::LinkOnce, Linkage::Export) => Ok((have, Some(have))),
         (Linkage::Export, Linkage::LinkOnce) => Ok((have, None)),
-        _ => Err(LowerError::invalid(format!("the variable `{}` is defined in two modules", global.name))),
+        _ => Err(LowerError::invalid(format!(
+            "the variable `{}` is defined in two modules",
+            global.name
+        ))),
     }
 }
 
@@ -167,13 +191,18 @@ fn place_function(out: &mut Module, function: &Function) -> Result<(FuncId, bool
     let old = &out.functions[have];
     if old.params != function.params || old.results != function.results {
         let name = &function.name;
-        return Err(LowerError::invalid(format!("the function `{name}` has different types in two modules")));
+        return Err(LowerError::invalid(format!(
+            "the function `{name}` has different types in two modules"
+        )));
     }
     match (old.linkage, function.linkage) {
-        (_, Linkage::Import) | (Linkage::LinkOnce, Linkage::LinkOnce) | (Linkage::Export, Linkage::LinkOnce) => {
-            Ok((have, false))
-        }
+        (_, Linkage::Import)
+        | (Linkage::LinkOnce, Linkage::LinkOnce)
+        | (Linkage::Export, Linkage::LinkOnce) => Ok((have, false)),
         (Linkage::Import, _) | (Linkage::LinkOnce, Linkage::Export) => Ok((have, true)),
-        _ => Err(LowerError::invalid(format!("the function `{}` is defined in two modules", function.name))),
+        _ => Err(LowerError::invalid(format!(
+            "the function `{}` is defined in two modules",
+            function.name
+        ))),
     }
 }

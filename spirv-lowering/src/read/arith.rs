@@ -99,13 +99,21 @@ impl Body<'_, '_> {
 
     /// The scalar type and component count of a result that must be a scalar or vector.
     pub fn vector_of(&self, ty: TyId) -> Result<(Type, usize)> {
-        let (scalar, n) =
-            self.p.types.vector(ty).ok_or_else(|| LowerError::invalid("its result type is not a scalar or vector"))?;
+        let (scalar, n) = self
+            .p
+            .types
+            .vector(ty)
+            .ok_or_else(|| LowerError::invalid("its result type is not a scalar or vector"))?;
         Ok((scalar, n as usize))
     }
 
     /// Applies a function to each lane of operands that all have the result's type.
-    pub fn map1(&mut self, inst: &Inst, at: usize, f: impl Fn(&mut Self, Value) -> Value) -> Result<()> {
+    pub fn map1(
+        &mut self,
+        inst: &Inst,
+        at: usize,
+        f: impl Fn(&mut Self, Value) -> Value,
+    ) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (_, n) = self.vector_of(ty)?;
         let (args, _) = self.uniform(inst.word(at)?)?;
@@ -127,7 +135,11 @@ impl Body<'_, '_> {
                 self.fp = self.fp_of(id);
             }
             let a = self.lanes(inst.word(2)?, scalar, n)?;
-            let b = if count == 2 { self.lanes(inst.word(3)?, scalar, n)? } else { Values::new() };
+            let b = if count == 2 {
+                self.lanes(inst.word(3)?, scalar, n)?
+            } else {
+                Values::new()
+            };
             let mut out = Values::with_capacity(n);
             for (i, &x) in a.iter().enumerate() {
                 out.push(match b.get(i) {
@@ -153,7 +165,11 @@ impl Body<'_, '_> {
             if scalar.is_float() {
                 self.fp = FpFlags(self.fp_of(id).0 & !FpFlags::CONTRACT);
             }
-            let out = a.iter().zip(&b).map(|(&x, &y)| self.ins(kir, &[x, y], Type::Bool)).collect();
+            let out = a
+                .iter()
+                .zip(&b)
+                .map(|(&x, &y)| self.ins(kir, &[x, y], Type::Bool))
+                .collect();
             self.set(id, ty, out)?;
             return Ok(true);
         }
@@ -161,8 +177,14 @@ impl Body<'_, '_> {
             S::LogicalEqual => {
                 let (ty, id) = self.result(inst)?;
                 let (_, n) = self.vector_of(ty)?;
-                let (a, b) = (self.lanes(inst.word(2)?, Type::Bool, n)?, self.lanes(inst.word(3)?, Type::Bool, n)?);
-                let out = a.iter().zip(&b).map(|(&x, &y)| self.ins(Op::ICmp(IntCond::Eq), &[x, y], Type::Bool));
+                let (a, b) = (
+                    self.lanes(inst.word(2)?, Type::Bool, n)?,
+                    self.lanes(inst.word(3)?, Type::Bool, n)?,
+                );
+                let out = a
+                    .iter()
+                    .zip(&b)
+                    .map(|(&x, &y)| self.ins(Op::ICmp(IntCond::Eq), &[x, y], Type::Bool));
                 let out = out.collect();
                 self.set(id, ty, out)?;
             }
@@ -189,9 +211,16 @@ impl Body<'_, '_> {
             S::SMod | S::FMod => {
                 let (ty, id) = self.result(inst)?;
                 let (scalar, n) = self.vector_of(ty)?;
-                let (a, b) = (self.lanes(inst.word(2)?, scalar, n)?, self.lanes(inst.word(3)?, scalar, n)?);
+                let (a, b) = (
+                    self.lanes(inst.word(2)?, scalar, n)?,
+                    self.lanes(inst.word(3)?, scalar, n)?,
+                );
                 let float = op == S::FMod;
-                if !(if float { scalar.is_float() } else { scalar.is_int() }) {
+                if !(if float {
+                    scalar.is_float()
+                } else {
+                    scalar.is_int()
+                }) {
                     return bad("its result type does not fit");
                 }
                 let mut out = Values::new();
@@ -200,7 +229,9 @@ impl Body<'_, '_> {
                 }
                 self.set(id, ty, out)?;
             }
-            S::IAddCarry | S::ISubBorrow | S::UMulExtended | S::SMulExtended => self.extended(inst, op)?,
+            S::IAddCarry | S::ISubBorrow | S::UMulExtended | S::SMulExtended => {
+                self.extended(inst, op)?
+            }
             S::VectorTimesScalar => {
                 let (ty, id) = self.result(inst)?;
                 let (scalar, n) = self.vector_of(ty)?;
@@ -210,7 +241,10 @@ impl Body<'_, '_> {
                 if !scalar.is_float() {
                     return bad("its result type does not fit");
                 }
-                let out = a.iter().map(|&x| self.ins(Op::FMul, &[x, b], scalar)).collect();
+                let out = a
+                    .iter()
+                    .map(|&x| self.ins(Op::FMul, &[x, b], scalar))
+                    .collect();
                 self.set(id, ty, out)?;
             }
             S::Dot => {
@@ -266,9 +300,19 @@ impl Body<'_, '_> {
                 }
                 self.set(id, ty, out)?;
             }
-            S::BitFieldInsert | S::BitFieldSExtract | S::BitFieldUExtract => self.bit_field(inst, op)?,
-            S::UConvert | S::SConvert | S::SatConvertSToU | S::SatConvertUToS | S::FConvert | S::ConvertFToU
-            | S::ConvertFToS | S::ConvertSToF | S::ConvertUToF | S::QuantizeToF16 => self.convert(inst, op)?,
+            S::BitFieldInsert | S::BitFieldSExtract | S::BitFieldUExtract => {
+                self.bit_field(inst, op)?
+            }
+            S::UConvert
+            | S::SConvert
+            | S::SatConvertSToU
+            | S::SatConvertUToS
+            | S::FConvert
+            | S::ConvertFToU
+            | S::ConvertFToS
+            | S::ConvertSToF
+            | S::ConvertUToF
+            | S::QuantizeToF16 => self.convert(inst, op)?,
             S::SDot | S::UDot | S::SUDot | S::SDotAccSat | S::UDotAccSat | S::SUDotAccSat => {
                 self.integer_dot(inst, op)?;
             }
@@ -284,7 +328,11 @@ impl Body<'_, '_> {
             return value;
         }
         if let Some(bits) = self.f.as_const(value) {
-            let bits = if signed { super::consts::sext(bits, from.bits()) as u64 } else { bits };
+            let bits = if signed {
+                super::consts::sext(bits, from.bits()) as u64
+            } else {
+                bits
+            };
             return self.constant(to, bits);
         }
         let op = match (to.bits() > from.bits(), signed) {
@@ -356,11 +404,21 @@ impl Body<'_, '_> {
                 }
                 S::ISubBorrow => {
                     let borrow = self.ins(Op::ICmp(IntCond::Ult), &[x, y], Type::Bool);
-                    (self.ins(Op::ISub, &[x, y], scalar), self.ins(Op::ZExt, &[borrow], scalar))
+                    (
+                        self.ins(Op::ISub, &[x, y], scalar),
+                        self.ins(Op::ZExt, &[borrow], scalar),
+                    )
                 }
                 _ => {
-                    let hi = if op == S::SMulExtended { Op::SMulHi } else { Op::UMulHi };
-                    (self.ins(Op::IMul, &[x, y], scalar), self.ins(hi, &[x, y], scalar))
+                    let hi = if op == S::SMulExtended {
+                        Op::SMulHi
+                    } else {
+                        Op::UMulHi
+                    };
+                    (
+                        self.ins(Op::IMul, &[x, y], scalar),
+                        self.ins(hi, &[x, y], scalar),
+                    )
                 }
             };
             low.push(l);
@@ -422,7 +480,9 @@ impl Body<'_, '_> {
             if self.f.ty(x) != self.f.ty(y) {
                 return bad("its operands have different types");
             }
-            let Some(&c) = cond.get(if cond.len() == 1 { 0 } else { i }) else { return bad("no condition") };
+            let Some(&c) = cond.get(if cond.len() == 1 { 0 } else { i }) else {
+                return bad("no condition");
+            };
             out.push(self.select(c, x, y));
         }
         self.set(id, ty, out)
@@ -436,12 +496,22 @@ impl Body<'_, '_> {
         }
         let base = self.lanes(inst.word(2)?, scalar, n)?;
         let insert = op == S::BitFieldInsert;
-        let (part, at) = if insert { (self.lanes(inst.word(3)?, scalar, n)?, 4) } else { (Values::new(), 3) };
-        let (offset, count) = (self.scalar(inst.word(at)?)?, self.scalar(inst.word(at + 1)?)?);
+        let (part, at) = if insert {
+            (self.lanes(inst.word(3)?, scalar, n)?, 4)
+        } else {
+            (Values::new(), 3)
+        };
+        let (offset, count) = (
+            self.scalar(inst.word(at)?)?,
+            self.scalar(inst.word(at + 1)?)?,
+        );
         if !self.f.ty(offset).is_int() || !self.f.ty(count).is_int() {
             return bad("offset or count is not an integer");
         }
-        let (offset, count) = (self.resize(offset, scalar, false), self.resize(count, scalar, false));
+        let (offset, count) = (
+            self.resize(offset, scalar, false),
+            self.resize(count, scalar, false),
+        );
         let width = self.constant(scalar, scalar.bits().into());
         let (zero, all) = (self.constant(scalar, 0), self.constant(scalar, u64::MAX));
         let empty = self.ins(Op::ICmp(IntCond::Eq), &[count, zero], Type::Bool);
@@ -461,7 +531,11 @@ impl Body<'_, '_> {
                 None => {
                     let high = self.ins(Op::ISub, &[unused, offset], scalar);
                     let up = self.ins(Op::Shl, &[x, high], scalar);
-                    let down = if op == S::BitFieldSExtract { Op::AShr } else { Op::LShr };
+                    let down = if op == S::BitFieldSExtract {
+                        Op::AShr
+                    } else {
+                        Op::LShr
+                    };
                     let value = self.ins(down, &[up, unused], scalar);
                     self.select(empty, zero, value)
                 }
@@ -489,7 +563,9 @@ impl Body<'_, '_> {
         let near = mode.unwrap_or(Rounding::Rte);
         let zero = mode.unwrap_or(Rounding::Rtz);
         let (from_ok, to_ok) = match op {
-            S::UConvert | S::SConvert | S::SatConvertSToU | S::SatConvertUToS => (from.is_int(), to.is_int()),
+            S::UConvert | S::SConvert | S::SatConvertSToU | S::SatConvertUToS => {
+                (from.is_int(), to.is_int())
+            }
             S::FConvert | S::QuantizeToF16 => (from.is_float(), to.is_float()),
             S::ConvertFToU | S::ConvertFToS => (from.is_float(), to.is_int()),
             _ => (from.is_int(), to.is_float()),
@@ -513,8 +589,22 @@ impl Body<'_, '_> {
                     let half = self.ins(Op::FConv(Rounding::Rte), &[x], Type::F16);
                     self.ins(Op::FConv(Rounding::Rte), &[half], to)
                 }
-                S::ConvertFToU => self.ins(Op::FToU { rounding: zero, sat }, &[x], to),
-                S::ConvertFToS => self.ins(Op::FToS { rounding: zero, sat }, &[x], to),
+                S::ConvertFToU => self.ins(
+                    Op::FToU {
+                        rounding: zero,
+                        sat,
+                    },
+                    &[x],
+                    to,
+                ),
+                S::ConvertFToS => self.ins(
+                    Op::FToS {
+                        rounding: zero,
+                        sat,
+                    },
+                    &[x],
+                    to,
+                ),
                 S::ConvertSToF => self.ins(Op::SToF(near), &[x], to),
                 _ => self.ins(Op::UToF(near), &[x], to),
             });
@@ -572,16 +662,26 @@ impl Body<'_, '_> {
         if !to.is_int() {
             return bad("its result type is not an integer");
         }
-        let (a, b) = (self.dot_lanes(inst.word(2)?)?, self.dot_lanes(inst.word(3)?)?);
+        let (a, b) = (
+            self.dot_lanes(inst.word(2)?)?,
+            self.dot_lanes(inst.word(3)?)?,
+        );
         if a.len() != b.len() {
             return bad("its operands have different numbers of components");
         }
         // Wide enough that no sum of products overflows; 64-bit sums wrap.
-        let wide = if to == Type::I64 || self.f.ty(a[0]) == Type::I32 { Type::I64 } else { Type::I32 };
+        let wide = if to == Type::I64 || self.f.ty(a[0]) == Type::I32 {
+            Type::I64
+        } else {
+            Type::I32
+        };
         let wide = if acc { Type::I64 } else { wide };
         let mut sum = None;
         for (&x, &y) in a.iter().zip(&b) {
-            let (x, y) = (self.resize(x, wide, a_signed), self.resize(y, wide, b_signed));
+            let (x, y) = (
+                self.resize(x, wide, a_signed),
+                self.resize(y, wide, b_signed),
+            );
             let product = self.ins(Op::IMul, &[x, y], wide);
             sum = Some(match sum {
                 Some(s) => self.ins(Op::IAdd, &[s, product], wide),
@@ -592,12 +692,20 @@ impl Body<'_, '_> {
         if acc {
             let plus = self.scalar_of(inst.word(4)?, to)?;
             if to == Type::I64 {
-                let op = if a_signed { super::opencl_std::SatOp::SAdd } else { super::opencl_std::SatOp::UAdd };
+                let op = if a_signed {
+                    super::opencl_std::SatOp::SAdd
+                } else {
+                    super::opencl_std::SatOp::UAdd
+                };
                 value = self.saturating(op, value, plus);
             } else {
                 let plus = self.resize(plus, wide, a_signed);
                 value = self.ins(Op::IAdd, &[value, plus], wide);
-                value = if a_signed { self.clamp_signed(value, to) } else { self.clamp_unsigned(value, to) };
+                value = if a_signed {
+                    self.clamp_signed(value, to)
+                } else {
+                    self.clamp_unsigned(value, to)
+                };
             }
         }
         let value = self.resize(value, to, a_signed);

@@ -22,7 +22,12 @@ pub(super) enum Slot {
     Label(Block),
     /// A pointer to built-in variable `which`, at a byte offset, or at a dynamic component.
     #[allow(missing_docs)]
-    Builtin { ty: TyId, which: u32, offset: i64, index: Option<Value> },
+    Builtin {
+        ty: TyId,
+        which: u32,
+        offset: i64,
+        index: Option<Value>,
+    },
 }
 
 /// A terminator whose targets' arguments are not known yet.
@@ -64,7 +69,12 @@ pub(super) struct Body<'a, 'm> {
 }
 
 /// Reads the body of a function into the output module.
-pub(super) fn read_function(p: &Parsed, out: &mut Output, def: &FuncDef, index: &mut Vec<u32>) -> Result<()> {
+pub(super) fn read_function(
+    p: &Parsed,
+    out: &mut Output,
+    def: &FuncDef,
+    index: &mut Vec<u32>,
+) -> Result<()> {
     let id = out.function(p, def.id)?;
     if !def.has_body {
         return Ok(());
@@ -130,13 +140,16 @@ impl Body<'_, '_> {
             match inst.op {
                 Some(S::Function | S::FunctionEnd) => {}
                 Some(S::FunctionParameter) => {
-                    self.parameter(def, &inst, params).map_err(|e| inst.blame(e))?;
+                    self.parameter(def, &inst, params)
+                        .map_err(|e| inst.blame(e))?;
                     params += 1;
                 }
                 Some(S::Label) => {
                     label = inst.word(0)?;
                     if open {
-                        return Err(inst.blame(LowerError::invalid("the block before it does not end")));
+                        return Err(
+                            inst.blame(LowerError::invalid("the block before it does not end"))
+                        );
                     }
                     open = true;
                     self.block = self.label(label)?;
@@ -144,7 +157,9 @@ impl Body<'_, '_> {
                 Some(S::Line) => self.line = inst.word(1).unwrap_or(0),
                 Some(S::NoLine) => self.line = 0,
                 Some(S::Nop) => {}
-                _ if !open => return Err(inst.blame(LowerError::invalid("an instruction outside a block"))),
+                _ if !open => {
+                    return Err(inst.blame(LowerError::invalid("an instruction outside a block")))
+                }
                 _ => {
                     self.fp = FpFlags::default();
                     if let Some(end) = self.inst(&inst).map_err(|e| inst.blame(e))? {
@@ -173,7 +188,8 @@ impl Body<'_, '_> {
             if inst.op == Some(S::Label) {
                 let block = self.f.add_block();
                 self.block = block;
-                self.define(inst.word(0)?, Slot::Label(block)).map_err(|e| inst.blame(e))?;
+                self.define(inst.word(0)?, Slot::Label(block))
+                    .map_err(|e| inst.blame(e))?;
                 count += 1;
             } else if inst.op == Some(S::Phi) {
                 if count == 0 {
@@ -209,7 +225,12 @@ impl Body<'_, '_> {
         }
         incoming.sort_unstable();
         let lanes = values.len();
-        self.phis.entry(block).or_default().push(Phi { first, lanes, incoming, at: inst.at });
+        self.phis.entry(block).or_default().push(Phi {
+            first,
+            lanes,
+            incoming,
+            at: inst.at,
+        });
         self.set(id, ty, values)
     }
 
@@ -219,7 +240,9 @@ impl Body<'_, '_> {
             Kind::Function { params, .. } if params.get(number) == Some(&ty) => {}
             _ => return bad("its type is not that of the function type"),
         }
-        let Some(entry) = self.f.entry() else { return bad("there is no block") };
+        let Some(entry) = self.f.entry() else {
+            return bad("there is no block");
+        };
         self.block = entry;
         if self.p.is_entry(def.id) && self.p.types.vector(ty).is_none() {
             let pointer = self.f.add_param(entry, Type::Ptr(Space::Private));
@@ -237,7 +260,9 @@ impl Body<'_, '_> {
     fn finish_block(&mut self, block: Block, label: u32, end: End) -> Result<()> {
         let term = match end {
             End::Jump(to) => Terminator::Jump(self.target(label, to)?),
-            End::Branch(cond, a, b) => Terminator::Branch(cond, self.target(label, a)?, self.target(label, b)?),
+            End::Branch(cond, a, b) => {
+                Terminator::Branch(cond, self.target(label, a)?, self.target(label, b)?)
+            }
             End::Switch(value, cases, default) => {
                 let default = self.target(label, default)?;
                 let mut list = Vec::with_capacity(cases.len());
@@ -257,9 +282,13 @@ impl Body<'_, '_> {
         if Some(block) == self.f.entry() {
             return bad("a branch to the entry block");
         }
-        let Some(phis) = self.phis.remove(&block) else { return Ok(Target::new(block)) };
+        let Some(phis) = self.phis.remove(&block) else {
+            return Ok(Target::new(block));
+        };
         let mut args = Values::new();
-        let result = phis.iter().try_for_each(|phi| self.phi_args(phi, block, from, &mut args));
+        let result = phis
+            .iter()
+            .try_for_each(|phi| self.phi_args(phi, block, from, &mut args));
         self.phis.insert(block, phis);
         result?;
         Ok(Target { block, args })
@@ -268,7 +297,11 @@ impl Body<'_, '_> {
     fn phi_args(&mut self, phi: &Phi, block: Block, from: u32, args: &mut Values) -> Result<()> {
         let blame = |what: String| bad(format!("OpPhi at word {}: {what}", phi.at));
         let found = phi.incoming.partition_point(|&(parent, _)| parent < from);
-        let Some(&(_, value)) = phi.incoming.get(found).filter(|&&(parent, _)| parent == from) else {
+        let Some(&(_, value)) = phi
+            .incoming
+            .get(found)
+            .filter(|&&(parent, _)| parent == from)
+        else {
             return blame(format!("no value for the predecessor %{from}"));
         };
         let values = self.value(value)?;
@@ -276,7 +309,10 @@ impl Body<'_, '_> {
             return blame(format!("%{value} has the wrong type"));
         }
         for (i, &v) in values.iter().enumerate() {
-            let want = self.f.blocks[block].params.get(phi.first + i).map(|&p| self.f.ty(p));
+            let want = self.f.blocks[block]
+                .params
+                .get(phi.first + i)
+                .map(|&p| self.f.ty(p));
             if want != Some(self.f.ty(v)) {
                 return blame(format!("%{value} has the wrong type"));
             }
@@ -287,7 +323,9 @@ impl Body<'_, '_> {
 
     /// Puts the prologue in place and drops blocks that control cannot reach.
     fn finish(&mut self) -> Result<()> {
-        let Some(entry) = self.f.entry() else { return Ok(()) };
+        let Some(entry) = self.f.entry() else {
+            return Ok(());
+        };
         if self.f.blocks[entry].params.len() != self.f.params.len() {
             return bad("the entry block's parameters are not the function's");
         }
@@ -302,7 +340,9 @@ impl Body<'_, '_> {
                 work.extend(self.f.blocks[block].term.targets().iter().map(|t| t.block));
             }
         }
-        self.f.layout.retain(|&b| seen[crate::ir::entity::Entity::index(b)]);
+        self.f
+            .layout
+            .retain(|&b| seen[crate::ir::entity::Entity::index(b)]);
         Ok(())
     }
 
@@ -330,11 +370,14 @@ impl Body<'_, '_> {
     /// Gives an id its value, after comparing the scalars with the declared type.
     pub fn set(&mut self, id: u32, ty: TyId, values: Values) -> Result<()> {
         let fits = match self.p.types.vector(ty) {
-            Some((scalar, n)) => values.len() == n as usize && values.iter().all(|&v| self.f.ty(v) == scalar),
+            Some((scalar, n)) => {
+                values.len() == n as usize && values.iter().all(|&v| self.f.ty(v) == scalar)
+            }
             None => {
                 let mut types = Vec::new();
                 self.p.types.flatten(ty, &mut types)?;
-                types.len() == values.len() && types.iter().zip(&values).all(|(&t, &v)| t == self.f.ty(v))
+                types.len() == values.len()
+                    && types.iter().zip(&values).all(|(&t, &v)| t == self.f.ty(v))
             }
         };
         if !fits {
@@ -353,8 +396,23 @@ impl Body<'_, '_> {
     }
 
     /// Gives an id a pointer to a built-in variable.
-    pub fn set_builtin_ptr(&mut self, id: u32, ty: TyId, which: u32, offset: i64, index: Option<Value>) -> Result<()> {
-        self.define(id, Slot::Builtin { ty, which, offset, index })
+    pub fn set_builtin_ptr(
+        &mut self,
+        id: u32,
+        ty: TyId,
+        which: u32,
+        offset: i64,
+        index: Option<Value>,
+    ) -> Result<()> {
+        self.define(
+            id,
+            Slot::Builtin {
+                ty,
+                which,
+                offset,
+                index,
+            },
+        )
     }
 
     pub fn label(&self, id: u32) -> Result<Block> {
@@ -369,7 +427,10 @@ impl Body<'_, '_> {
         match self.slot(id) {
             Some(Slot::Value(ty, ..) | Slot::Builtin { ty, .. }) => Ok(*ty),
             Some(Slot::Label(_)) => bad(format!("%{id} is a block")),
-            None => self.p.const_ty(id).ok_or_else(|| LowerError::invalid(format!("%{id} is not a value defined before"))),
+            None => self
+                .p
+                .const_ty(id)
+                .ok_or_else(|| LowerError::invalid(format!("%{id} is not a value defined before"))),
         }
     }
 
@@ -377,7 +438,12 @@ impl Body<'_, '_> {
     pub fn value(&mut self, id: u32) -> Result<Values> {
         match self.slot(id) {
             Some(Slot::Value(_, values, _)) => return Ok(values.clone()),
-            Some(&Slot::Builtin { which, offset, index, .. }) => return self.builtin_memory(which, offset, index),
+            Some(&Slot::Builtin {
+                which,
+                offset,
+                index,
+                ..
+            }) => return self.builtin_memory(which, offset, index),
             Some(Slot::Label(_)) => return bad(format!("%{id} is a block")),
             None => {}
         }
@@ -391,7 +457,9 @@ impl Body<'_, '_> {
             Some(Def::Func(_)) => return unsupported("function pointers"),
             _ => return bad(format!("%{id} is not a value defined before")),
         }
-        let Some(ty) = self.p.const_ty(id) else { return bad(format!("%{id} is not a value")) };
+        let Some(ty) = self.p.const_ty(id) else {
+            return bad(format!("%{id} is not a value"));
+        };
         let mut lanes = Vec::new();
         self.p.const_lanes(id, &mut lanes)?;
         let mut types = Vec::new();
@@ -476,7 +544,9 @@ impl Body<'_, '_> {
             Lane::Undef => Ok(self.undef(ty)),
             Lane::Addr { var, addend } => {
                 let global = self.out.global(self.p, var)?;
-                let space = self.out.module.globals[global].space.unwrap_or(Space::Global);
+                let space = self.out.module.globals[global]
+                    .space
+                    .unwrap_or(Space::Global);
                 let pointer = Type::Ptr(space);
                 let mut value = match self.addrs.get(&(var, 0)) {
                     Some(&value) => value,
@@ -594,7 +664,9 @@ impl Body<'_, '_> {
 
     /// Private memory of the function.
     pub fn alloca(&mut self, size: u64, align: u32) -> Result<Value> {
-        let Ok(size) = u32::try_from(size) else { return unsupported(format!("a variable of {size} bytes")) };
+        let Ok(size) = u32::try_from(size) else {
+            return unsupported(format!("a variable of {size} bytes"));
+        };
         Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
     }
 
@@ -622,10 +694,19 @@ impl Body<'_, '_> {
 
     /// Translates an instruction inside a block; the end of the block, if it is one.
     fn inst(&mut self, inst: &Inst) -> Result<Option<End>> {
-        let Some(op) = inst.op else { return unsupported("an instruction that is not known") };
+        let Some(op) = inst.op else {
+            return unsupported("an instruction that is not known");
+        };
         match op {
-            S::Phi | S::LoopMerge | S::SelectionMerge | S::LoopControlINTEL | S::LifetimeStart | S::LifetimeStop
-            | S::AssumeTrueKHR | S::UntypedPrefetchKHR | S::ModuleProcessed => {}
+            S::Phi
+            | S::LoopMerge
+            | S::SelectionMerge
+            | S::LoopControlINTEL
+            | S::LifetimeStart
+            | S::LifetimeStop
+            | S::AssumeTrueKHR
+            | S::UntypedPrefetchKHR
+            | S::ModuleProcessed => {}
             S::Branch => return Ok(Some(End::Jump(inst.word(0)?))),
             S::BranchConditional => {
                 let cond = self.scalar_of(inst.word(0)?, Type::Bool)?;
@@ -641,7 +722,12 @@ impl Body<'_, '_> {
             S::ReturnValue => {
                 let values = self.value(inst.word(0)?)?;
                 let fits = values.len() == self.f.results.len();
-                if !fits || !values.iter().zip(&self.f.results).all(|(&v, &t)| self.f.ty(v) == t) {
+                if !fits
+                    || !values
+                        .iter()
+                        .zip(&self.f.results)
+                        .all(|(&v, &t)| self.f.ty(v) == t)
+                {
                     return bad("the value has not the result type of the function");
                 }
                 return Ok(Some(End::Done(Terminator::Return(values))));
@@ -663,7 +749,10 @@ impl Body<'_, '_> {
 
     /// Instructions that give a value or touch memory.
     fn plain(&mut self, inst: &Inst, op: S) -> Result<()> {
-        if self.memory_inst(inst, op)? || self.arith_inst(inst, op)? || self.composite_inst(inst, op)? {
+        if self.memory_inst(inst, op)?
+            || self.arith_inst(inst, op)?
+            || self.composite_inst(inst, op)?
+        {
             return Ok(());
         }
         if self.sync_inst(inst, op)? {
@@ -702,7 +791,9 @@ impl Body<'_, '_> {
         let Some(Def::Func(index)) = self.p.defs.get(callee as usize) else {
             return bad(format!("%{callee} is not a function"));
         };
-        let Some(def) = self.p.funcs.get(*index as usize) else { return bad("no such function") };
+        let Some(def) = self.p.funcs.get(*index as usize) else {
+            return bad("no such function");
+        };
         if !def.has_body {
             if let Some((name, Linkage::Import)) = self.p.linkage(callee) {
                 if self.builtin_call(&name, inst, ty, id)? {
@@ -715,9 +806,16 @@ impl Body<'_, '_> {
         }
         let mut args: SmallVec<[Value; 8]> = SmallVec::new();
         for (&arg, &param) in inst.rest(3).iter().zip(&def.params) {
-            let by_val = self.p.has_deco(param, Decoration::FuncParamAttr, spirv::FunctionParameterAttribute::ByVal as u32);
-            let no_write =
-                self.p.has_deco(param, Decoration::FuncParamAttr, spirv::FunctionParameterAttribute::NoWrite as u32);
+            let by_val = self.p.has_deco(
+                param,
+                Decoration::FuncParamAttr,
+                spirv::FunctionParameterAttribute::ByVal as u32,
+            );
+            let no_write = self.p.has_deco(
+                param,
+                Decoration::FuncParamAttr,
+                spirv::FunctionParameterAttribute::NoWrite as u32,
+            );
             if by_val && !no_write {
                 args.push(self.by_value_copy(arg)?);
             } else {
@@ -729,7 +827,8 @@ impl Body<'_, '_> {
             let f = &self.out.module.functions[func];
             (f.params.clone(), f.results.clone())
         };
-        if params.len() != args.len() || !args.iter().zip(&params).all(|(&a, &t)| self.f.ty(a) == t) {
+        if params.len() != args.len() || !args.iter().zip(&params).all(|(&a, &t)| self.f.ty(a) == t)
+        {
             return bad("the arguments have not the types of the function's parameters");
         }
         let values = self.ins_many(Op::Call(func), &args, &results);
@@ -754,7 +853,13 @@ impl Body<'_, '_> {
         let data = self.p.types.get(self.p.ty(pointee)?);
         let copy = self.alloca(data.size, data.align)?;
         if data.size > 0 {
-            self.effect(Op::MemCopy { size: data.size, align: data.align }, &[copy, pointer]);
+            self.effect(
+                Op::MemCopy {
+                    size: data.size,
+                    align: data.align,
+                },
+                &[copy, pointer],
+            );
         }
         Ok(copy)
     }
@@ -774,14 +879,26 @@ impl Body<'_, '_> {
 
     /// A loop that runs `body(i)` for I64 `i` from `start` below `end` in steps.
     pub fn counted_loop(
-        &mut self, start: Value, end: Value, step: Value, body: impl FnOnce(&mut Self, Value) -> Result<()>,
+        &mut self,
+        start: Value,
+        end: Value,
+        step: Value,
+        body: impl FnOnce(&mut Self, Value) -> Result<()>,
     ) -> Result<()> {
         let (head, inner, after) = (self.new_block(), self.new_block(), self.new_block());
         let i = self.f.add_param(head, Type::I64);
-        let jump = |args: &[Value]| Terminator::Jump(Target { block: head, args: args.iter().copied().collect() });
+        let jump = |args: &[Value]| {
+            Terminator::Jump(Target {
+                block: head,
+                args: args.iter().copied().collect(),
+            })
+        };
         self.end_block(jump(&[start]), head);
         let more = self.ins(Op::ICmp(crate::ir::op::IntCond::Ult), &[i, end], Type::Bool);
-        self.end_block(Terminator::Branch(more, Target::new(inner), Target::new(after)), inner);
+        self.end_block(
+            Terminator::Branch(more, Target::new(inner), Target::new(after)),
+            inner,
+        );
         body(self, i)?;
         let next = self.ins(Op::IAdd, &[i, step], Type::I64);
         self.end_block(jump(&[next]), after);

@@ -51,15 +51,23 @@ impl Body<'_, '_> {
     pub fn builtin_components(&mut self, which: u32) -> Result<Values> {
         let key = which << 2;
         if let Some((of, _)) = vector(which) {
-            return Ok((0..3u8).map(|i| self.cached_builtin(key + u32::from(i), Op::Builtin(of(i)), Type::I64)).collect());
+            return Ok((0..3u8)
+                .map(|i| self.cached_builtin(key + u32::from(i), Op::Builtin(of(i)), Type::I64))
+                .collect());
         }
         if let Some((builtin, ty)) = single(which) {
-            return Ok([self.cached_builtin(key, Op::Builtin(builtin), ty)].into_iter().collect());
+            return Ok([self.cached_builtin(key, Op::Builtin(builtin), ty)]
+                .into_iter()
+                .collect());
         }
         match B::from_u32(which) {
-            Some(mask @ (B::SubgroupEqMask | B::SubgroupGeMask | B::SubgroupGtMask | B::SubgroupLeMask | B::SubgroupLtMask)) => {
-                Ok(self.subgroup_mask(mask))
-            }
+            Some(
+                mask @ (B::SubgroupEqMask
+                | B::SubgroupGeMask
+                | B::SubgroupGtMask
+                | B::SubgroupLeMask
+                | B::SubgroupLtMask),
+            ) => Ok(self.subgroup_mask(mask)),
             Some(name) => unsupported(format!("the built-in variable {name:?}")),
             None => unsupported(format!("the built-in variable {which}")),
         }
@@ -67,9 +75,15 @@ impl Body<'_, '_> {
 
     /// The lanes at, before or after this one, as bits of four words.
     fn subgroup_mask(&mut self, mask: B) -> Values {
-        let lane = self.builtin_components(B::SubgroupLocalInvocationId as u32).unwrap_or_default();
-        let size = self.builtin_components(B::SubgroupMaxSize as u32).unwrap_or_default();
-        let (Some(&lane), Some(&size)) = (lane.first(), size.first()) else { return Values::new() };
+        let lane = self
+            .builtin_components(B::SubgroupLocalInvocationId as u32)
+            .unwrap_or_default();
+        let size = self
+            .builtin_components(B::SubgroupMaxSize as u32)
+            .unwrap_or_default();
+        let (Some(&lane), Some(&size)) = (lane.first(), size.first()) else {
+            return Values::new();
+        };
         let mut out = Values::new();
         for word in 0..4u64 {
             // Bits below the lane, and below the size of the sub-group, within this word.
@@ -95,7 +109,10 @@ impl Body<'_, '_> {
 
     /// The bits of word `word` of a 128-bit mask whose first `count` bits are set.
     pub fn bits_below(&mut self, count: Value, word: u64) -> Value {
-        let (first, all) = (self.constant(Type::I32, word * 32), self.constant(Type::I32, 0xffff_ffff));
+        let (first, all) = (
+            self.constant(Type::I32, word * 32),
+            self.constant(Type::I32, 0xffff_ffff),
+        );
         let zero = self.constant(Type::I32, 0);
         let rest = self.ins(Op::ISub, &[count, first], Type::I32);
         let none = self.ins(Op::ICmp(IntCond::Sle), &[rest, zero], Type::Bool);
@@ -110,10 +127,20 @@ impl Body<'_, '_> {
     }
 
     /// A load from a built-in variable. None: it must go through memory.
-    pub fn builtin_load(&mut self, which: u32, offset: i64, index: Option<Value>, ty: TyId) -> Result<Option<Values>> {
-        let Some((scalar, n)) = self.p.types.vector(ty) else { return Ok(None) };
+    pub fn builtin_load(
+        &mut self,
+        which: u32,
+        offset: i64,
+        index: Option<Value>,
+        ty: TyId,
+    ) -> Result<Option<Values>> {
+        let Some((scalar, n)) = self.p.types.vector(ty) else {
+            return Ok(None);
+        };
         let components = self.builtin_components(which)?;
-        let Some(&first) = components.first() else { return Ok(None) };
+        let Some(&first) = components.first() else {
+            return Ok(None);
+        };
         let natural = self.f.ty(first);
         if let Some(index) = index {
             if n != 1 || scalar != natural {
@@ -132,7 +159,10 @@ impl Body<'_, '_> {
         }
         let mut out = Values::new();
         for i in 0..i64::from(n) {
-            let value = match usize::try_from(offset / stride + i).ok().and_then(|i| components.get(i)) {
+            let value = match usize::try_from(offset / stride + i)
+                .ok()
+                .and_then(|i| components.get(i))
+            {
                 Some(&value) => value,
                 None => self.undef(natural),
             };
@@ -148,19 +178,31 @@ impl Body<'_, '_> {
     }
 
     /// A component by an index known at run time; out of range: `default`, or any component.
-    pub fn pick(&mut self, components: &[Value], index: Value, default: Option<u64>) -> Result<Value> {
-        let Some((&first, rest)) = components.split_first() else { return bad("an empty vector") };
+    pub fn pick(
+        &mut self,
+        components: &[Value],
+        index: Value,
+        default: Option<u64>,
+    ) -> Result<Value> {
+        let Some((&first, rest)) = components.split_first() else {
+            return bad("an empty vector");
+        };
         let ty = self.f.ty(first);
         let index_ty = self.f.ty(index);
         if !index_ty.is_int() {
             return bad("an index that is not an integer");
         }
         if let Some(bits) = self.f.as_const(index) {
-            return Ok(match (components.get(usize::try_from(bits).unwrap_or(usize::MAX)), default) {
-                (Some(&value), _) => value,
-                (None, Some(default)) => self.constant(ty, default),
-                (None, None) => self.undef(ty),
-            });
+            return Ok(
+                match (
+                    components.get(usize::try_from(bits).unwrap_or(usize::MAX)),
+                    default,
+                ) {
+                    (Some(&value), _) => value,
+                    (None, Some(default)) => self.constant(ty, default),
+                    (None, None) => self.undef(ty),
+                },
+            );
         }
         let mut value = match default {
             Some(bits) => {
@@ -180,14 +222,27 @@ impl Body<'_, '_> {
     }
 
     /// A private copy of a built-in variable, for uses of its address that are not plain loads.
-    pub fn builtin_memory(&mut self, which: u32, offset: i64, index: Option<Value>) -> Result<Values> {
+    pub fn builtin_memory(
+        &mut self,
+        which: u32,
+        offset: i64,
+        index: Option<Value>,
+    ) -> Result<Values> {
         let components = self.builtin_components(which)?;
-        let Some(&first) = components.first() else { return bad("an empty vector") };
+        let Some(&first) = components.first() else {
+            return bad("an empty vector");
+        };
         let ty = self.f.ty(first);
         let pointer = self.alloca(u64::from(ty.size()) * 4, 16)?;
         let mut args = vec![pointer];
         args.extend(&components);
-        self.effect(Op::Store { align: ty.size(), volatile: false }, &args);
+        self.effect(
+            Op::Store {
+                align: ty.size(),
+                volatile: false,
+            },
+            &args,
+        );
         let mut pointer = self.offset(pointer, offset);
         if let Some(index) = index {
             pointer = self.element(pointer, index, u64::from(ty.size()))?;
@@ -196,16 +251,25 @@ impl Body<'_, '_> {
     }
 
     /// Calls of functions that stand for built-in variables or barriers by name. False: an ordinary function.
-    pub(super) fn builtin_call(&mut self, name: &str, inst: &Inst, ty: TyId, id: u32) -> Result<bool> {
+    pub(super) fn builtin_call(
+        &mut self,
+        name: &str,
+        inst: &Inst,
+        ty: TyId,
+        id: u32,
+    ) -> Result<bool> {
         let Some(rest) = name.strip_prefix("__spirv_BuiltIn").or_else(|| {
             let start = name.find("__spirv_BuiltIn")?;
             name.get(start + "__spirv_BuiltIn".len()..)
         }) else {
             return Ok(false);
         };
-        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let end = rest
+            .find(|c: char| !c.is_ascii_alphabetic())
+            .unwrap_or(rest.len());
         let text = rest.get(..end).unwrap_or("");
-        let which = builtin_by_name(text).or_else(|| builtin_by_name(text.trim_end_matches(['i', 'v', 'j', 'm'])));
+        let which = builtin_by_name(text)
+            .or_else(|| builtin_by_name(text.trim_end_matches(['i', 'v', 'j', 'm'])));
         let Some(which) = which else { return Ok(false) };
         let components = self.builtin_components(which)?;
         let value = match inst.words.get(3) {

@@ -39,7 +39,9 @@ impl Body<'_, '_> {
                 let (part, first) = self.p.walk(from_ty, inst.rest(3))?;
                 let (first, n) = (first as usize, self.p.types.get(part).lanes as usize);
                 let values = self.value(from)?;
-                let values = values.get(first..first + n).ok_or_else(|| LowerError::invalid("no such part"))?;
+                let values = values
+                    .get(first..first + n)
+                    .ok_or_else(|| LowerError::invalid("no such part"))?;
                 let values = values.iter().copied().collect();
                 self.set(id, ty, values)?;
             }
@@ -52,7 +54,9 @@ impl Body<'_, '_> {
                     return bad("the part has the wrong type");
                 }
                 let target = values.get_mut(first as usize..first as usize + part.len());
-                target.ok_or_else(|| LowerError::invalid("no such part"))?.copy_from_slice(&part);
+                target
+                    .ok_or_else(|| LowerError::invalid("no such part"))?
+                    .copy_from_slice(&part);
                 self.set(id, ty, values)?;
             }
             S::VectorShuffle => {
@@ -128,7 +132,11 @@ impl Body<'_, '_> {
         match self.slot(id) {
             Some(slot) => matches!(slot, Slot::Builtin { .. }),
             None => match self.p.defs.get(id as usize) {
-                Some(Def::Var(index)) => self.p.vars.get(*index as usize).is_some_and(|v| v.builtin.is_some()),
+                Some(Def::Var(index)) => self
+                    .p
+                    .vars
+                    .get(*index as usize)
+                    .is_some_and(|v| v.builtin.is_some()),
                 _ => false,
             },
         }
@@ -137,7 +145,12 @@ impl Body<'_, '_> {
     /// The same value under another id (and with other pointee types).
     fn copy(&mut self, id: u32, ty: TyId, from: u32) -> Result<()> {
         match self.slot(from) {
-            Some(&Slot::Builtin { which, offset, index, .. }) => {
+            Some(&Slot::Builtin {
+                which,
+                offset,
+                index,
+                ..
+            }) => {
                 return self.set_builtin_ptr(id, ty, which, offset, index);
             }
             Some(&Slot::Value(_, ref values, Some(which))) => {
@@ -160,7 +173,9 @@ impl Body<'_, '_> {
     /// The bits of scalars as a scalar or vector type of the same size.
     pub fn bitcast(&mut self, values: &[Value], ty: TyId) -> Result<Values> {
         let (to, n) = self.vector_of(ty)?;
-        let Some(&first) = values.first() else { return bad("an empty value") };
+        let Some(&first) = values.first() else {
+            return bad("an empty value");
+        };
         let from = self.f.ty(first);
         if values.iter().any(|&v| self.f.ty(v) != from) {
             return bad("a bit cast of a structure");
@@ -178,7 +193,9 @@ impl Body<'_, '_> {
             }
             return Ok(out);
         }
-        let (Some(from_int), Some(to_int)) = (from.as_int(), to.as_int()) else { return bad("a bit cast of Bool") };
+        let (Some(from_int), Some(to_int)) = (from.as_int(), to.as_int()) else {
+            return bad("a bit cast of Bool");
+        };
         let mut ints = Values::new();
         for &v in values {
             ints.push(self.cast_scalar(v, from_int)?);
@@ -188,7 +205,11 @@ impl Body<'_, '_> {
             for v in ints {
                 for i in 0..from_int.size() / to_int.size() {
                     let shift = self.constant(from_int, u64::from(i * to_int.bits()));
-                    let part = if i == 0 { v } else { self.ins(Op::LShr, &[v, shift], from_int) };
+                    let part = if i == 0 {
+                        v
+                    } else {
+                        self.ins(Op::LShr, &[v, shift], from_int)
+                    };
                     out.push(self.ins(Op::Trunc, &[part], to_int));
                 }
             }
@@ -224,7 +245,8 @@ impl Body<'_, '_> {
             (Type::Ptr(_), Type::Ptr(_)) => self.ins(Op::SpaceCast, &[v], to),
             (Type::Ptr(_), Type::I64) => self.ins(Op::PtrToInt, &[v], to),
             (Type::I64, Type::Ptr(_)) => self.ins(Op::IntToPtr, &[v], to),
-            (Type::Ptr(_) | Type::Handle | Type::Bool, _) | (_, Type::Ptr(_) | Type::Handle | Type::Bool) => {
+            (Type::Ptr(_) | Type::Handle | Type::Bool, _)
+            | (_, Type::Ptr(_) | Type::Handle | Type::Bool) => {
                 return bad("a bit cast between types that have no bits in common");
             }
             _ if from.size() == to.size() => self.ins(Op::Bitcast, &[v], to),

@@ -71,7 +71,10 @@ impl Parsed {
     /// The value of a scalar or null constant.
     fn scalar_lane(&self, def: &ConstDef) -> Result<Lane> {
         match (&def.value, def.op) {
-            (Some(Ok(lanes)), _) => lanes.first().copied().ok_or_else(|| LowerError::invalid("an empty constant")),
+            (Some(Ok(lanes)), _) => lanes
+                .first()
+                .copied()
+                .ok_or_else(|| LowerError::invalid("an empty constant")),
             (Some(Err(e)), _) => Err(LowerError::unsupported(e.clone())),
             (None, Op::Undef) => Ok(Lane::Undef),
             (None, Op::ConstantNull) => Ok(Lane::Bits(0)),
@@ -82,9 +85,15 @@ impl Parsed {
     /// The bits of an instruction that makes a scalar constant.
     pub fn scalar_bits(&self, def: &ConstDef) -> Result<u64> {
         let inst = inst_at(&self.words, def.at)?;
-        let ty = self.types.scalar(def.ty).ok_or_else(|| LowerError::invalid("its type is not scalar"))?;
+        let ty = self
+            .types
+            .scalar(def.ty)
+            .ok_or_else(|| LowerError::invalid("its type is not scalar"))?;
         let id = inst.word(1)?;
-        let over = || self.deco_word(id, Decoration::SpecId).and_then(|n| self.spec_value(n));
+        let over = || {
+            self.deco_word(id, Decoration::SpecId)
+                .and_then(|n| self.spec_value(n))
+        };
         let is_bool = ty == Type::Bool;
         match def.op {
             Op::ConstantTrue if is_bool => Ok(1),
@@ -94,8 +103,16 @@ impl Parsed {
             Op::ConstantNull => Ok(0),
             Op::Constant | Op::SpecConstant if ty.is_int() || ty.is_float() => {
                 let low = u64::from(inst.word(2)?);
-                let bits = if ty.bits() == 64 { low | u64::from(inst.word(3)?) << 32 } else { low };
-                Ok(if def.op == Op::SpecConstant { over().unwrap_or(bits) } else { bits } & ty.mask())
+                let bits = if ty.bits() == 64 {
+                    low | u64::from(inst.word(3)?) << 32
+                } else {
+                    low
+                };
+                Ok(if def.op == Op::SpecConstant {
+                    over().unwrap_or(bits)
+                } else {
+                    bits
+                } & ty.mask())
             }
             _ => Err(LowerError::invalid("its type does not fit")),
         }
@@ -115,9 +132,19 @@ impl Parsed {
         self.lanes_at_depth(id, None, 0, out)
     }
 
-    fn lanes_at_depth(&self, id: u32, want: Option<TyId>, depth: u32, out: &mut Vec<Lane>) -> Result<()> {
+    fn lanes_at_depth(
+        &self,
+        id: u32,
+        want: Option<TyId>,
+        depth: u32,
+        out: &mut Vec<Lane>,
+    ) -> Result<()> {
         if let Some(Def::Var(index)) = self.defs.get(id as usize) {
-            let var = self.vars.get(*index as usize).filter(|v| v.builtin.is_none()).ok_or_else(|| lane_error(id))?;
+            let var = self
+                .vars
+                .get(*index as usize)
+                .filter(|v| v.builtin.is_none())
+                .ok_or_else(|| lane_error(id))?;
             self.check_member(var.ty, want, id)?;
             out.push(Lane::Addr { var: id, addend: 0 });
             return Ok(());
@@ -126,7 +153,9 @@ impl Parsed {
         self.check_member(def.ty, want, id)?;
         let lanes = self.types.get(def.ty).lanes;
         if lanes > MAX_LANES {
-            return Err(LowerError::unsupported(format!("a constant value of {lanes} scalars")));
+            return Err(LowerError::unsupported(format!(
+                "a constant value of {lanes} scalars"
+            )));
         }
         if depth > 300 {
             return Err(LowerError::invalid("constants are nested too deeply"));
@@ -148,7 +177,9 @@ impl Parsed {
                     total += self.types.get(ty).lanes;
                 }
                 if total != lanes {
-                    return Err(LowerError::invalid(format!("the constant %{id} has too few members")));
+                    return Err(LowerError::invalid(format!(
+                        "the constant %{id} has too few members"
+                    )));
                 }
             }
             _ => out.push(Lane::Bits(self.scalar_bits(def)?)),
@@ -170,7 +201,9 @@ impl Parsed {
         if same {
             Ok(())
         } else {
-            Err(LowerError::invalid(format!("the member %{id} of a constant has the wrong type")))
+            Err(LowerError::invalid(format!(
+                "the member %{id} of a constant has the wrong type"
+            )))
         }
     }
 
@@ -185,8 +218,12 @@ impl Parsed {
         let mut members = inst.rest(2).to_vec();
         let mut next = def.at + inst.words.len() + 1;
         while let Ok(more) = inst_at(&self.words, next) {
-            let more_op =
-                [Op::ConstantCompositeContinuedINTEL, Op::SpecConstantCompositeContinuedINTEL].map(Some).contains(&more.op);
+            let more_op = [
+                Op::ConstantCompositeContinuedINTEL,
+                Op::SpecConstantCompositeContinuedINTEL,
+            ]
+            .map(Some)
+            .contains(&more.op);
             if !more_op {
                 break;
             }
@@ -208,7 +245,9 @@ impl Parsed {
         }
         let size = self.types.get(data).size;
         if size > MAX_INIT {
-            return Err(LowerError::unsupported(format!("an initialised variable of {size} bytes")));
+            return Err(LowerError::unsupported(format!(
+                "an initialised variable of {size} bytes"
+            )));
         }
         let mut bytes = vec![0; size as usize];
         let mut relocs = Vec::new();
@@ -217,7 +256,13 @@ impl Parsed {
     }
 
     fn write_init(
-        &self, id: u32, ty: TyId, offset: u64, depth: u32, bytes: &mut [u8], relocs: &mut Vec<InitReloc>,
+        &self,
+        id: u32,
+        ty: TyId,
+        offset: u64,
+        depth: u32,
+        bytes: &mut [u8],
+        relocs: &mut Vec<InitReloc>,
     ) -> Result<()> {
         let t = self.types.get(ty);
         if t.size == 0 {
@@ -261,12 +306,21 @@ impl Parsed {
                 match lanes.next() {
                     Some(Lane::Bits(bits)) => {
                         let target = bytes.get_mut(at as usize..at as usize + size);
-                        let target = target.ok_or_else(|| LowerError::invalid("an initialiser is too large"))?;
+                        let target = target
+                            .ok_or_else(|| LowerError::invalid("an initialiser is too large"))?;
                         target.copy_from_slice(&bits.to_le_bytes()[..size]);
                     }
-                    Some(Lane::Addr { var, addend }) if size == 8 => relocs.push(InitReloc { offset: at, var, addend }),
+                    Some(Lane::Addr { var, addend }) if size == 8 => relocs.push(InitReloc {
+                        offset: at,
+                        var,
+                        addend,
+                    }),
                     Some(Lane::Undef) => {}
-                    _ => return Err(LowerError::invalid("an initialiser does not fit its variable")),
+                    _ => {
+                        return Err(LowerError::invalid(
+                            "an initialiser does not fit its variable",
+                        ))
+                    }
                 }
             }
         }
@@ -276,7 +330,8 @@ impl Parsed {
     /// Works out an OpSpecConstantOp.
     pub fn eval_spec_op(&self, inst: &Inst, ty: TyId) -> Result<Vec<Lane>> {
         let code = inst.word(2)?;
-        let op = Op::from_u32(code).ok_or_else(|| LowerError::unsupported(format!("constant operation {code}")))?;
+        let op = Op::from_u32(code)
+            .ok_or_else(|| LowerError::unsupported(format!("constant operation {code}")))?;
         let operand = |i: usize| -> Result<Vec<Lane>> {
             let mut lanes = Vec::new();
             self.const_lanes(inst.word(3 + i)?, &mut lanes)?;
@@ -284,51 +339,78 @@ impl Parsed {
         };
         let out_lanes = self.types.get(ty).lanes as usize;
         let lanes = match op {
-            Op::AccessChain | Op::InBoundsAccessChain | Op::PtrAccessChain | Op::InBoundsPtrAccessChain
-            | Op::UntypedAccessChainKHR | Op::UntypedInBoundsAccessChainKHR | Op::UntypedPtrAccessChainKHR
+            Op::AccessChain
+            | Op::InBoundsAccessChain
+            | Op::PtrAccessChain
+            | Op::InBoundsPtrAccessChain
+            | Op::UntypedAccessChainKHR
+            | Op::UntypedInBoundsAccessChainKHR
+            | Op::UntypedPtrAccessChainKHR
             | Op::UntypedInBoundsPtrAccessChainKHR => vec![self.const_chain(op, inst, ty)?],
             Op::Bitcast => {
                 let from = operand(0)?;
                 let from_ty = self.const_ty(inst.word(3)?).ok_or_else(|| lane_error(0))?;
                 self.const_bitcast(&from, from_ty, ty)?
             }
-            Op::PtrCastToGeneric | Op::GenericCastToPtr | Op::GenericCastToPtrExplicit | Op::CopyObject
-            | Op::ConvertPtrToU | Op::ConvertUToPtr | Op::CopyLogical => operand(0)?,
+            Op::PtrCastToGeneric
+            | Op::GenericCastToPtr
+            | Op::GenericCastToPtrExplicit
+            | Op::CopyObject
+            | Op::ConvertPtrToU
+            | Op::ConvertUToPtr
+            | Op::CopyLogical => operand(0)?,
             Op::VectorShuffle => {
                 let mut both = operand(0)?;
                 both.extend(operand(1)?);
-                inst.rest(5).iter().map(|&i| both.get(i as usize).copied().unwrap_or(Lane::Undef)).collect()
+                inst.rest(5)
+                    .iter()
+                    .map(|&i| both.get(i as usize).copied().unwrap_or(Lane::Undef))
+                    .collect()
             }
             Op::CompositeExtract => {
                 let lanes = operand(0)?;
                 let from = self.const_ty(inst.word(3)?).ok_or_else(|| lane_error(0))?;
                 let (part, first) = self.walk(from, inst.rest(4))?;
                 let end = first + self.types.get(part).lanes;
-                lanes.get(first as usize..end as usize).unwrap_or(&[]).to_vec()
+                lanes
+                    .get(first as usize..end as usize)
+                    .unwrap_or(&[])
+                    .to_vec()
             }
             Op::CompositeInsert => {
                 let (part, mut lanes) = (operand(0)?, operand(1)?);
                 let (_, first) = self.walk(ty, inst.rest(5))?;
                 let target = lanes.get_mut(first as usize..first as usize + part.len());
-                target.ok_or_else(|| LowerError::invalid("a part does not fit"))?.copy_from_slice(&part);
+                target
+                    .ok_or_else(|| LowerError::invalid("a part does not fit"))?
+                    .copy_from_slice(&part);
                 lanes
             }
             _ => {
                 let count = inst.rest(3).len().min(3);
                 let operands = (0..count).map(operand).collect::<Result<Vec<_>>>()?;
                 let types = (0..count).map(|i| {
-                    let ty = self.const_ty(inst.word(3 + i)?).and_then(|t| self.types.vector(t));
-                    ty.map(|t| t.0).ok_or_else(|| LowerError::invalid("an operand of the wrong type"))
+                    let ty = self
+                        .const_ty(inst.word(3 + i)?)
+                        .and_then(|t| self.types.vector(t));
+                    ty.map(|t| t.0)
+                        .ok_or_else(|| LowerError::invalid("an operand of the wrong type"))
                 });
                 let types = types.collect::<Result<Vec<_>>>()?;
-                let (out_ty, _) =
-                    self.types.vector(ty).ok_or_else(|| LowerError::unsupported(format!("constant Op{op:?}")))?;
+                let (out_ty, _) = self
+                    .types
+                    .vector(ty)
+                    .ok_or_else(|| LowerError::unsupported(format!("constant Op{op:?}")))?;
                 let mut lanes = Vec::new();
                 for i in 0..out_lanes {
                     // A scalar condition selects whole vectors.
                     let args: Vec<Lane> = operands
                         .iter()
-                        .map(|o| if o.len() == 1 { o.first() } else { o.get(i) }.copied().unwrap_or(Lane::Undef))
+                        .map(|o| {
+                            if o.len() == 1 { o.first() } else { o.get(i) }
+                                .copied()
+                                .unwrap_or(Lane::Undef)
+                        })
                         .collect();
                     lanes.push(fold(op, &args, &types, out_ty)?);
                 }
@@ -364,22 +446,30 @@ impl Parsed {
         }
         let mut bytes = Vec::new();
         for lane in from {
-            let Lane::Bits(bits) = lane else { return Err(LowerError::unsupported("a bit cast of an address")) };
+            let Lane::Bits(bits) = lane else {
+                return Err(LowerError::unsupported("a bit cast of an address"));
+            };
             bytes.extend_from_slice(&bits.to_le_bytes()[..a.size() as usize]);
         }
         let lanes = bytes.chunks(b.size() as usize);
-        Ok(lanes.map(|c| Lane::Bits(c.iter().rev().fold(0, |acc, &x| acc << 8 | u64::from(x)))).collect())
+        Ok(lanes
+            .map(|c| Lane::Bits(c.iter().rev().fold(0, |acc, &x| acc << 8 | u64::from(x))))
+            .collect())
     }
 
     fn const_chain(&self, op: Op, inst: &Inst, result: TyId) -> Result<Lane> {
         let untyped = matches!(
             op,
-            Op::UntypedAccessChainKHR | Op::UntypedInBoundsAccessChainKHR | Op::UntypedPtrAccessChainKHR
+            Op::UntypedAccessChainKHR
+                | Op::UntypedInBoundsAccessChainKHR
+                | Op::UntypedPtrAccessChainKHR
                 | Op::UntypedInBoundsPtrAccessChainKHR
         );
         let element = matches!(
             op,
-            Op::PtrAccessChain | Op::InBoundsPtrAccessChain | Op::UntypedPtrAccessChainKHR
+            Op::PtrAccessChain
+                | Op::InBoundsPtrAccessChain
+                | Op::UntypedPtrAccessChainKHR
                 | Op::UntypedInBoundsPtrAccessChainKHR
         );
         let base_at = 3 + usize::from(untyped);
@@ -390,21 +480,33 @@ impl Parsed {
         let Kind::Pointer { pointee, .. } = self.types.get(base_ty).kind else {
             return Err(LowerError::invalid("the base is not a pointer"));
         };
-        let mut ty = if untyped { self.ty(inst.word(3)?)? } else { self.ty(pointee)? };
+        let mut ty = if untyped {
+            self.ty(inst.word(3)?)?
+        } else {
+            self.ty(pointee)?
+        };
         let mut indices = Vec::new();
         for &id in inst.rest(base_at + 1) {
-            indices.push(self.const_i64(id).ok_or_else(|| LowerError::invalid(format!("the index %{id} is not constant")))?);
+            indices.push(
+                self.const_i64(id).ok_or_else(|| {
+                    LowerError::invalid(format!("the index %{id} is not constant"))
+                })?,
+            );
         }
         let mut indices = indices.as_slice();
         let mut offset = 0i64;
         if element {
-            let (first, rest) = indices.split_first().ok_or_else(|| LowerError::invalid("no index"))?;
+            let (first, rest) = indices
+                .split_first()
+                .ok_or_else(|| LowerError::invalid("no index"))?;
             offset = first.wrapping_mul(self.types.get(ty).size as i64);
             indices = rest;
         }
         // LLVM's target writes byte offsets into objects of any type this way.
         let to_byte = match self.types.get(result).kind {
-            Kind::Pointer { pointee, .. } => self.ty(pointee).is_ok_and(|t| self.types.scalar(t) == Some(Type::I8)),
+            Kind::Pointer { pointee, .. } => self
+                .ty(pointee)
+                .is_ok_and(|t| self.types.scalar(t) == Some(Type::I8)),
             _ => false,
         };
         if let (true, true, [bytes]) = (self.llvm_backend, to_byte, indices) {
@@ -417,7 +519,10 @@ impl Parsed {
             ty = next;
         }
         match base.first() {
-            Some(Lane::Addr { var, addend }) => Ok(Lane::Addr { var: *var, addend: addend.wrapping_add(offset) }),
+            Some(Lane::Addr { var, addend }) => Ok(Lane::Addr {
+                var: *var,
+                addend: addend.wrapping_add(offset),
+            }),
             Some(Lane::Bits(bits)) => Ok(Lane::Bits(bits.wrapping_add(offset as u64))),
             _ => Ok(Lane::Undef),
         }
@@ -426,7 +531,9 @@ impl Parsed {
     /// One constant step of an access chain: the type reached and the bytes skipped.
     pub fn step(&self, ty: TyId, index: i64) -> Result<(TyId, i64)> {
         match &self.types.get(ty).kind {
-            Kind::Struct { members, offsets, .. } => {
+            Kind::Struct {
+                members, offsets, ..
+            } => {
                 let i = usize::try_from(index).unwrap_or(usize::MAX);
                 match (members.get(i), offsets.get(i)) {
                     (Some(&member), Some(&offset)) => Ok((member, offset as i64)),
@@ -444,12 +551,21 @@ impl Parsed {
 /// Computes a scalar operation on constants.
 fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
     let missing = || LowerError::invalid("an operand is missing");
-    let (Some(&first), Some(&ty)) = (args.first(), types.first()) else { return Err(missing()) };
+    let (Some(&first), Some(&ty)) = (args.first(), types.first()) else {
+        return Err(missing());
+    };
     // Addresses may only be added to.
     if let Lane::Addr { var, addend } = first {
         if let (Op::IAdd | Op::ISub, Some(Lane::Bits(b))) = (op, args.get(1)) {
-            let delta = if op == Op::IAdd { *b as i64 } else { (*b as i64).wrapping_neg() };
-            return Ok(Lane::Addr { var, addend: addend.wrapping_add(delta) });
+            let delta = if op == Op::IAdd {
+                *b as i64
+            } else {
+                (*b as i64).wrapping_neg()
+            };
+            return Ok(Lane::Addr {
+                var,
+                addend: addend.wrapping_add(delta),
+            });
         }
     }
     let mut bits = [0u64; 3];
@@ -458,12 +574,19 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
             Lane::Bits(bits) => *bits,
             Lane::Undef => 0,
             Lane::Addr { .. } if op == Op::Select => 0,
-            Lane::Addr { .. } => return Err(LowerError::unsupported(format!("Op{op:?} of a constant address"))),
+            Lane::Addr { .. } => {
+                return Err(LowerError::unsupported(format!(
+                    "Op{op:?} of a constant address"
+                )))
+            }
         };
     }
     let [a, b, c] = bits;
     if op == Op::Select {
-        return args.get(if a != 0 { 1 } else { 2 }).copied().ok_or_else(missing);
+        return args
+            .get(if a != 0 { 1 } else { 2 })
+            .copied()
+            .ok_or_else(missing);
     }
     let _ = c;
     let n = ty.bits();
@@ -480,7 +603,11 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
         SRem => sa.checked_rem(sb).unwrap_or(0) as u64,
         SMod => {
             let r = sa.checked_rem(sb).unwrap_or(0);
-            (if r != 0 && (r ^ sb) < 0 { r.wrapping_add(sb) } else { r }) as u64
+            (if r != 0 && (r ^ sb) < 0 {
+                r.wrapping_add(sb)
+            } else {
+                r
+            }) as u64
         }
         SNegate => a.wrapping_neg(),
         Not => !a,

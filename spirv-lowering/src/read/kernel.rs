@@ -18,9 +18,14 @@ impl<'p> ArgTexts<'p> {
         let mut map = FxHashMap::default();
         for (_, text) in &p.strings {
             let mut parts = text.splitn(3, '.');
-            if let (Some(kind), Some(kernel), Some(list)) = (parts.next(), parts.next(), parts.next()) {
+            if let (Some(kind), Some(kernel), Some(list)) =
+                (parts.next(), parts.next(), parts.next())
+            {
                 if kind.starts_with("kernel_arg_") {
-                    map.insert((kind, kernel), list.trim_end_matches(',').split(',').collect());
+                    map.insert(
+                        (kind, kernel),
+                        list.trim_end_matches(',').split(',').collect(),
+                    );
                 }
             }
         }
@@ -41,7 +46,8 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
     }
     let mut names = rustc_hash::FxHashSet::default();
     for entry in &p.entries {
-        let bad = |what: &str| LowerError::invalid(format!("the entry point `{}`: {what}", entry.name));
+        let bad =
+            |what: &str| LowerError::invalid(format!("the entry point `{}`: {what}", entry.name));
         if !names.insert(entry.name.as_str()) {
             return Err(bad("the name stands twice"));
         }
@@ -49,18 +55,32 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
             Some(super::parsed::Def::Func(index)) => p.funcs.get(*index as usize),
             _ => None,
         };
-        let def = def.filter(|d| d.has_body).ok_or_else(|| bad("it names no function with a body"))?;
+        let def = def
+            .filter(|d| d.has_body)
+            .ok_or_else(|| bad("it names no function with a body"))?;
         if !matches!(p.types.get(def.ret).kind, Kind::Void) {
             return Err(bad("a kernel returns nothing"));
         }
         let func = out.function(p, def.id)?;
         let mut params = Vec::new();
         for index in 0..def.params.len() {
-            params.push(param(p, def, index, &entry.name, &texts).map_err(|e| e.in_function(&entry.name))?);
+            params.push(
+                param(p, def, index, &entry.name, &texts)
+                    .map_err(|e| e.in_function(&entry.name))?,
+            );
         }
-        let modes = modes.get(&entry.func).map(Vec::as_slice).unwrap_or_default();
+        let modes = modes
+            .get(&entry.func)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let (attributes, contraction_off) = attributes(p, modes)?;
-        out.module.kernels.push(Kernel { name: entry.name.clone(), func, params, attributes, contraction_off });
+        out.module.kernels.push(Kernel {
+            name: entry.name.clone(),
+            func,
+            params,
+            attributes,
+            contraction_off,
+        });
     }
     Ok(())
 }
@@ -98,7 +118,11 @@ fn attributes(p: &Parsed, modes: &[usize]) -> Result<(KernelAttributes, bool)> {
                     _ => "double",
                 };
                 let n = word >> 16;
-                attributes.vec_type_hint = Some(if n > 1 { format!("{scalar}{n}") } else { scalar.to_owned() });
+                attributes.vec_type_hint = Some(if n > 1 {
+                    format!("{scalar}{n}")
+                } else {
+                    scalar.to_owned()
+                });
             }
             Some(Mode::SubgroupSize) => attributes.required_sub_group_size = Some(inst.word(2)?),
             Some(Mode::ContractionOff) => contraction_off = true,
@@ -108,7 +132,13 @@ fn attributes(p: &Parsed, modes: &[usize]) -> Result<(KernelAttributes, bool)> {
     Ok((attributes, contraction_off))
 }
 
-fn param(p: &Parsed, def: &FuncDef, index: usize, kernel: &str, texts: &ArgTexts) -> Result<KernelParam> {
+fn param(
+    p: &Parsed,
+    def: &FuncDef,
+    index: usize,
+    kernel: &str,
+    texts: &ArgTexts,
+) -> Result<KernelParam> {
     let Kind::Function { params, .. } = &p.types.get(def.ty).kind else {
         return Err(LowerError::invalid("no function type"));
     };
@@ -121,24 +151,39 @@ fn param(p: &Parsed, def: &FuncDef, index: usize, kernel: &str, texts: &ArgTexts
     let mut address = AddressQualifier::Private;
     let mut type_name = type_name(p, ty, 0);
     let kind = match &t.kind {
-        Kind::Pointer { space: Space::Private, pointee, .. } => {
+        Kind::Pointer {
+            space: Space::Private,
+            pointee,
+            ..
+        } => {
             if *pointee == 0 {
-                return Err(LowerError::unsupported("an argument by value through an untyped pointer"));
+                return Err(LowerError::unsupported(
+                    "an argument by value through an untyped pointer",
+                ));
             }
             let data = p.types.get(p.ty(*pointee)?);
             type_name = self::type_name(p, p.ty(*pointee)?, 0);
-            ParamKind::ByVal { size: to_u32(data.size)?, align: data.align }
+            ParamKind::ByVal {
+                size: to_u32(data.size)?,
+                align: data.align,
+            }
         }
         Kind::Pointer { space, .. } => {
             address = match space {
                 Space::Global => AddressQualifier::Global,
                 Space::Constant => AddressQualifier::Constant,
                 Space::Local => AddressQualifier::Local,
-                _ => return Err(LowerError::unsupported("a generic pointer as kernel argument")),
+                _ => {
+                    return Err(LowerError::unsupported(
+                        "a generic pointer as kernel argument",
+                    ))
+                }
             };
             ParamKind::Pointer(*space)
         }
-        Kind::Opaque(Opaque::Image { access: qualifier, .. }) => {
+        Kind::Opaque(Opaque::Image {
+            access: qualifier, ..
+        }) => {
             access = match qualifier {
                 0 => AccessQualifier::ReadOnly,
                 1 => AccessQualifier::WriteOnly,
@@ -150,9 +195,18 @@ fn param(p: &Parsed, def: &FuncDef, index: usize, kernel: &str, texts: &ArgTexts
         Kind::Opaque(Opaque::Sampler) => ParamKind::Sampler,
         Kind::Opaque(_) => return Err(LowerError::unsupported("an opaque kernel argument")),
         _ => match p.types.vector(ty) {
-            Some((Type::Bool, _)) => return Err(LowerError::invalid("a kernel argument of type Bool")),
-            Some((scalar, count)) => ParamKind::Value { ty: scalar, count, size: to_u32(t.size)? },
-            None => ParamKind::ByVal { size: to_u32(t.size)?, align: t.align },
+            Some((Type::Bool, _)) => {
+                return Err(LowerError::invalid("a kernel argument of type Bool"))
+            }
+            Some((scalar, count)) => ParamKind::Value {
+                ty: scalar,
+                count,
+                size: to_u32(t.size)?,
+            },
+            None => ParamKind::ByVal {
+                size: to_u32(t.size)?,
+                align: t.align,
+            },
         },
     };
     let pointer = matches!(kind, ParamKind::Pointer(_));
@@ -170,11 +224,21 @@ fn param(p: &Parsed, def: &FuncDef, index: usize, kernel: &str, texts: &ArgTexts
         Some(name) => name.to_owned(),
         None => p.name(id),
     };
-    Ok(KernelParam { kind, name, type_name, address, access, is_const, is_restrict, is_volatile })
+    Ok(KernelParam {
+        kind,
+        name,
+        type_name,
+        address,
+        access,
+        is_const,
+        is_restrict,
+        is_volatile,
+    })
 }
 
 fn to_u32(size: u64) -> Result<u32> {
-    u32::try_from(size).map_err(|_| LowerError::unsupported(format!("a kernel argument of {size} bytes")))
+    u32::try_from(size)
+        .map_err(|_| LowerError::unsupported(format!("a kernel argument of {size} bytes")))
 }
 
 /// A type as OpenCL C might spell it. Integers count as signed: SPIR-V does not tell.
@@ -187,16 +251,26 @@ fn type_name(p: &Parsed, ty: TyId, depth: u32) -> String {
             Some(scalar) => format!("{}{n}", scalar_name(scalar)),
             None => String::new(),
         },
-        Kind::Array { elem, len } if depth < 4 => format!("{}[{len}]", type_name(p, *elem, depth + 1)),
+        Kind::Array { elem, len } if depth < 4 => {
+            format!("{}[{len}]", type_name(p, *elem, depth + 1))
+        }
         Kind::Struct { .. } => {
             let name = p.name(t.id);
-            name.strip_prefix("struct.").map(str::to_owned).unwrap_or(name)
+            name.strip_prefix("struct.")
+                .map(str::to_owned)
+                .unwrap_or(name)
         }
         Kind::Pointer { pointee, .. } if depth < 4 => match p.ty(*pointee) {
             Ok(inner) => format!("{}*", type_name(p, inner, depth + 1)),
             Err(_) => "void*".to_owned(),
         },
-        Kind::Opaque(Opaque::Image { dim, arrayed, depth, multisampled, .. }) => {
+        Kind::Opaque(Opaque::Image {
+            dim,
+            arrayed,
+            depth,
+            multisampled,
+            ..
+        }) => {
             let base = match dim {
                 0 => "image1d",
                 1 => "image2d",
@@ -205,7 +279,11 @@ fn type_name(p: &Parsed, ty: TyId, depth: u32) -> String {
                 _ => "image",
             };
             let part = |on: &bool, text: &'static str| if *on { text } else { "" };
-            let (array, ms, depth) = (part(arrayed, "_array"), part(multisampled, "_msaa"), part(depth, "_depth"));
+            let (array, ms, depth) = (
+                part(arrayed, "_array"),
+                part(multisampled, "_msaa"),
+                part(depth, "_depth"),
+            );
             format!("{base}{array}{ms}{depth}_t")
         }
         Kind::Opaque(Opaque::Sampler) => "sampler_t".to_owned(),

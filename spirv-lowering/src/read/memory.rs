@@ -20,7 +20,13 @@ struct Access {
 }
 
 fn access(inst: &Inst, at: usize) -> Result<Access> {
-    let Some(&mask) = inst.words.get(at) else { return Ok(Access { volatile: false, align: None, next: at }) };
+    let Some(&mask) = inst.words.get(at) else {
+        return Ok(Access {
+            volatile: false,
+            align: None,
+            next: at,
+        });
+    };
     let mut next = at + 1;
     let mut align = None;
     if mask & 2 != 0 {
@@ -32,7 +38,11 @@ fn access(inst: &Inst, at: usize) -> Result<Access> {
         next += 1;
     }
     next += (mask & 0x3_0018).count_ones() as usize;
-    Ok(Access { volatile: mask & 1 != 0, align, next })
+    Ok(Access {
+        volatile: mask & 1 != 0,
+        align,
+        next,
+    })
 }
 
 /// Alignment of `base`-aligned memory at an offset.
@@ -52,29 +62,50 @@ impl Body<'_, '_> {
         for leaf in self.p.types.leaves(ty)? {
             let address = self.offset(pointer, leaf.offset as i64);
             let align = align_at(align, leaf.offset);
-            let memory = if leaf.ty == Type::Bool { Type::I8 } else { leaf.ty };
+            let memory = if leaf.ty == Type::Bool {
+                Type::I8
+            } else {
+                leaf.ty
+            };
             let types = vec![memory; leaf.n as usize];
             let values = self.ins_many(Op::Load { align, volatile }, &[address], &types);
             for value in values {
-                out.push(if leaf.ty == Type::Bool { self.to_bool(value) } else { value });
+                out.push(if leaf.ty == Type::Bool {
+                    self.to_bool(value)
+                } else {
+                    value
+                });
             }
         }
         Ok(out)
     }
 
     /// Stores a value of any type.
-    pub fn store(&mut self, pointer: Value, ty: TyId, values: &[Value], align: u32, volatile: bool) -> Result<()> {
+    pub fn store(
+        &mut self,
+        pointer: Value,
+        ty: TyId,
+        values: &[Value],
+        align: u32,
+        volatile: bool,
+    ) -> Result<()> {
         let mut values = values.iter();
         for leaf in self.p.types.leaves(ty)? {
             let address = self.offset(pointer, leaf.offset as i64);
             let align = align_at(align, leaf.offset);
             let mut args = vec![address];
             for _ in 0..leaf.n {
-                let Some(&value) = values.next() else { return bad("the value has too few scalars") };
+                let Some(&value) = values.next() else {
+                    return bad("the value has too few scalars");
+                };
                 if self.f.ty(value) != leaf.ty {
                     return bad("the value has the wrong type");
                 }
-                args.push(if leaf.ty == Type::Bool { self.ins(Op::ZExt, &[value], Type::I8) } else { value });
+                args.push(if leaf.ty == Type::Bool {
+                    self.ins(Op::ZExt, &[value], Type::I8)
+                } else {
+                    value
+                });
             }
             self.effect(Op::Store { align, volatile }, &args);
         }
@@ -92,9 +123,15 @@ impl Body<'_, '_> {
         match self.f.ty(value) {
             Type::I64 => Ok(value),
             ty if ty.is_int() => match self.f.as_const(value) {
-                Some(bits) if signed => Ok(self.constant(Type::I64, super::consts::sext(bits, ty.bits()) as u64)),
+                Some(bits) if signed => {
+                    Ok(self.constant(Type::I64, super::consts::sext(bits, ty.bits()) as u64))
+                }
                 Some(bits) => Ok(self.constant(Type::I64, bits)),
-                None => Ok(self.ins(if signed { Op::SExt } else { Op::ZExt }, &[value], Type::I64)),
+                None => Ok(self.ins(
+                    if signed { Op::SExt } else { Op::ZExt },
+                    &[value],
+                    Type::I64,
+                )),
             },
             _ => bad("an index that is not an integer"),
         }
@@ -128,10 +165,17 @@ impl Body<'_, '_> {
     /// The built-in variable that an id points to: which, byte offset, dynamic component.
     fn builtin_ptr(&self, id: u32) -> Option<(u32, i64, Option<Value>)> {
         match self.slot(id) {
-            Some(&Slot::Builtin { which, offset, index, .. }) => Some((which, offset, index)),
+            Some(&Slot::Builtin {
+                which,
+                offset,
+                index,
+                ..
+            }) => Some((which, offset, index)),
             Some(_) => None,
             None => match self.p.defs.get(id as usize) {
-                Some(Def::Var(index)) => Some((self.p.vars.get(*index as usize)?.builtin?, 0, None)),
+                Some(Def::Var(index)) => {
+                    Some((self.p.vars.get(*index as usize)?.builtin?, 0, None))
+                }
                 _ => None,
             },
         }
@@ -163,14 +207,21 @@ impl Body<'_, '_> {
                 self.store(pointer, ty, &values, align, access.volatile)?;
             }
             S::Variable | S::UntypedVariableKHR => self.local_variable(inst, op)?,
-            S::AccessChain | S::InBoundsAccessChain | S::PtrAccessChain | S::InBoundsPtrAccessChain
-            | S::UntypedAccessChainKHR | S::UntypedInBoundsAccessChainKHR | S::UntypedPtrAccessChainKHR
+            S::AccessChain
+            | S::InBoundsAccessChain
+            | S::PtrAccessChain
+            | S::InBoundsPtrAccessChain
+            | S::UntypedAccessChainKHR
+            | S::UntypedInBoundsAccessChainKHR
+            | S::UntypedPtrAccessChainKHR
             | S::UntypedInBoundsPtrAccessChainKHR => self.access_chain(inst, op)?,
             S::CopyMemory => {
                 let (to_id, from_id) = (inst.word(0)?, inst.word(1)?);
                 let (to, _) = self.pointer(to_id)?;
                 let from_ty = self.type_of(from_id)?;
-                let data = self.pointee(from_ty).or_else(|_| self.pointee(self.type_of(to_id)?))?;
+                let data = self
+                    .pointee(from_ty)
+                    .or_else(|_| self.pointee(self.type_of(to_id)?))?;
                 let (size, natural) = (self.p.types.get(data).size, self.p.types.get(data).align);
                 let (from, _) = self.pointer(from_id)?;
                 let (align, volatile) = self.copy_access(inst, 2, natural)?;
@@ -206,7 +257,9 @@ impl Body<'_, '_> {
             }
             S::ConvertUToPtr => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
-                let Some(result @ Type::Ptr(_)) = self.p.types.scalar(ty) else { return bad("the result is not a pointer") };
+                let Some(result @ Type::Ptr(_)) = self.p.types.scalar(ty) else {
+                    return bad("the result is not a pointer");
+                };
                 let value = self.scalar(inst.word(2)?)?;
                 let value = self.to_i64(value, false)?;
                 let value = self.ins(Op::IntToPtr, &[value], result);
@@ -215,7 +268,9 @@ impl Body<'_, '_> {
             S::PtrCastToGeneric | S::GenericCastToPtr | S::GenericCastToPtrExplicit => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
                 let values = self.value(inst.word(2)?)?;
-                let Some((result @ Type::Ptr(_), _)) = self.p.types.vector(ty) else { return bad("the result is not a pointer") };
+                let Some((result @ Type::Ptr(_), _)) = self.p.types.vector(ty) else {
+                    return bad("the result is not a pointer");
+                };
                 let mut out = Values::new();
                 for value in values {
                     out.push(self.space_cast(value, result)?);
@@ -229,9 +284,13 @@ impl Body<'_, '_> {
                 let value = match space {
                     Space::Generic => {
                         let is_local = self.ins(Op::PtrIsIn(Space::Local), &[pointer], Type::Bool);
-                        let is_global = self.ins(Op::PtrIsIn(Space::Global), &[pointer], Type::Bool);
+                        let is_global =
+                            self.ins(Op::PtrIsIn(Space::Global), &[pointer], Type::Bool);
                         let zero = self.constant(Type::I32, 0);
-                        let (l, g) = (self.constant(Type::I32, local), self.constant(Type::I32, global));
+                        let (l, g) = (
+                            self.constant(Type::I32, local),
+                            self.constant(Type::I32, global),
+                        );
                         let rest = self.select(is_global, g, zero);
                         self.select(is_local, l, rest)
                     }
@@ -243,14 +302,23 @@ impl Body<'_, '_> {
             }
             S::PtrEqual | S::PtrNotEqual => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
-                let cond = if op == S::PtrEqual { IntCond::Eq } else { IntCond::Ne };
+                let cond = if op == S::PtrEqual {
+                    IntCond::Eq
+                } else {
+                    IntCond::Ne
+                };
                 let (a, b) = self.pointer_pair(inst.word(2)?, inst.word(3)?)?;
                 let value = self.ins(Op::ICmp(cond), &[a, b], Type::Bool);
                 self.set(id, ty, [value].into_iter().collect())?;
             }
             S::PtrDiff => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
-                let stride = self.p.types.get(self.pointee(self.type_of(inst.word(2)?)?)?).size.max(1);
+                let stride = self
+                    .p
+                    .types
+                    .get(self.pointee(self.type_of(inst.word(2)?)?)?)
+                    .size
+                    .max(1);
                 let (a, b) = self.pointer_pair(inst.word(2)?, inst.word(3)?)?;
                 let a = self.ins(Op::PtrToInt, &[a], Type::I64);
                 let b = self.ins(Op::PtrToInt, &[b], Type::I64);
@@ -307,9 +375,22 @@ impl Body<'_, '_> {
         let (zero, one) = (self.constant(Type::I64, 0), self.constant(Type::I64, 1));
         self.counted_loop(zero, size, one, |b, i| {
             let source = b.element(from, i, 1)?;
-            let value = b.ins(Op::Load { align: 1, volatile: false }, &[source], Type::I8);
+            let value = b.ins(
+                Op::Load {
+                    align: 1,
+                    volatile: false,
+                },
+                &[source],
+                Type::I8,
+            );
             let target = b.element(to, i, 1)?;
-            b.effect(Op::Store { align: 1, volatile: false }, &[target, value]);
+            b.effect(
+                Op::Store {
+                    align: 1,
+                    volatile: false,
+                },
+                &[target, value],
+            );
             Ok(())
         })
     }
@@ -317,7 +398,9 @@ impl Body<'_, '_> {
     fn local_variable(&mut self, inst: &Inst, op: S) -> Result<()> {
         let (ty, id, class) = (self.p.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
         if class != spirv::StorageClass::Function as u32 {
-            return bad(format!("a variable of storage class {class} inside a function"));
+            return bad(format!(
+                "a variable of storage class {class} inside a function"
+            ));
         }
         if self.p.types.scalar(ty) != Some(Type::Ptr(Space::Private)) {
             return bad("its type is not a pointer to Function storage");
@@ -328,7 +411,11 @@ impl Body<'_, '_> {
             (self.p.ty(inst.word(3)?)?, inst.words.get(4).copied())
         };
         let (size, natural) = (self.p.types.get(data).size, self.p.types.get(data).align);
-        let align = self.p.deco_word(id, Decoration::Alignment).filter(|a| a.is_power_of_two()).unwrap_or(1);
+        let align = self
+            .p
+            .deco_word(id, Decoration::Alignment)
+            .filter(|a| a.is_power_of_two())
+            .unwrap_or(1);
         let align = align.clamp(natural, 4096.max(natural));
         let pointer = self.alloca(size, align)?;
         if let Some(init) = init.filter(|&i| i != 0) {
@@ -346,18 +433,25 @@ impl Body<'_, '_> {
         let (result, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
         let untyped = matches!(
             op,
-            S::UntypedAccessChainKHR | S::UntypedInBoundsAccessChainKHR | S::UntypedPtrAccessChainKHR
+            S::UntypedAccessChainKHR
+                | S::UntypedInBoundsAccessChainKHR
+                | S::UntypedPtrAccessChainKHR
                 | S::UntypedInBoundsPtrAccessChainKHR
         );
         let element = matches!(
             op,
-            S::PtrAccessChain | S::InBoundsPtrAccessChain | S::UntypedPtrAccessChainKHR
+            S::PtrAccessChain
+                | S::InBoundsPtrAccessChain
+                | S::UntypedPtrAccessChainKHR
                 | S::UntypedInBoundsPtrAccessChainKHR
         );
         let base_at = 2 + usize::from(untyped);
         let base_id = inst.word(base_at)?;
-        let mut ty =
-            if untyped { self.p.ty(inst.word(2)?)? } else { self.pointee(self.type_of(base_id)?)? };
+        let mut ty = if untyped {
+            self.p.ty(inst.word(2)?)?
+        } else {
+            self.pointee(self.type_of(base_id)?)?
+        };
         let indices = inst.rest(base_at + 1);
         if let Some((which, offset, None)) = self.builtin_ptr(base_id) {
             if let Some((offset, index)) = self.builtin_chain(ty, indices, element, offset)? {
@@ -373,14 +467,18 @@ impl Body<'_, '_> {
                 match &self.p.types.get(ty).kind {
                     Kind::Struct { .. } => {
                         let number = self.known(index).ok_or_else(|| {
-                            LowerError::invalid(format!("the index %{index} into a structure is not constant"))
+                            LowerError::invalid(format!(
+                                "the index %{index} into a structure is not constant"
+                            ))
                         })?;
                         let (next, bytes) = self.p.step(ty, number as i64)?;
                         fixed = fixed.wrapping_add(bytes);
                         ty = next;
                         continue;
                     }
-                    Kind::Vector { elem, .. } | Kind::Array { elem, .. } => (*elem, self.p.types.get(*elem).size),
+                    Kind::Vector { elem, .. } | Kind::Array { elem, .. } => {
+                        (*elem, self.p.types.get(*elem).size)
+                    }
                     _ => return bad("an index into a type without parts"),
                 }
             };
@@ -398,7 +496,11 @@ impl Body<'_, '_> {
 
     /// Follows an access chain on a built-in variable: byte offset and dynamic component, where that is all there is.
     fn builtin_chain(
-        &mut self, ty: TyId, indices: &[u32], element: bool, start: i64,
+        &mut self,
+        ty: TyId,
+        indices: &[u32],
+        element: bool,
+        start: i64,
     ) -> Result<Option<(i64, Option<Value>)>> {
         let mut offset = start;
         let mut ty = ty;

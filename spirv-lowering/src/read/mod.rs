@@ -77,7 +77,13 @@ pub struct Library {
 impl Library {
     /// Indexes the functions that a SPIR-V module exports.
     pub fn new(words: Vec<u32>) -> Result<Self> {
-        let parsed = Parsed::new(&words, &ReadOptions { library: true, ..ReadOptions::default() })?;
+        let parsed = Parsed::new(
+            &words,
+            &ReadOptions {
+                library: true,
+                ..ReadOptions::default()
+            },
+        )?;
         let mut by_name = FxHashMap::default();
         for func in parsed.funcs.iter().filter(|f| f.has_body) {
             if let Some((name, Linkage::Export | Linkage::LinkOnce)) = parsed.linkage(func.id) {
@@ -110,18 +116,29 @@ impl<'l> Import<'l> {
     /// Nothing taken yet.
     pub fn new(library: &'l Library) -> Self {
         let (funcs, globals) = Default::default();
-        Self { library, funcs, globals, scratch: Vec::new() }
+        Self {
+            library,
+            funcs,
+            globals,
+            scratch: Vec::new(),
+        }
     }
 
     /// Defines the imported function `id` of the module from the library, with the internal functions and the
     /// variables that it needs. New imports by name stay imports. False: not in the library.
     pub fn define(&mut self, module: &mut Module, id: FuncId, name: &str) -> Result<bool> {
-        let Some(&source) = self.library.by_name.get(name) else { return Ok(false) };
+        let Some(&source) = self.library.by_name.get(name) else {
+            return Ok(false);
+        };
         let parsed = &self.library.parsed;
         if self.scratch.is_empty() {
             self.scratch = parsed.scratch();
         }
-        let mut output = Output::lazy(module, std::mem::take(&mut self.funcs), std::mem::take(&mut self.globals));
+        let mut output = Output::lazy(
+            module,
+            std::mem::take(&mut self.funcs),
+            std::mem::take(&mut self.globals),
+        );
         output.adopt(parsed, source, id)?;
         while let Some(next) = output.pending.pop() {
             if let Some(Def::Func(index)) = parsed.defs.get(next as usize) {

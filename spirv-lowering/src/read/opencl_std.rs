@@ -46,12 +46,20 @@ fn one(value: Value) -> Values {
 impl Body<'_, '_> {
     pub(super) fn opencl_std(&mut self, inst: &Inst) -> Result<()> {
         let number = inst.word(3)?;
-        let Some(op) = E::from_u32(number) else { return bad(format!("OpenCL.std instruction {number}")) };
+        let Some(op) = E::from_u32(number) else {
+            return bad(format!("OpenCL.std instruction {number}"));
+        };
         self.extended_inst(inst, op).map_err(|e| {
             let tag = |what: String| format!("{op:?}: {what}");
             match e {
-                LowerError::InvalidInput { function, what } => LowerError::InvalidInput { function, what: tag(what) },
-                LowerError::Unsupported { function, what } => LowerError::Unsupported { function, what: tag(what) },
+                LowerError::InvalidInput { function, what } => LowerError::InvalidInput {
+                    function,
+                    what: tag(what),
+                },
+                LowerError::Unsupported { function, what } => LowerError::Unsupported {
+                    function,
+                    what: tag(what),
+                },
                 e => e,
             }
         })
@@ -60,8 +68,15 @@ impl Body<'_, '_> {
     fn extended_inst(&mut self, inst: &Inst, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         match op {
-            E::vloadn | E::vload_half | E::vload_halfn | E::vloada_halfn => return self.vload(inst, op),
-            E::vstoren | E::vstore_half | E::vstore_half_r | E::vstore_halfn | E::vstore_halfn_r | E::vstorea_halfn
+            E::vloadn | E::vload_half | E::vload_halfn | E::vloada_halfn => {
+                return self.vload(inst, op)
+            }
+            E::vstoren
+            | E::vstore_half
+            | E::vstore_half_r
+            | E::vstore_halfn
+            | E::vstore_halfn_r
+            | E::vstorea_halfn
             | E::vstorea_halfn_r => return self.vstore(inst, op),
             E::prefetch => return Ok(()),
             E::printf => return self.printf(inst),
@@ -69,7 +84,13 @@ impl Body<'_, '_> {
             E::fract | E::modf | E::sincos | E::frexp | E::lgamma_r | E::remquo => {
                 return self.with_pointer(inst, op);
             }
-            E::length | E::fast_length | E::normalize | E::fast_normalize | E::distance | E::fast_distance | E::cross => {
+            E::length
+            | E::fast_length
+            | E::normalize
+            | E::fast_normalize
+            | E::distance
+            | E::fast_distance
+            | E::cross => {
                 return self.geometric(inst, op);
             }
             _ => {}
@@ -81,7 +102,9 @@ impl Body<'_, '_> {
         for &arg in inst.rest(4) {
             let (values, _) = self.uniform(arg)?;
             if values.len() != n {
-                return bad(format!("%{arg} has another number of components than the result"));
+                return bad(format!(
+                    "%{arg} has another number of components than the result"
+                ));
             }
             operands.push(values);
         }
@@ -96,7 +119,11 @@ impl Body<'_, '_> {
     /// One lane of an elementwise instruction.
     fn lane(&mut self, op: E, args: &[Value], ty: Type, vector: bool) -> Result<Value> {
         let arity = args.len();
-        let arg = |i: usize| args.get(i).copied().ok_or_else(|| LowerError::invalid("an operand is missing"));
+        let arg = |i: usize| {
+            args.get(i)
+                .copied()
+                .ok_or_else(|| LowerError::invalid("an operand is missing"))
+        };
         let x = arg(0)?;
         let xt = self.f.ty(x);
         let all_same = args.iter().all(|&a| self.f.ty(a) == ty);
@@ -166,7 +193,11 @@ impl Body<'_, '_> {
             E::degrees | E::radians => {
                 need(float, 1)?;
                 let degrees = 180.0 / std::f64::consts::PI;
-                let factor = if op == E::degrees { degrees } else { std::f64::consts::PI / 180.0 };
+                let factor = if op == E::degrees {
+                    degrees
+                } else {
+                    std::f64::consts::PI / 180.0
+                };
                 let factor = self.float(ty, factor);
                 Ok(self.ins(Op::FMul, &[x, factor], ty))
             }
@@ -198,7 +229,11 @@ impl Body<'_, '_> {
             }
             E::sign => {
                 need(float, 1)?;
-                let (zero, unit, minus) = (self.float(ty, 0.0), self.float(ty, 1.0), self.float(ty, -1.0));
+                let (zero, unit, minus) = (
+                    self.float(ty, 0.0),
+                    self.float(ty, 1.0),
+                    self.float(ty, -1.0),
+                );
                 let positive = self.ins(Op::FCmp(FloatCond::Ogt), &[x, zero], Type::Bool);
                 let negative = self.ins(Op::FCmp(FloatCond::Olt), &[x, zero], Type::Bool);
                 let nan = self.ins(Op::FCmp(FloatCond::Uno), &[x, x], Type::Bool);
@@ -212,7 +247,11 @@ impl Body<'_, '_> {
                 let whole = self.ins(Op::FTrunc, &[x], ty);
                 let part = self.ins(Op::FSub, &[x, whole], ty);
                 let part = self.ins(Op::FAbs, &[part], ty);
-                let (half, zero, unit) = (self.float(ty, 0.5), self.float(ty, 0.0), self.float(ty, 1.0));
+                let (half, zero, unit) = (
+                    self.float(ty, 0.5),
+                    self.float(ty, 0.0),
+                    self.float(ty, 1.0),
+                );
                 let up = self.ins(Op::FCmp(FloatCond::Oge), &[part, half], Type::Bool);
                 let step = self.select(up, unit, zero);
                 let step = self.ins(Op::FCopySign, &[step, x], ty);
@@ -268,7 +307,11 @@ impl Body<'_, '_> {
             E::s_abs_diff | E::u_abs_diff => {
                 need(int, 2)?;
                 let y = arg(1)?;
-                let (max, min) = if op == E::s_abs_diff { (Op::SMax, Op::SMin) } else { (Op::UMax, Op::UMin) };
+                let (max, min) = if op == E::s_abs_diff {
+                    (Op::SMax, Op::SMin)
+                } else {
+                    (Op::UMax, Op::UMin)
+                };
                 let (high, low) = (self.ins(max, &[x, y], ty), self.ins(min, &[x, y], ty));
                 Ok(self.ins(Op::ISub, &[high, low], ty))
             }
@@ -286,7 +329,11 @@ impl Body<'_, '_> {
             E::s_hadd | E::u_hadd | E::s_rhadd | E::u_rhadd => {
                 need(int, 2)?;
                 let y = arg(1)?;
-                let shift = if matches!(op, E::s_hadd | E::s_rhadd) { Op::AShr } else { Op::LShr };
+                let shift = if matches!(op, E::s_hadd | E::s_rhadd) {
+                    Op::AShr
+                } else {
+                    Op::LShr
+                };
                 let unit = self.constant(ty, 1);
                 let differ = self.ins(Op::Xor, &[x, y], ty);
                 let half = self.ins(shift, &[differ, unit], ty);
@@ -300,13 +347,21 @@ impl Body<'_, '_> {
             }
             E::s_clamp | E::u_clamp => {
                 need(int, 3)?;
-                let (max, min) = if op == E::s_clamp { (Op::SMax, Op::SMin) } else { (Op::UMax, Op::UMin) };
+                let (max, min) = if op == E::s_clamp {
+                    (Op::SMax, Op::SMin)
+                } else {
+                    (Op::UMax, Op::UMin)
+                };
                 let low = self.ins(max, &[x, arg(1)?], ty);
                 Ok(self.ins(min, &[low, arg(2)?], ty))
             }
             E::s_mad_hi | E::u_mad_hi => {
                 need(int, 3)?;
-                let hi = if op == E::s_mad_hi { Op::SMulHi } else { Op::UMulHi };
+                let hi = if op == E::s_mad_hi {
+                    Op::SMulHi
+                } else {
+                    Op::UMulHi
+                };
                 let high = self.ins(hi, &[x, arg(1)?], ty);
                 Ok(self.ins(Op::IAdd, &[high, arg(2)?], ty))
             }
@@ -356,7 +411,11 @@ impl Body<'_, '_> {
                 if xt != ty || self.f.ty(y) != ty || !ct.is_int() {
                     return bad("its operands do not fit");
                 }
-                let cond = if vector { self.sign_bit(c) } else { self.to_bool(c) };
+                let cond = if vector {
+                    self.sign_bit(c)
+                } else {
+                    self.to_bool(c)
+                };
                 Ok(self.select(cond, y, x))
             }
             _ => self.library_lane(op, args, ty),
@@ -367,18 +426,38 @@ impl Body<'_, '_> {
     fn library_lane(&mut self, op: E, args: &[Value], ty: Type) -> Result<Value> {
         let expected = match op {
             E::fma => 3,
-            E::atan2 | E::atan2pi | E::fmod | E::hypot | E::ldexp | E::nextafter | E::pow | E::pown | E::powr
-            | E::remainder | E::rootn | E::half_powr | E::native_powr => 2,
+            E::atan2
+            | E::atan2pi
+            | E::fmod
+            | E::hypot
+            | E::ldexp
+            | E::nextafter
+            | E::pow
+            | E::pown
+            | E::powr
+            | E::remainder
+            | E::rootn
+            | E::half_powr
+            | E::native_powr => 2,
             _ => 1,
         };
-        let Some(&x) = args.first() else { return bad("an operand is missing") };
+        let Some(&x) = args.first() else {
+            return bad("an operand is missing");
+        };
         if args.len() != expected {
             return bad("it has the wrong number of operands");
         }
         let xt = self.f.ty(x);
         let rest_int = matches!(op, E::ldexp | E::pown | E::rootn);
-        let rest_fit = args.iter().skip(1).all(|&a| self.f.ty(a) == if rest_int { Type::I32 } else { xt });
-        let result_fits = if op == E::ilogb { ty == Type::I32 } else { ty == xt };
+        let rest_fit = args
+            .iter()
+            .skip(1)
+            .all(|&a| self.f.ty(a) == if rest_int { Type::I32 } else { xt });
+        let result_fits = if op == E::ilogb {
+            ty == Type::I32
+        } else {
+            ty == xt
+        };
         if !xt.is_float() || !rest_fit || !result_fits {
             return bad("its operands do not fit");
         }
@@ -408,7 +487,11 @@ impl Body<'_, '_> {
                 self.ins(Op::ISub, &[x, low], ty)
             }
             SatOp::SAdd | SatOp::SSub => {
-                let kir = if op == SatOp::SAdd { Op::IAdd } else { Op::ISub };
+                let kir = if op == SatOp::SAdd {
+                    Op::IAdd
+                } else {
+                    Op::ISub
+                };
                 let value = self.ins(kir, &[x, y], ty);
                 let changed = self.ins(Op::Xor, &[value, x], ty);
                 // Addition overflows if the result's sign is that of neither operand; subtraction, if the operands'
@@ -430,10 +513,18 @@ impl Body<'_, '_> {
         let ty = self.f.ty(a);
         if ty == Type::I64 {
             let code = mangle(ty, !signed)?;
-            let values = self.call_name(&format!("_Z7mad_sat{code}{code}{code}"), &[a, b, c], &[ty])?;
-            return values.first().copied().ok_or_else(|| LowerError::internal("a call without result"));
+            let values =
+                self.call_name(&format!("_Z7mad_sat{code}{code}{code}"), &[a, b, c], &[ty])?;
+            return values
+                .first()
+                .copied()
+                .ok_or_else(|| LowerError::internal("a call without result"));
         }
-        let wide = if ty == Type::I32 { Type::I64 } else { Type::I32 };
+        let wide = if ty == Type::I32 {
+            Type::I64
+        } else {
+            Type::I32
+        };
         let (a, b) = (self.resize(a, wide, signed), self.resize(b, wide, signed));
         let c = self.resize(c, wide, signed);
         let product = self.ins(Op::IMul, &[a, b], wide);
@@ -458,10 +549,18 @@ impl Body<'_, '_> {
             return bad("its result type does not fit");
         }
         let x = self.lanes(inst.word(4)?, scalar, n)?;
-        let y = if op == E::remquo { Some(self.lanes(inst.word(5)?, scalar, n)?) } else { None };
+        let y = if op == E::remquo {
+            Some(self.lanes(inst.word(5)?, scalar, n)?)
+        } else {
+            None
+        };
         let pointer_id = inst.word(if y.is_some() { 6 } else { 5 })?;
         let (pointer, _) = self.pointer(pointer_id)?;
-        let second = if matches!(op, E::frexp | E::lgamma_r | E::remquo) { Type::I32 } else { scalar };
+        let second = if matches!(op, E::frexp | E::lgamma_r | E::remquo) {
+            Type::I32
+        } else {
+            scalar
+        };
         let align = second.size() * n.next_power_of_two() as u32;
         let name = format!("{op:?}");
         let code = mangle(scalar, false)?;
@@ -478,9 +577,22 @@ impl Body<'_, '_> {
             args.extend(y.as_ref().and_then(|y| y.get(i)));
             args.push(temp);
             out.extend(self.call_name(&mangled, &args, &[scalar])?);
-            seconds.push(self.ins(Op::Load { align: second.size(), volatile: false }, &[temp], second));
+            seconds.push(self.ins(
+                Op::Load {
+                    align: second.size(),
+                    volatile: false,
+                },
+                &[temp],
+                second,
+            ));
         }
-        self.effect(Op::Store { align, volatile: false }, &seconds);
+        self.effect(
+            Op::Store {
+                align,
+                volatile: false,
+            },
+            &seconds,
+        );
         self.set(id, ty, out)
     }
 
@@ -495,7 +607,11 @@ impl Body<'_, '_> {
         let op = match op {
             E::distance | E::fast_distance => {
                 let b = self.lanes(inst.word(5)?, scalar, n)?;
-                a = a.iter().zip(&b).map(|(&x, &y)| self.ins(Op::FSub, &[x, y], scalar)).collect();
+                a = a
+                    .iter()
+                    .zip(&b)
+                    .map(|(&x, &y)| self.ins(Op::FSub, &[x, y], scalar))
+                    .collect();
                 if op == E::distance {
                     E::length
                 } else {
@@ -522,9 +638,24 @@ impl Body<'_, '_> {
         };
         let name = format!("{op:?}");
         let code = mangle(scalar, false)?;
-        let vector = if n > 1 { format!("Dv{n}_") } else { String::new() };
-        let results = vec![scalar; if matches!(op, E::normalize | E::fast_normalize) { n } else { 1 }];
-        let out = self.call_name(&format!("_Z{}{name}{vector}{code}", name.len()), &a, &results)?;
+        let vector = if n > 1 {
+            format!("Dv{n}_")
+        } else {
+            String::new()
+        };
+        let results = vec![
+            scalar;
+            if matches!(op, E::normalize | E::fast_normalize) {
+                n
+            } else {
+                1
+            }
+        ];
+        let out = self.call_name(
+            &format!("_Z{}{name}{vector}{code}", name.len()),
+            &a,
+            &results,
+        )?;
         self.set(id, ty, out)
     }
 
@@ -545,14 +676,33 @@ impl Body<'_, '_> {
             return bad("its result type does not fit");
         }
         // LLVM's target loses the `a` of the aligned forms; sizes differ for three components only.
-        let padded = if op == E::vloada_halfn { n.next_power_of_two() } else { n };
+        let padded = if op == E::vloada_halfn {
+            n.next_power_of_two()
+        } else {
+            n
+        };
         let bytes = u64::from(memory.size()) * padded as u64;
         let address = self.vector_address(inst.word(5)?, inst.word(4)?, bytes)?;
-        let align = if op == E::vloada_halfn { bytes as u32 } else { memory.size() };
-        let values = self.ins_many(Op::Load { align, volatile: false }, &[address], &vec![memory; n]);
+        let align = if op == E::vloada_halfn {
+            bytes as u32
+        } else {
+            memory.size()
+        };
+        let values = self.ins_many(
+            Op::Load {
+                align,
+                volatile: false,
+            },
+            &[address],
+            &vec![memory; n],
+        );
         let mut out = Values::new();
         for v in values {
-            out.push(if memory == scalar { v } else { self.ins(Op::FConv(Rounding::Rte), &[v], scalar) });
+            out.push(if memory == scalar {
+                v
+            } else {
+                self.ins(Op::FConv(Rounding::Rte), &[v], scalar)
+            });
         }
         self.set(id, ty, out)
     }
@@ -565,19 +715,35 @@ impl Body<'_, '_> {
             return bad("its operand does not fit");
         }
         let rounding = match op {
-            E::vstore_half_r | E::vstore_halfn_r | E::vstorea_halfn_r => rounding_mode(inst.word(7)?)?,
+            E::vstore_half_r | E::vstore_halfn_r | E::vstorea_halfn_r => {
+                rounding_mode(inst.word(7)?)?
+            }
             _ => Rounding::Rte,
         };
         let aligned = matches!(op, E::vstorea_halfn | E::vstorea_halfn_r);
-        let padded = if aligned { values.len().next_power_of_two() } else { values.len() };
+        let padded = if aligned {
+            values.len().next_power_of_two()
+        } else {
+            values.len()
+        };
         let bytes = u64::from(memory.size()) * padded as u64;
         let address = self.vector_address(inst.word(6)?, inst.word(5)?, bytes)?;
         let mut args = vec![address];
         for v in values {
-            args.push(if memory == scalar { v } else { self.ins(Op::FConv(rounding), &[v], memory) });
+            args.push(if memory == scalar {
+                v
+            } else {
+                self.ins(Op::FConv(rounding), &[v], memory)
+            });
         }
         let align = if aligned { bytes as u32 } else { memory.size() };
-        self.effect(Op::Store { align, volatile: false }, &args);
+        self.effect(
+            Op::Store {
+                align,
+                volatile: false,
+            },
+            &args,
+        );
         Ok(())
     }
 
@@ -593,7 +759,11 @@ impl Body<'_, '_> {
             5
         };
         let (mask, mask_ty) = self.uniform(inst.word(mask_at)?)?;
-        if have != scalar || mask.len() != n || !mask_ty.is_int() || !(scalar.is_int() || scalar.is_float()) {
+        if have != scalar
+            || mask.len() != n
+            || !mask_ty.is_int()
+            || !(scalar.is_int() || scalar.is_float())
+        {
             return bad("its operands do not fit");
         }
         let limit = self.constant(mask_ty, source.len().next_power_of_two() as u64 - 1);
@@ -604,7 +774,13 @@ impl Body<'_, '_> {
             let memory = self.alloca(bytes, scalar.size())?;
             let mut args = vec![memory];
             args.extend(&source);
-            self.effect(Op::Store { align: scalar.size(), volatile: false }, &args);
+            self.effect(
+                Op::Store {
+                    align: scalar.size(),
+                    volatile: false,
+                },
+                &args,
+            );
             Some(memory)
         } else {
             None
@@ -612,14 +788,24 @@ impl Body<'_, '_> {
         let mut out = Values::new();
         for m in mask {
             let index = match self.f.as_const(m) {
-                Some(bits) => self.constant(mask_ty, bits & (source.len().next_power_of_two() as u64 - 1)),
+                Some(bits) => self.constant(
+                    mask_ty,
+                    bits & (source.len().next_power_of_two() as u64 - 1),
+                ),
                 None => self.ins(Op::And, &[m, limit], mask_ty),
             };
             out.push(match memory {
                 Some(memory) => {
                     let index = self.to_i64(index, false)?;
                     let address = self.element(memory, index, scalar.size().into())?;
-                    self.ins(Op::Load { align: scalar.size(), volatile: false }, &[address], scalar)
+                    self.ins(
+                        Op::Load {
+                            align: scalar.size(),
+                            volatile: false,
+                        },
+                        &[address],
+                        scalar,
+                    )
                 }
                 None => self.pick(&source, index, None)?,
             });
@@ -652,7 +838,9 @@ impl Body<'_, '_> {
     fn constant_string(&self, pointer: Value) -> Option<Vec<u8>> {
         let (global, offset) = self.constant_address(pointer)?;
         let global = self.out.module.globals.get(global)?;
-        let Some(init) = &global.init else { return (offset < global.size).then(Vec::new) };
+        let Some(init) = &global.init else {
+            return (offset < global.size).then(Vec::new);
+        };
         let bytes = init.get(usize::try_from(offset).ok()?..)?;
         Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
     }
@@ -681,7 +869,12 @@ impl Body<'_, '_> {
     }
 
     /// Emits a printf; a string chosen between two at run time makes two call sites.
-    fn printf_call(&mut self, format: &[u8], args: &[(PrintfArg, Values)], depth: u32) -> Result<Value> {
+    fn printf_call(
+        &mut self,
+        format: &[u8],
+        args: &[(PrintfArg, Values)],
+        depth: u32,
+    ) -> Result<Value> {
         let (mut list, mut values) = (Vec::new(), Vec::new());
         for (i, (arg, operands)) in args.iter().enumerate() {
             let PrintfArg::Text(_) = arg else {
@@ -689,7 +882,9 @@ impl Body<'_, '_> {
                 values.extend(operands);
                 continue;
             };
-            let Some(&pointer) = operands.first() else { return bad("an empty argument") };
+            let Some(&pointer) = operands.first() else {
+                return bad("an empty argument");
+            };
             if let Some(text) = self.constant_string(pointer) {
                 list.push(PrintfArg::Text(text));
                 continue;
@@ -708,12 +903,20 @@ impl Body<'_, '_> {
             return self.printf_choice(format, args, depth, i, (cond, a, b));
         }
         let number = self.out.module.printfs.len() as u32;
-        self.out.module.printfs.push(PrintfSite { format: format.to_vec(), args: list });
+        self.out.module.printfs.push(PrintfSite {
+            format: format.to_vec(),
+            args: list,
+        });
         Ok(self.ins(Op::Printf(number), &values, Type::I32))
     }
 
     fn printf_choice(
-        &mut self, format: &[u8], args: &[(PrintfArg, Values)], depth: u32, which: usize, choice: (Value, Value, Value),
+        &mut self,
+        format: &[u8],
+        args: &[(PrintfArg, Values)],
+        depth: u32,
+        which: usize,
+        choice: (Value, Value, Value),
     ) -> Result<Value> {
         use crate::ir::function::{Target, Terminator};
         let (cond, a, b) = choice;
@@ -726,8 +929,16 @@ impl Body<'_, '_> {
             }
             args
         };
-        let join = |v: Value| Terminator::Jump(Target { block: after, args: [v].into_iter().collect() });
-        self.end_block(Terminator::Branch(cond, Target::new(yes), Target::new(no)), yes);
+        let join = |v: Value| {
+            Terminator::Jump(Target {
+                block: after,
+                args: [v].into_iter().collect(),
+            })
+        };
+        self.end_block(
+            Terminator::Branch(cond, Target::new(yes), Target::new(no)),
+            yes,
+        );
         let value = self.printf_call(format, &with(a), depth + 1)?;
         self.end_block(join(value), no);
         let value = self.printf_call(format, &with(b), depth + 1)?;
@@ -751,7 +962,9 @@ fn string_arguments(format: &[u8]) -> Vec<bool> {
         for b in bytes.by_ref() {
             if b == b'*' {
                 out.push(false);
-            } else if b.is_ascii_alphabetic() && !matches!(b, b'h' | b'l' | b'v' | b'z' | b't' | b'j' | b'L') {
+            } else if b.is_ascii_alphabetic()
+                && !matches!(b, b'h' | b'l' | b'v' | b'z' | b't' | b'j' | b'L')
+            {
                 out.push(b == b's');
                 break;
             }

@@ -37,8 +37,17 @@ impl<'m> Output<'m> {
     }
 
     /// For parts of a library, some of which were taken before.
-    pub fn lazy(module: &'m mut Module, funcs: FxHashMap<u32, FuncId>, globals: FxHashMap<u32, GlobalId>) -> Self {
-        Self { funcs, globals, lazy: true, ..Self::new(module) }
+    pub fn lazy(
+        module: &'m mut Module,
+        funcs: FxHashMap<u32, FuncId>,
+        globals: FxHashMap<u32, GlobalId>,
+    ) -> Self {
+        Self {
+            funcs,
+            globals,
+            lazy: true,
+            ..Self::new(module)
+        }
     }
 
     /// What [`Output::lazy`] wants next time.
@@ -75,10 +84,16 @@ impl<'m> Output<'m> {
             Some((name, _)) if !f.has_body => (name, Linkage::Import),
             Some((name, _)) => (name, Linkage::Export),
             None if !f.has_body => {
-                return Err(LowerError::invalid(format!("the function %{id} has neither a body nor a linkage name")))
+                return Err(LowerError::invalid(format!(
+                    "the function %{id} has neither a body nor a linkage name"
+                )))
             }
             None => {
-                let entry = p.entry_of.get(&id).and_then(|&e| p.entries.get(e as usize)).map(|e| e.name.clone());
+                let entry = p
+                    .entry_of
+                    .get(&id)
+                    .and_then(|&e| p.entries.get(e as usize))
+                    .map(|e| e.name.clone());
                 (entry.unwrap_or_else(|| p.name(id)), Linkage::Internal)
             }
         };
@@ -95,7 +110,9 @@ impl<'m> Output<'m> {
             Linkage::Import => self.import(&name, &params, &results)?,
             _ => {
                 if self.module.by_name.contains_key(&name) {
-                    return Err(LowerError::invalid(format!("the function `{name}` is defined twice")));
+                    return Err(LowerError::invalid(format!(
+                        "the function `{name}` is defined twice"
+                    )));
                 }
                 let func = self.new_function(name.clone(), linkage, params, results);
                 self.module.by_name.insert(name, func);
@@ -106,8 +123,20 @@ impl<'m> Output<'m> {
         Ok(func)
     }
 
-    fn new_function(&mut self, name: String, linkage: Linkage, params: Vec<Type>, results: Vec<Type>) -> FuncId {
-        self.module.functions.push(Function { name, linkage, params, results, ..Function::default() })
+    fn new_function(
+        &mut self,
+        name: String,
+        linkage: Linkage,
+        params: Vec<Type>,
+        results: Vec<Type>,
+    ) -> FuncId {
+        self.module.functions.push(Function {
+            name,
+            linkage,
+            params,
+            results,
+            ..Function::default()
+        })
     }
 
     /// The function of a name, declared as an import if there is none yet.
@@ -115,11 +144,18 @@ impl<'m> Output<'m> {
         if let Some(&func) = self.module.by_name.get(name) {
             let have = &self.module.functions[func];
             if have.params != params || have.results != results {
-                return Err(LowerError::invalid(format!("the function `{name}` is used with two different types")));
+                return Err(LowerError::invalid(format!(
+                    "the function `{name}` is used with two different types"
+                )));
             }
             return Ok(func);
         }
-        let func = self.new_function(name.to_owned(), Linkage::Import, params.to_vec(), results.to_vec());
+        let func = self.new_function(
+            name.to_owned(),
+            Linkage::Import,
+            params.to_vec(),
+            results.to_vec(),
+        );
         self.module.by_name.insert(name.to_owned(), func);
         Ok(func)
     }
@@ -140,7 +176,9 @@ impl<'m> Output<'m> {
             Some((name, _)) => (name, Linkage::Internal),
             None => (p.name(id), Linkage::Internal),
         };
-        let align = p.deco_word(id, Decoration::Alignment).filter(|a| a.is_power_of_two() && *a <= 1 << 16);
+        let align = p
+            .deco_word(id, Decoration::Alignment)
+            .filter(|a| a.is_power_of_two() && *a <= 1 << 16);
         let global = self.module.globals.push(Global {
             name,
             linkage,
@@ -166,16 +204,23 @@ impl<'m> Output<'m> {
             };
             let Some(var) = var else { continue };
             let in_var = |e: LowerError| match e {
-                LowerError::InvalidInput { function, what } => {
-                    LowerError::InvalidInput { function, what: format!("the variable %{id}: {what}") }
-                }
+                LowerError::InvalidInput { function, what } => LowerError::InvalidInput {
+                    function,
+                    what: format!("the variable %{id}: {what}"),
+                },
                 e => e,
             };
-            let Some((bytes, relocs)) = p.init_bytes(var.init, var.data).map_err(in_var)? else { continue };
+            let Some((bytes, relocs)) = p.init_bytes(var.init, var.data).map_err(in_var)? else {
+                continue;
+            };
             let mut list = Vec::with_capacity(relocs.len());
             for r in relocs {
                 let target = self.global(p, r.var)?;
-                list.push(GlobalReloc { offset: r.offset, target, addend: r.addend as u64 });
+                list.push(GlobalReloc {
+                    offset: r.offset,
+                    target,
+                    addend: r.addend as u64,
+                });
             }
             let global = self.global(p, id)?;
             let global = &mut self.module.globals[global];
@@ -198,10 +243,16 @@ fn func_def(p: &Parsed, id: u32) -> Result<&FuncDef> {
 pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>)> {
     let name = |e: LowerError| e.in_function(&p.name(f.id));
     let Kind::Function { ret, params } = &p.types.get(f.ty).kind else {
-        return Err(LowerError::invalid(format!("%{} has no function type", f.id)));
+        return Err(LowerError::invalid(format!(
+            "%{} has no function type",
+            f.id
+        )));
     };
     if params.len() != f.params.len() {
-        return Err(LowerError::invalid("the number of parameters is not that of the function type")).map_err(name);
+        return Err(LowerError::invalid(
+            "the number of parameters is not that of the function type",
+        ))
+        .map_err(name);
     }
     let entry = p.is_entry(f.id);
     let (mut flat, mut results) = (Vec::new(), Vec::new());
@@ -213,7 +264,10 @@ pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>
         }
     }
     if flat.len() as u64 > super::types::MAX_LANES {
-        return Err(LowerError::unsupported("a function with too many parameters")).map_err(name);
+        return Err(LowerError::unsupported(
+            "a function with too many parameters",
+        ))
+        .map_err(name);
     }
     p.types.flatten(*ret, &mut results).map_err(name)?;
     Ok((flat, results))

@@ -152,16 +152,23 @@ impl Parsed {
                         f.end = at;
                         self.funcs.extend(function.take());
                     }
-                    Some(Op::FunctionParameter) => f.params.push(inst.word(1).map_err(|e| inst.blame(e))?),
+                    Some(Op::FunctionParameter) => {
+                        f.params.push(inst.word(1).map_err(|e| inst.blame(e))?)
+                    }
                     Some(Op::Label) => f.has_body = true,
                     Some(Op::Function) => {
-                        return Err(inst.blame(LowerError::invalid("a function begins inside another")))
+                        return Err(
+                            inst.blame(LowerError::invalid("a function begins inside another"))
+                        )
                     }
                     _ => {}
                 }
                 continue;
             }
-            if !decorated && !matches!(inst.op, Some(Op::Decorate | Op::MemberDecorate)) && is_type(inst.op) {
+            if !decorated
+                && !matches!(inst.op, Some(Op::Decorate | Op::MemberDecorate))
+                && is_type(inst.op)
+            {
                 self.sort_decorations(&groups);
                 decorated = true;
             }
@@ -180,7 +187,10 @@ impl Parsed {
             self.global_inst(&inst).map_err(|e| inst.blame(e))?;
         }
         match function {
-            Some(f) => Err(LowerError::invalid(format!("the function %{} does not end", f.id))),
+            Some(f) => Err(LowerError::invalid(format!(
+                "the function %{} does not end",
+                f.id
+            ))),
             None => Ok(()),
         }
     }
@@ -190,9 +200,13 @@ impl Parsed {
         if !groups.is_empty() {
             let mut more = Vec::new();
             for words in groups {
-                let Some((group, targets)) = words.split_first() else { continue };
+                let Some((group, targets)) = words.split_first() else {
+                    continue;
+                };
                 let first = self.decos.partition_point(|d| d.target < *group);
-                let of_group = self.decos[first..].iter().take_while(|d| d.target == *group);
+                let of_group = self.decos[first..]
+                    .iter()
+                    .take_while(|d| d.target == *group);
                 let of_group: Vec<Deco> = of_group.take(64).copied().collect();
                 for &target in targets.iter() {
                     more.extend(of_group.iter().map(|d| Deco { target, ..*d }));
@@ -203,8 +217,12 @@ impl Parsed {
         }
         let mut start = 0;
         while let Some(first) = self.decos.get(start) {
-            let len = self.decos[start..].iter().take_while(|d| d.target == first.target).count();
-            self.deco_index.insert(first.target, (start as u32, len as u32));
+            let len = self.decos[start..]
+                .iter()
+                .take_while(|d| d.target == first.target)
+                .count();
+            self.deco_index
+                .insert(first.target, (start as u32, len as u32));
             start += len;
         }
     }
@@ -215,9 +233,13 @@ impl Parsed {
             .defs
             .get_mut(id as usize)
             .filter(|_| id != 0)
-            .ok_or_else(|| LowerError::invalid(format!("the id %{id} is not below the bound {bound}")))?;
+            .ok_or_else(|| {
+                LowerError::invalid(format!("the id %{id} is not below the bound {bound}"))
+            })?;
         if *slot != Def::None {
-            return Err(LowerError::invalid(format!("the id %{id} is defined twice")));
+            return Err(LowerError::invalid(format!(
+                "the id %{id} is defined twice"
+            )));
         }
         *slot = def;
         Ok(())
@@ -232,7 +254,10 @@ impl Parsed {
                 let (name, _) = inst.string(1)?;
                 let set = if name == "OpenCL.std" {
                     ExtSet::OpenCl
-                } else if name.starts_with("NonSemantic.") || name.contains("Debug") || name.contains("debug") {
+                } else if name.starts_with("NonSemantic.")
+                    || name.contains("Debug")
+                    || name.contains("debug")
+                {
                     ExtSet::NonSemantic
                 } else {
                     ExtSet::Unknown
@@ -241,16 +266,27 @@ impl Parsed {
             }
             Op::MemoryModel => match (inst.word(0)?, inst.word(1)?) {
                 (2, 2) => Ok(()),
-                (1, _) => Err(LowerError::unsupported("32-bit addresses (compile for spir64 or spirv64)")),
-                (a, m) => Err(LowerError::unsupported(format!("addressing model {a} with memory model {m}"))),
+                (1, _) => Err(LowerError::unsupported(
+                    "32-bit addresses (compile for spir64 or spirv64)",
+                )),
+                (a, m) => Err(LowerError::unsupported(format!(
+                    "addressing model {a} with memory model {m}"
+                ))),
             },
             Op::EntryPoint => {
                 if inst.word(0)? != spirv::ExecutionModel::Kernel as u32 {
-                    return Err(LowerError::unsupported("an entry point that is not a kernel"));
+                    return Err(LowerError::unsupported(
+                        "an entry point that is not a kernel",
+                    ));
                 }
                 let (name, _) = inst.string(2)?;
-                self.entry_of.entry(inst.word(1)?).or_insert(self.entries.len() as u32);
-                self.entries.push(EntryDef { func: inst.word(1)?, name });
+                self.entry_of
+                    .entry(inst.word(1)?)
+                    .or_insert(self.entries.len() as u32);
+                self.entries.push(EntryDef {
+                    func: inst.word(1)?,
+                    name,
+                });
                 Ok(())
             }
             Op::ExecutionMode | Op::ExecutionModeId => {
@@ -281,7 +317,12 @@ impl Parsed {
             op if is_const(op) => {
                 let ty = self.ty(inst.word(0)?)?;
                 let index = self.consts.len() as u32;
-                let mut def = ConstDef { at: inst.at, op, ty, value: None };
+                let mut def = ConstDef {
+                    at: inst.at,
+                    op,
+                    ty,
+                    value: None,
+                };
                 if op == Op::SpecConstantOp {
                     def.value = Some(match self.eval_spec_op(inst, ty) {
                         Ok(lanes) => Ok(lanes),
@@ -301,32 +342,65 @@ impl Parsed {
                 self.define(inst.word(0)?, Def::Ignored)
             }
             Op::ExtInst => {
-                let set = self.defs.get(inst.word(2)? as usize).copied().unwrap_or_default();
+                let set = self
+                    .defs
+                    .get(inst.word(2)? as usize)
+                    .copied()
+                    .unwrap_or_default();
                 match set {
                     Def::ExtSet(ExtSet::NonSemantic) => self.define(inst.word(1)?, Def::Ignored),
-                    _ => Err(LowerError::invalid("an extended instruction outside a function")),
+                    _ => Err(LowerError::invalid(
+                        "an extended instruction outside a function",
+                    )),
                 }
             }
-            Op::Capability | Op::Extension | Op::Source | Op::SourceContinued | Op::SourceExtension | Op::MemberName
-            | Op::Line | Op::NoLine | Op::ModuleProcessed | Op::MemberDecorate | Op::MemberDecorateString
-            | Op::GroupMemberDecorate | Op::Nop | Op::TypeForwardPointer | Op::ConstantCompositeContinuedINTEL
-            | Op::SpecConstantCompositeContinuedINTEL | Op::TypeStructContinuedINTEL => Ok(()),
-            Op::ConstantFunctionPointerINTEL | Op::AsmTargetINTEL | Op::AsmINTEL => {
-                Err(LowerError::unsupported("function pointers and inline assembly"))
-            }
-            _ => Err(LowerError::invalid("this instruction may not stand outside a function")),
+            Op::Capability
+            | Op::Extension
+            | Op::Source
+            | Op::SourceContinued
+            | Op::SourceExtension
+            | Op::MemberName
+            | Op::Line
+            | Op::NoLine
+            | Op::ModuleProcessed
+            | Op::MemberDecorate
+            | Op::MemberDecorateString
+            | Op::GroupMemberDecorate
+            | Op::Nop
+            | Op::TypeForwardPointer
+            | Op::ConstantCompositeContinuedINTEL
+            | Op::SpecConstantCompositeContinuedINTEL
+            | Op::TypeStructContinuedINTEL => Ok(()),
+            Op::ConstantFunctionPointerINTEL | Op::AsmTargetINTEL | Op::AsmINTEL => Err(
+                LowerError::unsupported("function pointers and inline assembly"),
+            ),
+            _ => Err(LowerError::invalid(
+                "this instruction may not stand outside a function",
+            )),
         }
     }
 
     fn function(&mut self, inst: &Inst) -> Result<FuncDef> {
-        let (ret, id, ty) = (self.ty(inst.word(0)?)?, inst.word(1)?, self.ty(inst.word(3)?)?);
+        let (ret, id, ty) = (
+            self.ty(inst.word(0)?)?,
+            inst.word(1)?,
+            self.ty(inst.word(3)?)?,
+        );
         match &self.types.get(ty).kind {
             Kind::Function { ret: r, .. } if *r == ret => {}
             _ => return Err(LowerError::invalid("its function type does not fit")),
         }
         let def = Def::Func(self.funcs.len() as u32);
         self.define(id, def)?;
-        Ok(FuncDef { id, ret, ty, params: Vec::new(), start: inst.at, end: inst.at, has_body: false })
+        Ok(FuncDef {
+            id,
+            ret,
+            ty,
+            params: Vec::new(),
+            start: inst.at,
+            end: inst.at,
+            has_body: false,
+        })
     }
 
     /// The type that an id names.
@@ -345,26 +419,41 @@ impl Parsed {
             Op::TypeBool => Kind::Scalar(Type::Bool),
             Op::TypeInt => {
                 let bits = inst.word(1)?;
-                Kind::Scalar(Type::int(bits).ok_or_else(|| LowerError::unsupported(format!("{bits}-bit integers")))?)
+                Kind::Scalar(
+                    Type::int(bits)
+                        .ok_or_else(|| LowerError::unsupported(format!("{bits}-bit integers")))?,
+                )
             }
             Op::TypeFloat => {
                 let bits = inst.word(1)?;
                 if inst.word(2).is_ok() {
-                    return Err(LowerError::unsupported("a float type of other than IEEE encoding"));
+                    return Err(LowerError::unsupported(
+                        "a float type of other than IEEE encoding",
+                    ));
                 }
-                Kind::Scalar(Type::float(bits).ok_or_else(|| LowerError::unsupported(format!("{bits}-bit floats")))?)
+                Kind::Scalar(
+                    Type::float(bits)
+                        .ok_or_else(|| LowerError::unsupported(format!("{bits}-bit floats")))?,
+                )
             }
-            Op::TypeVector => Kind::Vector { elem: self.ty(inst.word(1)?)?, n: inst.word(2)? },
+            Op::TypeVector => Kind::Vector {
+                elem: self.ty(inst.word(1)?)?,
+                n: inst.word(2)?,
+            },
             Op::TypeArray => {
                 let elem = self.ty(inst.word(1)?)?;
                 let len = inst.word(2)?;
-                let len = self
-                    .const_u64(len)
-                    .ok_or_else(|| LowerError::invalid(format!("the length %{len} is not an integer constant")))?;
+                let len = self.const_u64(len).ok_or_else(|| {
+                    LowerError::invalid(format!("the length %{len} is not an integer constant"))
+                })?;
                 Kind::Array { elem, len }
             }
             Op::TypeStruct => {
-                let mut members = inst.rest(1).iter().map(|&m| self.ty(m)).collect::<Result<Vec<_>>>()?;
+                let mut members = inst
+                    .rest(1)
+                    .iter()
+                    .map(|&m| self.ty(m))
+                    .collect::<Result<Vec<_>>>()?;
                 let mut next = inst.at + inst.words.len() + 1;
                 while let Ok(more) = inst_at(&words, next) {
                     if more.op != Some(Op::TypeStructContinuedINTEL) {
@@ -375,16 +464,31 @@ impl Parsed {
                     }
                     next += more.words.len() + 1;
                 }
-                Kind::Struct { members, offsets: Vec::new(), lanes: Vec::new() }
+                Kind::Struct {
+                    members,
+                    offsets: Vec::new(),
+                    lanes: Vec::new(),
+                }
             }
             Op::TypePointer | Op::TypeUntypedPointerKHR => {
                 let class = inst.word(1)?;
-                let pointee = if op == Op::TypePointer { inst.word(2)? } else { 0 };
-                Kind::Pointer { space: space_of(class)?, pointee, input: class == 1 }
+                let pointee = if op == Op::TypePointer {
+                    inst.word(2)?
+                } else {
+                    0
+                };
+                Kind::Pointer {
+                    space: space_of(class)?,
+                    pointee,
+                }
             }
             Op::TypeFunction => Kind::Function {
                 ret: self.ty(inst.word(1)?)?,
-                params: inst.rest(2).iter().map(|&m| self.ty(m)).collect::<Result<Vec<_>>>()?,
+                params: inst
+                    .rest(2)
+                    .iter()
+                    .map(|&m| self.ty(m))
+                    .collect::<Result<Vec<_>>>()?,
             },
             Op::TypeImage => Kind::Opaque(Opaque::Image {
                 dim: inst.word(2)?,
@@ -395,8 +499,14 @@ impl Parsed {
             }),
             Op::TypeSampler => Kind::Opaque(Opaque::Sampler),
             Op::TypeEvent => Kind::Opaque(Opaque::Event),
-            Op::TypeOpaque | Op::TypeSampledImage | Op::TypeDeviceEvent | Op::TypeReserveId | Op::TypeQueue
-            | Op::TypePipe | Op::TypePipeStorage | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
+            Op::TypeOpaque
+            | Op::TypeSampledImage
+            | Op::TypeDeviceEvent
+            | Op::TypeReserveId
+            | Op::TypeQueue
+            | Op::TypePipe
+            | Op::TypePipeStorage
+            | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
             _ => return Err(LowerError::unsupported("this type")),
         };
         let packed = self.deco(id, Decoration::CPacked).is_some();
@@ -410,7 +520,9 @@ impl Parsed {
             return Err(LowerError::invalid("its type is not a pointer"));
         };
         if space_of(class)? != space {
-            return Err(LowerError::invalid("its storage class is not that of its type"));
+            return Err(LowerError::invalid(
+                "its storage class is not that of its type",
+            ));
         }
         let (data, init) = if op == Op::Variable {
             (self.ty(pointee)?, inst.word(3).unwrap_or(0))
@@ -419,10 +531,19 @@ impl Parsed {
         };
         let builtin = self.deco_word(id, Decoration::BuiltIn);
         if builtin.is_none() && !matches!(space, Space::Global | Space::Constant | Space::Local) {
-            return Err(LowerError::invalid(format!("a variable of module scope in storage class {class}")));
+            return Err(LowerError::invalid(format!(
+                "a variable of module scope in storage class {class}"
+            )));
         }
         let index = self.vars.len() as u32;
-        self.vars.push(VarDef { id, ty, data, init, builtin, space });
+        self.vars.push(VarDef {
+            id,
+            ty,
+            data,
+            init,
+            builtin,
+            space,
+        });
         self.define(id, Def::Var(index))
     }
 
@@ -441,26 +562,36 @@ impl Parsed {
 
     /// A decoration of an id.
     pub fn deco(&self, id: u32, kind: Decoration) -> Option<Deco> {
-        self.decos(id).iter().find(|d| d.kind == kind as u32).copied()
+        self.decos(id)
+            .iter()
+            .find(|d| d.kind == kind as u32)
+            .copied()
     }
 
     /// The first operand of a decoration of an id.
     pub fn deco_word(&self, id: u32, kind: Decoration) -> Option<u32> {
-        self.deco(id, kind).filter(|d| d.len > 0).and_then(|d| self.words.get(d.at as usize).copied())
+        self.deco(id, kind)
+            .filter(|d| d.len > 0)
+            .and_then(|d| self.words.get(d.at as usize).copied())
     }
 
     /// Does the id have that decoration with that first operand?
     pub fn has_deco(&self, id: u32, kind: Decoration, operand: u32) -> bool {
-        self.decos(id)
-            .iter()
-            .any(|d| d.kind == kind as u32 && self.words.get(d.at as usize).copied() == Some(operand))
+        self.decos(id).iter().any(|d| {
+            d.kind == kind as u32 && self.words.get(d.at as usize).copied() == Some(operand)
+        })
     }
 
     /// Name and linkage by LinkageAttributes.
     pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
         let d = self.deco(id, Decoration::LinkageAttributes)?;
         let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;
-        let inst = Inst { code: 0, op: None, words, at: 0 };
+        let inst = Inst {
+            code: 0,
+            op: None,
+            words,
+            at: 0,
+        };
         let (name, next) = inst.string(0).ok()?;
         Some((
             name,
@@ -475,14 +606,23 @@ impl Parsed {
 
     /// OpName of an id, or an empty string.
     pub fn name(&self, id: u32) -> String {
-        let name = self.names.get(&id).and_then(|&at| self.inst(at).ok()?.string(1).ok());
+        let name = self
+            .names
+            .get(&id)
+            .and_then(|&at| self.inst(at).ok()?.string(1).ok());
         name.map(|n| n.0).unwrap_or_default()
     }
 
     /// The value that the application gave for a specialisation constant.
     pub fn spec_value(&self, spec_id: u32) -> Option<u64> {
         let bytes = self.spec_values.get(&spec_id)?;
-        Some(bytes.iter().take(8).rev().fold(0, |acc, &b| acc << 8 | u64::from(b)))
+        Some(
+            bytes
+                .iter()
+                .take(8)
+                .rev()
+                .fold(0, |acc, &b| acc << 8 | u64::from(b)),
+        )
     }
 
     fn find_default_fp(&self, options: &ReadOptions) -> FpFlags {
@@ -490,7 +630,9 @@ impl Parsed {
         let mut flags: Option<u8> = None;
         for &(_, at) in &self.modes {
             match mode(at) {
-                Some(m) if m == spirv::ExecutionMode::ContractionOff as u32 => return FpFlags::default(),
+                Some(m) if m == spirv::ExecutionMode::ContractionOff as u32 => {
+                    return FpFlags::default()
+                }
                 Some(m) if m == spirv::ExecutionMode::FPFastMathDefault as u32 => {
                     let id = self.inst(at).ok().and_then(|i| i.word(3).ok()).unwrap_or(0);
                     let mask = self.const_u64(id).unwrap_or(0);
@@ -537,7 +679,11 @@ pub(super) fn space_of(class: u32) -> Result<Space> {
 fn is_type(op: Option<Op>) -> bool {
     op.is_some_and(|op| {
         let code = op as u32;
-        ((19..=38).contains(&code) || matches!(op, Op::TypePipeStorage | Op::TypeNamedBarrier | Op::TypeUntypedPointerKHR))
+        ((19..=38).contains(&code)
+            || matches!(
+                op,
+                Op::TypePipeStorage | Op::TypeNamedBarrier | Op::TypeUntypedPointerKHR
+            ))
             && op != Op::TypeForwardPointer
     })
 }
@@ -546,7 +692,18 @@ fn is_const(op: Op) -> bool {
     use Op::*;
     matches!(
         op,
-        ConstantTrue | ConstantFalse | Constant | ConstantComposite | ConstantSampler | ConstantNull | SpecConstantTrue
-            | SpecConstantFalse | SpecConstant | SpecConstantComposite | SpecConstantOp | Undef | ConstantPipeStorage
+        ConstantTrue
+            | ConstantFalse
+            | Constant
+            | ConstantComposite
+            | ConstantSampler
+            | ConstantNull
+            | SpecConstantTrue
+            | SpecConstantFalse
+            | SpecConstant
+            | SpecConstantComposite
+            | SpecConstantOp
+            | Undef
+            | ConstantPipeStorage
     )
 }

@@ -63,7 +63,11 @@ fn order_of(semantics: u64) -> Order {
 }
 
 fn fences_of(semantics: u64) -> Fences {
-    Fences { global: semantics & 0x240 != 0, local: semantics & 0x100 != 0, image: semantics & 0x800 != 0 }
+    Fences {
+        global: semantics & 0x240 != 0,
+        local: semantics & 0x100 != 0,
+        image: semantics & 0x800 != 0,
+    }
 }
 
 fn one(value: Value) -> Values {
@@ -112,7 +116,15 @@ impl Body<'_, '_> {
                 let (pointer, _) = self.pointer(inst.word(2)?)?;
                 let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
                 let set = self.constant(Type::I32, 1);
-                let old = self.ins(Op::AtomicRmw { op: RmwOp::Xchg, scope, order }, &[pointer, set], Type::I32);
+                let old = self.ins(
+                    Op::AtomicRmw {
+                        op: RmwOp::Xchg,
+                        scope,
+                        order,
+                    },
+                    &[pointer, set],
+                    Type::I32,
+                );
                 let value = self.to_bool(old);
                 self.set(id, ty, one(value))?;
             }
@@ -130,8 +142,15 @@ impl Body<'_, '_> {
                 let int = self.atomic_int(scalar)?;
                 let desired = self.scalar_of(inst.word(6)?, scalar)?;
                 let expected = self.scalar_of(inst.word(7)?, scalar)?;
-                let (expected, desired) = (self.cast_scalar(expected, int)?, self.cast_scalar(desired, int)?);
-                let old = self.ins(Op::AtomicCmpXchg { scope, order }, &[pointer, expected, desired], int);
+                let (expected, desired) = (
+                    self.cast_scalar(expected, int)?,
+                    self.cast_scalar(desired, int)?,
+                );
+                let old = self.ins(
+                    Op::AtomicCmpXchg { scope, order },
+                    &[pointer, expected, desired],
+                    int,
+                );
                 let old = self.cast_scalar(old, scalar)?;
                 self.set(id, ty, one(old))?;
             }
@@ -143,7 +162,15 @@ impl Body<'_, '_> {
                     return unsupported("a barrier for more than a work-group");
                 }
                 let (order, fences) = (order_of(semantics), fences_of(semantics));
-                self.effect(Op::Barrier { exec, mem, order, fences }, &[]);
+                self.effect(
+                    Op::Barrier {
+                        exec,
+                        mem,
+                        order,
+                        fences,
+                    },
+                    &[],
+                );
             }
             S::MemoryBarrier => {
                 let mem = self.scope(inst.word(0)?)?;
@@ -153,9 +180,21 @@ impl Body<'_, '_> {
             }
             S::GroupAsyncCopy => self.async_copy(inst)?,
             S::GroupWaitEvents => {
-                let fences = Fences { global: true, local: true, image: false };
+                let fences = Fences {
+                    global: true,
+                    local: true,
+                    image: false,
+                };
                 let (exec, mem) = (Scope::WorkGroup, Scope::WorkGroup);
-                self.effect(Op::Barrier { exec, mem, order: Order::AcqRel, fences }, &[]);
+                self.effect(
+                    Op::Barrier {
+                        exec,
+                        mem,
+                        order: Order::AcqRel,
+                        fences,
+                    },
+                    &[],
+                );
             }
             _ => {
                 if let Some(kind) = rmw(op) {
@@ -182,7 +221,11 @@ impl Body<'_, '_> {
         let (pointer, _) = self.pointer(inst.word(2)?)?;
         let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
         let float = matches!(kind, RmwOp::FAdd | RmwOp::FMin | RmwOp::FMax);
-        let memory = if float { scalar } else { self.atomic_int(scalar)? };
+        let memory = if float {
+            scalar
+        } else {
+            self.atomic_int(scalar)?
+        };
         if float && !scalar.is_float() || kind != RmwOp::Xchg && !float && !scalar.is_int() {
             return bad("its result type does not fit");
         }
@@ -191,7 +234,15 @@ impl Body<'_, '_> {
             _ => self.scalar_of(inst.word(5)?, scalar)?,
         };
         let value = self.cast_scalar(value, memory)?;
-        let old = self.ins(Op::AtomicRmw { op: kind, scope, order }, &[pointer, value], memory);
+        let old = self.ins(
+            Op::AtomicRmw {
+                op: kind,
+                scope,
+                order,
+            },
+            &[pointer, value],
+            memory,
+        );
         let old = self.cast_scalar(old, scalar)?;
         self.set(id, ty, one(old))
     }
@@ -204,7 +255,14 @@ impl Body<'_, '_> {
     }
 
     /// A group operation per component of a value.
-    fn group_lanes(&mut self, inst: &Inst, op: GroupOp, scope: Scope, value: u32, extra: &[Value]) -> Result<()> {
+    fn group_lanes(
+        &mut self,
+        inst: &Inst,
+        op: GroupOp,
+        scope: Scope,
+        value: u32,
+        extra: &[Value],
+    ) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (values, scalar) = self.uniform(value)?;
         let mut out = Values::new();
@@ -242,8 +300,13 @@ impl Body<'_, '_> {
                 2 => (GroupOp::ExclusiveScan(kind), None),
                 3 => {
                     let size = inst.word(5)?;
-                    let Some(size) = self.known(size) else { return bad("the cluster size is not constant") };
-                    (GroupOp::ClusteredReduce(kind), Some(self.constant(Type::I32, size)))
+                    let Some(size) = self.known(size) else {
+                        return bad("the cluster size is not constant");
+                    };
+                    (
+                        GroupOp::ClusteredReduce(kind),
+                        Some(self.constant(Type::I32, size)),
+                    )
                 }
                 other => return unsupported(format!("group operation {other}")),
             };
@@ -253,8 +316,11 @@ impl Body<'_, '_> {
         match op {
             S::GroupAll | S::GroupAny | S::GroupNonUniformAll | S::GroupNonUniformAny => {
                 let scope = self.group_scope(inst.word(2)?)?;
-                let group =
-                    if matches!(op, S::GroupAll | S::GroupNonUniformAll) { GroupOp::All } else { GroupOp::Any };
+                let group = if matches!(op, S::GroupAll | S::GroupNonUniformAll) {
+                    GroupOp::All
+                } else {
+                    GroupOp::Any
+                };
                 let (_, scalar) = self.uniform(inst.word(3)?)?;
                 if scalar != Type::Bool {
                     return bad("its operand is not Bool");
@@ -262,7 +328,11 @@ impl Body<'_, '_> {
                 self.group_lanes(inst, group, scope, inst.word(3)?, &[])?;
             }
             S::SubgroupAllKHR | S::SubgroupAnyKHR => {
-                let group = if op == S::SubgroupAllKHR { GroupOp::All } else { GroupOp::Any };
+                let group = if op == S::SubgroupAllKHR {
+                    GroupOp::All
+                } else {
+                    GroupOp::Any
+                };
                 self.group_lanes(inst, group, Scope::SubGroup, inst.word(2)?, &[])?;
             }
             S::GroupNonUniformAllEqual => {
@@ -277,7 +347,9 @@ impl Body<'_, '_> {
                         None => same,
                     });
                 }
-                let Some(value) = all else { return bad("an empty vector") };
+                let Some(value) = all else {
+                    return bad("an empty vector");
+                };
                 self.set(id, ty, one(value))?;
             }
             S::GroupNonUniformElect => {
@@ -313,7 +385,8 @@ impl Body<'_, '_> {
                     _ => (self.group_scope(inst.word(2)?)?, inst.word(3)?),
                 };
                 let yes = self.constant(Type::Bool, 1);
-                let words = self.ins_many(Op::Group(GroupOp::Ballot, scope), &[yes], &[Type::I32; 4]);
+                let words =
+                    self.ins_many(Op::Group(GroupOp::Ballot, scope), &[yes], &[Type::I32; 4]);
                 let first = self.find_bit(&words, false);
                 self.group_lanes(inst, GroupOp::Shuffle, scope, value, &[first])?;
             }
@@ -324,7 +397,8 @@ impl Body<'_, '_> {
                     _ => (self.group_scope(inst.word(2)?)?, inst.word(3)?),
                 };
                 let value = self.scalar_of(value, Type::Bool)?;
-                let words = self.ins_many(Op::Group(GroupOp::Ballot, scope), &[value], &[Type::I32; 4]);
+                let words =
+                    self.ins_many(Op::Group(GroupOp::Ballot, scope), &[value], &[Type::I32; 4]);
                 self.set(id, ty, words)?;
             }
             S::GroupNonUniformInverseBallot | S::GroupNonUniformBallotBitExtract => {
@@ -350,7 +424,11 @@ impl Body<'_, '_> {
                 let operation = inst.word(3)?;
                 let words = self.lanes(inst.word(4)?, Type::I32, 4)?;
                 let limit = match operation {
-                    0 => self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32),
+                    0 => self.cached_builtin(
+                        u32::MAX,
+                        Op::Builtin(Builtin::SubGroupMaxSize),
+                        Type::I32,
+                    ),
                     1 => {
                         let (lane, next) = (self.lane_id(), self.constant(Type::I32, 1));
                         self.ins(Op::IAdd, &[lane, next], Type::I32)
@@ -373,7 +451,9 @@ impl Body<'_, '_> {
                 let value = self.find_bit(&words, op == S::GroupNonUniformBallotFindMSB);
                 self.set(id, ty, one(value))?;
             }
-            S::GroupNonUniformShuffle | S::GroupNonUniformShuffleXor | S::GroupNonUniformShuffleUp
+            S::GroupNonUniformShuffle
+            | S::GroupNonUniformShuffleXor
+            | S::GroupNonUniformShuffleUp
             | S::GroupNonUniformShuffleDown => {
                 let group = match op {
                     S::GroupNonUniformShuffle => GroupOp::Shuffle,
@@ -390,13 +470,19 @@ impl Body<'_, '_> {
                 let mut extra = Values::new();
                 extra.push(self.index32(inst.word(4)?)?);
                 if let Some(&cluster) = inst.words.get(5) {
-                    let Some(size) = self.known(cluster) else { return bad("the cluster size is not constant") };
+                    let Some(size) = self.known(cluster) else {
+                        return bad("the cluster size is not constant");
+                    };
                     extra.push(self.constant(Type::I32, size));
                 }
                 self.group_lanes(inst, GroupOp::Rotate, scope, inst.word(3)?, &extra)?;
             }
             S::SubgroupShuffleINTEL | S::SubgroupShuffleXorINTEL => {
-                let group = if op == S::SubgroupShuffleINTEL { GroupOp::Shuffle } else { GroupOp::ShuffleXor };
+                let group = if op == S::SubgroupShuffleINTEL {
+                    GroupOp::Shuffle
+                } else {
+                    GroupOp::ShuffleXor
+                };
                 let lane = self.index32(inst.word(3)?)?;
                 self.group_lanes(inst, group, Scope::SubGroup, inst.word(2)?, &[lane])?;
             }
@@ -415,7 +501,11 @@ impl Body<'_, '_> {
         let mut result = self.constant(Type::I32, 0);
         let zero = result;
         let numbered: Vec<(usize, Value)> = words.iter().copied().enumerate().collect();
-        let ordered: Vec<_> = if last { numbered } else { numbered.into_iter().rev().collect() };
+        let ordered: Vec<_> = if last {
+            numbered
+        } else {
+            numbered.into_iter().rev().collect()
+        };
         for (i, word) in ordered {
             let bit = if last {
                 let top = self.constant(Type::I32, 31);
@@ -453,7 +543,9 @@ impl Body<'_, '_> {
                 None => n,
             });
         }
-        let Some(step) = step else { return bad("no dimension") };
+        let Some(step) = step else {
+            return bad("no dimension");
+        };
         self.counted_loop(start, count, step, |b, i| {
             let far = b.ins(Op::IMul, &[i, stride], Type::I64);
             // The stride is that of the global side.

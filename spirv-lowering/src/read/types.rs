@@ -16,7 +16,13 @@ pub(super) type TyId = u32;
 pub(super) enum Opaque {
     /// With dimension, arrayed, depth, multisampled, access qualifier.
     #[allow(missing_docs)]
-    Image { dim: u32, arrayed: bool, depth: bool, multisampled: bool, access: u32 },
+    Image {
+        dim: u32,
+        arrayed: bool,
+        depth: bool,
+        multisampled: bool,
+        access: u32,
+    },
     /// Sampler.
     Sampler,
     /// Event.
@@ -38,10 +44,14 @@ pub(super) enum Kind {
     Array { elem: TyId, len: u64 },
     /// Members, their byte offsets, the number of their first lane.
     #[allow(missing_docs)]
-    Struct { members: Vec<TyId>, offsets: Vec<u64>, lanes: Vec<u64> },
-    /// `pointee` is a SPIR-V id, 0 for an untyped pointer. `input`: pointer to a built-in variable.
+    Struct {
+        members: Vec<TyId>,
+        offsets: Vec<u64>,
+        lanes: Vec<u64>,
+    },
+    /// `pointee` is a SPIR-V id, 0 for an untyped pointer.
     #[allow(missing_docs)]
-    Pointer { space: Space, pointee: u32, input: bool },
+    Pointer { space: Space, pointee: u32 },
     #[allow(missing_docs)]
     Function { ret: TyId, params: Vec<TyId> },
     /// Image and so on.
@@ -96,7 +106,9 @@ impl Types {
             Kind::Vector { elem, n } => {
                 let e = self.get(*elem);
                 if self.scalar(*elem).is_none() {
-                    return Err(LowerError::invalid("the component type of a vector is not scalar"));
+                    return Err(LowerError::invalid(
+                        "the component type of a vector is not scalar",
+                    ));
                 }
                 if !matches!(n, 2 | 3 | 4 | 8 | 16) {
                     return Err(LowerError::invalid(format!("a vector of {n} components")));
@@ -111,7 +123,11 @@ impl Types {
                 lanes = e.lanes.saturating_mul(*len);
                 (align, depth) = (e.align, e.depth + 1);
             }
-            Kind::Struct { members, offsets, lanes: first } => {
+            Kind::Struct {
+                members,
+                offsets,
+                lanes: first,
+            } => {
                 for &member in members.iter() {
                     self.check_data(member)?;
                     let m = self.get(member);
@@ -130,13 +146,22 @@ impl Types {
         if depth > MAX_DEPTH {
             return Err(LowerError::invalid("types are nested too deeply"));
         }
-        self.items.push(Ty { id, kind, size, align, lanes, depth });
+        self.items.push(Ty {
+            id,
+            kind,
+            size,
+            align,
+            lanes,
+            depth,
+        });
         Ok(self.items.len() as u32 - 1)
     }
 
     fn check_data(&self, ty: TyId) -> Result<()> {
         match self.get(ty).kind {
-            Kind::Void | Kind::Function { .. } => Err(LowerError::invalid("an aggregate has a member without size")),
+            Kind::Void | Kind::Function { .. } => Err(LowerError::invalid(
+                "an aggregate has a member without size",
+            )),
             _ => Ok(()),
         }
     }
@@ -163,7 +188,10 @@ impl Types {
     pub fn flatten(&self, ty: TyId, out: &mut Vec<Type>) -> Result<()> {
         let t = self.get(ty);
         if t.lanes > MAX_LANES {
-            return Err(LowerError::unsupported(format!("a value of {} scalars (the limit is {MAX_LANES})", t.lanes)));
+            return Err(LowerError::unsupported(format!(
+                "a value of {} scalars (the limit is {MAX_LANES})",
+                t.lanes
+            )));
         }
         if t.lanes == 0 {
             return Ok(());
@@ -184,7 +212,9 @@ impl Types {
     pub fn leaves(&self, ty: TyId) -> Result<Vec<Leaf>> {
         let lanes = self.get(ty).lanes;
         if lanes > MAX_LANES {
-            return Err(LowerError::unsupported(format!("a value of {lanes} scalars (the limit is {MAX_LANES})")));
+            return Err(LowerError::unsupported(format!(
+                "a value of {lanes} scalars (the limit is {MAX_LANES})"
+            )));
         }
         let mut out = Vec::new();
         self.add_leaves(ty, 0, &mut out);
@@ -199,10 +229,17 @@ impl Types {
         match &t.kind {
             Kind::Array { elem, len } => {
                 let stride = self.get(*elem).size;
-                (0..*len).for_each(|i| self.add_leaves(*elem, offset.saturating_add(i.saturating_mul(stride)), out));
+                (0..*len).for_each(|i| {
+                    self.add_leaves(*elem, offset.saturating_add(i.saturating_mul(stride)), out)
+                });
             }
-            Kind::Struct { members, offsets, .. } => {
-                members.iter().zip(offsets).for_each(|(&m, o)| self.add_leaves(m, offset.saturating_add(*o), out));
+            Kind::Struct {
+                members, offsets, ..
+            } => {
+                members
+                    .iter()
+                    .zip(offsets)
+                    .for_each(|(&m, o)| self.add_leaves(m, offset.saturating_add(*o), out));
             }
             _ => {
                 if let Some((ty, n)) = self.vector(ty) {
@@ -222,7 +259,10 @@ impl Types {
             }
             Kind::Struct { members, lanes, .. } => {
                 let i = index as usize;
-                Ok((*members.get(i).ok_or_else(bad)?, *lanes.get(i).ok_or_else(bad)?))
+                Ok((
+                    *members.get(i).ok_or_else(bad)?,
+                    *lanes.get(i).ok_or_else(bad)?,
+                ))
             }
             _ => Err(bad()),
         }

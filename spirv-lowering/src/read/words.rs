@@ -22,7 +22,10 @@ pub(super) struct Inst<'a> {
 impl Inst<'_> {
     /// Operand word number `i`.
     pub fn word(&self, i: usize) -> Result<u32> {
-        self.words.get(i).copied().ok_or_else(|| LowerError::invalid(format!("operand {i} is missing")))
+        self.words
+            .get(i)
+            .copied()
+            .ok_or_else(|| LowerError::invalid(format!("operand {i} is missing")))
     }
     /// The operand words from number `i` on.
     pub fn rest(&self, i: usize) -> &[u32] {
@@ -30,8 +33,12 @@ impl Inst<'_> {
     }
     /// The literal string that starts at operand word `i`, and the number of the word after it.
     pub fn string(&self, i: usize) -> Result<(String, usize)> {
-        let bytes = string_bytes(self.rest(i)).ok_or_else(|| LowerError::invalid("a literal string does not end"))?;
-        Ok((String::from_utf8_lossy(&bytes).into_owned(), i + bytes.len() / 4 + 1))
+        let bytes = string_bytes(self.rest(i))
+            .ok_or_else(|| LowerError::invalid("a literal string does not end"))?;
+        Ok((
+            String::from_utf8_lossy(&bytes).into_owned(),
+            i + bytes.len() / 4 + 1,
+        ))
     }
     /// Name for messages.
     pub fn name(&self) -> String {
@@ -44,8 +51,14 @@ impl Inst<'_> {
     pub fn blame(&self, error: LowerError) -> LowerError {
         let tag = |what: String| format!("{} at word {}: {what}", self.name(), self.at);
         match error {
-            LowerError::InvalidInput { function, what } => LowerError::InvalidInput { function, what: tag(what) },
-            LowerError::Unsupported { function, what } => LowerError::Unsupported { function, what: tag(what) },
+            LowerError::InvalidInput { function, what } => LowerError::InvalidInput {
+                function,
+                what: tag(what),
+            },
+            LowerError::Unsupported { function, what } => LowerError::Unsupported {
+                function,
+                what: tag(what),
+            },
             other => other,
         }
     }
@@ -67,16 +80,27 @@ fn string_bytes(words: &[u32]) -> Option<Vec<u8>> {
 
 /// The instruction at word `at`.
 pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Inst<'_>> {
-    let first = *words.get(at).ok_or_else(|| LowerError::invalid(format!("the module ends before word {at}")))?;
+    let first = *words
+        .get(at)
+        .ok_or_else(|| LowerError::invalid(format!("the module ends before word {at}")))?;
     let count = (first >> 16) as usize;
     let code = first as u16;
     if count == 0 {
-        return Err(LowerError::invalid(format!("the instruction at word {at} (opcode {code}) has length zero")));
+        return Err(LowerError::invalid(format!(
+            "the instruction at word {at} (opcode {code}) has length zero"
+        )));
     }
     let body = words.get(at + 1..at + count).ok_or_else(|| {
-        LowerError::invalid(format!("the instruction at word {at} (opcode {code}) goes past the end of the module"))
+        LowerError::invalid(format!(
+            "the instruction at word {at} (opcode {code}) goes past the end of the module"
+        ))
     })?;
-    Ok(Inst { code, op: Op::from_u32(u32::from(code)), words: body, at })
+    Ok(Inst {
+        code,
+        op: Op::from_u32(u32::from(code)),
+        words: body,
+        at,
+    })
 }
 
 /// Checks the header; gives the words in host order and the id bound.
@@ -87,17 +111,23 @@ pub(super) fn check_header(words: &[u32]) -> Result<(Vec<u32>, u32)> {
     } else if magic == spirv::MAGIC_NUMBER.swap_bytes() {
         words.iter().map(|w| w.swap_bytes()).collect()
     } else {
-        return Err(LowerError::invalid("the first word is not SPIR-V's magic number"));
+        return Err(LowerError::invalid(
+            "the first word is not SPIR-V's magic number",
+        ));
     };
     let [_, version, _, bound, _, ..] = words[..] else {
         return Err(LowerError::invalid("the header is truncated"));
     };
     if !(0x1_0000..=0x1_06ff).contains(&version) {
         let (major, minor) = (version >> 16, version >> 8 & 0xff);
-        return Err(LowerError::unsupported(format!("SPIR-V version {major}.{minor}")));
+        return Err(LowerError::unsupported(format!(
+            "SPIR-V version {major}.{minor}"
+        )));
     }
     if bound > MAX_BOUND {
-        return Err(LowerError::invalid(format!("the id bound {bound} is above the limit of {MAX_BOUND}")));
+        return Err(LowerError::invalid(format!(
+            "the id bound {bound} is above the limit of {MAX_BOUND}"
+        )));
     }
     Ok((words, bound))
 }
