@@ -1,0 +1,127 @@
+//! Kernel argument types for clGetKernelArgInfo. clang's SPIR-V target drops what OpenCL C called them (`uint` and
+//! `int` are one SPIR-V type), but its LLVM IR keeps them as metadata. This takes them from textual IR and adds them to
+//! the module as the OpString forms that llvm-spirv uses: `kernel_arg_type.NAME.T1,T2,` and
+//! `kernel_arg_type_qual.NAME.Q1,Q2,`.
+
+use rustc_hash::FxHashMap;
+
+const OP_NAME: u32 = 5;
+const OP_MEMBER_NAME: u32 = 6;
+const OP_STRING: u32 = 7;
+const OP_EXTENSION: u32 = 10;
+const OP_EXT_INST_IMPORT: u32 = 11;
+const OP_MEMORY_MODEL: u32 = 14;
+const OP_ENTRY_POINT: u32 = 15;
+const OP_EXECUTION_MODE: u32 = 16;
+const OP_CAPABILITY: u32 = 17;
+const OP_EXECUTION_MODE_ID: u32 = 331;
+
+/// Adds the OpStrings for every kernel in `ir` (textual LLVM IR). Leaves the module as it is where something does not
+/// fit: the information is a convenience.
+pub fn add(words: &mut Vec<u32>, ir: &str) {
+    let mut bound = match words.get(3) {
+        Some(bound) => *bound,
+        None => return,
+    };
+    let mut strings: Vec<u32> = Vec::new();
+    for text in descriptions(ir) {
+        let mut bytes = text.into_bytes();
+        bytes.push(0);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        let length = 2 + bytes.len() / 4;
+        let Ok(length) = u16::try_from(length) else { continue };
+        strings.push(u32::from(length) << 16 | OP_STRING);
+        strings.push(bound);
+        bound += 1;
+        strings.extend(bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])));
+    }
+    // OpString stands after the execution modes and before names.
+    let mut at = 5;
+    while let Some(&first) = words.get(at) {
+        let before = matches!(
+            first & 0xffff,
+            OP_CAPABILITY
+                | OP_EXTENSION
+                | OP_EXT_INST_IMPORT
+                | OP_MEMORY_MODEL
+                | OP_ENTRY_POINT
+                | OP_EXECUTION_MODE
+                | OP_EXECUTION_MODE_ID
+        );
+        debug_assert!(!matches!(first & 0xffff, OP_NAME | OP_MEMBER_NAME) || !before);
+        let length = (first >> 16) as usize;
+        if !before || length == 0 {
+            break;
+        }
+        at += length;
+    }
+    if at > words.len() {
+        return;
+    }
+    words.splice(at..at, strings);
+    words[3] = bound;
+}
+
+/// The texts of the OpStrings.
+fn descriptions(ir: &str) -> Vec<String> {
+    let mut nodes: FxHashMap<&str, &str> = FxHashMap::default();
+    for line in ir.lines().filter(|l| l.starts_with('!')) {
+        if let Some((name, body)) = line.split_once(" = !{") {
+            nodes.insert(name, body.trim_end_matches('}'));
+        }
+    }
+    let mut texts = Vec::new();
+    for line in ir.lines().filter(|l| l.starts_with("define ") && l.contains("spir_kernel")) {
+        let Some(name) = line.split_once('@').and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name) else {
+            continue;
+        };
+        for key in ["kernel_arg_type", "kernel_arg_type_qual"] {
+            let node = line
+                .split_once(&format!("!{key} "))
+                .and_then(|(_, rest)| rest.split([' ', '{']).next())
+                .and_then(|node| nodes.get(node));
+            let Some(node) = node else { continue };
+            let mut text = format!("{key}.{}.", name.trim_matches('"'));
+            for item in strings_of(node) {
+                text += &item;
+                text.push(',');
+            }
+            texts.push(text);
+        }
+    }
+    texts
+}
+
+/// The strings of a metadata tuple body: `!"a", !"b"`.
+fn strings_of(body: &str) -> Vec<String> {
+    body.split("!\"").skip(1).map(|part| part.split('"').next().unwrap_or_default().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const IR: &str = r#"
+define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !kernel_arg_addr_space !4 !kernel_arg_type !6 !kernel_arg_type_qual !7 {
+!4 = !{i32 1, i32 0}
+!6 = !{!"uint*", !"my_t"}
+!7 = !{!"const restrict", !""}
+"#;
+
+    #[test]
+    fn takes_types_and_qualifiers() {
+        assert_eq!(descriptions(IR), ["kernel_arg_type.f.uint*,my_t,", "kernel_arg_type_qual.f.const restrict,,"]);
+    }
+
+    #[test]
+    fn strings_stand_before_the_names() {
+        let capability = 2 << 16 | OP_CAPABILITY;
+        let name = 3 << 16 | OP_NAME;
+        let mut words = vec![0x0723_0203, 0x10000, 0, 10, 0, capability, 4, name, 1, 0];
+        add(&mut words, IR);
+        assert_eq!(words[3], 12);
+        assert_eq!(words[5..7], [capability, 4]);
+        assert_eq!(words[7] & 0xffff, OP_STRING);
+        assert_eq!(words[words.len() - 3..], [name, 1, 0]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Program binaries (clGetProgramInfo CL_PROGRAM_BINARIES, clCreateProgramWithBinary).
+//!
+//! A binary holds the SPIR-V modules of the program and, for executables, the kernels lowered for the device, which are
+//! used when this build of the library and the device are those that made it, and made anew otherwise. It is bound to
+//! the device (by UUID) and to the format version; a checksum guards the rest.
+
+use super::options::{BuildOptions, Stage};
+use super::{to_bytes, to_words, Executable, Module};
+use crate::backend::Device;
+use crate::cl::{
+    cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, CL_PROGRAM_BINARY_TYPE_EXECUTABLE,
+    CL_PROGRAM_BINARY_TYPE_LIBRARY,
+};
+use std::sync::Arc;
+
+const MAGIC: [u8; 8] = *b"PUMICEb1";
+
+/// The parts of a binary.
+#[derive(Default)]
+pub struct Binary {
+    /// CL_PROGRAM_BINARY_TYPE_*
+    pub kind: cl_program_binary_type,
+    /// The options it was built with.
+    pub options: String,
+    /// SPIR-V.
+    pub modules: Vec<Module>,
+    /// Specialisation constants set before the build.
+    pub spec_constants: Vec<(u32, Vec<u8>)>,
+    /// `Executable::to_bytes` with the name of its cache key.
+    pub executable: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl Binary {
+    /// The bytes, for a device.
+    pub fn to_bytes(&self, device: &dyn Device) -> Vec<u8> {
+        let mut body = Vec::new();
+        let mut put = |bytes: &[u8]| {
+            body.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            body.extend_from_slice(bytes);
+        };
+        put(&device.caps().device_uuid);
+        put(&self.kind.to_le_bytes());
+        put(self.options.as_bytes());
+        put(&(self.modules.len() as u32).to_le_bytes());
+        for module in &self.modules {
+            put(&to_bytes(module));
+        }
+        put(&(self.spec_constants.len() as u32).to_le_bytes());
+        for (id, value) in &self.spec_constants {
+            put(&id.to_le_bytes());
+            put(value);
+        }
+        if let Some((key, bytes)) = &self.executable {
+            put(key);
+            put(bytes);
+        }
+        let mut out = MAGIC.to_vec();
+        out.extend_from_slice(blake3::hash(&body).as_bytes());
+        out.extend_from_slice(&body);
+        out
+    }
+
+    /// Reads a binary. None: damaged, or made for another device or by another version.
+    pub fn from_bytes(bytes: &[u8], device: &dyn Device) -> Option<Self> {
+        let (hash, mut body) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<32>()?;
+        if blake3::hash(body).as_bytes() != hash {
+            return None;
+        }
+        let mut take = || -> Option<&[u8]> {
+            let (length, rest) = body.split_first_chunk::<8>()?;
+            let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            body = rest;
+            Some(part)
+        };
+        if take()? != device.caps().device_uuid {
+            return None;
+        }
+        let number = |part: &[u8]| Some(u32::from_le_bytes(part.try_into().ok()?));
+        let kind = number(take()?)?;
+        let known = [
+            CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
+            CL_PROGRAM_BINARY_TYPE_LIBRARY,
+            CL_PROGRAM_BINARY_TYPE_EXECUTABLE,
+        ];
+        if !known.contains(&kind) {
+            return None;
+        }
+        let options = String::from_utf8(take()?.to_vec()).ok()?;
+        let mut modules = Vec::new();
+        for _ in 0..number(take()?)? {
+            modules.push(Arc::new(to_words(take()?)?));
+        }
+        let mut spec_constants = Vec::new();
+        for _ in 0..number(take()?)? {
+            let id = number(take()?)?;
+            spec_constants.push((id, take()?.to_vec()));
+        }
+        let executable = match (take().map(<[u8]>::to_vec), take().map(<[u8]>::to_vec)) {
+            (Some(key), Some(bytes)) => Some((key, bytes)),
+            _ => None,
+        };
+        Some(Self { kind, options, modules, spec_constants, executable })
+    }
+
+    /// The options, parsed. Those of an object or executable were accepted once, so anything else is damage.
+    pub fn parsed_options(&self) -> Option<BuildOptions> {
+        BuildOptions::parse(&self.options, Stage::Build)
+            .or_else(|_| BuildOptions::parse(&self.options, Stage::Link))
+            .ok()
+    }
+
+    /// The lowered kernels, if this build of the library made them for this very device.
+    pub fn executable_for(&self, device: &Arc<dyn Device>, options: &BuildOptions) -> Option<Executable> {
+        let (key, bytes) = self.executable.as_ref()?;
+        let wanted = super::executable::key(device.as_ref(), &self.modules, &self.spec_constants, options);
+        (wanted.name().as_bytes() == key.as_slice()).then(|| Executable::from_bytes(device, bytes))?
+    }
+}

@@ -1,0 +1,202 @@
+//! The compile cache on disk, safe for many processes at once.
+//!
+//! Entries are files named by the hash of everything that decides their contents, each with a magic word, its own hash
+//! and the payload: a damaged, truncated or foreign file is a miss. Files appear by rename, so a reader sees all of one
+//! or none. The directory is kept under a size limit by removing the entries used longest ago.
+//!
+//! Two kinds of entries: `spv`, OpenCL SPIR-V of a source (any device); `vk`, a kernel lowered for a target.
+
+use crate::util::config;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::OnceLock;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const MAGIC: [u8; 8] = *b"PUMICEc1";
+/// Bytes that the cache may take.
+const LIMIT: u64 = 512 << 20;
+/// An entry used less than this ago need not have its time touched again.
+const FRESH: Duration = Duration::from_secs(3600);
+
+/// A key: the hash of all that decides an entry's contents. Parts are length-prefixed, so they cannot run together.
+pub struct Key(blake3::Hasher);
+
+impl Key {
+    /// A key for entries of one kind. The build of this library is part of every key.
+    pub fn new(kind: &str) -> Self {
+        let mut key = Self(blake3::Hasher::new());
+        key.part(kind.as_bytes());
+        key.part(build_id().as_bytes());
+        key
+    }
+    /// Adds a part.
+    pub fn part(&mut self, bytes: &[u8]) -> &mut Self {
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+        self
+    }
+    /// Adds words.
+    pub fn words(&mut self, words: &[u32]) -> &mut Self {
+        self.part(&super::to_bytes(words))
+    }
+    /// The file name.
+    pub fn name(&self) -> String {
+        self.0.finalize().to_hex().to_string()
+    }
+}
+
+/// Names this build of the library: an entry made by another build is another entry.
+fn build_id() -> &'static str {
+    static ID: OnceLock<String> = OnceLock::new();
+    ID.get_or_init(|| {
+        let file = own_path().unwrap_or_default();
+        let (size, time) = std::fs::metadata(&file)
+            .map(|m| {
+                let time = m.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+                (m.len(), time.map_or(0, |t| t.as_nanos()))
+            })
+            .unwrap_or_default();
+        format!("{} {size} {time}", env!("CARGO_PKG_VERSION"))
+    })
+}
+
+/// The shared library (or executable) that this code is in.
+fn own_path() -> Option<PathBuf> {
+    use std::os::unix::ffi::OsStrExt;
+    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+    // SAFETY: dladdr only reads the address and fills `info`; the name it points to lives as long as the library.
+    unsafe {
+        if libc::dladdr(own_path as *const libc::c_void, info.as_mut_ptr()) == 0 {
+            return None;
+        }
+        let name = info.assume_init().dli_fname;
+        if name.is_null() {
+            return None;
+        }
+        let bytes = std::ffi::CStr::from_ptr(name).to_bytes();
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
+    }
+}
+
+fn directory(kind: &str) -> Option<PathBuf> {
+    Some(config::get().cache_dir.as_ref()?.join(kind))
+}
+
+/// The payload of an entry.
+pub fn load(kind: &str, key: &Key) -> Option<Vec<u8>> {
+    let path = directory(kind)?.join(key.name());
+    let payload = read_entry(&path)?;
+    touch(&path);
+    Some(payload)
+}
+
+/// Makes an entry. Failures are silent: it is only a cache.
+pub fn store(kind: &str, key: &Key, payload: &[u8]) {
+    let Some(dir) = directory(kind) else { return };
+    if let Err(error) = write_entry(&dir, &key.name(), payload) {
+        crate::log!(Debug, "cache: cannot write to {}: {error}", dir.display());
+    }
+}
+
+fn read_entry(path: &Path) -> Option<Vec<u8>> {
+    let mut data = std::fs::read(path).ok()?;
+    let rest = data.strip_prefix(&MAGIC)?;
+    let (hash, payload) = rest.split_first_chunk::<32>()?;
+    if blake3::hash(payload).as_bytes() != hash {
+        let _ = std::fs::remove_file(path);
+        return None;
+    }
+    data.drain(..MAGIC.len() + 32);
+    Some(data)
+}
+
+fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    std::fs::create_dir_all(dir)?;
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let temporary = dir.join(format!(".{}-{number}", std::process::id()));
+    let mut data = Vec::with_capacity(MAGIC.len() + 32 + payload.len());
+    data.extend_from_slice(&MAGIC);
+    data.extend_from_slice(blake3::hash(payload).as_bytes());
+    data.extend_from_slice(payload);
+    let written = std::fs::write(&temporary, &data).and_then(|()| std::fs::rename(&temporary, dir.join(name)));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&temporary);
+        return written;
+    }
+    if number % 64 == 0 {
+        trim(dir);
+    }
+    Ok(())
+}
+
+/// Marks an entry as used, at most once an hour.
+fn touch(path: &Path) {
+    let Ok(file) = std::fs::File::options().write(true).open(path) else { return };
+    let old = file.metadata().and_then(|m| m.modified()).ok();
+    let now = SystemTime::now();
+    if old.and_then(|t| now.duration_since(t).ok()).is_none_or(|age| age > FRESH) {
+        let _ = file.set_modified(now);
+    }
+}
+
+/// Removes what was used longest ago until three quarters of the limit are left.
+fn trim(dir: &Path) {
+    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
+        .flatten()
+        .filter_map(|e| {
+            let meta = e.metadata().ok()?;
+            Some((meta.modified().ok()?, meta.len(), e.path()))
+        })
+        .collect();
+    let mut total: u64 = files.iter().map(|f| f.1).sum();
+    if total <= LIMIT {
+        return;
+    }
+    files.sort();
+    for (_, size, path) in files {
+        if total <= LIMIT / 4 * 3 {
+            break;
+        }
+        let _ = std::fs::remove_file(path);
+        total -= size;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn damage_is_a_miss() {
+        let dir = std::env::temp_dir().join(format!("pumice-cache-test-{}", std::process::id()));
+        write_entry(&dir, "a", b"payload").unwrap();
+        let path = dir.join("a");
+        assert_eq!(read_entry(&path).as_deref(), Some(&b"payload"[..]));
+        let mut bytes = std::fs::read(&path).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(&path, &bytes).unwrap();
+        assert_eq!(read_entry(&path), None);
+        write_entry(&dir, "a", b"payload").unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        for length in 0..bytes.len() {
+            std::fs::write(&path, &bytes[..length]).unwrap();
+            assert_eq!(read_entry(&path), None, "cut to {length}");
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn key_parts_do_not_run_together() {
+        let name = |parts: &[&str]| {
+            let mut key = Key::new("t");
+            parts.iter().for_each(|p| {
+                key.part(p.as_bytes());
+            });
+            key.name()
+        };
+        assert_ne!(name(&["ab", "c"]), name(&["a", "bc"]));
+        assert_eq!(name(&["ab", "c"]), name(&["ab", "c"]));
+    }
+}

@@ -1,0 +1,271 @@
+//! A linked program for one device: its kernels lowered, loaded on first use.
+
+use super::cache::{self, Key};
+use super::options::BuildOptions;
+use super::{library, to_bytes, Failure, Module};
+use crate::backend::{Code, Device, DeviceError, Memory, Placement};
+use parking_lot::Mutex;
+use spirv_lowering::interface::ProgramGlobals;
+use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
+use std::sync::{Arc, OnceLock};
+
+const KIND: &str = "vk";
+
+/// A kernel of an executable.
+pub struct Kernel {
+    /// Vulkan SPIR-V and interface.
+    pub lowered: Lowered,
+    code: OnceLock<Result<Arc<dyn Code>, DeviceError>>,
+}
+
+/// A linked program for one device.
+pub struct Executable {
+    device: Arc<dyn Device>,
+    kernels: Vec<Kernel>,
+    globals: ProgramGlobals,
+    globals_memory: Mutex<Option<Arc<dyn Memory>>>,
+}
+
+impl Executable {
+    /// Links modules and lowers every kernel, or takes the result from the cache.
+    pub fn build(
+        device: &Arc<dyn Device>,
+        modules: &[Module],
+        spec_constants: &[(u32, Vec<u8>)],
+        options: &BuildOptions,
+    ) -> Result<Self, Failure> {
+        let key = key(device.as_ref(), modules, spec_constants, options);
+        if let Some(executable) = cache::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes)) {
+            return Ok(executable);
+        }
+        let executable = Self::lower(device, modules, spec_constants, options)?;
+        cache::store(KIND, &key, &executable.to_bytes());
+        Ok(executable)
+    }
+
+    fn lower(
+        device: &Arc<dyn Device>,
+        modules: &[Module],
+        spec_constants: &[(u32, Vec<u8>)],
+        options: &BuildOptions,
+    ) -> Result<Self, Failure> {
+        let failure = |error: &dyn std::fmt::Display| Failure(format!("error: {error}\n"));
+        let library = library::get().map_err(|e| failure(&e))?;
+        let programs = read_all(modules, spec_constants)?;
+        let programs: Vec<&Program> = programs.iter().collect();
+        let link = LinkOptions { allow_undefined: false, library: Some(library) };
+        let program = Program::link(&programs, &link).map_err(|e| failure(&e))?;
+        let globals = program.globals().map_err(|e| failure(&e))?;
+        let names: Vec<String> = program.kernels().into_iter().map(|k| k.name).collect();
+        let lower = |name: &String| {
+            let mut options = Options {
+                correctly_rounded_divide_sqrt: options.correctly_rounded_divide_sqrt,
+                denorms_are_zero: options.denorms_are_zero,
+                unsafe_math: options.unsafe_math || options.fast_relaxed_math,
+                library: Some(library),
+                ..Options::default()
+            };
+            program.lower(name, device.target(), &mut options)
+        };
+        let mut kernels = Vec::with_capacity(names.len());
+        for (name, lowered) in names.iter().zip(map_parallel(&names, lower)) {
+            let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
+            dump(name, &lowered);
+            kernels.push(Kernel { lowered, code: OnceLock::new() });
+        }
+        Ok(Self { device: device.clone(), kernels, globals, globals_memory: Mutex::new(None) })
+    }
+
+    /// The kernels, in the order of the program.
+    pub fn kernels(&self) -> &[Kernel] {
+        &self.kernels
+    }
+
+    /// Index of a kernel.
+    pub fn find(&self, name: &str) -> Option<usize> {
+        self.kernels.iter().position(|k| k.lowered.interface.name == name)
+    }
+
+    /// Program-scope variables.
+    pub fn globals(&self) -> &ProgramGlobals {
+        &self.globals
+    }
+
+    /// The loaded kernel.
+    pub fn code(&self, index: usize) -> Result<&Arc<dyn Code>, DeviceError> {
+        let kernel = self
+            .kernels
+            .get(index)
+            .ok_or_else(|| DeviceError::Unsupported("no such kernel".into()))?;
+        kernel
+            .code
+            .get_or_init(|| self.device.load(&kernel.lowered.words, &kernel.lowered.interface))
+            .as_ref()
+            .map_err(Clone::clone)
+    }
+
+    /// The buffer with the program-scope variables, made and initialised on first use. None: there are none.
+    pub fn globals_memory(&self) -> Result<Option<Arc<dyn Memory>>, DeviceError> {
+        if self.globals.data.is_empty() {
+            return Ok(None);
+        }
+        let mut slot = self.globals_memory.lock();
+        if slot.is_none() {
+            *slot = Some(self.upload_globals()?);
+        }
+        Ok(slot.clone())
+    }
+
+    fn upload_globals(&self) -> Result<Arc<dyn Memory>, DeviceError> {
+        use crate::backend::{BufferCopy, Op, OrderRule, Slice, StreamDesc};
+        let size = self.globals.data.len() as u64;
+        let memory = self.device.allocate(size, Placement::Device)?;
+        let mut data = self.globals.data.clone();
+        for relocation in &self.globals.relocations {
+            let at = relocation.offset as usize;
+            let address = memory.address().wrapping_add(relocation.target);
+            if let Some(place) = data.get_mut(at..at + 8) {
+                place.copy_from_slice(&address.to_le_bytes());
+            }
+        }
+        if let Some(pointer) = memory.mapped() {
+            copy_in(pointer, &data);
+            return Ok(memory);
+        }
+        let staging = self.device.allocate(size, Placement::HostWrite)?;
+        let pointer = staging
+            .mapped()
+            .ok_or_else(|| DeviceError::Unsupported("staging memory is not mapped".into()))?;
+        copy_in(pointer, &data);
+        let mut stream = self.device.create_stream(StreamDesc::default())?;
+        let src = Slice { memory: staging, offset: 0, size };
+        let dst = Slice { memory: memory.clone(), offset: 0, size };
+        let region = BufferCopy::linear(0, 0, size);
+        stream.record(Op::Copy { src: &src, dst: &dst, region }, OrderRule::InOrder, false)?;
+        let value = stream.submit(true)?;
+        stream.timeline().wait(value, None)?;
+        Ok(memory)
+    }
+
+    /// Everything but the modules, for the cache and for program binaries.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut put = |bytes: &[u8]| {
+            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+            out.extend_from_slice(bytes);
+        };
+        put(&self.globals.to_bytes());
+        for kernel in &self.kernels {
+            put(&kernel.lowered.to_bytes());
+        }
+        out
+    }
+
+    /// The reverse of `to_bytes`. None: damaged.
+    pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
+        let mut take = || -> Option<&[u8]> {
+            let (length, rest) = bytes.split_first_chunk::<8>()?;
+            let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            bytes = rest;
+            Some(part)
+        };
+        let globals = ProgramGlobals::from_bytes(take()?).ok()?;
+        let mut kernels = Vec::new();
+        while let Some(part) = take() {
+            kernels.push(Kernel { lowered: Lowered::from_bytes(part).ok()?, code: OnceLock::new() });
+        }
+        bytes.is_empty().then(|| Self {
+            device: device.clone(),
+            kernels,
+            globals,
+            globals_memory: Mutex::new(None),
+        })
+    }
+}
+
+/// Names what an executable is made of; also stands in program binaries.
+pub fn key(
+    device: &dyn Device,
+    modules: &[Module],
+    spec_constants: &[(u32, Vec<u8>)],
+    options: &BuildOptions,
+) -> Key {
+    let mut key = Key::new(KIND);
+    key.part(format!("{:?}", device.target()).as_bytes());
+    key.part(&device.caps().driver_uuid);
+    key.part(&[
+        u8::from(options.correctly_rounded_divide_sqrt),
+        u8::from(options.denorms_are_zero),
+        u8::from(options.unsafe_math || options.fast_relaxed_math),
+    ]);
+    for module in modules {
+        key.words(module);
+    }
+    for (id, value) in spec_constants {
+        key.part(&id.to_le_bytes()).part(value);
+    }
+    key
+}
+
+/// Reads modules, as objects.
+pub fn read_all(modules: &[Module], spec_constants: &[(u32, Vec<u8>)]) -> Result<Vec<Program>, Failure> {
+    let options = ReadOptions { spec_constants: spec_constants.to_vec() };
+    modules
+        .iter()
+        .map(|words| Program::read(words, &options).map_err(|e| Failure(format!("error: {e}\n"))))
+        .collect()
+}
+
+/// Links objects into a library: only to find errors, the modules themselves stay apart.
+pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
+    let programs = read_all(modules, &[])?;
+    let programs: Vec<&Program> = programs.iter().collect();
+    let link = LinkOptions { allow_undefined: true, library: None };
+    Program::link(&programs, &link).map(drop).map_err(|e| Failure(format!("error: {e}\n")))
+}
+
+/// Applies `f` to every item, on as many threads as the machine has cores.
+fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    if threads <= 1 {
+        return items.iter().map(f).collect();
+    }
+    let next = AtomicUsize::new(0);
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let work = || {
+            let mut done = Vec::new();
+            while let Some((index, item)) = {
+                let index = next.fetch_add(1, Ordering::Relaxed);
+                items.get(index).map(|item| (index, item))
+            } {
+                done.push((index, f(item)));
+            }
+            done
+        };
+        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        handles.into_iter().filter_map(|h| h.join().ok()).flatten().collect()
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
+}
+
+/// PUMICE_DUMP: the lowered kernel.
+fn dump(name: &str, lowered: &Lowered) {
+    let Some(dir) = &crate::util::config::get().dump else { return };
+    let bytes = to_bytes(&lowered.words);
+    let hash = blake3::hash(&bytes).to_hex();
+    let file = dir.join(format!("{}.{}.vk.spv", &hash.as_str()[..16], name.replace('/', "_")));
+    let interface = format!("{:#?}\n", lowered.interface);
+    let written = std::fs::create_dir_all(dir)
+        .and_then(|()| std::fs::write(&file, bytes))
+        .and_then(|()| std::fs::write(file.with_extension("interface"), interface));
+    if let Err(error) = written {
+        crate::log!(Warn, "PUMICE_DUMP: cannot write {}: {error}", file.display());
+    }
+}
+
+fn copy_in(pointer: std::ptr::NonNull<u8>, data: &[u8]) {
+    // SAFETY: the caller allocated mapped memory of at least `data.len()` bytes that nothing else uses yet.
+    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer.as_ptr(), data.len()) }
+}

@@ -1,0 +1,238 @@
+//! OpenCL C to OpenCL SPIR-V, by clang.
+
+use super::options::{BuildOptions, ClStd};
+use super::toolchain::Toolchain;
+use super::{arg_info, child};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The language that a device offers: what clang is told of extensions and features.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Language {
+    /// Names of the extensions with OpenCL C meaning (`cl_khr_fp64`, ...).
+    pub extensions: Vec<&'static str>,
+    /// Names of the optional features (`__opencl_c_fp64`, ...).
+    pub features: Vec<&'static str>,
+    /// The highest OpenCL version the device reports, times 100: `__OPENCL_VERSION__`.
+    pub opencl_version: u32,
+    /// The device has images: `__IMAGE_SUPPORT__`.
+    pub images: bool,
+}
+
+impl Language {
+    /// `-cl-ext=`: exactly the extensions and features of the device.
+    pub fn cl_ext(&self, std: ClStd) -> String {
+        let mut text = String::from("-cl-ext=-all");
+        let features = if std >= ClStd::C30 { self.features.as_slice() } else { &[] };
+        for name in self.extensions.iter().chain(features) {
+            text += ",+";
+            text += name;
+        }
+        text
+    }
+
+    /// Macro options (`-D`, `-U`) for what clang does not define by itself, or wrongly.
+    pub fn macros(&self, std: ClStd) -> Vec<String> {
+        let mut macros = vec![format!("-D__OPENCL_VERSION__={}", self.opencl_version)];
+        if !self.images {
+            macros.push("-U__IMAGE_SUPPORT__".into());
+        }
+        // clang knows some of the names and takes them by -cl-ext; for it the same definition again is no redefinition.
+        let features = if std >= ClStd::C30 { self.features.as_slice() } else { &[] };
+        macros.extend(self.extensions.iter().chain(features).map(|name| format!("-D{name}=1")));
+        if std == ClStd::C31 {
+            macros.push("-DCL_VERSION_3_1=310".into());
+            macros.push("-U__OPENCL_C_VERSION__".into());
+            macros.push("-D__OPENCL_C_VERSION__=310".into());
+        }
+        macros
+    }
+}
+
+/// A source file of a program, or a header given to clCompileProgram.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// Name as `#include` gives it; may contain directories.
+    pub name: &'a str,
+    /// Text.
+    pub text: &'a str,
+}
+
+/// What a compilation left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// SPIR-V words; None when there were errors.
+    pub words: Option<Vec<u32>>,
+    /// Everything the compiler said.
+    pub log: String,
+    /// Files read through `#include`, for the cache. None: unknown, do not cache.
+    pub dependencies: Option<Vec<PathBuf>>,
+}
+
+fn failed(log: impl Into<String>) -> Compiled {
+    Compiled { words: None, log: log.into(), dependencies: None }
+}
+
+/// Compiles a source. `headers` are found before any directory.
+pub fn compile(
+    toolchain: &Toolchain,
+    source: &str,
+    headers: &[Header<'_>],
+    options: &BuildOptions,
+    language: &Language,
+) -> Compiled {
+    let scratch = if headers.is_empty() && !source.contains("include") {
+        None
+    } else {
+        match Scratch::new(headers) {
+            Ok(scratch) => Some(scratch),
+            Err(error) => return failed(format!("cannot write headers to a temporary directory: {error}\n")),
+        }
+    };
+    let args = options.clang_args(language);
+    let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+    if let Some(scratch) = &scratch {
+        clang.arg("-dependency-file").arg(scratch.dependency_file()).args(["-MT", "x"]);
+    }
+    if toolchain.llvm_spirv.is_some() {
+        clang.arg("-emit-llvm-bc");
+    } else {
+        clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
+    }
+    clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+    let mut log = String::new();
+    let object = match run_stage(clang, source.as_bytes(), &mut log) {
+        Ok(object) => object,
+        Err(()) => return failed(readable(&log)),
+    };
+    let object = match &toolchain.llvm_spirv {
+        None => object,
+        Some(tool) => {
+            let mut translate = Command::new(tool);
+            translate.args([
+                "--spirv-ext=+all",
+                "--preserve-ocl-kernel-arg-type-metadata-through-string",
+                "-o",
+                "-",
+                "-",
+            ]);
+            match run_stage(translate, &object, &mut log) {
+                Ok(object) => object,
+                Err(()) => return failed(readable(&log)),
+            }
+        }
+    };
+    let Some(mut words) = super::to_words(&object) else {
+        log += "the compiler's output is not SPIR-V\n";
+        return failed(readable(&log));
+    };
+    if options.kernel_arg_info && toolchain.llvm_spirv.is_none() {
+        let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+        clang.args(["-w", "-emit-llvm", "-disable-llvm-passes", "-cl-kernel-arg-info", "-o", "-", "-x", "cl", "-"]);
+        if let Ok(text) = run_stage(clang, source.as_bytes(), &mut String::new()) {
+            arg_info::add(&mut words, &String::from_utf8_lossy(&text));
+        }
+    }
+    let dependencies = match &scratch {
+        None => Some(Vec::new()),
+        Some(scratch) => scratch.dependencies(),
+    };
+    Compiled { words: Some(words), log: readable(&log), dependencies }
+}
+
+fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratch>) -> Command {
+    let mut clang = Command::new(&toolchain.clang);
+    clang.args(["-cc1", "-fdeclare-opencl-builtins", "-finclude-default-header"]);
+    if toolchain.llvm_spirv.is_some() {
+        clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
+    } else {
+        clang.args(["-triple", "spirv64"]);
+        // Real programs rely on what older compilers only warned about.
+        clang.arg("-Wno-error=incompatible-pointer-types");
+    }
+    if let Some(scratch) = scratch {
+        clang.arg("-I").arg(&scratch.dir);
+    }
+    clang.args(args);
+    clang
+}
+
+/// Runs one tool; its diagnostics go to the log. `Err`: it failed, the log says why.
+fn run_stage(command: Command, input: &[u8], log: &mut String) -> Result<Vec<u8>, ()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    match child::run(command, input) {
+        Ok(finished) => {
+            *log += &finished.diagnostics;
+            if finished.success {
+                Ok(finished.stdout)
+            } else {
+                Err(())
+            }
+        }
+        Err(error) => {
+            *log += &format!("cannot run {program}: {error}\n");
+            Err(())
+        }
+    }
+}
+
+/// The compiler reads a pipe; the application knows it as its program.
+fn readable(log: &str) -> String {
+    log.replace("<stdin>", "program.cl")
+}
+
+/// A temporary directory with the headers of one compilation; removed when dropped.
+struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    fn new(headers: &[Header<'_>]) -> std::io::Result<Self> {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let scratch = loop {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let dir = std::env::temp_dir().join(format!("pumice-{}-{number}", std::process::id()));
+            match std::fs::create_dir(&dir) {
+                Ok(()) => break Self { dir },
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => continue,
+                Err(error) => return Err(error),
+            }
+        };
+        for header in headers {
+            let relative = Path::new(header.name);
+            if !relative.components().all(|c| matches!(c, std::path::Component::Normal(_) | std::path::Component::CurDir)) {
+                let what = format!("header name \"{}\" leaves the include directory", header.name);
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
+            }
+            let path = scratch.dir.join(relative);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, header.text)?;
+        }
+        Ok(scratch)
+    }
+
+    fn dependency_file(&self) -> PathBuf {
+        self.dir.join(".dependencies")
+    }
+
+    /// The files in clang's make rule `x: a \ b`, less our own headers (those are in the cache key) and the input.
+    fn dependencies(&self) -> Option<Vec<PathBuf>> {
+        let text = std::fs::read_to_string(self.dependency_file()).ok()?;
+        let rule = text.strip_prefix("x:")?.replace("\\\n", " ");
+        // Names with blanks are escaped with a backslash: too rare to unpick, such a result is not cached.
+        if rule.contains('\\') {
+            return None;
+        }
+        let files = rule.split_whitespace().map(PathBuf::from);
+        Some(files.filter(|f| f.as_os_str() != "-" && !f.starts_with(&self.dir)).collect())
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}

@@ -1,0 +1,279 @@
+//! Build, compile and link options (OpenCL API specification, section 5.8.6 "Compiler Options").
+
+use super::frontend::Language;
+
+/// Which call the options were given to: the allowed set differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// clBuildProgram
+    Build,
+    /// clCompileProgram
+    Compile,
+    /// clLinkProgram
+    Link,
+}
+
+/// An OpenCL C version of `-cl-std`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum ClStd {
+    C10,
+    C11,
+    C12,
+    C20,
+    C30,
+    C31,
+}
+
+impl ClStd {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "CL1.0" => Self::C10,
+            "CL1.1" => Self::C11,
+            "CL1.2" => Self::C12,
+            "CL2.0" => Self::C20,
+            "CL3.0" => Self::C30,
+            "CL3.1" => Self::C31,
+            _ => return None,
+        })
+    }
+
+    /// What clang takes. Compilers before clang 23 do not know 3.1: its additions come as macros.
+    pub fn clang_name(self) -> &'static str {
+        match self {
+            Self::C10 => "CL1.0",
+            Self::C11 => "CL1.1",
+            Self::C12 => "CL1.2",
+            Self::C20 => "CL2.0",
+            Self::C30 | Self::C31 => "CL3.0",
+        }
+    }
+}
+
+/// Parsed options.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BuildOptions {
+    /// `-D`: `NAME` or `NAME=VALUE`.
+    pub defines: Vec<String>,
+    /// `-I`
+    pub include_dirs: Vec<String>,
+    /// `-cl-std`
+    pub std: Option<ClStd>,
+    /// `-w`
+    pub no_warnings: bool,
+    /// `-Werror`
+    pub werror: bool,
+    /// `-W...` of clang that applications pass along.
+    pub clang_warnings: Vec<String>,
+    /// `-g`
+    pub debug: bool,
+    /// `-cl-opt-disable`
+    pub opt_disable: bool,
+    /// `-cl-mad-enable`
+    pub mad_enable: bool,
+    /// `-cl-no-signed-zeros`
+    pub no_signed_zeros: bool,
+    /// `-cl-unsafe-math-optimizations`
+    pub unsafe_math: bool,
+    /// `-cl-finite-math-only`
+    pub finite_math: bool,
+    /// `-cl-fast-relaxed-math`
+    pub fast_relaxed_math: bool,
+    /// `-cl-single-precision-constant`
+    pub single_precision_constant: bool,
+    /// `-cl-denorms-are-zero`
+    pub denorms_are_zero: bool,
+    /// `-cl-fp32-correctly-rounded-divide-sqrt`
+    pub correctly_rounded_divide_sqrt: bool,
+    /// `-cl-uniform-work-group-size`
+    pub uniform_work_group_size: bool,
+    /// `-cl-kernel-arg-info`
+    pub kernel_arg_info: bool,
+    /// `-create-library`
+    pub create_library: bool,
+    /// `-enable-link-options`
+    pub enable_link_options: bool,
+}
+
+/// Splits an option string into words. Double and single quotes group, a backslash takes the next quote, backslash or
+/// blank literally. `None`: a quote is left open.
+fn words(text: &str) -> Option<Vec<String>> {
+    let mut words = Vec::new();
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', _) if chars.peek().is_some_and(|n| matches!(n, '"' | '\'' | '\\' | ' ')) => {
+                word.get_or_insert_default().extend(chars.next());
+            }
+            (c, Some(open)) if c == open => quote = None,
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.get_or_insert_default();
+            }
+            (c, None) if c.is_whitespace() => words.extend(word.take()),
+            (c, _) => word.get_or_insert_default().push(c),
+        }
+    }
+    words.extend(word);
+    quote.is_none().then_some(words)
+}
+
+impl BuildOptions {
+    /// Parses an option string. `Err` says which option is not understood.
+    pub fn parse(text: &str, stage: Stage) -> Result<Self, String> {
+        let words = words(text).ok_or_else(|| format!("unbalanced quotes in \"{text}\""))?;
+        let mut options = Self::default();
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            options.take(&word, &mut words, stage)?;
+        }
+        if stage == Stage::Link && options.enable_link_options && !options.create_library {
+            return Err("-enable-link-options needs -create-library".into());
+        }
+        Ok(options)
+    }
+
+    fn take(
+        &mut self,
+        word: &str,
+        rest: &mut impl Iterator<Item = String>,
+        stage: Stage,
+    ) -> Result<(), String> {
+        let mut operand = |attached: &str| -> Result<String, String> {
+            if attached.is_empty() {
+                rest.next()
+                    .ok_or_else(|| format!("option {word} needs a value"))
+            } else {
+                Ok(attached.to_owned())
+            }
+        };
+        // Options that linking takes too (section 5.8.7 "Linker Options").
+        match word {
+            "-cl-denorms-are-zero" => self.denorms_are_zero = true,
+            "-cl-no-signed-zeros" => self.no_signed_zeros = true,
+            "-cl-unsafe-math-optimizations" => self.unsafe_math = true,
+            "-cl-finite-math-only" => self.finite_math = true,
+            "-cl-fast-relaxed-math" => self.fast_relaxed_math = true,
+            "-cl-no-subgroup-ifp" => {}
+            "-create-library" if stage == Stage::Link => self.create_library = true,
+            "-enable-link-options" if stage == Stage::Link => self.enable_link_options = true,
+            _ if stage == Stage::Link => return Err(format!("unknown linker option {word}")),
+            "-w" => self.no_warnings = true,
+            "-Werror" => self.werror = true,
+            "-g" => self.debug = true,
+            "-cl-opt-disable" | "-O0" => self.opt_disable = true,
+            "-O" | "-O1" | "-O2" | "-O3" | "-Os" => {}
+            "-cl-mad-enable" => self.mad_enable = true,
+            "-cl-single-precision-constant" => self.single_precision_constant = true,
+            "-cl-strict-aliasing" => {}
+            "-cl-fp32-correctly-rounded-divide-sqrt" => self.correctly_rounded_divide_sqrt = true,
+            "-cl-uniform-work-group-size" => self.uniform_work_group_size = true,
+            "-cl-kernel-arg-info" => self.kernel_arg_info = true,
+            "-x" => {
+                // `-x spir` and `-x clc` say what the program is; we know that already.
+                operand("")?;
+            }
+            _ => {
+                if let Some(define) = word.strip_prefix("-D") {
+                    let define = operand(define)?;
+                    self.defines.push(define);
+                } else if let Some(dir) = word.strip_prefix("-I") {
+                    let dir = operand(dir)?;
+                    self.include_dirs.push(dir);
+                } else if let Some(std) = word.strip_prefix("-cl-std=") {
+                    let std =
+                        ClStd::parse(std).ok_or_else(|| format!("unknown OpenCL C version {word}"))?;
+                    self.std = Some(std);
+                } else if word.starts_with("-spir-std=") {
+                } else if word.starts_with("-W") && word.len() > 2 {
+                    self.clang_warnings.push(word.to_owned());
+                } else {
+                    return Err(format!("unknown option {word}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The arguments of `clang -cc1` that stand for these options and the language of the device. Together with the
+    /// source they decide the result, so they are also the cache key.
+    pub fn clang_args(&self, language: &Language) -> Vec<String> {
+        let std = self.std.unwrap_or(ClStd::C12);
+        let mut args: Vec<String> = Vec::with_capacity(32);
+        args.push(format!("-cl-std={}", std.clang_name()));
+        args.push(language.cl_ext(std));
+        args.push(if self.opt_disable { "-O0" } else { "-O2" }.into());
+        args.extend(language.macros(std));
+        let flags = [
+            (self.no_warnings, "-w"),
+            (self.werror, "-Werror"),
+            (self.mad_enable, "-cl-mad-enable"),
+            (self.no_signed_zeros, "-cl-no-signed-zeros"),
+            (self.unsafe_math, "-cl-unsafe-math-optimizations"),
+            (self.finite_math, "-cl-finite-math-only"),
+            (self.fast_relaxed_math, "-cl-fast-relaxed-math"),
+            (self.single_precision_constant, "-cl-single-precision-constant"),
+            (self.denorms_are_zero, "-cl-denorms-are-zero"),
+            (
+                self.correctly_rounded_divide_sqrt,
+                "-cl-fp32-correctly-rounded-divide-sqrt",
+            ),
+            (self.uniform_work_group_size, "-cl-uniform-work-group-size"),
+            (self.debug, "-debug-info-kind=line-tables-only"),
+        ];
+        args.extend(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()));
+        args.extend(self.clang_warnings.iter().cloned());
+        for define in &self.defines {
+            args.push("-D".into());
+            args.push(define.clone());
+        }
+        for dir in &self.include_dirs {
+            args.push("-I".into());
+            args.push(dir.clone());
+        }
+        args
+    }
+
+    /// Takes over the options that clLinkProgram may add to those that the objects were compiled with.
+    pub fn merge_link_options(&mut self, link: &Self) {
+        self.denorms_are_zero |= link.denorms_are_zero;
+        self.no_signed_zeros |= link.no_signed_zeros;
+        self.unsafe_math |= link.unsafe_math;
+        self.finite_math |= link.finite_math;
+        self.fast_relaxed_math |= link.fast_relaxed_math;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn build(text: &str) -> Result<BuildOptions, String> {
+        BuildOptions::parse(text, Stage::Build)
+    }
+
+    #[test]
+    fn quotes_and_separate_operands() {
+        let options = build(r#"-D A="x y" -DB=\"q\" -I "/a b" -I/c  -cl-std=CL2.0 -w"#).unwrap();
+        assert_eq!(options.defines, ["A=x y", "B=\"q\""]);
+        assert_eq!(options.include_dirs, ["/a b", "/c"]);
+        assert_eq!(options.std, Some(ClStd::C20));
+        assert!(options.no_warnings);
+        assert_eq!(build("").unwrap(), BuildOptions::default());
+    }
+
+    #[test]
+    fn unknown_options_are_errors() {
+        assert!(build("-foo").is_err());
+        assert!(build("-D").is_err());
+        assert!(build("-cl-std=CL4.0").is_err());
+        assert!(build("\"-w").is_err());
+        assert!(build("-create-library").is_err());
+        assert!(BuildOptions::parse("-w", Stage::Link).is_err());
+        assert!(BuildOptions::parse("-enable-link-options", Stage::Link).is_err());
+        let link = BuildOptions::parse("-create-library -enable-link-options", Stage::Link).unwrap();
+        assert!(link.create_library && link.enable_link_options);
+    }
+}

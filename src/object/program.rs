@@ -1,0 +1,637 @@
+//! Programs: source, IL or binaries, built for each device (OpenCL API specification, section 5.8).
+//!
+//! What a build makes stands beside the device it was made for ([`DeviceBuild`]). Kernels hold the executable they were
+//! made from, so a later build cannot pull it from under them (and is refused while they exist).
+
+use super::context::Context;
+use super::device::Device;
+use super::info::{unknown, InfoOut, Written};
+use super::kernel::Kernel;
+use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type, cl_uint};
+use crate::compile::binary::Binary;
+use crate::compile::{self, executable, BuildOptions, Executable, Failure, Header, Module, Stage};
+use crate::error::{err, ClError, ClResult};
+use crate::handle::{Body, Kind, Object, Ref};
+use parking_lot::Mutex;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// `pfn_notify` of clBuildProgram and relatives, and the release callback.
+pub type ProgramFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// A callback of the application with its user data.
+#[derive(Debug, Clone, Copy)]
+pub struct Notify {
+    function: ProgramFn,
+    user_data: usize,
+}
+
+impl Notify {
+    /// Wraps a callback. The application vouches for function and user data until it has been called.
+    pub fn new(function: ProgramFn, user_data: *mut c_void) -> Self {
+        Self { function, user_data: user_data as usize }
+    }
+
+    fn call(self, program: *mut c_void) {
+        // SAFETY: the application registered this function with this signature, to be called once, now.
+        unsafe { (self.function)(program, self.user_data as *mut c_void) }
+    }
+}
+
+/// Where a program came from.
+enum Origin {
+    Source(String),
+    Il { bytes: Vec<u8>, words: Module },
+    Binaries,
+    Linked,
+}
+
+/// What building a program for one device has left.
+#[derive(Clone)]
+pub struct DeviceBuild {
+    status: cl_build_status,
+    options: String,
+    log: String,
+    kind: cl_program_binary_type,
+    modules: Vec<Module>,
+    executable: Option<Arc<Executable>>,
+}
+
+impl DeviceBuild {
+    fn none() -> Self {
+        Self {
+            status: cl::CL_BUILD_NONE,
+            options: String::new(),
+            log: String::new(),
+            kind: cl::CL_PROGRAM_BINARY_TYPE_NONE,
+            modules: Vec::new(),
+            executable: None,
+        }
+    }
+}
+
+/// A program.
+pub struct Program {
+    context: Ref<Context>,
+    devices: Vec<Ref<Device>>,
+    origin: Origin,
+    /// Binaries given to clCreateProgramWithBinary, one a device.
+    binaries: Vec<Option<Binary>>,
+    /// One a device.
+    builds: Mutex<Vec<DeviceBuild>>,
+    spec_constants: Mutex<Vec<(u32, Vec<u8>)>>,
+    release_callbacks: Mutex<Vec<Notify>>,
+    kernels: AtomicUsize,
+    handle: usize,
+}
+
+impl Body for Program {
+    const KIND: Kind = Kind::Program;
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        for callback in std::mem::take(self.release_callbacks.get_mut()).into_iter().rev() {
+            callback.call(self.handle as *mut c_void);
+        }
+    }
+}
+
+fn make(context: &Ref<Context>, devices: Vec<Ref<Device>>, origin: Origin, binaries: Vec<Option<Binary>>) -> Ref<Program> {
+    let builds = devices.iter().map(|_| DeviceBuild::none()).collect();
+    Object::new_cyclic(|me| Program {
+        context: context.clone(),
+        devices,
+        origin,
+        binaries,
+        builds: Mutex::new(builds),
+        spec_constants: Mutex::default(),
+        release_callbacks: Mutex::default(),
+        kernels: AtomicUsize::new(0),
+        handle: me.as_ptr() as usize,
+    })
+}
+
+/// clCreateProgramWithSource. The strings are joined by the caller.
+pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
+    make(context, context.devices().to_vec(), Origin::Source(source), Vec::new())
+}
+
+/// clCreateProgramWithIL.
+pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
+    let Some(words) = compile::to_words(il) else {
+        return err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V");
+    };
+    if let Err(what) = compile::validate(&words) {
+        return err(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}"));
+    }
+    let origin = Origin::Il { bytes: il.to_vec(), words: Arc::new(words) };
+    Ok(make(context, context.devices().to_vec(), origin, Vec::new()))
+}
+
+/// clCreateProgramWithBinary: the program, and a status for each binary. Without a program: all were refused.
+pub fn with_binaries(
+    context: &Ref<Context>,
+    devices: &[Ref<Device>],
+    binaries: &[&[u8]],
+) -> ClResult<(Option<Ref<Program>>, Vec<cl_int>)> {
+    for (index, device) in devices.iter().enumerate() {
+        context.device_index(device)?;
+        if devices.iter().take(index).any(|other| Arc::ptr_eq(other, device)) {
+            return err(cl::CL_INVALID_DEVICE, "a device is listed twice");
+        }
+    }
+    let read: Vec<Option<Binary>> = devices
+        .iter()
+        .zip(binaries)
+        .map(|(device, bytes)| Binary::from_bytes(bytes, device.backend().as_ref()))
+        .collect();
+    let status = |b: &Option<Binary>| if b.is_some() { cl::CL_SUCCESS } else { cl::CL_INVALID_BINARY };
+    let statuses: Vec<cl_int> = read.iter().map(status).collect();
+    if statuses.iter().any(|s| *s != cl::CL_SUCCESS) {
+        return Ok((None, statuses));
+    }
+    // Binary type, options and modules are known before clBuildProgram.
+    let known: Vec<DeviceBuild> = read
+        .iter()
+        .flatten()
+        .map(|binary| DeviceBuild {
+            kind: binary.kind,
+            modules: binary.modules.clone(),
+            options: binary.options.clone(),
+            ..DeviceBuild::none()
+        })
+        .collect();
+    let program = make(context, devices.to_vec(), Origin::Binaries, read);
+    *program.builds.lock() = known;
+    Ok((Some(program), statuses))
+}
+
+/// One device's share of a build: what to do, decided before anything is changed.
+enum Job {
+    Source(String),
+    Modules(Vec<Module>),
+    Binary(usize),
+}
+
+impl Program {
+    /// Its context.
+    pub fn context(&self) -> &Ref<Context> {
+        &self.context
+    }
+
+    /// Its devices.
+    pub fn devices(&self) -> &[Ref<Device>] {
+        &self.devices
+    }
+
+    /// The source text, if it was made from that.
+    pub fn source(&self) -> Option<&str> {
+        match &self.origin {
+            Origin::Source(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
+        match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
+            Some(index) => Ok(index),
+            None => err(cl::CL_INVALID_DEVICE, "the device is not one of the program's"),
+        }
+    }
+
+    fn indices(&self, devices: Option<&[Ref<Device>]>) -> ClResult<Vec<usize>> {
+        match devices {
+            None => Ok((0..self.devices.len()).collect()),
+            Some(list) => list.iter().map(|d| self.device_index(d)).collect(),
+        }
+    }
+
+    /// Refuses to build while kernels exist or a build is under way; then marks the builds as in progress.
+    fn begin(&self, indices: &[usize], options: &str) -> ClResult {
+        if self.kernels.load(Ordering::Acquire) > 0 {
+            return err(cl::CL_INVALID_OPERATION, "the program has kernels attached to it");
+        }
+        let mut builds = self.builds.lock();
+        if builds.iter().any(|b| b.status == cl::CL_BUILD_IN_PROGRESS) {
+            return err(cl::CL_INVALID_OPERATION, "the program is being built already");
+        }
+        for &index in indices {
+            if let Some(build) = builds.get_mut(index) {
+                build.status = cl::CL_BUILD_IN_PROGRESS;
+                build.options = options.to_owned();
+                build.log.clear();
+                build.executable = None;
+            }
+        }
+        Ok(())
+    }
+
+    /// clBuildProgram. With `notify` it returns at once and builds in a thread.
+    pub fn build(
+        self: &Ref<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Build)
+            .or_else(|what| match self.origin {
+                // A linked binary is built again with the options it was linked with.
+                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
+                _ => Err(what),
+            })
+            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Linked) {
+            return err(cl::CL_INVALID_OPERATION, "the program was made by clLinkProgram");
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || program.build_now(&indices, &parsed))
+    }
+
+    fn build_now(&self, indices: &[usize], options: &BuildOptions) -> bool {
+        let mut good = true;
+        for &index in indices {
+            let job = match &self.origin {
+                Origin::Source(text) => Job::Source(text.clone()),
+                Origin::Il { words, .. } => Job::Modules(vec![words.clone()]),
+                Origin::Binaries | Origin::Linked => Job::Binary(index),
+            };
+            let built = self.build_device(index, job, options);
+            good &= built.status == cl::CL_BUILD_SUCCESS;
+            self.finish(index, built);
+        }
+        good
+    }
+
+    fn finish(&self, index: usize, built: DeviceBuild) {
+        if let Some(build) = self.builds.lock().get_mut(index) {
+            let options = std::mem::take(&mut build.options);
+            *build = DeviceBuild { options, ..built };
+        }
+    }
+
+    fn build_device(&self, index: usize, job: Job, options: &BuildOptions) -> DeviceBuild {
+        let mut build = DeviceBuild { status: cl::CL_BUILD_ERROR, ..DeviceBuild::none() };
+        let Some(device) = self.devices.get(index) else { return build };
+        let mut spec_constants = self.spec_constants.lock().clone();
+        match job {
+            Job::Source(text) => {
+                let (module, log) = compile::compile_source(&text, &[], options, device.language());
+                build.log = log;
+                let Some(module) = module else { return build };
+                build.modules = vec![module];
+            }
+            Job::Modules(modules) => build.modules = modules,
+            Job::Binary(index) => {
+                let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else { return build };
+                build.modules = binary.modules.clone();
+                spec_constants = binary.spec_constants.clone();
+                let mut merged = options.clone();
+                if let Some(old) = binary.parsed_options() {
+                    merged.merge_link_options(&old);
+                    merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
+                }
+                if let Some(executable) = binary.executable_for(device.backend(), &merged) {
+                    build.executable = Some(Arc::new(executable));
+                    build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
+                    build.status = cl::CL_BUILD_SUCCESS;
+                    return build;
+                }
+                return make_executable(build, device, &spec_constants, &merged);
+            }
+        }
+        make_executable(build, device, &spec_constants, options)
+    }
+
+    /// clCompileProgram.
+    pub fn compile(
+        self: &Ref<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        headers: &[(String, Ref<Program>)],
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Compile)
+            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Binaries | Origin::Linked) {
+            return err(cl::CL_INVALID_OPERATION, "the program has neither source nor IL");
+        }
+        let mut texts = Vec::with_capacity(headers.len());
+        for (name, header) in headers {
+            let Some(text) = header.source() else {
+                return err(cl::CL_INVALID_PROGRAM, "a header program was not made from source");
+            };
+            texts.push((name.clone(), text.to_owned()));
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_COMPILE_PROGRAM_FAILURE, move || {
+            let headers: Vec<Header<'_>> = texts.iter().map(|(name, text)| Header { name, text }).collect();
+            program.compile_now(&indices, &parsed, &headers)
+        })
+    }
+
+    fn compile_now(&self, indices: &[usize], options: &BuildOptions, headers: &[Header<'_>]) -> bool {
+        let mut good = true;
+        for &index in indices {
+            let mut build = DeviceBuild { status: cl::CL_BUILD_ERROR, ..DeviceBuild::none() };
+            let module = match (&self.origin, self.devices.get(index)) {
+                (Origin::Source(text), Some(device)) => {
+                    let (module, log) = compile::compile_source(text, headers, options, device.language());
+                    build.log = log;
+                    module
+                }
+                (Origin::Il { words, .. }, _) => Some(words.clone()),
+                _ => None,
+            };
+            if let Some(module) = module {
+                let spec_constants = self.spec_constants.lock().clone();
+                match executable::read_all(std::slice::from_ref(&module), &spec_constants) {
+                    Ok(_) => {
+                        build.status = cl::CL_BUILD_SUCCESS;
+                        build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
+                        build.modules = vec![module];
+                    }
+                    Err(Failure(what)) => build.log += &what,
+                }
+            }
+            good &= build.status == cl::CL_BUILD_SUCCESS;
+            self.finish(index, build);
+        }
+        good
+    }
+
+    /// clSetProgramSpecializationConstant.
+    pub fn set_spec_constant(&self, id: u32, value: &[u8]) -> ClResult {
+        let Origin::Il { words, .. } = &self.origin else {
+            return err(cl::CL_INVALID_PROGRAM, "the program was not made from IL");
+        };
+        let known = spirv_lowering::Program::spec_constants(words)
+            .map_err(|e| ClError::new(cl::CL_INVALID_PROGRAM, e.to_string()))?;
+        let Some(constant) = known.iter().find(|c| c.id == id) else {
+            return err(cl::CL_INVALID_SPEC_ID, format!("no specialisation constant {id}"));
+        };
+        if constant.size as usize != value.len() {
+            return err(cl::CL_INVALID_VALUE, format!("specialisation constant {id} has {} bytes", constant.size));
+        }
+        let mut constants = self.spec_constants.lock();
+        constants.retain(|(known, _)| *known != id);
+        constants.push((id, value.to_vec()));
+        Ok(())
+    }
+
+    /// clSetProgramReleaseCallback.
+    pub fn set_release_callback(&self, notify: Notify) -> ClResult {
+        self.release_callbacks.lock().push(notify);
+        Ok(())
+    }
+
+    /// clCreateKernel.
+    pub fn create_kernel(self: &Ref<Self>, name: &str) -> ClResult<Ref<Kernel>> {
+        Kernel::create(self, &self.executables()?, name)
+    }
+
+    /// clCreateKernelsInProgram.
+    pub fn create_kernels(self: &Ref<Self>) -> ClResult<Vec<Ref<Kernel>>> {
+        self.kernel_names()?.iter().map(|name| self.create_kernel(name)).collect()
+    }
+
+    /// The executables with their devices; an error when there is none.
+    fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>)>> {
+        let builds = self.builds.lock();
+        let found: Vec<_> = self
+            .devices
+            .iter()
+            .zip(builds.iter())
+            .filter_map(|(device, build)| Some((device.clone(), build.executable.clone()?)))
+            .collect();
+        if found.is_empty() {
+            return err(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the program has not been built");
+        }
+        Ok(found)
+    }
+
+    /// CL_PROGRAM_KERNEL_NAMES, as a list.
+    pub fn kernel_names(&self) -> ClResult<Vec<String>> {
+        let executables = self.executables()?;
+        let first = executables.first().map(|(_, e)| e);
+        let names = first.iter().flat_map(|e| e.kernels()).map(|k| k.lowered.interface.name.clone());
+        Ok(names.collect())
+    }
+
+    /// CL_PROGRAM_BINARIES: one a device, empty where there is none.
+    pub fn binaries(&self) -> Vec<Vec<u8>> {
+        let builds = self.builds.lock().clone();
+        let spec_constants = self.spec_constants.lock().clone();
+        self.devices
+            .iter()
+            .zip(&builds)
+            .map(|(device, build)| {
+                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.modules.is_empty() {
+                    return Vec::new();
+                }
+                let mut binary = Binary {
+                    kind: build.kind,
+                    options: build.options.clone(),
+                    modules: build.modules.clone(),
+                    spec_constants: spec_constants.clone(),
+                    executable: None,
+                };
+                if let (Some(executable), Some(options)) = (&build.executable, binary.parsed_options()) {
+                    let key = executable::key(device.backend().as_ref(), &build.modules, &spec_constants, &options);
+                    binary.executable = Some((key.name().into_bytes(), executable.to_bytes()));
+                }
+                binary.to_bytes(device.backend().as_ref())
+            })
+            .collect()
+    }
+
+    /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
+    pub fn info(self: &Ref<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_PROGRAM_CONTEXT => out.write(self.context.handle()),
+            cl::CL_PROGRAM_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
+            cl::CL_PROGRAM_DEVICES => {
+                let handles: Vec<*mut c_void> = self.devices.iter().map(|d| d.handle()).collect();
+                out.write(handles.as_slice())
+            }
+            cl::CL_PROGRAM_SOURCE => out.write(self.source().unwrap_or_default()),
+            cl::CL_PROGRAM_IL => match &self.origin {
+                Origin::Il { bytes, .. } => out.write(bytes.as_slice()),
+                _ => out.write(&[] as &[u8]),
+            },
+            cl::CL_PROGRAM_BINARY_SIZES => {
+                let sizes: Vec<usize> = self.binaries().iter().map(Vec::len).collect();
+                out.write(sizes.as_slice())
+            }
+            cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
+            cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
+            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
+            _ => unknown(param),
+        }
+    }
+
+    /// clGetProgramBuildInfo.
+    pub fn build_info(&self, device: &Ref<Device>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        let index = self.device_index(device)?;
+        let Some(build) = self.builds.lock().get(index).cloned() else {
+            return err(cl::CL_INVALID_DEVICE, "the device is not one of the program's");
+        };
+        match param {
+            cl::CL_PROGRAM_BUILD_STATUS => out.write(build.status),
+            cl::CL_PROGRAM_BUILD_OPTIONS => out.write(build.options.as_str()),
+            cl::CL_PROGRAM_BUILD_LOG => out.write(build.log.as_str()),
+            cl::CL_PROGRAM_BINARY_TYPE => out.write(build.kind),
+            cl::CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE => {
+                let size = build.executable.map_or(0, |e| e.globals().writable_size);
+                out.write(size as usize)
+            }
+            _ => unknown(param),
+        }
+    }
+
+    /// clGetKernelArgInfo may answer: the types' names are those of the source.
+    pub(super) fn has_arg_info(&self) -> bool {
+        match self.origin {
+            Origin::Source(_) | Origin::Linked => {
+                let builds = self.builds.lock();
+                builds.iter().any(|b| b.options.split_whitespace().any(|o| o == "-cl-kernel-arg-info"))
+                    || matches!(self.origin, Origin::Linked)
+            }
+            Origin::Il { .. } | Origin::Binaries => true,
+        }
+    }
+
+    pub(super) fn attach_kernel(&self) {
+        self.kernels.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn detach_kernel(&self) {
+        self.kernels.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn make_executable(
+    mut build: DeviceBuild,
+    device: &Ref<Device>,
+    spec_constants: &[(u32, Vec<u8>)],
+    options: &BuildOptions,
+) -> DeviceBuild {
+    match Executable::build(device.backend(), &build.modules, spec_constants, options) {
+        Ok(executable) => {
+            build.executable = Some(Arc::new(executable));
+            build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
+            build.status = cl::CL_BUILD_SUCCESS;
+        }
+        Err(Failure(what)) => build.log += &what,
+    }
+    build
+}
+
+/// Runs a build here, or in a thread of its own when the application wants to be told of its end.
+fn run(
+    program: &Ref<Program>,
+    notify: Option<Notify>,
+    failure: cl_int,
+    work: impl FnOnce() -> bool + Send + 'static,
+) -> ClResult {
+    let Some(notify) = notify else {
+        return if work() { Ok(()) } else { err(failure, "see the build log") };
+    };
+    let kept = program.clone();
+    let body = move || {
+        work();
+        notify.call(kept.handle());
+    };
+    match std::thread::Builder::new().name("pumice-build".into()).spawn(body) {
+        Ok(_) => Ok(()),
+        Err(error) => err(cl::CL_OUT_OF_HOST_MEMORY, format!("cannot start a build thread: {error}")),
+    }
+}
+
+/// clLinkProgram: the new program, and the error if linking failed (both, when it could begin).
+pub fn link(
+    context: &Ref<Context>,
+    devices: Option<&[Ref<Device>]>,
+    options: &str,
+    inputs: &[Ref<Program>],
+    notify: Option<Notify>,
+) -> ClResult<(Ref<Program>, ClResult)> {
+    let devices = match devices {
+        None => context.devices().to_vec(),
+        Some(list) => list.to_vec(),
+    };
+    for device in &devices {
+        context.device_index(device)?;
+    }
+    if inputs.is_empty() {
+        return err(cl::CL_INVALID_VALUE, "no input programs");
+    }
+    let parsed = BuildOptions::parse(options, Stage::Link)
+        .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
+    let mut jobs = Vec::with_capacity(devices.len());
+    for device in &devices {
+        jobs.push(link_inputs(device, inputs, &parsed)?);
+    }
+    let program = make(context, devices.clone(), Origin::Linked, Vec::new());
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    program.begin(&indices, options)?;
+    let target = program.clone();
+    let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
+        let mut good = true;
+        for (index, ((modules, spec_constants, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
+            let build = DeviceBuild { status: cl::CL_BUILD_ERROR, modules, ..DeviceBuild::none() };
+            let build = if parsed.create_library {
+                make_library(build)
+            } else {
+                *target.spec_constants.lock() = spec_constants.clone();
+                make_executable(build, device, &spec_constants, &merged)
+            };
+            good &= build.status == cl::CL_BUILD_SUCCESS;
+            target.finish(index, build);
+        }
+        good
+    });
+    Ok((program, result))
+}
+
+type LinkJob = (Vec<Module>, Vec<(u32, Vec<u8>)>, BuildOptions);
+
+/// What the input programs have for a device.
+fn link_inputs(device: &Ref<Device>, inputs: &[Ref<Program>], options: &BuildOptions) -> ClResult<LinkJob> {
+    let mut job: LinkJob = (Vec::new(), Vec::new(), options.clone());
+    for input in inputs {
+        let index = match input.device_index(device) {
+            Ok(index) => index,
+            Err(_) => return err(cl::CL_INVALID_OPERATION, "an input program has nothing for a device"),
+        };
+        let build = input.builds.lock().get(index).cloned();
+        let linkable = [cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, cl::CL_PROGRAM_BINARY_TYPE_LIBRARY];
+        let Some(build) = build.filter(|b| linkable.contains(&b.kind)) else {
+            return err(cl::CL_INVALID_OPERATION, "an input program is neither a compiled object nor a library");
+        };
+        job.0.extend(build.modules);
+        job.1.extend(input.spec_constants.lock().iter().cloned());
+        if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
+            job.2.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
+            job.2.merge_link_options(&compiled);
+        }
+    }
+    Ok(job)
+}
+
+fn make_library(mut build: DeviceBuild) -> DeviceBuild {
+    match executable::check_library(&build.modules) {
+        Ok(()) => {
+            build.status = cl::CL_BUILD_SUCCESS;
+            build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;
+        }
+        Err(Failure(what)) => build.log += &what,
+    }
+    build
+}
