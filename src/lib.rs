@@ -10,6 +10,7 @@
 pub mod backend;
 pub mod cl;
 pub mod command;
+pub mod compile;
 pub mod error;
 pub mod features;
 pub mod handle;
