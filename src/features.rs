@@ -6,6 +6,7 @@
 
 use crate::backend::Caps;
 use crate::cl::{self, cl_bitfield};
+use crate::compile::Language;
 use spirv_lowering::target::Target;
 use std::ffi::CStr;
 
@@ -161,6 +162,17 @@ impl Features {
             .filter(|(works, _)| *works)
             .map(|&(_, name)| (name, (3, 0, 0)))
             .collect()
+    }
+
+    /// What the compiler is told.
+    pub fn language(&self) -> Language {
+        let names = |list: Vec<Versioned>| list.into_iter().map(|(name, _)| name).collect();
+        Language {
+            extensions: names(self.extensions()),
+            features: names(self.opencl_c_features()),
+            opencl_version: VERSION.0 * 100 + VERSION.1 * 10,
+            images: self.images,
+        }
     }
 
     /// Versions of OpenCL C that programs may ask for, oldest first.

@@ -7,6 +7,7 @@ use super::info::{name_version, unknown, version, Info, InfoOut, Written};
 use super::platform::{name_versions, version_string, Platform};
 use crate::backend::{self, caps::DeviceKind, Caps};
 use crate::cl::{self, cl_device_fp_config, cl_device_type, cl_uint};
+use crate::compile::Language;
 use crate::error::ClResult;
 use crate::features::{self, Features, VENDOR_SUFFIX, VERSION};
 use crate::handle::{Body, Kind, Object, Ref};
@@ -25,6 +26,7 @@ pub struct Device {
     platform: Weak<Object<Platform>>,
     backend: Arc<dyn backend::Device>,
     features: Features,
+    language: Language,
 }
 
 impl Body for Device {
@@ -37,10 +39,12 @@ impl Device {
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
         let features = Features::new(backend.caps(), backend.target());
+        let language = features.language();
         Object::new(Self {
             platform,
             backend,
             features,
+            language,
         })
     }
 
@@ -57,6 +61,11 @@ impl Device {
     /// What works on it.
     pub fn features(&self) -> &Features {
         &self.features
+    }
+
+    /// The OpenCL C that programs for it are compiled as.
+    pub fn language(&self) -> &Language {
+        &self.language
     }
 
     /// Its platform, while that lives.

@@ -40,6 +40,7 @@ struct OnDevice {
     executable: Arc<Executable>,
     index: usize,
     printfs: Option<Arc<Vec<PrintfSite>>>,
+    uniform: bool,
 }
 
 impl OnDevice {
@@ -70,15 +71,15 @@ impl Drop for Kernel {
 impl Kernel {
     pub(super) fn create(
         program: &Ref<Program>,
-        executables: &[(Ref<Device>, Arc<Executable>)],
+        executables: &[(Ref<Device>, Arc<Executable>, bool)],
         name: &str,
     ) -> ClResult<Ref<Self>> {
         let mut devices: Vec<OnDevice> = Vec::with_capacity(executables.len());
-        for (device, executable) in executables {
+        for (device, executable, uniform) in executables {
             let Some(index) = executable.find(name) else { continue };
             let sites = executable.kernels().get(index).map(|k| &k.lowered.printfs);
             let printfs = sites.filter(|sites| !sites.is_empty()).map(|sites| Arc::new(sites.clone()));
-            devices.push(OnDevice { device: device.clone(), executable: executable.clone(), index, printfs });
+            devices.push(OnDevice { device: device.clone(), executable: executable.clone(), index, printfs, uniform: *uniform });
         }
         let Some(first) = devices.first().and_then(OnDevice::interface) else {
             return err(cl::CL_INVALID_KERNEL_NAME, format!("the program has no kernel {name}"));
@@ -215,6 +216,7 @@ impl Kernel {
             globals: on.executable.globals_memory()?,
             printf: on.printfs.clone(),
             touches_anything: interface.uses_indirect_pointers,
+            uniform: on.uniform,
         };
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
@@ -232,7 +234,7 @@ impl Kernel {
                         let what = format!("argument {index} of kernel {} was released", self.name);
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     };
-                    let address = mem.address(device)?;
+                    let address = mem.device_address(device)?;
                     put(&mut launch.args, offset, &address.to_ne_bytes());
                     let access = interface.arg_access.get(index).copied().unwrap_or(3);
                     launch.buffers.push((mem, access));
@@ -245,19 +247,6 @@ impl Kernel {
             }
         }
         Ok(launch)
-    }
-
-    /// clGetKernelInfo.
-    pub fn info(self: &Ref<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_KERNEL_FUNCTION_NAME => out.write(self.name.as_str()),
-            cl::CL_KERNEL_NUM_ARGS => out.write(self.first()?.args.len() as cl_uint),
-            cl::CL_KERNEL_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_KERNEL_CONTEXT => out.write(self.program.context().handle()),
-            cl::CL_KERNEL_PROGRAM => out.write(self.program.handle()),
-            cl::CL_KERNEL_ATTRIBUTES => out.write(self.attributes()?.as_str()),
-            _ => unknown(param),
-        }
     }
 
     fn attributes(&self) -> ClResult<String> {
@@ -345,6 +334,23 @@ impl Kernel {
             cl::CL_KERNEL_GLOBAL_WORK_SIZE => {
                 err(cl::CL_INVALID_VALUE, "neither a custom device nor a built-in kernel")
             }
+            _ => unknown(param),
+        }
+    }
+}
+
+// Methods that need the reference to themselves.
+impl Object<Kernel> {
+
+    /// clGetKernelInfo.
+    pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_KERNEL_FUNCTION_NAME => out.write(self.name.as_str()),
+            cl::CL_KERNEL_NUM_ARGS => out.write(self.first()?.args.len() as cl_uint),
+            cl::CL_KERNEL_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_KERNEL_CONTEXT => out.write(self.program.context().handle()),
+            cl::CL_KERNEL_PROGRAM => out.write(self.program.handle()),
+            cl::CL_KERNEL_ATTRIBUTES => out.write(self.attributes()?.as_str()),
             _ => unknown(param),
         }
     }

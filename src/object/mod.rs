@@ -9,3 +9,5 @@ pub mod info;
 pub mod launch;
 pub mod mem;
 pub mod platform;
+pub mod kernel;
+pub mod program;

@@ -9,6 +9,7 @@ use super::info::{unknown, InfoOut, Written};
 use super::kernel::Kernel;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type, cl_uint};
 use crate::compile::binary::Binary;
+use crate::compile::options::ClStd;
 use crate::compile::{self, executable, BuildOptions, Executable, Failure, Header, Module, Stage};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
@@ -228,29 +229,6 @@ impl Program {
         Ok(())
     }
 
-    /// clBuildProgram. With `notify` it returns at once and builds in a thread.
-    pub fn build(
-        self: &Ref<Self>,
-        devices: Option<&[Ref<Device>]>,
-        options: &str,
-        notify: Option<Notify>,
-    ) -> ClResult {
-        let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Build)
-            .or_else(|what| match self.origin {
-                // A linked binary is built again with the options it was linked with.
-                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
-                _ => Err(what),
-            })
-            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
-        if matches!(self.origin, Origin::Linked) {
-            return err(cl::CL_INVALID_OPERATION, "the program was made by clLinkProgram");
-        }
-        self.begin(&indices, options)?;
-        let program = self.clone();
-        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || program.build_now(&indices, &parsed))
-    }
-
     fn build_now(&self, indices: &[usize], options: &BuildOptions) -> bool {
         let mut good = true;
         for &index in indices {
@@ -304,35 +282,6 @@ impl Program {
             }
         }
         make_executable(build, device, &spec_constants, options)
-    }
-
-    /// clCompileProgram.
-    pub fn compile(
-        self: &Ref<Self>,
-        devices: Option<&[Ref<Device>]>,
-        options: &str,
-        headers: &[(String, Ref<Program>)],
-        notify: Option<Notify>,
-    ) -> ClResult {
-        let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Compile)
-            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
-        if matches!(self.origin, Origin::Binaries | Origin::Linked) {
-            return err(cl::CL_INVALID_OPERATION, "the program has neither source nor IL");
-        }
-        let mut texts = Vec::with_capacity(headers.len());
-        for (name, header) in headers {
-            let Some(text) = header.source() else {
-                return err(cl::CL_INVALID_PROGRAM, "a header program was not made from source");
-            };
-            texts.push((name.clone(), text.to_owned()));
-        }
-        self.begin(&indices, options)?;
-        let program = self.clone();
-        run(self, notify, cl::CL_COMPILE_PROGRAM_FAILURE, move || {
-            let headers: Vec<Header<'_>> = texts.iter().map(|(name, text)| Header { name, text }).collect();
-            program.compile_now(&indices, &parsed, &headers)
-        })
     }
 
     fn compile_now(&self, indices: &[usize], options: &BuildOptions, headers: &[Header<'_>]) -> bool {
@@ -390,24 +339,16 @@ impl Program {
         Ok(())
     }
 
-    /// clCreateKernel.
-    pub fn create_kernel(self: &Ref<Self>, name: &str) -> ClResult<Ref<Kernel>> {
-        Kernel::create(self, &self.executables()?, name)
-    }
-
-    /// clCreateKernelsInProgram.
-    pub fn create_kernels(self: &Ref<Self>) -> ClResult<Vec<Ref<Kernel>>> {
-        self.kernel_names()?.iter().map(|name| self.create_kernel(name)).collect()
-    }
-
-    /// The executables with their devices; an error when there is none.
-    fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>)>> {
+    /// The executables with their devices, and whether their work-groups must be uniform; an error when there is none.
+    fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, bool)>> {
         let builds = self.builds.lock();
         let found: Vec<_> = self
             .devices
             .iter()
             .zip(builds.iter())
-            .filter_map(|(device, build)| Some((device.clone(), build.executable.clone()?)))
+            .filter_map(|(device, build)| {
+                Some((device.clone(), build.executable.clone()?, self.is_uniform(build)))
+            })
             .collect();
         if found.is_empty() {
             return err(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the program has not been built");
@@ -415,10 +356,19 @@ impl Program {
         Ok(found)
     }
 
+    /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size.
+    fn is_uniform(&self, build: &DeviceBuild) -> bool {
+        let Ok(options) = BuildOptions::parse(&build.options, Stage::Build) else {
+            return false;
+        };
+        let old = options.std.is_none_or(|std| std < ClStd::C20);
+        options.uniform_work_group_size || (matches!(self.origin, Origin::Source(_)) && old)
+    }
+
     /// CL_PROGRAM_KERNEL_NAMES, as a list.
     pub fn kernel_names(&self) -> ClResult<Vec<String>> {
         let executables = self.executables()?;
-        let first = executables.first().map(|(_, e)| e);
+        let first = executables.first().map(|(_, e, _)| e);
         let names = first.iter().flat_map(|e| e.kernels()).map(|k| k.lowered.interface.name.clone());
         Ok(names.collect())
     }
@@ -448,32 +398,6 @@ impl Program {
                 binary.to_bytes(device.backend().as_ref())
             })
             .collect()
-    }
-
-    /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
-    pub fn info(self: &Ref<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
-        match param {
-            cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),
-            cl::CL_PROGRAM_CONTEXT => out.write(self.context.handle()),
-            cl::CL_PROGRAM_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
-            cl::CL_PROGRAM_DEVICES => {
-                let handles: Vec<*mut c_void> = self.devices.iter().map(|d| d.handle()).collect();
-                out.write(handles.as_slice())
-            }
-            cl::CL_PROGRAM_SOURCE => out.write(self.source().unwrap_or_default()),
-            cl::CL_PROGRAM_IL => match &self.origin {
-                Origin::Il { bytes, .. } => out.write(bytes.as_slice()),
-                _ => out.write(&[] as &[u8]),
-            },
-            cl::CL_PROGRAM_BINARY_SIZES => {
-                let sizes: Vec<usize> = self.binaries().iter().map(Vec::len).collect();
-                out.write(sizes.as_slice())
-            }
-            cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
-            cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
-            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
-            _ => unknown(param),
-        }
     }
 
     /// clGetProgramBuildInfo.
@@ -513,6 +437,98 @@ impl Program {
 
     pub(super) fn detach_kernel(&self) {
         self.kernels.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+// Methods that need the reference to themselves.
+impl Object<Program> {
+
+    /// clBuildProgram. With `notify` it returns at once and builds in a thread.
+    pub fn build(
+        self: &Arc<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Build)
+            .or_else(|what| match self.origin {
+                // A linked binary is built again with the options it was linked with.
+                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
+                _ => Err(what),
+            })
+            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Linked) {
+            return err(cl::CL_INVALID_OPERATION, "the program was made by clLinkProgram");
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || program.build_now(&indices, &parsed))
+    }
+
+    /// clCompileProgram.
+    pub fn compile(
+        self: &Arc<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        headers: &[(String, Ref<Program>)],
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Compile)
+            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Binaries | Origin::Linked) {
+            return err(cl::CL_INVALID_OPERATION, "the program has neither source nor IL");
+        }
+        let mut texts = Vec::with_capacity(headers.len());
+        for (name, header) in headers {
+            let Some(text) = header.source() else {
+                return err(cl::CL_INVALID_PROGRAM, "a header program was not made from source");
+            };
+            texts.push((name.clone(), text.to_owned()));
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_COMPILE_PROGRAM_FAILURE, move || {
+            let headers: Vec<Header<'_>> = texts.iter().map(|(name, text)| Header { name, text }).collect();
+            program.compile_now(&indices, &parsed, &headers)
+        })
+    }
+
+    /// clCreateKernel.
+    pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
+        Kernel::create(self, &self.executables()?, name)
+    }
+
+    /// clCreateKernelsInProgram.
+    pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
+        self.kernel_names()?.iter().map(|name| self.create_kernel(name)).collect()
+    }
+
+    /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
+    pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_PROGRAM_CONTEXT => out.write(self.context.handle()),
+            cl::CL_PROGRAM_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
+            cl::CL_PROGRAM_DEVICES => {
+                let handles: Vec<*mut c_void> = self.devices.iter().map(|d| d.handle()).collect();
+                out.write(handles.as_slice())
+            }
+            cl::CL_PROGRAM_SOURCE => out.write(self.source().unwrap_or_default()),
+            cl::CL_PROGRAM_IL => match &self.origin {
+                Origin::Il { bytes, .. } => out.write(bytes.as_slice()),
+                _ => out.write(&[] as &[u8]),
+            },
+            cl::CL_PROGRAM_BINARY_SIZES => {
+                let sizes: Vec<usize> = self.binaries().iter().map(Vec::len).collect();
+                out.write(sizes.as_slice())
+            }
+            cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
+            cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
+            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
+            _ => unknown(param),
+        }
     }
 }
 
