@@ -29,11 +29,17 @@ pub fn add(words: &mut Vec<u32>, ir: &str) {
         bytes.push(0);
         bytes.resize(bytes.len().next_multiple_of(4), 0);
         let length = 2 + bytes.len() / 4;
-        let Ok(length) = u16::try_from(length) else { continue };
+        let Ok(length) = u16::try_from(length) else {
+            continue;
+        };
         strings.push(u32::from(length) << 16 | OP_STRING);
         strings.push(bound);
         bound += 1;
-        strings.extend(bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])));
+        strings.extend(
+            bytes
+                .chunks_exact(4)
+                .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])),
+        );
     }
     // OpString stands after the execution modes and before names.
     let mut at = 5;
@@ -71,8 +77,15 @@ fn descriptions(ir: &str) -> Vec<String> {
         }
     }
     let mut texts = Vec::new();
-    for line in ir.lines().filter(|l| l.starts_with("define ") && l.contains("spir_kernel")) {
-        let Some(name) = line.split_once('@').and_then(|(_, rest)| rest.split_once('(')).map(|(name, _)| name) else {
+    for line in ir
+        .lines()
+        .filter(|l| l.starts_with("define ") && l.contains("spir_kernel"))
+    {
+        let Some(name) = line
+            .split_once('@')
+            .and_then(|(_, rest)| rest.split_once('('))
+            .map(|(name, _)| name)
+        else {
             continue;
         };
         for key in ["kernel_arg_type", "kernel_arg_type_qual"] {
@@ -94,7 +107,10 @@ fn descriptions(ir: &str) -> Vec<String> {
 
 /// The strings of a metadata tuple body: `!"a", !"b"`.
 fn strings_of(body: &str) -> Vec<String> {
-    body.split("!\"").skip(1).map(|part| part.split('"').next().unwrap_or_default().to_owned()).collect()
+    body.split("!\"")
+        .skip(1)
+        .map(|part| part.split('"').next().unwrap_or_default().to_owned())
+        .collect()
 }
 
 #[cfg(test)]
@@ -110,7 +126,13 @@ define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !ke
 
     #[test]
     fn takes_types_and_qualifiers() {
-        assert_eq!(descriptions(IR), ["kernel_arg_type.f.uint*,my_t,", "kernel_arg_type_qual.f.const restrict,,"]);
+        assert_eq!(
+            descriptions(IR),
+            [
+                "kernel_arg_type.f.uint*,my_t,",
+                "kernel_arg_type_qual.f.const restrict,,"
+            ]
+        );
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::options::{BuildOptions, Stage};
 use super::{to_bytes, to_words, Executable, Module};
 use crate::backend::Device;
 use crate::cl::{
-    cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, CL_PROGRAM_BINARY_TYPE_EXECUTABLE,
-    CL_PROGRAM_BINARY_TYPE_LIBRARY,
+    cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
+    CL_PROGRAM_BINARY_TYPE_EXECUTABLE, CL_PROGRAM_BINARY_TYPE_LIBRARY,
 };
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ impl Binary {
         }
         let mut take = || -> Option<&[u8]> {
             let (length, rest) = body.split_first_chunk::<8>()?;
-            let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            let (part, rest) =
+                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
             body = rest;
             Some(part)
         };
@@ -99,7 +100,13 @@ impl Binary {
             (Some(key), Some(bytes)) => Some((key, bytes)),
             _ => None,
         };
-        Some(Self { kind, options, modules, spec_constants, executable })
+        Some(Self {
+            kind,
+            options,
+            modules,
+            spec_constants,
+            executable,
+        })
     }
 
     /// The options, parsed. Those of an object or executable were accepted once, so anything else is damage.
@@ -110,9 +117,19 @@ impl Binary {
     }
 
     /// The lowered kernels, if this build of the library made them for this very device.
-    pub fn executable_for(&self, device: &Arc<dyn Device>, options: &BuildOptions) -> Option<Executable> {
+    pub fn executable_for(
+        &self,
+        device: &Arc<dyn Device>,
+        options: &BuildOptions,
+    ) -> Option<Executable> {
         let (key, bytes) = self.executable.as_ref()?;
-        let wanted = super::executable::key(device.as_ref(), &self.modules, &self.spec_constants, options);
-        (wanted.name().as_bytes() == key.as_slice()).then(|| Executable::from_bytes(device, bytes))?
+        let wanted = super::executable::key(
+            device.as_ref(),
+            &self.modules,
+            &self.spec_constants,
+            options,
+        );
+        (wanted.name().as_bytes() == key.as_slice())
+            .then(|| Executable::from_bytes(device, bytes))?
     }
 }

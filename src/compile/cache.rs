@@ -52,7 +52,10 @@ fn build_id() -> &'static str {
         let file = own_path().unwrap_or_default();
         let (size, time) = std::fs::metadata(&file)
             .map(|m| {
-                let time = m.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+                let time = m
+                    .modified()
+                    .ok()
+                    .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
                 (m.len(), time.map_or(0, |t| t.as_nanos()))
             })
             .unwrap_or_default();
@@ -119,7 +122,8 @@ fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
     data.extend_from_slice(&MAGIC);
     data.extend_from_slice(blake3::hash(payload).as_bytes());
     data.extend_from_slice(payload);
-    let written = std::fs::write(&temporary, &data).and_then(|()| std::fs::rename(&temporary, dir.join(name)));
+    let written = std::fs::write(&temporary, &data)
+        .and_then(|()| std::fs::rename(&temporary, dir.join(name)));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);
         return written;
@@ -132,17 +136,24 @@ fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
 
 /// Marks an entry as used, at most once an hour.
 fn touch(path: &Path) {
-    let Ok(file) = std::fs::File::options().write(true).open(path) else { return };
+    let Ok(file) = std::fs::File::options().write(true).open(path) else {
+        return;
+    };
     let old = file.metadata().and_then(|m| m.modified()).ok();
     let now = SystemTime::now();
-    if old.and_then(|t| now.duration_since(t).ok()).is_none_or(|age| age > FRESH) {
+    if old
+        .and_then(|t| now.duration_since(t).ok())
+        .is_none_or(|age| age > FRESH)
+    {
         let _ = file.set_modified(now);
     }
 }
 
 /// Removes what was used longest ago until three quarters of the limit are left.
 fn trim(dir: &Path) {
-    let Ok(entries) = std::fs::read_dir(dir) else { return };
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return;
+    };
     let mut files: Vec<(SystemTime, u64, PathBuf)> = entries
         .flatten()
         .filter_map(|e| {

@@ -23,8 +23,11 @@ pub struct Finished {
 /// Runs `command` on `input`. `Err` only when it cannot be started.
 pub fn run(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let mut out = Vec::new();
     let mut diagnostics = Vec::new();
@@ -54,12 +57,19 @@ pub fn run(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
         Err(_) => !out.is_empty(),
     };
     if timed_out {
-        diagnostics += &format!("the compiler was stopped after {} seconds\n", started.elapsed().as_secs());
+        diagnostics += &format!(
+            "the compiler was stopped after {} seconds\n",
+            started.elapsed().as_secs()
+        );
     } else if let Ok(status) = status {
         use std::os::unix::process::ExitStatusExt;
         if let Some(signal) = status.signal() {
             diagnostics += &format!("the compiler crashed (signal {signal})\n");
         }
     }
-    Ok(Finished { success: success && !timed_out, stdout: out, diagnostics })
+    Ok(Finished {
+        success: success && !timed_out,
+        stdout: out,
+        diagnostics,
+    })
 }

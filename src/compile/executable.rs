@@ -35,7 +35,9 @@ impl Executable {
         options: &BuildOptions,
     ) -> Result<Self, Failure> {
         let key = key(device.as_ref(), modules, spec_constants, options);
-        if let Some(executable) = cache::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes)) {
+        if let Some(executable) =
+            cache::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
+        {
             return Ok(executable);
         }
         let executable = Self::lower(device, modules, spec_constants, options)?;
@@ -53,7 +55,10 @@ impl Executable {
         let library = library::get().map_err(|e| failure(&e))?;
         let programs = read_all(modules, spec_constants)?;
         let programs: Vec<&Program> = programs.iter().collect();
-        let link = LinkOptions { allow_undefined: false, library: Some(library) };
+        let link = LinkOptions {
+            allow_undefined: false,
+            library: Some(library),
+        };
         let program = Program::link(&programs, &link).map_err(|e| failure(&e))?;
         let globals = program.globals().map_err(|e| failure(&e))?;
         let names: Vec<String> = program.kernels().into_iter().map(|k| k.name).collect();
@@ -71,9 +76,17 @@ impl Executable {
         for (name, lowered) in names.iter().zip(map_parallel(&names, lower)) {
             let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
             dump(name, &lowered);
-            kernels.push(Kernel { lowered, code: OnceLock::new() });
+            kernels.push(Kernel {
+                lowered,
+                code: OnceLock::new(),
+            });
         }
-        Ok(Self { device: device.clone(), kernels, globals, globals_memory: Mutex::new(None) })
+        Ok(Self {
+            device: device.clone(),
+            kernels,
+            globals,
+            globals_memory: Mutex::new(None),
+        })
     }
 
     /// The kernels, in the order of the program.
@@ -83,7 +96,9 @@ impl Executable {
 
     /// Index of a kernel.
     pub fn find(&self, name: &str) -> Option<usize> {
-        self.kernels.iter().position(|k| k.lowered.interface.name == name)
+        self.kernels
+            .iter()
+            .position(|k| k.lowered.interface.name == name)
     }
 
     /// Program-scope variables.
@@ -99,7 +114,10 @@ impl Executable {
             .ok_or_else(|| DeviceError::Unsupported("no such kernel".into()))?;
         kernel
             .code
-            .get_or_init(|| self.device.load(&kernel.lowered.words, &kernel.lowered.interface))
+            .get_or_init(|| {
+                self.device
+                    .load(&kernel.lowered.words, &kernel.lowered.interface)
+            })
             .as_ref()
             .map_err(Clone::clone)
     }
@@ -138,10 +156,26 @@ impl Executable {
             .ok_or_else(|| DeviceError::Unsupported("staging memory is not mapped".into()))?;
         copy_in(pointer, &data);
         let mut stream = self.device.create_stream(StreamDesc::default())?;
-        let src = Slice { memory: staging, offset: 0, size };
-        let dst = Slice { memory: memory.clone(), offset: 0, size };
+        let src = Slice {
+            memory: staging,
+            offset: 0,
+            size,
+        };
+        let dst = Slice {
+            memory: memory.clone(),
+            offset: 0,
+            size,
+        };
         let region = BufferCopy::linear(0, 0, size);
-        stream.record(Op::Copy { src: &src, dst: &dst, region }, OrderRule::InOrder, false)?;
+        stream.record(
+            Op::Copy {
+                src: &src,
+                dst: &dst,
+                region,
+            },
+            OrderRule::InOrder,
+            false,
+        )?;
         let value = stream.submit(true)?;
         stream.timeline().wait(value, None)?;
         Ok(memory)
@@ -165,14 +199,18 @@ impl Executable {
     pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
         let mut take = || -> Option<&[u8]> {
             let (length, rest) = bytes.split_first_chunk::<8>()?;
-            let (part, rest) = rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
+            let (part, rest) =
+                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
             bytes = rest;
             Some(part)
         };
         let globals = ProgramGlobals::from_bytes(take()?).ok()?;
         let mut kernels = Vec::new();
         while let Some(part) = take() {
-            kernels.push(Kernel { lowered: Lowered::from_bytes(part).ok()?, code: OnceLock::new() });
+            kernels.push(Kernel {
+                lowered: Lowered::from_bytes(part).ok()?,
+                code: OnceLock::new(),
+            });
         }
         bytes.is_empty().then(|| Self {
             device: device.clone(),
@@ -208,8 +246,13 @@ pub fn key(
 }
 
 /// Reads modules, as objects.
-pub fn read_all(modules: &[Module], spec_constants: &[(u32, Vec<u8>)]) -> Result<Vec<Program>, Failure> {
-    let options = ReadOptions { spec_constants: spec_constants.to_vec() };
+pub fn read_all(
+    modules: &[Module],
+    spec_constants: &[(u32, Vec<u8>)],
+) -> Result<Vec<Program>, Failure> {
+    let options = ReadOptions {
+        spec_constants: spec_constants.to_vec(),
+    };
     modules
         .iter()
         .map(|words| Program::read(words, &options).map_err(|e| Failure(format!("error: {e}\n"))))
@@ -220,14 +263,21 @@ pub fn read_all(modules: &[Module], spec_constants: &[(u32, Vec<u8>)]) -> Result
 pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
     let programs = read_all(modules, &[])?;
     let programs: Vec<&Program> = programs.iter().collect();
-    let link = LinkOptions { allow_undefined: true, library: None };
-    Program::link(&programs, &link).map(drop).map_err(|e| Failure(format!("error: {e}\n")))
+    let link = LinkOptions {
+        allow_undefined: true,
+        library: None,
+    };
+    Program::link(&programs, &link)
+        .map(drop)
+        .map_err(|e| Failure(format!("error: {e}\n")))
 }
 
 /// Applies `f` to every item, on as many threads as the machine has cores.
 fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(items.len());
+    let threads = std::thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(items.len());
     if threads <= 1 {
         return items.iter().map(f).collect();
     }
@@ -244,7 +294,11 @@ fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Ve
             done
         };
         let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        handles.into_iter().filter_map(|h| h.join().ok()).flatten().collect()
+        handles
+            .into_iter()
+            .filter_map(|h| h.join().ok())
+            .flatten()
+            .collect()
     });
     results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
@@ -252,16 +306,26 @@ fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Ve
 
 /// PUMICE_DUMP: the lowered kernel.
 fn dump(name: &str, lowered: &Lowered) {
-    let Some(dir) = &crate::util::config::get().dump else { return };
+    let Some(dir) = &crate::util::config::get().dump else {
+        return;
+    };
     let bytes = to_bytes(&lowered.words);
     let hash = blake3::hash(&bytes).to_hex();
-    let file = dir.join(format!("{}.{}.vk.spv", &hash.as_str()[..16], name.replace('/', "_")));
+    let file = dir.join(format!(
+        "{}.{}.vk.spv",
+        &hash.as_str()[..16],
+        name.replace('/', "_")
+    ));
     let interface = format!("{:#?}\n", lowered.interface);
     let written = std::fs::create_dir_all(dir)
         .and_then(|()| std::fs::write(&file, bytes))
         .and_then(|()| std::fs::write(file.with_extension("interface"), interface));
     if let Err(error) = written {
-        crate::log!(Warn, "PUMICE_DUMP: cannot write {}: {error}", file.display());
+        crate::log!(
+            Warn,
+            "PUMICE_DUMP: cannot write {}: {error}",
+            file.display()
+        );
     }
 }
 

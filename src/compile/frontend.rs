@@ -23,7 +23,11 @@ impl Language {
     /// `-cl-ext=`: exactly the extensions and features of the device.
     pub fn cl_ext(&self, std: ClStd) -> String {
         let mut text = String::from("-cl-ext=-all");
-        let features = if std >= ClStd::C30 { self.features.as_slice() } else { &[] };
+        let features = if std >= ClStd::C30 {
+            self.features.as_slice()
+        } else {
+            &[]
+        };
         for name in self.extensions.iter().chain(features) {
             text += ",+";
             text += name;
@@ -38,8 +42,17 @@ impl Language {
             macros.push("-U__IMAGE_SUPPORT__".into());
         }
         // clang knows some of the names and takes them by -cl-ext; for it the same definition again is no redefinition.
-        let features = if std >= ClStd::C30 { self.features.as_slice() } else { &[] };
-        macros.extend(self.extensions.iter().chain(features).map(|name| format!("-D{name}=1")));
+        let features = if std >= ClStd::C30 {
+            self.features.as_slice()
+        } else {
+            &[]
+        };
+        macros.extend(
+            self.extensions
+                .iter()
+                .chain(features)
+                .map(|name| format!("-D{name}=1")),
+        );
         if std == ClStd::C31 {
             macros.push("-DCL_VERSION_3_1=310".into());
             macros.push("-U__OPENCL_C_VERSION__".into());
@@ -70,7 +83,11 @@ pub struct Compiled {
 }
 
 fn failed(log: impl Into<String>) -> Compiled {
-    Compiled { words: None, log: log.into(), dependencies: None }
+    Compiled {
+        words: None,
+        log: log.into(),
+        dependencies: None,
+    }
 }
 
 /// Compiles a source. `headers` are found before any directory.
@@ -86,13 +103,20 @@ pub fn compile(
     } else {
         match Scratch::new(headers) {
             Ok(scratch) => Some(scratch),
-            Err(error) => return failed(format!("cannot write headers to a temporary directory: {error}\n")),
+            Err(error) => {
+                return failed(format!(
+                    "cannot write headers to a temporary directory: {error}\n"
+                ))
+            }
         }
     };
     let args = options.clang_args(language);
     let mut clang = clang_command(toolchain, &args, scratch.as_ref());
     if let Some(scratch) = &scratch {
-        clang.arg("-dependency-file").arg(scratch.dependency_file()).args(["-MT", "x"]);
+        clang
+            .arg("-dependency-file")
+            .arg(scratch.dependency_file())
+            .args(["-MT", "x"]);
     }
     if toolchain.llvm_spirv.is_some() {
         clang.arg("-emit-llvm-bc");
@@ -128,7 +152,17 @@ pub fn compile(
     };
     if options.kernel_arg_info && toolchain.llvm_spirv.is_none() {
         let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-        clang.args(["-w", "-emit-llvm", "-disable-llvm-passes", "-cl-kernel-arg-info", "-o", "-", "-x", "cl", "-"]);
+        clang.args([
+            "-w",
+            "-emit-llvm",
+            "-disable-llvm-passes",
+            "-cl-kernel-arg-info",
+            "-o",
+            "-",
+            "-x",
+            "cl",
+            "-",
+        ]);
         if let Ok(text) = run_stage(clang, source.as_bytes(), &mut String::new()) {
             arg_info::add(&mut words, &String::from_utf8_lossy(&text));
         }
@@ -137,12 +171,20 @@ pub fn compile(
         None => Some(Vec::new()),
         Some(scratch) => scratch.dependencies(),
     };
-    Compiled { words: Some(words), log: readable(&log), dependencies }
+    Compiled {
+        words: Some(words),
+        log: readable(&log),
+        dependencies,
+    }
 }
 
 fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratch>) -> Command {
     let mut clang = Command::new(&toolchain.clang);
-    clang.args(["-cc1", "-fdeclare-opencl-builtins", "-finclude-default-header"]);
+    clang.args([
+        "-cc1",
+        "-fdeclare-opencl-builtins",
+        "-finclude-default-header",
+    ]);
     if toolchain.llvm_spirv.is_some() {
         clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
     } else {
@@ -201,8 +243,16 @@ impl Scratch {
         };
         for header in headers {
             let relative = Path::new(header.name);
-            if !relative.components().all(|c| matches!(c, std::path::Component::Normal(_) | std::path::Component::CurDir)) {
-                let what = format!("header name \"{}\" leaves the include directory", header.name);
+            if !relative.components().all(|c| {
+                matches!(
+                    c,
+                    std::path::Component::Normal(_) | std::path::Component::CurDir
+                )
+            }) {
+                let what = format!(
+                    "header name \"{}\" leaves the include directory",
+                    header.name
+                );
                 return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, what));
             }
             let path = scratch.dir.join(relative);
@@ -227,7 +277,11 @@ impl Scratch {
             return None;
         }
         let files = rule.split_whitespace().map(PathBuf::from);
-        Some(files.filter(|f| f.as_os_str() != "-" && !f.starts_with(&self.dir)).collect())
+        Some(
+            files
+                .filter(|f| f.as_os_str() != "-" && !f.starts_with(&self.dir))
+                .collect(),
+        )
     }
 }
 

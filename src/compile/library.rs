@@ -9,8 +9,11 @@ pub fn get() -> Result<&'static BuiltinLibrary, &'static str> {
     LIBRARY
         .get_or_init(|| {
             let words = |bytes: &[u8]| super::to_words(bytes).unwrap_or_default();
-            BuiltinLibrary::new(&words(pumice_shaders::LIBCLC), &words(pumice_shaders::BUILTINS))
-                .map_err(|e| e.to_string())
+            BuiltinLibrary::new(
+                &words(pumice_shaders::LIBCLC),
+                &words(pumice_shaders::BUILTINS),
+            )
+            .map_err(|e| e.to_string())
         })
         .as_ref()
         .map_err(String::as_str)

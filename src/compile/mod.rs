@@ -65,7 +65,11 @@ fn dump(dir: &std::path::Path, source: &str, words: &[u32]) {
         .and_then(|()| std::fs::write(dir.join(format!("{name}.cl")), source))
         .and_then(|()| std::fs::write(dir.join(format!("{name}.spv")), &bytes));
     if let Err(error) = written {
-        crate::log!(Warn, "PUMICE_DUMP: cannot write to {}: {error}", dir.display());
+        crate::log!(
+            Warn,
+            "PUMICE_DUMP: cannot write to {}: {error}",
+            dir.display()
+        );
     }
 }
 
@@ -75,7 +79,9 @@ pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {
     if bytes.len() < 20 || bytes.len() % 4 != 0 {
         return None;
     }
-    let words = bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
+    let words = bytes
+        .chunks_exact(4)
+        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
     match u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) {
         MAGIC => Some(words.collect()),
         first if first.swap_bytes() == MAGIC => Some(words.map(u32::swap_bytes).collect()),
@@ -92,5 +98,7 @@ pub fn to_bytes(words: &[u32]) -> Vec<u8> {
 pub fn validate(words: &[u32]) -> Result<(), String> {
     use spirv_tools::val::Validator;
     let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6));
-    validator.validate(words, None).map_err(|error| error.to_string())
+    validator
+        .validate(words, None)
+        .map_err(|error| error.to_string())
 }

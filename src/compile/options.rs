@@ -104,7 +104,11 @@ fn words(text: &str) -> Option<Vec<String>> {
     let mut chars = text.chars().peekable();
     while let Some(c) = chars.next() {
         match (c, quote) {
-            ('\\', _) if chars.peek().is_some_and(|n| matches!(n, '"' | '\'' | '\\' | ' ')) => {
+            ('\\', _)
+                if chars
+                    .peek()
+                    .is_some_and(|n| matches!(n, '"' | '\'' | '\\' | ' ')) =>
+            {
                 word.get_or_insert_default().extend(chars.next());
             }
             (c, Some(open)) if c == open => quote = None,
@@ -183,8 +187,8 @@ impl BuildOptions {
                     let dir = operand(dir)?;
                     self.include_dirs.push(dir);
                 } else if let Some(std) = word.strip_prefix("-cl-std=") {
-                    let std =
-                        ClStd::parse(std).ok_or_else(|| format!("unknown OpenCL C version {word}"))?;
+                    let std = ClStd::parse(std)
+                        .ok_or_else(|| format!("unknown OpenCL C version {word}"))?;
                     self.std = Some(std);
                 } else if word.starts_with("-spir-std=") {
                 } else if word.starts_with("-W") && word.len() > 2 {
@@ -214,7 +218,10 @@ impl BuildOptions {
             (self.unsafe_math, "-cl-unsafe-math-optimizations"),
             (self.finite_math, "-cl-finite-math-only"),
             (self.fast_relaxed_math, "-cl-fast-relaxed-math"),
-            (self.single_precision_constant, "-cl-single-precision-constant"),
+            (
+                self.single_precision_constant,
+                "-cl-single-precision-constant",
+            ),
             (self.denorms_are_zero, "-cl-denorms-are-zero"),
             (
                 self.correctly_rounded_divide_sqrt,
@@ -223,7 +230,12 @@ impl BuildOptions {
             (self.uniform_work_group_size, "-cl-uniform-work-group-size"),
             (self.debug, "-debug-info-kind=line-tables-only"),
         ];
-        args.extend(flags.iter().filter(|(on, _)| *on).map(|(_, flag)| (*flag).to_owned()));
+        args.extend(
+            flags
+                .iter()
+                .filter(|(on, _)| *on)
+                .map(|(_, flag)| (*flag).to_owned()),
+        );
         args.extend(self.clang_warnings.iter().cloned());
         for define in &self.defines {
             args.push("-D".into());
@@ -273,7 +285,8 @@ mod tests {
         assert!(build("-create-library").is_err());
         assert!(BuildOptions::parse("-w", Stage::Link).is_err());
         assert!(BuildOptions::parse("-enable-link-options", Stage::Link).is_err());
-        let link = BuildOptions::parse("-create-library -enable-link-options", Stage::Link).unwrap();
+        let link =
+            BuildOptions::parse("-create-library -enable-link-options", Stage::Link).unwrap();
         assert!(link.create_library && link.enable_link_options);
     }
 }

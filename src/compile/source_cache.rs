@@ -24,11 +24,22 @@ pub fn key(
         key.part(arg.as_bytes());
     }
     key.part(&[u8::from(options.kernel_arg_info)]);
-    if options.include_dirs.iter().any(|d| Path::new(d).is_relative()) || source.contains("include") {
-        key.part(std::env::current_dir().unwrap_or_default().as_os_str().as_encoded_bytes());
+    if options
+        .include_dirs
+        .iter()
+        .any(|d| Path::new(d).is_relative())
+        || source.contains("include")
+    {
+        key.part(
+            std::env::current_dir()
+                .unwrap_or_default()
+                .as_os_str()
+                .as_encoded_bytes(),
+        );
     }
     for header in headers {
-        key.part(header.name.as_bytes()).part(header.text.as_bytes());
+        key.part(header.name.as_bytes())
+            .part(header.text.as_bytes());
     }
     key
 }
@@ -54,7 +65,9 @@ pub fn store(key: &Key, words: &[u32], log: &str, dependencies: &[PathBuf]) {
     let mut payload = Vec::new();
     payload.extend_from_slice(&(dependencies.len() as u32).to_le_bytes());
     for path in dependencies {
-        let (Some(text), Some(hash)) = (path.to_str(), hash_file(path)) else { return };
+        let (Some(text), Some(hash)) = (path.to_str(), hash_file(path)) else {
+            return;
+        };
         put_bytes(&mut payload, text.as_bytes());
         payload.extend_from_slice(&hash);
     }

@@ -46,7 +46,9 @@ pub fn get() -> Option<&'static Toolchain> {
 
 fn search_path() -> Vec<PathBuf> {
     let path: OsString = std::env::var_os("PATH").unwrap_or_default();
-    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path).filter(|d| !d.as_os_str().is_empty()).collect();
+    let mut dirs: Vec<PathBuf> = std::env::split_paths(&path)
+        .filter(|d| !d.as_os_str().is_empty())
+        .collect();
     for fixed in ["/usr/bin", "/usr/local/bin"] {
         if !dirs.iter().any(|d| d == Path::new(fixed)) {
             dirs.push(fixed.into());
@@ -65,13 +67,18 @@ fn find(dirs: &[PathBuf]) -> Option<Toolchain> {
         let private = PathBuf::from(format!("/usr/lib/llvm-{version}/bin/{name}"));
         suffixed.chain([private]).find(|p| is_executable(p))
     };
-    let own = (FIRST_OWN_TARGET..=NEWEST).rev().find_map(|v| versioned("clang", v));
+    let own = (FIRST_OWN_TARGET..=NEWEST)
+        .rev()
+        .find_map(|v| versioned("clang", v));
     if let Some(clang) = own {
         return Some(make(clang, None));
     }
-    (OLDEST..FIRST_OWN_TARGET)
-        .rev()
-        .find_map(|v| Some(make(versioned("clang", v)?, Some(versioned("llvm-spirv", v)?))))
+    (OLDEST..FIRST_OWN_TARGET).rev().find_map(|v| {
+        Some(make(
+            versioned("clang", v)?,
+            Some(versioned("llvm-spirv", v)?),
+        ))
+    })
 }
 
 fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
@@ -80,7 +87,11 @@ fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
         identity += " + ";
         identity += &stamp(tool);
     }
-    Toolchain { clang, llvm_spirv, identity }
+    Toolchain {
+        clang,
+        llvm_spirv,
+        identity,
+    }
 }
 
 /// Path, size and time of change of the file behind a path: enough to notice an upgrade without running the tool.
@@ -88,7 +99,10 @@ fn stamp(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let (size, time) = std::fs::metadata(&real)
         .map(|m| {
-            let time = m.modified().ok().and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+            let time = m
+                .modified()
+                .ok()
+                .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
             (m.len(), time.map_or(0, |t| t.as_nanos()))
         })
         .unwrap_or_default();

@@ -378,8 +378,40 @@ impl Event {
         }
     }
 
+    /// Sets the final status unless there is one; the rest stays for the host thread, which watches every event that
+    /// has callbacks or waiters. Returns the status that holds.
+    fn settle_now(&self, status: cl_int) -> cl_int {
+        let mut state = self.state.lock();
+        if let Stage::Done(known) = state.stage {
+            return known;
+        }
+        state.stage = Stage::Done(status);
+        drop(state);
+        self.changed.notify_all();
+        status
+    }
+
+    /// The host thread will complete it anyhow.
+    pub(crate) fn set_watched(&self) {
+        self.state.lock().watched = true;
+    }
+
+    pub(crate) fn set_submit_time(&self, now: u64) {
+        let mut state = self.state.lock();
+        if state.submit == 0 {
+            state.submit = now;
+        }
+    }
+
+    pub(crate) fn set_host_end(&self, now: u64) {
+        self.state.lock().host_end = now;
+    }
+}
+
+// Methods that need the reference to themselves.
+impl Object<Event> {
     /// CL_EVENT_COMMAND_EXECUTION_STATUS. Asking for it submits the command: applications poll.
-    pub fn status(self: &Arc<Object<Self>>) -> cl_int {
+    pub fn status(self: &Arc<Self>) -> cl_int {
         let place = match self.stage() {
             Stage::Done(status) => return status,
             Stage::Held => return if self.is_user() { SUBMITTED } else { QUEUED },
@@ -407,7 +439,7 @@ impl Event {
     }
 
     /// Waits until the command is over; submits it if need be. Returns its status: CL_COMPLETE or negative.
-    pub fn wait(self: &Arc<Object<Self>>) -> cl_int {
+    pub fn wait(self: &Arc<Self>) -> cl_int {
         loop {
             let place = {
                 let mut state = self.state.lock();
@@ -442,22 +474,9 @@ impl Event {
         }
     }
 
-    /// Sets the final status unless there is one; the rest stays for the host thread, which watches every event that
-    /// has callbacks or waiters. Returns the status that holds.
-    fn settle_now(&self, status: cl_int) -> cl_int {
-        let mut state = self.state.lock();
-        if let Stage::Done(known) = state.stage {
-            return known;
-        }
-        state.stage = Stage::Done(status);
-        drop(state);
-        self.changed.notify_all();
-        status
-    }
-
     /// Sets the final status unless there is one already, and takes what is to be told to whom. To be run when no lock
     /// is held.
-    pub(crate) fn settle(self: &Arc<Object<Self>>, status: cl_int) -> Aftermath {
+    pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Aftermath {
         let mut state = self.state.lock();
         let status = match state.stage {
             Stage::Done(known) => known,
@@ -481,7 +500,7 @@ impl Event {
     }
 
     /// The callbacks that are due when the command has been submitted.
-    pub(crate) fn submitted_callbacks(self: &Arc<Object<Self>>) -> Aftermath {
+    pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Aftermath {
         let mut state = self.state.lock();
         let mut due: SmallVec<[_; 1]> = SmallVec::new();
         state.callbacks.retain(|entry| {
@@ -502,7 +521,7 @@ impl Event {
     /// A held command has been encoded. Returns whether somebody wants to be told of its completion (then it counts as
     /// watched), and whom to wake.
     pub(crate) fn mark_recorded(
-        self: &Arc<Object<Self>>,
+        self: &Arc<Self>,
         place: Recorded,
         times: Times,
         host: bool,
@@ -524,17 +543,8 @@ impl Event {
         )
     }
 
-    /// The host thread will complete it anyhow.
-    pub(crate) fn set_watched(&self) {
-        self.state.lock().watched = true;
-    }
-
     /// Has `waiter` woken when the event changes. False: it is ready already, nothing was done.
-    pub(crate) fn subscribe(
-        self: &Arc<Object<Self>>,
-        waiter: Weak<dyn Owner>,
-        until_done: bool,
-    ) -> bool {
+    pub(crate) fn subscribe(self: &Arc<Self>, waiter: Weak<dyn Owner>, until_done: bool) -> bool {
         let watch = {
             let mut state = self.state.lock();
             match (state.stage, &self.owner) {
@@ -560,11 +570,7 @@ impl Event {
     }
 
     /// clSetEventCallback.
-    pub fn set_callback(
-        self: &Arc<Object<Self>>,
-        kind: cl_int,
-        callback: Callback<EventFn>,
-    ) -> ClResult {
+    pub fn set_callback(self: &Arc<Self>, kind: cl_int, callback: Callback<EventFn>) -> ClResult {
         if !matches!(kind, SUBMITTED | RUNNING | COMPLETE) {
             return err(
                 cl::CL_INVALID_VALUE,
@@ -595,7 +601,7 @@ impl Event {
     }
 
     /// clSetUserEventStatus.
-    pub fn set_user_status(self: &Arc<Object<Self>>, status: cl_int) -> ClResult {
+    pub fn set_user_status(self: &Arc<Self>, status: cl_int) -> ClResult {
         if !self.is_user() {
             return err(cl::CL_INVALID_EVENT, "not a user event");
         }
@@ -619,19 +625,8 @@ impl Event {
         Ok(())
     }
 
-    pub(crate) fn set_submit_time(&self, now: u64) {
-        let mut state = self.state.lock();
-        if state.submit == 0 {
-            state.submit = now;
-        }
-    }
-
-    pub(crate) fn set_host_end(&self, now: u64) {
-        self.state.lock().host_end = now;
-    }
-
     /// clGetEventProfilingInfo: the value of `name` in nanoseconds.
-    pub fn profiling(self: &Arc<Object<Self>>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
+    pub fn profiling(self: &Arc<Self>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
         let Some(owner) = self.owner.as_ref().filter(|owner| owner.profiling()) else {
             return err(
                 cl::CL_PROFILING_INFO_NOT_AVAILABLE,

@@ -8,7 +8,7 @@ use super::info::{unknown, InfoOut, Written};
 use super::launch::KernelLaunch;
 use super::mem::Mem;
 use super::program::Program;
-use crate::cl::{self, cl_kernel_arg_info, cl_kernel_work_group_info, cl_ulong, cl_uint};
+use crate::cl::{self, cl_kernel_arg_info, cl_kernel_work_group_info, cl_uint, cl_ulong};
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
@@ -45,7 +45,10 @@ struct OnDevice {
 
 impl OnDevice {
     fn interface(&self) -> Option<&KernelInterface> {
-        self.executable.kernels().get(self.index).map(|k| &k.lowered.interface)
+        self.executable
+            .kernels()
+            .get(self.index)
+            .map(|k| &k.lowered.interface)
     }
 }
 
@@ -76,22 +79,39 @@ impl Kernel {
     ) -> ClResult<Ref<Self>> {
         let mut devices: Vec<OnDevice> = Vec::with_capacity(executables.len());
         for (device, executable, uniform) in executables {
-            let Some(index) = executable.find(name) else { continue };
+            let Some(index) = executable.find(name) else {
+                continue;
+            };
             let sites = executable.kernels().get(index).map(|k| &k.lowered.printfs);
-            let printfs = sites.filter(|sites| !sites.is_empty()).map(|sites| Arc::new(sites.clone()));
-            devices.push(OnDevice { device: device.clone(), executable: executable.clone(), index, printfs, uniform: *uniform });
+            let printfs = sites
+                .filter(|sites| !sites.is_empty())
+                .map(|sites| Arc::new(sites.clone()));
+            devices.push(OnDevice {
+                device: device.clone(),
+                executable: executable.clone(),
+                index,
+                printfs,
+                uniform: *uniform,
+            });
         }
         let Some(first) = devices.first().and_then(OnDevice::interface) else {
-            return err(cl::CL_INVALID_KERNEL_NAME, format!("the program has no kernel {name}"));
+            return err(
+                cl::CL_INVALID_KERNEL_NAME,
+                format!("the program has no kernel {name}"),
+            );
         };
         let same = |other: &KernelInterface| {
             other.args.len() == first.args.len()
                 && other.args.iter().zip(&first.args).all(|(a, b)| {
-                    std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind) && a.type_name == b.type_name
+                    std::mem::discriminant(&a.kind) == std::mem::discriminant(&b.kind)
+                        && a.type_name == b.type_name
                 })
         };
         if !devices.iter().filter_map(OnDevice::interface).all(same) {
-            return err(cl::CL_INVALID_KERNEL_DEFINITION, "the kernel's arguments differ between devices");
+            return err(
+                cl::CL_INVALID_KERNEL_DEFINITION,
+                "the kernel's arguments differ between devices",
+            );
         }
         let count = first.args.len();
         program.attach_kernel();
@@ -130,14 +150,19 @@ impl Kernel {
     }
 
     fn on(&self, device: &Ref<Device>) -> Option<&OnDevice> {
-        self.devices.iter().find(|on| Arc::ptr_eq(&on.device, device))
+        self.devices
+            .iter()
+            .find(|on| Arc::ptr_eq(&on.device, device))
     }
 
     /// What the kernel asks of dispatch on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.
     pub fn interface(&self, device: &Ref<Device>) -> ClResult<&KernelInterface> {
         let found = self.on(device).and_then(OnDevice::interface);
         found.ok_or_else(|| {
-            ClError::new(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the program was not built for the queue's device")
+            ClError::new(
+                cl::CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program was not built for the queue's device",
+            )
         })
     }
 
@@ -146,7 +171,11 @@ impl Kernel {
     pub fn set_arg(&self, index: cl_uint, size: usize, value: Option<&[u8]>) -> ClResult {
         let args = &self.first()?.args;
         let Some(arg) = args.get(index as usize) else {
-            let what = format!("kernel {} has {} arguments, not {index}", self.name, args.len());
+            let what = format!(
+                "kernel {} has {} arguments, not {index}",
+                self.name,
+                args.len()
+            );
             return err(cl::CL_INVALID_ARG_INDEX, what);
         };
         let value = match arg.kind {
@@ -155,14 +184,20 @@ impl Kernel {
                     return err(cl::CL_INVALID_ARG_VALUE, "arg_value is null");
                 };
                 if size != wanted as usize || bytes.len() != size {
-                    let what = format!("argument {index} of {} has {wanted} bytes, not {size}", self.name);
+                    let what = format!(
+                        "argument {index} of {} has {wanted} bytes, not {size}",
+                        self.name
+                    );
                     return err(cl::CL_INVALID_ARG_SIZE, what);
                 }
                 Value::Bytes(SmallVec::from_slice(bytes))
             }
             ArgKind::Local { .. } => {
                 if value.is_some() {
-                    return err(cl::CL_INVALID_ARG_VALUE, "arg_value of a local argument is not null");
+                    return err(
+                        cl::CL_INVALID_ARG_VALUE,
+                        "arg_value of a local argument is not null",
+                    );
                 }
                 match u32::try_from(size) {
                     Ok(size) if size <= u32::MAX - 16 => Value::Local(size),
@@ -171,7 +206,10 @@ impl Kernel {
             }
             ArgKind::Buffer { .. } => {
                 if size != HANDLE_SIZE {
-                    return err(cl::CL_INVALID_ARG_SIZE, format!("argument {index} of {} is a cl_mem", self.name));
+                    return err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        format!("argument {index} of {} is a cl_mem", self.name),
+                    );
                 }
                 Value::Buffer(self.memory(value)?)
             }
@@ -196,7 +234,10 @@ impl Kernel {
         }
         let mem = handle::lookup::<Mem>(address as *const c_void)?;
         if !Arc::ptr_eq(mem.context(), self.program.context()) {
-            return err(cl::CL_INVALID_MEM_OBJECT, "the memory object belongs to another context");
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "the memory object belongs to another context",
+            );
         }
         Ok(Some(Arc::downgrade(&mem)))
     }
@@ -204,10 +245,17 @@ impl Kernel {
     /// Everything a launch on `device` needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
     pub fn snapshot(&self, device: &Ref<Device>) -> ClResult<KernelLaunch> {
         let Some(on) = self.on(device) else {
-            return err(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the program was not built for the queue's device");
+            return err(
+                cl::CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program was not built for the queue's device",
+            );
         };
         let interface = self.interface(device)?;
-        let size = if interface.args_in_buffer { interface.arg_buffer_size } else { interface.push_size };
+        let size = if interface.args_in_buffer {
+            interface.arg_buffer_size
+        } else {
+            interface.push_size
+        };
         let mut launch = KernelLaunch {
             code: on.executable.code(on.index)?.clone(),
             args: vec![0; size as usize],
@@ -225,9 +273,13 @@ impl Kernel {
                 return err(cl::CL_INVALID_KERNEL_ARGS, what);
             };
             match (arg.kind, value) {
-                (ArgKind::Value { offset, .. }, Value::Bytes(bytes)) => put(&mut launch.args, offset, bytes),
+                (ArgKind::Value { offset, .. }, Value::Bytes(bytes)) => {
+                    put(&mut launch.args, offset, bytes)
+                }
                 (ArgKind::Local { spec_id }, Value::Local(size)) => {
-                    launch.local_args.push((spec_id, size.next_multiple_of(16).max(16)));
+                    launch
+                        .local_args
+                        .push((spec_id, size.next_multiple_of(16).max(16)));
                 }
                 (ArgKind::Buffer { offset, .. }, Value::Buffer(Some(mem))) => {
                     let Some(mem) = mem.upgrade() else {
@@ -241,7 +293,10 @@ impl Kernel {
                 }
                 (ArgKind::Buffer { .. }, Value::Buffer(None)) => {}
                 _ => {
-                    let what = format!("argument {index} of kernel {} has the wrong type", self.name);
+                    let what = format!(
+                        "argument {index} of kernel {} has the wrong type",
+                        self.name
+                    );
                     return err(cl::CL_INVALID_KERNEL_ARGS, what);
                 }
             }
@@ -253,22 +308,42 @@ impl Kernel {
         let attributes = &self.first()?.attributes;
         let size = |name: &str, [x, y, z]: [u32; 3]| format!("{name}({x},{y},{z})");
         let parts = [
-            attributes.required_work_group_size.map(|s| size("reqd_work_group_size", s)),
-            attributes.work_group_size_hint.map(|s| size("work_group_size_hint", s)),
-            attributes.vec_type_hint.as_ref().map(|t| format!("vec_type_hint({t})")),
-            attributes.required_sub_group_size.map(|s| format!("intel_reqd_sub_group_size({s})")),
+            attributes
+                .required_work_group_size
+                .map(|s| size("reqd_work_group_size", s)),
+            attributes
+                .work_group_size_hint
+                .map(|s| size("work_group_size_hint", s)),
+            attributes
+                .vec_type_hint
+                .as_ref()
+                .map(|t| format!("vec_type_hint({t})")),
+            attributes
+                .required_sub_group_size
+                .map(|s| format!("intel_reqd_sub_group_size({s})")),
         ];
         Ok(parts.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 
     /// clGetKernelArgInfo.
-    pub fn arg_info(&self, index: cl_uint, param: cl_kernel_arg_info, out: InfoOut<'_>) -> ClResult<Written> {
+    pub fn arg_info(
+        &self,
+        index: cl_uint,
+        param: cl_kernel_arg_info,
+        out: InfoOut<'_>,
+    ) -> ClResult<Written> {
         let args = &self.first()?.args;
         let Some(arg) = args.get(index as usize) else {
-            return err(cl::CL_INVALID_ARG_INDEX, format!("kernel {} has {} arguments", self.name, args.len()));
+            return err(
+                cl::CL_INVALID_ARG_INDEX,
+                format!("kernel {} has {} arguments", self.name, args.len()),
+            );
         };
         if !self.program.has_arg_info() {
-            return err(cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "build the program with -cl-kernel-arg-info");
+            return err(
+                cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
+                "build the program with -cl-kernel-arg-info",
+            );
         }
         match param {
             cl::CL_KERNEL_ARG_ADDRESS_QUALIFIER => out.write(match arg.address {
@@ -305,7 +380,10 @@ impl Kernel {
             (None, _) => None,
         };
         let Some((on, interface)) = on.and_then(|on| Some((on, on.interface()?))) else {
-            return err(cl::CL_INVALID_DEVICE, "the kernel was not built for the device");
+            return err(
+                cl::CL_INVALID_DEVICE,
+                "the kernel was not built for the device",
+            );
         };
         let caps = on.device.backend().caps();
         match param {
@@ -314,7 +392,10 @@ impl Kernel {
                 out.write(size.min(caps.max_work_group_size) as usize)
             }
             cl::CL_KERNEL_COMPILE_WORK_GROUP_SIZE => {
-                let size = interface.attributes.required_work_group_size.unwrap_or_default();
+                let size = interface
+                    .attributes
+                    .required_work_group_size
+                    .unwrap_or_default();
                 out.write(size.map(|s| s as usize).as_slice())
             }
             cl::CL_KERNEL_LOCAL_MEM_SIZE => {
@@ -329,11 +410,14 @@ impl Kernel {
                     .sum();
                 out.write(cl_ulong::from(interface.local_size) + set)
             }
-            cl::CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => out.write(caps.subgroup_size.max(1) as usize),
-            cl::CL_KERNEL_PRIVATE_MEM_SIZE => out.write(cl_ulong::from(interface.private_size)),
-            cl::CL_KERNEL_GLOBAL_WORK_SIZE => {
-                err(cl::CL_INVALID_VALUE, "neither a custom device nor a built-in kernel")
+            cl::CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
+                out.write(caps.subgroup_size.max(1) as usize)
             }
+            cl::CL_KERNEL_PRIVATE_MEM_SIZE => out.write(cl_ulong::from(interface.private_size)),
+            cl::CL_KERNEL_GLOBAL_WORK_SIZE => err(
+                cl::CL_INVALID_VALUE,
+                "neither a custom device nor a built-in kernel",
+            ),
             _ => unknown(param),
         }
     }
@@ -341,7 +425,6 @@ impl Kernel {
 
 // Methods that need the reference to themselves.
 impl Object<Kernel> {
-
     /// clGetKernelInfo.
     pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match param {
@@ -357,7 +440,10 @@ impl Object<Kernel> {
 }
 
 fn not_available<T>() -> ClResult<T> {
-    err(cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE, "the program does not tell")
+    err(
+        cl::CL_KERNEL_ARG_INFO_NOT_AVAILABLE,
+        "the program does not tell",
+    )
 }
 
 fn type_qualifier(arg: &Arg) -> cl::cl_kernel_arg_type_qualifier {
@@ -366,7 +452,12 @@ fn type_qualifier(arg: &Arg) -> cl::cl_kernel_arg_type_qualifier {
         (arg.is_restrict, cl::CL_KERNEL_ARG_TYPE_RESTRICT),
         (arg.is_volatile, cl::CL_KERNEL_ARG_TYPE_VOLATILE),
     ];
-    flags.iter().filter(|(on, _)| *on).fold(0, |all, (_, flag)| all | cl::cl_kernel_arg_type_qualifier::from(*flag))
+    flags
+        .iter()
+        .filter(|(on, _)| *on)
+        .fold(0, |all, (_, flag)| {
+            all | cl::cl_kernel_arg_type_qualifier::from(*flag)
+        })
 }
 
 /// Copies bytes to an offset of the argument block.

@@ -31,7 +31,10 @@ pub struct Notify {
 impl Notify {
     /// Wraps a callback. The application vouches for function and user data until it has been called.
     pub fn new(function: ProgramFn, user_data: *mut c_void) -> Self {
-        Self { function, user_data: user_data as usize }
+        Self {
+            function,
+            user_data: user_data as usize,
+        }
     }
 
     fn call(self, program: *mut c_void) {
@@ -93,13 +96,21 @@ impl Body for Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        for callback in std::mem::take(self.release_callbacks.get_mut()).into_iter().rev() {
+        for callback in std::mem::take(self.release_callbacks.get_mut())
+            .into_iter()
+            .rev()
+        {
             callback.call(self.handle as *mut c_void);
         }
     }
 }
 
-fn make(context: &Ref<Context>, devices: Vec<Ref<Device>>, origin: Origin, binaries: Vec<Option<Binary>>) -> Ref<Program> {
+fn make(
+    context: &Ref<Context>,
+    devices: Vec<Ref<Device>>,
+    origin: Origin,
+    binaries: Vec<Option<Binary>>,
+) -> Ref<Program> {
     let builds = devices.iter().map(|_| DeviceBuild::none()).collect();
     Object::new_cyclic(|me| Program {
         context: context.clone(),
@@ -116,7 +127,12 @@ fn make(context: &Ref<Context>, devices: Vec<Ref<Device>>, origin: Origin, binar
 
 /// clCreateProgramWithSource. The strings are joined by the caller.
 pub fn with_source(context: &Ref<Context>, source: String) -> Ref<Program> {
-    make(context, context.devices().to_vec(), Origin::Source(source), Vec::new())
+    make(
+        context,
+        context.devices().to_vec(),
+        Origin::Source(source),
+        Vec::new(),
+    )
 }
 
 /// clCreateProgramWithIL.
@@ -127,8 +143,16 @@ pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
     if let Err(what) = compile::validate(&words) {
         return err(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}"));
     }
-    let origin = Origin::Il { bytes: il.to_vec(), words: Arc::new(words) };
-    Ok(make(context, context.devices().to_vec(), origin, Vec::new()))
+    let origin = Origin::Il {
+        bytes: il.to_vec(),
+        words: Arc::new(words),
+    };
+    Ok(make(
+        context,
+        context.devices().to_vec(),
+        origin,
+        Vec::new(),
+    ))
 }
 
 /// clCreateProgramWithBinary: the program, and a status for each binary. Without a program: all were refused.
@@ -139,7 +163,11 @@ pub fn with_binaries(
 ) -> ClResult<(Option<Ref<Program>>, Vec<cl_int>)> {
     for (index, device) in devices.iter().enumerate() {
         context.device_index(device)?;
-        if devices.iter().take(index).any(|other| Arc::ptr_eq(other, device)) {
+        if devices
+            .iter()
+            .take(index)
+            .any(|other| Arc::ptr_eq(other, device))
+        {
             return err(cl::CL_INVALID_DEVICE, "a device is listed twice");
         }
     }
@@ -148,7 +176,13 @@ pub fn with_binaries(
         .zip(binaries)
         .map(|(device, bytes)| Binary::from_bytes(bytes, device.backend().as_ref()))
         .collect();
-    let status = |b: &Option<Binary>| if b.is_some() { cl::CL_SUCCESS } else { cl::CL_INVALID_BINARY };
+    let status = |b: &Option<Binary>| {
+        if b.is_some() {
+            cl::CL_SUCCESS
+        } else {
+            cl::CL_INVALID_BINARY
+        }
+    };
     let statuses: Vec<cl_int> = read.iter().map(status).collect();
     if statuses.iter().any(|s| *s != cl::CL_SUCCESS) {
         return Ok((None, statuses));
@@ -196,9 +230,16 @@ impl Program {
     }
 
     fn device_index(&self, device: &Ref<Device>) -> ClResult<usize> {
-        match self.devices.iter().position(|known| Arc::ptr_eq(known, device)) {
+        match self
+            .devices
+            .iter()
+            .position(|known| Arc::ptr_eq(known, device))
+        {
             Some(index) => Ok(index),
-            None => err(cl::CL_INVALID_DEVICE, "the device is not one of the program's"),
+            None => err(
+                cl::CL_INVALID_DEVICE,
+                "the device is not one of the program's",
+            ),
         }
     }
 
@@ -212,11 +253,17 @@ impl Program {
     /// Refuses to build while kernels exist or a build is under way; then marks the builds as in progress.
     fn begin(&self, indices: &[usize], options: &str) -> ClResult {
         if self.kernels.load(Ordering::Acquire) > 0 {
-            return err(cl::CL_INVALID_OPERATION, "the program has kernels attached to it");
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program has kernels attached to it",
+            );
         }
         let mut builds = self.builds.lock();
         if builds.iter().any(|b| b.status == cl::CL_BUILD_IN_PROGRESS) {
-            return err(cl::CL_INVALID_OPERATION, "the program is being built already");
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program is being built already",
+            );
         }
         for &index in indices {
             if let Some(build) = builds.get_mut(index) {
@@ -252,8 +299,13 @@ impl Program {
     }
 
     fn build_device(&self, index: usize, job: Job, options: &BuildOptions) -> DeviceBuild {
-        let mut build = DeviceBuild { status: cl::CL_BUILD_ERROR, ..DeviceBuild::none() };
-        let Some(device) = self.devices.get(index) else { return build };
+        let mut build = DeviceBuild {
+            status: cl::CL_BUILD_ERROR,
+            ..DeviceBuild::none()
+        };
+        let Some(device) = self.devices.get(index) else {
+            return build;
+        };
         let mut spec_constants = self.spec_constants.lock().clone();
         match job {
             Job::Source(text) => {
@@ -264,7 +316,9 @@ impl Program {
             }
             Job::Modules(modules) => build.modules = modules,
             Job::Binary(index) => {
-                let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else { return build };
+                let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
+                    return build;
+                };
                 build.modules = binary.modules.clone();
                 spec_constants = binary.spec_constants.clone();
                 let mut merged = options.clone();
@@ -284,13 +338,22 @@ impl Program {
         make_executable(build, device, &spec_constants, options)
     }
 
-    fn compile_now(&self, indices: &[usize], options: &BuildOptions, headers: &[Header<'_>]) -> bool {
+    fn compile_now(
+        &self,
+        indices: &[usize],
+        options: &BuildOptions,
+        headers: &[Header<'_>],
+    ) -> bool {
         let mut good = true;
         for &index in indices {
-            let mut build = DeviceBuild { status: cl::CL_BUILD_ERROR, ..DeviceBuild::none() };
+            let mut build = DeviceBuild {
+                status: cl::CL_BUILD_ERROR,
+                ..DeviceBuild::none()
+            };
             let module = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
-                    let (module, log) = compile::compile_source(text, headers, options, device.language());
+                    let (module, log) =
+                        compile::compile_source(text, headers, options, device.language());
                     build.log = log;
                     module
                 }
@@ -322,10 +385,16 @@ impl Program {
         let known = spirv_lowering::Program::spec_constants(words)
             .map_err(|e| ClError::new(cl::CL_INVALID_PROGRAM, e.to_string()))?;
         let Some(constant) = known.iter().find(|c| c.id == id) else {
-            return err(cl::CL_INVALID_SPEC_ID, format!("no specialisation constant {id}"));
+            return err(
+                cl::CL_INVALID_SPEC_ID,
+                format!("no specialisation constant {id}"),
+            );
         };
         if constant.size as usize != value.len() {
-            return err(cl::CL_INVALID_VALUE, format!("specialisation constant {id} has {} bytes", constant.size));
+            return err(
+                cl::CL_INVALID_VALUE,
+                format!("specialisation constant {id} has {} bytes", constant.size),
+            );
         }
         let mut constants = self.spec_constants.lock();
         constants.retain(|(known, _)| *known != id);
@@ -347,11 +416,18 @@ impl Program {
             .iter()
             .zip(builds.iter())
             .filter_map(|(device, build)| {
-                Some((device.clone(), build.executable.clone()?, self.is_uniform(build)))
+                Some((
+                    device.clone(),
+                    build.executable.clone()?,
+                    self.is_uniform(build),
+                ))
             })
             .collect();
         if found.is_empty() {
-            return err(cl::CL_INVALID_PROGRAM_EXECUTABLE, "the program has not been built");
+            return err(
+                cl::CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program has not been built",
+            );
         }
         Ok(found)
     }
@@ -369,7 +445,10 @@ impl Program {
     pub fn kernel_names(&self) -> ClResult<Vec<String>> {
         let executables = self.executables()?;
         let first = executables.first().map(|(_, e, _)| e);
-        let names = first.iter().flat_map(|e| e.kernels()).map(|k| k.lowered.interface.name.clone());
+        let names = first
+            .iter()
+            .flat_map(|e| e.kernels())
+            .map(|k| k.lowered.interface.name.clone());
         Ok(names.collect())
     }
 
@@ -391,8 +470,15 @@ impl Program {
                     spec_constants: spec_constants.clone(),
                     executable: None,
                 };
-                if let (Some(executable), Some(options)) = (&build.executable, binary.parsed_options()) {
-                    let key = executable::key(device.backend().as_ref(), &build.modules, &spec_constants, &options);
+                if let (Some(executable), Some(options)) =
+                    (&build.executable, binary.parsed_options())
+                {
+                    let key = executable::key(
+                        device.backend().as_ref(),
+                        &build.modules,
+                        &spec_constants,
+                        &options,
+                    );
                     binary.executable = Some((key.name().into_bytes(), executable.to_bytes()));
                 }
                 binary.to_bytes(device.backend().as_ref())
@@ -401,10 +487,18 @@ impl Program {
     }
 
     /// clGetProgramBuildInfo.
-    pub fn build_info(&self, device: &Ref<Device>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+    pub fn build_info(
+        &self,
+        device: &Ref<Device>,
+        param: cl_uint,
+        out: InfoOut<'_>,
+    ) -> ClResult<Written> {
         let index = self.device_index(device)?;
         let Some(build) = self.builds.lock().get(index).cloned() else {
-            return err(cl::CL_INVALID_DEVICE, "the device is not one of the program's");
+            return err(
+                cl::CL_INVALID_DEVICE,
+                "the device is not one of the program's",
+            );
         };
         match param {
             cl::CL_PROGRAM_BUILD_STATUS => out.write(build.status),
@@ -424,8 +518,11 @@ impl Program {
         match self.origin {
             Origin::Source(_) | Origin::Linked => {
                 let builds = self.builds.lock();
-                builds.iter().any(|b| b.options.split_whitespace().any(|o| o == "-cl-kernel-arg-info"))
-                    || matches!(self.origin, Origin::Linked)
+                builds.iter().any(|b| {
+                    b.options
+                        .split_whitespace()
+                        .any(|o| o == "-cl-kernel-arg-info")
+                }) || matches!(self.origin, Origin::Linked)
             }
             Origin::Il { .. } | Origin::Binaries => true,
         }
@@ -442,7 +539,6 @@ impl Program {
 
 // Methods that need the reference to themselves.
 impl Object<Program> {
-
     /// clBuildProgram. With `notify` it returns at once and builds in a thread.
     pub fn build(
         self: &Arc<Self>,
@@ -459,11 +555,16 @@ impl Object<Program> {
             })
             .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
         if matches!(self.origin, Origin::Linked) {
-            return err(cl::CL_INVALID_OPERATION, "the program was made by clLinkProgram");
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program was made by clLinkProgram",
+            );
         }
         self.begin(&indices, options)?;
         let program = self.clone();
-        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || program.build_now(&indices, &parsed))
+        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || {
+            program.build_now(&indices, &parsed)
+        })
     }
 
     /// clCompileProgram.
@@ -478,19 +579,28 @@ impl Object<Program> {
         let parsed = BuildOptions::parse(options, Stage::Compile)
             .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
         if matches!(self.origin, Origin::Binaries | Origin::Linked) {
-            return err(cl::CL_INVALID_OPERATION, "the program has neither source nor IL");
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program has neither source nor IL",
+            );
         }
         let mut texts = Vec::with_capacity(headers.len());
         for (name, header) in headers {
             let Some(text) = header.source() else {
-                return err(cl::CL_INVALID_PROGRAM, "a header program was not made from source");
+                return err(
+                    cl::CL_INVALID_PROGRAM,
+                    "a header program was not made from source",
+                );
             };
             texts.push((name.clone(), text.to_owned()));
         }
         self.begin(&indices, options)?;
         let program = self.clone();
         run(self, notify, cl::CL_COMPILE_PROGRAM_FAILURE, move || {
-            let headers: Vec<Header<'_>> = texts.iter().map(|(name, text)| Header { name, text }).collect();
+            let headers: Vec<Header<'_>> = texts
+                .iter()
+                .map(|(name, text)| Header { name, text })
+                .collect();
             program.compile_now(&indices, &parsed, &headers)
         })
     }
@@ -502,7 +612,10 @@ impl Object<Program> {
 
     /// clCreateKernelsInProgram.
     pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
-        self.kernel_names()?.iter().map(|name| self.create_kernel(name)).collect()
+        self.kernel_names()?
+            .iter()
+            .map(|name| self.create_kernel(name))
+            .collect()
     }
 
     /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
@@ -526,7 +639,8 @@ impl Object<Program> {
             }
             cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
             cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
-            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
+            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT
+            | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
             _ => unknown(param),
         }
     }
@@ -557,16 +671,26 @@ fn run(
     work: impl FnOnce() -> bool + Send + 'static,
 ) -> ClResult {
     let Some(notify) = notify else {
-        return if work() { Ok(()) } else { err(failure, "see the build log") };
+        return if work() {
+            Ok(())
+        } else {
+            err(failure, "see the build log")
+        };
     };
     let kept = program.clone();
     let body = move || {
         work();
         notify.call(kept.handle());
     };
-    match std::thread::Builder::new().name("pumice-build".into()).spawn(body) {
+    match std::thread::Builder::new()
+        .name("pumice-build".into())
+        .spawn(body)
+    {
         Ok(_) => Ok(()),
-        Err(error) => err(cl::CL_OUT_OF_HOST_MEMORY, format!("cannot start a build thread: {error}")),
+        Err(error) => err(
+            cl::CL_OUT_OF_HOST_MEMORY,
+            format!("cannot start a build thread: {error}"),
+        ),
     }
 }
 
@@ -600,8 +724,14 @@ pub fn link(
     let target = program.clone();
     let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
         let mut good = true;
-        for (index, ((modules, spec_constants, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
-            let build = DeviceBuild { status: cl::CL_BUILD_ERROR, modules, ..DeviceBuild::none() };
+        for (index, ((modules, spec_constants, merged), device)) in
+            jobs.into_iter().zip(&devices).enumerate()
+        {
+            let build = DeviceBuild {
+                status: cl::CL_BUILD_ERROR,
+                modules,
+                ..DeviceBuild::none()
+            };
             let build = if parsed.create_library {
                 make_library(build)
             } else {
@@ -619,17 +749,32 @@ pub fn link(
 type LinkJob = (Vec<Module>, Vec<(u32, Vec<u8>)>, BuildOptions);
 
 /// What the input programs have for a device.
-fn link_inputs(device: &Ref<Device>, inputs: &[Ref<Program>], options: &BuildOptions) -> ClResult<LinkJob> {
+fn link_inputs(
+    device: &Ref<Device>,
+    inputs: &[Ref<Program>],
+    options: &BuildOptions,
+) -> ClResult<LinkJob> {
     let mut job: LinkJob = (Vec::new(), Vec::new(), options.clone());
     for input in inputs {
         let index = match input.device_index(device) {
             Ok(index) => index,
-            Err(_) => return err(cl::CL_INVALID_OPERATION, "an input program has nothing for a device"),
+            Err(_) => {
+                return err(
+                    cl::CL_INVALID_OPERATION,
+                    "an input program has nothing for a device",
+                )
+            }
         };
         let build = input.builds.lock().get(index).cloned();
-        let linkable = [cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT, cl::CL_PROGRAM_BINARY_TYPE_LIBRARY];
+        let linkable = [
+            cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
+            cl::CL_PROGRAM_BINARY_TYPE_LIBRARY,
+        ];
         let Some(build) = build.filter(|b| linkable.contains(&b.kind)) else {
-            return err(cl::CL_INVALID_OPERATION, "an input program is neither a compiled object nor a library");
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "an input program is neither a compiled object nor a library",
+            );
         };
         job.0.extend(build.modules);
         job.1.extend(input.spec_constants.lock().iter().cloned());
