@@ -3,6 +3,7 @@
 pub mod arg_access;
 pub mod const_fold;
 pub mod dce;
+pub mod flow;
 pub mod inline;
 pub mod lower_args;
 pub mod lower_builtin_vars;
@@ -11,9 +12,12 @@ pub mod lower_convert;
 pub mod lower_generic_ptr;
 pub mod lower_globals;
 pub mod lower_printf;
+pub mod make_reducible;
 pub mod mem2reg;
+pub mod repair_ssa;
 pub mod rewrite;
 pub mod simplify_cfg;
+pub mod structurize;
 
 use crate::ir::function::Function;
 

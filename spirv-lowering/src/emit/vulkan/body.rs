@@ -10,7 +10,10 @@ use crate::ir::types::Type;
 use crate::target::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
-use spirv::{BuiltIn, Capability, Decoration, GlslStd450Op as Glsl, LoopControl, Op as S, SelectionControl, StorageClass};
+use spirv::{
+    BuiltIn, Capability, Decoration, GlslStd450Op as Glsl, LoopControl, Op as S, SelectionControl,
+    StorageClass,
+};
 
 /// The walk's state.
 pub struct Emitter<'a> {
@@ -57,7 +60,10 @@ impl<'a> Emitter<'a> {
     }
 
     pub fn run(mut self) -> Result<Vec<u32>> {
-        let entry = self.func.entry().ok_or_else(|| LowerError::internal("a kernel without a body"))?;
+        let entry = self
+            .func
+            .entry()
+            .ok_or_else(|| LowerError::internal("a kernel without a body"))?;
         if !self.func.blocks[entry].params.is_empty() {
             return Err(LowerError::internal("kernel parameters were not lowered"));
         }
@@ -70,9 +76,17 @@ impl<'a> Emitter<'a> {
             self.labels[block] = self.w.id();
         }
         for &block in &self.func.layout {
-            for (i, target) in self.func.blocks[block].term.targets().into_iter().enumerate() {
+            for (i, target) in self.func.blocks[block]
+                .term
+                .targets()
+                .into_iter()
+                .enumerate()
+            {
                 if self.labels[target.block] == 0 {
-                    return Err(LowerError::internal(format!("{block} jumps to {} outside the layout", target.block)));
+                    return Err(LowerError::internal(format!(
+                        "{block} jumps to {} outside the layout",
+                        target.block
+                    )));
                 }
                 let preds = &mut self.preds[target.block];
                 match preds.last() {
@@ -113,7 +127,8 @@ impl<'a> Emitter<'a> {
         let void = self.w.void();
         let function_type = self.w.function_type(void);
         let main = self.w.id();
-        let mut function = Vec::with_capacity(self.code.len() + self.prologue.len() + self.vars.len() + 16);
+        let mut function =
+            Vec::with_capacity(self.code.len() + self.prologue.len() + self.vars.len() + 16);
         push(&mut function, S::Function, &[void, main, 0, function_type]);
         push(&mut function, S::Label, &[self.labels[entry]]);
         function.extend_from_slice(&self.vars);
@@ -126,11 +141,18 @@ impl<'a> Emitter<'a> {
     fn declare_var(&mut self, var: Var) -> Result<()> {
         let data = &self.func.vars[var];
         if data.elem == Type::Bool || data.elem.is_ptr() || data.elem == Type::Handle {
-            return Err(LowerError::internal(format!("{var} has elements of type {:?}", data.elem)));
+            return Err(LowerError::internal(format!(
+                "{var} has elements of type {:?}",
+                data.elem
+            )));
         }
         let elem = self.w.ty(data.elem);
         let size = data.elem.size();
-        let mut len = self.w.u32(if data.len.spec.is_empty() { data.len.fixed.max(1) } else { data.len.fixed });
+        let mut len = self.w.u32(if data.len.spec.is_empty() {
+            data.len.fixed.max(1)
+        } else {
+            data.len.fixed
+        });
         for &spec_id in &data.len.spec {
             let spec = self.w.spec(spec_id, 16);
             let count = if size == 1 {
@@ -149,8 +171,12 @@ impl<'a> Emitter<'a> {
                     self.w.cap(Capability::WorkgroupMemoryExplicitLayoutKHR);
                     self.w.extension("SPV_KHR_workgroup_memory_explicit_layout");
                     match size {
-                        1 => self.w.cap(Capability::WorkgroupMemoryExplicitLayout8BitAccessKHR),
-                        2 => self.w.cap(Capability::WorkgroupMemoryExplicitLayout16BitAccessKHR),
+                        1 => self
+                            .w
+                            .cap(Capability::WorkgroupMemoryExplicitLayout8BitAccessKHR),
+                        2 => self
+                            .w
+                            .cap(Capability::WorkgroupMemoryExplicitLayout16BitAccessKHR),
                         _ => {}
                     }
                     self.w.block_struct(array)
@@ -171,7 +197,11 @@ impl<'a> Emitter<'a> {
                 let array = self.w.array(elem, len, None);
                 let pointer = self.w.pointer(StorageClass::Function, array);
                 let id = self.w.id();
-                push(&mut self.vars, S::Variable, &[pointer, id, StorageClass::Function as u32]);
+                push(
+                    &mut self.vars,
+                    S::Variable,
+                    &[pointer, id, StorageClass::Function as u32],
+                );
                 id
             }
         };
@@ -186,7 +216,9 @@ impl<'a> Emitter<'a> {
             if self.values[v] != 0 {
                 return self.values[v];
             }
-            let ValueDef::Result(inst, _) = self.func.values[v].def else { break };
+            let ValueDef::Result(inst, _) = self.func.values[v].def else {
+                break;
+            };
             let data = &self.func.insts[inst];
             match data.op {
                 Op::Const(bits) => {
@@ -200,7 +232,9 @@ impl<'a> Emitter<'a> {
                     return id;
                 }
                 Op::PtrToInt | Op::IntToPtr | Op::SpaceCast => v = data.args[0],
-                Op::Bitcast if self.same_type(self.func.ty(data.args[0]), self.func.ty(v)) => v = data.args[0],
+                Op::Bitcast if self.same_type(self.func.ty(data.args[0]), self.func.ty(v)) => {
+                    v = data.args[0]
+                }
                 _ => break,
             }
         }
@@ -242,7 +276,9 @@ impl<'a> Emitter<'a> {
                 let (pred, at) = self.preds[block][k];
                 let targets = func.blocks[pred].term.targets();
                 let arg = targets.get(at).and_then(|t| t.args.get(i)).copied();
-                let arg = arg.ok_or_else(|| LowerError::internal(format!("{pred} passes too few arguments to {block}")))?;
+                let arg = arg.ok_or_else(|| {
+                    LowerError::internal(format!("{pred} passes too few arguments to {block}"))
+                })?;
                 words.push(self.value(arg));
                 words.push(self.label(pred));
             }
@@ -255,16 +291,30 @@ impl<'a> Emitter<'a> {
         let func = self.func;
         let term = &func.blocks[block].term;
         let merge = func.structure.as_ref().and_then(|s| s.merges[block]);
-        if merge.is_none() && func.structure.is_none() && !matches!(term, Terminator::Jump(_) | Terminator::Return(_) | Terminator::Unreachable) {
+        if merge.is_none()
+            && func.structure.is_none()
+            && !matches!(
+                term,
+                Terminator::Jump(_) | Terminator::Return(_) | Terminator::Unreachable
+            )
+        {
             return Err(LowerError::internal("control flow is not structured"));
         }
         match merge {
             Some(Merge::Selection { merge }) => {
                 let label = self.label(merge);
-                push(&mut self.code, S::SelectionMerge, &[label, SelectionControl::NONE.bits()]);
+                push(
+                    &mut self.code,
+                    S::SelectionMerge,
+                    &[label, SelectionControl::NONE.bits()],
+                );
             }
             Some(Merge::Loop { merge, cont }) => {
-                let operands = [self.label(merge), self.label(cont), LoopControl::NONE.bits()];
+                let operands = [
+                    self.label(merge),
+                    self.label(cont),
+                    LoopControl::NONE.bits(),
+                ];
                 push(&mut self.code, S::LoopMerge, &operands);
             }
             None => {}
@@ -327,7 +377,10 @@ impl<'a> Emitter<'a> {
     }
 
     pub(super) fn unsupported(&self, inst: Inst) -> LowerError {
-        LowerError::internal(format!("{inst}: {:?} cannot be emitted", self.func.insts[inst].op))
+        LowerError::internal(format!(
+            "{inst}: {:?} cannot be emitted",
+            self.func.insts[inst].op
+        ))
     }
 
     /// Component of a built-in input variable, loaded in the prologue.
@@ -351,7 +404,11 @@ impl<'a> Emitter<'a> {
         } else {
             let ty = self.w.ty(Type::I32);
             let id = self.w.id();
-            push(&mut self.prologue, S::CompositeExtract, &[ty, id, whole, component]);
+            push(
+                &mut self.prologue,
+                S::CompositeExtract,
+                &[ty, id, whole, component],
+            );
             id
         };
         self.inputs.insert((which as u32, component), id);
@@ -401,7 +458,15 @@ impl<'a> Emitter<'a> {
         self.arith(inst, id, ty, kind, &args, arg_kind)
     }
 
-    fn arith(&mut self, inst: Inst, id: Id, ty: Id, kind: Type, a: &[Id], from: Type) -> Result<()> {
+    fn arith(
+        &mut self,
+        inst: Inst,
+        id: Id,
+        ty: Id,
+        kind: Type,
+        a: &[Id],
+        from: Type,
+    ) -> Result<()> {
         let data = &self.func.insts[inst];
         let logical = kind == Type::Bool;
         let simple = match data.op {
@@ -432,7 +497,9 @@ impl<'a> Emitter<'a> {
             Op::FDiv => S::FDiv,
             Op::FRem => S::FRem,
             Op::FNeg => S::FNegate,
-            Op::ICmp(cond) => int_cond(cond, from == Type::Bool).ok_or_else(|| self.unsupported(inst))?,
+            Op::ICmp(cond) => {
+                int_cond(cond, from == Type::Bool).ok_or_else(|| self.unsupported(inst))?
+            }
             Op::Select => S::Select,
             Op::ZExt if from != Type::Bool => S::UConvert,
             Op::SExt if from != Type::Bool => S::SConvert,
@@ -442,15 +509,23 @@ impl<'a> Emitter<'a> {
             Op::FConv(_) if kind.bits() > from.bits() => S::FConvert,
             Op::SToF(Rounding::Rte) => S::ConvertSToF,
             Op::UToF(Rounding::Rte) => S::ConvertUToF,
-            Op::FToS { rounding: Rounding::Rtz, sat: false } => S::ConvertFToS,
-            Op::FToU { rounding: Rounding::Rtz, sat: false } => S::ConvertFToU,
+            Op::FToS {
+                rounding: Rounding::Rtz,
+                sat: false,
+            } => S::ConvertFToS,
+            Op::FToU {
+                rounding: Rounding::Rtz,
+                sat: false,
+            } => S::ConvertFToU,
             Op::Bitcast => S::Bitcast,
             _ => S::Nop,
         };
         if simple != S::Nop {
             self.op_to(simple, ty, id, a);
-            if matches!(simple, S::FAdd | S::FSub | S::FMul | S::FDiv | S::FRem | S::FNegate)
-                && !data.fp.has(FpFlags::CONTRACT)
+            if matches!(
+                simple,
+                S::FAdd | S::FSub | S::FMul | S::FDiv | S::FRem | S::FNegate
+            ) && !data.fp.has(FpFlags::CONTRACT)
             {
                 self.w.decorate(id, Decoration::NoContraction, &[]);
             }
@@ -487,11 +562,26 @@ impl<'a> Emitter<'a> {
     }
 
     /// Operations that take more than one instruction.
-    fn composed(&mut self, inst: Inst, id: Id, ty: Id, kind: Type, a: &[Id], from: Type) -> Result<()> {
+    fn composed(
+        &mut self,
+        inst: Inst,
+        id: Id,
+        ty: Id,
+        kind: Type,
+        a: &[Id],
+        from: Type,
+    ) -> Result<()> {
         let bool_ty = self.w.ty(Type::Bool);
         match self.func.insts[inst].op {
             Op::ZExt | Op::SExt => {
-                let one = self.w.constant(kind, if matches!(self.func.insts[inst].op, Op::SExt) { u64::MAX } else { 1 });
+                let one = self.w.constant(
+                    kind,
+                    if matches!(self.func.insts[inst].op, Op::SExt) {
+                        u64::MAX
+                    } else {
+                        1
+                    },
+                );
                 let zero = self.w.constant(kind, 0);
                 self.op_to(S::Select, ty, id, &[a[0], one, zero]);
             }
@@ -508,7 +598,11 @@ impl<'a> Emitter<'a> {
             Op::SMulHi | Op::UMulHi if kind == Type::I32 => {
                 let pair = self.w.pair_struct(ty);
                 let signed = matches!(self.func.insts[inst].op, Op::SMulHi);
-                let op = if signed { S::SMulExtended } else { S::UMulExtended };
+                let op = if signed {
+                    S::SMulExtended
+                } else {
+                    S::UMulExtended
+                };
                 let both = self.op(op, pair, a);
                 self.op_to(S::CompositeExtract, ty, id, &[both, 1]);
             }
@@ -580,7 +674,11 @@ impl<'a> Emitter<'a> {
             HwVar::SubgroupId => self.subgroup_input(BuiltIn::SubgroupId),
             HwVar::NumSubgroups => self.subgroup_input(BuiltIn::NumSubgroups),
         };
-        if let HwVar::LocalInvocationId(i) | HwVar::WorkgroupId(i) | HwVar::NumWorkgroups(i) | HwVar::WorkgroupSize(i) = var {
+        if let HwVar::LocalInvocationId(i)
+        | HwVar::WorkgroupId(i)
+        | HwVar::NumWorkgroups(i)
+        | HwVar::WorkgroupSize(i) = var
+        {
             if i > 2 {
                 return Err(LowerError::internal("a dimension above 2"));
             }
@@ -593,7 +691,6 @@ impl<'a> Emitter<'a> {
         self.w.cap(Capability::GroupNonUniform);
         self.input(which, 1, 0)
     }
-
 }
 
 fn int_cond(cond: IntCond, logical: bool) -> Option<S> {

@@ -32,41 +32,83 @@ fn arith(op: GroupArith) -> S {
 impl Emitter<'_> {
     pub(super) fn group(&mut self, inst: Inst, op: GroupOp, scope: Scope) -> Result<()> {
         if scope != Scope::SubGroup {
-            return Err(LowerError::unsupported(format!("{op:?} at {scope:?} scope")));
+            return Err(LowerError::unsupported(format!(
+                "{op:?} at {scope:?} scope"
+            )));
         }
         let data = &self.func.insts[inst];
-        let result = data.results.first().copied().ok_or_else(|| self.unsupported(inst))?;
+        let result = data
+            .results
+            .first()
+            .copied()
+            .ok_or_else(|| self.unsupported(inst))?;
         let kind = self.func.ty(result);
         let ty = self.w.ty(kind);
         let args: Vec<Id> = data.args.iter().map(|&v| self.value(v)).collect();
-        let at = |i: usize| args.get(i).copied().ok_or_else(|| LowerError::internal("too few operands"));
+        let at = |i: usize| {
+            args.get(i)
+                .copied()
+                .ok_or_else(|| LowerError::internal("too few operands"))
+        };
         let scope = self.w.u32(VkScope::Subgroup as u32);
         self.w.cap(Capability::GroupNonUniform);
         let (cap, spelling, operands) = match op {
-            GroupOp::Elect => (Capability::GroupNonUniform, S::GroupNonUniformElect, vec![scope]),
-            GroupOp::All => (Capability::GroupNonUniformVote, S::GroupNonUniformAll, vec![scope, at(0)?]),
-            GroupOp::Any => (Capability::GroupNonUniformVote, S::GroupNonUniformAny, vec![scope, at(0)?]),
-            GroupOp::AllEqual => (Capability::GroupNonUniformVote, S::GroupNonUniformAllEqual, vec![scope, at(0)?]),
-            GroupOp::Broadcast => {
-                (Capability::GroupNonUniformBallot, S::GroupNonUniformBroadcast, vec![scope, at(0)?, at(1)?])
-            }
-            GroupOp::Shuffle => (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffle, vec![scope, at(0)?, at(1)?]),
-            GroupOp::ShuffleXor => {
-                (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffleXor, vec![scope, at(0)?, at(1)?])
-            }
-            GroupOp::ShuffleUp => {
-                (Capability::GroupNonUniformShuffleRelative, S::GroupNonUniformShuffleUp, vec![scope, at(0)?, at(1)?])
-            }
-            GroupOp::ShuffleDown => {
-                (Capability::GroupNonUniformShuffleRelative, S::GroupNonUniformShuffleDown, vec![scope, at(0)?, at(1)?])
-            }
+            GroupOp::Elect => (
+                Capability::GroupNonUniform,
+                S::GroupNonUniformElect,
+                vec![scope],
+            ),
+            GroupOp::All => (
+                Capability::GroupNonUniformVote,
+                S::GroupNonUniformAll,
+                vec![scope, at(0)?],
+            ),
+            GroupOp::Any => (
+                Capability::GroupNonUniformVote,
+                S::GroupNonUniformAny,
+                vec![scope, at(0)?],
+            ),
+            GroupOp::AllEqual => (
+                Capability::GroupNonUniformVote,
+                S::GroupNonUniformAllEqual,
+                vec![scope, at(0)?],
+            ),
+            GroupOp::Broadcast => (
+                Capability::GroupNonUniformBallot,
+                S::GroupNonUniformBroadcast,
+                vec![scope, at(0)?, at(1)?],
+            ),
+            GroupOp::Shuffle => (
+                Capability::GroupNonUniformShuffle,
+                S::GroupNonUniformShuffle,
+                vec![scope, at(0)?, at(1)?],
+            ),
+            GroupOp::ShuffleXor => (
+                Capability::GroupNonUniformShuffle,
+                S::GroupNonUniformShuffleXor,
+                vec![scope, at(0)?, at(1)?],
+            ),
+            GroupOp::ShuffleUp => (
+                Capability::GroupNonUniformShuffleRelative,
+                S::GroupNonUniformShuffleUp,
+                vec![scope, at(0)?, at(1)?],
+            ),
+            GroupOp::ShuffleDown => (
+                Capability::GroupNonUniformShuffleRelative,
+                S::GroupNonUniformShuffleDown,
+                vec![scope, at(0)?, at(1)?],
+            ),
             GroupOp::Rotate => {
                 let own = self.subgroup_input(BuiltIn::SubgroupLocalInvocationId);
                 let size = self.subgroup_input(BuiltIn::SubgroupSize);
                 let int = self.w.ty(Type::I32);
                 let sum = self.op(S::IAdd, int, &[own, at(1)?]);
                 let from = self.op(S::UMod, int, &[sum, size]);
-                (Capability::GroupNonUniformShuffle, S::GroupNonUniformShuffle, vec![scope, at(0)?, from])
+                (
+                    Capability::GroupNonUniformShuffle,
+                    S::GroupNonUniformShuffle,
+                    vec![scope, at(0)?, from],
+                )
             }
             GroupOp::Reduce(a) | GroupOp::InclusiveScan(a) | GroupOp::ExclusiveScan(a) => {
                 let how = match op {
@@ -74,12 +116,21 @@ impl Emitter<'_> {
                     GroupOp::InclusiveScan(_) => GroupOperation::InclusiveScan,
                     _ => GroupOperation::ExclusiveScan,
                 };
-                (Capability::GroupNonUniformArithmetic, arith(a), vec![scope, how as u32, at(0)?])
+                (
+                    Capability::GroupNonUniformArithmetic,
+                    arith(a),
+                    vec![scope, how as u32, at(0)?],
+                )
             }
             GroupOp::ClusteredReduce(a) => (
                 Capability::GroupNonUniformClustered,
                 arith(a),
-                vec![scope, GroupOperation::ClusteredReduce as u32, at(0)?, at(1)?],
+                vec![
+                    scope,
+                    GroupOperation::ClusteredReduce as u32,
+                    at(0)?,
+                    at(1)?,
+                ],
             ),
             GroupOp::Ballot => {
                 self.w.cap(Capability::GroupNonUniformBallot);

@@ -32,7 +32,10 @@ fn align_at(align: u32, offset: u32) -> u32 {
 }
 
 fn order_bits(order: Order) -> MemorySemantics {
-    let (acquire, release) = (MemorySemantics::MAKE_VISIBLE, MemorySemantics::MAKE_AVAILABLE);
+    let (acquire, release) = (
+        MemorySemantics::MAKE_VISIBLE,
+        MemorySemantics::MAKE_AVAILABLE,
+    );
     match order {
         Order::Relaxed => MemorySemantics::empty(),
         Order::Acquire => MemorySemantics::ACQUIRE | acquire,
@@ -113,9 +116,17 @@ impl Emitter<'_> {
 
     /// A pointer to an element of an array.
     fn element(&mut self, var: Var, index: Value) -> Result<Place> {
-        let data = self.func.vars.get(var).ok_or_else(|| LowerError::internal("no such array"))?;
+        let data = self
+            .func
+            .vars
+            .get(var)
+            .ok_or_else(|| LowerError::internal("no such array"))?;
         let local = data.storage == Storage::Workgroup;
-        let class = if local { StorageClass::Workgroup } else { StorageClass::Function };
+        let class = if local {
+            StorageClass::Workgroup
+        } else {
+            StorageClass::Function
+        };
         let elem = data.elem;
         let explicit = data.alias.is_some() && local;
         let ty = self.w.ty(elem);
@@ -128,7 +139,11 @@ impl Emitter<'_> {
         } else {
             self.op(S::AccessChain, ty, &[base, index])
         };
-        Ok(Place { pointer, elem, local })
+        Ok(Place {
+            pointer,
+            elem,
+            local,
+        })
     }
 
     fn access_operands(&self, align: u32, volatile: bool, shared: bool) -> ([u32; 2], usize) {
@@ -148,7 +163,11 @@ impl Emitter<'_> {
     }
 
     fn address_of(&mut self, inst: Inst) -> Result<(Id, bool)> {
-        let pointer = self.func.insts[inst].args.first().copied().ok_or_else(|| self.unsupported(inst))?;
+        let pointer = self.func.insts[inst]
+            .args
+            .first()
+            .copied()
+            .ok_or_else(|| self.unsupported(inst))?;
         let space = self.func.ty(pointer).space();
         if matches!(space, Some(Space::Local | Space::Private)) {
             return Err(self.unsupported(inst));
@@ -160,9 +179,15 @@ impl Emitter<'_> {
         if ty == Type::Bool || ty == Type::Handle {
             return Err(self.unsupported(inst));
         }
-        let align = if align == 0 { ty.size() } else { 1 << align.trailing_zeros() };
+        let align = if align == 0 {
+            ty.size()
+        } else {
+            1 << align.trailing_zeros()
+        };
         if align < ty.size() {
-            return Err(LowerError::internal(format!("{inst}: an access to {ty:?} aligned to {align} only")));
+            return Err(LowerError::internal(format!(
+                "{inst}: an access to {ty:?} aligned to {align} only"
+            )));
         }
         Ok(align)
     }
@@ -178,7 +203,9 @@ impl Emitter<'_> {
             Op::Store { align, volatile } => {
                 let (address, _) = self.address_of(inst)?;
                 let values = &data.args[1..];
-                let Some(&first) = values.first() else { return Ok(()) };
+                let Some(&first) = values.first() else {
+                    return Ok(());
+                };
                 let elem = self.func.ty(first);
                 let align = self.check_elem(inst, elem, align)?;
                 let mut at = 0;
@@ -188,7 +215,10 @@ impl Emitter<'_> {
                     let lanes = part_lanes((values.len() - at) as u32, elem.size(), align);
                     let mut value = self.value(values[at]);
                     if lanes > 1 {
-                        let ids: Vec<Id> = values[at..at + lanes as usize].iter().map(|&v| self.value(v)).collect();
+                        let ids: Vec<Id> = values[at..at + lanes as usize]
+                            .iter()
+                            .map(|&v| self.value(v))
+                            .collect();
                         let ty = self.w.vec(elem, lanes);
                         value = self.op(S::CompositeConstruct, ty, &ids);
                     }
@@ -243,11 +273,19 @@ impl Emitter<'_> {
                     other => other,
                 };
                 let value = self.atomic_operand(data.args[1], place.elem);
-                let operands = [place.pointer, self.scope(scope), self.w.u32(atomic_bits(order)), value];
+                let operands = [
+                    place.pointer,
+                    self.scope(scope),
+                    self.w.u32(atomic_bits(order)),
+                    value,
+                ];
                 push(&mut self.code, S::AtomicStore, &operands);
                 Ok(())
             }
-            Op::AtomicRmw { op, scope, order } | Op::VarRmw { op, scope, order, .. } => {
+            Op::AtomicRmw { op, scope, order }
+            | Op::VarRmw {
+                op, scope, order, ..
+            } => {
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
                 let ty = self.func.ty(result);
                 let spelling = match op {
@@ -272,7 +310,12 @@ impl Emitter<'_> {
                 let place = self.atomic_place_as(inst, ty, add)?;
                 let value = self.atomic_operand(data.args[1], place.elem);
                 let elem = self.w.ty(place.elem);
-                let operands = [place.pointer, self.scope(scope), self.w.u32(atomic_bits(order)), value];
+                let operands = [
+                    place.pointer,
+                    self.scope(scope),
+                    self.w.u32(atomic_bits(order)),
+                    value,
+                ];
                 let id = self.op(spelling, elem, &operands);
                 self.atomic_result(result, place.elem, id);
                 Ok(())
@@ -299,7 +342,12 @@ impl Emitter<'_> {
                 self.atomic_result(result, place.elem, id);
                 Ok(())
             }
-            Op::Barrier { exec, mem, order, fences } => {
+            Op::Barrier {
+                exec,
+                mem,
+                order,
+                fences,
+            } => {
                 let exec = match exec {
                     Scope::WorkGroup => VkScope::Workgroup,
                     Scope::SubGroup => VkScope::Subgroup,
@@ -324,19 +372,26 @@ impl Emitter<'_> {
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
                 let offset = self.implicit_offset(which)?;
                 let size = self.func.ty(result).size();
-                let id = self.push_load(offset + u32::from(component) * size, self.func.ty(result))?;
+                let id =
+                    self.push_load(offset + u32::from(component) * size, self.func.ty(result))?;
                 self.define(result, id);
                 Ok(())
             }
             Op::ArgLoad(offset) => {
-                let Some(result) = first_result else { return Ok(()) };
+                let Some(result) = first_result else {
+                    return Ok(());
+                };
                 let elem = self.func.ty(result);
                 if self.interface.args_in_buffer {
                     let base = self.implicit_offset(Implicit::ArgBuffer)?;
                     let base = self.push_load(base, Type::I64)?;
                     let long = self.w.ty(Type::I64);
                     let delta = self.w.constant(Type::I64, offset.into());
-                    let address = if offset == 0 { base } else { self.op(S::IAdd, long, &[base, delta]) };
+                    let address = if offset == 0 {
+                        base
+                    } else {
+                        self.op(S::IAdd, long, &[base, delta])
+                    };
                     return self.load(inst, address, align_at(16, offset), false, false);
                 }
                 for (i, &result) in data.results.iter().enumerate() {
@@ -355,9 +410,18 @@ impl Emitter<'_> {
         }
     }
 
-    fn load(&mut self, inst: Inst, address: Id, align: u32, volatile: bool, shared: bool) -> Result<()> {
+    fn load(
+        &mut self,
+        inst: Inst,
+        address: Id,
+        align: u32,
+        volatile: bool,
+        shared: bool,
+    ) -> Result<()> {
         let results = &self.func.insts[inst].results;
-        let Some(&first) = results.first() else { return Ok(()) };
+        let Some(&first) = results.first() else {
+            return Ok(());
+        };
         let elem = self.func.ty(first);
         let align = self.check_elem(inst, elem, align)?;
         let scalar = self.w.ty(elem);
@@ -371,7 +435,11 @@ impl Emitter<'_> {
             let (operands, count) = self.access_operands(align, volatile, shared);
             let mut words = vec![pointer];
             words.extend_from_slice(&operands[..count]);
-            let id = if lanes == 1 { self.value(results[at]) } else { self.w.id() };
+            let id = if lanes == 1 {
+                self.value(results[at])
+            } else {
+                self.w.id()
+            };
             self.op_to(S::Load, ty, id, &words);
             if lanes > 1 {
                 for lane in 0..lanes {
@@ -392,7 +460,11 @@ impl Emitter<'_> {
 
     /// The place that an atomic works on: an integer, unless `float` is asked for.
     fn atomic_place_as(&mut self, inst: Inst, ty: Type, float: bool) -> Result<Place> {
-        let elem = if float { ty } else { ty.as_int().ok_or_else(|| self.unsupported(inst))? };
+        let elem = if float {
+            ty
+        } else {
+            ty.as_int().ok_or_else(|| self.unsupported(inst))?
+        };
         if elem.size() < 4 {
             return Err(self.unsupported(inst));
         }
@@ -407,14 +479,20 @@ impl Emitter<'_> {
             | Op::VarAtomicStore { var, .. } => {
                 let place = self.element(var, data.args[0])?;
                 if place.elem != elem || !place.local {
-                    return Err(LowerError::internal(format!("{inst}: an atomic on the wrong kind of array")));
+                    return Err(LowerError::internal(format!(
+                        "{inst}: an atomic on the wrong kind of array"
+                    )));
                 }
                 place
             }
             _ => {
                 let (address, _) = self.address_of(inst)?;
                 let pointer = self.physical(address, 0, elem, 1);
-                Place { pointer, elem, local: false }
+                Place {
+                    pointer,
+                    elem,
+                    local: false,
+                }
             }
         };
         Ok(place)
@@ -445,7 +523,9 @@ impl Emitter<'_> {
 
     fn implicit_offset(&self, which: Implicit) -> Result<u32> {
         let found = self.interface.implicit.iter().find(|(i, _)| *i == which);
-        found.map(|&(_, offset)| offset).ok_or_else(|| LowerError::internal(format!("{which:?} has no place in the argument block")))
+        found.map(|&(_, offset)| offset).ok_or_else(|| {
+            LowerError::internal(format!("{which:?} has no place in the argument block"))
+        })
     }
 
     /// A word of the push constants, loaded in the prologue.
@@ -455,7 +535,9 @@ impl Emitter<'_> {
         }
         let words = self.interface.push_size.div_ceil(4);
         if word >= words {
-            return Err(LowerError::internal("an argument beyond the push constants"));
+            return Err(LowerError::internal(
+                "an argument beyond the push constants",
+            ));
         }
         let block = match self.push_block {
             Some(id) => id,
@@ -465,7 +547,11 @@ impl Emitter<'_> {
         let pointer_ty = self.w.pointer(StorageClass::PushConstant, ty);
         let (zero, index) = (self.w.u32(0), self.w.u32(word));
         let pointer = self.w.id();
-        push(&mut self.prologue, S::AccessChain, &[pointer_ty, pointer, block, zero, index]);
+        push(
+            &mut self.prologue,
+            S::AccessChain,
+            &[pointer_ty, pointer, block, zero, index],
+        );
         let id = self.w.id();
         push(&mut self.prologue, S::Load, &[ty, id, pointer]);
         self.push_words.insert(word, id);
@@ -476,7 +562,9 @@ impl Emitter<'_> {
     fn push_load(&mut self, offset: u32, ty: Type) -> Result<Id> {
         let size = ty.size();
         if ty == Type::Bool || ty == Type::Handle || offset % size.min(4) != 0 {
-            return Err(LowerError::internal(format!("an argument of type {ty:?} at offset {offset}")));
+            return Err(LowerError::internal(format!(
+                "an argument of type {ty:?} at offset {offset}"
+            )));
         }
         let to = self.w.ty(ty);
         let low = self.push_word(offset / 4)?;
@@ -496,10 +584,15 @@ impl Emitter<'_> {
                     let (int, shift) = (self.w.ty(Type::I32), self.w.u32(shift));
                     word = self.op(S::ShiftRightLogical, int, &[word, shift]);
                 }
-                let narrow = Type::int(size * 8).ok_or_else(|| LowerError::internal("an odd width"))?;
+                let narrow =
+                    Type::int(size * 8).ok_or_else(|| LowerError::internal("an odd width"))?;
                 let narrow_ty = self.w.ty(narrow);
                 let id = self.op(S::UConvert, narrow_ty, &[word]);
-                Ok(if ty == narrow { id } else { self.op(S::Bitcast, to, &[id]) })
+                Ok(if ty == narrow {
+                    id
+                } else {
+                    self.op(S::Bitcast, to, &[id])
+                })
             }
         }
     }

@@ -23,7 +23,9 @@ use crate::target::Target;
 /// Emits a structured kernel as a module with the entry point `main`.
 pub fn emit(func: &Function, interface: &KernelInterface, target: &Target) -> Result<Vec<u32>> {
     if target.address_bits != 64 {
-        return Err(LowerError::unsupported("addresses that are not 64 bits wide"));
+        return Err(LowerError::unsupported(
+            "addresses that are not 64 bits wide",
+        ));
     }
     let emitter = body::Emitter::new(func, interface, target);
     emitter.run().map_err(|e| e.in_function(&func.name))

@@ -3,9 +3,7 @@
 use crate::ir::types::Type;
 use crate::target::{FloatCaps, Target};
 use rustc_hash::FxHashMap;
-use spirv::{
-    BuiltIn, Capability, Decoration, ExecutionMode, Op, StorageClass,
-};
+use spirv::{BuiltIn, Capability, Decoration, ExecutionMode, Op, StorageClass};
 use std::collections::BTreeSet;
 
 /// A SPIR-V id.
@@ -24,7 +22,10 @@ fn text(s: &str) -> Vec<u32> {
     while bytes.len() % 4 != 0 {
         bytes.push(0);
     }
-    bytes.chunks_exact(4).map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])).collect()
+    bytes
+        .chunks_exact(4)
+        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+        .collect()
 }
 
 /// All sections but the function.
@@ -96,7 +97,11 @@ impl Writer {
     }
 
     fn member_offset(&mut self, id: Id, member: u32, offset: u32) {
-        push(&mut self.decorations, Op::MemberDecorate, &[id, member, Decoration::Offset as u32, offset]);
+        push(
+            &mut self.decorations,
+            Op::MemberDecorate,
+            &[id, member, Decoration::Offset as u32, offset],
+        );
     }
 
     /// A type (result id first) that exists once.
@@ -190,7 +195,9 @@ impl Writer {
         match ty {
             Type::Bool if bits == 0 => self.unique_const(Op::ConstantFalse, id, &[]),
             Type::Bool => self.unique_const(Op::ConstantTrue, id, &[]),
-            _ if ty.bits() == 64 => self.unique_const(Op::Constant, id, &[bits as u32, (bits >> 32) as u32]),
+            _ if ty.bits() == 64 => {
+                self.unique_const(Op::Constant, id, &[bits as u32, (bits >> 32) as u32])
+            }
             _ => self.unique_const(Op::Constant, id, &[bits as u32]),
         }
     }
@@ -228,18 +235,30 @@ impl Writer {
     pub fn workgroup_size(&mut self, default: [u32; 3]) -> [Id; 3] {
         let parts = [0, 1, 2].map(|i| self.spec(crate::interface::SPEC_LOCAL_SIZE[i], default[i]));
         let ty = self.vec(Type::I32, 3);
-        if !self.unique.contains_key(&(Op::SpecConstantComposite as u32, vec![])) {
+        if !self
+            .unique
+            .contains_key(&(Op::SpecConstantComposite as u32, vec![]))
+        {
             let id = self.id();
-            push(&mut self.globals, Op::SpecConstantComposite, &[ty, id, parts[0], parts[1], parts[2]]);
+            push(
+                &mut self.globals,
+                Op::SpecConstantComposite,
+                &[ty, id, parts[0], parts[1], parts[2]],
+            );
             self.decorate(id, Decoration::BuiltIn, &[BuiltIn::WorkgroupSize as u32]);
-            self.unique.insert((Op::SpecConstantComposite as u32, vec![]), id);
+            self.unique
+                .insert((Op::SpecConstantComposite as u32, vec![]), id);
         }
         parts
     }
 
     pub fn global_var(&mut self, class: StorageClass, pointer: Id) -> Id {
         let id = self.id();
-        push(&mut self.globals, Op::Variable, &[pointer, id, class as u32]);
+        push(
+            &mut self.globals,
+            Op::Variable,
+            &[pointer, id, class as u32],
+        );
         self.interface.push(id);
         id
     }
@@ -291,17 +310,37 @@ impl Writer {
     }
 
     /// The whole module.
-    pub fn finish(mut self, main: Id, function: &[u32], target: &Target, required_size: Option<[u32; 3]>) -> Vec<u32> {
+    pub fn finish(
+        mut self,
+        main: Id,
+        function: &[u32],
+        target: &Target,
+        required_size: Option<[u32; 3]>,
+    ) -> Vec<u32> {
         let mut modes = Vec::new();
         let size = required_size.unwrap_or([1, 1, 1]);
-        push(&mut modes, Op::ExecutionMode, &[main, ExecutionMode::LocalSize as u32, size[0], size[1], size[2]]);
+        push(
+            &mut modes,
+            Op::ExecutionMode,
+            &[
+                main,
+                ExecutionMode::LocalSize as u32,
+                size[0],
+                size[1],
+                size[2],
+            ],
+        );
         let caps: [(FloatCaps, u32); 3] = [(target.fp16, 16), (target.fp32, 32), (target.fp64, 64)];
         for ((float, bits), used) in caps.into_iter().zip(self.floats) {
             if !used {
                 continue;
             }
             for (on, cap, mode) in [
-                (float.denorm_preserve, Capability::DenormPreserve, ExecutionMode::DenormPreserve),
+                (
+                    float.denorm_preserve,
+                    Capability::DenormPreserve,
+                    ExecutionMode::DenormPreserve,
+                ),
                 (
                     float.denorm_flush && !float.denorm_preserve,
                     Capability::DenormFlushToZero,
@@ -312,7 +351,11 @@ impl Writer {
                     Capability::SignedZeroInfNanPreserve,
                     ExecutionMode::SignedZeroInfNanPreserve,
                 ),
-                (float.rte, Capability::RoundingModeRTE, ExecutionMode::RoundingModeRTE),
+                (
+                    float.rte,
+                    Capability::RoundingModeRTE,
+                    ExecutionMode::RoundingModeRTE,
+                ),
             ] {
                 if on {
                     self.cap(cap);

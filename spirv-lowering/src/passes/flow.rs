@@ -1,0 +1,311 @@
+//! Control-flow editing shared by the passes that restructure it.
+//!
+//! A *dispatch* is a block with a selector parameter (the index of the target block) and the parameters of several
+//! targets side by side: what reaches it says through the selector where it wants to go, with arguments for that
+//! target and undefined values for the others.
+
+use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
+use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::op::{IntCond, Op};
+use crate::ir::types::Type;
+use rustc_hash::FxHashMap;
+
+/// A block that several targets share; see the module description.
+#[derive(Debug, Clone)]
+pub struct Dispatch {
+    /// The block.
+    pub block: Block,
+    /// Targets with the position of their first parameter among those of the block.
+    pub targets: Vec<(Block, usize)>,
+}
+
+impl Dispatch {
+    /// Position of the parameters of a target.
+    pub fn slot(&self, target: Block) -> Option<usize> {
+        self.targets
+            .iter()
+            .find(|(t, _)| *t == target)
+            .map(|&(_, at)| at)
+    }
+}
+
+/// A function being edited.
+pub struct Edit<'f> {
+    /// The function.
+    pub func: &'f mut Function,
+    entry: Block,
+    consts: FxHashMap<(Type, u64), Value>,
+    undefs: FxHashMap<Type, Value>,
+    prologue: Vec<Inst>,
+    /// Number of edges into each block. Kept up to date by [`Edit::set_term`] and [`Edit::retarget`].
+    pub edges_in: SecondaryMap<Block, u32>,
+}
+
+impl<'f> Edit<'f> {
+    /// Starts editing. All blocks of the layout must be reachable.
+    pub fn new(func: &'f mut Function, entry: Block) -> Self {
+        let mut edges_in: SecondaryMap<Block, u32> = SecondaryMap::new();
+        for &block in &func.layout {
+            for target in func.blocks[block].term.targets() {
+                edges_in[target.block] += 1;
+            }
+        }
+        Self {
+            func,
+            entry,
+            consts: FxHashMap::default(),
+            undefs: FxHashMap::default(),
+            prologue: Vec::new(),
+            edges_in,
+        }
+    }
+
+    /// A constant at the start of the function.
+    pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        if let Some(&value) = self.consts.get(&(ty, bits)) {
+            return value;
+        }
+        let inst = self.func.make_inst(Op::Const(bits & ty.mask()), [], &[ty]);
+        self.prologue.push(inst);
+        let value = self.func.insts[inst].results[0];
+        self.consts.insert((ty, bits), value);
+        value
+    }
+
+    /// An undefined value at the start of the function.
+    pub fn undef(&mut self, ty: Type) -> Value {
+        if let Some(&value) = self.undefs.get(&ty) {
+            return value;
+        }
+        let inst = self.func.make_inst(Op::Undef, [], &[ty]);
+        self.prologue.push(inst);
+        let value = self.func.insts[inst].results[0];
+        self.undefs.insert(ty, value);
+        value
+    }
+
+    /// Puts the new constants where they belong.
+    pub fn finish(mut self) {
+        let entry = self.entry;
+        let rest = std::mem::take(&mut self.func.blocks[entry].insts);
+        self.prologue.extend(rest);
+        self.func.blocks[entry].insts = std::mem::take(&mut self.prologue);
+    }
+
+    /// Replaces a terminator.
+    pub fn set_term(&mut self, block: Block, term: Terminator) {
+        for target in self.func.blocks[block].term.targets() {
+            self.edges_in[target.block] = self.edges_in[target.block].saturating_sub(1);
+        }
+        for target in term.targets() {
+            self.edges_in[target.block] += 1;
+        }
+        self.func.blocks[block].term = term;
+    }
+
+    /// Replaces target number `index` of a terminator.
+    pub fn retarget(&mut self, block: Block, index: usize, new: Target) {
+        let mut term = std::mem::take(&mut self.func.blocks[block].term);
+        if let Some(target) = term.targets_mut().into_iter().nth(index) {
+            self.edges_in[target.block] = self.edges_in[target.block].saturating_sub(1);
+            self.edges_in[new.block] += 1;
+            *target = new;
+        }
+        self.func.blocks[block].term = term;
+    }
+
+    /// A new block with parameters like those of `like`.
+    pub fn block_like(&mut self, like: Block) -> Block {
+        let types: Vec<Type> = self.func.blocks[like]
+            .params
+            .iter()
+            .map(|&p| self.func.ty(p))
+            .collect();
+        let block = self.func.add_block();
+        for ty in types {
+            self.func.add_param(block, ty);
+        }
+        block
+    }
+
+    /// A new block that takes the parameters of `to` and jumps there with them.
+    pub fn forwarder(&mut self, to: Block) -> Block {
+        let block = self.block_like(to);
+        let args = Values::from_slice(&self.func.blocks[block].params);
+        self.set_term(block, Terminator::Jump(Target { block: to, args }));
+        block
+    }
+
+    /// A new dispatch block, without terminator.
+    pub fn dispatch(&mut self, targets: &[Block]) -> Dispatch {
+        let block = self.func.add_block();
+        self.func.add_param(block, Type::I32);
+        let mut slots = Vec::with_capacity(targets.len());
+        for &target in targets {
+            slots.push((target, self.func.blocks[block].params.len()));
+            let types: Vec<Type> = self.func.blocks[target]
+                .params
+                .iter()
+                .map(|&p| self.func.ty(p))
+                .collect();
+            for ty in types {
+                self.func.add_param(block, ty);
+            }
+        }
+        Dispatch {
+            block,
+            targets: slots,
+        }
+    }
+
+    /// What to jump to a dispatch with, to get to `to`.
+    pub fn via(&mut self, dispatch: &Dispatch, to: Target) -> Target {
+        let at = dispatch.slot(to.block).unwrap_or(1);
+        let selector = self.constant(Type::I32, to.block.index() as u64);
+        let params = self.func.blocks[dispatch.block].params.clone();
+        let mut args = Values::with_capacity(params.len());
+        args.push(selector);
+        for (i, &param) in params.iter().enumerate().skip(1) {
+            let given = i.checked_sub(at).and_then(|k| to.args.get(k)).copied();
+            args.push(given.unwrap_or_else(|| self.undef(self.func.ty(param))));
+        }
+        Target {
+            block: dispatch.block,
+            args,
+        }
+    }
+
+    /// What to jump from one dispatch to another with, keeping the selector.
+    pub fn forward(&mut self, from: &Dispatch, to: &Dispatch) -> Target {
+        let have = self.func.blocks[from.block].params.clone();
+        let want = self.func.blocks[to.block].params.clone();
+        let mut args: Values = want.iter().map(|&p| self.undef(self.func.ty(p))).collect();
+        args[0] = have[0];
+        for &(target, at) in &to.targets {
+            if let Some(slot) = from.slot(target) {
+                let count = self.func.blocks[target].params.len();
+                args[at..at + count].copy_from_slice(&have[slot..slot + count]);
+            }
+        }
+        Target {
+            block: to.block,
+            args,
+        }
+    }
+
+    /// The arguments for a target as they arrive in a dispatch.
+    pub fn unpack(&self, dispatch: &Dispatch, target: Block) -> Target {
+        let at = dispatch.slot(target).unwrap_or(1);
+        let count = self.func.blocks[target].params.len();
+        let params = &self.func.blocks[dispatch.block].params;
+        Target {
+            block: target,
+            args: Values::from_slice(&params[at..at + count]),
+        }
+    }
+
+    /// Ends a dispatch with a branch or switch to all its targets.
+    pub fn end_dispatch(&mut self, dispatch: &Dispatch) {
+        let selector = self.func.blocks[dispatch.block].params[0];
+        let mut targets: Vec<Target> = dispatch
+            .targets
+            .iter()
+            .map(|&(t, _)| self.unpack(dispatch, t))
+            .collect();
+        let Some(last) = targets.pop() else { return };
+        let term = match targets.len() {
+            0 => Terminator::Jump(last),
+            1 => {
+                let first = targets.remove(0);
+                let cond = self.is_selected(dispatch, first.block);
+                Terminator::Branch(cond, first, last)
+            }
+            _ => Terminator::Switch(
+                selector,
+                targets
+                    .into_iter()
+                    .map(|t| (t.block.index() as u64, t))
+                    .collect(),
+                last,
+            ),
+        };
+        self.set_term(dispatch.block, term);
+    }
+
+    /// In the dispatch: is `target` where to go?
+    pub fn is_selected(&mut self, dispatch: &Dispatch, target: Block) -> Value {
+        let selector = self.func.blocks[dispatch.block].params[0];
+        let id = self.constant(Type::I32, target.index() as u64);
+        self.func.append1(
+            dispatch.block,
+            Op::ICmp(IntCond::Eq),
+            [selector, id],
+            Type::Bool,
+        )
+    }
+
+    fn is_undef(&self, value: Value) -> bool {
+        self.func
+            .def_inst(value)
+            .is_some_and(|i| matches!(self.func.insts[i].op, Op::Undef))
+    }
+
+    /// Makes sure that all edges from a block to one target pass the same arguments, and that a branch has two
+    /// different targets. Returns new blocks.
+    pub fn split_duplicates(&mut self, block: Block) -> Vec<Block> {
+        let mut made = Vec::new();
+        match self.func.blocks[block].term.clone() {
+            Terminator::Branch(cond, a, b) if a.block == b.block => {
+                let mut args = Values::new();
+                for (&x, &y) in a.args.iter().zip(&b.args) {
+                    args.push(if x == y || self.is_undef(y) {
+                        x
+                    } else if self.is_undef(x) {
+                        y
+                    } else {
+                        let ty = self.func.ty(x);
+                        self.func.append1(block, Op::Select, [cond, x, y], ty)
+                    });
+                }
+                self.set_term(
+                    block,
+                    Terminator::Jump(Target {
+                        block: a.block,
+                        args,
+                    }),
+                );
+            }
+            Terminator::Switch(_, cases, default) => {
+                if cases.is_empty() {
+                    self.set_term(block, Terminator::Jump(default));
+                    return made;
+                }
+                let mut first: FxHashMap<Block, Values> = FxHashMap::default();
+                let targets: Vec<Target> =
+                    cases.into_iter().map(|(_, t)| t).chain([default]).collect();
+                for (i, target) in targets.into_iter().enumerate() {
+                    match first.get(&target.block) {
+                        Some(args) if *args != target.args => {
+                            let hop = self.func.add_block();
+                            self.set_term(hop, Terminator::Jump(target));
+                            self.retarget(block, i, Target::new(hop));
+                            made.push(hop);
+                        }
+                        Some(_) => {}
+                        None => {
+                            first.insert(target.block, target.args);
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        made
+    }
+}
+
+/// Leaves only reachable blocks in the layout, in reverse postorder.
+pub fn drop_unreachable(func: &mut Function) {
+    let cfg = crate::analysis::cfg::Cfg::new(func);
+    func.layout = cfg.rpo().to_vec();
+}

@@ -1,0 +1,176 @@
+//! Makes SSA right again after control flow was changed: where a definition no longer dominates a use, block
+//! parameters carry the value there; on paths that bypass the definition they are undefined.
+
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
+use crate::ir::function::{Function, Target, ValueDef};
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A place that uses a value.
+#[derive(Clone, Copy)]
+enum Use {
+    Inst(Block, Inst),
+    Term(Block),
+}
+
+/// Runs the pass. All blocks of the layout must be reachable.
+pub fn run(func: &mut Function) {
+    let mut home: SecondaryMap<Inst, Option<Block>> = SecondaryMap::new();
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            home[inst] = Some(block);
+        }
+    }
+    let cfg = Cfg::new(func);
+    let dom = DomTree::new(&cfg);
+    let def_block = |func: &Function, value: Value| match func.values[value].def {
+        ValueDef::Result(inst, _) => home[inst],
+        ValueDef::Param(block, _) => Some(block),
+    };
+    let mut broken: Vec<Value> = Vec::new();
+    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
+    let mut note = |func: &Function, value: Value, at: Block, place: Use| {
+        if let Some(def) = def_block(func, value) {
+            if def != at && !dom.dominates(def, at) {
+                let list = uses.entry(value).or_default();
+                if list.is_empty() {
+                    broken.push(value);
+                }
+                list.push(place);
+            }
+        }
+    };
+    for &block in cfg.rpo() {
+        for &inst in &func.blocks[block].insts {
+            for &arg in &func.insts[inst].args {
+                note(func, arg, block, Use::Inst(block, inst));
+            }
+        }
+        func.blocks[block]
+            .term
+            .for_each_use(|v| note(func, v, block, Use::Term(block)));
+    }
+    if broken.is_empty() {
+        return;
+    }
+    let frontiers = dom.frontiers(&cfg);
+    let mut undefs = FxHashMap::default();
+    for value in broken {
+        let Some(def) = def_block(func, value) else {
+            continue;
+        };
+        let mut joins: FxHashSet<Block> = FxHashSet::default();
+        let mut work = vec![def];
+        while let Some(block) = work.pop() {
+            for &join in &frontiers[block] {
+                if join != def && joins.insert(join) {
+                    work.push(join);
+                }
+            }
+        }
+        let mut reader = Reader {
+            value,
+            def,
+            joins,
+            params: FxHashMap::default(),
+            todo: Vec::new(),
+        };
+        for &place in uses.get(&value).map(Vec::as_slice).unwrap_or_default() {
+            match place {
+                Use::Inst(block, inst) => {
+                    let new = reader.at_start(func, &dom, &mut undefs, block);
+                    func.insts[inst]
+                        .args
+                        .iter_mut()
+                        .filter(|v| **v == value)
+                        .for_each(|v| *v = new);
+                }
+                Use::Term(block) => {
+                    let new = reader.at_start(func, &dom, &mut undefs, block);
+                    func.blocks[block]
+                        .term
+                        .map_uses(|v| if v == value { new } else { v });
+                }
+            }
+        }
+        while let Some(block) = reader.todo.pop() {
+            let mut seen = FxHashSet::default();
+            for &pred in cfg.preds(block) {
+                if !seen.insert(pred) {
+                    continue;
+                }
+                let arg = reader.at_end(func, &dom, &mut undefs, pred);
+                let mut term = std::mem::take(&mut func.blocks[pred].term);
+                for Target { block: to, args } in term.targets_mut() {
+                    if *to == block {
+                        args.push(arg);
+                    }
+                }
+                func.blocks[pred].term = term;
+            }
+        }
+    }
+}
+
+struct Reader {
+    value: Value,
+    def: Block,
+    joins: FxHashSet<Block>,
+    params: FxHashMap<Block, Value>,
+    /// Blocks whose new parameter still needs its arguments.
+    todo: Vec<Block>,
+}
+
+impl Reader {
+    fn at_end(
+        &mut self,
+        func: &mut Function,
+        dom: &DomTree,
+        undefs: &mut FxHashMap<Type, Value>,
+        block: Block,
+    ) -> Value {
+        if block == self.def {
+            self.value
+        } else {
+            self.at_start(func, dom, undefs, block)
+        }
+    }
+
+    fn at_start(
+        &mut self,
+        func: &mut Function,
+        dom: &DomTree,
+        undefs: &mut FxHashMap<Type, Value>,
+        block: Block,
+    ) -> Value {
+        let ty = func.ty(self.value);
+        let mut at = block;
+        loop {
+            if self.joins.contains(&at) {
+                if let Some(&param) = self.params.get(&at) {
+                    return param;
+                }
+                let param = func.add_param(at, ty);
+                self.params.insert(at, param);
+                self.todo.push(at);
+                return param;
+            }
+            match dom.idom(at) {
+                Some(up) if up == self.def => return self.value,
+                Some(up) => at = up,
+                None => {
+                    return *undefs.entry(ty).or_insert_with(|| {
+                        let inst = func.make_inst(Op::Undef, [], &[ty]);
+                        if let Some(entry) = func.entry() {
+                            func.blocks[entry].insts.insert(0, inst);
+                        }
+                        func.insts[inst].results[0]
+                    });
+                }
+            }
+        }
+    }
+}
