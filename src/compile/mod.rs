@@ -14,7 +14,7 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
-mod library;
+pub mod library;
 mod source_cache;
 
 pub use executable::Executable;

@@ -1,0 +1,63 @@
+//! `pumice run`: replaces this process by the program, with an environment in which OpenCL loaders find Pumice alone.
+//!
+//! Both loaders (ocl-icd and Khronos') take OCL_ICD_VENDORS as a directory of `.icd` files, so one is made that holds
+//! the path of the library next to this executable.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs a program; returns only when that fails.
+pub fn run(args: &[OsString]) -> Result<(), String> {
+    let (program, args) = args.split_first().ok_or("pumice run: which program?")?;
+    let library = library()?;
+    let vendors = vendors(&library).map_err(|e| format!("cannot write an .icd file: {e}"))?;
+    let error = Command::new(program)
+        .args(args)
+        .env("OCL_ICD_VENDORS", vendors)
+        .env_remove("OCL_ICD_FILENAMES")
+        .env_remove("OPENCL_VENDOR_PATH")
+        .exec();
+    Err(format!("cannot run {}: {error}", program.to_string_lossy()))
+}
+
+/// libpumice.so: PUMICE_LIB, or beside this executable, or in ../lib of it.
+fn library() -> Result<PathBuf, String> {
+    if let Some(path) = std::env::var_os("PUMICE_LIB") {
+        return Ok(PathBuf::from(path));
+    }
+    let own = std::env::current_exe()
+        .and_then(|p| p.canonicalize())
+        .map_err(|e| e.to_string())?;
+    let dir = own.parent().unwrap_or(Path::new("."));
+    let places = [
+        dir.join("libpumice.so"),
+        dir.join("../lib/libpumice.so"),
+        dir.join("../lib/pumice/libpumice.so"),
+    ];
+    let found = places.iter().find_map(|p| p.canonicalize().ok());
+    found.ok_or_else(|| {
+        format!(
+            "libpumice.so is not beside {}: set PUMICE_LIB",
+            own.display()
+        )
+    })
+}
+
+/// A directory with one `.icd` file. Made anew each time (the library may have moved), under a name of this user's.
+fn vendors(library: &Path) -> std::io::Result<PathBuf> {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hasher = DefaultHasher::new();
+    library.hash(&mut hasher);
+    let base = pumice_runtime::util::config::get()
+        .cache_dir
+        .clone()
+        .unwrap_or_else(std::env::temp_dir);
+    let dir = base.join(format!("icd-{:016x}", hasher.finish()));
+    std::fs::create_dir_all(&dir)?;
+    let temporary = dir.join(format!(".{}", std::process::id()));
+    std::fs::write(&temporary, format!("{}\n", library.display()))?;
+    std::fs::rename(&temporary, dir.join("pumice.icd"))?;
+    Ok(dir)
+}
