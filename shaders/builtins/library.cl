@@ -1,6 +1,7 @@
 // The built-in library: everything that libclc lacks, or has for other devices than ours.
 #include "common.h"
 
+#include "atomic.cl"
 #include "fma.cl"
 #include "math.cl"
 

@@ -1,22 +1,190 @@
 //! The passes in order, from a linked module to Vulkan SPIR-V.
+//!
+//! ```text
+//! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
+//!   -> lower_printf, lower_generic_ptr -> clean -> lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
+//!   -> lower_local -> clean -> legalize -> clean -> structurize -> emit
+//! ```
+//! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
+use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
 use crate::interface::ProgramGlobals;
-use crate::ir::module::Module;
+use crate::ir::entity::{Entity, FuncId, PrimaryMap};
+use crate::ir::function::Function;
+use crate::ir::module::{Global, Module};
+use crate::ir::op::Op;
+use crate::ir::verify;
+use crate::passes::*;
 use crate::program::{Lowered, Options};
 use crate::target::Target;
+use std::time::{Duration, Instant};
+
+/// Rounds of the clean-up passes, at most.
+const CLEAN_ROUNDS: usize = 8;
 
 /// The layout and initial data of the program-scope variables.
-pub fn program_globals(_module: &Module) -> Result<ProgramGlobals> {
-    Ok(ProgramGlobals::default())
+pub fn program_globals(module: &Module) -> Result<ProgramGlobals> {
+    lower_globals::contents(module)
+}
+
+/// What surrounds every pass.
+struct Runner<'o, 'a> {
+    options: &'o mut Options<'a>,
+    verify: bool,
+}
+
+impl Runner<'_, '_> {
+    fn time<T>(&mut self, name: &'static str, f: impl FnOnce() -> T) -> T {
+        let Some(timings) = self.options.timings.as_deref_mut() else { return f() };
+        let start = Instant::now();
+        let result = f();
+        let took = start.elapsed();
+        match timings.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, total)) => *total += took,
+            None => timings.push((name, took)),
+        }
+        result
+    }
+
+    fn skipped(&self, name: &str) -> bool {
+        self.options.skip.contains(&name)
+    }
+
+    fn after(&mut self, name: &'static str, func: &Function) -> Result<()> {
+        if let Some(dump) = self.options.dump.as_deref_mut() {
+            dump(name, func);
+        }
+        if self.verify {
+            verify::verify_standalone(func).map_err(|e| LowerError::internal(format!("after {name}: {e}")))?;
+        }
+        Ok(())
+    }
+
+    fn run<T>(
+        &mut self,
+        name: &'static str,
+        func: &mut Function,
+        pass: impl FnOnce(&mut Function) -> Result<T>,
+    ) -> Result<Option<T>> {
+        if self.skipped(name) {
+            return Ok(None);
+        }
+        let result = self.time(name, || pass(func))?;
+        self.after(name, func)?;
+        Ok(Some(result))
+    }
+
+    /// A pass without which nothing works.
+    fn must<T>(
+        &mut self,
+        name: &'static str,
+        func: &mut Function,
+        pass: impl FnOnce(&mut Function) -> Result<T>,
+    ) -> Result<T> {
+        let result = self.time(name, || pass(func))?;
+        self.after(name, func)?;
+        Ok(result)
+    }
+
+    /// The optimisations, until nothing changes.
+    fn clean(&mut self, func: &mut Function) -> Result<()> {
+        let passes: &[(&'static str, fn(&mut Function) -> bool)] =
+            &[("simplify_cfg", simplify_cfg::run), ("mem2reg", mem2reg::run), ("dce", dce::run)];
+        for _ in 0..CLEAN_ROUNDS {
+            let mut changed = false;
+            for &(name, pass) in passes {
+                changed |= self.run(name, func, |f| Ok(pass(f)))?.unwrap_or(false);
+            }
+            if !changed {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A module with the functions that a kernel reaches, under their old numbers, and with native operations in place of
+/// calls where the target is good enough. The initial contents of variables are left out.
+fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) -> Result<Module> {
+    let config = lower_builtins::Config::new(options);
+    let name = |id: FuncId| module.functions.get(id).map(|f| f.name.clone());
+    let mut wanted: Vec<Option<Function>> = vec![None; module.functions.len()];
+    let mut work = vec![kernel];
+    while let Some(id) = work.pop() {
+        let Some(slot) = wanted.get_mut(id.index()) else {
+            return Err(LowerError::invalid(format!("call of an unknown function {id}")));
+        };
+        if slot.is_some() {
+            continue;
+        }
+        let mut func = module.functions[id].clone();
+        lower_builtins::run(&mut func, &name, target, config)?;
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                if let Op::Call(callee) = func.insts[inst].op {
+                    work.push(callee);
+                }
+            }
+        }
+        *slot = Some(func);
+    }
+    let mut functions = PrimaryMap::new();
+    for (i, func) in wanted.into_iter().enumerate() {
+        let absent = || Function { name: module.functions[FuncId::new(i)].name.clone(), ..Default::default() };
+        functions.push(func.unwrap_or_else(absent));
+    }
+    let mut globals = PrimaryMap::new();
+    for global in module.globals.values() {
+        globals.push(Global { init: None, relocs: Vec::new(), name: global.name.clone(), ..*global });
+    }
+    Ok(Module { functions, globals, printfs: module.printfs.clone(), ..Default::default() })
 }
 
 /// Lowers one kernel.
-pub fn lower(
-    _module: &Module,
-    _kernel: &str,
-    _target: &Target,
-    _options: &mut Options,
-) -> Result<Lowered> {
-    Err(LowerError::unsupported("the pipeline is not there yet"))
+pub fn lower(module: &Module, kernel: &str, target: &Target, options: &mut Options) -> Result<Lowered> {
+    lower_kernel(module, kernel, target, options).map_err(|e| e.in_function(kernel))
+}
+
+fn lower_kernel(module: &Module, kernel: &str, target: &Target, options: &mut Options) -> Result<Lowered> {
+    let verify = options.verify || cfg!(debug_assertions);
+    let Some(kernel) = module.kernels.iter().find(|k| k.name == kernel) else {
+        return Err(LowerError::invalid(format!("no kernel `{kernel}`")));
+    };
+    let mut p = Runner { options, verify };
+    let start = Instant::now();
+    let small = extract(module, kernel.func, target, p.options)?;
+    let took = start.elapsed();
+    p.add_time("extract", took);
+    let layout = lower_globals::layout(module)?;
+
+    let mut func = p.time("inline", || inline::flatten(&small, kernel.func, &mut clean))?;
+    let func = &mut func;
+    func.name.clone_from(&kernel.name);
+    p.after("inline", func)?;
+    p.clean(func)?;
+
+    p.must("lower_generic_ptr", func, lower_generic_ptr::run)?;
+    p.clean(func)?;
+    let access = p.time("arg_access", || arg_access::analyse(func));
+    p.must("lower_printf", func, |f| lower_printf::run(f, &module.printfs))?;
+    p.must("lower_builtin_vars", func, lower_builtin_vars::run)?;
+    p.must("lower_globals", func, |f| lower_globals::run(f, &small, &layout))?;
+    p.must("lower_convert", func, |f| lower_convert::run(f, target))?;
+    p.clean(func)?;
+    let mut interface = p.must("lower_args", func, |f| lower_args::run(f, kernel, &access, target))?;
+    p.clean(func)?;
+    p.must("structurize", func, structurize::run)?;
+    let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
+    let _ = &mut interface;
+    let printfs = if interface.uses_printf { module.printfs.clone() } else { Vec::new() };
+    Ok(Lowered { words, interface, printfs })
+}
+
+impl Runner<'_, '_> {
+    fn add_time(&mut self, name: &'static str, took: Duration) {
+        if let Some(timings) = self.options.timings.as_deref_mut() {
+            timings.push((name, took));
+        }
+    }
 }

@@ -11,27 +11,33 @@ use crate::interface::{
 };
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Module, ParamKind, PrintfSite};
+use crate::ir::op::Op;
+use crate::link;
 use crate::pipeline;
+pub use crate::read::ReadOptions;
+use crate::read::{read_module, Library};
 use crate::target::Target;
 use std::time::Duration;
 
-/// What the reader may be told.
-#[derive(Debug, Clone, Default)]
-pub struct ReadOptions {
-    /// Values of specialisation constants: SpecId and the little-endian bytes of the value.
-    pub spec_constants: Vec<(u32, Vec<u8>)>,
-}
-
 /// The libraries from which built-in functions are taken: libclc and our own. Read once, shared by all programs.
-#[derive(Debug, Default)]
-pub struct BuiltinLibrary {}
+#[derive(Debug)]
+pub struct BuiltinLibrary {
+    own: Library,
+    libclc: Library,
+}
 
 impl BuiltinLibrary {
     /// From the SPIR-V of libclc and of our own library. Only an index is made here; functions are read on demand.
-    pub fn new(_libclc: &[u32], _own: &[u32]) -> Result<Self> {
-        Err(LowerError::unsupported(
-            "the SPIR-V reader is not there yet",
-        ))
+    pub fn new(libclc: &[u32], own: &[u32]) -> Result<Self> {
+        Ok(Self {
+            own: Library::new(own.to_vec()).map_err(|e| e.in_function("the built-in library"))?,
+            libclc: Library::new(libclc.to_vec()).map_err(|e| e.in_function("libclc"))?,
+        })
+    }
+
+    /// Is there a function of that (mangled) name?
+    pub fn defines(&self, name: &str) -> bool {
+        self.own.defines(name) || self.libclc.defines(name)
     }
 }
 
@@ -107,17 +113,13 @@ pub struct Program {
 
 impl Program {
     /// Reads an OpenCL SPIR-V module.
-    pub fn read(_words: &[u32], _options: &ReadOptions) -> Result<Self> {
-        Err(LowerError::unsupported(
-            "the SPIR-V reader is not there yet",
-        ))
+    pub fn read(words: &[u32], options: &ReadOptions) -> Result<Self> {
+        Ok(Self { module: read_module(words, options)? })
     }
 
     /// The specialisation constants of a module, without reading the rest of it.
-    pub fn spec_constants(_words: &[u32]) -> Result<Vec<SpecConstant>> {
-        Err(LowerError::unsupported(
-            "the SPIR-V reader is not there yet",
-        ))
+    pub fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
+        spec_constants(words)
     }
 
     /// Wraps a module that is there already (textual KIR).
@@ -126,11 +128,49 @@ impl Program {
     }
 
     /// Links modules. With a library in the options the result can be lowered.
-    pub fn link(programs: &[&Program], _options: &LinkOptions) -> Result<Self> {
-        match programs {
-            [one] => Ok((*one).clone()),
-            _ => Err(LowerError::unsupported("the linker is not there yet")),
+    pub fn link(programs: &[&Program], options: &LinkOptions) -> Result<Self> {
+        let mut module = match programs {
+            [one] if options.allow_undefined => one.module.clone(),
+            // Built-in functions are imports too at this point: what is left undefined is judged below.
+            _ => link::link(programs.iter().map(|p| p.module.clone()).collect(), true)?,
+        };
+        if let Some(library) = options.library {
+            link::resolve(&mut module, &[&library.own, &library.libclc])?;
         }
+        let program = Self { module };
+        if !options.allow_undefined && options.library.is_some() {
+            program.check_undefined()?;
+        }
+        Ok(program)
+    }
+
+    /// An error for the first name that is called or used, and defined nowhere. Functions that became native operations
+    /// on every target (`native_sin`) need no definition: they are judged when a kernel is lowered.
+    fn check_undefined(&self) -> Result<()> {
+        let module = &self.module;
+        let missing = |name: &str| LowerError::Undefined { function: None, name: name.to_owned() };
+        let undefined = |f: &Function| f.linkage == Linkage::Import && !f.name.starts_with("_Z");
+        for func in module.functions.values() {
+            for &block in &func.layout {
+                for &inst in &func.blocks[block].insts {
+                    match func.insts[inst].op {
+                        Op::Call(id) => {
+                            if let Some(callee) = module.functions.get(id).filter(|f| undefined(f)) {
+                                return Err(missing(&callee.name).in_function(&func.name));
+                            }
+                        }
+                        Op::GlobalAddr(id) => {
+                            let global = module.globals.get(id).filter(|g| g.linkage == Linkage::Import);
+                            if let Some(global) = global {
+                                return Err(missing(&global.name).in_function(&func.name));
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The module in KIR.
@@ -218,4 +258,46 @@ fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
             })
             .collect(),
     }
+}
+
+/// Walks over the words: SpecId decorations, and the sizes of the constants that they name.
+fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
+    let cut = || LowerError::invalid("the module ends within an instruction");
+    if words.first() != Some(&spirv::MAGIC_NUMBER) {
+        return Err(LowerError::invalid("not a SPIR-V module"));
+    }
+    let mut rest = words.get(5..).ok_or_else(cut)?;
+    let mut ids: Vec<(u32, u32)> = Vec::new();
+    let mut sizes: rustc_hash::FxHashMap<u32, u32> = Default::default();
+    let mut found = Vec::new();
+    while let Some(&first) = rest.first() {
+        let length = (first >> 16) as usize;
+        let inst = rest.get(..length).filter(|i| !i.is_empty()).ok_or_else(cut)?;
+        rest = rest.get(length..).unwrap_or_default();
+        match (spirv::Op::from_u32(first & 0xffff), inst) {
+            (Some(spirv::Op::Decorate), &[_, target, decoration, id])
+                if decoration == spirv::Decoration::SpecId as u32 =>
+            {
+                ids.push((target, id));
+            }
+            (Some(spirv::Op::TypeInt | spirv::Op::TypeFloat), &[_, id, bits, ..]) => {
+                sizes.insert(id, bits / 8);
+            }
+            (Some(spirv::Op::TypeBool), &[_, id]) => {
+                sizes.insert(id, 1);
+            }
+            (
+                Some(spirv::Op::SpecConstant | spirv::Op::SpecConstantTrue | spirv::Op::SpecConstantFalse),
+                &[_, ty, result, ..],
+            ) => {
+                for &(_, id) in ids.iter().filter(|(target, _)| *target == result) {
+                    let size = sizes.get(&ty).copied().ok_or_else(|| LowerError::invalid("type of a constant"))?;
+                    found.push(SpecConstant { id, size });
+                }
+            }
+            (Some(spirv::Op::Function), _) => break,
+            _ => {}
+        }
+    }
+    Ok(found)
 }
