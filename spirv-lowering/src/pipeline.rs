@@ -90,7 +90,12 @@ impl Runner<'_, '_> {
     /// The optimisations, until nothing changes.
     fn clean(&mut self, func: &mut Function) -> Result<()> {
         let passes: &[(&'static str, fn(&mut Function) -> bool)] =
-            &[("simplify_cfg", simplify_cfg::run), ("mem2reg", mem2reg::run), ("dce", dce::run)];
+            &[
+                ("simplify_cfg", simplify_cfg::run),
+                ("mem2reg", mem2reg::run),
+                ("const_fold", const_fold::run),
+                ("dce", dce::run),
+            ];
         for _ in 0..CLEAN_ROUNDS {
             let mut changed = false;
             for &(name, pass) in passes {

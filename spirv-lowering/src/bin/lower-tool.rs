@@ -72,6 +72,7 @@ fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
     match name {
         "simplify_cfg" => drop(passes::simplify_cfg::run(func)),
         "mem2reg" => drop(passes::mem2reg::run(func)),
+        "const_fold" => drop(passes::const_fold::run(func)),
         "dce" => drop(passes::dce::run(func)),
         "lower_builtin_vars" => passes::lower_builtin_vars::run(func)?,
         "lower_generic_ptr" => passes::lower_generic_ptr::run(func)?,
