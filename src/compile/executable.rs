@@ -252,6 +252,7 @@ pub fn read_all(
 ) -> Result<Vec<Program>, Failure> {
     let options = ReadOptions {
         spec_constants: spec_constants.to_vec(),
+        ..Default::default()
     };
     modules
         .iter()
