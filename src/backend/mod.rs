@@ -14,6 +14,7 @@
 
 pub mod caps;
 pub mod op;
+pub mod vulkan;
 
 pub use caps::Caps;
 pub use op::{BufferCopy, Op, OrderRule, Slice, Use};

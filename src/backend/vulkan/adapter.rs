@@ -1,0 +1,730 @@
+//! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
+
+use super::conv;
+use super::instance::{Instance, API_VERSION};
+use super::probe::{self, Arithmetic};
+use crate::backend::{caps::DeviceKind, Caps};
+use ash::{amd, ext, khr, nv, vk};
+use spirv_lowering::target::{FloatCaps, Target};
+use std::ffi::CStr;
+use std::sync::Arc;
+
+/// Queues taken of the family, at most.
+const MAX_QUEUES: u32 = 8;
+
+/// Device extensions that are used where they exist.
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)]
+pub struct Extensions {
+    pub external_memory_host: bool,
+    pub calibrated_timestamps: bool,
+    pub push_descriptor: bool,
+    pub atomic_float: bool,
+    pub atomic_float2: bool,
+    pub workgroup_explicit_layout: bool,
+    pub memory_budget: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub maintenance4: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub integer_dot_product: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub subgroup_size_control: bool,
+}
+
+/// The feature structures of a device: offered, or (after [`Features::wanted`]) to be enabled.
+#[derive(Default)]
+pub struct Features {
+    core: vk::PhysicalDeviceFeatures,
+    v11: vk::PhysicalDeviceVulkan11Features<'static>,
+    v12: vk::PhysicalDeviceVulkan12Features<'static>,
+    v13: vk::PhysicalDeviceVulkan13Features<'static>,
+    maintenance4: vk::PhysicalDeviceMaintenance4Features<'static>,
+    dot_product: vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>,
+    subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>,
+    atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
+    atomic_float2: vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT<'static>,
+    workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
+}
+
+impl Features {
+    /// Hands `with` a chain of the structures that this device knows.
+    fn chained<R>(
+        &mut self,
+        api: u32,
+        ext: &Extensions,
+        with: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
+    ) -> R {
+        let mut base = vk::PhysicalDeviceFeatures2::default()
+            .features(self.core)
+            .push_next(&mut self.v11)
+            .push_next(&mut self.v12);
+        if api >= vk::API_VERSION_1_3 {
+            base = base.push_next(&mut self.v13);
+        } else {
+            if ext.maintenance4 {
+                base = base.push_next(&mut self.maintenance4);
+            }
+            if ext.integer_dot_product {
+                base = base.push_next(&mut self.dot_product);
+            }
+            if ext.subgroup_size_control {
+                base = base.push_next(&mut self.subgroup_size);
+            }
+        }
+        if ext.atomic_float {
+            base = base.push_next(&mut self.atomic_float);
+        }
+        if ext.atomic_float2 {
+            base = base.push_next(&mut self.atomic_float2);
+        }
+        if ext.workgroup_explicit_layout {
+            base = base.push_next(&mut self.workgroup);
+        }
+        let result = with(&mut base);
+        self.core = base.features;
+        self.v11.p_next = std::ptr::null_mut();
+        self.v12.p_next = std::ptr::null_mut();
+        self.v13.p_next = std::ptr::null_mut();
+        self.maintenance4.p_next = std::ptr::null_mut();
+        self.dot_product.p_next = std::ptr::null_mut();
+        self.subgroup_size.p_next = std::ptr::null_mut();
+        self.atomic_float.p_next = std::ptr::null_mut();
+        self.atomic_float2.p_next = std::ptr::null_mut();
+        self.workgroup.p_next = std::ptr::null_mut();
+        result
+    }
+
+    fn offered(
+        instance: &ash::Instance,
+        device: vk::PhysicalDevice,
+        api: u32,
+        ext: &Extensions,
+    ) -> Self {
+        let mut features = Self::default();
+        features.chained(api, ext, |chain| {
+            // SAFETY: the device belongs to the instance; the chain holds structures that the device knows.
+            unsafe { instance.get_physical_device_features2(device, chain) }
+        });
+        features
+    }
+
+    /// Of what is offered, that which is enabled: everything that shaders can gain from, nothing that costs
+    /// (robustness stays off).
+    fn wanted(&self) -> Self {
+        let (c, v11, v12, v13) = (&self.core, &self.v11, &self.v12, &self.v13);
+        let mut want = Self::default();
+        want.core.shader_int64 = c.shader_int64;
+        want.core.shader_int16 = c.shader_int16;
+        want.core.shader_float64 = c.shader_float64;
+        want.core.sparse_binding = c.sparse_binding;
+        want.core.shader_storage_image_read_without_format =
+            c.shader_storage_image_read_without_format;
+        want.core.shader_storage_image_write_without_format =
+            c.shader_storage_image_write_without_format;
+        want.core.shader_storage_image_extended_formats = c.shader_storage_image_extended_formats;
+        want.core.image_cube_array = 0;
+
+        want.v11.storage_buffer16_bit_access = v11.storage_buffer16_bit_access;
+        want.v11.uniform_and_storage_buffer16_bit_access =
+            v11.uniform_and_storage_buffer16_bit_access;
+        want.v11.storage_push_constant16 = v11.storage_push_constant16;
+        want.v11.variable_pointers = v11.variable_pointers;
+        want.v11.variable_pointers_storage_buffer = v11.variable_pointers_storage_buffer;
+
+        want.v12.storage_buffer8_bit_access = v12.storage_buffer8_bit_access;
+        want.v12.uniform_and_storage_buffer8_bit_access =
+            v12.uniform_and_storage_buffer8_bit_access;
+        want.v12.storage_push_constant8 = v12.storage_push_constant8;
+        want.v12.shader_buffer_int64_atomics = v12.shader_buffer_int64_atomics;
+        want.v12.shader_shared_int64_atomics = v12.shader_shared_int64_atomics;
+        want.v12.shader_float16 = v12.shader_float16;
+        want.v12.shader_int8 = v12.shader_int8;
+        want.v12.scalar_block_layout = v12.scalar_block_layout;
+        want.v12.uniform_buffer_standard_layout = v12.uniform_buffer_standard_layout;
+        want.v12.shader_subgroup_extended_types = v12.shader_subgroup_extended_types;
+        want.v12.host_query_reset = v12.host_query_reset;
+        want.v12.timeline_semaphore = v12.timeline_semaphore;
+        want.v12.buffer_device_address = v12.buffer_device_address;
+        want.v12.vulkan_memory_model = v12.vulkan_memory_model;
+        want.v12.vulkan_memory_model_device_scope = v12.vulkan_memory_model_device_scope;
+
+        want.v13.maintenance4 = v13.maintenance4;
+        want.v13.shader_integer_dot_product = v13.shader_integer_dot_product;
+        want.v13.subgroup_size_control = v13.subgroup_size_control;
+        want.v13.compute_full_subgroups = v13.compute_full_subgroups;
+        want.v13.shader_zero_initialize_workgroup_memory =
+            v13.shader_zero_initialize_workgroup_memory;
+        want.maintenance4.maintenance4 = self.maintenance4.maintenance4;
+        want.dot_product.shader_integer_dot_product = self.dot_product.shader_integer_dot_product;
+        want.subgroup_size.subgroup_size_control = self.subgroup_size.subgroup_size_control;
+        want.subgroup_size.compute_full_subgroups = self.subgroup_size.compute_full_subgroups;
+
+        let (a, w) = (&self.atomic_float, &mut want.atomic_float);
+        w.shader_buffer_float32_atomics = a.shader_buffer_float32_atomics;
+        w.shader_buffer_float32_atomic_add = a.shader_buffer_float32_atomic_add;
+        w.shader_buffer_float64_atomics = a.shader_buffer_float64_atomics;
+        w.shader_buffer_float64_atomic_add = a.shader_buffer_float64_atomic_add;
+        w.shader_shared_float32_atomics = a.shader_shared_float32_atomics;
+        w.shader_shared_float32_atomic_add = a.shader_shared_float32_atomic_add;
+        w.shader_shared_float64_atomics = a.shader_shared_float64_atomics;
+        w.shader_shared_float64_atomic_add = a.shader_shared_float64_atomic_add;
+        let (a, w) = (&self.atomic_float2, &mut want.atomic_float2);
+        w.shader_buffer_float32_atomic_min_max = a.shader_buffer_float32_atomic_min_max;
+        w.shader_shared_float32_atomic_min_max = a.shader_shared_float32_atomic_min_max;
+        let (a, w) = (&self.workgroup, &mut want.workgroup);
+        w.workgroup_memory_explicit_layout = a.workgroup_memory_explicit_layout;
+        w.workgroup_memory_explicit_layout_scalar_block_layout =
+            a.workgroup_memory_explicit_layout_scalar_block_layout;
+        w.workgroup_memory_explicit_layout8_bit_access =
+            a.workgroup_memory_explicit_layout8_bit_access;
+        w.workgroup_memory_explicit_layout16_bit_access =
+            a.workgroup_memory_explicit_layout16_bit_access;
+        want
+    }
+
+    /// The first required feature that is missing.
+    fn missing(&self) -> Option<&'static str> {
+        [
+            (self.v12.buffer_device_address, "bufferDeviceAddress"),
+            (self.v12.timeline_semaphore, "timelineSemaphore"),
+            (self.v12.host_query_reset, "hostQueryReset"),
+            (self.v12.vulkan_memory_model, "vulkanMemoryModel"),
+            (self.core.shader_int64, "shaderInt64"),
+            (
+                self.v12.storage_buffer8_bit_access,
+                "storageBuffer8BitAccess",
+            ),
+            (
+                self.v11.storage_buffer16_bit_access,
+                "storageBuffer16BitAccess",
+            ),
+        ]
+        .into_iter()
+        .find(|(have, _)| *have == vk::FALSE)
+        .map(|(_, name)| name)
+    }
+}
+
+/// How the runtime should treat a device beyond what Vulkan tells of it. Each flag has its reason.
+#[derive(Debug, Clone, Copy)]
+pub struct Workarounds {
+    /// Copy with a compute shader from this many bytes on (u64::MAX: never). vkCmdCopyBuffer reaches 840 GB/s on an
+    /// NVIDIA H200 (driver 580.159) where a shader reaches 4100; on software drivers it is a plain memcpy. Look again
+    /// with each driver branch. 2026-11.
+    pub compute_copy_from: u64,
+    /// How long a wait polls before it blocks, in nanoseconds. Polling answers in 12 us where blocking takes 29 (same
+    /// device); on a software driver the polling thread takes the processor from the one that computes. 2026-11.
+    pub spin_ns: u64,
+}
+
+/// The queue family in use.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct QueueFamily {
+    pub index: u32,
+    pub count: u32,
+    pub timestamp_bits: u32,
+}
+
+/// A usable physical device.
+pub struct Adapter {
+    /// Its instance.
+    pub instance: Arc<Instance>,
+    /// Its handle.
+    pub raw: vk::PhysicalDevice,
+    /// Core properties.
+    pub properties: vk::PhysicalDeviceProperties,
+    /// Memory types and heaps.
+    pub memory: vk::PhysicalDeviceMemoryProperties,
+    /// Extensions to enable.
+    pub extensions: Extensions,
+    /// Where work is submitted.
+    pub family: QueueFamily,
+    /// Largest single vkAllocateMemory and VkBuffer.
+    pub max_allocation: u64,
+    /// Measured peculiarities.
+    pub workarounds: Workarounds,
+    /// For the layers above.
+    pub caps: Caps,
+    /// For the compiler.
+    pub target: Target,
+}
+
+/// Every usable device of an instance.
+pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
+    // SAFETY: the instance lives.
+    let devices = unsafe { instance.raw.enumerate_physical_devices() };
+    let devices = devices.unwrap_or_else(|error| {
+        crate::log!(Warn, "vkEnumeratePhysicalDevices failed: {error:?}");
+        Vec::new()
+    });
+    devices
+        .into_iter()
+        .filter_map(|raw| {
+            // SAFETY: the device was just enumerated from this instance.
+            let properties = unsafe { instance.raw.get_physical_device_properties(raw) };
+            match Adapter::new(instance, raw, properties) {
+                Ok(adapter) => Some(adapter),
+                Err(reason) => {
+                    let name = conv::text(&properties.device_name);
+                    crate::log!(Info, "{name} is left out: {reason}");
+                    None
+                }
+            }
+        })
+        .collect()
+}
+
+fn has(list: &[vk::ExtensionProperties], name: &CStr) -> bool {
+    list.iter()
+        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+impl Adapter {
+    fn new(
+        instance: &Arc<Instance>,
+        raw: vk::PhysicalDevice,
+        properties: vk::PhysicalDeviceProperties,
+    ) -> Result<Self, String> {
+        let vk_instance = &instance.raw;
+        let api = properties.api_version.min(API_VERSION | 0xfff);
+        if api < vk::API_VERSION_1_2 {
+            return Err("it is older than Vulkan 1.2".to_owned());
+        }
+        // SAFETY: the device belongs to the instance.
+        let list = unsafe { vk_instance.enumerate_device_extension_properties(raw) }
+            .map_err(|error| format!("vkEnumerateDeviceExtensionProperties: {error:?}"))?;
+        let old = api < vk::API_VERSION_1_3;
+        let extensions = Extensions {
+            external_memory_host: has(&list, ext::external_memory_host::NAME),
+            calibrated_timestamps: has(&list, ext::calibrated_timestamps::NAME),
+            push_descriptor: has(&list, khr::push_descriptor::NAME),
+            atomic_float: has(&list, ext::shader_atomic_float::NAME),
+            atomic_float2: has(&list, ext::shader_atomic_float2::NAME),
+            workgroup_explicit_layout: has(&list, khr::workgroup_memory_explicit_layout::NAME),
+            memory_budget: has(&list, ext::memory_budget::NAME),
+            maintenance4: old && has(&list, khr::maintenance4::NAME),
+            integer_dot_product: old && has(&list, khr::shader_integer_dot_product::NAME),
+            subgroup_size_control: old && has(&list, ext::subgroup_size_control::NAME),
+        };
+        let features = Features::offered(vk_instance, raw, api, &extensions).wanted();
+        if let Some(name) = features.missing() {
+            return Err(format!("it lacks {name}"));
+        }
+        let family = choose_family(vk_instance, raw).ok_or("it has no compute queue")?;
+        // SAFETY: the device belongs to the instance.
+        let memory = unsafe { vk_instance.get_physical_device_memory_properties(raw) };
+
+        let mut v11 = vk::PhysicalDeviceVulkan11Properties::default();
+        let mut v12 = vk::PhysicalDeviceVulkan12Properties::default();
+        let mut v13 = vk::PhysicalDeviceVulkan13Properties::default();
+        let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
+        let mut subgroup_size = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+        let mut import = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut pci = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
+        let mut sm = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        let mut cores = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
+        let (has_pci, has_sm, has_cores) = (
+            has(&list, ext::pci_bus_info::NAME),
+            has(&list, nv::shader_sm_builtins::NAME),
+            has(&list, amd::shader_core_properties::NAME),
+        );
+        let mut base = vk::PhysicalDeviceProperties2::default()
+            .push_next(&mut v11)
+            .push_next(&mut v12);
+        if !old {
+            base = base.push_next(&mut v13);
+        }
+        if extensions.maintenance4 {
+            base = base.push_next(&mut maintenance4);
+        }
+        if extensions.subgroup_size_control {
+            base = base.push_next(&mut subgroup_size);
+        }
+        if extensions.external_memory_host {
+            base = base.push_next(&mut import);
+        }
+        if has_pci {
+            base = base.push_next(&mut pci);
+        }
+        if has_sm {
+            base = base.push_next(&mut sm);
+        }
+        if has_cores {
+            base = base.push_next(&mut cores);
+        }
+        // SAFETY: the chain holds only structures that the device knows.
+        unsafe { vk_instance.get_physical_device_properties2(raw, &mut base) };
+
+        let limits = &properties.limits;
+        let kind = conv::device_kind(properties.device_type);
+        let unified = matches!(
+            properties.device_type,
+            vk::PhysicalDeviceType::CPU | vk::PhysicalDeviceType::INTEGRATED_GPU
+        );
+        let heap = device_heap(&memory);
+        let max_buffer = match (old, extensions.maintenance4) {
+            (false, _) => v13.max_buffer_size,
+            (true, true) => maintenance4.max_buffer_size,
+            (true, false) => v11.max_memory_allocation_size,
+        };
+        // Sizes are rounded up to 16 bytes: the limit must survive that.
+        let max_allocation = v11.max_memory_allocation_size.min(max_buffer) & !0xff;
+        let (size_min, size_max) = match (old, extensions.subgroup_size_control) {
+            (false, _) => (v13.min_subgroup_size, v13.max_subgroup_size),
+            (true, true) => (
+                subgroup_size.min_subgroup_size,
+                subgroup_size.max_subgroup_size,
+            ),
+            (true, false) => (v11.subgroup_size, v11.subgroup_size),
+        };
+        let subgroup_ops = if v11
+            .subgroup_supported_stages
+            .contains(vk::ShaderStageFlags::COMPUTE)
+        {
+            v11.subgroup_supported_operations.as_raw()
+        } else {
+            0
+        };
+        let compute_units = match kind {
+            _ if has_sm => sm.shader_sm_count,
+            _ if has_cores => {
+                cores.shader_engine_count
+                    * cores.shader_arrays_per_engine_count
+                    * cores.compute_units_per_shader_array
+            }
+            DeviceKind::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+            _ => 1,
+        };
+        let answers = probe::arithmetic(v12.driver_id);
+        let target = target(
+            &features,
+            &v12,
+            limits,
+            &answers,
+            subgroup_ops,
+            if size_min == size_max { size_min } else { 0 },
+        );
+        let caps = Caps {
+            name: conv::text(&properties.device_name),
+            vendor: conv::vendor_name(properties.vendor_id).to_owned(),
+            vendor_id: properties.vendor_id,
+            driver_version: format!(
+                "{} {} {}",
+                env!("CARGO_PKG_VERSION"),
+                conv::text(&v12.driver_name),
+                conv::text(&v12.driver_info)
+            ),
+            device_uuid: v11.device_uuid,
+            driver_uuid: v11.driver_uuid,
+            luid: (v11.device_luid_valid == vk::TRUE).then_some(v11.device_luid),
+            node_mask: v11.device_node_mask,
+            pci: has_pci.then_some([
+                pci.pci_domain,
+                pci.pci_bus,
+                pci.pci_device,
+                pci.pci_function,
+            ]),
+            kind,
+            unified_memory: unified,
+            global_mem_size: heap,
+            max_alloc_size: max_allocation.min(heap),
+            local_mem_size: u64::from(limits.max_compute_shared_memory_size),
+            local_mem_dedicated: kind != DeviceKind::Cpu,
+            max_work_group_size: limits.max_compute_work_group_invocations,
+            max_work_item_sizes: limits.max_compute_work_group_size,
+            max_group_count: limits.max_compute_work_group_count,
+            compute_units: compute_units.max(1),
+            // Vulkan does not tell.
+            max_clock_mhz: host_clock_mhz(kind).unwrap_or(1000),
+            subgroup_size: v11.subgroup_size,
+            subgroup_ops,
+            max_subgroups: limits
+                .max_compute_work_group_invocations
+                .div_ceil(size_min.max(1)),
+            fp16: target.fp16.supported,
+            fp64: target.fp64.supported,
+            int64_atomics: target.int64_atomics_global,
+            int64_atomics_local: target.int64_atomics_local,
+            timer_resolution_ns: (limits.timestamp_period.ceil() as u64).max(1),
+            mem_base_align: super::memory::ALIGNMENT as u32,
+            host_import_align: import.min_imported_host_pointer_alignment,
+            global_cache_size: 0,
+            global_cacheline: if properties.vendor_id == 0x10de {
+                128
+            } else {
+                64
+            },
+        };
+        let workarounds = Workarounds {
+            compute_copy_from: if kind == DeviceKind::Gpu && extensions.push_descriptor {
+                1 << 20
+            } else {
+                u64::MAX
+            },
+            spin_ns: if kind == DeviceKind::Gpu { 50_000 } else { 0 },
+        };
+        Ok(Self {
+            instance: Arc::clone(instance),
+            raw,
+            properties,
+            memory,
+            extensions,
+            family,
+            max_allocation,
+            workarounds,
+            caps,
+            target,
+        })
+    }
+
+    /// Makes the VkDevice, with everything enabled that caps and target tell of.
+    pub fn create_device(&self) -> Result<ash::Device, vk::Result> {
+        let api = self.properties.api_version.min(API_VERSION | 0xfff);
+        let ext = &self.extensions;
+        let names: Vec<*const std::ffi::c_char> = [
+            (ext.external_memory_host, ext::external_memory_host::NAME),
+            (ext.calibrated_timestamps, ext::calibrated_timestamps::NAME),
+            (ext.push_descriptor, khr::push_descriptor::NAME),
+            (ext.atomic_float, ext::shader_atomic_float::NAME),
+            (ext.atomic_float2, ext::shader_atomic_float2::NAME),
+            (
+                ext.workgroup_explicit_layout,
+                khr::workgroup_memory_explicit_layout::NAME,
+            ),
+            (ext.memory_budget, ext::memory_budget::NAME),
+            (ext.maintenance4, khr::maintenance4::NAME),
+            (
+                ext.integer_dot_product,
+                khr::shader_integer_dot_product::NAME,
+            ),
+            (ext.subgroup_size_control, ext::subgroup_size_control::NAME),
+        ]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| name.as_ptr())
+        .collect();
+        let priorities: Vec<f32> = (0..self.family.count)
+            .map(|index| queue_priority(index, self.family.count))
+            .collect();
+        let queues = [vk::DeviceQueueCreateInfo::default()
+            .queue_family_index(self.family.index)
+            .queue_priorities(&priorities)];
+        let mut features = Features::offered(&self.instance.raw, self.raw, api, ext).wanted();
+        features.chained(api, ext, |chain| {
+            let info = vk::DeviceCreateInfo::default()
+                .queue_create_infos(&queues)
+                .enabled_extension_names(&names)
+                .push_next(chain);
+            // SAFETY: extensions and features are among those that the device offers; all structures live.
+            unsafe { self.instance.raw.create_device(self.raw, &info, None) }
+        })
+    }
+}
+
+/// With four queues and more, the last is low and the last but one high; all others are normal.
+pub fn queue_class(index: u32, count: u32) -> i8 {
+    match count.saturating_sub(index) {
+        1 if count >= 4 => -1,
+        2 if count >= 4 => 1,
+        _ => 0,
+    }
+}
+
+fn queue_priority(index: u32, count: u32) -> f32 {
+    match queue_class(index, count) {
+        -1 => 0.0,
+        1 => 1.0,
+        _ => 0.5,
+    }
+}
+
+/// A compute family without graphics where there is one (it does not disturb a desktop), else any with compute.
+fn choose_family(instance: &ash::Instance, device: vk::PhysicalDevice) -> Option<QueueFamily> {
+    // SAFETY: the device belongs to the instance.
+    let families = unsafe { instance.get_physical_device_queue_family_properties(device) };
+    families
+        .iter()
+        .enumerate()
+        .filter(|(_, family)| {
+            family.queue_flags.contains(vk::QueueFlags::COMPUTE) && family.queue_count > 0
+        })
+        .max_by_key(|(index, family)| {
+            let alone = !family.queue_flags.contains(vk::QueueFlags::GRAPHICS);
+            (
+                family.timestamp_valid_bits > 0,
+                alone,
+                std::cmp::Reverse(*index),
+            )
+        })
+        .map(|(index, family)| QueueFamily {
+            index: index as u32,
+            count: family.queue_count.min(MAX_QUEUES),
+            timestamp_bits: family.timestamp_valid_bits,
+        })
+}
+
+/// Bytes of the largest heap of device memory.
+fn device_heap(memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
+    memory
+        .memory_heaps_as_slice()
+        .iter()
+        .filter(|heap| heap.flags.contains(vk::MemoryHeapFlags::DEVICE_LOCAL))
+        .map(|heap| heap.size)
+        .max()
+        .unwrap_or(0)
+}
+
+/// The processor's clock, for devices that are the processor.
+fn host_clock_mhz(kind: DeviceKind) -> Option<u32> {
+    if kind != DeviceKind::Cpu {
+        return None;
+    }
+    let from_sysfs =
+        std::fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq")
+            .ok()
+            .and_then(|text| text.trim().parse::<u32>().ok())
+            .map(|khz| khz / 1000);
+    from_sysfs
+        .or_else(|| {
+            let text = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+            let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
+            line.split(':')
+                .nth(1)?
+                .trim()
+                .parse::<f32>()
+                .ok()
+                .map(|mhz| mhz as u32)
+        })
+        .filter(|mhz| *mhz > 0)
+}
+
+fn float_caps(
+    supported: bool,
+    known: Arithmetic,
+    preserve: bool,
+    flush: bool,
+    special: bool,
+    rte: bool,
+) -> FloatCaps {
+    if !supported {
+        return FloatCaps::NONE;
+    }
+    FloatCaps {
+        supported,
+        fused_fma: known.fused_fma,
+        exact_div: known.exact_div,
+        exact_sqrt: known.exact_sqrt,
+        denormals: known.denormals,
+        denorm_preserve: preserve,
+        denorm_flush: flush,
+        signed_zero_inf_nan: special,
+        rte,
+    }
+}
+
+fn target(
+    features: &Features,
+    v12: &vk::PhysicalDeviceVulkan12Properties<'_>,
+    limits: &vk::PhysicalDeviceLimits,
+    answers: &probe::Answers,
+    subgroup_ops: u32,
+    subgroup_size: u32,
+) -> Target {
+    let on = |flag: vk::Bool32| flag == vk::TRUE;
+    let fp16 = on(features.v12.shader_float16) && on(features.v11.storage_buffer16_bit_access);
+    let fp64 = on(features.core.shader_float64);
+    // Where widths may not differ in a mode, a mode counts only if all widths in question have it.
+    let independent =
+        |which: vk::ShaderFloatControlsIndependence, modes: [vk::Bool32; 3]| -> [bool; 3] {
+            let [half, single, double] = modes.map(on);
+            let (half_ok, double_ok) = (half || !fp16, double || !fp64);
+            match which {
+                vk::ShaderFloatControlsIndependence::ALL => [half, single, double],
+                vk::ShaderFloatControlsIndependence::TYPE_32_ONLY => {
+                    [half && double_ok, single, double && half_ok]
+                }
+                _ => {
+                    let all = half_ok && single && double_ok;
+                    [half && all, single && all, double && all]
+                }
+            }
+        };
+    let denorm = v12.denorm_behavior_independence;
+    let rounding = v12.rounding_mode_independence;
+    let preserve = independent(
+        denorm,
+        [
+            v12.shader_denorm_preserve_float16,
+            v12.shader_denorm_preserve_float32,
+            v12.shader_denorm_preserve_float64,
+        ],
+    );
+    let flush = independent(
+        denorm,
+        [
+            v12.shader_denorm_flush_to_zero_float16,
+            v12.shader_denorm_flush_to_zero_float32,
+            v12.shader_denorm_flush_to_zero_float64,
+        ],
+    );
+    let rte = independent(
+        rounding,
+        [
+            v12.shader_rounding_mode_rte_float16,
+            v12.shader_rounding_mode_rte_float32,
+            v12.shader_rounding_mode_rte_float64,
+        ],
+    );
+    let special = [
+        v12.shader_signed_zero_inf_nan_preserve_float16,
+        v12.shader_signed_zero_inf_nan_preserve_float32,
+        v12.shader_signed_zero_inf_nan_preserve_float64,
+    ]
+    .map(on);
+    let workgroup = &features.workgroup;
+    Target {
+        address_bits: 64,
+        max_push_constants: limits.max_push_constants_size,
+        max_local_memory: limits.max_compute_shared_memory_size,
+        int8: on(features.v12.shader_int8) && on(features.v12.storage_buffer8_bit_access),
+        int16: on(features.core.shader_int16) && on(features.v11.storage_buffer16_bit_access),
+        fp16: float_caps(
+            fp16,
+            answers.fp16,
+            preserve[0],
+            flush[0],
+            special[0],
+            rte[0],
+        ),
+        fp32: float_caps(
+            true,
+            answers.fp32,
+            preserve[1],
+            flush[1],
+            special[1],
+            rte[1],
+        ),
+        fp64: float_caps(
+            fp64,
+            answers.fp64,
+            preserve[2],
+            flush[2],
+            special[2],
+            rte[2],
+        ),
+        int64_atomics_global: on(features.v12.shader_buffer_int64_atomics),
+        int64_atomics_local: on(features.v12.shader_shared_int64_atomics),
+        float32_atomic_add_global: on(features.atomic_float.shader_buffer_float32_atomic_add),
+        float32_atomic_add_local: on(features.atomic_float.shader_shared_float32_atomic_add),
+        workgroup_explicit_layout: on(workgroup.workgroup_memory_explicit_layout)
+            && on(workgroup.workgroup_memory_explicit_layout8_bit_access)
+            && on(workgroup.workgroup_memory_explicit_layout16_bit_access),
+        memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
+        integer_dot_product: on(features.v13.shader_integer_dot_product)
+            || on(features.dot_product.shader_integer_dot_product),
+        subgroup_ops,
+        subgroup_size,
+        debug_lines: false,
+    }
+}

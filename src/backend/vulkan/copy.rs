@@ -1,0 +1,587 @@
+//! Copies, fills and updates of buffers: which command or utility shader does which part.
+//!
+//! The utility shaders are WGSL, and WGSL has no device addresses; so they reach memory through storage-buffer
+//! descriptors, pushed into the command buffer (VK_KHR_push_descriptor). Without that extension the transfer commands
+//! do everything.
+//!
+//! | operation | parts |
+//! |---|---|
+//! | copy, linear | shader in 16- or 4-byte units for large, equally aligned ranges where that is faster; ends and all else vkCmdCopyBuffer |
+//! | copy, box | shader in 4-byte units for many rows; else vkCmdCopyBuffer with a region a row |
+//! | fill, 4-byte period | vkCmdFillBuffer; unaligned ends from staging |
+//! | fill, longer period | shader in 16-byte units; ends inline; small ones inline as a whole |
+//! | update | vkCmdUpdateBuffer, or staging where unaligned |
+
+use super::device::{failed, Shared};
+use super::memory::VulkanMemory;
+use super::pipeline::{create_module, create_pipeline};
+use super::record::memory;
+use super::submit::Batch;
+use crate::backend::{BufferCopy, DeviceError, Result, Slice};
+use ash::vk;
+use parking_lot::Mutex;
+use pumice_shaders::util as shaders;
+use std::ffi::CString;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+
+/// Largest vkCmdUpdateBuffer.
+const UPDATE: u64 = 65536;
+/// Regions of one vkCmdCopyBuffer.
+const REGIONS: usize = 1024;
+/// Units that a work-group of the linear shaders handles.
+const TILE: u64 = 1024;
+/// Boxes with fewer rows than this go row by row.
+const BOX_ROWS: u64 = 8;
+
+/// The utility shaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shader {
+    Copy16,
+    Copy4,
+    Fill16,
+    Rect4,
+}
+
+/// Pipelines of the utility shaders, made when first used.
+#[derive(Default)]
+pub struct Utilities {
+    made: Mutex<Option<Made>>,
+    broken: AtomicBool,
+}
+
+#[derive(Default, Clone, Copy)]
+struct Made {
+    set_layout: vk::DescriptorSetLayout,
+    layout: vk::PipelineLayout,
+    pipelines: [vk::Pipeline; 4],
+}
+
+impl Utilities {
+    /// A shader and its layout. None where the device cannot run them.
+    fn get(&self, shared: &Shared, shader: Shader) -> Option<(vk::Pipeline, vk::PipelineLayout)> {
+        if shared.push_descriptor.is_none() || self.broken.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut made = self.made.lock();
+        if made.is_none() {
+            let mut new = Made::default();
+            let result = new.make(shared);
+            // Kept even when incomplete: what was made must be destroyed.
+            *made = Some(new);
+            if let Err(error) = result {
+                crate::log!(Warn, "utility shaders cannot be used: {error}");
+                self.broken.store(true, Ordering::Relaxed);
+                return None;
+            }
+        }
+        made.as_ref()
+            .map(|made| (made.pipelines[shader as usize], made.layout))
+    }
+
+    /// Destroys what was made.
+    ///
+    /// # Safety
+    /// Nothing may use it any more; only to be called once, before the device goes.
+    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
+        let Some(made) = self.made.get_mut().take() else {
+            return;
+        };
+        // SAFETY: as promised by the caller; null handles are allowed.
+        unsafe {
+            for pipeline in made.pipelines {
+                raw.destroy_pipeline(pipeline, None);
+            }
+            raw.destroy_pipeline_layout(made.layout, None);
+            raw.destroy_descriptor_set_layout(made.set_layout, None);
+        }
+    }
+}
+
+impl Made {
+    fn make(&mut self, shared: &Shared) -> Result {
+        let binding = |index| {
+            vk::DescriptorSetLayoutBinding::default()
+                .binding(index)
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .descriptor_count(1)
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+        };
+        let bindings = [binding(0), binding(1)];
+        let info = vk::DescriptorSetLayoutCreateInfo::default()
+            .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
+            .bindings(&bindings);
+        // SAFETY: VK_KHR_push_descriptor is enabled.
+        self.set_layout = unsafe { shared.raw.create_descriptor_set_layout(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateDescriptorSetLayout", result))?;
+        let (sets, ranges) = (
+            [self.set_layout],
+            [vk::PushConstantRange::default()
+                .stage_flags(vk::ShaderStageFlags::COMPUTE)
+                .size(32)],
+        );
+        let info = vk::PipelineLayoutCreateInfo::default()
+            .set_layouts(&sets)
+            .push_constant_ranges(&ranges);
+        // SAFETY: the set layout was just made.
+        self.layout = unsafe { shared.raw.create_pipeline_layout(&info, None) }
+            .map_err(|result| failed(shared, "vkCreatePipelineLayout", result))?;
+        for (shader, code, entry) in [
+            (Shader::Copy16, shaders::COPY, c"copy16"),
+            (Shader::Copy4, shaders::COPY, c"copy4"),
+            (Shader::Fill16, shaders::FILL, c"fill16"),
+            (Shader::Rect4, shaders::RECT, c"rect4"),
+        ] {
+            let words: Vec<u32> = code
+                .chunks_exact(4)
+                .filter_map(|bytes| bytes.try_into().ok())
+                .map(u32::from_le_bytes)
+                .collect();
+            let module = create_module(shared, &words)?;
+            let pipeline = create_pipeline(shared, module, &CString::from(entry), self.layout, &[]);
+            // SAFETY: pipelines do not need their module once made.
+            unsafe { shared.raw.destroy_shader_module(module, None) };
+            self.pipelines[shader as usize] = pipeline?;
+        }
+        Ok(())
+    }
+}
+
+/// A place in a buffer.
+#[derive(Clone, Copy)]
+struct Place {
+    buffer: vk::Buffer,
+    offset: u64,
+}
+
+impl Place {
+    fn new(memory: &VulkanMemory, offset: u64) -> Self {
+        Self {
+            buffer: memory.buffer,
+            offset: memory.offset + offset,
+        }
+    }
+
+    fn at(self, bytes: u64) -> Self {
+        Self {
+            offset: self.offset + bytes,
+            ..self
+        }
+    }
+}
+
+/// What is pushed for a binding, and the units from its start to the place wanted.
+fn bind(shared: &Shared, place: Place, bytes: u64, unit: u64) -> (vk::DescriptorBufferInfo, u32) {
+    let align = shared
+        .adapter
+        .properties
+        .limits
+        .min_storage_buffer_offset_alignment
+        .max(16);
+    let start = place.offset - place.offset % align;
+    let skip = place.offset - start;
+    let info = vk::DescriptorBufferInfo {
+        buffer: place.buffer,
+        offset: start,
+        range: skip + bytes,
+    };
+    (info, (skip / unit) as u32)
+}
+
+/// Bytes that one dispatch of a linear shader can cover.
+fn reach(shared: &Shared, unit: u64) -> u64 {
+    let limits = &shared.adapter.properties.limits;
+    let align = limits.min_storage_buffer_offset_alignment.max(16);
+    let range = u64::from(limits.max_storage_buffer_range).saturating_sub(align);
+    let groups = u64::from(limits.max_compute_work_group_count[0]) * TILE * unit;
+    // 32-bit indices of units, with room for the skip.
+    range.min(groups).min(1 << 31) / (TILE * unit) * (TILE * unit)
+}
+
+impl Batch {
+    fn shader(
+        &mut self,
+        shared: &Shared,
+        (pipeline, layout): (vk::Pipeline, vk::PipelineLayout),
+        bindings: [vk::DescriptorBufferInfo; 2],
+        push: &[u32],
+        groups: [u32; 3],
+    ) {
+        let Some(table) = shared.push_descriptor.as_ref() else {
+            return;
+        };
+        let write = |index: usize| {
+            vk::WriteDescriptorSet::default()
+                .dst_binding(index as u32)
+                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
+                .buffer_info(&bindings[index..=index])
+        };
+        let writes = [write(0), write(1)];
+        let mut bytes = [0u8; 32];
+        for (place, word) in bytes.chunks_exact_mut(4).zip(push) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        let (point, raw) = (vk::PipelineBindPoint::COMPUTE, &shared.raw);
+        // SAFETY: the command buffer is being recorded by this thread; pipeline and layout go together; the bound
+        // ranges lie within their buffers and the device's limits.
+        unsafe {
+            raw.cmd_bind_pipeline(self.commands, point, pipeline);
+            table.cmd_push_descriptor_set(self.commands, point, layout, 0, &writes);
+            let used = bytes.get(..push.len() * 4).unwrap_or(&bytes);
+            raw.cmd_push_constants(
+                self.commands,
+                layout,
+                vk::ShaderStageFlags::COMPUTE,
+                0,
+                used,
+            );
+            raw.cmd_dispatch(self.commands, groups[0], groups[1], groups[2]);
+        }
+        self.bound = pipeline;
+    }
+
+    fn copy_regions(
+        &mut self,
+        shared: &Shared,
+        src: vk::Buffer,
+        dst: vk::Buffer,
+        regions: &[vk::BufferCopy],
+    ) {
+        if !regions.is_empty() {
+            // SAFETY: the command buffer is being recorded by this thread; ranges lie within the buffers.
+            unsafe { shared.raw.cmd_copy_buffer(self.commands, src, dst, regions) };
+        }
+    }
+
+    fn copy_plain(&mut self, shared: &Shared, src: Place, dst: Place, size: u64) {
+        if size > 0 {
+            let region = vk::BufferCopy {
+                src_offset: src.offset,
+                dst_offset: dst.offset,
+                size,
+            };
+            self.copy_regions(shared, src.buffer, dst.buffer, &[region]);
+        }
+    }
+
+    /// A copy of one piece.
+    fn copy_linear(&mut self, shared: &Shared, src: Place, dst: Place, size: u64) {
+        let unit = match src.offset ^ dst.offset {
+            difference if difference % 16 == 0 => 16,
+            difference if difference % 4 == 0 => 4,
+            _ => return self.copy_plain(shared, src, dst, size),
+        };
+        let shader = if unit == 16 {
+            Shader::Copy16
+        } else {
+            Shader::Copy4
+        };
+        let pipeline = if size >= shared.adapter.workarounds.compute_copy_from {
+            shared.utilities.get(shared, shader)
+        } else {
+            None
+        };
+        let Some(pipeline) = pipeline else {
+            return self.copy_plain(shared, src, dst, size);
+        };
+        let head = src.offset.wrapping_neg() % unit;
+        let body = (size - head) / unit * unit;
+        self.copy_plain(shared, src, dst, head);
+        let most = reach(shared, unit);
+        let mut done = 0;
+        while done < body {
+            let bytes = (body - done).min(most);
+            let (source, first) = bind(shared, src.at(head + done), bytes, unit);
+            let (target, to) = bind(shared, dst.at(head + done), bytes, unit);
+            let groups = [(bytes / unit).div_ceil(TILE) as u32, 1, 1];
+            self.shader(
+                shared,
+                pipeline,
+                [source, target],
+                &[first, to, (bytes / unit) as u32],
+                groups,
+            );
+            done += bytes;
+        }
+        self.copy_plain(
+            shared,
+            src.at(head + body),
+            dst.at(head + body),
+            size - head - body,
+        );
+    }
+
+    /// A box by the shader, if it can do it.
+    fn copy_box(&mut self, shared: &Shared, src: Place, dst: Place, region: &BufferCopy) -> bool {
+        let (rows, slices) = (region.rows, region.slices);
+        let limits = &shared.adapter.properties.limits;
+        let most = limits.max_compute_work_group_count;
+        let together = src.offset
+            | dst.offset
+            | region.bytes
+            | region.src_row_pitch
+            | region.dst_row_pitch
+            | if slices > 1 {
+                region.src_slice_pitch | region.dst_slice_pitch
+            } else {
+                0
+            };
+        let extent = |row_pitch, slice_pitch| {
+            (slices - 1) * slice_pitch + (rows - 1) * row_pitch + region.bytes
+        };
+        let src_bytes = extent(region.src_row_pitch, region.src_slice_pitch);
+        let dst_bytes = extent(region.dst_row_pitch, region.dst_slice_pitch);
+        let range = u64::from(limits.max_storage_buffer_range).saturating_sub(256);
+        let (groups_x, groups_y) = ((region.bytes / 4).div_ceil(64), rows.div_ceil(4));
+        let fits = together % 4 == 0
+            && src_bytes.max(dst_bytes) <= range
+            && groups_x <= u64::from(most[0])
+            && groups_y <= u64::from(most[1])
+            && slices <= u64::from(most[2]);
+        if shared.adapter.workarounds.compute_copy_from == u64::MAX
+            || !fits
+            || rows * slices < BOX_ROWS
+        {
+            return false;
+        }
+        let Some(pipeline) = shared.utilities.get(shared, Shader::Rect4) else {
+            return false;
+        };
+        let (source, from) = bind(shared, src, src_bytes, 4);
+        let (target, to) = bind(shared, dst, dst_bytes, 4);
+        // All of these were checked to be below the range of a binding, or are not used.
+        let units = |bytes: u64| (bytes / 4) as u32;
+        let push = [
+            from,
+            to,
+            units(region.bytes),
+            rows as u32,
+            units(region.src_row_pitch),
+            units(region.src_slice_pitch),
+            units(region.dst_row_pitch),
+            units(region.dst_slice_pitch),
+        ];
+        self.shader(
+            shared,
+            pipeline,
+            [source, target],
+            &push,
+            [groups_x as u32, groups_y as u32, slices as u32],
+        );
+        true
+    }
+
+    /// A copy of one piece or of a box.
+    pub fn copy(
+        &mut self,
+        shared: &Shared,
+        src: &Slice,
+        dst: &Slice,
+        region: &BufferCopy,
+    ) -> Result {
+        let mut box_ = *region;
+        if box_.bytes == 0 || box_.rows == 0 || box_.slices == 0 {
+            return Ok(());
+        }
+        // Rows without gaps between them are one row, slices likewise.
+        if box_.rows > 1 && box_.src_row_pitch == box_.bytes && box_.dst_row_pitch == box_.bytes {
+            box_.bytes *= box_.rows;
+            box_.rows = 1;
+        }
+        if box_.rows == 1 && box_.slices > 1 {
+            // Slices of one row each are rows.
+            box_.rows = box_.slices;
+            box_.slices = 1;
+            box_.src_row_pitch = box_.src_slice_pitch;
+            box_.dst_row_pitch = box_.dst_slice_pitch;
+            if box_.src_row_pitch == box_.bytes && box_.dst_row_pitch == box_.bytes {
+                box_.bytes *= box_.rows;
+                box_.rows = 1;
+            }
+        }
+        let from = Place::new(memory(&*src.memory)?, src.offset + box_.src_offset);
+        let to = Place::new(memory(&*dst.memory)?, dst.offset + box_.dst_offset);
+        if box_.rows == 1 && box_.slices == 1 {
+            self.copy_linear(shared, from, to, box_.bytes);
+            return Ok(());
+        }
+        if self.copy_box(shared, from, to, &box_) {
+            return Ok(());
+        }
+        let mut regions = std::mem::take(&mut self.regions);
+        for slice in 0..box_.slices {
+            for row in 0..box_.rows {
+                regions.push(vk::BufferCopy {
+                    src_offset: from.offset
+                        + slice * box_.src_slice_pitch
+                        + row * box_.src_row_pitch,
+                    dst_offset: to.offset + slice * box_.dst_slice_pitch + row * box_.dst_row_pitch,
+                    size: box_.bytes,
+                });
+                if regions.len() == REGIONS {
+                    self.copy_regions(shared, from.buffer, to.buffer, &regions);
+                    regions.clear();
+                }
+            }
+        }
+        self.copy_regions(shared, from.buffer, to.buffer, &regions);
+        regions.clear();
+        self.regions = regions;
+        Ok(())
+    }
+
+    /// Bytes that travel with the batch, to any place.
+    fn write(&mut self, shared: &Arc<Shared>, dst: Place, data: &[u8]) -> Result {
+        let mut done = 0u64;
+        for part in data.chunks(UPDATE as usize) {
+            let to = dst.at(done);
+            if to.offset % 4 == 0 && part.len() % 4 == 0 {
+                // SAFETY: the command buffer is being recorded by this thread; place and size are multiples of 4 and
+                // the size is within the command's limit.
+                unsafe {
+                    shared
+                        .raw
+                        .cmd_update_buffer(self.commands, to.buffer, to.offset, part)
+                };
+            } else {
+                let (buffer, offset) = self.stage(shared, part)?;
+                self.copy_plain(shared, Place { buffer, offset }, to, part.len() as u64);
+            }
+            done += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// See `Op::Update`.
+    pub fn update(&mut self, shared: &Arc<Shared>, dst: &Slice, data: &[u8]) -> Result {
+        let place = Place::new(memory(&*dst.memory)?, dst.offset);
+        self.write(shared, place, data)
+    }
+
+    /// See `Op::Fill`.
+    pub fn fill(&mut self, shared: &Arc<Shared>, dst: &Slice, pattern: &[u8]) -> Result {
+        let place = Place::new(memory(&*dst.memory)?, dst.offset);
+        let size = dst.size;
+        if size == 0 {
+            return Ok(());
+        }
+        let Some(first) = pattern.first() else {
+            return Err(DeviceError::Unsupported("an empty fill pattern".to_owned()));
+        };
+        // The shortest period of 1, 2, 4 ... bytes.
+        let mut period = pattern.len();
+        while period > 1 && period % 2 == 0 && pattern[..period / 2] == pattern[period / 2..period]
+        {
+            period /= 2;
+        }
+        let repeat = |length: usize| -> Vec<u8> {
+            pattern[..period]
+                .iter()
+                .copied()
+                .cycle()
+                .take(length)
+                .collect()
+        };
+        if period <= 4 {
+            let mut word = [*first; 4];
+            word.iter_mut()
+                .zip(pattern[..period].iter().cycle())
+                .for_each(|(to, from)| *to = *from);
+            // The ends are shorter than 4 bytes, and both begin at a multiple of the period.
+            let head = (place.offset.wrapping_neg() % 4).min(size);
+            let body = (size - head) / 4 * 4;
+            let tail = size - head - body;
+            if head > 0 {
+                self.write(shared, place, &word[..head as usize])?;
+            }
+            if body > 0 {
+                // SAFETY: the command buffer is being recorded by this thread; offset and size are multiples of 4.
+                unsafe {
+                    shared.raw.cmd_fill_buffer(
+                        self.commands,
+                        place.buffer,
+                        place.offset + head,
+                        body,
+                        u32::from_ne_bytes(word),
+                    );
+                }
+            }
+            if tail > 0 {
+                // After `head` bytes the pattern stands at `head` modulo its period, which is 0 unless the place was
+                // aligned less than the pattern is long.
+                let start = (head + body) as usize % period;
+                let rest: Vec<u8> = pattern[..period]
+                    .iter()
+                    .copied()
+                    .cycle()
+                    .skip(start)
+                    .take(tail as usize)
+                    .collect();
+                self.write(shared, place.at(head + body), &rest)?;
+            }
+            return Ok(());
+        }
+        if size <= 16384 {
+            return self.write(shared, place, &repeat(size as usize));
+        }
+        let head = place.offset.wrapping_neg() % 16;
+        if let (Some(pipeline), true) = (
+            shared.utilities.get(shared, Shader::Fill16),
+            head % period as u64 == 0,
+        ) {
+            let body = (size - head) / 16 * 16;
+            let tail = size - head - body;
+            self.write(shared, place, &repeat(head as usize))?;
+            let block = period.max(16);
+            let (buffer, offset) = self.stage(shared, &repeat(block))?;
+            let (source, first) = bind(shared, Place { buffer, offset }, block as u64, 16);
+            let most = reach(shared, 16);
+            let mut done = 0;
+            while done < body {
+                let bytes = (body - done).min(most);
+                let (target, to) = bind(shared, place.at(head + done), bytes, 16);
+                let units = (bytes / 16) as u32;
+                let groups = [(bytes / 16).div_ceil(TILE) as u32, 1, 1];
+                self.shader(
+                    shared,
+                    pipeline,
+                    [source, target],
+                    &[first, to, units, block as u32 / 16 - 1],
+                    groups,
+                );
+                done += bytes;
+            }
+            let start = (body % period as u64) as usize;
+            let rest: Vec<u8> = pattern[..period]
+                .iter()
+                .copied()
+                .cycle()
+                .skip(start)
+                .take(tail as usize)
+                .collect();
+            return self.write(shared, place.at(head + body), &rest);
+        }
+        // No shader: copies of one staged piece, a multiple of the period.
+        let piece = 32768 / period * period;
+        let (buffer, offset) = self.stage(shared, &repeat(piece))?;
+        let mut regions = std::mem::take(&mut self.regions);
+        let mut done = 0;
+        while done < size {
+            let bytes = (size - done).min(piece as u64);
+            regions.push(vk::BufferCopy {
+                src_offset: offset,
+                dst_offset: place.offset + done,
+                size: bytes,
+            });
+            if regions.len() == REGIONS {
+                self.copy_regions(shared, buffer, place.buffer, &regions);
+                regions.clear();
+            }
+            done += bytes;
+        }
+        self.copy_regions(shared, buffer, place.buffer, &regions);
+        regions.clear();
+        self.regions = regions;
+        Ok(())
+    }
+}

@@ -1,0 +1,358 @@
+//! The VkDevice and what all its users share: queues, allocator, pipeline layouts and cache, clock.
+//!
+//! [`VulkanDevice`] is what the layers above hold; it makes the VkDevice ([`Shared`]) at first use, since that costs
+//! 130 to 360 ms on some drivers and many programs only look at the list of devices.
+
+use super::adapter::{queue_class, Adapter};
+use super::conv::{self, During};
+use super::copy::Utilities;
+use super::memory::{self, Heaps};
+use super::pipeline::{PipelineCache, VulkanCode};
+use super::submit::VulkanStream;
+use crate::backend::{
+    Caps, Code, Device, DeviceError, Memory, Placement, Result, Stream, StreamDesc,
+};
+use ash::{ext, khr, vk};
+use parking_lot::Mutex;
+use spirv_lowering::interface::KernelInterface;
+use spirv_lowering::target::Target;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// A device as the layers above see it.
+pub struct VulkanDevice {
+    adapter: Arc<Adapter>,
+    shared: OnceLock<Arc<Shared>>,
+    creating: Mutex<()>,
+    /// A pipeline cache given before the device was made.
+    early_cache: Mutex<Vec<u8>>,
+}
+
+/// A queue of the device. The driver wants one thread at a time on it.
+pub struct Queue {
+    /// The handle, used under the lock only.
+    pub raw: Mutex<vk::Queue>,
+    class: i8,
+}
+
+/// The VkDevice and what belongs to it.
+pub struct Shared {
+    /// What it was made from. Also keeps the instance alive.
+    pub adapter: Arc<Adapter>,
+    /// The device's entry points.
+    pub raw: ash::Device,
+    /// VK_KHR_push_descriptor.
+    pub push_descriptor: Option<khr::push_descriptor::Device>,
+    /// VK_EXT_external_memory_host.
+    pub external_memory_host: Option<ext::external_memory_host::Device>,
+    /// Queues in use.
+    pub queues: Vec<Queue>,
+    /// Device memory.
+    pub heaps: Heaps,
+    /// The layout of every kernel: push constants and nothing else.
+    pub layout: vk::PipelineLayout,
+    /// The driver's cache of pipelines.
+    pub pipelines: PipelineCache,
+    /// Shaders of our own.
+    pub utilities: Utilities,
+    /// Maps device ticks to host time.
+    pub clock: Clock,
+    next_queue: AtomicUsize,
+    next_batch: AtomicU64,
+    lost: AtomicBool,
+}
+
+impl VulkanDevice {
+    /// A device that makes its VkDevice later.
+    pub fn new(adapter: Arc<Adapter>) -> Self {
+        Self {
+            adapter,
+            shared: OnceLock::new(),
+            creating: Mutex::new(()),
+            early_cache: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// The VkDevice, made now if it was not before.
+    pub fn shared(&self) -> Result<&Arc<Shared>> {
+        if let Some(shared) = self.shared.get() {
+            return Ok(shared);
+        }
+        let _one_at_a_time = self.creating.lock();
+        if let Some(shared) = self.shared.get() {
+            return Ok(shared);
+        }
+        let early = std::mem::take(&mut *self.early_cache.lock());
+        let shared = Shared::new(&self.adapter, &early)?;
+        Ok(self.shared.get_or_init(|| shared))
+    }
+}
+
+impl Device for VulkanDevice {
+    fn caps(&self) -> &Caps {
+        &self.adapter.caps
+    }
+
+    fn target(&self) -> &Target {
+        &self.adapter.target
+    }
+
+    fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>> {
+        Ok(memory::allocate(self.shared()?, size, placement)?)
+    }
+
+    unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>> {
+        // SAFETY: the caller's promise is passed on.
+        Ok(unsafe { memory::import_host(self.shared()?, pointer, size)? })
+    }
+
+    fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
+        Ok(Arc::new(VulkanCode::new(self.shared()?, words, interface)?))
+    }
+
+    fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>> {
+        Ok(Box::new(VulkanStream::new(self.shared()?, desc)?))
+    }
+
+    fn timestamps(&self) -> Result<(u64, u64)> {
+        let shared = self.shared()?;
+        shared.clock.now(shared)
+    }
+
+    fn pipeline_cache(&self) -> Vec<u8> {
+        match self.shared.get() {
+            Some(shared) => shared.pipelines.data(shared),
+            None => self.early_cache.lock().clone(),
+        }
+    }
+
+    fn load_pipeline_cache(&self, data: &[u8]) {
+        if !PipelineCache::fits(&self.adapter, data) {
+            return;
+        }
+        match self.shared.get() {
+            Some(shared) => shared.pipelines.merge(shared, data),
+            None => *self.early_cache.lock() = data.to_vec(),
+        }
+    }
+}
+
+impl Shared {
+    fn new(adapter: &Arc<Adapter>, early_cache: &[u8]) -> Result<Arc<Self>> {
+        let raw = adapter.create_device().during("vkCreateDevice")?;
+        // From here on `Shared` owns the device; a failure below drops it again.
+        let queues = (0..adapter.family.count)
+            .map(|index| Queue {
+                // SAFETY: the device was made with that many queues of the family.
+                raw: Mutex::new(unsafe { raw.get_device_queue(adapter.family.index, index) }),
+                class: queue_class(index, adapter.family.count),
+            })
+            .collect();
+        let instance = &adapter.instance.raw;
+        let ext = &adapter.extensions;
+        let mut shared = Self {
+            push_descriptor: ext
+                .push_descriptor
+                .then(|| khr::push_descriptor::Device::new(instance, &raw)),
+            external_memory_host: ext
+                .external_memory_host
+                .then(|| ext::external_memory_host::Device::new(instance, &raw)),
+            queues,
+            heaps: Heaps::new(adapter),
+            layout: vk::PipelineLayout::null(),
+            pipelines: PipelineCache::empty(),
+            utilities: Utilities::default(),
+            clock: Clock::new(adapter, &raw),
+            next_queue: AtomicUsize::new(0),
+            next_batch: AtomicU64::new(1),
+            lost: AtomicBool::new(false),
+            adapter: Arc::clone(adapter),
+            raw,
+        };
+        shared.heaps.open(&shared.adapter, &shared.raw)?;
+        shared.pipelines = PipelineCache::new(&shared.raw, early_cache)?;
+        let ranges = [vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(shared.adapter.properties.limits.max_push_constants_size)];
+        let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(&ranges);
+        // SAFETY: the device lives; the range is within the device's limit.
+        shared.layout = unsafe { shared.raw.create_pipeline_layout(&info, None) }
+            .during("vkCreatePipelineLayout")?;
+        crate::log!(
+            Debug,
+            "{}: device made, {} queues",
+            shared.adapter.caps.name,
+            shared.queues.len()
+        );
+        Ok(Arc::new(shared))
+    }
+
+    /// A queue for a new stream: the ones of its priority take turns.
+    pub fn pick_queue(&self, priority: i8) -> usize {
+        let class = if self.queues.iter().any(|queue| queue.class == priority) {
+            priority
+        } else {
+            0
+        };
+        let turn = self.next_queue.fetch_add(1, Ordering::Relaxed);
+        let matching = self
+            .queues
+            .iter()
+            .filter(|queue| queue.class == class)
+            .count()
+            .max(1);
+        self.queues
+            .iter()
+            .enumerate()
+            .filter(|(_, queue)| queue.class == class)
+            .nth(turn % matching)
+            .map_or(0, |(index, _)| index)
+    }
+
+    /// A number for a batch that no other batch of the device has.
+    pub fn new_batch_id(&self) -> u64 {
+        self.next_batch.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Takes note of a lost device and passes the error on.
+    pub fn failed(&self, error: DeviceError) -> DeviceError {
+        if matches!(error, DeviceError::Lost) && !self.lost.swap(true, Ordering::Relaxed) {
+            crate::log!(Error, "{}: the device was lost", self.adapter.caps.name);
+        }
+        error
+    }
+
+    /// The device was lost: nothing on it works any more.
+    pub fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: streams, memories, codes and pipelines hold an Arc of this, so none is left and no work is pending;
+        // each handle is destroyed once, the device last.
+        unsafe {
+            self.utilities.destroy(&self.raw);
+            self.raw.destroy_pipeline_layout(self.layout, None);
+            self.pipelines.destroy(&self.raw);
+            self.heaps.close();
+            self.raw.destroy_device(None);
+        }
+    }
+}
+
+/// Relates the device's timestamps to the host's CLOCK_MONOTONIC.
+pub struct Clock {
+    calibrated: Option<ext::calibrated_timestamps::Device>,
+    period: f64,
+    bits: u32,
+    /// A moment in both clocks: ticks, nanoseconds. None: not correlated yet.
+    base: Mutex<Option<(u64, u64)>>,
+}
+
+/// How old a correlation may grow before it is taken anew: clocks drift.
+const CLOCK_AGE_NS: u64 = 1_000_000_000;
+
+impl Clock {
+    fn new(adapter: &Adapter, raw: &ash::Device) -> Self {
+        let instance = &adapter.instance.raw;
+        let usable = adapter.extensions.calibrated_timestamps && {
+            // Entry points of the extension are loaded through a handle of any device of the instance.
+            let table =
+                ext::calibrated_timestamps::Instance::new(&adapter.instance.entry, instance);
+            // SAFETY: the device offers the extension.
+            let domains =
+                unsafe { table.get_physical_device_calibrateable_time_domains(adapter.raw) };
+            let domains = domains.unwrap_or_default();
+            domains.contains(&vk::TimeDomainEXT::DEVICE)
+                && domains.contains(&vk::TimeDomainEXT::CLOCK_MONOTONIC)
+        };
+        Self {
+            calibrated: usable.then(|| ext::calibrated_timestamps::Device::new(instance, raw)),
+            period: f64::from(adapter.properties.limits.timestamp_period),
+            bits: adapter.family.timestamp_bits,
+            base: Mutex::new(None),
+        }
+    }
+
+    /// A moment in device ticks and host nanoseconds.
+    fn sample(&self, shared: &Arc<Shared>) -> Result<(u64, u64)> {
+        if let Some(table) = &self.calibrated {
+            let info = [
+                vk::CalibratedTimestampInfoEXT::default().time_domain(vk::TimeDomainEXT::DEVICE),
+                vk::CalibratedTimestampInfoEXT::default()
+                    .time_domain(vk::TimeDomainEXT::CLOCK_MONOTONIC),
+            ];
+            // SAFETY: both domains were found to be offered.
+            let (values, _) = unsafe { table.get_calibrated_timestamps(&info) }
+                .during("vkGetCalibratedTimestampsEXT")?;
+            if let [device, host] = values[..] {
+                return Ok((device, host));
+            }
+        }
+        super::submit::sample_clock(shared)
+    }
+
+    fn base(&self, shared: &Arc<Shared>) -> Result<(u64, u64)> {
+        let now = monotonic_ns();
+        let mut base = self.base.lock();
+        match *base {
+            // Without the extension a sample costs a submission, and is taken once.
+            Some((_, host))
+                if self.calibrated.is_none() || now.saturating_sub(host) < CLOCK_AGE_NS => {}
+            _ => *base = Some(self.sample(shared)?),
+        }
+        base.ok_or(DeviceError::Lost)
+    }
+
+    /// Host nanoseconds of two readings of the device's timer, in one correlation, ordered and never 0.
+    pub fn to_host(&self, shared: &Arc<Shared>, start: u64, end: u64) -> Result<(u64, u64)> {
+        let (ticks, host) = self.base(shared)?;
+        let convert = |reading: u64| -> u64 {
+            let nanoseconds = (self.distance(ticks, reading) as f64 * self.period) as i64;
+            host.saturating_add_signed(nanoseconds).max(1)
+        };
+        let start = convert(start);
+        Ok((start, convert(end).max(start)))
+    }
+
+    /// Signed ticks from one reading to another, on a timer that wraps.
+    fn distance(&self, from: u64, to: u64) -> i64 {
+        let unused = 64 - self.bits.clamp(1, 64);
+        ((to.wrapping_sub(from) << unused) as i64) >> unused
+    }
+
+    /// Device time and host time of this moment, in nanoseconds.
+    pub fn now(&self, shared: &Arc<Shared>) -> Result<(u64, u64)> {
+        let (ticks, host) = self.sample(shared)?;
+        Ok(((ticks as f64 * self.period) as u64, host))
+    }
+}
+
+/// CLOCK_MONOTONIC in nanoseconds.
+pub fn monotonic_ns() -> u64 {
+    #[cfg(unix)]
+    {
+        let mut time = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: `time` is a valid place for the result.
+        if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) } == 0 {
+            return time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+        }
+    }
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    START
+        .get_or_init(std::time::Instant::now)
+        .elapsed()
+        .as_nanos() as u64
+        + 1
+}
+
+/// An error of a Vulkan call on a device, with note taken of a lost device.
+pub fn failed(shared: &Shared, call: &'static str, result: vk::Result) -> DeviceError {
+    shared.failed(conv::error(call, result))
+}

@@ -1,0 +1,167 @@
+//! The VkInstance: loading libvulkan at run time, the validation layer and its messages.
+
+use super::conv::During;
+use crate::backend::{DeviceError, Result};
+use ash::{ext, vk};
+use std::ffi::{c_void, CStr};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const VALIDATION_LAYER: &CStr = c"VK_LAYER_KHRONOS_validation";
+
+static VALIDATION_MESSAGES: AtomicU64 = AtomicU64::new(0);
+
+/// Warnings and errors that the validation layer has reported in this process.
+pub fn validation_messages() -> u64 {
+    VALIDATION_MESSAGES.load(Ordering::Relaxed)
+}
+
+/// A VkInstance with the loader that made it.
+pub struct Instance {
+    /// The instance.
+    pub raw: ash::Instance,
+    messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
+    /// The loader; also keeps libvulkan loaded.
+    pub entry: ash::Entry,
+}
+
+/// The Vulkan version that the code is written for; devices may be older (down to 1.2).
+pub const API_VERSION: u32 = vk::API_VERSION_1_3;
+
+/// Receives what the validation layer has to say.
+///
+/// # Safety
+/// Called by Vulkan only, with valid `data`.
+unsafe extern "system" fn on_message(
+    severity: vk::DebugUtilsMessageSeverityFlagsEXT,
+    kind: vk::DebugUtilsMessageTypeFlagsEXT,
+    data: *const vk::DebugUtilsMessengerCallbackDataEXT<'_>,
+    _user: *mut c_void,
+) -> vk::Bool32 {
+    // SAFETY: the specification says that `data` points to valid callback data for the time of the call.
+    let text = unsafe {
+        data.as_ref()
+            .and_then(|data| data.message_as_c_str())
+            .map(|text| text.to_string_lossy())
+            .unwrap_or_default()
+    };
+    let serious = severity.intersects(
+        vk::DebugUtilsMessageSeverityFlagsEXT::ERROR
+            | vk::DebugUtilsMessageSeverityFlagsEXT::WARNING,
+    );
+    // Messages of type GENERAL come from the loader and tell of drivers it could not load.
+    if serious && kind.contains(vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION) {
+        VALIDATION_MESSAGES.fetch_add(1, Ordering::Relaxed);
+        crate::log!(Error, "vulkan validation: {text}");
+    } else if serious {
+        crate::log!(Info, "vulkan: {text}");
+    } else {
+        crate::log!(Trace, "vulkan: {text}");
+    }
+    vk::FALSE
+}
+
+fn layer_present(entry: &ash::Entry) -> bool {
+    // SAFETY: the entry points were loaded from libvulkan.
+    unsafe { entry.enumerate_instance_layer_properties() }
+        .unwrap_or_default()
+        .iter()
+        .any(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
+}
+
+fn layer_extension(entry: &ash::Entry, name: &CStr) -> bool {
+    // SAFETY: the entry points were loaded from libvulkan; the layer is present.
+    unsafe { entry.enumerate_instance_extension_properties(Some(VALIDATION_LAYER)) }
+        .unwrap_or_default()
+        .iter()
+        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+impl Instance {
+    /// Loads libvulkan and makes an instance, with the validation layer if wanted and there.
+    pub fn new(validation: bool) -> Result<Self> {
+        // SAFETY: libvulkan is trusted to be the Vulkan loader; its initialisers run here.
+        let entry = unsafe { ash::Entry::load() }.map_err(|error| {
+            DeviceError::Unsupported(format!("the Vulkan loader cannot be loaded ({error})"))
+        })?;
+        // SAFETY: the entry points were loaded from libvulkan.
+        let version = unsafe { entry.try_enumerate_instance_version() }
+            .during("vkEnumerateInstanceVersion")?;
+        if version.unwrap_or(vk::API_VERSION_1_0) < vk::API_VERSION_1_1 {
+            return Err(DeviceError::Unsupported(
+                "the Vulkan loader is older than 1.1".to_owned(),
+            ));
+        }
+        let mut validation = validation;
+        if validation && !layer_present(&entry) {
+            crate::log!(
+                Warn,
+                "PUMICE_VALIDATION is set but VK_LAYER_KHRONOS_validation is not installed"
+            );
+            validation = false;
+        }
+        let application = vk::ApplicationInfo::default()
+            .application_name(c"pumice")
+            .engine_name(c"pumice")
+            .api_version(API_VERSION);
+        let mut info = vk::InstanceCreateInfo::default().application_info(&application);
+        let layers = [VALIDATION_LAYER.as_ptr()];
+        let mut extensions = vec![ext::debug_utils::NAME.as_ptr()];
+        let wanted = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
+        let mut features =
+            vk::ValidationFeaturesEXT::default().enabled_validation_features(&wanted);
+        let mut messenger_info = vk::DebugUtilsMessengerCreateInfoEXT::default()
+            .message_severity(
+                vk::DebugUtilsMessageSeverityFlagsEXT::ERROR
+                    | vk::DebugUtilsMessageSeverityFlagsEXT::WARNING,
+            )
+            .message_type(
+                vk::DebugUtilsMessageTypeFlagsEXT::GENERAL
+                    | vk::DebugUtilsMessageTypeFlagsEXT::VALIDATION
+                    | vk::DebugUtilsMessageTypeFlagsEXT::PERFORMANCE,
+            )
+            .pfn_user_callback(Some(on_message));
+        if validation {
+            if layer_extension(&entry, ext::validation_features::NAME) {
+                extensions.push(ext::validation_features::NAME.as_ptr());
+                info = info.push_next(&mut features);
+            }
+            info = info
+                .enabled_layer_names(&layers)
+                .enabled_extension_names(&extensions)
+                .push_next(&mut messenger_info);
+        }
+        // SAFETY: the structures above are valid and outlive the call.
+        let raw = unsafe { entry.create_instance(&info, None) }.during("vkCreateInstance")?;
+        let messenger = if validation {
+            let table = ext::debug_utils::Instance::new(&entry, &raw);
+            messenger_info.p_next = std::ptr::null();
+            // SAFETY: the instance was made with VK_EXT_debug_utils; the callback is a static function.
+            match unsafe { table.create_debug_utils_messenger(&messenger_info, None) } {
+                Ok(messenger) => Some((table, messenger)),
+                Err(error) => {
+                    crate::log!(Warn, "no validation messages: {error:?}");
+                    None
+                }
+            }
+        } else {
+            None
+        };
+        Ok(Self {
+            raw,
+            messenger,
+            entry,
+        })
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // SAFETY: everything made from the instance holds an Arc of it, so nothing is left; handles die once.
+        unsafe {
+            if let Some((table, messenger)) = self.messenger.take() {
+                table.destroy_debug_utils_messenger(messenger, None);
+            }
+            self.raw.destroy_instance(None);
+        }
+    }
+}

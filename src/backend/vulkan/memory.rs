@@ -1,0 +1,439 @@
+//! Memory: a VkBuffer with a device address on memory from gpu-allocator, or on imported host memory.
+//!
+//! Which memory types serve a [`Placement`] is decided here, once a device; gpu-allocator only sub-allocates. Memory
+//! that the host can see is mapped for as long as it lives.
+
+use super::adapter::Adapter;
+use super::conv::During;
+use super::device::{failed, Shared};
+use crate::backend::{DeviceError, Memory, Placement, Result};
+use ash::vk;
+use gpu_allocator::vulkan::{
+    Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
+};
+use gpu_allocator::{AllocationError, AllocationSizes, MemoryLocation};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// Alignment in bytes of every allocation.
+pub const ALIGNMENT: u64 = 256;
+
+/// From this size on an allocation gets memory of its own.
+const DEDICATED_FROM: u64 = 32 << 20;
+
+const MIB: u64 = 1 << 20;
+
+/// What every buffer may be used for.
+const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+    vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.as_raw()
+        | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
+        | vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
+        | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
+);
+
+/// The device's memory.
+pub struct Heaps {
+    allocator: Mutex<Option<Allocator>>,
+    /// Memory types in order of preference, by placement.
+    device: SmallVec<[u32; 4]>,
+    device_mapped: SmallVec<[u32; 4]>,
+    host_write: SmallVec<[u32; 4]>,
+    host_read: SmallVec<[u32; 4]>,
+}
+
+impl Heaps {
+    /// Sorts the memory types; no memory can be had before [`Heaps::open`].
+    pub fn new(adapter: &Adapter) -> Self {
+        use vk::MemoryPropertyFlags as F;
+        let mapped = F::HOST_VISIBLE | F::HOST_COHERENT;
+        let strange =
+            F::PROTECTED | F::LAZILY_ALLOCATED | F::DEVICE_UNCACHED_AMD | F::DEVICE_COHERENT_AMD;
+        let types = adapter.memory.memory_types_as_slice();
+        // Types with all of `need`, those with more of `like` and less of `avoid` first.
+        let sorted = |need: F, like: F, avoid: F| -> SmallVec<[u32; 4]> {
+            let mut list: SmallVec<[u32; 4]> = (0u32..)
+                .zip(types)
+                .filter(|(_, t)| {
+                    t.property_flags.contains(need) && !t.property_flags.intersects(strange)
+                })
+                .map(|(index, _)| index)
+                .collect();
+            list.sort_by_key(|index| {
+                let flags = types
+                    .get(*index as usize)
+                    .map_or(F::empty(), |t| t.property_flags);
+                let heap = types
+                    .get(*index as usize)
+                    .map_or(0, |t| t.heap_index as usize);
+                let size = adapter
+                    .memory
+                    .memory_heaps_as_slice()
+                    .get(heap)
+                    .map_or(0, |heap| heap.size);
+                let (wanted, unwanted) = ((flags & like).as_raw(), (flags & avoid).as_raw());
+                (
+                    unwanted.count_ones(),
+                    std::cmp::Reverse(wanted.count_ones()),
+                    std::cmp::Reverse(size),
+                )
+            });
+            list
+        };
+        let device = if adapter.caps.unified_memory {
+            sorted(F::DEVICE_LOCAL, mapped | F::HOST_CACHED, F::empty())
+        } else {
+            sorted(F::DEVICE_LOCAL, F::empty(), F::HOST_VISIBLE)
+        };
+        let host_write = sorted(mapped, F::empty(), F::DEVICE_LOCAL | F::HOST_CACHED);
+        let mut device_mapped = sorted(mapped | F::DEVICE_LOCAL, F::empty(), F::empty());
+        device_mapped.extend(host_write.iter().copied());
+        Self {
+            allocator: Mutex::new(None),
+            device,
+            device_mapped,
+            host_write,
+            host_read: sorted(mapped, F::HOST_CACHED, F::DEVICE_LOCAL),
+        }
+    }
+
+    /// Makes the allocator.
+    pub fn open(&mut self, adapter: &Adapter, raw: &ash::Device) -> Result {
+        let mut quiet = gpu_allocator::AllocatorDebugSettings::default();
+        quiet.log_leaks_on_shutdown = false;
+        let allocator = Allocator::new(&AllocatorCreateDesc {
+            instance: adapter.instance.raw.clone(),
+            device: raw.clone(),
+            physical_device: adapter.raw,
+            debug_settings: quiet,
+            buffer_device_address: true,
+            allocation_sizes: AllocationSizes::new(32 * MIB, 16 * MIB)
+                .with_max_device_memblock_size(256 * MIB)
+                .with_max_host_memblock_size(64 * MIB),
+        })
+        .map_err(|error| DeviceError::Driver {
+            call: "gpu-allocator",
+            code: error.to_string(),
+        })?;
+        *self.allocator.lock() = Some(allocator);
+        Ok(())
+    }
+
+    /// Gives all memory back.
+    pub fn close(&mut self) {
+        drop(self.allocator.lock().take());
+    }
+
+    fn types(&self, placement: Placement) -> &[u32] {
+        match placement {
+            Placement::Device => &self.device,
+            Placement::DeviceMapped => &self.device_mapped,
+            Placement::HostWrite => &self.host_write,
+            Placement::HostRead => &self.host_read,
+        }
+    }
+}
+
+/// What lies under a buffer.
+enum Backing {
+    Managed(ManuallyDrop<Allocation>),
+    Imported(vk::DeviceMemory),
+}
+
+/// A piece of memory.
+pub struct VulkanMemory {
+    shared: Arc<Shared>,
+    /// The buffer; the memory is all of it from `offset` on.
+    pub buffer: vk::Buffer,
+    /// Where the memory begins in the buffer.
+    pub offset: u64,
+    backing: Backing,
+    address: u64,
+    size: u64,
+    mapped: Option<NonNull<u8>>,
+    cached: bool,
+    /// The last batch that took a reference: one batch keeps one.
+    stamp: AtomicU64,
+}
+
+// SAFETY: the mapped pointer is a plain number here; who reads and writes through it answers for races, as with any
+// device memory. Everything else is Send and Sync.
+unsafe impl Send for VulkanMemory {}
+// SAFETY: as above.
+unsafe impl Sync for VulkanMemory {}
+
+impl VulkanMemory {
+    /// Whether `batch` has not taken a reference yet; marks it taken. Two streams that use the memory in turns may
+    /// each take several: harmless.
+    pub fn first_use(&self, batch: u64) -> bool {
+        if self.stamp.load(Ordering::Relaxed) == batch {
+            return false;
+        }
+        self.stamp.store(batch, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Memory for VulkanMemory {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn mapped(&self) -> Option<NonNull<u8>> {
+        self.mapped
+    }
+
+    fn host_cached(&self) -> bool {
+        self.cached
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for VulkanMemory {
+    fn drop(&mut self) {
+        // SAFETY: streams keep an Arc of the memory until the work that uses it has completed, so the buffer is idle;
+        // it is destroyed once.
+        unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
+        match &mut self.backing {
+            Backing::Managed(allocation) => {
+                // SAFETY: taken once, here.
+                let allocation = unsafe { ManuallyDrop::take(allocation) };
+                release(&self.shared, allocation);
+            }
+            // SAFETY: the only buffer bound to the memory is gone; freed once.
+            Backing::Imported(memory) => unsafe { self.shared.raw.free_memory(*memory, None) },
+        }
+    }
+}
+
+fn release(shared: &Shared, allocation: Allocation) {
+    if let Some(allocator) = shared.heaps.allocator.lock().as_mut() {
+        if let Err(error) = allocator.free(allocation) {
+            crate::log!(Error, "freeing device memory failed: {error}");
+        }
+    }
+}
+
+/// A buffer that destroys itself unless it is handed on.
+struct Guard<'a> {
+    shared: &'a Shared,
+    buffer: vk::Buffer,
+}
+
+impl Guard<'_> {
+    fn take(self) -> vk::Buffer {
+        let buffer = self.buffer;
+        std::mem::forget(self);
+        buffer
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing was recorded with the buffer yet.
+        unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
+    }
+}
+
+fn address_of(shared: &Shared, buffer: vk::Buffer) -> u64 {
+    let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+    // SAFETY: the buffer has memory bound and was made with SHADER_DEVICE_ADDRESS.
+    unsafe { shared.raw.get_buffer_device_address(&info) }
+}
+
+/// Allocates memory.
+pub fn allocate(
+    shared: &Arc<Shared>,
+    size: u64,
+    placement: Placement,
+) -> Result<Arc<VulkanMemory>> {
+    let out_of_memory = DeviceError::OutOfDeviceMemory { size };
+    // Memory above the limit of one allocation needs sparse binding: not yet.
+    if size > shared.adapter.max_allocation {
+        return Err(out_of_memory);
+    }
+    let info = vk::BufferCreateInfo::default()
+        .size(size.max(1).next_multiple_of(16))
+        .usage(USAGE)
+        .sharing_mode(vk::SharingMode::EXCLUSIVE);
+    // SAFETY: the size is within the device's limit and not 0.
+    let buffer = unsafe { shared.raw.create_buffer(&info, None) }
+        .map_err(|r| failed(shared, "vkCreateBuffer", r))?;
+    let guard = Guard { shared, buffer };
+    // SAFETY: the buffer belongs to the device.
+    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(buffer) };
+    let mut last = out_of_memory;
+    for index in shared.heaps.types(placement) {
+        if requirements.memory_type_bits & (1 << index) == 0 {
+            continue;
+        }
+        let requirements = vk::MemoryRequirements {
+            memory_type_bits: 1 << index,
+            alignment: requirements.alignment.max(ALIGNMENT),
+            ..requirements
+        };
+        let result = match shared.heaps.allocator.lock().as_mut() {
+            Some(allocator) => allocator.allocate(&AllocationCreateDesc {
+                name: "",
+                requirements,
+                // The mask above has made the choice.
+                location: MemoryLocation::Unknown,
+                linear: true,
+                allocation_scheme: if size >= DEDICATED_FROM {
+                    AllocationScheme::DedicatedBuffer(buffer)
+                } else {
+                    AllocationScheme::GpuAllocatorManaged
+                },
+            }),
+            None => return Err(DeviceError::Lost),
+        };
+        let allocation = match result {
+            Ok(allocation) => allocation,
+            Err(AllocationError::OutOfMemory) => continue,
+            Err(AllocationError::FailedToMap(_)) => {
+                last = DeviceError::OutOfHostMemory;
+                continue;
+            }
+            Err(error) => {
+                // vkAllocateMemory's other errors come as text (too many objects, out of host memory).
+                crate::log!(Info, "allocating {size} bytes failed: {error}");
+                continue;
+            }
+        };
+        // SAFETY: the allocation fits the buffer's requirements and is used for nothing else.
+        let bound = unsafe {
+            shared
+                .raw
+                .bind_buffer_memory(buffer, allocation.memory(), allocation.offset())
+        };
+        if let Err(result) = bound {
+            release(shared, allocation);
+            return Err(failed(shared, "vkBindBufferMemory", result));
+        }
+        let address = address_of(shared, buffer);
+        return Ok(Arc::new(VulkanMemory {
+            shared: Arc::clone(shared),
+            buffer: guard.take(),
+            offset: 0,
+            address,
+            size,
+            mapped: allocation.mapped_ptr().map(NonNull::cast),
+            cached: allocation
+                .memory_properties()
+                .contains(vk::MemoryPropertyFlags::HOST_CACHED),
+            backing: Backing::Managed(ManuallyDrop::new(allocation)),
+            stamp: AtomicU64::new(0),
+        }));
+    }
+    Err(last)
+}
+
+/// Makes host memory addressable in place. The import covers whole pages; the memory is the part asked for.
+///
+/// # Safety
+/// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
+pub unsafe fn import_host(
+    shared: &Arc<Shared>,
+    pointer: NonNull<u8>,
+    size: u64,
+) -> Result<Arc<VulkanMemory>> {
+    let unsupported = |why: &str| DeviceError::Unsupported(format!("importing host memory: {why}"));
+    let table = shared
+        .external_memory_host
+        .as_ref()
+        .ok_or_else(|| unsupported("no VK_EXT_external_memory_host"))?;
+    let align = shared.adapter.caps.host_import_align.max(1);
+    let address = pointer.as_ptr() as u64;
+    // Widening to whole pages touches nothing that is not mapped only where the unit is a page at most.
+    if align > 4096 && (address % align != 0 || size % align != 0) {
+        return Err(unsupported("alignment"));
+    }
+    // Vector accesses of kernels expect this much.
+    if address % 16 != 0 {
+        return Err(unsupported("alignment"));
+    }
+    let first = address - address % align;
+    let end = (address + size.max(1)).next_multiple_of(align);
+    let (offset, length) = (address - first, end - first);
+    if length > shared.adapter.max_allocation {
+        return Err(DeviceError::OutOfDeviceMemory { size });
+    }
+    let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    let host = first as *mut std::ffi::c_void;
+    let mut found = vk::MemoryHostPointerPropertiesEXT::default();
+    // SAFETY: the pointer lies in memory that the caller vouches for; the result's place is valid.
+    unsafe {
+        (table.fp().get_memory_host_pointer_properties_ext)(
+            shared.raw.handle(),
+            kind,
+            host,
+            &mut found,
+        )
+    }
+    .result()
+    .during("vkGetMemoryHostPointerPropertiesEXT")?;
+    let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(kind);
+    let info = vk::BufferCreateInfo::default()
+        .size(length)
+        .usage(USAGE)
+        .sharing_mode(vk::SharingMode::EXCLUSIVE)
+        .push_next(&mut external);
+    // SAFETY: the size is within the device's limit and not 0.
+    let buffer = unsafe { shared.raw.create_buffer(&info, None) }
+        .map_err(|r| failed(shared, "vkCreateBuffer", r))?;
+    let guard = Guard { shared, buffer };
+    // SAFETY: the buffer belongs to the device.
+    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(buffer) };
+    if requirements.size > length {
+        return Err(unsupported("size"));
+    }
+    let bits = requirements.memory_type_bits & found.memory_type_bits;
+    let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    let index = (0u32..)
+        .zip(shared.adapter.memory.memory_types_as_slice())
+        .find(|(index, t)| bits & (1 << index) != 0 && t.property_flags.contains(coherent))
+        .map(|(index, _)| index)
+        .ok_or_else(|| unsupported("no coherent memory type"))?;
+    let mut import = vk::ImportMemoryHostPointerInfoEXT::default()
+        .handle_type(kind)
+        .host_pointer(host);
+    let mut flags =
+        vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    let info = vk::MemoryAllocateInfo::default()
+        .allocation_size(length)
+        .memory_type_index(index)
+        .push_next(&mut import)
+        .push_next(&mut flags);
+    // SAFETY: pointer and length are aligned as the device asks and cover mapped pages; the type is allowed.
+    let memory = unsafe { shared.raw.allocate_memory(&info, None) }
+        .map_err(|result| failed(shared, "vkAllocateMemory", result))?;
+    // SAFETY: the memory is as large as the buffer needs and of an allowed type.
+    if let Err(result) = unsafe { shared.raw.bind_buffer_memory(buffer, memory, 0) } {
+        // SAFETY: nothing is bound to the memory.
+        unsafe { shared.raw.free_memory(memory, None) };
+        return Err(failed(shared, "vkBindBufferMemory", result));
+    }
+    let base = address_of(shared, buffer);
+    Ok(Arc::new(VulkanMemory {
+        shared: Arc::clone(shared),
+        buffer: guard.take(),
+        offset,
+        backing: Backing::Imported(memory),
+        address: base + offset,
+        size,
+        mapped: Some(pointer),
+        cached: true,
+        stamp: AtomicU64::new(0),
+    }))
+}

@@ -1,0 +1,285 @@
+//! Kernels: shader modules, their specialisations, the driver's pipeline cache.
+
+use super::adapter::Adapter;
+use super::conv::During;
+use super::device::{failed, Shared};
+use crate::backend::{Code, DeviceError, Pipeline, Result};
+use ash::vk;
+use parking_lot::RwLock;
+use rustc_hash::{FxHashMap, FxHasher};
+use smallvec::SmallVec;
+use spirv_lowering::interface::{KernelInterface, SPEC_LOCAL_SIZE};
+use std::any::Any;
+use std::ffi::CString;
+use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// The driver's pipeline cache. Making pipelines takes it shared, merging takes it alone.
+pub struct PipelineCache {
+    raw: RwLock<vk::PipelineCache>,
+}
+
+impl PipelineCache {
+    /// No cache.
+    pub fn empty() -> Self {
+        Self {
+            raw: RwLock::new(vk::PipelineCache::null()),
+        }
+    }
+
+    /// A cache that begins with `data`, which may be empty.
+    pub fn new(raw: &ash::Device, data: &[u8]) -> Result<Self> {
+        Ok(Self {
+            raw: RwLock::new(create_cache(raw, data)?),
+        })
+    }
+
+    /// Whether the header of `data` names this very device and driver.
+    pub fn fits(adapter: &Adapter, data: &[u8]) -> bool {
+        let word = |at: usize| -> Option<u32> {
+            data.get(at..at + 4)
+                .and_then(|bytes| bytes.try_into().ok())
+                .map(u32::from_le_bytes)
+        };
+        word(0).is_some_and(|length| (32..=data.len()).contains(&(length as usize)))
+            && word(4) == Some(vk::PipelineCacheHeaderVersion::ONE.as_raw() as u32)
+            && word(8) == Some(adapter.properties.vendor_id)
+            && word(12) == Some(adapter.properties.device_id)
+            && data.get(16..32) == Some(&adapter.properties.pipeline_cache_uuid[..])
+    }
+
+    /// Contents, empty when the driver fails to tell.
+    pub fn data(&self, shared: &Shared) -> Vec<u8> {
+        let cache = self.raw.read();
+        // SAFETY: the cache belongs to the device.
+        unsafe { shared.raw.get_pipeline_cache_data(*cache) }.unwrap_or_default()
+    }
+
+    /// Adds contents that fit.
+    pub fn merge(&self, shared: &Shared, data: &[u8]) {
+        let cache = self.raw.write();
+        let Ok(other) = create_cache(&shared.raw, data) else {
+            return;
+        };
+        // SAFETY: both caches belong to the device; the lock keeps others from the destination; the source dies once.
+        unsafe {
+            if let Err(error) = shared.raw.merge_pipeline_caches(*cache, &[other]) {
+                crate::log!(Info, "vkMergePipelineCaches failed: {error:?}");
+            }
+            shared.raw.destroy_pipeline_cache(other, None);
+        }
+    }
+
+    /// Destroys it.
+    ///
+    /// # Safety
+    /// Nothing may use it any more; only to be called once, before the device goes.
+    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
+        // SAFETY: as promised by the caller.
+        unsafe { raw.destroy_pipeline_cache(*self.raw.get_mut(), None) };
+    }
+}
+
+fn create_cache(raw: &ash::Device, data: &[u8]) -> Result<vk::PipelineCache> {
+    let info = vk::PipelineCacheCreateInfo::default().initial_data(data);
+    // SAFETY: the device lives; drivers ignore initial data that they cannot use.
+    unsafe { raw.create_pipeline_cache(&info, None) }.during("vkCreatePipelineCache")
+}
+
+/// Makes a shader module.
+pub fn create_module(shared: &Shared, words: &[u32]) -> Result<vk::ShaderModule> {
+    let info = vk::ShaderModuleCreateInfo::default().code(words);
+    // SAFETY: the caller vouches for valid SPIR-V.
+    unsafe { shared.raw.create_shader_module(&info, None) }
+        .map_err(|result| failed(shared, "vkCreateShaderModule", result))
+}
+
+/// Makes a compute pipeline with 32-bit specialisation constants.
+pub fn create_pipeline(
+    shared: &Shared,
+    module: vk::ShaderModule,
+    entry: &CString,
+    layout: vk::PipelineLayout,
+    constants: &[(u32, u32)],
+) -> Result<vk::Pipeline> {
+    let mut data: SmallVec<[u8; 64]> = SmallVec::new();
+    let mut entries: SmallVec<[vk::SpecializationMapEntry; 16]> = SmallVec::new();
+    for (id, value) in constants {
+        entries.push(vk::SpecializationMapEntry {
+            constant_id: *id,
+            offset: data.len() as u32,
+            size: 4,
+        });
+        data.extend_from_slice(&value.to_ne_bytes());
+    }
+    let special = vk::SpecializationInfo::default()
+        .map_entries(&entries)
+        .data(&data);
+    let stage = vk::PipelineShaderStageCreateInfo::default()
+        .stage(vk::ShaderStageFlags::COMPUTE)
+        .module(module)
+        .name(entry)
+        .specialization_info(&special);
+    let info = [vk::ComputePipelineCreateInfo::default()
+        .stage(stage)
+        .layout(layout)];
+    let cache = shared.pipelines.raw.read();
+    // SAFETY: module, layout and cache belong to the device; the structures live.
+    match unsafe { shared.raw.create_compute_pipelines(*cache, &info, None) } {
+        Ok(pipelines) => pipelines
+            .first()
+            .copied()
+            .filter(|pipeline| *pipeline != vk::Pipeline::null())
+            .ok_or(DeviceError::OutOfHostMemory),
+        Err((_, result)) => Err(failed(shared, "vkCreateComputePipelines", result)),
+    }
+}
+
+/// What a pipeline is specialised by.
+type Key = ([u32; 3], SmallVec<[(u32, u32); 4]>);
+
+/// A loaded kernel.
+pub struct VulkanCode {
+    shared: Arc<Shared>,
+    module: vk::ShaderModule,
+    entry: CString,
+    interface: KernelInterface,
+    /// By hash of the key, so that looking up needs no owned key.
+    pipelines: RwLock<FxHashMap<u64, SmallVec<[(Key, Arc<dyn Pipeline>); 1]>>>,
+}
+
+fn hash(local_size: [u32; 3], local_args: &[(u32, u32)]) -> u64 {
+    let mut hasher = FxHasher::default();
+    local_size.hash(&mut hasher);
+    local_args.hash(&mut hasher);
+    hasher.finish()
+}
+
+impl VulkanCode {
+    /// Loads a kernel.
+    pub fn new(shared: &Arc<Shared>, words: &[u32], interface: &KernelInterface) -> Result<Self> {
+        let entry = CString::new(interface.name.as_str())
+            .map_err(|_| DeviceError::Unsupported("a kernel name with a zero byte".to_owned()))?;
+        if interface.push_size > shared.adapter.properties.limits.max_push_constants_size {
+            return Err(DeviceError::Unsupported(format!(
+                "{} bytes of push constants",
+                interface.push_size
+            )));
+        }
+        Ok(Self {
+            module: create_module(shared, words)?,
+            shared: Arc::clone(shared),
+            entry,
+            interface: interface.clone(),
+            pipelines: RwLock::new(FxHashMap::default()),
+        })
+    }
+
+    fn find(
+        &self,
+        hash: u64,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+    ) -> Option<Arc<dyn Pipeline>> {
+        let pipelines = self.pipelines.read();
+        let (_, pipeline) = pipelines
+            .get(&hash)?
+            .iter()
+            .find(|((size, args), _)| *size == local_size && args.as_slice() == local_args)?;
+        Some(Arc::clone(pipeline))
+    }
+}
+
+impl Code for VulkanCode {
+    fn interface(&self) -> &KernelInterface {
+        &self.interface
+    }
+
+    fn specialise(
+        &self,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+    ) -> Result<Arc<dyn Pipeline>> {
+        let hash = hash(local_size, local_args);
+        if let Some(pipeline) = self.find(hash, local_size, local_args) {
+            return Ok(pipeline);
+        }
+        let mut constants: SmallVec<[(u32, u32); 16]> =
+            SPEC_LOCAL_SIZE.into_iter().zip(local_size).collect();
+        constants.extend_from_slice(local_args);
+        // Two threads may both get here; the first to enter its pipeline wins.
+        let raw = create_pipeline(
+            &self.shared,
+            self.module,
+            &self.entry,
+            self.shared.layout,
+            &constants,
+        )?;
+        let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(&self.shared, raw));
+        let mut pipelines = self.pipelines.write();
+        let list = pipelines.entry(hash).or_default();
+        if let Some((_, earlier)) = list
+            .iter()
+            .find(|((size, args), _)| *size == local_size && args.as_slice() == local_args)
+        {
+            return Ok(Arc::clone(earlier));
+        }
+        list.push((
+            (local_size, SmallVec::from_slice(local_args)),
+            Arc::clone(&made),
+        ));
+        Ok(made)
+    }
+
+    fn max_work_group_size(&self) -> u32 {
+        self.shared.adapter.caps.max_work_group_size
+    }
+}
+
+impl Drop for VulkanCode {
+    fn drop(&mut self) {
+        // SAFETY: pipelines do not need their module once made; destroyed once.
+        unsafe { self.shared.raw.destroy_shader_module(self.module, None) };
+    }
+}
+
+/// A specialised kernel.
+pub struct VulkanPipeline {
+    shared: Arc<Shared>,
+    /// The pipeline.
+    pub raw: vk::Pipeline,
+    stamp: AtomicU64,
+}
+
+impl VulkanPipeline {
+    fn new(shared: &Arc<Shared>, raw: vk::Pipeline) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            raw,
+            stamp: AtomicU64::new(0),
+        }
+    }
+
+    /// Whether `batch` has not taken a reference yet; marks it taken.
+    pub fn first_use(&self, batch: u64) -> bool {
+        if self.stamp.load(Ordering::Relaxed) == batch {
+            return false;
+        }
+        self.stamp.store(batch, Ordering::Relaxed);
+        true
+    }
+}
+
+impl Pipeline for VulkanPipeline {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for VulkanPipeline {
+    fn drop(&mut self) {
+        // SAFETY: streams keep an Arc until the work that uses it has completed; destroyed once.
+        unsafe { self.shared.raw.destroy_pipeline(self.raw, None) };
+    }
+}

@@ -1,0 +1,125 @@
+//! Timestamp queries: two a profiled operation, in pools that grow by need and are used again.
+
+use super::device::{failed, Shared};
+use crate::backend::{DeviceError, ProfileSlot, Result};
+use ash::vk;
+use std::sync::Arc;
+
+/// Operations a query pool serves.
+const SLOTS: u32 = 128;
+
+/// The queries of one stream.
+#[derive(Default)]
+pub struct Queries {
+    /// The stream was made with profiling, and the queue has timestamps.
+    enabled: bool,
+    pools: Vec<vk::QueryPool>,
+    free: Vec<u64>,
+}
+
+/// Two queries taken for an operation.
+pub struct Slot {
+    /// What the layers above call it.
+    pub name: ProfileSlot,
+    pool: vk::QueryPool,
+    first: u32,
+}
+
+impl Queries {
+    /// Queries for a stream. Pools are made when first needed.
+    pub fn new(enabled: bool) -> Self {
+        Self {
+            enabled,
+            ..Self::default()
+        }
+    }
+
+    fn locate(&self, name: ProfileSlot) -> Option<Slot> {
+        let (pool, index) = (name.0 / u64::from(SLOTS), name.0 % u64::from(SLOTS));
+        Some(Slot {
+            name,
+            pool: *self.pools.get(usize::try_from(pool).ok()?)?,
+            first: index as u32 * 2,
+        })
+    }
+
+    /// Two free queries, reset. None where there is no profiling.
+    pub fn acquire(&mut self, shared: &Shared) -> Result<Option<Slot>> {
+        if !self.enabled {
+            return Ok(None);
+        }
+        if self.free.is_empty() {
+            let info = vk::QueryPoolCreateInfo::default()
+                .query_type(vk::QueryType::TIMESTAMP)
+                .query_count(SLOTS * 2);
+            // SAFETY: the device lives; the queue family has timestamps.
+            let pool = unsafe { shared.raw.create_query_pool(&info, None) }
+                .map_err(|result| failed(shared, "vkCreateQueryPool", result))?;
+            // SAFETY: hostQueryReset is enabled; the pool was never used.
+            unsafe { shared.raw.reset_query_pool(pool, 0, SLOTS * 2) };
+            let base = self.pools.len() as u64 * u64::from(SLOTS);
+            self.pools.push(pool);
+            self.free.extend((base..base + u64::from(SLOTS)).rev());
+        }
+        Ok(self
+            .free
+            .pop()
+            .and_then(|name| self.locate(ProfileSlot(name))))
+    }
+
+    /// The two readings of the device's timer; the queries are free again.
+    pub fn take(&mut self, shared: &Shared, name: ProfileSlot) -> Result<(u64, u64)> {
+        let slot = self
+            .locate(name)
+            .ok_or_else(|| DeviceError::Unsupported("profiling is off".to_owned()))?;
+        let mut readings = [0u64; 2];
+        // SAFETY: the slot's two queries belong to the pool; they were written by work that has completed.
+        let result = unsafe {
+            shared.raw.get_query_pool_results(
+                slot.pool,
+                slot.first,
+                &mut readings,
+                vk::QueryResultFlags::TYPE_64,
+            )
+        };
+        result.map_err(|result| failed(shared, "vkGetQueryPoolResults", result))?;
+        // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
+        unsafe { shared.raw.reset_query_pool(slot.pool, slot.first, 2) };
+        self.free.push(name.0);
+        Ok((readings[0], readings[1]))
+    }
+
+    /// Destroys the pools.
+    pub fn destroy(&mut self, shared: &Arc<Shared>) {
+        for pool in self.pools.drain(..) {
+            // SAFETY: the stream has waited for its last batch; destroyed once.
+            unsafe { shared.raw.destroy_query_pool(pool, None) };
+        }
+    }
+}
+
+impl Slot {
+    /// Takes the time before an operation.
+    pub fn write_start(&self, shared: &Shared, commands: vk::CommandBuffer) {
+        // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
+        unsafe {
+            shared.raw.cmd_write_timestamp(
+                commands,
+                vk::PipelineStageFlags::TOP_OF_PIPE,
+                self.pool,
+                self.first,
+            );
+        }
+    }
+
+    /// Takes the time after an operation.
+    pub fn write_end(&self, shared: &Shared, commands: vk::CommandBuffer) {
+        // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
+        unsafe {
+            let bottom = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
+            shared
+                .raw
+                .cmd_write_timestamp(commands, bottom, self.pool, self.first + 1);
+        }
+    }
+}

@@ -1,0 +1,427 @@
+//! Recording: operations become Vulkan commands, with barriers only where memory uses conflict.
+//!
+//! [`Tracker`] remembers which ranges of device addresses were read and written since the last barrier. It outlives
+//! batches: a barrier at the head of a batch also orders it after the batches before on the same queue.
+
+use super::device::Shared;
+use super::memory::VulkanMemory;
+use super::pipeline::VulkanPipeline;
+use super::submit::{Batch, VulkanStream};
+use crate::backend::{
+    BufferCopy, DeviceError, Memory, Op, OrderRule, Pipeline, ProfileSlot, Result, Slice,
+};
+use ash::vk;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Ranges remembered before a barrier is placed for the sake of a short list.
+const MOST_RANGES: usize = 48;
+
+/// A range of device addresses that an operation reads or writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// First byte.
+    pub begin: u64,
+    /// One past the last byte.
+    pub end: u64,
+    /// Written, and perhaps read.
+    pub write: bool,
+}
+
+/// The accesses of one operation.
+pub type Accesses = SmallVec<[Access; 16]>;
+
+/// What was accessed since the last barrier.
+#[derive(Debug, Default)]
+pub struct Tracker {
+    reads: SmallVec<[(u64, u64); 16]>,
+    writes: SmallVec<[(u64, u64); 16]>,
+    /// Something whose accesses are not known.
+    unknown: bool,
+    /// Stages that were used.
+    stages: vk::PipelineStageFlags,
+}
+
+fn overlaps(list: &[(u64, u64)], access: &Access) -> bool {
+    list.iter()
+        .any(|(begin, end)| *begin < access.end && access.begin < *end)
+}
+
+fn insert(list: &mut SmallVec<[(u64, u64); 16]>, begin: u64, end: u64) {
+    for known in list.iter_mut() {
+        // Touching and overlapping ranges of one kind become one.
+        if known.0 <= end && begin <= known.1 {
+            *known = (known.0.min(begin), known.1.max(end));
+            return;
+        }
+    }
+    list.push((begin, end));
+}
+
+impl Tracker {
+    /// Nothing was accessed since the last barrier.
+    pub fn is_clear(&self) -> bool {
+        self.stages.is_empty()
+    }
+
+    /// Whether an operation with these accesses must not run before the ones since the last barrier have ended.
+    pub fn conflicts(&self, accesses: &[Access], anything: bool) -> bool {
+        if self.is_clear() {
+            return false;
+        }
+        self.unknown
+            || anything
+            || self.reads.len() + self.writes.len() > MOST_RANGES
+            || accesses.iter().any(|access| {
+                overlaps(&self.writes, access) || (access.write && overlaps(&self.reads, access))
+            })
+    }
+
+    /// Remembers an operation. Unknown accesses conflict with everything.
+    pub fn add(&mut self, accesses: &[Access], unknown: bool, stages: vk::PipelineStageFlags) {
+        self.stages |= stages;
+        if unknown || self.unknown {
+            self.unknown = true;
+            return;
+        }
+        for access in accesses.iter().filter(|access| access.begin < access.end) {
+            let list = if access.write {
+                &mut self.writes
+            } else {
+                &mut self.reads
+            };
+            insert(list, access.begin, access.end);
+        }
+    }
+
+    /// Forgets everything: a barrier was placed. Returns the stages that it must wait for.
+    pub fn clear(&mut self) -> vk::PipelineStageFlags {
+        self.reads.clear();
+        self.writes.clear();
+        self.unknown = false;
+        std::mem::take(&mut self.stages)
+    }
+}
+
+/// The stages that our commands run in.
+pub const STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
+
+const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
+);
+
+const READS: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::TRANSFER_READ.as_raw(),
+);
+
+/// Our memory behind a slice.
+pub fn memory(memory: &dyn Memory) -> Result<&VulkanMemory> {
+    memory
+        .as_any()
+        .downcast_ref()
+        .ok_or_else(|| DeviceError::Unsupported("memory of another back end".to_owned()))
+}
+
+fn pipeline(pipeline: &dyn Pipeline) -> Result<&VulkanPipeline> {
+    pipeline
+        .as_any()
+        .downcast_ref()
+        .ok_or_else(|| DeviceError::Unsupported("a kernel of another back end".to_owned()))
+}
+
+impl Batch {
+    /// A barrier between what was recorded in `stages` and what follows.
+    pub fn barrier(&self, shared: &Shared, stages: vk::PipelineStageFlags) {
+        let writes = match stages {
+            vk::PipelineStageFlags::COMPUTE_SHADER => vk::AccessFlags::SHADER_WRITE,
+            vk::PipelineStageFlags::TRANSFER => vk::AccessFlags::TRANSFER_WRITE,
+            _ => WRITES,
+        };
+        let barrier = [vk::MemoryBarrier::default()
+            .src_access_mask(writes)
+            .dst_access_mask(READS | WRITES)];
+        let flags = vk::DependencyFlags::empty();
+        // SAFETY: the command buffer is being recorded by this thread.
+        unsafe {
+            shared.raw.cmd_pipeline_barrier(
+                self.commands,
+                stages,
+                STAGES,
+                flags,
+                &barrier,
+                &[],
+                &[],
+            )
+        };
+    }
+
+    /// Makes all that was written visible to the host once the batch has completed.
+    pub fn host_barrier(&self, shared: &Shared) {
+        let barrier = [vk::MemoryBarrier::default()
+            .src_access_mask(WRITES)
+            .dst_access_mask(vk::AccessFlags::HOST_READ)];
+        let (flags, host) = (vk::DependencyFlags::empty(), vk::PipelineStageFlags::HOST);
+        // SAFETY: the command buffer is being recorded by this thread.
+        unsafe {
+            shared
+                .raw
+                .cmd_pipeline_barrier(self.commands, STAGES, host, flags, &barrier, &[], &[])
+        };
+    }
+
+    fn keep_memory(&mut self, kept: &Arc<dyn Memory>, ours: &VulkanMemory) {
+        if ours.first_use(self.id) {
+            self.memories.push(Arc::clone(kept));
+        }
+    }
+
+    /// Takes note of an access and keeps its memory alive.
+    fn access(
+        &mut self,
+        slice: &Slice,
+        begin: u64,
+        end: u64,
+        write: bool,
+        list: &mut Accesses,
+    ) -> Result {
+        let ours = memory(&*slice.memory)?;
+        let base = ours.address() + slice.offset;
+        list.push(Access {
+            begin: base + begin,
+            end: base + end,
+            write,
+        });
+        self.writes_host_memory |= write && ours.mapped().is_some();
+        self.keep_memory(&slice.memory, ours);
+        Ok(())
+    }
+
+    fn dispatch(&mut self, shared: &Shared, pipeline: vk::Pipeline, groups: [u32; 3], push: &[u8]) {
+        let raw = &shared.raw;
+        // SAFETY: the command buffer is being recorded by this thread; pipeline and layout belong to the device; push
+        // constants are within the layout's range (checked when the kernel was loaded).
+        unsafe {
+            if self.bound != pipeline {
+                raw.cmd_bind_pipeline(self.commands, vk::PipelineBindPoint::COMPUTE, pipeline);
+                self.bound = pipeline;
+            }
+            if !push.is_empty() {
+                raw.cmd_push_constants(
+                    self.commands,
+                    shared.layout,
+                    vk::ShaderStageFlags::COMPUTE,
+                    0,
+                    push,
+                );
+            }
+            raw.cmd_dispatch(self.commands, groups[0], groups[1], groups[2]);
+        }
+    }
+}
+
+/// Bytes from the first to the last byte of one side of a copy.
+fn extent(region: &BufferCopy, row_pitch: u64, slice_pitch: u64) -> u64 {
+    region.slices.saturating_sub(1) * slice_pitch
+        + region.rows.saturating_sub(1) * row_pitch
+        + region.bytes
+}
+
+impl VulkanStream {
+    /// See [`crate::backend::Stream::record`].
+    pub(super) fn record_op(
+        &mut self,
+        op: Op<'_>,
+        order: OrderRule,
+        profile: bool,
+    ) -> Result<Option<ProfileSlot>> {
+        if self.shared.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        let op = match op {
+            Op::Keep(resource) => {
+                self.open_batch()?.others.push(resource);
+                return Ok(None);
+            }
+            op => op,
+        };
+        self.begun_batch()?;
+        let Self {
+            shared,
+            open,
+            tracker,
+            acquire,
+            queries,
+            ..
+        } = self;
+        let batch = open.as_mut().ok_or(DeviceError::OutOfHostMemory)?;
+
+        let mut accesses = Accesses::new();
+        let mut anything = false;
+        let stages = match &op {
+            Op::Dispatch {
+                pipeline: kept,
+                uses,
+                touches_anything,
+                ..
+            } => {
+                anything = *touches_anything;
+                batch.writes_host_memory |= anything;
+                for used in *uses {
+                    batch.access(&used.slice, 0, used.slice.size, used.write, &mut accesses)?;
+                }
+                if pipeline(&***kept)?.first_use(batch.id) {
+                    batch.pipelines.push(Arc::clone(kept));
+                }
+                vk::PipelineStageFlags::COMPUTE_SHADER
+            }
+            Op::Copy { src, dst, region } => {
+                let (from, to) = (region.src_offset, region.dst_offset);
+                let from_end = from + extent(region, region.src_row_pitch, region.src_slice_pitch);
+                let to_end = to + extent(region, region.dst_row_pitch, region.dst_slice_pitch);
+                batch.access(src, from, from_end, false, &mut accesses)?;
+                batch.access(dst, to, to_end, true, &mut accesses)?;
+                // Copies and fills may use both.
+                STAGES
+            }
+            Op::Fill { dst, .. } => {
+                batch.access(dst, 0, dst.size, true, &mut accesses)?;
+                STAGES
+            }
+            Op::Update { dst, data } => {
+                batch.access(dst, 0, data.len() as u64, true, &mut accesses)?;
+                vk::PipelineStageFlags::TRANSFER
+            }
+            Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
+        };
+        let acquired = std::mem::take(acquire);
+        if acquired || (order == OrderRule::InOrder && tracker.conflicts(&accesses, anything)) {
+            let earlier = tracker.clear();
+            batch.barrier(shared, if acquired { STAGES } else { earlier });
+        }
+        tracker.add(&accesses, anything || order == OrderRule::Unordered, stages);
+        batch.operations += 1;
+
+        let slot = if profile {
+            queries.acquire(shared)?
+        } else {
+            None
+        };
+        if let Some(slot) = &slot {
+            slot.write_start(shared, batch.commands);
+        }
+        match op {
+            Op::Dispatch {
+                pipeline: kept,
+                groups,
+                push,
+                ..
+            } => {
+                batch.dispatch(shared, pipeline(&**kept)?.raw, groups, push);
+            }
+            Op::Copy { src, dst, region } => batch.copy(shared, src, dst, &region)?,
+            Op::Fill { dst, pattern } => batch.fill(shared, dst, pattern)?,
+            Op::Update { dst, data } => batch.update(shared, dst, data)?,
+            Op::Marker | Op::Keep(_) => {}
+        }
+        if let Some(slot) = &slot {
+            slot.write_end(shared, batch.commands);
+        }
+        Ok(slot.map(|slot| slot.name))
+    }
+
+    /// See [`crate::backend::Stream::barrier`].
+    pub(super) fn record_barrier(&mut self) -> Result {
+        if self.tracker.is_clear() && !self.acquire {
+            return Ok(());
+        }
+        self.begun_batch()?;
+        let Self {
+            shared,
+            open,
+            tracker,
+            acquire,
+            ..
+        } = self;
+        let earlier = tracker.clear();
+        let stages = if std::mem::take(acquire) {
+            STAGES
+        } else {
+            earlier
+        };
+        open.as_ref()
+            .ok_or(DeviceError::OutOfHostMemory)?
+            .barrier(shared, stages);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMPUTE: vk::PipelineStageFlags = vk::PipelineStageFlags::COMPUTE_SHADER;
+
+    fn read(begin: u64, end: u64) -> Access {
+        Access {
+            begin,
+            end,
+            write: false,
+        }
+    }
+
+    fn write(begin: u64, end: u64) -> Access {
+        Access {
+            begin,
+            end,
+            write: true,
+        }
+    }
+
+    #[test]
+    fn reads_do_not_conflict_and_writes_do() {
+        let mut tracker = Tracker::default();
+        assert!(
+            !tracker.conflicts(&[write(0, 10)], true),
+            "nothing came before"
+        );
+        tracker.add(&[read(0, 100)], false, COMPUTE);
+        assert!(!tracker.conflicts(&[read(50, 60)], false));
+        assert!(tracker.conflicts(&[write(50, 60)], false));
+        assert!(
+            !tracker.conflicts(&[write(100, 110)], false),
+            "ranges are half open"
+        );
+        tracker.add(&[write(200, 300)], false, COMPUTE);
+        assert!(tracker.conflicts(&[read(299, 301)], false));
+        assert!(tracker.conflicts(&[], true));
+        assert_eq!(tracker.clear(), COMPUTE);
+        assert!(!tracker.conflicts(&[write(0, 300)], true));
+    }
+
+    #[test]
+    fn the_unknown_conflicts_with_everything() {
+        let mut tracker = Tracker::default();
+        tracker.add(&[], true, COMPUTE);
+        assert!(tracker.conflicts(&[read(1, 2)], false));
+    }
+
+    #[test]
+    fn long_lists_end_in_a_barrier() {
+        let mut tracker = Tracker::default();
+        for at in 0..=MOST_RANGES as u64 {
+            tracker.add(&[read(at * 10, at * 10 + 5)], false, COMPUTE);
+        }
+        assert!(tracker.conflicts(&[read(7, 8)], false));
+    }
+
+    #[test]
+    fn equal_reads_are_remembered_once() {
+        let mut tracker = Tracker::default();
+        for _ in 0..1000 {
+            tracker.add(&[read(0, 64)], false, COMPUTE);
+        }
+        assert!(!tracker.conflicts(&[read(0, 64)], false));
+    }
+}

@@ -1,0 +1,438 @@
+//! Streams: batches of commands, their submission and what they keep alive.
+//!
+//! A stream owns a timeline semaphore, the open batch (recorded in the caller's thread), the batches in flight, and
+//! spare ones that are used again without allocating. It submits to one queue all its life.
+
+use super::device::{failed, monotonic_ns, Shared};
+use super::memory::{self, VulkanMemory};
+use super::profile::Queries;
+use super::record::{Tracker, STAGES};
+use super::timeline::VulkanTimeline;
+use crate::backend::{
+    DeviceError, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result, Stream,
+    StreamDesc, Timeline, Times,
+};
+use ash::vk;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Spare batches kept; more than that were a burst.
+const MOST_SPARE: usize = 16;
+
+/// Bytes of a piece of staging memory of a batch.
+const STAGING: u64 = 256 << 10;
+
+/// Commands that are submitted together.
+pub struct Batch {
+    pool: vk::CommandPool,
+    /// The command buffer.
+    pub commands: vk::CommandBuffer,
+    /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
+    pub id: u64,
+    begun: bool,
+    /// The value on the timeline when it has completed.
+    value: u64,
+    /// Operations recorded.
+    pub operations: usize,
+    /// Something writes to memory that the host sees.
+    pub writes_host_memory: bool,
+    /// The pipeline bound last.
+    pub bound: vk::Pipeline,
+    /// Memory in use.
+    pub memories: Vec<Arc<dyn Memory>>,
+    /// Kernels in use.
+    pub pipelines: Vec<Arc<dyn Pipeline>>,
+    /// What the caller asked to keep.
+    pub others: Vec<Arc<dyn Any + Send + Sync>>,
+    waits: SmallVec<[(Arc<dyn Timeline>, vk::Semaphore, u64); 4]>,
+    staging: Vec<Arc<VulkanMemory>>,
+    staged: u64,
+    /// Room for the regions of a copy.
+    pub regions: Vec<vk::BufferCopy>,
+}
+
+impl Batch {
+    fn new(shared: &Shared) -> Result<Self> {
+        let info = vk::CommandPoolCreateInfo::default()
+            .flags(vk::CommandPoolCreateFlags::TRANSIENT)
+            .queue_family_index(shared.adapter.family.index);
+        // SAFETY: the device lives; the family is the one its queues are of.
+        let pool = unsafe { shared.raw.create_command_pool(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateCommandPool", result))?;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        // SAFETY: the pool was just made and is used by this thread alone.
+        let made = unsafe { shared.raw.allocate_command_buffers(&info) };
+        let commands = match made.as_deref() {
+            Ok([commands]) => *commands,
+            other => {
+                let result = other
+                    .err()
+                    .copied()
+                    .unwrap_or(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+                // SAFETY: nothing was made from the pool.
+                unsafe { shared.raw.destroy_command_pool(pool, None) };
+                return Err(failed(shared, "vkAllocateCommandBuffers", result));
+            }
+        };
+        Ok(Self {
+            pool,
+            commands,
+            id: shared.new_batch_id(),
+            begun: false,
+            value: 0,
+            operations: 0,
+            writes_host_memory: false,
+            bound: vk::Pipeline::null(),
+            memories: Vec::new(),
+            pipelines: Vec::new(),
+            others: Vec::new(),
+            waits: SmallVec::new(),
+            staging: Vec::new(),
+            staged: 0,
+            regions: Vec::new(),
+        })
+    }
+
+    fn begin(&mut self, shared: &Shared) -> Result {
+        let info = vk::CommandBufferBeginInfo::default()
+            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the command buffer is not pending: the batch is new, or has completed and was reset.
+        unsafe { shared.raw.begin_command_buffer(self.commands, &info) }
+            .map_err(|result| failed(shared, "vkBeginCommandBuffer", result))?;
+        self.begun = true;
+        Ok(())
+    }
+
+    /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
+    fn recycle(&mut self, shared: &Shared) -> Result {
+        self.memories.clear();
+        self.pipelines.clear();
+        self.others.clear();
+        self.waits.clear();
+        self.staging.truncate(1);
+        self.staged = 0;
+        self.operations = 0;
+        self.writes_host_memory = false;
+        self.bound = vk::Pipeline::null();
+        self.id = shared.new_batch_id();
+        self.begun = false;
+        // SAFETY: the commands are not pending.
+        unsafe {
+            shared
+                .raw
+                .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
+        }
+        .map_err(|result| failed(shared, "vkResetCommandPool", result))
+    }
+
+    fn destroy(self, shared: &Shared) {
+        // SAFETY: the commands are not pending; the pool takes its command buffer along.
+        unsafe { shared.raw.destroy_command_pool(self.pool, None) };
+    }
+
+    /// Copies `data` (at most 64 KiB) to memory that lives as long as the batch. Returns the place, 16-byte aligned.
+    pub fn stage(&mut self, shared: &Arc<Shared>, data: &[u8]) -> Result<(vk::Buffer, u64)> {
+        let length = data.len() as u64;
+        if self.staging.is_empty() || self.staged + length > STAGING {
+            let size = STAGING.max(length);
+            self.staging
+                .push(memory::allocate(shared, size, Placement::HostWrite)?);
+            self.staged = 0;
+        }
+        let last = self.staging.last().ok_or(DeviceError::OutOfHostMemory)?;
+        let base = last.mapped().ok_or(DeviceError::OutOfHostMemory)?;
+        let offset = self.staged;
+        // SAFETY: offset + length is within the mapped memory (checked above); nobody else uses that part.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                data.as_ptr(),
+                base.as_ptr().add(offset as usize),
+                data.len(),
+            );
+        }
+        self.staged = (offset + length).next_multiple_of(16);
+        Ok((last.buffer, last.offset + offset))
+    }
+}
+
+/// A stream.
+pub struct VulkanStream {
+    pub(super) shared: Arc<Shared>,
+    queue: usize,
+    timeline: Arc<VulkanTimeline>,
+    timeline_dyn: Arc<dyn Timeline>,
+    submitted: u64,
+    pub(super) open: Option<Batch>,
+    in_flight: VecDeque<Batch>,
+    spare: Vec<Batch>,
+    pub(super) tracker: Tracker,
+    /// Memory written by another stream, whose completion the host has seen, must be made visible.
+    pub(super) acquire: bool,
+    pub(super) queries: Queries,
+}
+
+impl VulkanStream {
+    /// A stream on the next queue of its priority.
+    pub fn new(shared: &Arc<Shared>, desc: StreamDesc) -> Result<Self> {
+        let timeline = Arc::new(VulkanTimeline::new(shared)?);
+        Ok(Self {
+            queue: shared.pick_queue(desc.priority),
+            timeline_dyn: Arc::clone(&timeline) as Arc<dyn Timeline>,
+            timeline,
+            submitted: 0,
+            open: None,
+            in_flight: VecDeque::new(),
+            spare: Vec::new(),
+            tracker: Tracker::default(),
+            acquire: false,
+            queries: Queries::new(desc.profiling && shared.adapter.family.timestamp_bits > 0),
+            shared: Arc::clone(shared),
+        })
+    }
+
+    /// The open batch, perhaps not begun.
+    pub(super) fn open_batch(&mut self) -> Result<&mut Batch> {
+        if self.open.is_none() {
+            if self.spare.is_empty() {
+                self.retire();
+            }
+            let batch = match self.spare.pop() {
+                Some(batch) => batch,
+                None => Batch::new(&self.shared)?,
+            };
+            self.open = Some(batch);
+        }
+        self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
+    }
+
+    /// The open batch, ready for commands.
+    pub(super) fn begun_batch(&mut self) -> Result<&mut Batch> {
+        if !self.open.as_ref().is_some_and(|batch| batch.begun) {
+            let shared = Arc::clone(&self.shared);
+            self.open_batch()?.begin(&shared)?;
+        }
+        self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
+    }
+
+    fn retire(&mut self) {
+        let Some(first) = self.in_flight.front() else {
+            return;
+        };
+        if !self.timeline.seen(first.value) && self.timeline.completed().is_err() {
+            return;
+        }
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|batch| self.timeline.seen(batch.value))
+        {
+            if let Some(batch) = self.in_flight.pop_front() {
+                self.put_away(batch);
+            }
+        }
+    }
+
+    fn put_away(&mut self, mut batch: Batch) {
+        let reset = batch.recycle(&self.shared);
+        if reset.is_err() || self.spare.len() >= MOST_SPARE {
+            batch.destroy(&self.shared);
+        } else {
+            self.spare.push(batch);
+        }
+    }
+
+    fn submit_batch(&self, batch: &mut Batch, value: u64) -> Result {
+        let shared = &self.shared;
+        if batch.begun {
+            if batch.writes_host_memory {
+                batch.host_barrier(shared);
+            }
+            // SAFETY: the command buffer is being recorded by this thread.
+            unsafe { shared.raw.end_command_buffer(batch.commands) }
+                .map_err(|result| failed(shared, "vkEndCommandBuffer", result))?;
+        }
+        let semaphores: SmallVec<[vk::Semaphore; 8]> = batch
+            .waits
+            .iter()
+            .map(|(_, semaphore, _)| *semaphore)
+            .collect();
+        let values: SmallVec<[u64; 8]> = batch.waits.iter().map(|(_, _, value)| *value).collect();
+        let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
+            batch.waits.iter().map(|_| STAGES).collect();
+        let (signal, signal_values, commands) =
+            ([self.timeline.semaphore], [value], [batch.commands]);
+        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&values)
+            .signal_semaphore_values(&signal_values);
+        let info = [vk::SubmitInfo::default()
+            .wait_semaphores(&semaphores)
+            .wait_dst_stage_mask(&stages)
+            .command_buffers(if batch.begun { &commands } else { &[] })
+            .signal_semaphores(&signal)
+            .push_next(&mut timeline)];
+        let queue = shared.queues.get(self.queue).ok_or(DeviceError::Lost)?;
+        let queue = queue.raw.lock();
+        // SAFETY: the lock keeps other threads off the queue; all handles belong to the device and live: the batch
+        // keeps them until the value is reached.
+        unsafe { shared.raw.queue_submit(*queue, &info, vk::Fence::null()) }
+            .map_err(|result| failed(shared, "vkQueueSubmit", result))
+    }
+}
+
+impl Stream for VulkanStream {
+    fn timeline(&self) -> &Arc<dyn Timeline> {
+        &self.timeline_dyn
+    }
+
+    fn open_value(&self) -> u64 {
+        self.submitted + 1
+    }
+
+    fn open_len(&self) -> usize {
+        self.open.as_ref().map_or(0, |batch| batch.operations)
+    }
+
+    fn wait_for(&mut self, point: &Point) {
+        let Some(other) = point.timeline.as_any().downcast_ref::<VulkanTimeline>() else {
+            // A point of another device has no semaphore here: the host waits.
+            if let Err(error) = point.timeline.wait(point.value, None) {
+                crate::log!(Error, "waiting for another device failed: {error}");
+            }
+            return;
+        };
+        if other.semaphore == self.timeline.semaphore {
+            // Our own earlier work is on the same queue: a barrier orders it.
+            self.acquire |= !self.tracker.is_clear();
+            return;
+        }
+        if !Arc::ptr_eq(&other.shared, &self.shared) {
+            if let Err(error) = other.wait(point.value, None) {
+                crate::log!(Error, "waiting for another device failed: {error}");
+            }
+            return;
+        }
+        if other.seen(point.value) || other.completed().is_ok_and(|value| value >= point.value) {
+            self.acquire = true;
+            return;
+        }
+        let Ok(batch) = self.open_batch() else {
+            // No batch to attach the wait to: the next record or submit will fail for the same reason.
+            let _ = other.wait(point.value, None);
+            return;
+        };
+        match batch
+            .waits
+            .iter_mut()
+            .find(|(_, semaphore, _)| *semaphore == other.semaphore)
+        {
+            Some((_, _, value)) => *value = point.value.max(*value),
+            None => batch
+                .waits
+                .push((Arc::clone(&point.timeline), other.semaphore, point.value)),
+        }
+    }
+
+    fn record(
+        &mut self,
+        op: Op<'_>,
+        order: OrderRule,
+        profile: bool,
+    ) -> Result<Option<ProfileSlot>> {
+        self.record_op(op, order, profile)
+    }
+
+    fn barrier(&mut self) -> Result {
+        self.record_barrier()
+    }
+
+    fn submit(&mut self, force: bool) -> Result<u64> {
+        let begun = self.open.as_ref().is_some_and(|batch| batch.begun);
+        if !begun && !force {
+            return Ok(self.submitted);
+        }
+        if self.shared.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        self.open_batch()?;
+        let Some(mut batch) = self.open.take() else {
+            return Ok(self.submitted);
+        };
+        let value = self.submitted + 1;
+        if let Err(error) = self.submit_batch(&mut batch, value) {
+            self.put_away(batch);
+            return Err(error);
+        }
+        batch.value = value;
+        self.submitted = value;
+        self.in_flight.push_back(batch);
+        Ok(value)
+    }
+
+    fn reclaim(&mut self) {
+        self.retire();
+    }
+
+    fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
+        let (start, end) = self.queries.take(&self.shared, slot)?;
+        let (start, end) = self.shared.clock.to_host(&self.shared, start, end)?;
+        Ok(Times { start, end })
+    }
+}
+
+impl Drop for VulkanStream {
+    fn drop(&mut self) {
+        if self.submitted > 0 && !self.shared.is_lost() {
+            if let Err(error) = self.timeline.wait(self.submitted, None) {
+                crate::log!(
+                    Error,
+                    "waiting for the last batch of a stream failed: {error}"
+                );
+            }
+        }
+        let batches = self
+            .open
+            .take()
+            .into_iter()
+            .chain(self.in_flight.drain(..))
+            .chain(self.spare.drain(..));
+        for batch in batches {
+            batch.destroy(&self.shared);
+        }
+        self.queries.destroy(&self.shared);
+    }
+}
+
+/// A moment in device ticks and host nanoseconds, by running a timestamp: for devices without calibrated timestamps.
+pub fn sample_clock(shared: &Arc<Shared>) -> Result<(u64, u64)> {
+    let mut stream = VulkanStream::new(
+        shared,
+        StreamDesc {
+            profiling: true,
+            priority: 0,
+        },
+    )?;
+    let mut best: Option<(u64, u64, u64)> = None;
+    // The tightest of a few attempts.
+    for _ in 0..4 {
+        let slot = stream
+            .record_op(Op::Marker, OrderRule::InOrder, true)?
+            .ok_or_else(|| DeviceError::Unsupported("the queue has no timestamps".to_owned()))?;
+        let before = monotonic_ns();
+        let value = stream.submit(true)?;
+        stream.timeline.wait(value, Some(Duration::from_secs(5)))?;
+        let after = monotonic_ns();
+        let (_, ticks) = stream.queries.take(shared, slot)?;
+        let width = after.saturating_sub(before);
+        if best.is_none_or(|(known, ..)| width < known) {
+            best = Some((width, ticks, before + width / 2));
+        }
+    }
+    best.map(|(_, ticks, host)| (ticks, host))
+        .ok_or(DeviceError::Lost)
+}

@@ -1,0 +1,793 @@
+//! The back end on a real device, with the validation layer where it is installed. Skipped when there is no device.
+
+use super::device::VulkanDevice;
+use super::{adapter, instance::Instance, validation_messages};
+use crate::backend::{
+    BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
+    StreamDesc, Use,
+};
+use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_tools::assembler::{self, Assembler};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// out[i] = a[i] + b[i] over 32-bit integers, for i < n. Pushed: a, b, out (addresses), n.
+const ADD: &str = r#"
+    OpCapability Shader
+    OpCapability Int64
+    OpCapability PhysicalStorageBufferAddresses
+    OpCapability VulkanMemoryModel
+    OpMemoryModel PhysicalStorageBuffer64 Vulkan
+    OpEntryPoint GLCompute %main "add" %id %push
+    OpExecutionMode %main LocalSize 1 1 1
+    OpDecorate %id BuiltIn GlobalInvocationId
+    OpDecorate %size BuiltIn WorkgroupSize
+    OpDecorate %sx SpecId 0
+    OpDecorate %sy SpecId 1
+    OpDecorate %sz SpecId 2
+    OpDecorate %args Block
+    OpMemberDecorate %args 0 Offset 0
+    OpMemberDecorate %args 1 Offset 8
+    OpMemberDecorate %args 2 Offset 16
+    OpMemberDecorate %args 3 Offset 24
+    %void = OpTypeVoid
+    %fn = OpTypeFunction %void
+    %bool = OpTypeBool
+    %u32 = OpTypeInt 32 0
+    %u64 = OpTypeInt 64 0
+    %v3 = OpTypeVector %u32 3
+    %pv3 = OpTypePointer Input %v3
+    %args = OpTypeStruct %u64 %u64 %u64 %u32
+    %pargs = OpTypePointer PushConstant %args
+    %ppu64 = OpTypePointer PushConstant %u64
+    %ppu32 = OpTypePointer PushConstant %u32
+    %pp = OpTypePointer PhysicalStorageBuffer %u32
+    %0 = OpConstant %u32 0
+    %1 = OpConstant %u32 1
+    %2 = OpConstant %u32 2
+    %3 = OpConstant %u32 3
+    %four = OpConstant %u64 4
+    %sx = OpSpecConstant %u32 1
+    %sy = OpSpecConstant %u32 1
+    %sz = OpSpecConstant %u32 1
+    %size = OpSpecConstantComposite %v3 %sx %sy %sz
+    %id = OpVariable %pv3 Input
+    %push = OpVariable %pargs PushConstant
+    %main = OpFunction %void None %fn
+    %entry = OpLabel
+    %gid = OpLoad %v3 %id
+    %i = OpCompositeExtract %u32 %gid 0
+    %pn = OpAccessChain %ppu32 %push %3
+    %n = OpLoad %u32 %pn
+    %in = OpULessThan %bool %i %n
+    OpSelectionMerge %end None
+    OpBranchConditional %in %body %end
+    %body = OpLabel
+    %wide = OpUConvert %u64 %i
+    %off = OpIMul %u64 %wide %four
+    %pa = OpAccessChain %ppu64 %push %0
+    %a = OpLoad %u64 %pa
+    %a1 = OpIAdd %u64 %a %off
+    %a2 = OpConvertUToPtr %pp %a1
+    %x = OpLoad %u32 %a2 Aligned 4
+    %pb = OpAccessChain %ppu64 %push %1
+    %b = OpLoad %u64 %pb
+    %b1 = OpIAdd %u64 %b %off
+    %b2 = OpConvertUToPtr %pp %b1
+    %y = OpLoad %u32 %b2 Aligned 4
+    %sum = OpIAdd %u32 %x %y
+    %po = OpAccessChain %ppu64 %push %2
+    %o = OpLoad %u64 %po
+    %o1 = OpIAdd %u64 %o %off
+    %o2 = OpConvertUToPtr %pp %o1
+    OpStore %o2 %sum Aligned 4
+    OpBranch %end
+    %end = OpLabel
+    OpReturn
+    OpFunctionEnd
+"#;
+
+/// A device of this test's own, with its utility shaders used for copies of any size if wanted.
+fn device(shader_copies: bool) -> Option<Arc<VulkanDevice>> {
+    let instance = match Instance::new(true) {
+        Ok(instance) => Arc::new(instance),
+        Err(error) => {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+    };
+    let Some(mut adapter) = adapter::enumerate(&instance).into_iter().next() else {
+        eprintln!("skipped: no Vulkan device");
+        return None;
+    };
+    if shader_copies {
+        adapter.workarounds.compute_copy_from = 64;
+    }
+    Some(Arc::new(VulkanDevice::new(Arc::new(adapter))))
+}
+
+/// Fails if the validation layer has complained.
+struct Silence(u64);
+
+impl Silence {
+    fn new() -> Self {
+        Self(validation_messages())
+    }
+}
+
+impl Drop for Silence {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            assert_eq!(
+                validation_messages(),
+                self.0,
+                "the validation layer has complained"
+            );
+        }
+    }
+}
+
+fn interface() -> KernelInterface {
+    KernelInterface {
+        name: "add".to_owned(),
+        args: Vec::new(),
+        implicit: Vec::new(),
+        push_size: 28,
+        args_in_buffer: false,
+        arg_buffer_size: 0,
+        local_size: 0,
+        private_size: 0,
+        attributes: KernelAttributes::default(),
+        uses_printf: false,
+        uses_barrier: false,
+        uses_subgroups: false,
+        uses_indirect_pointers: false,
+        arg_access: Vec::new(),
+    }
+}
+
+fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
+    let code = assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
+        .assemble(
+            ADD,
+            assembler::AssemblerOptions {
+                preserve_numeric_ids: false,
+            },
+        )
+        .expect("the test kernel assembles");
+    let code = device.load(code.as_words(), &interface()).expect("load");
+    let pipeline = code.specialise([64, 1, 1], &[]).expect("specialise");
+    let again = code.specialise([64, 1, 1], &[]).expect("specialise");
+    assert!(Arc::ptr_eq(&pipeline, &again), "specialisations are cached");
+    pipeline
+}
+
+fn push(a: u64, b: u64, out: u64, n: u32) -> [u8; 28] {
+    let mut bytes = [0; 28];
+    bytes[0..8].copy_from_slice(&a.to_ne_bytes());
+    bytes[8..16].copy_from_slice(&b.to_ne_bytes());
+    bytes[16..24].copy_from_slice(&out.to_ne_bytes());
+    bytes[24..28].copy_from_slice(&n.to_ne_bytes());
+    bytes
+}
+
+fn slice(memory: &Arc<dyn Memory>, offset: u64, size: u64) -> Slice {
+    Slice {
+        memory: Arc::clone(memory),
+        offset,
+        size,
+    }
+}
+
+fn all(memory: &Arc<dyn Memory>) -> Slice {
+    slice(memory, 0, memory.size())
+}
+
+fn used(memory: &Arc<dyn Memory>, write: bool) -> Use {
+    Use {
+        slice: all(memory),
+        write,
+    }
+}
+
+fn bytes_of(memory: &Arc<dyn Memory>) -> Vec<u8> {
+    let pointer = memory.mapped().expect("mapped");
+    // SAFETY: the memory is mapped and idle.
+    unsafe { std::slice::from_raw_parts(pointer.as_ptr(), memory.size() as usize) }.to_vec()
+}
+
+fn put(memory: &Arc<dyn Memory>, bytes: &[u8]) {
+    let pointer = memory.mapped().expect("mapped");
+    assert!(bytes.len() as u64 <= memory.size());
+    // SAFETY: the memory is mapped, large enough and idle.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), pointer.as_ptr(), bytes.len()) };
+}
+
+fn run(stream: &mut Box<dyn Stream>) {
+    let value = stream.submit(false).expect("submit");
+    assert!(stream.timeline().wait(value, None).expect("wait"));
+    stream.reclaim();
+}
+
+fn noise(length: usize) -> Vec<u8> {
+    let mut state = 0x2545_f491_u32;
+    (0..length)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 17;
+            state ^= state << 5;
+            state as u8
+        })
+        .collect()
+}
+
+#[test]
+fn memory_of_every_placement() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    for placement in [
+        Placement::Device,
+        Placement::DeviceMapped,
+        Placement::HostWrite,
+        Placement::HostRead,
+    ] {
+        for size in [1u64, 3, 256, 4097, 1 << 20, 40 << 20] {
+            let memory = device.allocate(size, placement).expect("allocate");
+            assert_eq!(memory.size(), size);
+            assert_eq!(memory.address() % 256, 0);
+            assert!(placement == Placement::Device || memory.mapped().is_some());
+            if memory.mapped().is_some() {
+                put(&memory, &vec![7; size as usize]);
+            }
+        }
+    }
+    assert!(device.allocate(1 << 50, Placement::Device).is_err());
+    let limit = device.caps().max_alloc_size;
+    // More than the heap holds: an error, and nothing is left behind.
+    let mut held = Vec::new();
+    while let Ok(memory) = device.allocate(limit, Placement::Device) {
+        held.push(memory);
+        if held.len() > 4 {
+            break;
+        }
+    }
+    drop(held);
+    device
+        .allocate(1 << 20, Placement::Device)
+        .expect("memory again");
+}
+
+#[test]
+fn host_memory_in_place() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    if device.caps().host_import_align == 0 {
+        eprintln!("skipped: no host import");
+        return;
+    }
+    let mut block = vec![0u128; 4096];
+    let pointer = NonNull::new(block.as_mut_ptr().cast::<u8>()).expect("not null");
+    // SAFETY: the block outlives the memory and the work on it.
+    let memory = unsafe { device.import_host(pointer, 65536) }.expect("import");
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let fill = Op::Fill {
+        dst: &slice(&memory, 48, 4096),
+        pattern: &[9],
+    };
+    stream
+        .record(fill, OrderRule::InOrder, false)
+        .expect("record");
+    run(&mut stream);
+    drop((stream, memory));
+    assert!(block[..3].iter().all(|v| *v == 0));
+    assert!(block[3..3 + 256]
+        .iter()
+        .all(|v| *v == u128::from_ne_bytes([9; 16])));
+    assert!(block[3 + 256..].iter().all(|v| *v == 0));
+}
+
+#[test]
+fn fills_of_every_pattern() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let memory = device
+        .allocate(100_000, Placement::HostRead)
+        .expect("allocate");
+    let data = noise(128);
+    for log in 0..8 {
+        let length = 1usize << log;
+        for (offset, units) in [
+            (0, 1),
+            (1, 1),
+            (3, 5),
+            (1, 700 >> log),
+            (5, 70_000 >> log),
+            (2, 17),
+        ] {
+            let (offset, size) = (offset * length, units.max(1) * length);
+            for pattern in [&data[..length], &vec![data[0]; length]] {
+                put(&memory, &[0; 100_000]);
+                let dst = slice(&memory, offset as u64, size as u64);
+                stream
+                    .record(Op::Fill { dst: &dst, pattern }, OrderRule::InOrder, false)
+                    .expect("record");
+                run(&mut stream);
+                let mut want = vec![0; 100_000];
+                for (at, byte) in want[offset..offset + size].iter_mut().enumerate() {
+                    *byte = pattern[at % length];
+                }
+                assert!(
+                    bytes_of(&memory) == want,
+                    "pattern of {length} at {offset}, {size} bytes"
+                );
+            }
+        }
+    }
+}
+
+fn copies(shader_copies: bool) {
+    let _silence = Silence::new();
+    let Some(device) = device(shader_copies) else {
+        return;
+    };
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let data = noise(300_000);
+    let src = device
+        .allocate(300_000, Placement::HostWrite)
+        .expect("allocate");
+    let dst = device
+        .allocate(300_000, Placement::HostRead)
+        .expect("allocate");
+    put(&src, &data);
+    for (from, to, size) in [
+        (0, 0, 300_000),
+        (1, 0, 777),
+        (16, 32, 4096),
+        (20, 36, 4096 + 7),
+        (4, 8, 100_000),
+        (7, 23, 150_001),
+        (3, 5, 1),
+        (15, 31, 90),
+        (48, 16, 65536),
+    ] {
+        put(&dst, &[0; 300_000]);
+        let region = BufferCopy::linear(from as u64, to as u64, size as u64);
+        let op = Op::Copy {
+            src: &all(&src),
+            dst: &all(&dst),
+            region,
+        };
+        stream
+            .record(op, OrderRule::InOrder, false)
+            .expect("record");
+        run(&mut stream);
+        let mut want = vec![0; 300_000];
+        want[to..to + size].copy_from_slice(&data[from..from + size]);
+        assert!(bytes_of(&dst) == want, "{size} bytes from {from} to {to}");
+    }
+    for (bytes, rows, slices, src_row, src_slice, dst_row, dst_slice) in [
+        (10u64, 5u64, 3u64, 33u64, 33 * 6u64, 21u64, 21 * 7u64),
+        (64, 40, 5, 128, 128 * 41, 64, 64 * 40),
+        (64, 40, 5, 64, 64 * 40, 64, 64 * 40),
+        (64, 40, 5, 64, 64 * 50, 96, 96 * 45),
+        (128, 1, 9, 128, 512, 128, 256),
+        (400, 100, 2, 500, 50_000, 404, 40_404),
+        (1, 300, 4, 3, 900, 2, 600),
+    ] {
+        put(&dst, &[0; 300_000]);
+        let region = BufferCopy {
+            src_offset: 8,
+            dst_offset: 12,
+            bytes,
+            rows,
+            slices,
+            src_row_pitch: src_row,
+            src_slice_pitch: src_slice,
+            dst_row_pitch: dst_row,
+            dst_slice_pitch: dst_slice,
+        };
+        let op = Op::Copy {
+            src: &slice(&src, 4, 200_000),
+            dst: &slice(&dst, 4, 200_000),
+            region,
+        };
+        stream
+            .record(op, OrderRule::InOrder, false)
+            .expect("record");
+        run(&mut stream);
+        let mut want = vec![0; 300_000];
+        for z in 0..slices {
+            for y in 0..rows {
+                let from = (12 + z * src_slice + y * src_row) as usize;
+                let to = (16 + z * dst_slice + y * dst_row) as usize;
+                want[to..to + bytes as usize].copy_from_slice(&data[from..from + bytes as usize]);
+            }
+        }
+        assert!(bytes_of(&dst) == want, "box {region:?}");
+    }
+}
+
+#[test]
+fn copies_by_transfer() {
+    copies(false);
+}
+
+#[test]
+fn copies_by_shader() {
+    copies(true);
+}
+
+#[test]
+fn updates_of_any_alignment() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let memory = device
+        .allocate(80_000, Placement::HostRead)
+        .expect("allocate");
+    let data = noise(65536);
+    for (offset, size) in [(0, 4), (1, 1), (3, 10), (8, 65536), (5, 65536), (4, 7)] {
+        put(&memory, &[0; 80_000]);
+        let op = Op::Update {
+            dst: &slice(&memory, offset, size),
+            data: &data[..size as usize],
+        };
+        stream
+            .record(op, OrderRule::InOrder, false)
+            .expect("record");
+        run(&mut stream);
+        let mut want = vec![0; 80_000];
+        want[offset as usize..(offset + size) as usize].copy_from_slice(&data[..size as usize]);
+        assert!(bytes_of(&memory) == want, "{size} bytes at {offset}");
+    }
+}
+
+#[test]
+fn a_chain_of_dispatches_keeps_its_order() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let kernel = add_kernel(&device);
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let [a, b, c] = [(); 3].map(|()| {
+        device
+            .allocate(4096, Placement::HostRead)
+            .expect("allocate")
+    });
+    let ones: Vec<u8> = (0..1024u32).flat_map(|_| 1u32.to_ne_bytes()).collect();
+    put(&a, &ones);
+    put(&b, &ones);
+    put(&c, &[0; 4096]);
+    // Four thousand steps, each reading what the step before wrote.
+    let (mut from, mut to) = (a, c);
+    for _ in 0..4000 {
+        let op = Op::Dispatch {
+            pipeline: &kernel,
+            groups: [16, 1, 1],
+            push: &push(from.address(), b.address(), to.address(), 1024),
+            uses: &[used(&from, false), used(&b, false), used(&to, true)],
+            touches_anything: false,
+        };
+        stream
+            .record(op, OrderRule::InOrder, false)
+            .expect("record");
+        std::mem::swap(&mut from, &mut to);
+    }
+    assert_eq!(stream.open_len(), 4000);
+    // The stream keeps what it uses.
+    drop((b, kernel));
+    run(&mut stream);
+    let result = bytes_of(&from);
+    assert!(result.chunks(4).all(|word| word == 4001u32.to_ne_bytes()));
+}
+
+#[test]
+fn streams_wait_for_one_another() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let kernel = add_kernel(&device);
+    let mut first = device.create_stream(StreamDesc::default()).expect("stream");
+    let mut second = device
+        .create_stream(StreamDesc {
+            profiling: false,
+            priority: 1,
+        })
+        .expect("stream");
+    let [a, b, c] = [(); 3].map(|()| {
+        device
+            .allocate(1 << 20, Placement::HostRead)
+            .expect("allocate")
+    });
+    for round in 1..20u32 {
+        let fill = Op::Fill {
+            dst: &all(&a),
+            pattern: &round.to_ne_bytes(),
+        };
+        first
+            .record(fill, OrderRule::InOrder, false)
+            .expect("record");
+        let value = first.submit(false).expect("submit");
+        second.wait_for(&Point {
+            timeline: Arc::clone(first.timeline()),
+            value,
+        });
+        let op = Op::Dispatch {
+            pipeline: &kernel,
+            groups: [4096, 1, 1],
+            push: &push(a.address(), a.address(), b.address(), 1 << 18),
+            uses: &[used(&a, false), used(&b, true)],
+            touches_anything: false,
+        };
+        second
+            .record(op, OrderRule::InOrder, false)
+            .expect("record");
+        let value = second.submit(false).expect("submit");
+        first.wait_for(&Point {
+            timeline: Arc::clone(second.timeline()),
+            value,
+        });
+        let op = Op::Copy {
+            src: &all(&b),
+            dst: &all(&c),
+            region: BufferCopy::linear(0, 0, 1 << 20),
+        };
+        first.record(op, OrderRule::InOrder, false).expect("record");
+        run(&mut first);
+        assert!(bytes_of(&c)
+            .chunks(4)
+            .all(|word| word == (2 * round).to_ne_bytes()));
+    }
+}
+
+#[test]
+fn timestamps_are_ordered_and_on_the_host_clock() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let mut stream = device
+        .create_stream(StreamDesc {
+            profiling: true,
+            priority: 0,
+        })
+        .expect("stream");
+    let memory = device
+        .allocate(8 << 20, Placement::Device)
+        .expect("allocate");
+    for round in 0..3 {
+        let before = super::device::monotonic_ns();
+        let mut slots = Vec::new();
+        for pattern in 0..100u8 {
+            let op = Op::Fill {
+                dst: &all(&memory),
+                pattern: &[pattern],
+            };
+            slots.extend(stream.record(op, OrderRule::InOrder, true).expect("record"));
+        }
+        slots.extend(
+            stream
+                .record(Op::Marker, OrderRule::InOrder, true)
+                .expect("record"),
+        );
+        run(&mut stream);
+        let after = super::device::monotonic_ns();
+        assert_eq!(slots.len(), 101);
+        let mut last = 0;
+        for slot in slots {
+            let times = stream.take_times(slot).expect("times");
+            assert!(
+                times.start <= times.end && times.start >= last,
+                "round {round}: {times:?} after {last}"
+            );
+            assert!(
+                times.start + 1_000_000 > before && times.end < after + 1_000_000,
+                "{before} {times:?} {after}"
+            );
+            last = times.start;
+        }
+    }
+    let (device_time, host_time) = device.timestamps().expect("timestamps");
+    assert!(device_time > 0 && host_time > 0);
+    let mut plain = device.create_stream(StreamDesc::default()).expect("stream");
+    assert_eq!(
+        plain
+            .record(Op::Marker, OrderRule::InOrder, true)
+            .expect("record"),
+        None
+    );
+}
+
+#[test]
+fn values_and_empty_submissions() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    assert_eq!(
+        stream.submit(false).expect("submit"),
+        0,
+        "nothing to submit"
+    );
+    assert_eq!(stream.open_value(), 1);
+    assert_eq!(stream.submit(true).expect("submit"), 1);
+    assert!(stream.timeline().wait(1, None).expect("wait"));
+    assert!(!stream
+        .timeline()
+        .wait(2, Some(std::time::Duration::from_millis(2)))
+        .expect("wait"));
+    let kept: Arc<dyn std::any::Any + Send + Sync> = Arc::new(5u32);
+    let weak = Arc::downgrade(&kept);
+    stream
+        .record(Op::Keep(kept), OrderRule::InOrder, false)
+        .expect("record");
+    stream
+        .record(Op::Marker, OrderRule::InOrder, false)
+        .expect("record");
+    assert!(weak.upgrade().is_some());
+    run(&mut stream);
+    assert!(weak.upgrade().is_none());
+    assert_eq!(stream.timeline().completed().expect("completed"), 2);
+}
+
+#[test]
+fn the_pipeline_cache_survives() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    add_kernel(&device);
+    let data = device.pipeline_cache();
+    device.load_pipeline_cache(&data);
+    device.load_pipeline_cache(&data[..data.len() / 2]);
+    device
+        .load_pipeline_cache(b"garbage that is no cache at all, but long enough to have a header");
+    let Some(other) = self::device(false) else {
+        return;
+    };
+    other.load_pipeline_cache(&data);
+    add_kernel(&other);
+}
+
+/// Prints costs a call; run by hand with `--ignored --nocapture`, without other load.
+#[test]
+#[ignore = "a measurement"]
+fn measure() {
+    let Ok(instance) = Instance::new(false) else {
+        return;
+    };
+    let Some(adapter) = adapter::enumerate(&Arc::new(instance)).into_iter().next() else {
+        return;
+    };
+    let began = Instant::now();
+    let device = VulkanDevice::new(Arc::new(adapter));
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    println!("{}: device in {:?}", device.caps().name, began.elapsed());
+    let kernel = add_kernel(&device);
+    let memory: Vec<_> = (0..3)
+        .map(|_| device.allocate(4096, Placement::Device).expect("allocate"))
+        .collect();
+    let constants = push(
+        memory[0].address(),
+        memory[1].address(),
+        memory[2].address(),
+        0,
+    );
+    let per = |what: &str, count: u32, work: &mut dyn FnMut()| {
+        work();
+        let began = Instant::now();
+        work();
+        println!(
+            "{what}: {:.3} us",
+            began.elapsed().as_secs_f64() * 1e6 / f64::from(count)
+        );
+    };
+    for (name, write) in [("without conflicts", false), ("with conflicts", true)] {
+        let uses = [
+            used(&memory[0], false),
+            used(&memory[1], false),
+            used(&memory[2], write),
+        ];
+        let mut record = 0.0;
+        per(&format!("4000 dispatches {name}, each"), 4000, &mut || {
+            let began = Instant::now();
+            for _ in 0..4000 {
+                let op = Op::Dispatch {
+                    pipeline: &kernel,
+                    groups: [1, 1, 1],
+                    push: &constants,
+                    uses: &uses,
+                    touches_anything: false,
+                };
+                stream
+                    .record(op, OrderRule::InOrder, false)
+                    .expect("record");
+            }
+            record = began.elapsed().as_secs_f64() * 1e6 / 4000.0;
+            run(&mut stream);
+        });
+        println!("  of which recording: {record:.3} us");
+    }
+    let uses = [used(&memory[2], true)];
+    per("dispatch, submit, wait", 2000, &mut || {
+        for _ in 0..2000 {
+            let op = Op::Dispatch {
+                pipeline: &kernel,
+                groups: [1, 1, 1],
+                push: &constants,
+                uses: &uses,
+                touches_anything: false,
+            };
+            stream
+                .record(op, OrderRule::InOrder, false)
+                .expect("record");
+            run(&mut stream);
+        }
+    });
+    let mut submitting = 0.0;
+    per("dispatch, submit", 2000, &mut || {
+        let began = Instant::now();
+        for _ in 0..2000 {
+            let op = Op::Dispatch {
+                pipeline: &kernel,
+                groups: [1, 1, 1],
+                push: &constants,
+                uses: &uses,
+                touches_anything: false,
+            };
+            stream
+                .record(op, OrderRule::InOrder, false)
+                .expect("record");
+            stream.submit(false).expect("submit");
+        }
+        submitting = began.elapsed().as_secs_f64() * 1e6 / 2000.0;
+        run(&mut stream);
+        stream
+            .timeline()
+            .wait(stream.open_value() - 1, None)
+            .expect("wait");
+    });
+    println!("  of which calling: {submitting:.3} us");
+    for placement in [Placement::Device, Placement::HostWrite] {
+        per(
+            &format!("allocate and free 4 KiB, {placement:?}"),
+            2000,
+            &mut || {
+                for _ in 0..2000 {
+                    device.allocate(4096, placement).expect("allocate");
+                }
+            },
+        );
+    }
+    let big: Vec<_> = (0..2)
+        .map(|_| {
+            device
+                .allocate(256 << 20, Placement::Device)
+                .expect("allocate")
+        })
+        .collect();
+    let mut bandwidth = |name: &str, factor: f64, op: &dyn Fn() -> Op<'static>| {
+        let mut best = f64::MAX;
+        for _ in 0..5 {
+            let began = Instant::now();
+            stream
+                .record(op(), OrderRule::InOrder, false)
+                .expect("record");
+            run(&mut stream);
+            best = best.min(began.elapsed().as_secs_f64());
+        }
+        println!(
+            "{name}: {:.1} GB/s",
+            factor * f64::from(256 << 20) / best / 1e9
+        );
+    };
+    let slices: &'static [Slice; 2] = Box::leak(Box::new([all(&big[0]), all(&big[1])]));
+    bandwidth("copy (read + written)", 2.0, &|| Op::Copy {
+        src: &slices[0],
+        dst: &slices[1],
+        region: BufferCopy::linear(0, 0, 256 << 20),
+    });
+    bandwidth("fill, 1 byte", 1.0, &|| Op::Fill {
+        dst: &slices[0],
+        pattern: &[3],
+    });
+    bandwidth("fill, 16 bytes", 1.0, &|| Op::Fill {
+        dst: &slices[0],
+        pattern: &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16],
+    });
+}

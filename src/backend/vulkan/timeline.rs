@@ -1,0 +1,122 @@
+//! A timeline semaphore as a [`Timeline`]: reading it and waiting for it.
+
+use super::conv::During;
+use super::device::Shared;
+use crate::backend::{DeviceError, Result, Timeline};
+use ash::vk;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The timeline of one stream.
+pub struct VulkanTimeline {
+    /// The device.
+    pub shared: Arc<Shared>,
+    /// The timeline semaphore.
+    pub semaphore: vk::Semaphore,
+    /// The highest value seen: saves calls of the driver.
+    seen: AtomicU64,
+}
+
+impl VulkanTimeline {
+    /// A timeline at 0.
+    pub fn new(shared: &Arc<Shared>) -> Result<Self> {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default()
+            .semaphore_type(vk::SemaphoreType::TIMELINE)
+            .initial_value(0);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        // SAFETY: the device lives and has timelineSemaphore enabled.
+        let semaphore =
+            unsafe { shared.raw.create_semaphore(&info, None) }.during("vkCreateSemaphore")?;
+        Ok(Self {
+            shared: Arc::clone(shared),
+            semaphore,
+            seen: AtomicU64::new(0),
+        })
+    }
+
+    /// Whether a value is known to be reached, without asking the driver.
+    pub fn seen(&self, value: u64) -> bool {
+        self.seen.load(Ordering::Acquire) >= value
+    }
+
+    fn read(&self) -> Result<u64> {
+        // SAFETY: the semaphore is a timeline semaphore of this device.
+        let value = unsafe { self.shared.raw.get_semaphore_counter_value(self.semaphore) }
+            .during("vkGetSemaphoreCounterValue")
+            .map_err(|error| self.shared.failed(error))?;
+        // Some drivers answer with all ones after a loss.
+        if value == u64::MAX {
+            return Err(self.shared.failed(DeviceError::Lost));
+        }
+        self.seen.fetch_max(value, Ordering::AcqRel);
+        Ok(value)
+    }
+}
+
+impl Timeline for VulkanTimeline {
+    fn completed(&self) -> Result<u64> {
+        self.read()
+    }
+
+    fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
+        if self.seen(value) || self.read()? >= value {
+            return Ok(true);
+        }
+        if timeout == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let limit = timeout.unwrap_or(Duration::MAX);
+        let spin = Duration::from_nanos(self.shared.adapter.workarounds.spin_ns).min(limit);
+        while began.elapsed() < spin {
+            for _ in 0..16 {
+                std::hint::spin_loop();
+            }
+            if self.read()? >= value {
+                return Ok(true);
+            }
+        }
+        loop {
+            let left = limit.saturating_sub(began.elapsed());
+            let nanoseconds = if timeout.is_none() {
+                u64::MAX
+            } else {
+                left.as_nanos().min(u128::from(u64::MAX)) as u64
+            };
+            let (semaphores, values) = ([self.semaphore], [value]);
+            let info = vk::SemaphoreWaitInfo::default()
+                .semaphores(&semaphores)
+                .values(&values);
+            // SAFETY: the semaphore is a timeline semaphore of this device.
+            match unsafe { self.shared.raw.wait_semaphores(&info, nanoseconds) } {
+                Ok(()) => {
+                    self.seen.fetch_max(value, Ordering::AcqRel);
+                    return Ok(true);
+                }
+                Err(vk::Result::TIMEOUT) if timeout.is_none() || began.elapsed() < limit => {}
+                Err(vk::Result::TIMEOUT) => return Ok(false),
+                Err(result) => {
+                    return Err(super::device::failed(
+                        &self.shared,
+                        "vkWaitSemaphores",
+                        result,
+                    ))
+                }
+            }
+        }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for VulkanTimeline {
+    fn drop(&mut self) {
+        // SAFETY: the stream that signals it waits for its last batch before it drops its Arc, and streams that wait
+        // for it keep an Arc until their batch has completed; so no pending work uses it.
+        unsafe { self.shared.raw.destroy_semaphore(self.semaphore, None) };
+    }
+}
