@@ -149,7 +149,7 @@ pub trait Owner: Send + Sync {
 }
 
 /// Where a recorded command is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recorded {
     /// Value of the queue's timeline.
     pub value: u64,
@@ -332,7 +332,9 @@ impl Event {
             queued,
         )
     }
+}
 
+impl Object<Event> {
     /// CL_EVENT_CONTEXT.
     pub fn context(&self) -> &Ref<Context> {
         &self.context
@@ -361,6 +363,14 @@ impl Event {
 
     fn stage(&self) -> Stage {
         self.state.lock().stage
+    }
+
+    /// Its value on the queue's timeline, if it has one yet.
+    pub(crate) fn value(&self) -> Option<u64> {
+        match self.stage() {
+            Stage::Recorded(place) => Some(place.value),
+            _ => None,
+        }
     }
 
     /// What a command that depends on it can do.
@@ -555,7 +565,9 @@ impl Object<Event> {
                     return false;
                 }
                 (stage, _) => {
-                    state.waiters.push(waiter);
+                    if !state.waiters.iter().any(|known| known.ptr_eq(&waiter)) {
+                        state.waiters.push(waiter);
+                    }
                     let recorded = matches!(stage, Stage::Recorded(_));
                     let watch = recorded && !state.watched;
                     state.watched |= recorded;

@@ -1,1 +1,366 @@
-//! q
+//! Command queues: the only active part of the runtime.
+//!
+//! ```text
+//! enqueue: resolve wait list -> encode into the stream's open batch (caller's thread) -> event = (timeline, value)
+//!                            \-> hold: kept as data until what it waits for is on a timeline of this device
+//! host thread: host parts of commands (copies out of staging, printf), callbacks, waking queues with held commands
+//! ```
+//!
+//! # Invariants
+//! - A stream waits only for points that are submitted: a queue that another one is to wait for is flushed first.
+//! - In an in-order queue nothing is encoded while something before it is held.
+//! - An event is complete when the timeline is there *and* the host tasks of the queue up to its own are done, so
+//!   completion in an in-order queue is seen in order.
+//! - The queue's lock is never held while another queue's is taken, while application code runs, or while a memory
+//!   object may die. The device may be waited for under it, but only for what is submitted; host tasks may not.
+//! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
+
+mod encode;
+mod enqueue;
+mod host;
+mod printf;
+mod staging;
+mod state;
+
+#[cfg(test)]
+mod tests;
+
+use crate::backend::{OrderRule, ProfileSlot, StreamDesc};
+use crate::cl::{self, cl_command_queue_properties, cl_queue_properties};
+use crate::command::Target;
+use crate::error::{err, ClError, ClResult};
+use crate::handle::{self, Body, Kind, Object, Ref};
+use crate::object::context::Context;
+use crate::object::device::Device;
+use crate::object::event::{Event, Owner, Progress};
+use host::Task;
+use parking_lot::{Mutex, MutexGuard};
+use state::State;
+use std::ffi::c_void;
+use std::sync::{Arc, Weak};
+
+/// A command queue.
+pub struct Queue {
+    target: Target,
+    properties: cl_command_queue_properties,
+    list: Vec<cl_queue_properties>,
+    progress: Arc<Progress>,
+    state: Mutex<State>,
+    /// Profiled operations whose event is gone.
+    unwanted: Mutex<Vec<ProfileSlot>>,
+    me: Weak<Object<Queue>>,
+}
+
+impl Body for Queue {
+    const KIND: Kind = Kind::Queue;
+}
+
+const HOST_PROPERTIES: cl_command_queue_properties =
+    cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE;
+const DEVICE_PROPERTIES: cl_command_queue_properties =
+    cl::CL_QUEUE_ON_DEVICE | cl::CL_QUEUE_ON_DEVICE_DEFAULT;
+
+fn check_bits(bits: cl_command_queue_properties) -> ClResult {
+    if bits & !(HOST_PROPERTIES | DEVICE_PROPERTIES) != 0 {
+        return err(cl::CL_INVALID_VALUE, "unknown queue properties");
+    }
+    if bits & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0 && bits & cl::CL_QUEUE_ON_DEVICE == 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "CL_QUEUE_ON_DEVICE_DEFAULT without CL_QUEUE_ON_DEVICE",
+        );
+    }
+    if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
+        if bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
+            return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
+        }
+        return err(
+            cl::CL_INVALID_QUEUE_PROPERTIES,
+            "there are no device queues",
+        );
+    }
+    Ok(())
+}
+
+impl Queue {
+    /// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
+    pub fn new(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        list: Vec<cl_queue_properties>,
+    ) -> ClResult<Ref<Self>> {
+        let index = context.device_index(device)?;
+        let mut bits = 0;
+        let mut priority = 0;
+        let mut size = false;
+        let mut seen: Vec<cl_queue_properties> = Vec::new();
+        for pair in list.chunks(2) {
+            let &[name, ref rest @ ..] = pair else { break };
+            if name == 0 {
+                break;
+            }
+            let Some(&value) = rest.first() else {
+                return err(cl::CL_INVALID_VALUE, "a queue property has no value");
+            };
+            if seen.contains(&name) {
+                return err(cl::CL_INVALID_VALUE, "a queue property is given twice");
+            }
+            seen.push(name);
+            if name == cl_queue_properties::from(cl::CL_QUEUE_PROPERTIES) {
+                bits = value;
+            } else if name == cl_queue_properties::from(cl::CL_QUEUE_SIZE) {
+                size = true;
+            } else if name == cl::CL_QUEUE_PRIORITY_KHR {
+                priority = match value as u32 {
+                    cl::CL_QUEUE_PRIORITY_HIGH_KHR => 1,
+                    cl::CL_QUEUE_PRIORITY_MED_KHR => 0,
+                    cl::CL_QUEUE_PRIORITY_LOW_KHR => -1,
+                    _ => return err(cl::CL_INVALID_VALUE, "unknown queue priority"),
+                };
+            } else {
+                return err(
+                    cl::CL_INVALID_VALUE,
+                    format!("queue property {name:#x} is not supported"),
+                );
+            }
+        }
+        check_bits(bits)?;
+        if size {
+            return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
+        }
+        Self::make(context, device, index, bits, list, priority)
+    }
+
+    /// clCreateCommandQueue.
+    pub fn with_flags(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        bits: cl_command_queue_properties,
+    ) -> ClResult<Ref<Self>> {
+        let index = context.device_index(device)?;
+        if bits & !HOST_PROPERTIES != 0 {
+            return err(cl::CL_INVALID_VALUE, "unknown queue properties");
+        }
+        Self::make(context, device, index, bits, Vec::new(), 0)
+    }
+
+    fn make(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        index: usize,
+        properties: cl_command_queue_properties,
+        list: Vec<cl_queue_properties>,
+        priority: i8,
+    ) -> ClResult<Ref<Self>> {
+        let profiling = properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
+        let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
+        let stream = device.backend().create_stream(StreamDesc {
+            profiling,
+            priority,
+        })?;
+        let progress = Arc::new(Progress::new(stream.timeline().clone()));
+        let rule = if in_order {
+            OrderRule::InOrder
+        } else {
+            OrderRule::Unordered
+        };
+        let state = Mutex::new(State::new(stream, progress.clone(), rule, profiling));
+        let target = Target {
+            context: context.clone(),
+            device: device.clone(),
+            index,
+        };
+        let queue = Object::new_cyclic(|me| Self {
+            target,
+            properties,
+            list,
+            progress,
+            state,
+            unwanted: Mutex::default(),
+            me: me.clone(),
+        });
+        let owner: Arc<dyn Owner> = queue.clone();
+        context.add_queue(Arc::downgrade(&owner));
+        Ok(queue)
+    }
+
+    /// CL_QUEUE_CONTEXT.
+    pub fn context(&self) -> &Ref<Context> {
+        &self.target.context
+    }
+
+    /// CL_QUEUE_DEVICE.
+    pub fn device(&self) -> &Ref<Device> {
+        &self.target.device
+    }
+
+    /// CL_QUEUE_PROPERTIES.
+    pub fn properties(&self) -> cl_command_queue_properties {
+        self.properties
+    }
+
+    /// CL_QUEUE_PROPERTIES_ARRAY: the list as given, empty where there was none.
+    pub fn property_list(&self) -> &[cl_queue_properties] {
+        &self.list
+    }
+
+    /// What commands for this queue are checked against.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// clSetCommandQueueProperty: for OpenCL 1.0 devices only.
+    pub fn set_property(&self) -> ClResult {
+        err(
+            cl::CL_INVALID_OPERATION,
+            "the properties of a queue cannot be changed",
+        )
+    }
+
+    fn is_profiling(&self) -> bool {
+        self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
+    }
+
+    /// Releases the lock, then does what had to wait for that.
+    fn unlock(&self, mut state: MutexGuard<'_, State>) {
+        if state.after.is_empty() && state.reports.is_empty() {
+            return;
+        }
+        let after = std::mem::take(&mut state.after);
+        let reports = std::mem::take(&mut state.reports);
+        drop(state);
+        for one in after {
+            one.run();
+        }
+        for report in reports {
+            self.target.context.report(&report);
+        }
+    }
+
+    fn submit_all(&self) {
+        let mut state = self.state.lock();
+        if self.is_profiling() {
+            for slot in std::mem::take(&mut *self.unwanted.lock()) {
+                // Only to free the slot; what is not complete is kept for the next time.
+                if state.stream.take_times(slot).is_err() {
+                    self.unwanted.lock().push(slot);
+                }
+            }
+        }
+        state.submit();
+        self.unlock(state);
+    }
+
+    /// clFlush.
+    pub fn flush(&self) -> ClResult {
+        self.submit_all();
+        Ok(())
+    }
+
+    /// clFinish. Failures of commands are told by their events.
+    pub fn finish(&self) -> ClResult {
+        self.submit_all();
+        if self.progress.held() > 0 {
+            self.progress.wait_unheld();
+        }
+        let (value, seq) = {
+            let mut state = self.state.lock();
+            state.submit();
+            let place = (self.progress.submitted(), state.host_posted);
+            self.unlock(state);
+            place
+        };
+        self.progress
+            .timeline
+            .wait(value, None)
+            .map_err(ClError::from)?;
+        self.progress.wait_host(seq);
+        self.state.lock().stream.reclaim();
+        Ok(())
+    }
+}
+
+impl Owner for Object<Queue> {
+    fn handle(&self) -> *mut c_void {
+        self.me.as_ptr() as *mut c_void
+    }
+
+    fn device(&self) -> &Ref<Device> {
+        &self.target.device
+    }
+
+    fn progress(&self) -> &Arc<Progress> {
+        &self.progress
+    }
+
+    fn profiling(&self) -> bool {
+        self.is_profiling()
+    }
+
+    fn flush(&self) {
+        self.submit_all();
+    }
+
+    fn watch(&self, event: Ref<Event>) {
+        let Some(owner) = event.owner().cloned() else {
+            return;
+        };
+        let mut state = self.state.lock();
+        // Whatever the event's own value: tasks come in the order of the timeline.
+        let value = event.value().unwrap_or_else(|| state.value());
+        let posted = state.post(Task {
+            value,
+            seq: 0,
+            action: None,
+            event: Some(event.clone()),
+            owner,
+            failed: None,
+        });
+        self.unlock(state);
+        if let Err(error) = posted {
+            // No thread to wait in: wait here.
+            crate::log!(Warn, "{error}");
+            let status = event.wait();
+            event.settle(status).run();
+        }
+    }
+
+    fn pump(&self) {
+        self.pump_held();
+    }
+
+    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)> {
+        let mut state = self.state.lock();
+        let mut all: Option<(u64, u64)> = None;
+        for slot in slots {
+            let times = state.stream.take_times(*slot)?;
+            all = Some(match all {
+                Some((start, end)) => (start.min(times.start), end.max(times.end)),
+                None => (times.start, times.end),
+            });
+        }
+        all.ok_or_else(|| {
+            ClError::new(
+                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the command was not measured",
+            )
+        })
+    }
+
+    fn discard_times(&self, slots: &[ProfileSlot]) {
+        self.unwanted.lock().extend_from_slice(slots);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.state.get_mut().submit();
+    }
+}
+
+/// clReleaseCommandQueue: flushes, as the specification asks, then drops a reference. Held commands keep the queue.
+pub fn release(handle: *const c_void) -> ClResult {
+    let queue = handle::lookup::<Queue>(handle)?;
+    queue.submit_all();
+    handle::release::<Queue>(handle)
+}

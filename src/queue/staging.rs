@@ -1,0 +1,138 @@
+//! Pools of mapped memory from which commands take short-lived pieces: staging up and down, argument buffers.
+//!
+//! A piece is free again when the batch that uses it has completed and no host task holds it. Chunks are bumped through
+//! and reused whole, so taking a piece is an addition in nearly all cases.
+
+use crate::backend::{self, Memory, Placement, Slice};
+use crate::cl;
+use crate::error::{err, ClResult};
+use std::sync::Arc;
+
+/// Free chunks kept in all, in bytes.
+const KEEP: u64 = 128 << 20;
+const ALIGN: u64 = 256;
+
+struct Chunk {
+    memory: Arc<dyn Memory>,
+    pointer: usize,
+    used: u64,
+    /// Timeline value after which the device no longer uses it.
+    until: u64,
+    users: Arc<()>,
+}
+
+/// A piece of mapped memory.
+pub struct Piece {
+    /// The memory it lies in.
+    pub memory: Arc<dyn Memory>,
+    /// Where it begins.
+    pub offset: u64,
+    /// The same for the host.
+    pub pointer: usize,
+    /// Bytes.
+    pub size: u64,
+    _user: Arc<()>,
+}
+
+impl Piece {
+    /// As a slice for operations.
+    pub fn slice(&self) -> Slice {
+        Slice {
+            memory: self.memory.clone(),
+            offset: self.offset,
+            size: self.size,
+        }
+    }
+
+    /// Its device address.
+    pub fn address(&self) -> u64 {
+        self.memory.address() + self.offset
+    }
+}
+
+/// A pool.
+pub struct Pool {
+    placement: Placement,
+    least: u64,
+    chunks: Vec<Chunk>,
+    current: usize,
+}
+
+impl Pool {
+    /// An empty pool that allocates at least `least` bytes at a time.
+    pub fn new(placement: Placement, least: u64) -> Self {
+        Self {
+            placement,
+            least,
+            chunks: Vec::new(),
+            current: 0,
+        }
+    }
+
+    /// Takes a piece for the batch with timeline value `value`.
+    pub fn take(
+        &mut self,
+        device: &Arc<dyn backend::Device>,
+        size: u64,
+        value: u64,
+        completed: impl FnOnce() -> u64,
+    ) -> ClResult<Piece> {
+        let wanted = size.next_multiple_of(ALIGN);
+        let fits = |chunk: &Chunk| chunk.memory.size() - chunk.used >= wanted;
+        if !self.chunks.get(self.current).is_some_and(fits) {
+            self.current = self.find(device, wanted, completed())?;
+        }
+        let Some(chunk) = self.chunks.get_mut(self.current) else {
+            return err(cl::CL_OUT_OF_RESOURCES, "no staging memory");
+        };
+        let offset = chunk.used;
+        chunk.used += wanted;
+        chunk.until = chunk.until.max(value);
+        Ok(Piece {
+            memory: chunk.memory.clone(),
+            offset,
+            pointer: chunk.pointer + offset as usize,
+            size,
+            _user: chunk.users.clone(),
+        })
+    }
+
+    fn find(
+        &mut self,
+        device: &Arc<dyn backend::Device>,
+        wanted: u64,
+        completed: u64,
+    ) -> ClResult<usize> {
+        let free = |chunk: &Chunk| chunk.until <= completed && Arc::strong_count(&chunk.users) == 1;
+        let mut kept = 0;
+        self.chunks.retain(|chunk| {
+            kept += chunk.memory.size();
+            kept <= KEEP || !free(chunk)
+        });
+        let best = self
+            .chunks
+            .iter()
+            .enumerate()
+            .filter(|(_, chunk)| free(chunk) && chunk.memory.size() >= wanted)
+            .min_by_key(|(_, chunk)| chunk.memory.size());
+        if let Some((index, _)) = best {
+            if let Some(chunk) = self.chunks.get_mut(index) {
+                chunk.used = 0;
+            }
+            return Ok(index);
+        }
+        let memory = device.allocate(wanted.max(self.least).next_power_of_two(), self.placement)?;
+        let Some(pointer) = memory.mapped() else {
+            return err(cl::CL_OUT_OF_RESOURCES, "staging memory is not mapped");
+        };
+        let pointer = pointer.as_ptr() as usize;
+        self.chunks.push(Chunk {
+            memory,
+            pointer,
+            used: 0,
+            until: 0,
+            users: Arc::new(()),
+        });
+        Ok(self.chunks.len() - 1)
+    }
+}
