@@ -203,5 +203,5 @@ pub type Uses = SmallVec<[Use; 8]>;
 
 /// Every usable device of the machine.
 pub fn enumerate() -> Vec<Arc<dyn Device>> {
-    Vec::new()
+    vulkan::enumerate()
 }

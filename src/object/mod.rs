@@ -11,3 +11,4 @@ pub mod launch;
 pub mod mem;
 pub mod platform;
 pub mod program;
+pub mod queries;

@@ -110,8 +110,7 @@ impl Types {
                         "the component type of a vector is not scalar",
                     ));
                 }
-                // LLVM's target makes vectors of one component too.
-                if !(1..=16).contains(n) {
+                if !matches!(n, 2 | 3 | 4 | 8 | 16) {
                     return Err(LowerError::invalid(format!("a vector of {n} components")));
                 }
                 size = e.size * u64::from(n.next_power_of_two());

@@ -1,0 +1,479 @@
+//! Pointers from C. All raw-pointer work of the C edge is here.
+//!
+//! Entry bodies are safe functions: they get pointers wrapped as [`In`] and [`Out`], which only the shells of
+//! [`crate::table`] can make. By making one, a shell passes on the promise of the C caller: *a pointer that is not null
+//! is as the specification of the function asks* (readable or writable for as many elements as the other arguments
+//! say). On this promise rest the `unsafe` blocks below. What the specification lets a caller get wrong (null, counts
+//! that do not fit, dead handles) is checked.
+
+use pumice_runtime::cl::{self, cl_int, cl_uint};
+use pumice_runtime::command::buffer::Rect;
+use pumice_runtime::command::{self, Command, Target};
+use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::handle::{self, Body, Object, Ref};
+use pumice_runtime::object::context::Context;
+use pumice_runtime::object::event::Event;
+use pumice_runtime::object::info::InfoOut;
+use pumice_runtime::object::mem::Mem;
+use smallvec::SmallVec;
+use std::ffi::{c_char, c_void, CStr};
+use std::mem::MaybeUninit;
+
+/// A pointer to what the application wants read.
+#[derive(Debug)]
+pub struct In<T>(*const T);
+
+/// A pointer to where the application wants something written. Handles come as `Out<c_void>` too, see [`Handle`].
+#[derive(Debug)]
+pub struct Out<T>(*mut T);
+
+/// A handle, or user data.
+pub type Handle = Out<c_void>;
+
+impl<T> Clone for In<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for In<T> {}
+impl<T> Clone for Out<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Out<T> {}
+
+/// Conversion of an argument as C passes it.
+pub trait FromC {
+    /// What entry bodies get.
+    type Arg;
+    /// Wraps the argument.
+    ///
+    /// # Safety
+    /// A pointer is null or as the specification of the called function asks, until the call returns.
+    unsafe fn from_c(self) -> Self::Arg;
+}
+
+macro_rules! plain {
+    ($($type:ty)*) => { $(
+        impl FromC for $type {
+            type Arg = Self;
+            unsafe fn from_c(self) -> Self {
+                self
+            }
+        }
+    )* };
+}
+plain! { u32 i32 u64 usize isize }
+
+impl<F> FromC for Option<F> {
+    type Arg = Self;
+    unsafe fn from_c(self) -> Self {
+        self
+    }
+}
+
+impl<T> FromC for *const T {
+    type Arg = In<T>;
+    unsafe fn from_c(self) -> In<T> {
+        In(self)
+    }
+}
+
+impl<T> FromC for *mut T {
+    type Arg = Out<T>;
+    unsafe fn from_c(self) -> Out<T> {
+        Out(self)
+    }
+}
+
+impl<T> In<T> {
+    /// NULL.
+    pub fn null() -> Self {
+        Self(std::ptr::null())
+    }
+
+    /// It is NULL.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// As a pointer to another type, which the specification gives to what is pointed at.
+    pub fn cast<U>(self) -> In<U> {
+        In(self.0.cast())
+    }
+}
+
+impl<T: Copy> In<T> {
+    /// The value pointed at; `None` for NULL.
+    pub fn get(self) -> Option<T> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so readable (see the module's head); it may be unaligned.
+        Some(unsafe { self.0.read_unaligned() })
+    }
+
+    /// Copies of `count` elements; `None` for NULL.
+    pub fn array(self, count: usize) -> Option<Vec<T>> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so readable for `count` elements (see the module's head); they may be unaligned.
+        Some(
+            (0..count)
+                .map(|index| unsafe { self.0.add(index).read_unaligned() })
+                .collect(),
+        )
+    }
+}
+
+impl In<c_char> {
+    /// The string up to its NUL; `None` for NULL. Bytes that are not UTF-8 are replaced.
+    pub fn text(self) -> Option<String> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so a string that ends with NUL (see the module's head).
+        Some(
+            unsafe { CStr::from_ptr(self.0) }
+                .to_string_lossy()
+                .into_owned(),
+        )
+    }
+}
+
+impl In<usize> {
+    /// As many sizes as there are work dimensions; `None` for NULL.
+    pub fn sizes(self, dims: cl_uint) -> Option<SmallVec<[usize; 3]>> {
+        if self.0.is_null() {
+            return None;
+        }
+        // SAFETY: not null, so readable for `dims` elements (see the module's head); they may be unaligned.
+        let sizes = (0..dims as usize).map(|index| unsafe { self.0.add(index).read_unaligned() });
+        Some(sizes.collect())
+    }
+}
+
+impl In<c_void> {
+    /// `size` bytes; `None` for NULL and for sizes that no object can have. They must not be used after the call.
+    pub fn bytes<'a>(self, size: usize) -> Option<&'a [u8]> {
+        if self.0.is_null() || size > isize::MAX as usize {
+            return None;
+        }
+        // SAFETY: not null, so readable for `size` bytes (see the module's head).
+        Some(unsafe { std::slice::from_raw_parts(self.0.cast(), size) })
+    }
+}
+
+impl<T> Out<T> {
+    /// NULL.
+    pub fn null() -> Self {
+        Self(std::ptr::null_mut())
+    }
+
+    /// It is NULL.
+    pub fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The address.
+    pub fn as_ptr(self) -> *mut T {
+        self.0
+    }
+
+    /// Writes a value, unless it is NULL.
+    pub fn set(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: not null, so writable (see the module's head); it may be unaligned.
+            unsafe { self.0.write_unaligned(value) };
+        }
+    }
+
+    /// Writes values one after the other, unless it is NULL.
+    pub fn set_all(self, values: impl IntoIterator<Item = T>) {
+        if !self.0.is_null() {
+            for (index, value) in values.into_iter().enumerate() {
+                // SAFETY: not null, so writable for as many elements as the caller said there is room for, which the
+                // entry body has compared with the number of values.
+                unsafe { self.0.add(index).write_unaligned(value) };
+            }
+        }
+    }
+
+    /// As a pointer to read from, where the headers forgot a `const`.
+    pub fn input(self) -> In<T> {
+        In(self.0)
+    }
+}
+
+impl Out<c_void> {
+    /// The live object that the handle names.
+    pub fn object<T: Body>(self) -> ClResult<Ref<T>> {
+        handle::lookup(self.0)
+    }
+}
+
+/// Gives the application a new object.
+pub fn publish<T: Body>(object: ClResult<Ref<T>>) -> ClResult<*mut c_void> {
+    object.map(|object| Object::publish(&object))
+}
+
+/// Gives the application the event of a command, if it asked for one.
+pub fn publish_event(place: Out<cl::cl_event>, event: Ref<Event>) {
+    if !place.is_null() {
+        place.set(Object::publish(&event));
+    }
+}
+
+/// A list of objects that must not be empty.
+pub fn objects<T: Body>(count: cl_uint, list: In<*mut c_void>) -> ClResult<Vec<Ref<T>>> {
+    match list.array(count as usize) {
+        Some(handles) if count > 0 => handles.into_iter().map(|h| handle::lookup(h)).collect(),
+        _ => err(cl::CL_INVALID_VALUE, "a list is NULL or its length is 0"),
+    }
+}
+
+/// A list of objects that may be left out, with both NULL and 0.
+pub fn optional_objects<T: Body>(
+    count: cl_uint,
+    list: In<*mut c_void>,
+) -> ClResult<Option<Vec<Ref<T>>>> {
+    match (count, list.is_null()) {
+        (0, true) => Ok(None),
+        (0, false) | (_, true) => err(
+            cl::CL_INVALID_VALUE,
+            "a list and its length do not fit together",
+        ),
+        (_, false) => objects(count, list).map(Some),
+    }
+}
+
+/// An event wait list.
+pub fn wait_list(count: cl_uint, list: In<cl::cl_event>) -> ClResult<SmallVec<[Ref<Event>; 4]>> {
+    if count == 0 && list.is_null() {
+        return Ok(SmallVec::new());
+    }
+    match list.array(count as usize) {
+        Some(handles) if count > 0 => handles
+            .into_iter()
+            .map(|event| {
+                handle::lookup(event).or_else(|_| {
+                    err(
+                        cl::CL_INVALID_EVENT_WAIT_LIST,
+                        "an event of the wait list is not valid",
+                    )
+                })
+            })
+            .collect(),
+        _ => err(
+            cl::CL_INVALID_EVENT_WAIT_LIST,
+            "the wait list and its length do not fit together",
+        ),
+    }
+}
+
+/// The buffer and size of a clGet*Info call.
+pub fn info<'a>(size: usize, value: Out<c_void>, size_ret: Out<usize>) -> InfoOut<'a> {
+    let buffer = if value.0.is_null() {
+        None
+    } else {
+        // SAFETY: not null, so writable for `size` bytes (see the module's head).
+        Some(unsafe { std::slice::from_raw_parts_mut(value.0.cast::<MaybeUninit<u8>>(), size) })
+    };
+    // SAFETY: null or writable (see the module's head); `MaybeUninit` asks nothing of its contents.
+    let size_ret = unsafe { size_ret.0.cast::<MaybeUninit<usize>>().as_mut() };
+    InfoOut::new(buffer, size_ret)
+}
+
+/// Answers calls that list handles or structures: `entries` elements have room, all are counted.
+pub fn list_out<T: Copy>(
+    found: &[T],
+    entries: cl_uint,
+    list: Out<T>,
+    count: Out<cl_uint>,
+) -> ClResult {
+    if (entries == 0 && !list.is_null()) || (list.is_null() && count.is_null()) {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "no room for the list, or no list and no count",
+        );
+    }
+    list.set_all(found.iter().copied().take(entries as usize));
+    count.set(found.len() as cl_uint);
+    Ok(())
+}
+
+/// A property list: pairs up to a zero, which is kept; `None` for NULL.
+pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> {
+    if list.is_null() {
+        return None;
+    }
+    let mut all = Vec::new();
+    loop {
+        // SAFETY: not null, so a list that ends with a zero name (see the module's head), and that was not reached yet.
+        let name = unsafe { list.0.add(all.len()).read_unaligned() };
+        all.push(name);
+        if name == T::default() {
+            return Some(all);
+        }
+        // SAFETY: a name that is not zero is followed by a value.
+        all.push(unsafe { list.0.add(all.len()).read_unaligned() });
+    }
+}
+
+/// Strings with optional lengths: a length of 0, or no lengths, means up to the NUL.
+pub fn strings(
+    count: cl_uint,
+    list: In<*const c_char>,
+    lengths: In<usize>,
+) -> ClResult<Vec<Vec<u8>>> {
+    let Some(pointers) = list.array(count as usize).filter(|_| count > 0) else {
+        return err(cl::CL_INVALID_VALUE, "no strings");
+    };
+    let lengths = lengths
+        .array(count as usize)
+        .unwrap_or_else(|| vec![0; pointers.len()]);
+    pointers
+        .into_iter()
+        .zip(lengths)
+        .map(|(pointer, length)| {
+            if pointer.is_null() {
+                return err(cl::CL_INVALID_VALUE, "a string is NULL");
+            }
+            Ok(if length == 0 {
+                // SAFETY: not null, and without a length the string ends with NUL (see the module's head).
+                unsafe { CStr::from_ptr(pointer) }.to_bytes().to_vec()
+            } else {
+                // SAFETY: not null, so readable for its length.
+                unsafe { std::slice::from_raw_parts(pointer.cast::<u8>(), length) }.to_vec()
+            })
+        })
+        .collect()
+}
+
+/// Blobs with their lengths, as clCreateProgramWithBinary takes them: `None` for one that is NULL or empty.
+pub fn blobs<'a>(
+    count: cl_uint,
+    list: In<*const u8>,
+    lengths: In<usize>,
+) -> ClResult<Vec<Option<&'a [u8]>>> {
+    let (Some(pointers), Some(lengths)) =
+        (list.array(count as usize), lengths.array(count as usize))
+    else {
+        return err(cl::CL_INVALID_VALUE, "lengths or binaries is NULL");
+    };
+    let both = pointers.into_iter().zip(lengths);
+    Ok(both
+        .map(|(pointer, length)| {
+            if pointer.is_null() || length == 0 {
+                return None;
+            }
+            // SAFETY: not null, so readable for its length (see the module's head).
+            Some(unsafe { std::slice::from_raw_parts(pointer, length) })
+        })
+        .collect())
+}
+
+/// Writes blobs to the places that a list in the application's buffer points to (CL_PROGRAM_BINARIES). Places that are
+/// NULL are skipped.
+pub fn blobs_out(
+    blobs: &[Vec<u8>],
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    let needed = size_of_val(vec![0usize; blobs.len()].as_slice());
+    size_ret.set(needed);
+    if value.is_null() {
+        return Ok(());
+    }
+    if size < needed {
+        return err(cl::CL_INVALID_VALUE, "param_value_size is too small");
+    }
+    let places = In(value.0.cast_const().cast::<*mut u8>())
+        .array(blobs.len())
+        .unwrap_or_default();
+    for (place, blob) in places.into_iter().zip(blobs) {
+        if !place.is_null() {
+            // SAFETY: the application asked for the sizes and gave places for as many bytes.
+            unsafe { place.copy_from_nonoverlapping(blob.as_ptr(), blob.len()) };
+        }
+    }
+    Ok(())
+}
+
+/// A new buffer over, or with a copy of, memory of the application.
+pub fn buffer(
+    context: &Ref<Context>,
+    properties: Vec<cl::cl_mem_properties>,
+    flags: cl::cl_mem_flags,
+    size: usize,
+    host_ptr: Out<c_void>,
+) -> ClResult<Ref<Mem>> {
+    // SAFETY: the caller of clCreateBuffer promises what this asks of `host_ptr`.
+    unsafe { Mem::buffer(context, properties, flags, size, host_ptr.0) }
+}
+
+/// A read of a buffer into memory of the application.
+pub fn read_buffer(
+    target: &Target,
+    mem: &Ref<Mem>,
+    offset: usize,
+    size: usize,
+    pointer: Out<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueReadBuffer promises what this asks of the pointer.
+    unsafe { command::buffer::read(target, mem, offset, size, pointer.0) }
+}
+
+/// A write of memory of the application to a buffer.
+pub fn write_buffer(
+    target: &Target,
+    mem: &Ref<Mem>,
+    offset: usize,
+    size: usize,
+    pointer: In<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueWriteBuffer promises what this asks of the pointer.
+    unsafe { command::buffer::write(target, mem, offset, size, pointer.0) }
+}
+
+/// A rectangular read.
+pub fn read_rect(
+    target: &Target,
+    mem: &Ref<Mem>,
+    rect: &Rect,
+    pointer: Out<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueReadBufferRect promises what this asks of the pointer.
+    unsafe { command::buffer::read_rect(target, mem, rect, pointer.0) }
+}
+
+/// A rectangular write.
+pub fn write_rect(
+    target: &Target,
+    mem: &Ref<Mem>,
+    rect: &Rect,
+    pointer: In<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueWriteBufferRect promises what this asks of the pointer.
+    unsafe { command::buffer::write_rect(target, mem, rect, pointer.0) }
+}
+
+/// A triple such as an origin or a region; `code` when it is NULL.
+pub fn triple(list: In<usize>, code: cl_int) -> ClResult<[usize; 3]> {
+    match list.array(3).as_deref() {
+        Some(&[x, y, z]) => Ok([x, y, z]),
+        _ => err(code, "an origin or region is NULL"),
+    }
+}
+
+/// The name of a function to look up.
+pub fn symbol<'a>(name: In<c_char>) -> Option<&'a str> {
+    if name.0.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a string that ends with NUL (see the module's head).
+    unsafe { CStr::from_ptr(name.0) }.to_str().ok()
+}

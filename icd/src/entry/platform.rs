@@ -1,0 +1,53 @@
+//! Querying platform information; unloading the compiler.
+
+use crate::abi::{self, Handle, Out};
+use pumice_runtime::cl::{cl_platform_id, cl_platform_info, cl_uint};
+use pumice_runtime::error::ClResult;
+use pumice_runtime::handle::{self, Object, Ref};
+use pumice_runtime::object::info::Info;
+use pumice_runtime::object::platform::Platform;
+use std::ffi::c_void;
+
+/// The only platform there is.
+pub fn only() -> &'static Ref<Platform> {
+    crate::platform()
+}
+
+/// The platform that a handle names. NULL means the only one there is.
+pub fn resolve(platform: Handle) -> ClResult<Ref<Platform>> {
+    if platform.is_null() {
+        return Ok(crate::platform().clone());
+    }
+    platform.object()
+}
+
+pub fn get_ids(entries: cl_uint, platforms: Out<cl_platform_id>, count: Out<cl_uint>) -> ClResult {
+    abi::list_out(
+        &[Object::handle(crate::platform())],
+        entries,
+        platforms,
+        count,
+    )
+}
+
+pub fn get_info(
+    platform: Handle,
+    param: cl_platform_info,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    resolve(platform)?
+        .query(param, abi::info(size, value, size_ret))
+        .map(drop)
+}
+
+/// The compiler is a process of its own and holds nothing between builds.
+pub fn unload_compiler() -> ClResult {
+    Ok(())
+}
+
+/// As [`unload_compiler`].
+pub fn unload_platform_compiler(platform: Handle) -> ClResult {
+    handle::lookup::<Platform>(platform.as_ptr()).map(drop)
+}

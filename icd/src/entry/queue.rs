@@ -1,0 +1,85 @@
+//! Command queues.
+
+use crate::abi::{self, Handle, In, Out};
+use pumice_runtime::cl::{
+    self, cl_bool, cl_command_queue_info, cl_command_queue_properties, cl_queue_properties,
+};
+use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::handle;
+use pumice_runtime::object::context::Context;
+use pumice_runtime::object::device::Device;
+use pumice_runtime::object::info::Info;
+use pumice_runtime::queue::{self, Queue};
+use std::ffi::c_void;
+
+pub fn create(
+    context: Handle,
+    device: Handle,
+    properties: In<cl_queue_properties>,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let device = device.object::<Device>()?;
+    let properties = abi::properties(properties).unwrap_or_default();
+    abi::publish(Queue::new(&context, &device, properties))
+}
+
+/// clCreateCommandQueue, of OpenCL 1.0.
+pub fn create_old(
+    context: Handle,
+    device: Handle,
+    properties: cl_command_queue_properties,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let device = device.object::<Device>()?;
+    abi::publish(Queue::with_flags(&context, &device, properties))
+}
+
+/// Deprecated by OpenCL 1.1: an error for every queue of a later device.
+pub fn set_property(
+    queue: Handle,
+    _properties: cl_command_queue_properties,
+    _enable: cl_bool,
+    _old: Out<cl_command_queue_properties>,
+) -> ClResult {
+    queue.object::<Queue>()?.set_property()
+}
+
+pub fn retain(queue: Handle) -> ClResult {
+    handle::retain::<Queue>(queue.as_ptr())
+}
+
+pub fn release(queue: Handle) -> ClResult {
+    queue::release(queue.as_ptr())
+}
+
+pub fn get_info(
+    queue: Handle,
+    param: cl_command_queue_info,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    queue
+        .object::<Queue>()?
+        .query(param, abi::info(size, value, size_ret))
+        .map(drop)
+}
+
+pub fn flush(queue: Handle) -> ClResult {
+    queue.object::<Queue>()?.flush()
+}
+
+pub fn finish(queue: Handle) -> ClResult {
+    queue.object::<Queue>()?.finish()
+}
+
+/// No device has queues of its own.
+pub fn set_default_device_queue(context: Handle, device: Handle, _queue: Handle) -> ClResult {
+    let context = context.object::<Context>()?;
+    let device = device.object::<Device>()?;
+    context.device_index(&device)?;
+    err(
+        cl::CL_INVALID_OPERATION,
+        "the device has no replaceable default queue",
+    )
+}

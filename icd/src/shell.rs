@@ -1,0 +1,139 @@
+//! What every entry point does round its body: the panic guard, the trace line, the conversion of errors.
+
+use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS};
+use pumice_runtime::error::{ClError, ClResult};
+use pumice_runtime::util::log::{level, write, Level};
+use std::ffi::c_void;
+use std::fmt::{Debug, Write};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::time::Instant;
+
+/// Collects the arguments of a traced call.
+pub struct Args<'a> {
+    text: &'a mut String,
+}
+
+impl Args<'_> {
+    /// Appends an argument.
+    pub fn arg(&mut self, name: &str, value: &dyn Debug) -> &mut Self {
+        if !self.text.is_empty() {
+            self.text.push_str(", ");
+        }
+        // Writing to a string cannot fail.
+        let _ = write!(self.text, "{name}={value:?}");
+        self
+    }
+
+    /// No more arguments.
+    pub fn end(&mut self) {}
+}
+
+/// Runs the body of a function that returns a code.
+pub fn status(
+    name: &'static str,
+    args: &dyn Fn(&mut Args<'_>),
+    body: impl FnOnce() -> ClResult,
+) -> cl_int {
+    match guarded(name, args, body, |()| String::new()) {
+        Ok(()) => CL_SUCCESS,
+        Err(error) => error.code,
+    }
+}
+
+/// What a function that creates something can return.
+pub trait Created {
+    /// The pointer, and whether all went well.
+    fn split(self) -> (*mut c_void, ClResult);
+}
+
+impl Created for *mut c_void {
+    fn split(self) -> (*mut c_void, ClResult) {
+        (self, Ok(()))
+    }
+}
+
+/// An object that is returned with an error.
+impl Created for (*mut c_void, ClResult) {
+    fn split(self) -> (*mut c_void, ClResult) {
+        self
+    }
+}
+
+/// Runs the body of a function that returns a pointer: null with the code when it fails.
+pub fn value<T: Created>(
+    name: &'static str,
+    args: &dyn Fn(&mut Args<'_>),
+    body: impl FnOnce() -> ClResult<T>,
+) -> (*mut c_void, cl_int) {
+    let mut pointer = std::ptr::null_mut();
+    let place = &mut pointer;
+    let body = move || {
+        let (made, outcome) = body()?.split();
+        *place = made;
+        outcome.map(|()| made)
+    };
+    match guarded(name, args, body, |made| format!(" {made:?}")) {
+        Ok(_) => (pointer, CL_SUCCESS),
+        Err(error) => (pointer, error.code),
+    }
+}
+
+fn guarded<T>(
+    name: &'static str,
+    args: &dyn Fn(&mut Args<'_>),
+    body: impl FnOnce() -> ClResult<T>,
+    show: impl FnOnce(&T) -> String,
+) -> ClResult<T> {
+    let start = (level() >= Level::Trace).then(Instant::now);
+    // What a body leaves half done when it panics is behind locks that do not poison, and the application was told
+    // that the call failed.
+    let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(panicked(name)));
+    if let Some(start) = start {
+        let outcome = match &result {
+            Ok(value) => format!("ok{}", show(value)),
+            Err(error) => error.to_string(),
+        };
+        trace(name, args, &outcome, start);
+    } else if let Err(error) = &result {
+        pumice_runtime::log!(Debug, "{name}: {error}");
+    }
+    result
+}
+
+#[cold]
+fn panicked(name: &str) -> ClError {
+    pumice_runtime::log!(Error, "{name}: internal error (a panic); please report it");
+    ClError::new(CL_OUT_OF_HOST_MEMORY, "internal error")
+}
+
+#[cold]
+fn trace(name: &str, args: &dyn Fn(&mut Args<'_>), outcome: &str, start: Instant) {
+    let elapsed = start.elapsed();
+    let mut text = String::new();
+    args(&mut Args { text: &mut text });
+    write(
+        Level::Trace,
+        format_args!(
+            "{name}({text}) = {outcome} [{:.1} us]",
+            elapsed.as_secs_f64() * 1e6
+        ),
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pumice_runtime::cl::CL_INVALID_VALUE;
+    use pumice_runtime::error::err;
+
+    #[test]
+    fn a_panic_is_an_error_code() {
+        let code = status("clTest", &|_| {}, || panic!("as the test wants"));
+        assert_eq!(code, CL_OUT_OF_HOST_MEMORY);
+        let (pointer, code) = value("clTest", &|_| {}, || {
+            err::<*mut c_void>(CL_INVALID_VALUE, "no")
+        });
+        assert!(pointer.is_null());
+        assert_eq!(code, CL_INVALID_VALUE);
+    }
+}

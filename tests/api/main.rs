@@ -1,0 +1,12 @@
+//! The API, chapter by chapter, on the first device that Pumice offers.
+
+mod buffers;
+mod contexts;
+mod devices;
+mod events;
+mod handles;
+mod kernels;
+mod printf;
+mod programs;
+mod queues;
+mod threads;

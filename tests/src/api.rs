@@ -1,0 +1,195 @@
+//! The loader, loaded: one field for each function.
+
+#![allow(non_snake_case)]
+
+use opencl_sys::cl_function_types::*;
+use std::sync::OnceLock;
+
+/// What is inside of the optional function types of the headers.
+trait Function {
+    type Pointer;
+    fn pointer(self) -> Option<Self::Pointer>;
+}
+
+impl<F> Function for Option<F> {
+    type Pointer = F;
+    fn pointer(self) -> Option<F> {
+        self
+    }
+}
+
+macro_rules! api {
+    ($($name:ident: $type:ident),* $(,)?) => {
+        /// The functions of the loader.
+        #[allow(missing_docs)]
+        pub struct Api {
+            $(pub $name: <$type as Function>::Pointer,)*
+            _library: libloading::Library,
+        }
+
+        fn load(library: libloading::Library) -> Api {
+            $(
+                // SAFETY: the loader declares its functions as the headers do.
+                let symbol = unsafe { library.get::<$type>(concat!(stringify!($name), "\0")) };
+                let $name = symbol.ok().and_then(|symbol| symbol.pointer())
+                    .unwrap_or_else(|| panic!("the OpenCL loader has no {}", stringify!($name)));
+            )*
+            Api { $($name,)* _library: library }
+        }
+    };
+}
+
+api! {
+    clGetPlatformIDs: clGetPlatformIDs_t,
+    clGetPlatformInfo: clGetPlatformInfo_t,
+    clGetDeviceIDs: clGetDeviceIDs_t,
+    clGetDeviceInfo: clGetDeviceInfo_t,
+    clCreateSubDevices: clCreateSubDevices_t,
+    clRetainDevice: clRetainDevice_t,
+    clReleaseDevice: clReleaseDevice_t,
+    clGetDeviceAndHostTimer: clGetDeviceAndHostTimer_t,
+    clGetHostTimer: clGetHostTimer_t,
+    clCreateContext: clCreateContext_t,
+    clCreateContextFromType: clCreateContextFromType_t,
+    clRetainContext: clRetainContext_t,
+    clReleaseContext: clReleaseContext_t,
+    clGetContextInfo: clGetContextInfo_t,
+    clSetContextDestructorCallback: clSetContextDestructorCallback_t,
+    clCreateCommandQueue: clCreateCommandQueue_t,
+    clCreateCommandQueueWithProperties: clCreateCommandQueueWithProperties_t,
+    clSetDefaultDeviceCommandQueue: clSetDefaultDeviceCommandQueue_t,
+    clRetainCommandQueue: clRetainCommandQueue_t,
+    clReleaseCommandQueue: clReleaseCommandQueue_t,
+    clGetCommandQueueInfo: clGetCommandQueueInfo_t,
+    clCreateBuffer: clCreateBuffer_t,
+    clCreateBufferWithProperties: clCreateBufferWithProperties_t,
+    clCreateSubBuffer: clCreateSubBuffer_t,
+    clRetainMemObject: clRetainMemObject_t,
+    clReleaseMemObject: clReleaseMemObject_t,
+    clGetMemObjectInfo: clGetMemObjectInfo_t,
+    clSetMemObjectDestructorCallback: clSetMemObjectDestructorCallback_t,
+    clCreateImage: clCreateImage_t,
+    clCreateImageWithProperties: clCreateImageWithProperties_t,
+    clCreateImage2D: clCreateImage2D_t,
+    clGetSupportedImageFormats: clGetSupportedImageFormats_t,
+    clGetImageInfo: clGetImageInfo_t,
+    clEnqueueReadImage: clEnqueueReadImage_t,
+    clEnqueueFillImage: clEnqueueFillImage_t,
+    clCreateSampler: clCreateSampler_t,
+    clCreateSamplerWithProperties: clCreateSamplerWithProperties_t,
+    clRetainSampler: clRetainSampler_t,
+    clGetSamplerInfo: clGetSamplerInfo_t,
+    clCreatePipe: clCreatePipe_t,
+    clGetPipeInfo: clGetPipeInfo_t,
+    clSVMAlloc: clSVMAlloc_t,
+    clSVMFree: clSVMFree_t,
+    clEnqueueSVMMap: clEnqueueSVMMap_t,
+    clEnqueueSVMMemcpy: clEnqueueSVMMemcpy_t,
+    clCreateProgramWithSource: clCreateProgramWithSource_t,
+    clCreateProgramWithBinary: clCreateProgramWithBinary_t,
+    clCreateProgramWithBuiltInKernels: clCreateProgramWithBuiltInKernels_t,
+    clCreateProgramWithIL: clCreateProgramWithIL_t,
+    clRetainProgram: clRetainProgram_t,
+    clReleaseProgram: clReleaseProgram_t,
+    clBuildProgram: clBuildProgram_t,
+    clCompileProgram: clCompileProgram_t,
+    clLinkProgram: clLinkProgram_t,
+    clUnloadPlatformCompiler: clUnloadPlatformCompiler_t,
+    clGetProgramInfo: clGetProgramInfo_t,
+    clGetProgramBuildInfo: clGetProgramBuildInfo_t,
+    clSetProgramSpecializationConstant: clSetProgramSpecializationConstant_t,
+    clCreateKernel: clCreateKernel_t,
+    clCreateKernelsInProgram: clCreateKernelsInProgram_t,
+    clCloneKernel: clCloneKernel_t,
+    clRetainKernel: clRetainKernel_t,
+    clReleaseKernel: clReleaseKernel_t,
+    clSetKernelArg: clSetKernelArg_t,
+    clSetKernelArgSVMPointer: clSetKernelArgSVMPointer_t,
+    clSetKernelExecInfo: clSetKernelExecInfo_t,
+    clGetKernelInfo: clGetKernelInfo_t,
+    clGetKernelArgInfo: clGetKernelArgInfo_t,
+    clGetKernelWorkGroupInfo: clGetKernelWorkGroupInfo_t,
+    clGetKernelSubGroupInfo: clGetKernelSubGroupInfo_t,
+    clWaitForEvents: clWaitForEvents_t,
+    clGetEventInfo: clGetEventInfo_t,
+    clCreateUserEvent: clCreateUserEvent_t,
+    clSetUserEventStatus: clSetUserEventStatus_t,
+    clSetEventCallback: clSetEventCallback_t,
+    clRetainEvent: clRetainEvent_t,
+    clReleaseEvent: clReleaseEvent_t,
+    clGetEventProfilingInfo: clGetEventProfilingInfo_t,
+    clFlush: clFlush_t,
+    clFinish: clFinish_t,
+    clEnqueueReadBuffer: clEnqueueReadBuffer_t,
+    clEnqueueReadBufferRect: clEnqueueReadBufferRect_t,
+    clEnqueueWriteBuffer: clEnqueueWriteBuffer_t,
+    clEnqueueWriteBufferRect: clEnqueueWriteBufferRect_t,
+    clEnqueueFillBuffer: clEnqueueFillBuffer_t,
+    clEnqueueCopyBuffer: clEnqueueCopyBuffer_t,
+    clEnqueueCopyBufferRect: clEnqueueCopyBufferRect_t,
+    clEnqueueMapBuffer: clEnqueueMapBuffer_t,
+    clEnqueueUnmapMemObject: clEnqueueUnmapMemObject_t,
+    clEnqueueMigrateMemObjects: clEnqueueMigrateMemObjects_t,
+    clEnqueueNDRangeKernel: clEnqueueNDRangeKernel_t,
+    clEnqueueTask: clEnqueueTask_t,
+    clEnqueueNativeKernel: clEnqueueNativeKernel_t,
+    clEnqueueMarker: clEnqueueMarker_t,
+    clEnqueueBarrier: clEnqueueBarrier_t,
+    clEnqueueMarkerWithWaitList: clEnqueueMarkerWithWaitList_t,
+    clEnqueueBarrierWithWaitList: clEnqueueBarrierWithWaitList_t,
+    clGetExtensionFunctionAddressForPlatform: clGetExtensionFunctionAddressForPlatform_t,
+}
+
+/// The loader with Pumice alone behind it.
+pub fn cl() -> &'static Api {
+    static API: OnceLock<Api> = OnceLock::new();
+    API.get_or_init(|| {
+        let name = format!("pumice-tests-{}.icd", std::process::id());
+        let icd = std::env::temp_dir().join(name);
+        let library = crate::library_path();
+        std::fs::write(&icd, format!("{}\n", library.display())).expect("a file for the loader");
+        std::env::set_var("OCL_ICD_VENDORS", &icd);
+        if std::env::var_os("PUMICE_VALIDATION").is_none() {
+            std::env::set_var("PUMICE_VALIDATION", "1");
+        }
+        // SAFETY: the loader's initialisers are those of a system library; the handler is a plain function.
+        let library = unsafe {
+            libc::atexit(at_exit);
+            libloading::Library::new("libOpenCL.so.1")
+        };
+        let api = load(library.expect("an OpenCL loader (libOpenCL.so.1)"));
+        // The loader reads the file at its first call.
+        let mut count = 0;
+        // SAFETY: the pointers are null or live.
+        let code = unsafe { (api.clGetPlatformIDs)(0, std::ptr::null_mut(), &mut count) };
+        let _ = std::fs::remove_file(&icd);
+        assert_eq!((code, count), (0, 1), "the loader does not find Pumice");
+        api
+    })
+}
+
+/// Fails the process when the validation layer reported anything.
+extern "C" fn at_exit() {
+    let messages = validation_messages();
+    if messages > 0 {
+        eprintln!("{messages} messages of the Vulkan validation layer");
+        // SAFETY: ends the process from within its exit; nothing runs afterwards.
+        unsafe { libc::_exit(101) };
+    }
+}
+
+/// Messages of the Vulkan validation layer so far.
+pub fn validation_messages() -> u64 {
+    let api = cl();
+    let mut platform = std::ptr::null_mut();
+    // SAFETY: the pointers are null or live; the driver declares this function so.
+    unsafe {
+        (api.clGetPlatformIDs)(1, &mut platform, std::ptr::null_mut());
+        let name = c"pumiceValidationMessages";
+        let address = (api.clGetExtensionFunctionAddressForPlatform)(platform, name.as_ptr());
+        if address.is_null() {
+            return 0;
+        }
+        std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(address)()
+    }
+}
