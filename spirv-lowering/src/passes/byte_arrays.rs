@@ -1,0 +1,1053 @@
+//! Byte-addressed memory of a work-group or work-item becomes arrays: what `lower_local` and `lower_private` share.
+//!
+//! Variables that one pointer may point into belong to one *class* (union-find over additions, selections, block
+//! parameters). Pointers that are stored to memory or turned into integers, and integers that are turned into
+//! pointers, all belong to the class of the escaped variables. Each class becomes one array; within it a pointer is
+//! the 32-bit byte offset from its start.
+//!
+//! Seen as an integer (`PtrToInt`, in memory, in comparisons) a pointer is its class's base plus that offset. The
+//! bases follow one another and leave out the lowest bytes, so that null differs from every pointer.
+//!
+//! The array's elements have the width that all accesses agree on, otherwise the narrowest, and wider accesses are
+//! put together from several elements. If there are atomics, the elements have their width, and narrower accesses
+//! take part of an element (narrower stores by atomic and/or where others may write to the rest of it). With an
+//! explicit layout for shared memory there is one class with an array for each width, one on top of the other.
+
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{Entity, GlobalId, Inst, SecondaryMap, Value, Var};
+use crate::ir::function::{Function, InstData, Storage, ValueDef, VarData, VarLen};
+use crate::ir::op::{FloatCond, IntCond, Op, Order, RmwOp, Scope};
+use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+/// Where the first class begins.
+const FIRST: u32 = 16;
+/// Alignment of classes.
+const CLASS_ALIGN: u32 = 128;
+
+/// How a variable is named in the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Name {
+    /// By `GlobalAddr`.
+    Global(GlobalId),
+    /// The value itself: an `Alloca`, or a parameter of the entry block.
+    Value(Value),
+}
+
+/// A variable.
+#[derive(Debug, Clone, Copy)]
+pub struct Variable {
+    /// Its name.
+    pub name: Name,
+    /// Size in bytes, or the specialisation constant that has it.
+    pub size: Size,
+    /// Alignment in bytes.
+    pub align: u32,
+}
+
+/// The size of a variable.
+#[derive(Debug, Clone, Copy)]
+pub enum Size {
+    /// Bytes.
+    Fixed(u32),
+    /// Specialisation constant with the bytes, a multiple of 16.
+    Spec(u32),
+}
+
+/// What to lower.
+pub struct Plan {
+    /// Address space.
+    pub space: Space,
+    /// Storage of the arrays.
+    pub storage: Storage,
+    /// The variables.
+    pub variables: Vec<Variable>,
+    /// Arrays may overlay one another.
+    pub explicit_layout: bool,
+}
+
+#[derive(Default)]
+struct Class {
+    variables: Vec<Variable>,
+    /// Bits: accesses of 1, 2, 4, 8 bytes at natural alignment.
+    widths: u32,
+    /// The same for atomics.
+    atomics: u32,
+    /// Bytes accessed as floats minus those accessed as integers, for the choice of the element type.
+    float_weight: i64,
+    float_atomics: bool,
+    /// Width of an element.
+    width: u32,
+    elem: Option<Type>,
+    var: Option<Var>,
+    /// Fixed part of the base and of the length.
+    base: u32,
+    size: u32,
+    base_specs: Vec<u32>,
+    specs: Vec<u32>,
+    /// The base if it is not constant.
+    base_value: Option<Value>,
+}
+
+struct Lower<'f> {
+    func: &'f mut Function,
+    plan: Plan,
+    parent: Vec<u32>,
+    classes: Vec<Class>,
+    class_of_root: FxHashMap<u32, usize>,
+    /// All variables are in one class.
+    single: bool,
+    /// Pointers into the space, and their classes, as they were before types changed.
+    ours: SecondaryMap<Value, bool>,
+    class: SecondaryMap<Value, u32>,
+    /// The offset in its class of each variable.
+    offsets: FxHashMap<Name, Offset>,
+    out: Vec<Inst>,
+    line: u32,
+    /// Arrays by element type, for the explicit layout.
+    overlays: FxHashMap<Type, Var>,
+}
+
+#[derive(Clone, Copy)]
+enum Offset {
+    Fixed(u32),
+    Value(Value),
+}
+
+/// Runs the lowering; gives the bytes of fixed size.
+pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
+    let count = func.values.len();
+    let mut lower = Lower {
+        func,
+        plan,
+        parent: (0..=count as u32).collect(),
+        classes: Vec::new(),
+        class_of_root: FxHashMap::default(),
+        single: false,
+        ours: SecondaryMap::new(),
+        class: SecondaryMap::new(),
+        offsets: FxHashMap::default(),
+        out: Vec::new(),
+        line: 0,
+        overlays: FxHashMap::default(),
+    };
+    let explicit = lower.plan.explicit_layout;
+    lower.unite()?;
+    lower.collect(false)?;
+    if explicit && lower.classes.iter().any(|c| !c.agrees()) {
+        lower.collect(true)?;
+    } else {
+        lower.plan.explicit_layout = false;
+    }
+    lower.lay_out();
+    lower.rewrite()
+}
+
+impl Class {
+    /// One array of one width will do.
+    fn agrees(&self) -> bool {
+        !self.float_atomics && (self.widths | self.atomics).count_ones() <= 1
+    }
+}
+
+impl Lower<'_> {
+    // --- classes
+
+    fn escaped(&self) -> u32 {
+        self.parent.len() as u32 - 1
+    }
+
+    fn find(&mut self, mut i: u32) -> u32 {
+        while self.parent[i as usize] != i {
+            let up = self.parent[self.parent[i as usize] as usize];
+            self.parent[i as usize] = up;
+            i = up;
+        }
+        i
+    }
+
+    fn union(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parent[a as usize] = b;
+    }
+
+    fn is_ours(&self, value: Value) -> bool {
+        self.func.ty(value) == Type::Ptr(self.plan.space)
+    }
+
+    fn unite(&mut self) -> Result<()> {
+        let escaped = self.escaped();
+        let mut globals: FxHashMap<GlobalId, u32> = FxHashMap::default();
+        for block in self.func.layout.clone() {
+            for k in 0..self.func.blocks[block].insts.len() {
+                let inst = self.func.blocks[block].insts[k];
+                let data = self.func.insts[inst].clone();
+                let node = |v: Value| v.index() as u32;
+                match data.op {
+                    Op::PtrAdd | Op::Bitcast | Op::SpaceCast => {
+                        let (from, to) = (data.args[0], data.results[0]);
+                        match (self.is_ours(from), self.is_ours(to)) {
+                            (true, true) => self.union(node(from), node(to)),
+                            (true, false) => self.union(node(from), escaped),
+                            (false, true) => self.union(node(to), escaped),
+                            _ => {}
+                        }
+                    }
+                    Op::Select => {
+                        if self.is_ours(data.results[0]) {
+                            self.union(node(data.args[1]), node(data.results[0]));
+                            self.union(node(data.args[2]), node(data.results[0]));
+                        }
+                    }
+                    Op::GlobalAddr(id) if self.is_ours(data.results[0]) => {
+                        let me = node(data.results[0]);
+                        let other = *globals.entry(id).or_insert(me);
+                        self.union(other, me);
+                    }
+                    Op::Alloca { .. }
+                    | Op::Const(_)
+                    | Op::Undef
+                    | Op::ICmp(_)
+                    | Op::GlobalAddr(_) => {}
+                    op => {
+                        // The address of an access stays in its class; everything else escapes.
+                        let address = is_access(op);
+                        for (i, &v) in data.args.iter().enumerate() {
+                            if self.is_ours(v) && !(address && i == 0) {
+                                self.union(node(v), escaped);
+                            }
+                        }
+                        for &v in &data.results {
+                            if self.is_ours(v) {
+                                self.union(node(v), escaped);
+                            }
+                        }
+                    }
+                }
+            }
+            for target in self.func.blocks[block]
+                .term
+                .targets()
+                .into_iter()
+                .cloned()
+                .collect::<Vec<_>>()
+            {
+                let params = self.func.blocks[target.block].params.clone();
+                for (&arg, &param) in target.args.iter().zip(&params) {
+                    if self.is_ours(param) {
+                        self.union(arg.index() as u32, param.index() as u32);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of a node, made when first asked for.
+    fn class_at(&mut self, node: u32) -> usize {
+        if self.single {
+            return 0;
+        }
+        let root = self.find(node);
+        if let Some(&c) = self.class_of_root.get(&root) {
+            return c;
+        }
+        self.classes.push(Class::default());
+        self.class_of_root.insert(root, self.classes.len() - 1);
+        self.classes.len() - 1
+    }
+
+    fn class(&mut self, value: Value) -> usize {
+        self.class_at(value.index() as u32)
+    }
+
+    /// Gathers the variables and the accesses of every class, or of one class that is all.
+    fn collect(&mut self, one: bool) -> Result<()> {
+        self.classes.clear();
+        self.class_of_root.clear();
+        self.single = one;
+        if one {
+            self.classes.push(Class::default());
+        }
+        let mut named: FxHashMap<GlobalId, Value> = FxHashMap::default();
+        for block in self.func.layout.clone() {
+            for k in 0..self.func.blocks[block].insts.len() {
+                let inst = self.func.blocks[block].insts[k];
+                let data = self.func.insts[inst].clone();
+                match data.op {
+                    Op::GlobalAddr(id) if self.is_ours(data.results[0]) => {
+                        named.entry(id).or_insert(data.results[0]);
+                    }
+                    op if is_access(op) && data.args.first().is_some_and(|&v| self.is_ours(v)) => {
+                        self.note_access(&data)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for variable in self.plan.variables.clone() {
+            let value = match variable.name {
+                Name::Value(v) => Some(v),
+                Name::Global(id) => named.get(&id).copied(),
+            };
+            if let Some(value) = value {
+                let class = self.class(value);
+                self.classes[class].variables.push(variable);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_access(&mut self, data: &InstData) -> Result<()> {
+        let class = self.class(data.args[0]);
+        let atomic = !matches!(data.op, Op::Load { .. } | Op::Store { .. });
+        let (ty, lanes) = accessed(self.func, data)?;
+        let align = match data.op {
+            Op::Load { align, .. } | Op::Store { align, .. } => align_of(align, ty),
+            _ => ty.size(),
+        };
+        let width = ty.size().min(align);
+        let class = &mut self.classes[class];
+        if atomic && self.plan.storage == Storage::Workgroup {
+            class.atomics |= width;
+            class.float_atomics |= matches!(
+                data.op,
+                Op::AtomicRmw {
+                    op: RmwOp::FAdd,
+                    ..
+                }
+            );
+        }
+        class.widths |= width;
+        let weight = i64::from(lanes * ty.size());
+        class.float_weight += if ty.is_float() && width == ty.size() {
+            weight
+        } else {
+            -weight
+        };
+        Ok(())
+    }
+
+    /// Places variables in classes and classes one after the other, and declares the arrays.
+    fn lay_out(&mut self) {
+        let mut at = FIRST;
+        let mut specs: Vec<u32> = Vec::new();
+        for c in 0..self.classes.len() {
+            at = at.next_multiple_of(CLASS_ALIGN.min(if self.plan.explicit_layout {
+                FIRST
+            } else {
+                CLASS_ALIGN
+            }));
+            let class = &mut self.classes[c];
+            class.base = at;
+            class.base_specs.clone_from(&specs);
+            // Those of fixed size first.
+            class
+                .variables
+                .sort_by_key(|v| matches!(v.size, Size::Spec(_)));
+            let variables = class.variables.clone();
+            let mut size = 0u32;
+            let mut placed = Vec::new();
+            for v in &variables {
+                size = size.next_multiple_of(v.align.clamp(1, CLASS_ALIGN).next_power_of_two());
+                match v.size {
+                    Size::Fixed(bytes) => {
+                        placed.push((v.name, size, class.specs.clone()));
+                        size = size.saturating_add(bytes.max(1));
+                    }
+                    Size::Spec(id) => {
+                        size = size.next_multiple_of(16);
+                        placed.push((v.name, size, class.specs.clone()));
+                        class.specs.push(id);
+                    }
+                }
+            }
+            class.size = size.next_multiple_of(16);
+            at = at.saturating_add(class.size);
+            specs.extend(&class.specs);
+            // The element: as wide as the atomics, else as the narrowest access.
+            class.width = if class.atomics != 0 {
+                1 << class.atomics.ilog2()
+            } else if class.widths != 0 {
+                1 << class.widths.trailing_zeros()
+            } else {
+                4
+            };
+            let uniform = class.widths == class.width && class.atomics == 0;
+            let bits = class.width * 8;
+            let float = if uniform && class.float_weight > 0 {
+                Type::float(bits)
+            } else {
+                None
+            };
+            class.elem = float.or(Type::int(bits));
+            for (name, fixed, before) in placed {
+                let offset = if before.is_empty() {
+                    Offset::Fixed(fixed)
+                } else {
+                    Offset::Value(self.sum(fixed, &before))
+                };
+                self.offsets.insert(name, offset);
+            }
+            let (base, before) = (self.classes[c].base, self.classes[c].base_specs.clone());
+            if !before.is_empty() {
+                let value = self.sum(base, &before);
+                self.classes[c].base_value = Some(value);
+            }
+        }
+    }
+
+    /// A constant plus sizes of local arguments.
+    fn sum(&mut self, fixed: u32, specs: &[u32]) -> Value {
+        let mut value = self.konst(Type::I32, fixed.into());
+        for &spec in specs {
+            let size = self.op(Op::SpecSize(spec), &[], Type::I32);
+            value = self.op(Op::IAdd, &[value, size], Type::I32);
+        }
+        value
+    }
+
+    /// The array of a class with elements of a type (which one matters with an explicit layout only).
+    fn array(&mut self, class: usize, elem: Type) -> Var {
+        if self.plan.explicit_layout {
+            if let Some(&var) = self.overlays.get(&elem) {
+                return var;
+            }
+        } else if let Some(var) = self.classes[class].var {
+            return var;
+        }
+        let c = &self.classes[class];
+        let fixed = (c.size / elem.size()).max(1);
+        let len = VarLen {
+            fixed,
+            spec: c.specs.clone(),
+        };
+        let alias = self.plan.explicit_layout.then_some(0);
+        let var = self.func.vars.push(VarData {
+            storage: self.plan.storage,
+            elem,
+            len,
+            alias,
+        });
+        if self.plan.explicit_layout {
+            self.overlays.insert(elem, var);
+        } else {
+            self.classes[class].var = Some(var);
+        }
+        var
+    }
+
+    // --- emission
+
+    fn inst(&mut self, op: Op, args: &[Value], results: &[Type]) -> Inst {
+        let inst = self.func.make_inst(op, args.iter().copied(), results);
+        self.func.insts[inst].line = self.line;
+        self.out.push(inst);
+        inst
+    }
+
+    fn op(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
+        let inst = self.inst(op, args, &[ty]);
+        self.func.insts[inst].results[0]
+    }
+
+    /// An instruction that makes a value that exists already.
+    fn define(&mut self, value: Value, op: Op, args: &[Value], ty: Type) {
+        let inst = self.inst(op, args, &[]);
+        self.func.insts[inst].results.push(value);
+        self.func.values[value].def = ValueDef::Result(inst, 0);
+        self.func.values[value].ty = ty;
+    }
+
+    fn konst(&mut self, ty: Type, bits: u64) -> Value {
+        self.op(Op::Const(bits & ty.mask()), &[], ty)
+    }
+
+    fn add(&mut self, a: Value, by: u32) -> Value {
+        if by == 0 {
+            return a;
+        }
+        let by = self.konst(Type::I32, by.into());
+        self.op(Op::IAdd, &[a, by], Type::I32)
+    }
+
+    fn shift(&mut self, op: Op, a: Value, by: u32) -> Value {
+        if by == 0 {
+            return a;
+        }
+        let ty = self.func.ty(a);
+        let by = self.konst(ty, by.into());
+        self.op(op, &[a, by], ty)
+    }
+
+    fn cast(&mut self, value: Value, to: Type) -> Value {
+        let from = self.func.ty(value);
+        if from == to {
+            return value;
+        }
+        let (from_int, to_int) = (from.as_int().unwrap_or(from), to.as_int().unwrap_or(to));
+        let mut v = value;
+        if from.is_float() {
+            v = self.op(Op::Bitcast, &[v], from_int);
+        }
+        match from_int.bits().cmp(&to_int.bits()) {
+            std::cmp::Ordering::Less => v = self.op(Op::ZExt, &[v], to_int),
+            std::cmp::Ordering::Greater => v = self.op(Op::Trunc, &[v], to_int),
+            std::cmp::Ordering::Equal => {}
+        }
+        if to.is_float() {
+            v = self.op(Op::Bitcast, &[v], to);
+        }
+        v
+    }
+
+    fn base(&mut self, class: usize) -> Value {
+        match self.classes[class].base_value {
+            Some(v) => v,
+            None => self.konst(Type::I32, self.classes[class].base.into()),
+        }
+    }
+
+    /// A pointer as a 64-bit integer.
+    fn to_int(&mut self, pointer: Value, class: usize) -> Value {
+        let base = self.base(class);
+        let whole = self.op(Op::IAdd, &[pointer, base], Type::I32);
+        self.op(Op::ZExt, &[whole], Type::I64)
+    }
+
+    /// Makes a pointer value from a 64-bit integer.
+    fn from_int(&mut self, result: Value, bits: Value, class: usize) {
+        let base = self.base(class);
+        let low = self.op(Op::Trunc, &[bits], Type::I32);
+        self.define(result, Op::ISub, &[low, base], Type::I32);
+    }
+
+    /// The low half of a 64-bit value, computed in 32 bits where that is easy.
+    fn low(&mut self, value: Value, depth: u32) -> Value {
+        let Some(inst) = self.func.def_inst(value) else {
+            return self.cast(value, Type::I32);
+        };
+        let data = self.func.insts[inst].clone();
+        match data.op {
+            Op::Const(bits) => self.konst(Type::I32, bits),
+            Op::ZExt | Op::SExt if self.func.ty(data.args[0]) == Type::I32 => data.args[0],
+            Op::ZExt | Op::SExt => {
+                let op = data.op;
+                self.op(op, &[data.args[0]], Type::I32)
+            }
+            Op::IAdd | Op::ISub | Op::IMul | Op::And | Op::Or | Op::Xor if depth < 6 => {
+                let a = self.low(data.args[0], depth + 1);
+                let b = self.low(data.args[1], depth + 1);
+                self.op(data.op, &[a, b], Type::I32)
+            }
+            Op::INeg if depth < 6 => {
+                let a = self.low(data.args[0], depth + 1);
+                self.op(Op::INeg, &[a], Type::I32)
+            }
+            Op::Shl if depth < 6 && self.func.as_const(data.args[1]).is_some_and(|by| by < 32) => {
+                let a = self.low(data.args[0], depth + 1);
+                let by = self.low(data.args[1], depth + 1);
+                self.op(Op::Shl, &[a, by], Type::I32)
+            }
+            _ => self.cast(value, Type::I32),
+        }
+    }
+
+    // --- rewriting
+
+    fn rewrite(mut self) -> Result<u32> {
+        let Some(entry) = self.func.entry() else {
+            return Ok(0);
+        };
+        let ours = Type::Ptr(self.plan.space);
+        // Classes are asked for by value below, while types change: note them first.
+        let values: Vec<Value> = self
+            .func
+            .values
+            .keys()
+            .filter(|&v| self.func.ty(v) == ours)
+            .collect();
+        for &v in &values {
+            let class = self.class(v) as u32;
+            self.class[v] = class;
+            self.ours[v] = true;
+        }
+        let escaped = self.class_at(self.escaped());
+
+        // `out` has the sums that lay_out made; local arguments stop being parameters.
+        let old_params = std::mem::take(&mut self.func.blocks[entry].params);
+        let mut params = Vec::new();
+        let mut types = Vec::new();
+        for (i, &param) in old_params.iter().enumerate() {
+            if self.func.ty(param) == ours {
+                self.define_offset(param, Name::Value(param));
+            } else {
+                self.func.values[param].def = ValueDef::Param(entry, params.len() as u32);
+                params.push(param);
+                types.extend(self.func.params.get(i));
+            }
+        }
+        self.func.blocks[entry].params = params;
+        self.func.params = types;
+        for &v in &values {
+            self.func.values[v].ty = Type::I32;
+        }
+
+        for block in self.func.layout.clone() {
+            let insts = std::mem::take(&mut self.func.blocks[block].insts);
+            for inst in insts {
+                self.line = self.func.insts[inst].line;
+                self.one(inst, escaped)?;
+            }
+            self.func.blocks[block].insts = std::mem::take(&mut self.out);
+        }
+        let last = self.classes.last();
+        let bytes = last.map_or(0, |c| (c.base + c.size).saturating_sub(FIRST));
+        Ok(bytes)
+    }
+
+    fn define_offset(&mut self, value: Value, name: Name) {
+        match self.offsets.get(&name).copied() {
+            Some(Offset::Fixed(at)) => self.define(value, Op::Const(at.into()), &[], Type::I32),
+            Some(Offset::Value(sum)) => {
+                let zero = self.konst(Type::I32, 0);
+                self.define(value, Op::IAdd, &[sum, zero], Type::I32);
+            }
+            None => self.define(value, Op::Undef, &[], Type::I32),
+        }
+    }
+
+    fn one(&mut self, inst: Inst, escaped: usize) -> Result<()> {
+        let data = self.func.insts[inst].clone();
+        let result = data.results.first().copied();
+        match data.op {
+            Op::GlobalAddr(id) if result.is_some_and(|v| self.was_ours(v)) => {
+                self.define_offset(data.results[0], Name::Global(id));
+                return Ok(());
+            }
+            Op::Alloca { .. } if result.is_some_and(|v| self.was_ours(v)) => {
+                self.define_offset(data.results[0], Name::Value(data.results[0]));
+                return Ok(());
+            }
+            Op::Const(bits) if result.is_some_and(|v| self.was_ours(v)) => {
+                let base = self.base(self.class_of(data.results[0]));
+                let value = self.konst(Type::I32, bits);
+                self.define(data.results[0], Op::ISub, &[value, base], Type::I32);
+                return Ok(());
+            }
+            Op::PtrAdd if self.was_ours(data.args[0]) => {
+                let by = self.low(data.args[1], 0);
+                self.define(data.results[0], Op::IAdd, &[data.args[0], by], Type::I32);
+                return Ok(());
+            }
+            Op::ICmp(cond) if self.was_ours(data.args[0]) || self.was_ours(data.args[1]) => {
+                let (a, b) = (data.args[0], data.args[1]);
+                let same = self.class_of(a) == self.class_of(b);
+                let equality = matches!(cond, IntCond::Eq | IntCond::Ne);
+                if same && equality {
+                    self.out.push(inst);
+                    return Ok(());
+                }
+                let a = self.to_int(a, self.class_of(a));
+                let b = self.to_int(b, self.class_of(b));
+                self.define(data.results[0], Op::ICmp(cond), &[a, b], Type::Bool);
+                return Ok(());
+            }
+            Op::Bitcast | Op::SpaceCast | Op::PtrToInt | Op::IntToPtr => {
+                let (from, to) = (data.args[0], data.results[0]);
+                match (self.was_ours(from), self.was_ours(to)) {
+                    (true, true) => {
+                        let zero = self.konst(Type::I32, 0);
+                        self.define(to, Op::IAdd, &[from, zero], Type::I32);
+                    }
+                    (true, false) => {
+                        let ty = self.func.ty(to);
+                        if ty.is_ptr() {
+                            let bits = self.to_int(from, self.class_of(from));
+                            self.define(to, Op::IntToPtr, &[bits], ty);
+                        } else {
+                            let base = self.base(self.class_of(from));
+                            let whole = self.op(Op::IAdd, &[from, base], Type::I32);
+                            self.define(to, Op::ZExt, &[whole], Type::I64);
+                        }
+                    }
+                    (false, true) => {
+                        let bits = if self.func.ty(from).is_ptr() {
+                            self.op(Op::PtrToInt, &[from], Type::I64)
+                        } else {
+                            from
+                        };
+                        self.from_int(to, bits, self.class_of(to));
+                    }
+                    _ => self.out.push(inst),
+                }
+                return Ok(());
+            }
+            Op::Select => {
+                self.out.push(inst);
+                return Ok(());
+            }
+            Op::MemCopy { .. } if data.args.iter().any(|&v| self.was_ours(v)) => {
+                return Err(LowerError::internal("a memory copy was not expanded"));
+            }
+            _ => {}
+        }
+        // Pointers of ours that are stored or passed, loaded or returned, are integers there.
+        let address = is_access(data.op) && data.args.first().is_some_and(|&v| self.was_ours(v));
+        let mut data = data;
+        for i in usize::from(address)..data.args.len() {
+            let v = data.args[i];
+            if self.was_ours(v) {
+                data.args[i] = self.to_int(v, self.class_of(v));
+            }
+        }
+        let mut fixups: Vec<(Value, Value)> = Vec::new();
+        for i in 0..data.results.len() {
+            let v = data.results[i];
+            if self.was_ours(v) && !matches!(data.op, Op::Undef) {
+                let bits = self.func.values.push(self.func.values[v]);
+                self.func.values[bits].ty = Type::I64;
+                data.results[i] = bits;
+                fixups.push((v, bits));
+            }
+        }
+        if address {
+            self.access(&data, self.class_of(data.args[0]))?;
+        } else {
+            self.func.insts[inst] = data;
+            self.out.push(inst);
+        }
+        for (v, bits) in fixups {
+            self.from_int(v, bits, escaped);
+        }
+        Ok(())
+    }
+
+    fn was_ours(&self, value: Value) -> bool {
+        self.ours[value]
+    }
+
+    fn class_of(&self, value: Value) -> usize {
+        self.class[value] as usize
+    }
+
+    // --- accesses
+
+    fn access(&mut self, data: &InstData, class: usize) -> Result<()> {
+        let at = data.args[0];
+        match data.op {
+            Op::Load { align, .. } => {
+                let (ty, _) = accessed(self.func, data)?;
+                let align = align_of(align, ty);
+                for (i, &result) in data.results.iter().enumerate() {
+                    let value = self.read(class, at, i as u32 * ty.size(), ty, align);
+                    self.rename(value, result);
+                }
+            }
+            Op::Store { align, .. } => {
+                let (ty, _) = accessed(self.func, data)?;
+                let align = align_of(align, ty);
+                for (i, &value) in data.args[1..].iter().enumerate() {
+                    self.write(class, at, i as u32 * ty.size(), value, ty, align);
+                }
+            }
+            _ if self.plan.storage == Storage::Function => self.plain_atomic(data, class)?,
+            _ => self.atomic(data, class)?,
+        }
+        Ok(())
+    }
+
+    /// Gives the name `to` to a value that was just made.
+    fn rename(&mut self, value: Value, to: Value) {
+        let ty = self.func.ty(value);
+        if let Some(inst) = self.func.def_inst(value) {
+            if self.out.last() == Some(&inst) && self.func.insts[inst].results.len() == 1 {
+                self.func.insts[inst].results[0] = to;
+                self.func.values[to].def = ValueDef::Result(inst, 0);
+                self.func.values[to].ty = ty;
+                return;
+            }
+        }
+        self.define(to, Op::Bitcast, &[value], ty);
+    }
+
+    /// Width of the pieces of an access, and element width and array for them.
+    fn pieces(&mut self, class: usize, ty: Type, align: u32) -> (u32, u32, Var) {
+        let unit = ty.size().min(align);
+        let width = if self.plan.explicit_layout {
+            unit
+        } else {
+            self.classes[class].width
+        };
+        let elem = if self.plan.explicit_layout {
+            Type::int(width * 8)
+        } else {
+            self.classes[class].elem
+        };
+        let var = self.array(class, elem.unwrap_or(Type::I32));
+        (unit.min(width), width, var)
+    }
+
+    fn index(&mut self, at: Value, offset: u32, width: u32, piece: u32) -> Value {
+        if piece == width {
+            let index = self.shift(Op::LShr, at, width.trailing_zeros());
+            self.add(index, offset >> width.trailing_zeros())
+        } else {
+            let byte = self.add(at, offset);
+            self.shift(Op::LShr, byte, width.trailing_zeros())
+        }
+    }
+
+    /// Bit position of a piece in its element.
+    fn bit(&mut self, at: Value, offset: u32, width: u32, ty: Type) -> Value {
+        let byte = self.add(at, offset);
+        let mask = self.konst(Type::I32, u64::from(width - 1));
+        let byte = self.op(Op::And, &[byte, mask], Type::I32);
+        let bit = self.shift(Op::Shl, byte, 3);
+        self.cast(bit, ty)
+    }
+
+    fn read(&mut self, class: usize, at: Value, offset: u32, ty: Type, align: u32) -> Value {
+        let (piece, width, var) = self.pieces(class, ty, align);
+        let elem = self.func.vars[var].elem;
+        let whole = ty.as_int().unwrap_or(Type::I32);
+        let part = Type::int(piece * 8).unwrap_or(Type::I32);
+        let mut value: Option<Value> = None;
+        for k in (0..ty.size()).step_by(piece as usize) {
+            let index = self.index(at, offset + k, width, piece);
+            let mut v = self.op(Op::VarLoad(var), &[index], elem);
+            if piece < width {
+                let bit = self.bit(at, offset + k, width, elem);
+                v = self.op(Op::LShr, &[v, bit], elem);
+                v = self.cast(v, part);
+            }
+            if piece == ty.size() {
+                value = Some(v);
+                break;
+            }
+            v = self.cast(v, part);
+            v = self.cast(v, whole);
+            v = self.shift(Op::Shl, v, k * 8);
+            value = Some(match value {
+                Some(sum) => self.op(Op::Or, &[sum, v], whole),
+                None => v,
+            });
+        }
+        let value = match value {
+            Some(v) => v,
+            None => self.op(Op::Undef, &[], whole),
+        };
+        if ty.is_ptr() {
+            self.op(Op::IntToPtr, &[value], ty)
+        } else {
+            self.cast(value, ty)
+        }
+    }
+
+    fn write(&mut self, class: usize, at: Value, offset: u32, value: Value, ty: Type, align: u32) {
+        let (piece, width, var) = self.pieces(class, ty, align);
+        let elem = self.func.vars[var].elem;
+        let part = Type::int(piece * 8).unwrap_or(Type::I32);
+        let mut value = value;
+        if ty.is_ptr() {
+            value = self.op(Op::PtrToInt, &[value], Type::I64);
+        }
+        if piece < ty.size() {
+            value = self.cast(value, ty.as_int().unwrap_or(Type::I32));
+        }
+        for k in (0..ty.size()).step_by(piece as usize) {
+            let mut v = value;
+            if piece < ty.size() {
+                v = self.shift(Op::LShr, v, k * 8);
+                v = self.cast(v, part);
+            }
+            let index = self.index(at, offset + k, width, piece);
+            if piece == width {
+                v = self.cast(v, elem);
+                self.inst(Op::VarStore(var), &[index, v], &[]);
+                continue;
+            }
+            let bit = self.bit(at, offset + k, width, elem);
+            let ones = self.konst(elem, part.mask());
+            let hole = self.op(Op::Shl, &[ones, bit], elem);
+            let keep = self.op(Op::Not, &[hole], elem);
+            v = self.cast(v, part);
+            v = self.cast(v, elem);
+            v = self.op(Op::Shl, &[v, bit], elem);
+            if self.plan.storage == Storage::Workgroup {
+                for (op, operand) in [(RmwOp::And, keep), (RmwOp::Or, v)] {
+                    let op = Op::VarRmw {
+                        var,
+                        op,
+                        scope: Scope::WorkGroup,
+                        order: Order::Relaxed,
+                    };
+                    self.inst(op, &[index, operand], &[elem]);
+                }
+            } else {
+                let old = self.op(Op::VarLoad(var), &[index], elem);
+                let old = self.op(Op::And, &[old, keep], elem);
+                let new = self.op(Op::Or, &[old, v], elem);
+                self.inst(Op::VarStore(var), &[index, new], &[]);
+            }
+        }
+    }
+
+    /// An atomic on shared memory.
+    fn atomic(&mut self, data: &InstData, class: usize) -> Result<()> {
+        let (ty, _) = accessed(self.func, data)?;
+        let float = matches!(
+            data.op,
+            Op::AtomicRmw {
+                op: RmwOp::FAdd,
+                ..
+            }
+        );
+        let width = if self.plan.explicit_layout {
+            ty.size()
+        } else {
+            self.classes[class].width
+        };
+        if width != ty.size() {
+            return Err(LowerError::unsupported(
+                "atomics of different widths on the same local memory",
+            ));
+        }
+        let elem = if float {
+            ty
+        } else {
+            ty.as_int().unwrap_or(Type::I32)
+        };
+        let var = self.array(class, elem);
+        let index = self.shift(Op::LShr, data.args[0], width.trailing_zeros());
+        let op = match data.op {
+            Op::AtomicLoad { scope, order } => Op::VarAtomicLoad { var, scope, order },
+            Op::AtomicStore { scope, order } => Op::VarAtomicStore { var, scope, order },
+            Op::AtomicRmw { op, scope, order } => Op::VarRmw {
+                var,
+                op,
+                scope,
+                order,
+            },
+            Op::AtomicCmpXchg { scope, order } => Op::VarCmpXchg { var, scope, order },
+            _ => return Err(LowerError::internal("not an atomic")),
+        };
+        let mut args: SmallVec<[Value; 4]> = SmallVec::new();
+        args.push(index);
+        for &v in &data.args[1..] {
+            args.push(if self.func.ty(v).is_ptr() {
+                self.op(Op::PtrToInt, &[v], Type::I64)
+            } else {
+                v
+            });
+        }
+        match data.results.first() {
+            None => {
+                self.inst(op, &args, &[]);
+            }
+            Some(&result) if self.func.ty(result).is_ptr() => {
+                let bits = self.op(op, &args, Type::I64);
+                let ty = self.func.ty(result);
+                self.define(result, Op::IntToPtr, &[bits], ty);
+            }
+            Some(&result) => {
+                let ty = self.func.ty(result);
+                self.define(result, op, &args, ty);
+            }
+        }
+        Ok(())
+    }
+
+    /// An atomic on memory that nobody else sees.
+    fn plain_atomic(&mut self, data: &InstData, class: usize) -> Result<()> {
+        let (ty, _) = accessed(self.func, data)?;
+        let at = data.args[0];
+        let size = ty.size();
+        if let Op::AtomicStore { .. } = data.op {
+            self.write(class, at, 0, data.args[1], ty, size);
+            return Ok(());
+        }
+        let old = self.read(class, at, 0, ty, size);
+        if let Some(&result) = data.results.first() {
+            self.rename(old, result);
+        }
+        let old = data.results.first().copied().unwrap_or(old);
+        let new = match data.op {
+            Op::AtomicRmw { op, .. } => {
+                let operand = data.args[1];
+                let pick = |this: &mut Self, cond: Op| {
+                    let c = this.op(cond, &[old, operand], Type::Bool);
+                    this.op(Op::Select, &[c, old, operand], ty)
+                };
+                match op {
+                    RmwOp::Xchg => operand,
+                    RmwOp::Add => self.op(Op::IAdd, &[old, operand], ty),
+                    RmwOp::Sub => self.op(Op::ISub, &[old, operand], ty),
+                    RmwOp::And => self.op(Op::And, &[old, operand], ty),
+                    RmwOp::Or => self.op(Op::Or, &[old, operand], ty),
+                    RmwOp::Xor => self.op(Op::Xor, &[old, operand], ty),
+                    RmwOp::FAdd => self.op(Op::FAdd, &[old, operand], ty),
+                    RmwOp::SMin => pick(self, Op::ICmp(IntCond::Slt)),
+                    RmwOp::SMax => pick(self, Op::ICmp(IntCond::Sgt)),
+                    RmwOp::UMin => pick(self, Op::ICmp(IntCond::Ult)),
+                    RmwOp::UMax => pick(self, Op::ICmp(IntCond::Ugt)),
+                    RmwOp::FMin => pick(self, Op::FCmp(FloatCond::Olt)),
+                    RmwOp::FMax => pick(self, Op::FCmp(FloatCond::Ogt)),
+                }
+            }
+            Op::AtomicCmpXchg { .. } => {
+                let same = self.op(Op::ICmp(IntCond::Eq), &[old, data.args[1]], Type::Bool);
+                self.op(Op::Select, &[same, data.args[2], old], ty)
+            }
+            _ => return Ok(()),
+        };
+        self.write(class, at, 0, new, ty, size);
+        Ok(())
+    }
+}
+
+/// Does the operation access memory through its first operand?
+fn is_access(op: Op) -> bool {
+    matches!(
+        op,
+        Op::Load { .. }
+            | Op::Store { .. }
+            | Op::AtomicLoad { .. }
+            | Op::AtomicStore { .. }
+            | Op::AtomicRmw { .. }
+            | Op::AtomicCmpXchg { .. }
+    )
+}
+
+/// Type and number of the values that an access moves.
+fn accessed(func: &Function, data: &InstData) -> Result<(Type, u32)> {
+    let values = if data.results.is_empty() {
+        data.args.get(1..).unwrap_or_default()
+    } else {
+        &data.results
+    };
+    let first = values
+        .first()
+        .ok_or_else(|| LowerError::internal("an access of nothing"))?;
+    let ty = func.ty(*first);
+    if ty == Type::Bool || ty == Type::Handle {
+        return Err(LowerError::internal(format!(
+            "a value of type {ty:?} in memory"
+        )));
+    }
+    let lanes = if matches!(data.op, Op::Load { .. } | Op::Store { .. }) {
+        values.len() as u32
+    } else {
+        1
+    };
+    Ok((ty, lanes))
+}
+
+fn align_of(align: u32, ty: Type) -> u32 {
+    if align == 0 {
+        ty.size()
+    } else {
+        1 << align.trailing_zeros()
+    }
+}
