@@ -9,7 +9,7 @@
 
 use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
-use crate::interface::ProgramGlobals;
+use crate::interface::{ArgKind, ProgramGlobals};
 use crate::ir::entity::{Entity, FuncId, PrimaryMap};
 use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
@@ -179,9 +179,20 @@ fn lower_kernel(module: &Module, kernel: &str, target: &Target, options: &mut Op
     p.clean(func)?;
     let mut interface = p.must("lower_args", func, |f| lower_args::run(f, kernel, &access, target))?;
     p.clean(func)?;
+    p.must("expand_memcopy", func, expand_memcopy::run)?;
+    p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
+    let spec_ids: Vec<u32> = interface
+        .args
+        .iter()
+        .filter_map(|a| if let ArgKind::Local { spec_id } = a.kind { Some(spec_id) } else { None })
+        .collect();
+    let local = p.must("lower_local", func, |f| lower_local::run(f, &small.globals, &spec_ids, target))?;
+    interface.local_size = local.static_bytes;
+    interface.private_size = p.must("lower_private", func, lower_private::run)?;
+    p.must("legalize", func, legalize::run)?;
+    p.clean(func)?;
     p.must("structurize", func, structurize::run)?;
     let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
-    let _ = &mut interface;
     let printfs = if interface.uses_printf { module.printfs.clone() } else { Vec::new() };
     Ok(Lowered { words, interface, printfs })
 }
