@@ -10,11 +10,12 @@ DIR is any directory above the built test executables; they are found by name
 builds the CTS. It needs nothing outside Python's standard library.
 
 Choosing the driver under test is the caller's business: the environment is
-passed through to the tests unchanged, so set what the ICD loader in use reads
-(OCL_ICD_FILENAMES for the Khronos loader, OCL_ICD_VENDORS for ocl-icd) and
-what the CTS harness reads (CL_DEVICE_TYPE, CL_PLATFORM_INDEX,
-CL_DEVICE_INDEX). `--device-name TEXT` makes sure that it worked: a test that
-ran on a device whose name lacks TEXT stops the whole run with exit status 2.
+passed through to the tests (only TMPDIR is a fresh directory each time), so
+set what the ICD loader in use reads (OCL_ICD_FILENAMES for the Khronos loader,
+OCL_ICD_VENDORS for ocl-icd) and what the CTS harness reads (CL_DEVICE_TYPE,
+CL_PLATFORM_INDEX, CL_DEVICE_INDEX). `--device-name TEXT` makes sure that it
+worked: a test that ran on a device whose name lacks TEXT stops the whole run
+with exit status 2.
 
 Selection
     basic               every sub-test of test_basic
@@ -178,10 +179,10 @@ def select(suites, wanted, excluded, expected):
     if not wanted:
         if not expected:
             raise RunError("name a suite, or give --expect a file with some")
-        # Sub-tests that are expected but no longer there are reported by
-        # `compare` as gone; they simply cannot be selected here.
+        # Sub-tests that are expected but no longer there are reported as gone
+        # in the end; they simply cannot be selected here.
         for suite, tests in expected.items():
-            known = set(names_of(suite)) if suite in suites else set()
+            known = names_of(find_suite(suites, suite))
             selection[suite] = {
                 name for name in tests if name in known and not barred(suite, name)
             }
@@ -241,16 +242,25 @@ class Runner:
         return outcome
 
     def run_once(self, suite, name, attempt):
+        # A directory of its own for temporary files keeps sub-tests that run
+        # at the same time, and use fixed names there, out of each other's way.
+        with tempfile.TemporaryDirectory(
+            prefix="cts-", ignore_cleanup_errors=True
+        ) as scratch:
+            return self.run_in(Path(scratch), suite, name, attempt)
+
+    def run_in(self, scratch, suite, name, attempt):
         executable = self.suites[suite]
         command = [str(executable), name, *self.options.cts_arg]
         if self.options.wimpy:
             command.append("--wimpy")
         log_path = self.options.logs / suite / f"{name}.log"
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        verdict_path = log_path.with_suffix(".json")
-        verdict_path.unlink(missing_ok=True)
+        verdict_path = scratch / "verdict.json"
         environment = dict(
-            os.environ, CL_CONFORMANCE_RESULTS_FILENAME=str(verdict_path)
+            os.environ,
+            CL_CONFORMANCE_RESULTS_FILENAME=str(verdict_path),
+            TMPDIR=str(scratch),
         )
 
         started = time.monotonic()
@@ -289,7 +299,6 @@ class Runner:
         seconds = time.monotonic() - started
         output = log_path.read_text(errors="replace")
         reported = reported_result(name, verdict_path, output)
-        verdict_path.unlink(missing_ok=True)
         if not self.device_is_right(output):
             return None
         if timed_out:
@@ -367,16 +376,26 @@ def judge(status, reported, output):
 
 
 def first_complaint(output):
-    """The first line of a log that reads like an error, made short."""
+    """The first line of a log that reads like an error, or else the last one
+    before the harness reports the failure; made short."""
+    previous = ""
     for line in output.splitlines():
         if re.match(r"\s*ERROR\b", line) or re.search(
             r"\b(panicked at|[Aa]ssertion|failed[!:( ])", line
         ):
-            line = re.sub(r"\s+", " ", line.strip())
-            # Source paths are long, and differ from one machine to the next.
-            line = re.sub(r"(?:/[^/\s:]+)+/([^/\s:]+)", r"\1", line)
-            return line if len(line) <= 160 else line[:157] + "..."
+            return shortened(line)
+        if re.fullmatch(r"\S+ FAILED", line):
+            return shortened(previous)
+        previous = line if line.strip() else previous
     return ""
+
+
+def shortened(line):
+    """A log line fit to be a reason."""
+    line = re.sub(r"\s+", " ", line.strip())
+    # Source paths are long, and differ from one machine to the next.
+    line = re.sub(r"(?:/[^/\s:]+)+/([^/\s:]+)", r"\1", line)
+    return line if len(line) <= 160 else line[:157] + "..."
 
 
 # --------------------------------------------------------------------------

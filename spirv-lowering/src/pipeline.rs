@@ -92,8 +92,10 @@ impl Runner<'_, '_> {
         let passes: &[(&'static str, fn(&mut Function) -> bool)] =
             &[
                 ("simplify_cfg", simplify_cfg::run),
+                ("sroa", sroa::run),
                 ("mem2reg", mem2reg::run),
                 ("const_fold", const_fold::run),
+                ("cse", cse::run),
                 ("dce", dce::run),
             ];
         for _ in 0..CLEAN_ROUNDS {

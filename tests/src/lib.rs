@@ -5,6 +5,7 @@
 //! layer is on where it is installed; a process in which it reported anything exits with an error.
 
 mod api;
+pub mod client;
 mod fixture;
 
 pub use api::{cl, Api};

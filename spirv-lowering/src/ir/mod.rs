@@ -62,6 +62,7 @@ mod names;
 pub mod op;
 pub mod parse;
 pub mod print;
+pub mod reinterpret;
 pub mod subst;
 pub mod types;
 pub mod verify;

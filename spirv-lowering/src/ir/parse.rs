@@ -4,7 +4,7 @@
 //! to a function; functions, globals and printf sites must be numbered from 0 in order of appearance. The result is
 //! well formed as data (all references are in range) but not verified: see `verify`.
 
-use super::entity::{Block, Entity, FuncId, GlobalId, Inst, Value, Var};
+use super::entity::{Block, Entity, FuncId, GlobalId, Inst, Value};
 use super::function::{
     BlockData, FpFlags, Function, InstData, Linkage, Merge, Storage, Structure, Target, Terminator,
     ValueData, ValueDef, Values, VarData, VarLen,
@@ -860,6 +860,7 @@ pub fn parse_function(text: &str) -> Result<Function> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ir::entity::Var;
 
     fn example() -> String {
         let source = include_str!("mod.rs");

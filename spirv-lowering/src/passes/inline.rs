@@ -19,7 +19,7 @@ const MAX_INSTS: usize = 8_000_000;
 
 /// Inlines everything into the kernel's function, in place.
 pub fn run(module: &mut Module, kernel: FuncId) -> Result<()> {
-    let func = flatten(module, kernel, &mut |f| super::clean(f))?;
+    let func = flatten(module, kernel, &mut super::clean)?;
     module.functions[kernel] = func;
     Ok(())
 }
@@ -29,7 +29,7 @@ pub fn run(module: &mut Module, kernel: FuncId) -> Result<()> {
 pub fn flatten(
     module: &Module,
     kernel: FuncId,
-    clean: &mut dyn FnMut(&mut Function),
+    clean: &mut dyn FnMut(&mut Function) -> bool,
 ) -> Result<Function> {
     let mut done: FxHashMap<FuncId, Function> = FxHashMap::default();
     let mut active: FxHashMap<FuncId, ()> = FxHashMap::default();

@@ -8,13 +8,15 @@
 //! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is live. Loads that no
 //! store reaches become `undef`. Unreachable blocks are dropped first.
 
+use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};
 use crate::analysis::dom::DomTree;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
+use crate::ir::reinterpret::reinterpret;
 use crate::ir::subst::Subst;
-use crate::ir::types::{Space, Type};
+use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 
 /// Allocas with more slots than this stay in memory.
@@ -46,7 +48,7 @@ pub fn run(func: &mut Function) -> bool {
     }
     let cfg = Cfg::new(func);
     let mut changed = remove_unreachable(func, &cfg);
-    let addresses = Addresses::new(func, &cfg);
+    let addresses = Addresses::new(func, &cfg, false);
     let mut plan = Plan::new(func, &cfg, &addresses);
     if plan.slots.is_empty() && !plan.any {
         return changed;
@@ -56,93 +58,6 @@ pub fn run(func: &mut Function) -> bool {
     let placed = place_params(func, &cfg, &dom, &mut plan);
     rename(func, &dom, &addresses, &plan, &placed);
     changed
-}
-
-/// For each pointer the alloca it is derived from and the constant offset in it.
-struct Addresses {
-    /// Position of the alloca plus one in `allocas`; 0: another pointer.
-    root: SecondaryMap<Value, u32>,
-    offset: SecondaryMap<Value, u64>,
-    allocas: Vec<Inst>,
-    /// The alloca cannot be promoted.
-    rejected: Vec<bool>,
-}
-
-impl Addresses {
-    fn new(func: &Function, cfg: &Cfg) -> Self {
-        let mut this = Self {
-            root: SecondaryMap::new(),
-            offset: SecondaryMap::new(),
-            allocas: Vec::new(),
-            rejected: Vec::new(),
-        };
-        // In reverse postorder definitions come before uses, block parameters aside.
-        for &block in cfg.rpo() {
-            for &inst in &func.blocks[block].insts {
-                this.inst(func, inst);
-            }
-            func.blocks[block].term.for_each_use(|v| this.reject(v));
-        }
-        this
-    }
-
-    fn reject(&mut self, value: Value) {
-        if let Some(slot) = (self.root[value] as usize).checked_sub(1) {
-            self.rejected[slot] = true;
-        }
-    }
-
-    fn inst(&mut self, func: &Function, inst: Inst) {
-        let data = &func.insts[inst];
-        let result = data.results.first().copied();
-        let address = data.args.first().copied();
-        match (data.op, result, address) {
-            (Op::Alloca { .. }, Some(result), _) => {
-                self.allocas.push(inst);
-                self.rejected.push(false);
-                self.root[result] = self.allocas.len() as u32;
-                self.offset[result] = 0;
-            }
-            (Op::PtrAdd, Some(result), Some(base)) if self.root[base] != 0 => {
-                match data.args.get(1).and_then(|&o| func.as_const(o)) {
-                    Some(offset) => {
-                        self.root[result] = self.root[base];
-                        self.offset[result] = self.offset[base].wrapping_add(offset);
-                    }
-                    None => self.reject(base),
-                }
-            }
-            (Op::SpaceCast, Some(result), Some(base))
-                if matches!(
-                    func.ty(result).space(),
-                    Some(Space::Generic | Space::Private)
-                ) =>
-            {
-                self.root[result] = self.root[base];
-                self.offset[result] = self.offset[base];
-            }
-            (
-                Op::Load {
-                    volatile: false, ..
-                },
-                ..,
-            ) => {}
-            (
-                Op::Store {
-                    volatile: false, ..
-                },
-                ..,
-            ) => {
-                data.args.iter().skip(1).for_each(|&v| self.reject(v));
-            }
-            _ => data.args.iter().for_each(|&v| self.reject(v)),
-        }
-    }
-
-    fn alloca(&self, pointer: Value) -> Option<(usize, u64)> {
-        let root = (self.root[pointer] as usize).checked_sub(1)?;
-        (!self.rejected[root]).then(|| (root, self.offset[pointer]))
-    }
 }
 
 /// The slots of the allocas that are promoted.
@@ -329,32 +244,6 @@ fn place_params(
         }
     }
     placed
-}
-
-/// Reinterprets a value as another type of the same size, appending to `out`.
-fn reinterpret(func: &mut Function, out: &mut Vec<Inst>, value: Value, to: Type) -> Value {
-    let from = func.ty(value);
-    if from == to {
-        return value;
-    }
-    let mut emit = |func: &mut Function, op, value, ty| {
-        let inst = func.make_inst(op, [value], &[ty]);
-        out.push(inst);
-        func.insts[inst].results[0]
-    };
-    let mut value = value;
-    if from.is_ptr() {
-        value = emit(func, Op::PtrToInt, value, Type::I64);
-    }
-    if to.is_ptr() {
-        if func.ty(value) != Type::I64 {
-            value = emit(func, Op::Bitcast, value, Type::I64);
-        }
-        value = emit(func, Op::IntToPtr, value, to);
-    } else if func.ty(value) != to {
-        value = emit(func, Op::Bitcast, value, to);
-    }
-    value
 }
 
 /// Replaces loads and stores by values, in one walk down the dominator tree.

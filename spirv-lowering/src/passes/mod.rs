@@ -3,6 +3,7 @@
 pub mod arg_access;
 pub mod byte_arrays;
 pub mod const_fold;
+pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;
 pub mod flow;
@@ -23,15 +24,29 @@ pub mod mem2reg;
 pub mod repair_ssa;
 pub mod rewrite;
 pub mod simplify_cfg;
+pub mod sroa;
 pub mod structurize;
 
 use crate::ir::function::Function;
 
-/// The clean-up that a function gets before it is inlined, and that follows lowering steps.
-pub fn clean(func: &mut Function) {
-    simplify_cfg::run(func);
-    mem2reg::run(func);
-    const_fold::run(func);
-    simplify_cfg::run(func);
-    dce::run(func);
+/// The clean-up that a function gets before it is inlined, and that follows lowering steps. True if it changed.
+pub fn clean(func: &mut Function) -> bool {
+    let mut changed = simplify_cfg::run(func);
+    changed |= const_fold::run(func);
+    changed |= sroa::run(func);
+    changed |= mem2reg::run(func);
+    changed |= const_fold::run(func);
+    changed |= cse::run(func);
+    changed |= simplify_cfg::run(func);
+    changed |= dce::run(func);
+    changed
+}
+
+/// [`clean`] until nothing changes, a few times at most.
+pub fn optimize(func: &mut Function) {
+    for _ in 0..4 {
+        if !clean(func) {
+            break;
+        }
+    }
 }

@@ -118,6 +118,21 @@ impl Parsed {
         }
     }
 
+    /// The specialisation constants: id and size in bytes.
+    pub fn spec_constants(&self) -> Vec<(u32, u32)> {
+        let mut list = Vec::new();
+        for def in &self.consts {
+            let id = inst_at(&self.words, def.at).and_then(|i| i.word(1));
+            let spec = id
+                .ok()
+                .and_then(|id| self.deco_word(id, Decoration::SpecId));
+            if let Some(spec) = spec {
+                list.push((spec, self.types.get(def.ty).size as u32));
+            }
+        }
+        list
+    }
+
     /// The type of a constant or variable address.
     pub fn const_ty(&self, id: u32) -> Option<TyId> {
         match self.defs.get(id as usize) {

@@ -42,9 +42,11 @@ pub struct ReadOptions {
     /// The module is a library of built-in functions: its floating-point code is not to be contracted unless it
     /// says so.
     pub library: bool,
+    /// Read only the functions that kernels reach. Saves time where the module is not going to be linked with others.
+    pub kernels_only: bool,
 }
 
-/// Reads a module with all its functions.
+/// Reads a module with all its functions (or those that kernels reach, if the options say so).
 pub fn read_module(words: &[u32], options: &ReadOptions) -> Result<Module> {
     let parsed = Parsed::new(words, options)?;
     let mut module = Module::default();
@@ -55,16 +57,41 @@ pub fn read_module(words: &[u32], options: &ReadOptions) -> Result<Module> {
             output.global(&parsed, var.id)?;
         }
     }
-    for func in &parsed.funcs {
-        output.function(&parsed, func.id)?;
+    if !options.kernels_only {
+        for func in &parsed.funcs {
+            output.function(&parsed, func.id)?;
+        }
     }
     output.finish_globals(&parsed)?;
-    for func in &parsed.funcs {
-        body::read_function(&parsed, &mut output, func, &mut scratch)?;
+    if options.kernels_only {
+        for entry in &parsed.entries {
+            output.function(&parsed, entry.func)?;
+        }
+        read_pending(&parsed, &mut output, &mut scratch)?;
+    } else {
+        for func in &parsed.funcs {
+            body::read_function(&parsed, &mut output, func, &mut scratch)?;
+        }
     }
-    output.finish_globals(&parsed)?;
     kernel::read_kernels(&parsed, &mut output)?;
     Ok(module)
+}
+
+/// Reads the functions that were asked for, and those that they ask for.
+fn read_pending(parsed: &Parsed, output: &mut Output, scratch: &mut Vec<u32>) -> Result<()> {
+    while let Some(next) = output.pending.pop() {
+        if let Some(Def::Func(index)) = parsed.defs.get(next as usize) {
+            if let Some(func) = parsed.funcs.get(*index as usize) {
+                body::read_function(parsed, output, func, scratch)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The specialisation constants of a module: id and size in bytes.
+pub fn spec_constants(words: &[u32]) -> Result<Vec<(u32, u32)>> {
+    Ok(Parsed::new(words, &ReadOptions::default())?.spec_constants())
 }
 
 /// A library of functions whose bodies are read when they are needed. Indexing is done once.
@@ -140,13 +167,7 @@ impl<'l> Import<'l> {
             std::mem::take(&mut self.globals),
         );
         output.adopt(parsed, source, id)?;
-        while let Some(next) = output.pending.pop() {
-            if let Some(Def::Func(index)) = parsed.defs.get(next as usize) {
-                if let Some(func) = parsed.funcs.get(*index as usize) {
-                    body::read_function(parsed, &mut output, func, &mut self.scratch)?;
-                }
-            }
-        }
+        read_pending(parsed, &mut output, &mut self.scratch)?;
         output.finish_globals(parsed)?;
         (self.funcs, self.globals) = output.take_maps();
         Ok(true)

@@ -17,7 +17,7 @@ pub(super) struct Output<'m> {
     globals: FxHashMap<u32, GlobalId>,
     /// Variables without their initial bytes yet.
     new_globals: Vec<u32>,
-    /// Functions of a library that are mapped but not read yet.
+    /// Functions that are mapped but not read yet.
     pub pending: Vec<u32>,
     /// Functions and variables come one by one out of a library.
     lazy: bool,
@@ -98,27 +98,25 @@ impl<'m> Output<'m> {
             }
         };
         let func = match linkage {
-            Linkage::Internal => {
-                let func = self.new_function(name, linkage, params, results);
-                if self.lazy {
-                    self.pending.push(id);
-                }
-                func
-            }
+            Linkage::Internal => self.new_function(name, linkage, params, results),
             // By name, so that another library may define it.
             _ if self.lazy => self.import(&name, &params, &results)?,
             Linkage::Import => self.import(&name, &params, &results)?,
             _ => {
-                if self.module.by_name.contains_key(&name) {
-                    return Err(LowerError::invalid(format!(
-                        "the function `{name}` is defined twice"
-                    )));
+                if let Some(&have) = self.module.by_name.get(&name) {
+                    if self.module.functions[have].linkage != Linkage::Import {
+                        let what = format!("the function `{name}` is defined twice");
+                        return Err(LowerError::invalid(what));
+                    }
                 }
-                let func = self.new_function(name.clone(), linkage, params, results);
-                self.module.by_name.insert(name, func);
+                let func = self.import(&name, &params, &results)?;
+                self.module.functions[func].linkage = linkage;
                 func
             }
         };
+        if f.has_body && (linkage == Linkage::Internal || !self.lazy) {
+            self.pending.push(id);
+        }
         self.funcs.insert(id, func);
         Ok(func)
     }

@@ -110,7 +110,8 @@ impl Types {
                         "the component type of a vector is not scalar",
                     ));
                 }
-                if !matches!(n, 2 | 3 | 4 | 8 | 16) {
+                // LLVM's target makes vectors of one component too.
+                if !(1..=16).contains(n) {
                     return Err(LowerError::invalid(format!("a vector of {n} components")));
                 }
                 size = e.size * u64::from(n.next_power_of_two());

@@ -1,0 +1,102 @@
+//! Which pointers are constant offsets from which alloca, and which allocas are used through such pointers alone.
+
+use super::cfg::Cfg;
+use crate::ir::entity::{Inst, SecondaryMap, Value};
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+use crate::ir::types::Space;
+
+/// For each pointer the alloca it is derived from, through constant offsets and casts to generic and back.
+#[derive(Debug, Clone)]
+pub struct Addresses {
+    /// Position of the alloca plus one in `allocas`; 0: another pointer.
+    root: SecondaryMap<Value, u32>,
+    offset: SecondaryMap<Value, u64>,
+    /// The allocas of reachable blocks.
+    pub allocas: Vec<Inst>,
+    /// The alloca at this position has a use other than plain loads, stores and (if allowed) copies at constant
+    /// offsets.
+    pub rejected: Vec<bool>,
+}
+
+impl Addresses {
+    /// Looks at all reachable code. `copies`: `mem_copy` is a permitted use.
+    pub fn new(func: &Function, cfg: &Cfg, copies: bool) -> Self {
+        let mut this = Self {
+            root: SecondaryMap::new(),
+            offset: SecondaryMap::new(),
+            allocas: Vec::new(),
+            rejected: Vec::new(),
+        };
+        // In reverse postorder definitions come before uses, block parameters aside.
+        for &block in cfg.rpo() {
+            for &inst in &func.blocks[block].insts {
+                this.inst(func, inst, copies);
+            }
+            func.blocks[block].term.for_each_use(|v| this.reject(v));
+        }
+        this
+    }
+
+    /// Marks the alloca that a pointer belongs to.
+    pub fn reject(&mut self, value: Value) {
+        if let Some(slot) = (self.root[value] as usize).checked_sub(1) {
+            self.rejected[slot] = true;
+        }
+    }
+
+    fn inst(&mut self, func: &Function, inst: Inst, copies: bool) {
+        let data = &func.insts[inst];
+        let result = data.results.first().copied();
+        let address = data.args.first().copied();
+        match (data.op, result, address) {
+            (Op::Alloca { .. }, Some(result), _) => {
+                self.allocas.push(inst);
+                self.rejected.push(false);
+                self.root[result] = self.allocas.len() as u32;
+                self.offset[result] = 0;
+            }
+            (Op::PtrAdd, Some(result), Some(base)) if self.root[base] != 0 => {
+                match data.args.get(1).and_then(|&o| func.as_const(o)) {
+                    Some(offset) => {
+                        self.root[result] = self.root[base];
+                        self.offset[result] = self.offset[base].wrapping_add(offset);
+                    }
+                    None => self.reject(base),
+                }
+            }
+            (Op::SpaceCast, Some(result), Some(base))
+                if self.root[base] != 0
+                    && matches!(
+                        func.ty(result).space(),
+                        Some(Space::Generic | Space::Private)
+                    ) =>
+            {
+                self.root[result] = self.root[base];
+                self.offset[result] = self.offset[base];
+            }
+            (
+                Op::Load {
+                    volatile: false, ..
+                },
+                ..,
+            ) => {}
+            (
+                Op::Store {
+                    volatile: false, ..
+                },
+                ..,
+            ) => {
+                data.args.iter().skip(1).for_each(|&v| self.reject(v));
+            }
+            (Op::MemCopy { .. }, ..) if copies => {}
+            _ => data.args.iter().for_each(|&v| self.reject(v)),
+        }
+    }
+
+    /// The position of the alloca and the offset in it, unless the alloca is rejected.
+    pub fn alloca(&self, pointer: Value) -> Option<(usize, u64)> {
+        let root = (self.root[pointer] as usize).checked_sub(1)?;
+        (!self.rejected[root]).then(|| (root, self.offset[pointer]))
+    }
+}

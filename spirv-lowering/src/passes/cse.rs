@@ -1,0 +1,442 @@
+//! Removes repeated work: value numbering of pure operations over the dominator tree, and forwarding of loads and
+//! stores to later loads of the same memory.
+//!
+//! Memory is followed along chains of blocks with a single predecessor. An address is a base value and a constant
+//! offset; addresses with one base overlap or not by their offsets, addresses with different bases may be the same
+//! unless they belong to different address spaces or to private memory whose address is not otherwise known.
+//! Barriers, atomics and fences end all knowledge but that of such private memory. Loads from constant memory are
+//! pure.
+
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
+use crate::ir::function::{FpFlags, Function, Values};
+use crate::ir::op::{Effect, Op, Scope};
+use crate::ir::reinterpret::reinterpret;
+use crate::ir::subst::Subst;
+use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+type Types = SmallVec<[Type; 2]>;
+
+/// A pure computation.
+#[derive(PartialEq, Eq, Hash, Clone)]
+struct Key {
+    op: Op,
+    fp: FpFlags,
+    args: Values,
+    types: Types,
+}
+
+/// Runs the pass. True if the function changed.
+pub fn run(func: &mut Function) -> bool {
+    let Some(entry) = func.entry() else {
+        return false;
+    };
+    let cfg = Cfg::new(func);
+    let dom = DomTree::new(&cfg);
+    let mut memory = Memory::new(func);
+    let mut subst = Subst::new();
+    let mut table: FxHashMap<Key, Inst> = FxHashMap::default();
+    let mut added: Vec<Key> = Vec::new();
+
+    enum Step {
+        Enter(Block),
+        Leave(usize, Mark),
+    }
+    let mut stack = vec![Step::Enter(entry)];
+    while let Some(step) = stack.pop() {
+        let block = match step {
+            Step::Leave(len, mark) => {
+                for key in added.drain(len..) {
+                    table.remove(&key);
+                }
+                memory.undo(mark);
+                continue;
+            }
+            Step::Enter(block) => block,
+        };
+        stack.push(Step::Leave(added.len(), memory.mark()));
+        if cfg.single_pred(block).is_none() || cfg.single_pred(block) != dom.idom(block) {
+            memory.forget_all();
+        }
+        let insts = std::mem::take(&mut func.blocks[block].insts);
+        let mut out = Vec::with_capacity(insts.len());
+        for inst in insts {
+            let data = &mut func.insts[inst];
+            data.args.iter_mut().for_each(|v| *v = subst.get(*v));
+            let data = &func.insts[inst];
+            if is_pure(func, inst) {
+                let mut args = data.args.clone();
+                if data.op.is_commutative() && args.len() == 2 && args[0] > args[1] {
+                    args.swap(0, 1);
+                }
+                let key = Key {
+                    op: data.op,
+                    fp: data.fp,
+                    args,
+                    types: data.results.iter().map(|&v| func.ty(v)).collect(),
+                };
+                if let Some(&old) = table.get(&key) {
+                    let pairs: SmallVec<[(Value, Value); 2]> = data
+                        .results
+                        .iter()
+                        .copied()
+                        .zip(func.insts[old].results.iter().copied())
+                        .collect();
+                    for (from, to) in pairs {
+                        subst.set(from, to);
+                    }
+                } else {
+                    added.push(key.clone());
+                    table.insert(key, inst);
+                    out.push(inst);
+                }
+                continue;
+            }
+            if !memory.visit(func, inst, &mut out, &mut subst) {
+                out.push(inst);
+            }
+        }
+        func.blocks[block].insts = out;
+        func.blocks[block].term.map_uses(|v| subst.get(v));
+        stack.extend(dom.children(block).iter().map(|&b| Step::Enter(b)));
+    }
+    let changed = !subst.is_empty();
+    subst.apply(func);
+    changed
+}
+
+fn is_pure(func: &Function, inst: Inst) -> bool {
+    let data = &func.insts[inst];
+    match data.op {
+        Op::Alloca { .. } => false,
+        Op::Load {
+            volatile: false, ..
+        } => data
+            .args
+            .first()
+            .is_some_and(|&p| func.ty(p) == Type::Ptr(Space::Constant)),
+        op => op.effect() == Effect::Pure && !data.results.is_empty(),
+    }
+}
+
+/// Sets of addresses that never overlap those of another class.
+type Class = u32;
+const GLOBAL: Class = 0;
+const LOCAL: Class = 1;
+const PRIVATE: Class = 2;
+/// First of the classes of single allocas.
+const ALLOCA: Class = 3;
+/// In no base: everything of a class is overwritten.
+const NO_BASE: u32 = u32::MAX;
+
+/// What is known to be in memory at an address.
+#[derive(Clone, Copy)]
+struct Entry {
+    offset: i64,
+    value: Value,
+    epoch: u32,
+}
+
+/// When a class was last written through one base, and before that through another.
+#[derive(Clone, Copy, Default)]
+struct Kill {
+    base: u32,
+    epoch: u32,
+    other: u32,
+}
+
+enum Undo {
+    Entries((Value, i64), SmallVec<[Entry; 2]>),
+    Kill(Class, Kill),
+}
+
+struct Mark {
+    log: usize,
+    floor: u32,
+}
+
+struct Memory {
+    /// By base and offset / 8.
+    entries: FxHashMap<(Value, i64), SmallVec<[Entry; 2]>>,
+    kills: Vec<Kill>,
+    /// Entries before this epoch are not known on the way to here.
+    floor: u32,
+    epoch: u32,
+    log: Vec<Undo>,
+    /// Number of the alloca plus one that a private pointer is derived from, if nothing else knows its address.
+    private: SecondaryMap<Value, u32>,
+}
+
+impl Memory {
+    fn new(func: &Function) -> Self {
+        let (private, count) = unescaped(func);
+        Self {
+            entries: FxHashMap::default(),
+            kills: vec![Kill::default(); ALLOCA as usize + count],
+            floor: 0,
+            epoch: 1,
+            log: Vec::new(),
+            private,
+        }
+    }
+
+    fn mark(&self) -> Mark {
+        Mark {
+            log: self.log.len(),
+            floor: self.floor,
+        }
+    }
+
+    fn undo(&mut self, mark: Mark) {
+        for undo in self.log.drain(mark.log..).rev() {
+            match undo {
+                Undo::Entries(key, list) => {
+                    self.entries.insert(key, list);
+                }
+                Undo::Kill(class, kill) => self.kills[class as usize] = kill,
+            }
+        }
+        self.floor = mark.floor;
+    }
+
+    fn forget_all(&mut self) {
+        self.epoch += 1;
+        self.floor = self.epoch;
+    }
+
+    fn classes(&self, func: &Function, base: Value) -> SmallVec<[Class; 3]> {
+        match self.private[base] {
+            0 => {}
+            n => return SmallVec::from_slice(&[ALLOCA + n - 1]),
+        }
+        SmallVec::from_slice(match func.ty(base).space() {
+            Some(Space::Global | Space::Constant) => &[GLOBAL],
+            Some(Space::Local) => &[LOCAL],
+            Some(Space::Private) => &[PRIVATE],
+            Some(Space::Generic) | None => &[GLOBAL, LOCAL, PRIVATE],
+        })
+    }
+
+    fn kill(&mut self, class: Class, base: u32) {
+        let old = self.kills[class as usize];
+        self.log.push(Undo::Kill(class, old));
+        self.epoch += 1;
+        let other = if old.base == base && base != NO_BASE {
+            old.other
+        } else if base == NO_BASE {
+            self.epoch
+        } else {
+            old.epoch
+        };
+        self.kills[class as usize] = Kill {
+            base,
+            epoch: self.epoch,
+            other,
+        };
+    }
+
+    /// Forgets what other work-items may have changed.
+    fn synchronise(&mut self) {
+        for class in [GLOBAL, LOCAL, PRIVATE] {
+            self.kill(class, NO_BASE);
+        }
+    }
+
+    fn is_valid(&self, func: &Function, base: Value, entry: &Entry) -> bool {
+        entry.epoch >= self.floor
+            && self.classes(func, base).iter().all(|&class| {
+                let kill = self.kills[class as usize];
+                let limit = if kill.base == base.index() as u32 {
+                    kill.other
+                } else {
+                    kill.epoch
+                };
+                entry.epoch >= limit
+            })
+    }
+
+    fn set(&mut self, base: Value, offset: i64, value: Value) {
+        let key = (base, offset >> 3);
+        let epoch = self.epoch;
+        let list = self.entries.entry(key).or_default();
+        self.log.push(Undo::Entries(key, list.clone()));
+        list.retain(|e| e.offset != offset);
+        if list.len() >= 8 {
+            list.remove(0);
+        }
+        list.push(Entry {
+            offset,
+            value,
+            epoch,
+        });
+    }
+
+    /// Forgets entries of one base that overlap these bytes.
+    fn overwrite(&mut self, func: &Function, base: Value, offset: i64, size: i64) {
+        let granules = (offset.wrapping_sub(7) >> 3)..=(offset.wrapping_add(size - 1) >> 3);
+        for granule in granules {
+            let key = (base, granule);
+            let Some(list) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            let overlaps = |e: &Entry| {
+                e.offset < offset.wrapping_add(size)
+                    && offset < e.offset.wrapping_add(func.ty(e.value).size().into())
+            };
+            if list.iter().any(overlaps) {
+                self.log.push(Undo::Entries(key, list.clone()));
+                list.retain(|e| !overlaps(e));
+            }
+        }
+    }
+
+    fn get(&self, func: &Function, base: Value, offset: i64, ty: Type) -> Option<Value> {
+        let list = self.entries.get(&(base, offset >> 3))?;
+        let entry = list
+            .iter()
+            .find(|e| e.offset == offset && func.ty(e.value).size() == ty.size())?;
+        let found = func.ty(entry.value);
+        let fits = found == ty || found != Type::Handle && ty != Type::Handle;
+        (fits && self.is_valid(func, base, entry)).then_some(entry.value)
+    }
+
+    /// Follows a memory operation. True if it is replaced.
+    fn visit(
+        &mut self,
+        func: &mut Function,
+        inst: Inst,
+        out: &mut Vec<Inst>,
+        subst: &mut Subst,
+    ) -> bool {
+        let data = &func.insts[inst];
+        match data.op {
+            Op::Load {
+                volatile: false, ..
+            } => {
+                let (base, start) = base_of(func, data.args[0]);
+                let lanes = data.results.clone();
+                let mut known = Values::new();
+                let mut offset = start;
+                for &lane in &lanes {
+                    let ty = func.ty(lane);
+                    known.extend(self.get(func, base, offset, ty));
+                    offset = offset.wrapping_add(ty.size().into());
+                }
+                if known.len() == lanes.len() {
+                    for (&lane, &value) in lanes.iter().zip(&known) {
+                        let ty = func.ty(lane);
+                        let value = reinterpret(func, out, value, ty);
+                        subst.set(lane, value);
+                    }
+                    return true;
+                }
+                let mut offset = start;
+                for &lane in &lanes {
+                    self.set(base, offset, lane);
+                    offset = offset.wrapping_add(func.ty(lane).size().into());
+                }
+            }
+            Op::Store {
+                volatile: false, ..
+            } => {
+                let (base, mut offset) = base_of(func, data.args[0]);
+                let size: u32 = data.args[1..].iter().map(|&v| func.ty(v).size()).sum();
+                for class in self.classes(func, base) {
+                    self.kill(class, base.index() as u32);
+                }
+                self.overwrite(func, base, offset, size.into());
+                for &value in &data.args[1..] {
+                    self.set(base, offset, value);
+                    offset = offset.wrapping_add(func.ty(value).size().into());
+                }
+            }
+            Op::MemCopy { .. } => {
+                let (base, _) = base_of(func, data.args[0]);
+                for class in self.classes(func, base) {
+                    self.kill(class, NO_BASE);
+                }
+            }
+            Op::Group(_, Scope::SubGroup) | Op::VarLoad(_) | Op::VarStore(_) => {}
+            op => match op.effect() {
+                Effect::Pure | Effect::Read => {}
+                Effect::Write | Effect::Convergent => self.synchronise(),
+            },
+        }
+        false
+    }
+}
+
+/// The address as base and constant offset.
+fn base_of(func: &Function, pointer: Value) -> (Value, i64) {
+    let mut base = pointer;
+    let mut offset = 0i64;
+    while let Some(inst) = func.def_inst(base) {
+        let data = &func.insts[inst];
+        match (data.op, &data.args[..]) {
+            (Op::PtrAdd, &[p, o]) => match func.as_const(o) {
+                Some(c) => {
+                    offset = offset.wrapping_add(c as i64);
+                    base = p;
+                }
+                None => break,
+            },
+            _ => break,
+        }
+    }
+    (base, offset)
+}
+
+/// Allocas whose address goes nowhere but into loads and the addresses of stores and copies; for each pointer derived
+/// from one by any offset its number plus one.
+fn unescaped(func: &Function) -> (SecondaryMap<Value, u32>, usize) {
+    let mut root: SecondaryMap<Value, u32> = SecondaryMap::new();
+    let mut escaped: Vec<bool> = Vec::new();
+    let cfg = Cfg::new(func);
+    for &block in cfg.rpo() {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            let result = data.results.first().copied();
+            match (data.op, result) {
+                (Op::Alloca { .. }, Some(result)) => {
+                    escaped.push(false);
+                    root[result] = escaped.len() as u32;
+                    continue;
+                }
+                (Op::PtrAdd, Some(result)) => {
+                    if let Some(&base) = data.args.first() {
+                        if root[base] != 0 {
+                            root[result] = root[base];
+                        }
+                    }
+                    continue;
+                }
+                _ => {}
+            }
+            let harmless = match data.op {
+                Op::Load { .. } | Op::Store { .. } => 1,
+                Op::MemCopy { .. } => 2,
+                _ => 0,
+            };
+            for &arg in data.args.iter().skip(harmless) {
+                if root[arg] != 0 {
+                    escaped[root[arg] as usize - 1] = true;
+                }
+            }
+        }
+        func.blocks[block].term.for_each_use(|v| {
+            if root[v] != 0 {
+                escaped[root[v] as usize - 1] = true;
+            }
+        });
+    }
+    let count = escaped.len();
+    for value in func.values.keys() {
+        if root[value] != 0 && escaped[root[value] as usize - 1] {
+            root[value] = 0;
+        }
+    }
+    (root, count)
+}

@@ -1,0 +1,102 @@
+//! Golden tests: every `tests/cases/<pass>/*.kir` is parsed, verified, put through the pass that the folder names,
+//! verified again and printed; the text must be that of the `.expected` file beside it. `BLESS=1` writes those
+//! files. To add a folder, add a line to [`passes`].
+
+use spirv_lowering::ir::entity::FuncId;
+use spirv_lowering::ir::function::Function;
+use spirv_lowering::ir::module::Module;
+use spirv_lowering::ir::parse::parse_module;
+use spirv_lowering::ir::verify::verify_module;
+use spirv_lowering::passes;
+use std::path::{Path, PathBuf};
+
+/// What a folder does to a module.
+enum Pass {
+    /// To every function with a body.
+    Function(fn(&mut Function) -> bool),
+    /// To the module, given the function of its first kernel (or fn0).
+    Module(fn(&mut Module, FuncId) -> Result<(), String>),
+}
+
+fn passes(folder: &str) -> Option<Pass> {
+    Some(match folder {
+        "round_trip" => Pass::Function(|_| false),
+        "clean" => Pass::Function(passes::clean),
+        "const_fold" => Pass::Function(passes::const_fold::run),
+        "cse" => Pass::Function(passes::cse::run),
+        "dce" => Pass::Function(passes::dce::run),
+        "mem2reg" => Pass::Function(passes::mem2reg::run),
+        "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
+        "sroa" => Pass::Function(passes::sroa::run),
+        "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
+        _ => return None,
+    })
+}
+
+fn run(folder: &str, path: &Path) -> Result<String, String> {
+    let pass = passes(folder).ok_or_else(|| format!("no pass for the folder `{folder}`"))?;
+    let text = std::fs::read_to_string(path).map_err(|e| e.to_string())?;
+    let mut module = parse_module(&text).map_err(|e| e.to_string())?;
+    verify_module(&module).map_err(|e| format!("input: {e}"))?;
+    match pass {
+        Pass::Function(pass) => {
+            for (_, func) in module.functions.iter_mut() {
+                if !func.layout.is_empty() {
+                    pass(func);
+                }
+            }
+        }
+        Pass::Module(pass) => {
+            let first = module.kernels.first().map(|k| k.func);
+            let func = first.or_else(|| module.functions.keys().next());
+            if let Err(what) = pass(&mut module, func.ok_or("no function")?) {
+                return Ok(format!("error: {what}\n"));
+            }
+        }
+    }
+    let text = module.to_string();
+    verify_module(&module).map_err(|e| format!("output: {e}\n{text}"))?;
+    let again = parse_module(&text).map_err(|e| format!("printed text: {e}\n{text}"))?;
+    if again.to_string() != text {
+        return Err(format!("text does not round-trip:\n{text}\n{again}"));
+    }
+    Ok(text)
+}
+
+#[test]
+fn cases() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let bless = std::env::var_os("BLESS").is_some_and(|v| v == "1");
+    let sorted = |dir: &Path| -> Vec<PathBuf> {
+        let mut list: Vec<PathBuf> = std::fs::read_dir(dir)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .collect();
+        list.sort();
+        list
+    };
+    let mut failures = Vec::new();
+    let mut count = 0;
+    for folder in sorted(&root) {
+        let name = folder.file_name().unwrap().to_string_lossy().into_owned();
+        for path in sorted(&folder) {
+            if path.extension().is_none_or(|e| e != "kir") {
+                continue;
+            }
+            count += 1;
+            let expected_path = path.with_extension("expected");
+            let expected = std::fs::read_to_string(&expected_path).unwrap_or_default();
+            match run(&name, &path) {
+                Ok(text) if text == expected => {}
+                Ok(text) if bless => std::fs::write(&expected_path, text).unwrap(),
+                Ok(text) => failures.push(format!(
+                    "{}: got\n{text}\nexpected\n{expected}",
+                    path.display()
+                )),
+                Err(what) => failures.push(format!("{}: {what}", path.display())),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(count > 0);
+}

@@ -1,0 +1,350 @@
+//! The reader on small hand-written modules, and on damaged ones.
+
+use spirv_lowering::error::LowerError;
+use spirv_lowering::ir::module::Module;
+use spirv_lowering::ir::verify::verify_module;
+use spirv_lowering::link;
+use spirv_lowering::read::{read_module, Library, ReadOptions};
+use spirv_tools::assembler::{self, Assembler};
+use std::time::{Duration, Instant};
+
+const LOOP: &str = include_str!("read/loop.spvasm");
+const OPS: &str = include_str!("read/ops.spvasm");
+const EXT: &str = include_str!("read/ext.spvasm");
+
+/// The SPIR-V library of libclc, where the machine has it.
+const LIBCLC: &str = "/usr/lib/clc/spirv64-mesa3d-.spv";
+
+fn assemble(text: &str) -> Vec<u32> {
+    let assembler = assembler::create(Some(spirv_tools::TargetEnv::Universal_1_6));
+    let options = assembler::AssemblerOptions {
+        preserve_numeric_ids: false,
+    };
+    let binary = assembler
+        .assemble(text, options)
+        .expect("the test module assembles");
+    let words: &[u32] = binary.as_ref();
+    words.to_vec()
+}
+
+fn read(text: &str) -> Module {
+    let module = read_module(&assemble(text), &ReadOptions::default()).expect("the module is read");
+    verify_module(&module).expect("the module is well-formed");
+    module
+}
+
+fn read_error(text: &str) -> String {
+    let error =
+        read_module(&assemble(text), &ReadOptions::default()).expect_err("the module is refused");
+    assert!(!matches!(error, LowerError::Internal { .. }), "{error}");
+    error.to_string()
+}
+
+/// A kernel `k(global uint* p, uint n, float f)` around some instructions.
+fn kernel(body: &str) -> String {
+    format!(
+        "OpCapability Addresses
+         OpCapability Kernel
+         OpCapability Int64
+         OpCapability Int16
+         OpCapability Int8
+         OpCapability Float64
+         OpCapability Linkage
+         OpCapability Vector16
+         %cl = OpExtInstImport \"OpenCL.std\"
+         OpMemoryModel Physical64 OpenCL
+         OpEntryPoint Kernel %k \"k\"
+         %void = OpTypeVoid
+         %bool = OpTypeBool
+         %u8 = OpTypeInt 8 0
+         %u16 = OpTypeInt 16 0
+         %u32 = OpTypeInt 32 0
+         %u64 = OpTypeInt 64 0
+         %f32 = OpTypeFloat 32
+         %u2 = OpTypeVector %u32 2
+         %u4 = OpTypeVector %u32 4
+         %f4 = OpTypeVector %f32 4
+         %c0 = OpConstant %u32 0
+         %c1 = OpConstant %u32 1
+         %c2 = OpConstant %u32 2
+         %pair = OpTypeStruct %u32 %u32
+         %p_u32 = OpTypePointer CrossWorkgroup %u32
+         %fn = OpTypeFunction %void %p_u32 %u32 %f32
+         %k = OpFunction %void None %fn
+         %p = OpFunctionParameter %p_u32
+         %n = OpFunctionParameter %u32
+         %f = OpFunctionParameter %f32
+         %entry = OpLabel
+         {body}
+         OpReturn
+         OpFunctionEnd"
+    )
+}
+
+#[track_caller]
+fn expect(module: &Module, parts: &[&str]) {
+    let text = module.to_string();
+    for part in parts {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+}
+
+#[test]
+fn loop_with_everything() {
+    let module = read(LOOP);
+    expect(
+        &module,
+        &[
+            // float3 lies at 16, and has the size of float4; the table's address is relocated.
+            "reloc [0: @0 4]",
+            "local size 24 align 4",
+            "byval size 48 align 16 \"s\" \"S\"",
+            "pointer global \"x\" \"float*\" global none const restrict",
+            "builtin.global_id.0",
+            "load.align16",
+            "_Z3sinf",
+            "barrier",
+        ],
+    );
+    let kernel = &module.kernels[0];
+    assert_eq!(kernel.attributes.required_work_group_size, Some([8, 2, 1]));
+    assert_eq!(kernel.params[2].type_name, "uint");
+    // get_global_id(n) for n above 2 is 0: the chain of selections starts there.
+    let function = &module.functions[kernel.func];
+    assert_eq!(function.layout.len(), 3);
+}
+
+#[test]
+fn specialisation_constants() {
+    let options = ReadOptions {
+        spec_constants: vec![(7, 9u32.to_le_bytes().to_vec())],
+        ..Default::default()
+    };
+    let module = read_module(&assemble(LOOP), &options).expect("the module is read");
+    expect(&module, &["local size 40 align 4"]);
+}
+
+#[test]
+fn byte_order() {
+    let swapped: Vec<u32> = assemble(LOOP).iter().map(|w| w.swap_bytes()).collect();
+    let module = read_module(&swapped, &ReadOptions::default()).expect("the module is read");
+    assert_eq!(module.to_string(), read(LOOP).to_string());
+}
+
+#[test]
+fn operations() {
+    let module = read(OPS);
+    let text = module.to_string();
+    for op in [
+        "smul_hi",
+        "umul_hi",
+        "srem",
+        "bit_reverse",
+        "popcount",
+        "f_to_s",
+        "u_to_f",
+        "atomic_rmw",
+        "atomic_cmpxchg",
+    ] {
+        assert!(
+            text.replace('_', "").contains(&op.replace('_', "")),
+            "`{op}` is not in\n{text}"
+        );
+    }
+}
+
+#[test]
+fn extended_instructions() {
+    let mut module = read(EXT);
+    expect(
+        &module,
+        &[
+            "_Z3sinf",
+            "_Z5fractfPf",
+            "_Z6lengthDv4_f",
+            "_Z4pownfi",
+            "printf 0 \"%d %s\\0a\" [i32 1, \"hi\"]",
+        ],
+    );
+    let Ok(bytes) = std::fs::read(LIBCLC) else {
+        return;
+    };
+    let words = bytes
+        .chunks_exact(4)
+        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+        .collect();
+    let library = Library::new(words).expect("libclc is indexed");
+    link::resolve(&mut module, &[&library]).expect("the library links");
+    verify_module(&module).expect("the module is well-formed");
+    assert!(module
+        .functions
+        .values()
+        .any(|f| f.name == "_Z3sinf" && !f.layout.is_empty()));
+}
+
+#[test]
+fn whole_library() {
+    let Ok(bytes) = std::fs::read(LIBCLC) else {
+        return;
+    };
+    let words: Vec<u32> = bytes
+        .chunks_exact(4)
+        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+        .collect();
+    let options = ReadOptions {
+        library: true,
+        ..Default::default()
+    };
+    let module = read_module(&words, &options).expect("libclc is read");
+    verify_module(&module).expect("the module is well-formed");
+    assert!(module.functions.len() > 2000);
+}
+
+#[test]
+fn errors_name_the_instruction() {
+    let cases = [
+        ("%a = OpIAdd %f32 %f %f", "OpIAdd"),
+        ("%a = OpIAdd %u32 %n %f", "%"),
+        ("%a = OpLoad %f32 %p", ""),
+        ("%a = OpFAdd %f32 %f %n", "OpFAdd"),
+        ("%a = OpCompositeExtract %u32 %n 3", "OpCompositeExtract"),
+        ("%a = OpBitcast %u64 %n", "OpBitcast"),
+        ("OpStore %n %f", "OpStore"),
+        ("%a = OpPhi %u32 %n %entry", "entry block"),
+        ("%a = OpIAdd %u32 %b %b\n%b = OpIAdd %u32 %n %n", "OpIAdd"),
+        ("%a = OpExtInst %f32 %cl sin %n", "sin"),
+        ("%a = OpVectorShuffle %u2 %n %n 0 7", "OpVectorShuffle"),
+        ("OpBranch %entry\n%z = OpLabel", "entry block"),
+    ];
+    for (body, part) in cases {
+        let words = assemble(&kernel(body));
+        // The load of a float through a pointer to integers is wrong SPIR-V, but means something.
+        let result = read_module(&words, &ReadOptions::default());
+        if part.is_empty() {
+            assert!(result.is_ok());
+            continue;
+        }
+        let error = read_error(&kernel(body));
+        assert!(error.contains(part), "{body}: {error}");
+        assert!(error.contains("`k`"), "{body}: {error}");
+    }
+}
+
+#[test]
+fn linking() {
+    let provider = "OpCapability Addresses\nOpCapability Kernel\nOpCapability Linkage
+        OpMemoryModel Physical64 OpenCL
+        OpDecorate %twice LinkageAttributes \"twice\" Export
+        %u32 = OpTypeInt 32 0
+        %fn = OpTypeFunction %u32 %u32
+        %twice = OpFunction %u32 None %fn
+        %x = OpFunctionParameter %u32
+        %l = OpLabel
+        %y = OpIAdd %u32 %x %x
+        OpReturnValue %y
+        OpFunctionEnd";
+    let user = "OpCapability Addresses\nOpCapability Kernel\nOpCapability Linkage
+        OpMemoryModel Physical64 OpenCL
+        OpEntryPoint Kernel %k \"k\"
+        OpDecorate %twice LinkageAttributes \"twice\" Import
+        %void = OpTypeVoid
+        %u32 = OpTypeInt 32 0
+        %p = OpTypePointer CrossWorkgroup %u32
+        %fn = OpTypeFunction %u32 %u32
+        %kfn = OpTypeFunction %void %p
+        %twice = OpFunction %u32 None %fn
+        %x = OpFunctionParameter %u32
+        OpFunctionEnd
+        %k = OpFunction %void None %kfn
+        %a = OpFunctionParameter %p
+        %l = OpLabel
+        %v = OpLoad %u32 %a
+        %w = OpFunctionCall %u32 %twice %v
+        OpStore %a %w
+        OpReturn
+        OpFunctionEnd";
+    let joined = link::link(vec![read(user), read(provider)], false).expect("the modules link");
+    verify_module(&joined).expect("the module is well-formed");
+    assert!(joined.functions.values().all(|f| !f.layout.is_empty()));
+    let joined = link::link(vec![read(provider), read(user)], false).expect("the modules link");
+    verify_module(&joined).expect("the module is well-formed");
+    let error = link::link(vec![read(user)], false)
+        .expect_err("`twice` is missing")
+        .to_string();
+    assert!(error.contains("`twice`"), "{error}");
+    link::link(vec![read(user)], true).expect("it may be missing");
+    let error = link::link(vec![read(provider), read(provider)], true)
+        .expect_err("`twice` is there twice")
+        .to_string();
+    assert!(error.contains("`twice`"), "{error}");
+}
+
+#[test]
+fn truncation() {
+    for text in [LOOP, OPS, EXT] {
+        let words = assemble(text);
+        for end in 0..words.len() {
+            let _ = read_module(&words[..end], &ReadOptions::default());
+        }
+    }
+}
+
+#[test]
+fn damage() {
+    let modules: Vec<Vec<u32>> = [LOOP, OPS, EXT].iter().map(|t| assemble(t)).collect();
+    let mut state = 0x2545_f491_4f6c_dd1du64;
+    let mut random = |limit: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % limit.max(1) as u64) as usize
+    };
+    let start = Instant::now();
+    let mut longest = Duration::ZERO;
+    while start.elapsed() < Duration::from_secs(6) {
+        let mut words = modules[random(modules.len())].clone();
+        let bound = words[3] as usize;
+        for _ in 0..1 + random(4) {
+            let at = 3 + random(words.len() - 3);
+            words[at] = match random(6) {
+                0 => random(usize::MAX) as u32,
+                1 => random(bound) as u32,
+                2 => words[at] ^ 1 << random(32),
+                3 => words[at] & 0xffff_0000 | random(500) as u32,
+                4 => words[random(words.len())],
+                _ => [0, 1, u32::MAX, 0x8000_0000][random(4)],
+            };
+        }
+        let begin = Instant::now();
+        if let Ok(module) = read_module(&words, &ReadOptions::default()) {
+            let _ = verify_module(&module);
+        }
+        longest = longest.max(begin.elapsed());
+    }
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+}
+
+#[test]
+fn nesting_and_sizes() {
+    let header = "OpCapability Addresses\nOpCapability Kernel\nOpCapability Linkage\nOpMemoryModel Physical64 OpenCL
+        %u32 = OpTypeInt 32 0\n%big = OpConstant %u32 4000000000\n";
+    // Arrays of arrays, each of the largest length.
+    let mut text = header.to_owned();
+    text.push_str("%t0 = OpTypeArray %u32 %big\n");
+    for i in 1..300 {
+        text.push_str(&format!("%t{i} = OpTypeArray %t{} %big\n", i - 1));
+    }
+    assert!(read_error(&text).contains("nested"));
+    // A constant whose parts are shared doubles at each level: only its size may count.
+    let mut text = header.to_owned();
+    text.push_str("%two = OpConstant %u32 2\n%p = OpTypePointer CrossWorkgroup %t60\n%t0 = OpTypeArray %u32 %two\n");
+    text.push_str("%v0 = OpConstantComposite %t0 %two %two\n");
+    for i in 1..=60 {
+        let j = i - 1;
+        text.push_str(&format!(
+            "%t{i} = OpTypeArray %t{j} %two\n%v{i} = OpConstantComposite %t{i} %v{j} %v{j}\n"
+        ));
+    }
+    text.push_str("%g = OpVariable %p CrossWorkgroup %v60\n");
+    assert!(read_error(&text).contains("bytes"));
+}
