@@ -208,7 +208,7 @@ impl Features {
 /// How the runtime should treat a device beyond what Vulkan tells of it. Each flag has its reason.
 #[derive(Debug, Clone, Copy)]
 pub struct Workarounds {
-    /// Copy with a compute shader from this many bytes on (u64::MAX: never). vkCmdCopyBuffer reaches 840 GB/s on an
+    /// Copy with a compute shader from this many bytes on (u64::MAX: never, nor fill with one). vkCmdCopyBuffer reaches 840 GB/s on an
     /// NVIDIA H200 (driver 580.159) where a shader reaches 4100; on software drivers it is a plain memcpy. Look again
     /// with each driver branch. 2026-11.
     pub compute_copy_from: u64,

@@ -58,9 +58,10 @@ struct Made {
 }
 
 impl Utilities {
-    /// A shader and its layout. None where the device cannot run them.
+    /// A shader and its layout. None where the device cannot run them, or not faster than transfer commands.
     fn get(&self, shared: &Shared, shader: Shader) -> Option<(vk::Pipeline, vk::PipelineLayout)> {
-        if shared.push_descriptor.is_none() || self.broken.load(Ordering::Relaxed) {
+        let unwanted = shared.adapter.workarounds.compute_copy_from == u64::MAX;
+        if unwanted || shared.push_descriptor.is_none() || self.broken.load(Ordering::Relaxed) {
             return None;
         }
         let mut made = self.made.lock();
@@ -333,15 +334,12 @@ impl Batch {
         let dst_bytes = extent(region.dst_row_pitch, region.dst_slice_pitch);
         let range = u64::from(limits.max_storage_buffer_range).saturating_sub(256);
         let (groups_x, groups_y) = ((region.bytes / 4).div_ceil(64), rows.div_ceil(4));
-        let fits = together % 4 == 0
+        let fits = together.is_multiple_of(4)
             && src_bytes.max(dst_bytes) <= range
             && groups_x <= u64::from(most[0])
             && groups_y <= u64::from(most[1])
             && slices <= u64::from(most[2]);
-        if shared.adapter.workarounds.compute_copy_from == u64::MAX
-            || !fits
-            || rows * slices < BOX_ROWS
-        {
+        if !fits || rows * slices < BOX_ROWS {
             return false;
         }
         let Some(pipeline) = shared.utilities.get(shared, Shader::Rect4) else {
@@ -435,7 +433,7 @@ impl Batch {
         let mut done = 0u64;
         for part in data.chunks(UPDATE as usize) {
             let to = dst.at(done);
-            if to.offset % 4 == 0 && part.len() % 4 == 0 {
+            if to.offset.is_multiple_of(4) && part.len().is_multiple_of(4) {
                 // SAFETY: the command buffer is being recorded by this thread; place and size are multiples of 4 and
                 // the size is within the command's limit.
                 unsafe {
@@ -470,7 +468,9 @@ impl Batch {
         };
         // The shortest period of 1, 2, 4 ... bytes.
         let mut period = pattern.len();
-        while period > 1 && period % 2 == 0 && pattern[..period / 2] == pattern[period / 2..period]
+        while period > 1
+            && period.is_multiple_of(2)
+            && pattern[..period / 2] == pattern[period / 2..period]
         {
             period /= 2;
         }
@@ -527,7 +527,7 @@ impl Batch {
         let head = place.offset.wrapping_neg() % 16;
         if let (Some(pipeline), true) = (
             shared.utilities.get(shared, Shader::Fill16),
-            head % period as u64 == 0,
+            head.is_multiple_of(period as u64),
         ) {
             let body = (size - head) / 16 * 16;
             let tail = size - head - body;
@@ -562,7 +562,7 @@ impl Batch {
             return self.write(shared, place.at(head + body), &rest);
         }
         // No shader: copies of one staged piece, a multiple of the period.
-        let piece = 32768 / period * period;
+        let piece = UPDATE as usize / period * period;
         let (buffer, offset) = self.stage(shared, &repeat(piece))?;
         let mut regions = std::mem::take(&mut self.regions);
         let mut done = 0;

@@ -356,11 +356,11 @@ pub unsafe fn import_host(
     let align = shared.adapter.caps.host_import_align.max(1);
     let address = pointer.as_ptr() as u64;
     // Widening to whole pages touches nothing that is not mapped only where the unit is a page at most.
-    if align > 4096 && (address % align != 0 || size % align != 0) {
+    if align > 4096 && !(address.is_multiple_of(align) && size.is_multiple_of(align)) {
         return Err(unsupported("alignment"));
     }
     // Vector accesses of kernels expect this much.
-    if address % 16 != 0 {
+    if !address.is_multiple_of(16) {
         return Err(unsupported("alignment"));
     }
     let first = address - address % align;

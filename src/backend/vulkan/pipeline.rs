@@ -139,6 +139,9 @@ pub fn create_pipeline(
 /// What a pipeline is specialised by.
 type Key = ([u32; 3], SmallVec<[(u32, u32); 4]>);
 
+/// Pipelines whose keys have one hash.
+type Specialised = SmallVec<[(Key, Arc<dyn Pipeline>); 1]>;
+
 /// A loaded kernel.
 pub struct VulkanCode {
     shared: Arc<Shared>,
@@ -146,7 +149,7 @@ pub struct VulkanCode {
     entry: CString,
     interface: KernelInterface,
     /// By hash of the key, so that looking up needs no owned key.
-    pipelines: RwLock<FxHashMap<u64, SmallVec<[(Key, Arc<dyn Pipeline>); 1]>>>,
+    pipelines: RwLock<FxHashMap<u64, Specialised>>,
 }
 
 fn hash(local_size: [u32; 3], local_args: &[(u32, u32)]) -> u64 {

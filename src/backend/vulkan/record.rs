@@ -252,6 +252,7 @@ impl VulkanStream {
             open,
             tracker,
             acquire,
+            after_own,
             queries,
             ..
         } = self;
@@ -296,7 +297,12 @@ impl VulkanStream {
             Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
         };
         let acquired = std::mem::take(acquire);
-        if acquired || (order == OrderRule::InOrder && tracker.conflicts(&accesses, anything)) {
+        let waits_for_own = std::mem::take(after_own);
+        let conflict = match order {
+            OrderRule::InOrder => tracker.conflicts(&accesses, anything),
+            OrderRule::Unordered => waits_for_own && !tracker.is_clear(),
+        };
+        if acquired || conflict {
             let earlier = tracker.clear();
             batch.barrier(shared, if acquired { STAGES } else { earlier });
         }

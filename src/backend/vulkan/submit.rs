@@ -20,10 +20,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Spare batches kept; more than that were a burst.
-const MOST_SPARE: usize = 16;
+const MOST_SPARE: usize = 32;
 
 /// Bytes of a piece of staging memory of a batch.
 const STAGING: u64 = 256 << 10;
+
+/// A value of another stream's timeline that a batch waits for; the timeline is kept alive.
+type Wait = (Arc<dyn Timeline>, vk::Semaphore, u64);
 
 /// Commands that are submitted together.
 pub struct Batch {
@@ -47,7 +50,7 @@ pub struct Batch {
     pub pipelines: Vec<Arc<dyn Pipeline>>,
     /// What the caller asked to keep.
     pub others: Vec<Arc<dyn Any + Send + Sync>>,
-    waits: SmallVec<[(Arc<dyn Timeline>, vk::Semaphore, u64); 4]>,
+    waits: SmallVec<[Wait; 4]>,
     staging: Vec<Arc<VulkanMemory>>,
     staged: u64,
     /// Room for the regions of a copy.
@@ -174,6 +177,8 @@ pub struct VulkanStream {
     pub(super) tracker: Tracker,
     /// Memory written by another stream, whose completion the host has seen, must be made visible.
     pub(super) acquire: bool,
+    /// The next operation waits for an earlier one of this stream.
+    pub(super) after_own: bool,
     pub(super) queries: Queries,
 }
 
@@ -191,6 +196,7 @@ impl VulkanStream {
             spare: Vec::new(),
             tracker: Tracker::default(),
             acquire: false,
+            after_own: false,
             queries: Queries::new(desc.profiling && shared.adapter.family.timestamp_bits > 0),
             shared: Arc::clone(shared),
         })
@@ -307,8 +313,8 @@ impl Stream for VulkanStream {
             return;
         };
         if other.semaphore == self.timeline.semaphore {
-            // Our own earlier work is on the same queue: a barrier orders it.
-            self.acquire |= !self.tracker.is_clear();
+            // Our own earlier work is on the same queue: ordered operations need nothing, others a barrier.
+            self.after_own = true;
             return;
         }
         if !Arc::ptr_eq(&other.shared, &self.shared) {

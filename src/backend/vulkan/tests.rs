@@ -88,8 +88,8 @@ const ADD: &str = r#"
     OpFunctionEnd
 "#;
 
-/// A device of this test's own, with its utility shaders used for copies of any size if wanted.
-fn device(shader_copies: bool) -> Option<Arc<VulkanDevice>> {
+/// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
+fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
     let instance = match Instance::new(true) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
@@ -101,9 +101,7 @@ fn device(shader_copies: bool) -> Option<Arc<VulkanDevice>> {
         eprintln!("skipped: no Vulkan device");
         return None;
     };
-    if shader_copies {
-        adapter.workarounds.compute_copy_from = 64;
-    }
+    adapter.workarounds.compute_copy_from = if shaders { 64 } else { u64::MAX };
     Some(Arc::new(VulkanDevice::new(Arc::new(adapter))))
 }
 
@@ -288,9 +286,20 @@ fn host_memory_in_place() {
 }
 
 #[test]
-fn fills_of_every_pattern() {
+fn fills_by_transfer() {
+    fills(false);
+}
+
+#[test]
+fn fills_by_shader() {
+    fills(true);
+}
+
+fn fills(shaders: bool) {
     let _silence = Silence::new();
-    let Some(device) = device(false) else { return };
+    let Some(device) = device(shaders) else {
+        return;
+    };
     let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
     let memory = device
         .allocate(100_000, Placement::HostRead)
