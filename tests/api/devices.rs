@@ -37,7 +37,11 @@ fn platform_queries() {
     let number = version.strip_prefix("OpenCL ").expect("OpenCL <version>");
     let number = number.split(' ').next().expect("a version");
     let (major, minor) = number.split_once('.').expect("major.minor");
-    let numeric = info_value!(u32, clGetPlatformInfo(platform), CL_PLATFORM_NUMERIC_VERSION);
+    let numeric = info_value!(
+        u32,
+        clGetPlatformInfo(platform),
+        CL_PLATFORM_NUMERIC_VERSION
+    );
     assert_eq!(
         (major.parse(), minor.parse()),
         (Ok(numeric >> 22), Ok(numeric >> 12 & 0x3ff))
@@ -49,7 +53,11 @@ fn platform_queries() {
         "PUMICE"
     );
     assert_eq!(
-        info_value!(u64, clGetPlatformInfo(platform), CL_PLATFORM_HOST_TIMER_RESOLUTION),
+        info_value!(
+            u64,
+            clGetPlatformInfo(platform),
+            CL_PLATFORM_HOST_TIMER_RESOLUTION
+        ),
         1
     );
     let names = info_text!(clGetPlatformInfo(platform), CL_PLATFORM_EXTENSIONS);
@@ -60,7 +68,10 @@ fn platform_queries() {
     let listed: Vec<_> = versioned.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.split(' ').collect::<Vec<_>>(), listed);
     assert!(listed.contains(&"cl_khr_icd"));
-    fails!(CL_INVALID_VALUE, clGetPlatformInfo(platform, 0x1234, 0, null_mut(), null_mut()));
+    fails!(
+        CL_INVALID_VALUE,
+        clGetPlatformInfo(platform, 0x1234, 0, null_mut(), null_mut())
+    );
 }
 
 #[test]
@@ -70,11 +81,23 @@ fn a_short_buffer_is_refused_and_left_alone() {
     let mut text = [0xaau8; 4];
     fails!(
         CL_INVALID_VALUE,
-        clGetPlatformInfo(platform, CL_PLATFORM_PROFILE, 4, text.as_mut_ptr().cast(), &mut size)
+        clGetPlatformInfo(
+            platform,
+            CL_PLATFORM_PROFILE,
+            4,
+            text.as_mut_ptr().cast(),
+            &mut size
+        )
     );
     assert_eq!(text, [0xaa; 4]);
     // Nothing asked for is no error.
-    ok!(clGetPlatformInfo(platform, CL_PLATFORM_PROFILE, 0, null_mut(), null_mut()));
+    ok!(clGetPlatformInfo(
+        platform,
+        CL_PLATFORM_PROFILE,
+        0,
+        null_mut(),
+        null_mut()
+    ));
 }
 
 #[test]
@@ -83,8 +106,14 @@ fn platform_ids() {
     ok!(clGetPlatformIDs(0, null_mut(), &mut count));
     assert_eq!(count, 1);
     let mut platform = null_mut();
-    fails!(CL_INVALID_VALUE, clGetPlatformIDs(0, &mut platform, null_mut()));
-    fails!(CL_INVALID_VALUE, clGetPlatformIDs(0, null_mut(), null_mut()));
+    fails!(
+        CL_INVALID_VALUE,
+        clGetPlatformIDs(0, &mut platform, null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetPlatformIDs(0, null_mut(), null_mut())
+    );
 }
 
 #[test]
@@ -100,16 +129,35 @@ fn device_types() {
     };
     let all = count(CL_DEVICE_TYPE_ALL);
     assert!(all > 0, "no device to test");
-    let sum = count(CL_DEVICE_TYPE_CPU) + count(CL_DEVICE_TYPE_GPU) + count(CL_DEVICE_TYPE_ACCELERATOR);
+    let sum =
+        count(CL_DEVICE_TYPE_CPU) + count(CL_DEVICE_TYPE_GPU) + count(CL_DEVICE_TYPE_ACCELERATOR);
     assert_eq!(all, sum);
     assert_eq!(count(CL_DEVICE_TYPE_DEFAULT), 1);
-    assert_eq!(count(CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR), all);
+    assert_eq!(
+        count(CL_DEVICE_TYPE_CPU | CL_DEVICE_TYPE_GPU | CL_DEVICE_TYPE_ACCELERATOR),
+        all
+    );
     let mut device = null_mut();
-    fails!(CL_DEVICE_NOT_FOUND, clGetDeviceIDs(platform, CL_DEVICE_TYPE_CUSTOM, 1, &mut device, null_mut()));
-    fails!(CL_INVALID_DEVICE_TYPE, clGetDeviceIDs(platform, 0, 1, &mut device, null_mut()));
-    fails!(CL_INVALID_DEVICE_TYPE, clGetDeviceIDs(platform, 1 << 20, 1, &mut device, null_mut()));
-    fails!(CL_INVALID_VALUE, clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, &mut device, null_mut()));
-    fails!(CL_INVALID_VALUE, clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, null_mut(), null_mut()));
+    fails!(
+        CL_DEVICE_NOT_FOUND,
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_CUSTOM, 1, &mut device, null_mut())
+    );
+    fails!(
+        CL_INVALID_DEVICE_TYPE,
+        clGetDeviceIDs(platform, 0, 1, &mut device, null_mut())
+    );
+    fails!(
+        CL_INVALID_DEVICE_TYPE,
+        clGetDeviceIDs(platform, 1 << 20, 1, &mut device, null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, &mut device, null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, null_mut(), null_mut())
+    );
 }
 
 /// Every parameter with the size of its answer; 0: any size.
@@ -235,14 +283,24 @@ fn every_device_parameter_answers() {
     let setup = Setup::new();
     for &(param, size) in PARAMETERS {
         let bytes = info!(clGetDeviceInfo(setup.device), param);
-        assert!(size == 0 || bytes.len() == size, "parameter {param:#x} has {} bytes", bytes.len());
+        assert!(
+            size == 0 || bytes.len() == size,
+            "parameter {param:#x} has {} bytes",
+            bytes.len()
+        );
         if bytes.len() > 1 {
             let mut short = vec![0u8; bytes.len() - 1];
             let (size, place) = (short.len(), short.as_mut_ptr().cast());
-            fails!(CL_INVALID_VALUE, clGetDeviceInfo(setup.device, param, size, place, null_mut()));
+            fails!(
+                CL_INVALID_VALUE,
+                clGetDeviceInfo(setup.device, param, size, place, null_mut())
+            );
         }
     }
-    fails!(CL_INVALID_VALUE, clGetDeviceInfo(setup.device, 0x1fff, 0, null_mut(), null_mut()));
+    fails!(
+        CL_INVALID_VALUE,
+        clGetDeviceInfo(setup.device, 0x1fff, 0, null_mut(), null_mut())
+    );
 }
 
 #[test]
@@ -266,23 +324,44 @@ fn minimums_of_the_full_profile() {
     at_least!(u32, CL_DEVICE_MEM_BASE_ADDR_ALIGN, 1024);
     let global = info_value!(u64, clGetDeviceInfo(device), CL_DEVICE_GLOBAL_MEM_SIZE);
     let most = info_value!(u64, clGetDeviceInfo(device), CL_DEVICE_MAX_MEM_ALLOC_SIZE);
-    assert!(most >= (global / 4).clamp(32 << 20, 1 << 30), "{most} of {global}");
+    assert!(
+        most >= (global / 4).clamp(32 << 20, 1 << 30),
+        "{most} of {global}"
+    );
     assert!(most <= global);
     let single = info_value!(u64, clGetDeviceInfo(device), CL_DEVICE_SINGLE_FP_CONFIG);
     let least = CL_FP_ROUND_TO_NEAREST | CL_FP_INF_NAN;
     assert_eq!(single & least, least);
-    let memory = info_value!(u64, clGetDeviceInfo(device), CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES);
-    let fence = info_value!(u64, clGetDeviceInfo(device), CL_DEVICE_ATOMIC_FENCE_CAPABILITIES);
+    let memory = info_value!(
+        u64,
+        clGetDeviceInfo(device),
+        CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES
+    );
+    let fence = info_value!(
+        u64,
+        clGetDeviceInfo(device),
+        CL_DEVICE_ATOMIC_FENCE_CAPABILITIES
+    );
     let least = CL_DEVICE_ATOMIC_ORDER_RELAXED | CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP;
     assert_eq!(memory & least, least);
     let least = least | CL_DEVICE_ATOMIC_ORDER_ACQ_REL;
     assert_eq!(fence & least, least);
-    let sizes = info_value!([usize; 3], clGetDeviceInfo(device), CL_DEVICE_MAX_WORK_ITEM_SIZES);
+    let sizes = info_value!(
+        [usize; 3],
+        clGetDeviceInfo(device),
+        CL_DEVICE_MAX_WORK_ITEM_SIZES
+    );
     assert!(sizes.iter().all(|size| *size >= 1), "{sizes:?}");
-    assert_eq!(info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_REFERENCE_COUNT), 1);
+    assert_eq!(
+        info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_REFERENCE_COUNT),
+        1
+    );
     ok!(clRetainDevice(device));
     ok!(clReleaseDevice(device));
-    assert_eq!(info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_REFERENCE_COUNT), 1);
+    assert_eq!(
+        info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_REFERENCE_COUNT),
+        1
+    );
 }
 
 #[test]
@@ -290,7 +369,10 @@ fn lists_agree() {
     let setup = Setup::new();
     let device = setup.device;
     let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
-    let versioned = name_versions(&info!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS_WITH_VERSION));
+    let versioned = name_versions(&info!(
+        clGetDeviceInfo(device),
+        CL_DEVICE_EXTENSIONS_WITH_VERSION
+    ));
     let listed: Vec<_> = versioned.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(extensions.split(' ').collect::<Vec<_>>(), listed);
     for needed in [
@@ -312,7 +394,10 @@ fn lists_agree() {
     assert_eq!(feature("__opencl_c_images"), images);
     let pipes = info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_PIPE_SUPPORT) != 0;
     assert_eq!(feature("__opencl_c_pipes"), pipes);
-    let versions = name_versions(&info!(clGetDeviceInfo(device), CL_DEVICE_OPENCL_C_ALL_VERSIONS));
+    let versions = name_versions(&info!(
+        clGetDeviceInfo(device),
+        CL_DEVICE_OPENCL_C_ALL_VERSIONS
+    ));
     for version in [(1, 0), (1, 1), (1, 2), (3, 0)] {
         let wanted = ("OpenCL C".to_owned(), version.0 << 22 | version.1 << 12);
         assert!(versions.contains(&wanted), "{wanted:?}");
@@ -343,17 +428,29 @@ fn sub_devices_do_not_exist() {
 fn timers_go_forward_together() {
     let setup = Setup::new();
     let (mut device, mut host, mut later) = (0, 0, 0);
-    ok!(clGetDeviceAndHostTimer(setup.device, &mut device, &mut host));
+    ok!(clGetDeviceAndHostTimer(
+        setup.device,
+        &mut device,
+        &mut host
+    ));
     ok!(clGetHostTimer(setup.device, &mut later));
     assert!(device > 0 && later >= host && host > 0);
     fails!(CL_INVALID_VALUE, clGetHostTimer(setup.device, null_mut()));
-    fails!(CL_INVALID_VALUE, clGetDeviceAndHostTimer(setup.device, null_mut(), &mut host));
+    fails!(
+        CL_INVALID_VALUE,
+        clGetDeviceAndHostTimer(setup.device, null_mut(), &mut host)
+    );
 }
 
 #[test]
 fn functions_are_found_by_name() {
     let platform = platform();
-    let find = |name: &CStr| call!(clGetExtensionFunctionAddressForPlatform(platform, name.as_ptr()));
+    let find = |name: &CStr| {
+        call!(clGetExtensionFunctionAddressForPlatform(
+            platform,
+            name.as_ptr()
+        ))
+    };
     assert!(!find(c"clCreateProgramWithILKHR").is_null());
     assert!(!find(c"clGetKernelSuggestedLocalWorkSizeKHR").is_null());
     assert!(!find(c"clCreateCommandQueueWithPropertiesKHR").is_null());

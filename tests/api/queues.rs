@@ -20,21 +20,42 @@ fn queries() {
         info_value!(u64, clGetCommandQueueInfo(queue), CL_QUEUE_PROPERTIES),
         CL_QUEUE_PROFILING_ENABLE
     );
-    assert_eq!(info_value!(u32, clGetCommandQueueInfo(queue), CL_QUEUE_REFERENCE_COUNT), 1);
+    assert_eq!(
+        info_value!(u32, clGetCommandQueueInfo(queue), CL_QUEUE_REFERENCE_COUNT),
+        1
+    );
     ok!(clRetainCommandQueue(queue));
-    assert_eq!(info_value!(u32, clGetCommandQueueInfo(queue), CL_QUEUE_REFERENCE_COUNT), 2);
+    assert_eq!(
+        info_value!(u32, clGetCommandQueueInfo(queue), CL_QUEUE_REFERENCE_COUNT),
+        2
+    );
     ok!(clReleaseCommandQueue(queue));
-    let list = info_value!([u64; 3], clGetCommandQueueInfo(queue), CL_QUEUE_PROPERTIES_ARRAY);
-    assert_eq!(list, [CL_QUEUE_PROPERTIES as u64, CL_QUEUE_PROFILING_ENABLE, 0]);
-    assert_eq!(info_value!(usize, clGetCommandQueueInfo(queue), CL_QUEUE_DEVICE_DEFAULT), 0);
+    let list = info_value!(
+        [u64; 3],
+        clGetCommandQueueInfo(queue),
+        CL_QUEUE_PROPERTIES_ARRAY
+    );
+    assert_eq!(
+        list,
+        [CL_QUEUE_PROPERTIES as u64, CL_QUEUE_PROFILING_ENABLE, 0]
+    );
+    assert_eq!(
+        info_value!(usize, clGetCommandQueueInfo(queue), CL_QUEUE_DEVICE_DEFAULT),
+        0
+    );
     // Only queues on the device have a size.
     fails!(
         CL_INVALID_COMMAND_QUEUE,
         clGetCommandQueueInfo(queue, CL_QUEUE_SIZE, 0, null_mut(), null_mut())
     );
-    fails!(CL_INVALID_VALUE, clGetCommandQueueInfo(queue, 0x1234, 0, null_mut(), null_mut()));
+    fails!(
+        CL_INVALID_VALUE,
+        clGetCommandQueueInfo(queue, 0x1234, 0, null_mut(), null_mut())
+    );
     let plain = Queue(create!(clCreateCommandQueueWithProperties(
-        setup.context.0, setup.device, null()
+        setup.context.0,
+        setup.device,
+        null()
     )));
     assert!(info!(clGetCommandQueueInfo(plain.0), CL_QUEUE_PROPERTIES_ARRAY).is_empty());
 }
@@ -59,12 +80,20 @@ fn wrong_properties() {
         CL_INVALID_VALUE,
         clCreateCommandQueueWithProperties(context, device, list.as_ptr())
     );
-    create_fails!(CL_INVALID_VALUE, clCreateCommandQueue(context, device, 1 << 40));
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateCommandQueue(context, device, 1 << 40)
+    );
     let queue = Queue(create!(clCreateCommandQueue(
-        context, device, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
+        context,
+        device,
+        CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE
     )));
     ok!(clFinish(queue.0));
-    fails!(CL_INVALID_OPERATION, clSetDefaultDeviceCommandQueue(context, device, queue.0));
+    fails!(
+        CL_INVALID_OPERATION,
+        clSetDefaultDeviceCommandQueue(context, device, queue.0)
+    );
 }
 
 /// Dependent work on an out-of-order queue, ordered by events and barriers alone.
@@ -75,9 +104,21 @@ fn out_of_order() {
     let buffer = setup.buffer(4096);
     let fill = |value: u32, wait: &[cl_event]| {
         let mut event = null_mut();
-        let list = if wait.is_empty() { null() } else { wait.as_ptr() };
+        let list = if wait.is_empty() {
+            null()
+        } else {
+            wait.as_ptr()
+        };
         ok!(clEnqueueFillBuffer(
-            queue, buffer.0, (&raw const value).cast(), 4, 0, 4096, wait.len() as u32, list, &mut event
+            queue,
+            buffer.0,
+            (&raw const value).cast(),
+            4,
+            0,
+            4096,
+            wait.len() as u32,
+            list,
+            &mut event
         ));
         Event(event)
     };
@@ -102,7 +143,15 @@ fn released_with_work() {
     let mut event = null_mut();
     let value = 7u32;
     ok!(clEnqueueFillBuffer(
-        queue.0, buffer.0, (&raw const value).cast(), 4, 0, 1024, 0, null(), &mut event
+        queue.0,
+        buffer.0,
+        (&raw const value).cast(),
+        4,
+        0,
+        1024,
+        0,
+        null(),
+        &mut event
     ));
     drop(queue);
     let event = Event(event);
@@ -115,7 +164,10 @@ fn released_with_work() {
 fn many_commands() {
     let setup = Setup::new();
     let buffer = setup.buffer_of(&[0u32; 1]);
-    let kernel = setup.kernel_of("kernel void up(global uint *p) { p[0] = p[0] * 3 + 1; }", "up");
+    let kernel = setup.kernel_of(
+        "kernel void up(global uint *p) { p[0] = p[0] * 3 + 1; }",
+        "up",
+    );
     kernel.set_buffer(0, &buffer);
     let mut expected = 0u32;
     for _ in 0..3000 {

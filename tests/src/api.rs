@@ -6,13 +6,16 @@ use opencl_sys::cl_function_types::*;
 use std::sync::OnceLock;
 
 /// What is inside of the optional function types of the headers.
-trait Function {
+pub trait Function {
+    /// The function pointer.
     type Pointer;
+    /// It, if there is one.
     fn pointer(self) -> Option<Self::Pointer>;
 }
 
 impl<F> Function for Option<F> {
     type Pointer = F;
+    /// It, if there is one.
     fn pointer(self) -> Option<F> {
         self
     }

@@ -137,10 +137,27 @@ impl Setup {
     pub fn with_queue(properties: cl_command_queue_properties) -> Self {
         let platform = platform();
         let mut device = null_mut();
-        ok!(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &mut device, null_mut()));
-        let context = Context(create!(clCreateContext(null(), 1, &device, None, null_mut())));
+        ok!(clGetDeviceIDs(
+            platform,
+            CL_DEVICE_TYPE_ALL,
+            1,
+            &mut device,
+            null_mut()
+        ));
+        let context = Context(create!(clCreateContext(
+            null(),
+            1,
+            &device,
+            None,
+            null_mut()
+        )));
         let queue = new_queue(&context, device, properties);
-        Self { platform, device, queue, context }
+        Self {
+            platform,
+            device,
+            queue,
+            context,
+        }
     }
 
     /// Another queue.
@@ -150,21 +167,41 @@ impl Setup {
 
     /// A read-write buffer of so many bytes.
     pub fn buffer(&self, size: usize) -> Buffer {
-        Buffer(create!(clCreateBuffer(self.context.0, CL_MEM_READ_WRITE, size, null_mut())))
+        Buffer(create!(clCreateBuffer(
+            self.context.0,
+            CL_MEM_READ_WRITE,
+            size,
+            null_mut()
+        )))
     }
 
     /// A read-write buffer with these contents.
     pub fn buffer_of<T: Plain>(&self, data: &[T]) -> Buffer {
         let flags = CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR;
         let data_ptr = data.as_ptr().cast_mut().cast();
-        Buffer(create!(clCreateBuffer(self.context.0, flags, size_of_val(data), data_ptr)))
+        Buffer(create!(clCreateBuffer(
+            self.context.0,
+            flags,
+            size_of_val(data),
+            data_ptr
+        )))
     }
 
     /// The first `count` elements of a buffer.
     pub fn read<T: Plain>(&self, buffer: &Buffer, count: usize) -> Vec<T> {
         let mut data: Vec<T> = Vec::with_capacity(count);
         let (size, place) = (count * size_of::<T>(), data.as_mut_ptr().cast());
-        ok!(clEnqueueReadBuffer(self.queue.0, buffer.0, CL_TRUE, 0, size, place, 0, null(), null_mut()));
+        ok!(clEnqueueReadBuffer(
+            self.queue.0,
+            buffer.0,
+            CL_TRUE,
+            0,
+            size,
+            place,
+            0,
+            null(),
+            null_mut()
+        ));
         // SAFETY: the read has filled all elements.
         unsafe { data.set_len(count) };
         data
@@ -173,21 +210,43 @@ impl Setup {
     /// Writes to the start of a buffer.
     pub fn write<T: Plain>(&self, buffer: &Buffer, data: &[T]) {
         let (size, place) = (size_of_val(data), data.as_ptr().cast());
-        ok!(clEnqueueWriteBuffer(self.queue.0, buffer.0, CL_TRUE, 0, size, place, 0, null(), null_mut()));
+        ok!(clEnqueueWriteBuffer(
+            self.queue.0,
+            buffer.0,
+            CL_TRUE,
+            0,
+            size,
+            place,
+            0,
+            null(),
+            null_mut()
+        ));
     }
 
     /// A program from source, not built.
     pub fn program(&self, source: &str) -> Program {
         let mut text: *const c_char = source.as_ptr().cast();
         let length = source.len();
-        Program(create!(clCreateProgramWithSource(self.context.0, 1, &mut text, &length)))
+        Program(create!(clCreateProgramWithSource(
+            self.context.0,
+            1,
+            &mut text,
+            &length
+        )))
     }
 
     /// A built program, or the build log.
     pub fn try_build(&self, source: &str, options: &str) -> Result<Program, String> {
         let program = self.program(source);
         let options = CString::new(options).expect("options");
-        let code = call!(clBuildProgram(program.0, 1, &self.device, options.as_ptr(), None, null_mut()));
+        let code = call!(clBuildProgram(
+            program.0,
+            1,
+            &self.device,
+            options.as_ptr(),
+            None,
+            null_mut()
+        ));
         match code {
             CL_SUCCESS => Ok(program),
             code => Err(format!("{}\n{}", code_name(code), self.build_log(&program))),
@@ -196,12 +255,16 @@ impl Setup {
 
     /// A built program.
     pub fn build(&self, source: &str) -> Program {
-        self.try_build(source, "").unwrap_or_else(|log| panic!("build failed: {log}\n{source}"))
+        self.try_build(source, "")
+            .unwrap_or_else(|log| panic!("build failed: {log}\n{source}"))
     }
 
     /// The log of the last build.
     pub fn build_log(&self, program: &Program) -> String {
-        crate::info_text!(clGetProgramBuildInfo(program.0, self.device), CL_PROGRAM_BUILD_LOG)
+        crate::info_text!(
+            clGetProgramBuildInfo(program.0, self.device),
+            CL_PROGRAM_BUILD_LOG
+        )
     }
 
     /// A kernel of a program.
@@ -226,7 +289,15 @@ impl Setup {
         let local = local.map_or(null(), <[usize]>::as_ptr);
         let dims = global.len() as cl_uint;
         ok!(clEnqueueNDRangeKernel(
-            self.queue.0, kernel.0, dims, null(), global.as_ptr(), local, 0, null(), null_mut()
+            self.queue.0,
+            kernel.0,
+            dims,
+            null(),
+            global.as_ptr(),
+            local,
+            0,
+            null(),
+            null_mut()
         ));
     }
 }
@@ -237,15 +308,32 @@ impl Default for Setup {
     }
 }
 
-fn new_queue(context: &Context, device: cl_device_id, properties: cl_command_queue_properties) -> Queue {
-    let list = [cl_queue_properties::from(CL_QUEUE_PROPERTIES), properties, 0];
-    Queue(create!(clCreateCommandQueueWithProperties(context.0, device, list.as_ptr())))
+fn new_queue(
+    context: &Context,
+    device: cl_device_id,
+    properties: cl_command_queue_properties,
+) -> Queue {
+    let list = [
+        cl_queue_properties::from(CL_QUEUE_PROPERTIES),
+        properties,
+        0,
+    ];
+    Queue(create!(clCreateCommandQueueWithProperties(
+        context.0,
+        device,
+        list.as_ptr()
+    )))
 }
 
 impl Kernel {
     /// Sets an argument to a value.
     pub fn set<T: Plain>(&self, index: cl_uint, value: T) -> &Self {
-        ok!(clSetKernelArg(self.0, index, size_of::<T>(), (&raw const value).cast()));
+        ok!(clSetKernelArg(
+            self.0,
+            index,
+            size_of::<T>(),
+            (&raw const value).cast()
+        ));
         self
     }
 
@@ -274,7 +362,11 @@ impl Event {
 
     /// CL_EVENT_COMMAND_EXECUTION_STATUS
     pub fn status(&self) -> cl_int {
-        crate::info_value!(i32, clGetEventInfo(self.0), CL_EVENT_COMMAND_EXECUTION_STATUS)
+        crate::info_value!(
+            i32,
+            clGetEventInfo(self.0),
+            CL_EVENT_COMMAND_EXECUTION_STATUS
+        )
     }
 
     /// Waits; the result of clWaitForEvents.

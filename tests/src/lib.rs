@@ -9,9 +9,7 @@ pub mod client;
 mod fixture;
 
 pub use api::{cl, Api};
-pub use fixture::{
-    code_name, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup,
-};
+pub use fixture::{code_name, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup};
 pub use opencl_sys as sys;
 
 use std::path::{Path, PathBuf};
@@ -118,7 +116,12 @@ pub fn library_path() -> PathBuf {
         .ancestors()
         .skip(1)
         .take(3)
-        .flat_map(|directory| [directory.join("libpumice.so"), directory.join("deps/libpumice.so")]);
+        .flat_map(|directory| {
+            [
+                directory.join("libpumice.so"),
+                directory.join("deps/libpumice.so"),
+            ]
+        });
     let modified = |path: &PathBuf| Path::new(path).metadata().and_then(|m| m.modified()).ok();
     places
         .filter(|path| path.is_file())

@@ -162,8 +162,8 @@ fn hash(local_size: [u32; 3], local_args: &[(u32, u32)]) -> u64 {
 impl VulkanCode {
     /// Loads a kernel.
     pub fn new(shared: &Arc<Shared>, words: &[u32], interface: &KernelInterface) -> Result<Self> {
-        let entry = CString::new(interface.name.as_str())
-            .map_err(|_| DeviceError::Unsupported("a kernel name with a zero byte".to_owned()))?;
+        // The compiler names every entry point so, whatever the kernel is called.
+        let entry = c"main".to_owned();
         if interface.push_size > shared.adapter.properties.limits.max_push_constants_size {
             return Err(DeviceError::Unsupported(format!(
                 "{} bytes of push constants",

@@ -19,7 +19,7 @@ const ADD: &str = r#"
     OpCapability PhysicalStorageBufferAddresses
     OpCapability VulkanMemoryModel
     OpMemoryModel PhysicalStorageBuffer64 Vulkan
-    OpEntryPoint GLCompute %main "add" %id %push
+    OpEntryPoint GLCompute %main "main" %id %push
     OpExecutionMode %main LocalSize 1 1 1
     OpDecorate %id BuiltIn GlobalInvocationId
     OpDecorate %size BuiltIn WorkgroupSize
