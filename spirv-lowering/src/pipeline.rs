@@ -3,13 +3,14 @@
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
 //!   -> lower_printf, lower_generic_ptr -> clean -> lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
-//!   -> lower_local -> clean -> legalize -> clean -> structurize -> emit
+//!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
+//!   -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
 use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
-use crate::interface::{ArgKind, ProgramGlobals};
+use crate::interface::{Arg, ArgKind, ProgramGlobals};
 use crate::ir::entity::{Entity, FuncId, PrimaryMap};
 use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
@@ -36,7 +37,9 @@ struct Runner<'o, 'a> {
 
 impl Runner<'_, '_> {
     fn time<T>(&mut self, name: &'static str, f: impl FnOnce() -> T) -> T {
-        let Some(timings) = self.options.timings.as_deref_mut() else { return f() };
+        let Some(timings) = self.options.timings.as_deref_mut() else {
+            return f();
+        };
         let start = Instant::now();
         let result = f();
         let took = start.elapsed();
@@ -56,7 +59,8 @@ impl Runner<'_, '_> {
             dump(name, func);
         }
         if self.verify {
-            verify::verify_standalone(func).map_err(|e| LowerError::internal(format!("after {name}: {e}")))?;
+            verify::verify_standalone(func)
+                .map_err(|e| LowerError::internal(format!("after {name}: {e}")))?;
         }
         Ok(())
     }
@@ -89,15 +93,14 @@ impl Runner<'_, '_> {
 
     /// The optimisations, until nothing changes.
     fn clean(&mut self, func: &mut Function) -> Result<()> {
-        let passes: &[(&'static str, fn(&mut Function) -> bool)] =
-            &[
-                ("simplify_cfg", simplify_cfg::run),
-                ("sroa", sroa::run),
-                ("mem2reg", mem2reg::run),
-                ("const_fold", const_fold::run),
-                ("cse", cse::run),
-                ("dce", dce::run),
-            ];
+        let passes: &[(&'static str, fn(&mut Function) -> bool)] = &[
+            ("simplify_cfg", simplify_cfg::run),
+            ("sroa", sroa::run),
+            ("mem2reg", mem2reg::run),
+            ("const_fold", const_fold::run),
+            ("cse", cse::run),
+            ("dce", dce::run),
+        ];
         for _ in 0..CLEAN_ROUNDS {
             let mut changed = false;
             for &(name, pass) in passes {
@@ -120,7 +123,9 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
     let mut work = vec![kernel];
     while let Some(id) = work.pop() {
         let Some(slot) = wanted.get_mut(id.index()) else {
-            return Err(LowerError::invalid(format!("call of an unknown function {id}")));
+            return Err(LowerError::invalid(format!(
+                "call of an unknown function {id}"
+            )));
         };
         if slot.is_some() {
             continue;
@@ -138,22 +143,52 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
     }
     let mut functions = PrimaryMap::new();
     for (i, func) in wanted.into_iter().enumerate() {
-        let absent = || Function { name: module.functions[FuncId::new(i)].name.clone(), ..Default::default() };
+        let absent = || Function {
+            name: module.functions[FuncId::new(i)].name.clone(),
+            ..Default::default()
+        };
         functions.push(func.unwrap_or_else(absent));
     }
     let mut globals = PrimaryMap::new();
     for global in module.globals.values() {
-        globals.push(Global { init: None, relocs: Vec::new(), name: global.name.clone(), ..*global });
+        globals.push(Global {
+            init: None,
+            relocs: Vec::new(),
+            name: global.name.clone(),
+            ..*global
+        });
     }
-    Ok(Module { functions, globals, printfs: module.printfs.clone(), ..Default::default() })
+    Ok(Module {
+        functions,
+        globals,
+        printfs: module.printfs.clone(),
+        ..Default::default()
+    })
+}
+
+fn local_spec_id(arg: &Arg) -> Option<u32> {
+    match arg.kind {
+        ArgKind::Local { spec_id } => Some(spec_id),
+        _ => None,
+    }
 }
 
 /// Lowers one kernel.
-pub fn lower(module: &Module, kernel: &str, target: &Target, options: &mut Options) -> Result<Lowered> {
+pub fn lower(
+    module: &Module,
+    kernel: &str,
+    target: &Target,
+    options: &mut Options,
+) -> Result<Lowered> {
     lower_kernel(module, kernel, target, options).map_err(|e| e.in_function(kernel))
 }
 
-fn lower_kernel(module: &Module, kernel: &str, target: &Target, options: &mut Options) -> Result<Lowered> {
+fn lower_kernel(
+    module: &Module,
+    kernel: &str,
+    target: &Target,
+    options: &mut Options,
+) -> Result<Lowered> {
     let verify = options.verify || cfg!(debug_assertions);
     let Some(kernel) = module.kernels.iter().find(|k| k.name == kernel) else {
         return Err(LowerError::invalid(format!("no kernel `{kernel}`")));
@@ -165,7 +200,9 @@ fn lower_kernel(module: &Module, kernel: &str, target: &Target, options: &mut Op
     p.add_time("extract", took);
     let layout = lower_globals::layout(module)?;
 
-    let mut func = p.time("inline", || inline::flatten(&small, kernel.func, &mut clean))?;
+    let mut func = p.time("inline", || {
+        inline::flatten(&small, kernel.func, &mut clean)
+    })?;
     let func = &mut func;
     func.name.clone_from(&kernel.name);
     p.after("inline", func)?;
@@ -174,29 +211,63 @@ fn lower_kernel(module: &Module, kernel: &str, target: &Target, options: &mut Op
     p.must("lower_generic_ptr", func, lower_generic_ptr::run)?;
     p.clean(func)?;
     let access = p.time("arg_access", || arg_access::analyse(func));
-    p.must("lower_printf", func, |f| lower_printf::run(f, &module.printfs))?;
+    p.must("lower_printf", func, |f| {
+        lower_printf::run(f, &module.printfs)
+    })?;
     p.must("lower_builtin_vars", func, lower_builtin_vars::run)?;
-    p.must("lower_globals", func, |f| lower_globals::run(f, &small, &layout))?;
+    p.must("lower_globals", func, |f| {
+        lower_globals::run(f, &small, &layout)
+    })?;
     p.must("lower_convert", func, |f| lower_convert::run(f, target))?;
     p.clean(func)?;
-    let mut interface = p.must("lower_args", func, |f| lower_args::run(f, kernel, &access, target))?;
+    let mut interface = p.must("lower_args", func, |f| {
+        lower_args::run(f, kernel, &access, target)
+    })?;
     p.clean(func)?;
     p.must("expand_memcopy", func, expand_memcopy::run)?;
     p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
     let spec_ids: Vec<u32> = interface
         .args
         .iter()
-        .filter_map(|a| if let ArgKind::Local { spec_id } = a.kind { Some(spec_id) } else { None })
+        .filter_map(|a| {
+            if let ArgKind::Local { spec_id } = a.kind {
+                Some(spec_id)
+            } else {
+                None
+            }
+        })
         .collect();
-    let local = p.must("lower_local", func, |f| lower_local::run(f, &small.globals, &spec_ids, target))?;
+    let local = p.must("lower_local", func, |f| {
+        lower_local::run(f, &small.globals, &spec_ids, target)
+    })?;
     interface.local_size = local.static_bytes;
     interface.private_size = p.must("lower_private", func, lower_private::run)?;
     p.must("legalize", func, legalize::run)?;
     p.clean(func)?;
+    p.must("expand_memcopy", func, expand_memcopy::run)?;
+    p.clean(func)?;
+    let spec_ids: Vec<u32> = interface.args.iter().filter_map(local_spec_id).collect();
+    let local = p.must("lower_local", func, |f| {
+        lower_local::run(f, &small.globals, &spec_ids, target)
+    })?;
+    interface.local_size = local.static_bytes;
+    interface.private_size = p.must("lower_private", func, lower_private::run)?;
+    p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
+    p.clean(func)?;
+    p.must("legalize", func, legalize::run)?;
+    p.clean(func)?;
     p.must("structurize", func, structurize::run)?;
     let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
-    let printfs = if interface.uses_printf { module.printfs.clone() } else { Vec::new() };
-    Ok(Lowered { words, interface, printfs })
+    let printfs = if interface.uses_printf {
+        module.printfs.clone()
+    } else {
+        Vec::new()
+    };
+    Ok(Lowered {
+        words,
+        interface,
+        printfs,
+    })
 }
 
 impl Runner<'_, '_> {

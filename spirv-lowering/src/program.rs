@@ -114,7 +114,9 @@ pub struct Program {
 impl Program {
     /// Reads an OpenCL SPIR-V module.
     pub fn read(words: &[u32], options: &ReadOptions) -> Result<Self> {
-        Ok(Self { module: read_module(words, options)? })
+        Ok(Self {
+            module: read_module(words, options)?,
+        })
     }
 
     /// The specialisation constants of a module, without reading the rest of it.
@@ -148,19 +150,26 @@ impl Program {
     /// on every target (`native_sin`) need no definition: they are judged when a kernel is lowered.
     fn check_undefined(&self) -> Result<()> {
         let module = &self.module;
-        let missing = |name: &str| LowerError::Undefined { function: None, name: name.to_owned() };
+        let missing = |name: &str| LowerError::Undefined {
+            function: None,
+            name: name.to_owned(),
+        };
         let undefined = |f: &Function| f.linkage == Linkage::Import && !f.name.starts_with("_Z");
         for func in module.functions.values() {
             for &block in &func.layout {
                 for &inst in &func.blocks[block].insts {
                     match func.insts[inst].op {
                         Op::Call(id) => {
-                            if let Some(callee) = module.functions.get(id).filter(|f| undefined(f)) {
+                            if let Some(callee) = module.functions.get(id).filter(|f| undefined(f))
+                            {
                                 return Err(missing(&callee.name).in_function(&func.name));
                             }
                         }
                         Op::GlobalAddr(id) => {
-                            let global = module.globals.get(id).filter(|g| g.linkage == Linkage::Import);
+                            let global = module
+                                .globals
+                                .get(id)
+                                .filter(|g| g.linkage == Linkage::Import);
                             if let Some(global) = global {
                                 return Err(missing(&global.name).in_function(&func.name));
                             }
@@ -272,7 +281,10 @@ fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
     let mut found = Vec::new();
     while let Some(&first) = rest.first() {
         let length = (first >> 16) as usize;
-        let inst = rest.get(..length).filter(|i| !i.is_empty()).ok_or_else(cut)?;
+        let inst = rest
+            .get(..length)
+            .filter(|i| !i.is_empty())
+            .ok_or_else(cut)?;
         rest = rest.get(length..).unwrap_or_default();
         match (spirv::Op::from_u32(first & 0xffff), inst) {
             (Some(spirv::Op::Decorate), &[_, target, decoration, id])
@@ -287,11 +299,18 @@ fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
                 sizes.insert(id, 1);
             }
             (
-                Some(spirv::Op::SpecConstant | spirv::Op::SpecConstantTrue | spirv::Op::SpecConstantFalse),
+                Some(
+                    spirv::Op::SpecConstant
+                    | spirv::Op::SpecConstantTrue
+                    | spirv::Op::SpecConstantFalse,
+                ),
                 &[_, ty, result, ..],
             ) => {
                 for &(_, id) in ids.iter().filter(|(target, _)| *target == result) {
-                    let size = sizes.get(&ty).copied().ok_or_else(|| LowerError::invalid("type of a constant"))?;
+                    let size = sizes
+                        .get(&ty)
+                        .copied()
+                        .ok_or_else(|| LowerError::invalid("type of a constant"))?;
                     found.push(SpecConstant { id, size });
                 }
             }

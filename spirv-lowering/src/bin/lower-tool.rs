@@ -20,7 +20,12 @@ type Res<T> = Result<T, Box<dyn Error>>;
 
 fn words(path: &Path) -> Res<Vec<u32>> {
     let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(bytes.as_chunks().0.iter().map(|c| u32::from_le_bytes(*c)).collect())
+    Ok(bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|c| u32::from_le_bytes(*c))
+        .collect())
 }
 
 #[derive(Default)]
@@ -41,7 +46,8 @@ fn arguments() -> Res<Args> {
     let mut args = Args {
         target: "full".into(),
         emit: "check".into(),
-        libclc: std::env::var("LOWER_LIBCLC").unwrap_or_else(|_| "/usr/lib/clc/spirv64-mesa3d-.spv".into()),
+        libclc: std::env::var("LOWER_LIBCLC")
+            .unwrap_or_else(|_| "/usr/lib/clc/spirv64-mesa3d-.spv".into()),
         builtins: std::env::var("LOWER_BUILTINS").unwrap_or_default(),
         ..Default::default()
     };
@@ -63,7 +69,10 @@ fn arguments() -> Res<Args> {
         }
     }
     if args.input.is_empty() {
-        return Err("usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|reflection|times] [-o FILE]".into());
+        return Err(
+            "usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|reflection|times] [-o FILE]"
+                .into(),
+        );
     }
     Ok(args)
 }
@@ -116,9 +125,15 @@ fn main() -> Res<()> {
     let program = if args.builtins.is_empty() {
         program
     } else {
-        let library = BuiltinLibrary::new(&words(Path::new(&args.libclc))?, &words(Path::new(&args.builtins))?)?;
+        let library = BuiltinLibrary::new(
+            &words(Path::new(&args.libclc))?,
+            &words(Path::new(&args.builtins))?,
+        )?;
         let link = std::time::Instant::now();
-        let options = LinkOptions { library: Some(&library), ..Default::default() };
+        let options = LinkOptions {
+            library: Some(&library),
+            ..Default::default()
+        };
         let program = Program::link(&[&program], &options)?;
         if args.emit == "times" {
             println!("{:>12.1?} read\n{:>12.1?} link", read, link.elapsed());
@@ -131,7 +146,10 @@ fn main() -> Res<()> {
     }
     let kernels = program.kernels();
     let mut failed = 0;
-    for kernel in kernels.iter().filter(|k| args.kernel.as_ref().is_none_or(|name| *name == k.name)) {
+    for kernel in kernels
+        .iter()
+        .filter(|k| args.kernel.as_ref().is_none_or(|name| *name == k.name))
+    {
         let mut timings = Vec::new();
         let mut dump = |pass: &str, func: &Function| {
             println!("// after {pass}\n{}", spirv_lowering::ir::print::raw(func));
@@ -154,12 +172,22 @@ fn main() -> Res<()> {
             Ok(lowered) => match args.emit.as_str() {
                 "reflection" => println!("{:#?}", lowered.interface),
                 "times" => {
-                    println!("{took:>12.1?} {} ({} words)", kernel.name, lowered.words.len());
+                    println!(
+                        "{took:>12.1?} {} ({} words)",
+                        kernel.name,
+                        lowered.words.len()
+                    );
                     timings.sort_by_key(|(_, t)| std::cmp::Reverse(*t));
-                    timings.iter().for_each(|(name, took)| println!("{took:>16.1?} {name}"));
+                    timings
+                        .iter()
+                        .for_each(|(name, took)| println!("{took:>16.1?} {name}"));
                 }
                 "check" => {
-                    println!("ok {} ({} words, {took:.1?})", kernel.name, lowered.words.len());
+                    println!(
+                        "ok {} ({} words, {took:.1?})",
+                        kernel.name,
+                        lowered.words.len()
+                    );
                     write(&args, &lowered.words)?;
                 }
                 _ => write(&args, &lowered.words)?,
@@ -170,12 +198,22 @@ fn main() -> Res<()> {
             }
         }
     }
-    if failed > 0 { Err(format!("{failed} kernels failed").into()) } else { Ok(()) }
+    if failed > 0 {
+        Err(format!("{failed} kernels failed").into())
+    } else {
+        Ok(())
+    }
 }
 
 fn write(args: &Args, words: &[u32]) -> Res<()> {
     if let Some(path) = &args.output {
-        std::fs::write(path, words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>())?;
+        std::fs::write(
+            path,
+            words
+                .iter()
+                .flat_map(|w| w.to_le_bytes())
+                .collect::<Vec<u8>>(),
+        )?;
     }
     Ok(())
 }
