@@ -101,12 +101,19 @@ impl Runner<'_, '_> {
             ("cse", cse::run),
             ("dce", dce::run),
         ];
+        // A pass runs again only if another one changed something since.
+        let mut changes = 1usize;
+        let mut seen = vec![0; passes.len()];
         for _ in 0..CLEAN_ROUNDS {
-            let mut changed = false;
-            for &(name, pass) in passes {
-                changed |= self.run(name, func, |f| Ok(pass(f)))?.unwrap_or(false);
+            let before = changes;
+            for (i, &(name, pass)) in passes.iter().enumerate() {
+                if seen[i] == changes {
+                    continue;
+                }
+                changes += usize::from(self.run(name, func, |f| Ok(pass(f)))?.unwrap_or(false));
+                seen[i] = changes;
             }
-            if !changed {
+            if changes == before {
                 break;
             }
         }

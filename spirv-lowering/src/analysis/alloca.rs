@@ -14,8 +14,8 @@ pub struct Addresses {
     offset: SecondaryMap<Value, u64>,
     /// The allocas of reachable blocks.
     pub allocas: Vec<Inst>,
-    /// The alloca at this position has a use other than plain loads, stores and (if allowed) copies at constant
-    /// offsets.
+    /// The alloca at this position has a use other than loads, stores and (if allowed) copies at constant offsets.
+    /// Volatile ones count as plain: nobody else can see the memory.
     pub rejected: Vec<bool>,
 }
 
@@ -75,18 +75,8 @@ impl Addresses {
                 self.root[result] = self.root[base];
                 self.offset[result] = self.offset[base];
             }
-            (
-                Op::Load {
-                    volatile: false, ..
-                },
-                ..,
-            ) => {}
-            (
-                Op::Store {
-                    volatile: false, ..
-                },
-                ..,
-            ) => {
+            (Op::Load { .. }, ..) => {}
+            (Op::Store { .. }, ..) => {
                 data.args.iter().skip(1).for_each(|&v| self.reject(v));
             }
             (Op::MemCopy { .. }, ..) if copies => {}

@@ -10,23 +10,73 @@
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
-use crate::ir::function::{FpFlags, Function, Values};
+use crate::ir::function::{Function, Values};
 use crate::ir::op::{Effect, Op, Scope};
 use crate::ir::reinterpret::reinterpret;
 use crate::ir::subst::Subst;
 use crate::ir::types::{Space, Type};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
+use std::hash::{Hash, Hasher};
 
-type Types = SmallVec<[Type; 2]>;
+/// The pure computations on the way from the entry: a hash table whose entries are removed in the reverse order of
+/// their addition.
+struct Table {
+    /// First instruction of each chain plus one.
+    buckets: Vec<u32>,
+    /// Next of the chain plus one.
+    next: Vec<u32>,
+    added: Vec<(u32, Inst)>,
+}
 
-/// A pure computation.
-#[derive(PartialEq, Eq, Hash, Clone)]
-struct Key {
-    op: Op,
-    fp: FpFlags,
-    args: Values,
-    types: Types,
+impl Table {
+    fn new(func: &Function) -> Self {
+        Self {
+            buckets: vec![0; func.insts.len().next_power_of_two()],
+            next: vec![0; func.insts.len()],
+            added: Vec::new(),
+        }
+    }
+
+    /// An instruction that computes the same, or none and this one is added.
+    fn find_or_add(&mut self, func: &Function, inst: Inst) -> Option<Inst> {
+        let data = &func.insts[inst];
+        let mut hasher = FxHasher::default();
+        (data.op, data.fp).hash(&mut hasher);
+        for &arg in &data.args {
+            hasher.write_u32(arg.index() as u32);
+        }
+        for &result in &data.results {
+            func.ty(result).hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        let bucket = ((hash ^ hash >> 32) as usize) & (self.buckets.len() - 1);
+        let mut at = self.buckets[bucket];
+        while let Some(i) = at.checked_sub(1) {
+            let other = Inst::new(i as usize);
+            let found = &func.insts[other];
+            if found.op == data.op
+                && found.fp == data.fp
+                && found.args == data.args
+                && found.results.len() == data.results.len()
+                && (found.results.iter().zip(&data.results))
+                    .all(|(&a, &b)| func.ty(a) == func.ty(b))
+            {
+                return Some(other);
+            }
+            at = self.next[i as usize];
+        }
+        self.next[inst.index()] = self.buckets[bucket];
+        self.buckets[bucket] = inst.index() as u32 + 1;
+        self.added.push((bucket as u32, inst));
+        None
+    }
+
+    fn undo(&mut self, len: usize) {
+        for (bucket, inst) in self.added.drain(len..).rev() {
+            self.buckets[bucket as usize] = self.next[inst.index()];
+        }
+    }
 }
 
 /// Runs the pass. True if the function changed.
@@ -38,8 +88,7 @@ pub fn run(func: &mut Function) -> bool {
     let dom = DomTree::new(&cfg);
     let mut memory = Memory::new(func);
     let mut subst = Subst::new();
-    let mut table: FxHashMap<Key, Inst> = FxHashMap::default();
-    let mut added: Vec<Key> = Vec::new();
+    let mut table = Table::new(func);
 
     enum Step {
         Enter(Block),
@@ -49,15 +98,13 @@ pub fn run(func: &mut Function) -> bool {
     while let Some(step) = stack.pop() {
         let block = match step {
             Step::Leave(len, mark) => {
-                for key in added.drain(len..) {
-                    table.remove(&key);
-                }
+                table.undo(len);
                 memory.undo(mark);
                 continue;
             }
             Step::Enter(block) => block,
         };
-        stack.push(Step::Leave(added.len(), memory.mark()));
+        stack.push(Step::Leave(table.added.len(), memory.mark()));
         if cfg.single_pred(block).is_none() || cfg.single_pred(block) != dom.idom(block) {
             memory.forget_all();
         }
@@ -66,32 +113,24 @@ pub fn run(func: &mut Function) -> bool {
         for inst in insts {
             let data = &mut func.insts[inst];
             data.args.iter_mut().for_each(|v| *v = subst.get(*v));
-            let data = &func.insts[inst];
             if is_pure(func, inst) {
-                let mut args = data.args.clone();
-                if data.op.is_commutative() && args.len() == 2 && args[0] > args[1] {
-                    args.swap(0, 1);
-                }
-                let key = Key {
-                    op: data.op,
-                    fp: data.fp,
-                    args,
-                    types: data.results.iter().map(|&v| func.ty(v)).collect(),
-                };
-                if let Some(&old) = table.get(&key) {
-                    let pairs: SmallVec<[(Value, Value); 2]> = data
-                        .results
-                        .iter()
-                        .copied()
-                        .zip(func.insts[old].results.iter().copied())
-                        .collect();
-                    for (from, to) in pairs {
-                        subst.set(from, to);
+                let data = &mut func.insts[inst];
+                if data.op.is_commutative() && data.args.len() == 2 && data.args[0] > data.args[1] {
+                    // A constant stays second.
+                    let second = data.args[1];
+                    if func.as_const(second).is_none() {
+                        func.insts[inst].args.swap(0, 1);
                     }
-                } else {
-                    added.push(key.clone());
-                    table.insert(key, inst);
-                    out.push(inst);
+                }
+                match table.find_or_add(func, inst) {
+                    Some(old) => {
+                        for i in 0..func.insts[inst].results.len() {
+                            let (from, to) =
+                                (func.insts[inst].results[i], func.insts[old].results[i]);
+                            subst.set(from, to);
+                        }
+                    }
+                    None => out.push(inst),
                 }
                 continue;
             }

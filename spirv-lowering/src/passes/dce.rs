@@ -126,15 +126,9 @@ fn write_only_allocas(func: &Function) -> Vec<bool> {
         let data = &func.blocks[block];
         for &inst in &data.insts {
             let data = &func.insts[inst];
-            let address_only = matches!(
-                data.op,
-                Op::PtrAdd
-                    | Op::Store {
-                        volatile: false,
-                        ..
-                    }
-                    | Op::MemCopy { .. }
-            ) || is_private_cast(func, inst);
+            let address_only =
+                matches!(data.op, Op::PtrAdd | Op::Store { .. } | Op::MemCopy { .. })
+                    || is_private_cast(func, inst);
             for (i, &arg) in data.args.iter().enumerate() {
                 if i == 0 && address_only {
                     continue;
@@ -183,15 +177,10 @@ fn alloca_root(func: &Function, value: Value) -> Option<Inst> {
 
 fn stores_unread(func: &Function, write_only: &[bool], inst: Inst) -> bool {
     let data = &func.insts[inst];
-    matches!(
-        data.op,
-        Op::Store {
-            volatile: false,
-            ..
-        } | Op::MemCopy { .. }
-    ) && data
-        .args
-        .first()
-        .and_then(|&p| alloca_root(func, p))
-        .is_some_and(|root| write_only[root.index()])
+    matches!(data.op, Op::Store { .. } | Op::MemCopy { .. })
+        && data
+            .args
+            .first()
+            .and_then(|&p| alloca_root(func, p))
+            .is_some_and(|root| write_only[root.index()])
 }

@@ -1,7 +1,7 @@
 //! Promotes private memory to SSA values.
 //!
-//! An alloca is promotable when its address, through constant offsets and casts to generic, is used by plain loads
-//! and stores alone. The lanes of those accesses divide it into slots (byte ranges); every two slots must be equal
+//! An alloca is promotable when its address, through constant offsets and casts to generic, is used by loads and
+//! stores alone (volatile or not: nobody else can see the memory). The lanes of those accesses divide it into slots (byte ranges); every two slots must be equal
 //! or disjoint. A slot accessed with several types of its width has the most frequent one, the others are converted
 //! by `bitcast` and pointer conversions at the access.
 //!
@@ -74,12 +74,8 @@ fn access(func: &Function, inst: Inst) -> Option<(Value, bool, &[Value])> {
     let data = &func.insts[inst];
     let address = *data.args.first()?;
     match data.op {
-        Op::Load {
-            volatile: false, ..
-        } => Some((address, false, &data.results)),
-        Op::Store {
-            volatile: false, ..
-        } => Some((address, true, &data.args[1..])),
+        Op::Load { .. } => Some((address, false, &data.results)),
+        Op::Store { .. } => Some((address, true, &data.args[1..])),
         _ => None,
     }
 }

@@ -1,6 +1,7 @@
 //! Prepares private memory for promotion: makes every access to an alloca cover exactly one of its pieces.
 //!
-//! Candidates are allocas used at constant offsets by plain loads, stores and copies. Each is cut into pieces at the
+//! Candidates are allocas used at constant offsets by loads, stores and copies (volatile or not: nobody else can see
+//! them). Each is cut into pieces at the
 //! ends of all accesses; copies between two candidates carry the cuts of one to the other. Then copies become loads
 //! and stores of the pieces, and an access that spans several pieces (other width, partial overlap) becomes accesses
 //! of the pieces joined by shifts. `mem2reg` promotes the pieces afterwards.
@@ -120,12 +121,8 @@ fn plan(func: &Function, cfg: &Cfg, addresses: &mut Addresses) -> Option<(Vec<Cu
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
             let values = match data.op {
-                Op::Load {
-                    volatile: false, ..
-                } => &data.results[..],
-                Op::Store {
-                    volatile: false, ..
-                } => &data.args[1..],
+                Op::Load { .. } => &data.results[..],
+                Op::Store { .. } => &data.args[1..],
                 Op::MemCopy { size, .. } => {
                     let to = addresses.alloca(data.args[0]);
                     let from = addresses.alloca(data.args[1]);
@@ -306,10 +303,7 @@ impl Editor<'_> {
                 let (to, from) = (data.args[0], data.args[1]);
                 self.copy(to, from, size, align)
             }
-            Op::Load {
-                volatile: false,
-                align,
-            } => {
+            Op::Load { align, .. } => {
                 let (pointer, lanes) = (data.args[0], data.results.clone());
                 let Some((cuts, start)) = self.spanning(pointer, &lanes) else {
                     return false;
@@ -324,10 +318,7 @@ impl Editor<'_> {
                 }
                 true
             }
-            Op::Store {
-                volatile: false,
-                align,
-            } => {
+            Op::Store { align, .. } => {
                 let pointer = data.args[0];
                 let lanes: Vec<Value> = data.args[1..].to_vec();
                 let Some((cuts, start)) = self.spanning(pointer, &lanes) else {
