@@ -230,6 +230,65 @@ fn errors_name_the_instruction() {
     }
 }
 
+/// What compilers leave as calls by name: there the signedness of integers is known.
+#[test]
+fn builtins_by_name() {
+    let text = "OpCapability Addresses
+        OpCapability Kernel
+        OpCapability Linkage
+        OpCapability Int8
+        OpMemoryModel Physical64 OpenCL
+        OpEntryPoint Kernel %k \"k\"
+        OpDecorate %sat LinkageAttributes \"_Z16convert_char_sati\" Import
+        OpDecorate %satu LinkageAttributes \"_Z16convert_char_satj\" Import
+        OpDecorate %max LinkageAttributes \"_Z10atomic_maxPU3AS1Vjj\" Import
+        OpDecorate %fence LinkageAttributes \"_Z9mem_fencej\" Import
+        %void = OpTypeVoid
+        %u8 = OpTypeInt 8 0
+        %u32 = OpTypeInt 32 0
+        %c1 = OpConstant %u32 1
+        %p = OpTypePointer CrossWorkgroup %u32
+        %cfn = OpTypeFunction %u8 %u32
+        %mfn = OpTypeFunction %u32 %p %u32
+        %ffn = OpTypeFunction %void %u32
+        %kfn = OpTypeFunction %void %p
+        %sat = OpFunction %u8 None %cfn
+        %s1 = OpFunctionParameter %u32
+        OpFunctionEnd
+        %satu = OpFunction %u8 None %cfn
+        %s2 = OpFunctionParameter %u32
+        OpFunctionEnd
+        %max = OpFunction %u32 None %mfn
+        %m1 = OpFunctionParameter %p
+        %m2 = OpFunctionParameter %u32
+        OpFunctionEnd
+        %fence = OpFunction %void None %ffn
+        %f1 = OpFunctionParameter %u32
+        OpFunctionEnd
+        %k = OpFunction %void None %kfn
+        %a = OpFunctionParameter %p
+        %l = OpLabel
+        %v = OpLoad %u32 %a
+        %w = OpFunctionCall %u8 %sat %v
+        %x = OpFunctionCall %u8 %satu %v
+        %y = OpFunctionCall %u32 %max %a %v
+        %z = OpFunctionCall %void %fence %c1
+        OpReturn
+        OpFunctionEnd";
+    let module = read(text);
+    expect(
+        &module,
+        &[
+            "smax",
+            "smin",
+            "umin",
+            "atomic_rmw.umax.device.relaxed",
+            "fence",
+        ],
+    );
+    assert!(!module.to_string().contains("call"));
+}
+
 #[test]
 fn linking() {
     let provider = "OpCapability Addresses\nOpCapability Kernel\nOpCapability Linkage

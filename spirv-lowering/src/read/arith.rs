@@ -613,7 +613,7 @@ impl Body<'_, '_> {
     }
 
     /// Signed integer to a signed integer, clamped.
-    fn clamp_signed(&mut self, x: Value, to: Type) -> Value {
+    pub fn clamp_signed(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() >= from.bits() {
             return self.resize(x, to, true);
@@ -626,7 +626,7 @@ impl Body<'_, '_> {
     }
 
     /// Unsigned integer to an unsigned integer, clamped.
-    fn clamp_unsigned(&mut self, x: Value, to: Type) -> Value {
+    pub fn clamp_unsigned(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() >= from.bits() {
             return self.resize(x, to, false);
@@ -636,14 +636,14 @@ impl Body<'_, '_> {
         self.resize(x, to, false)
     }
 
-    fn sat_signed_to_unsigned(&mut self, x: Value, to: Type) -> Value {
+    pub fn sat_signed_to_unsigned(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         let zero = self.constant(from, 0);
         let x = self.ins(Op::SMax, &[x, zero], from);
         self.clamp_unsigned(x, to)
     }
 
-    fn sat_unsigned_to_signed(&mut self, x: Value, to: Type) -> Value {
+    pub fn sat_unsigned_to_signed(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() > from.bits() {
             return self.resize(x, to, false);

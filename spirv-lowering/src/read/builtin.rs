@@ -2,7 +2,6 @@
 
 use super::body::{bad, unsupported, Body};
 use super::types::TyId;
-use super::words::Inst;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -249,44 +248,4 @@ impl Body<'_, '_> {
         }
         Ok([pointer].into_iter().collect())
     }
-
-    /// Calls of functions that stand for built-in variables or barriers by name. False: an ordinary function.
-    pub(super) fn builtin_call(
-        &mut self,
-        name: &str,
-        inst: &Inst,
-        ty: TyId,
-        id: u32,
-    ) -> Result<bool> {
-        let Some(rest) = name.strip_prefix("__spirv_BuiltIn").or_else(|| {
-            let start = name.find("__spirv_BuiltIn")?;
-            name.get(start + "__spirv_BuiltIn".len()..)
-        }) else {
-            return Ok(false);
-        };
-        let end = rest
-            .find(|c: char| !c.is_ascii_alphabetic())
-            .unwrap_or(rest.len());
-        let text = rest.get(..end).unwrap_or("");
-        let which = builtin_by_name(text)
-            .or_else(|| builtin_by_name(text.trim_end_matches(['i', 'v', 'j', 'm'])));
-        let Some(which) = which else { return Ok(false) };
-        let components = self.builtin_components(which)?;
-        let value = match inst.words.get(3) {
-            Some(&index) => {
-                let index = self.scalar(index)?;
-                self.pick(&components, index, out_of_range(which))?
-            }
-            None => match components.first() {
-                Some(&value) => value,
-                None => return Ok(false),
-            },
-        };
-        self.set(id, ty, [value].into_iter().collect())?;
-        Ok(true)
-    }
-}
-
-fn builtin_by_name(name: &str) -> Option<u32> {
-    name.parse::<B>().ok().map(|b| b as u32)
 }

@@ -15,6 +15,7 @@
 mod arith;
 mod body;
 mod builtin;
+mod by_name;
 mod composite;
 mod consts;
 mod kernel;

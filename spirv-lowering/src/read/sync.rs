@@ -87,6 +87,22 @@ impl Body<'_, '_> {
         })
     }
 
+    /// Scope and order of an atomic. LLVM's target gives the atomics of OpenCL 1 the scope of a work-group where the
+    /// device is meant; a wider scope is never wrong.
+    fn atomic_scope(&mut self, pointer: Value, scope: u32, order: u32) -> Result<(Scope, Order)> {
+        let (scope, order) = (self.scope(scope)?, self.order(order));
+        let local = self.f.ty(pointer) == Type::Ptr(crate::ir::types::Space::Local);
+        let narrow = !matches!(scope, Scope::AllDevices | Scope::Device);
+        Ok((
+            if narrow && order == Order::Relaxed && !local {
+                Scope::Device
+            } else {
+                scope
+            },
+            order,
+        ))
+    }
+
     fn order(&mut self, id: u32) -> Order {
         self.known(id).map_or(Order::SeqCst, order_of)
     }
@@ -97,7 +113,7 @@ impl Body<'_, '_> {
                 let (ty, id) = self.result(inst)?;
                 let (scalar, _) = self.vector_of(ty)?;
                 let (pointer, _) = self.pointer(inst.word(2)?)?;
-                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let (scope, order) = self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
                 let int = self.atomic_int(scalar)?;
                 let value = self.ins(Op::AtomicLoad { scope, order }, &[pointer], int);
                 let value = self.cast_scalar(value, scalar)?;
@@ -105,7 +121,7 @@ impl Body<'_, '_> {
             }
             S::AtomicStore => {
                 let (pointer, _) = self.pointer(inst.word(0)?)?;
-                let (scope, order) = (self.scope(inst.word(1)?)?, self.order(inst.word(2)?));
+                let (scope, order) = self.atomic_scope(pointer, inst.word(1)?, inst.word(2)?)?;
                 let value = self.scalar(inst.word(3)?)?;
                 let int = self.atomic_int(self.f.ty(value))?;
                 let value = self.cast_scalar(value, int)?;
@@ -114,7 +130,7 @@ impl Body<'_, '_> {
             S::AtomicFlagTestAndSet => {
                 let (ty, id) = self.result(inst)?;
                 let (pointer, _) = self.pointer(inst.word(2)?)?;
-                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let (scope, order) = self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
                 let set = self.constant(Type::I32, 1);
                 let old = self.ins(
                     Op::AtomicRmw {
@@ -130,7 +146,7 @@ impl Body<'_, '_> {
             }
             S::AtomicFlagClear => {
                 let (pointer, _) = self.pointer(inst.word(0)?)?;
-                let (scope, order) = (self.scope(inst.word(1)?)?, self.order(inst.word(2)?));
+                let (scope, order) = self.atomic_scope(pointer, inst.word(1)?, inst.word(2)?)?;
                 let zero = self.constant(Type::I32, 0);
                 self.effect(Op::AtomicStore { scope, order }, &[pointer, zero]);
             }
@@ -138,7 +154,7 @@ impl Body<'_, '_> {
                 let (ty, id) = self.result(inst)?;
                 let (scalar, _) = self.vector_of(ty)?;
                 let (pointer, _) = self.pointer(inst.word(2)?)?;
-                let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+                let (scope, order) = self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
                 let int = self.atomic_int(scalar)?;
                 let desired = self.scalar_of(inst.word(6)?, scalar)?;
                 let expected = self.scalar_of(inst.word(7)?, scalar)?;
@@ -219,7 +235,7 @@ impl Body<'_, '_> {
         let (ty, id) = self.result(inst)?;
         let (scalar, _) = self.vector_of(ty)?;
         let (pointer, _) = self.pointer(inst.word(2)?)?;
-        let (scope, order) = (self.scope(inst.word(3)?)?, self.order(inst.word(4)?));
+        let (scope, order) = self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
         let float = matches!(kind, RmwOp::FAdd | RmwOp::FMin | RmwOp::FMax);
         let memory = if float {
             scalar
