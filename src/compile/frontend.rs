@@ -2,7 +2,8 @@
 
 use super::options::{BuildOptions, ClStd};
 use super::toolchain::Toolchain;
-use super::{arg_info, child};
+use super::{arg_info, child, convert_sat};
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -124,8 +125,16 @@ pub fn compile(
         clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
     }
     clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+    // A file that is included may convert too.
+    let prelude =
+        toolchain.llvm_spirv.is_none() && (convert_sat::is_needed(source) || scratch.is_some());
+    let text = if prelude {
+        Cow::Owned(format!("{}{source}", convert_sat::prelude()))
+    } else {
+        Cow::Borrowed(source)
+    };
     let mut log = String::new();
-    let object = match run_stage(clang, source.as_bytes(), &mut log) {
+    let object = match run_stage(clang, text.as_bytes(), &mut log) {
         Ok(object) => object,
         Err(()) => return failed(readable(&log)),
     };
@@ -191,6 +200,9 @@ fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratc
         clang.args(["-triple", "spirv64"]);
         // Real programs rely on what older compilers only warned about.
         clang.arg("-Wno-error=incompatible-pointer-types");
+        // Otherwise a * b + c becomes a call of fma, which must round once and is slow where the device lacks it. This
+        // way the instructions stay apart and say that they may be fused.
+        clang.arg("-ffp-contract=fast-honor-pragmas");
     }
     if let Some(scratch) = scratch {
         clang.arg("-I").arg(&scratch.dir);

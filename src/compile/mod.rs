@@ -14,6 +14,7 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
+mod convert_sat;
 pub mod library;
 mod source_cache;
 
