@@ -246,8 +246,10 @@ pub struct Adapter {
     pub workarounds: Workarounds,
     /// For the layers above.
     pub caps: Caps,
-    /// For the compiler.
+    /// For the compiler, as far as the physical device tells.
     pub target: Target,
+    /// What the arithmetic does must be measured: nothing is known of the driver.
+    pub measure: bool,
 }
 
 /// Every usable device of an instance.
@@ -396,7 +398,8 @@ impl Adapter {
             DeviceKind::Cpu => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             _ => 1,
         };
-        let answers = probe::arithmetic(v12.driver_id);
+        let known = probe::known(v12.driver_id);
+        let answers = known.unwrap_or_default();
         let target = target(
             &features,
             &v12,
@@ -475,6 +478,7 @@ impl Adapter {
             workarounds,
             caps,
             target,
+            measure: known.is_none(),
         })
     }
 

@@ -8,6 +8,7 @@ use super::conv::{self, During};
 use super::copy::Utilities;
 use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
+use super::probe;
 use super::submit::VulkanStream;
 use crate::backend::{
     Caps, Code, Device, DeviceError, Memory, Placement, Result, Stream, StreamDesc,
@@ -27,6 +28,8 @@ pub struct VulkanDevice {
     creating: Mutex<()>,
     /// A pipeline cache given before the device was made.
     early_cache: Mutex<Vec<u8>>,
+    /// The target with measured arithmetic, where the driver is not known.
+    measured: OnceLock<Target>,
 }
 
 /// A queue of the device. The driver wants one thread at a time on it.
@@ -71,6 +74,7 @@ impl VulkanDevice {
             shared: OnceLock::new(),
             creating: Mutex::new(()),
             early_cache: Mutex::new(Vec::new()),
+            measured: OnceLock::new(),
         }
     }
 
@@ -95,7 +99,24 @@ impl Device for VulkanDevice {
     }
 
     fn target(&self) -> &Target {
-        &self.adapter.target
+        if !self.adapter.measure {
+            return &self.adapter.target;
+        }
+        self.measured.get_or_init(|| {
+            let answers = probe::cached(self);
+            let mut target = self.adapter.target.clone();
+            for (caps, answer) in [
+                (&mut target.fp16, answers.fp16),
+                (&mut target.fp32, answers.fp32),
+                (&mut target.fp64, answers.fp64),
+            ] {
+                caps.fused_fma = caps.supported && answer.fused_fma;
+                caps.exact_div = caps.supported && answer.exact_div;
+                caps.exact_sqrt = caps.supported && answer.exact_sqrt;
+                caps.denormals = caps.supported && answer.denormals;
+            }
+            target
+        })
     }
 
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>> {

@@ -1,9 +1,18 @@
-//! What the device's arithmetic does where Vulkan is silent: fused multiply-add, exact division and square root.
+//! What the device's arithmetic does where Vulkan is silent: fused multiply-add, exact division and square root,
+//! subnormal numbers.
 //!
-//! The answers here are conservative and known by driver; a measurement with small compute shaders, cached by driver
-//! UUID, can replace [`arithmetic`] without anything else changing.
+//! For drivers known here the answers stand in a table. For all others they are measured once, by a small kernel on
+//! chosen and random operands, and kept in the cache directory by driver and device UUID. Where measuring fails, the
+//! answer is "no", which costs speed and nothing else.
 
+use crate::backend::{
+    Device, DeviceError, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
+};
 use ash::vk;
+use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_tools::assembler::{self, Assembler};
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// Answers for one floating-point width.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -29,8 +38,8 @@ pub struct Answers {
     pub fp64: Arithmetic,
 }
 
-/// What is known of a driver.
-pub fn arithmetic(driver: vk::DriverId) -> Answers {
+/// What is known of a driver. None: it must be measured.
+pub fn known(driver: vk::DriverId) -> Option<Answers> {
     let software = Arithmetic {
         fused_fma: false,
         exact_div: true,
@@ -39,19 +48,16 @@ pub fn arithmetic(driver: vk::DriverId) -> Answers {
     };
     let exact = Arithmetic {
         fused_fma: true,
-        exact_div: true,
-        exact_sqrt: true,
-        denormals: true,
+        ..software
     };
     match driver {
-        // Fma is a multiplication and an addition; the rest is the host's IEEE arithmetic. Half precision division
-        // and square root go through single precision, which rounds correctly (24 >= 2 * 11 + 2 bits).
-        vk::DriverId::MESA_LLVMPIPE => Answers {
+        // Fma is a multiplication and an addition; the rest is the host's IEEE arithmetic.
+        vk::DriverId::MESA_LLVMPIPE => Some(Answers {
             fp16: software,
             fp32: software,
             fp64: software,
-        },
-        vk::DriverId::NVIDIA_PROPRIETARY => Answers {
+        }),
+        vk::DriverId::NVIDIA_PROPRIETARY => Some(Answers {
             fp16: Arithmetic {
                 fused_fma: true,
                 denormals: true,
@@ -62,7 +68,479 @@ pub fn arithmetic(driver: vk::DriverId) -> Answers {
                 ..Arithmetic::default()
             },
             fp64: exact,
+        }),
+        _ => None,
+    }
+}
+
+/// The answers for a device of an unknown driver: from the cache directory, or measured now and kept there.
+pub fn cached(device: &dyn Device) -> Answers {
+    let path = cache_file(device);
+    if let Some(answers) = path
+        .as_ref()
+        .and_then(|path| std::fs::read_to_string(path).ok())
+        .and_then(|text| Answers::parse(&text))
+    {
+        return answers;
+    }
+    match measure(device) {
+        Ok(answers) => {
+            if let Some(path) = path {
+                keep(&path, &answers);
+            }
+            answers
+        }
+        Err(error) => {
+            crate::log!(
+                Warn,
+                "{}: arithmetic cannot be measured: {error}",
+                device.caps().name
+            );
+            Answers::default()
+        }
+    }
+}
+
+fn cache_file(device: &dyn Device) -> Option<PathBuf> {
+    let directory = crate::util::config::get().cache_dir.as_ref()?;
+    let caps = device.caps();
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    Some(directory.join(format!(
+        "arithmetic-{}-{}",
+        hex(&caps.driver_uuid),
+        hex(&caps.device_uuid)
+    )))
+}
+
+/// Writes to a file of another name first, so that no reader sees half of it. Failing to write is no error.
+fn keep(path: &std::path::Path, answers: &Answers) {
+    let temporary = path.with_extension(std::process::id().to_string());
+    let written = path
+        .parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(&temporary, answers.print()))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if let Err(error) = written {
+        crate::log!(Debug, "{}: {error}", path.display());
+    }
+}
+
+const HEADER: &str = "pumice-arithmetic-1";
+
+impl Answers {
+    fn widths(&self) -> [Arithmetic; 3] {
+        [self.fp16, self.fp32, self.fp64]
+    }
+
+    fn print(&self) -> String {
+        let words: Vec<String> = self
+            .widths()
+            .iter()
+            .map(|a| {
+                [a.fused_fma, a.exact_div, a.exact_sqrt, a.denormals]
+                    .map(|flag| if flag { '1' } else { '0' })
+                    .iter()
+                    .collect()
+            })
+            .collect();
+        format!("{HEADER} {}\n", words.join(" "))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let width = |word: &str| -> Option<Arithmetic> {
+            match *word.as_bytes() {
+                [a, b, c, d] if [a, b, c, d].iter().all(|byte| matches!(byte, b'0' | b'1')) => {
+                    Some(Arithmetic {
+                        fused_fma: a == b'1',
+                        exact_div: b == b'1',
+                        exact_sqrt: c == b'1',
+                        denormals: d == b'1',
+                    })
+                }
+                _ => None,
+            }
+        };
+        match words[..] {
+            [HEADER, half, single, double] => Some(Self {
+                fp16: width(half)?,
+                fp32: width(single)?,
+                fp64: width(double)?,
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A floating-point format, as bits in a u64.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Half,
+    Single,
+    Double,
+}
+
+impl Format {
+    fn bytes(self) -> usize {
+        match self {
+            Self::Half => 2,
+            Self::Single => 4,
+            Self::Double => 8,
+        }
+    }
+
+    /// Nearest value of the format, ties to even.
+    fn encode(self, value: f64) -> u64 {
+        match self {
+            Self::Half => u64::from(half_bits(value)),
+            Self::Single => u64::from((value as f32).to_bits()),
+            Self::Double => value.to_bits(),
+        }
+    }
+
+    fn decode(self, bits: u64) -> f64 {
+        match self {
+            Self::Half => half_value(bits as u16),
+            Self::Single => f64::from(f32::from_bits(bits as u32)),
+            Self::Double => f64::from_bits(bits),
+        }
+    }
+
+    /// The smallest normal number.
+    fn least_normal(self) -> f64 {
+        match self {
+            Self::Half => 2f64.powi(-14),
+            Self::Single => f64::from(f32::MIN_POSITIVE),
+            Self::Double => f64::MIN_POSITIVE,
+        }
+    }
+
+    /// x * y + z, rounded once. The halves that are measured have exact sums in double precision.
+    fn fma(self, x: f64, y: f64, z: f64) -> u64 {
+        match self {
+            Self::Half => self.encode(x * y + z),
+            Self::Single => u64::from((x as f32).mul_add(y as f32, z as f32).to_bits()),
+            Self::Double => x.mul_add(y, z).to_bits(),
+        }
+    }
+
+    /// Double precision has more than twice the bits of the others, so that rounding twice does no harm.
+    fn divide(self, x: f64, y: f64) -> u64 {
+        self.encode(x / y)
+    }
+
+    fn root(self, x: f64) -> u64 {
+        self.encode(x.sqrt())
+    }
+}
+
+fn half_value(bits: u16) -> f64 {
+    let (sign, exponent, fraction) = (
+        bits >> 15,
+        i32::from(bits >> 10 & 31),
+        f64::from(bits & 1023),
+    );
+    let size = match exponent {
+        0 => fraction * 2f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1024.0 + fraction) * 2f64.powi(exponent - 25),
+    };
+    if sign == 1 {
+        -size
+    } else {
+        size
+    }
+}
+
+fn half_bits(value: f64) -> u16 {
+    let sign = u16::from(value.is_sign_negative()) << 15;
+    let size = value.abs();
+    if value.is_nan() {
+        return sign | 0x7e00;
+    }
+    if size >= 65520.0 {
+        return sign | 0x7c00;
+    }
+    // The unit in the last place of the result; dividing and multiplying by it is exact.
+    let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
+    let units = (size / 2f64.powi(exponent - 10)).round_ties_even() as u16;
+    // A carry out of the fraction goes into the exponent, as it should.
+    sign | (((exponent + 14) as u16) << 10) + units
+}
+
+/// Random numbers that are the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// A value in [1, 2), times two to the power of `exponent`.
+    fn value(&mut self, exponent: i32) -> f64 {
+        f64::from_bits(self.next() >> 12 | 1023 << 52) * 2f64.powi(exponent)
+    }
+}
+
+/// Triples of operands measured for a format.
+const TRIPLES: usize = 4096;
+/// The last of them, for subnormals: x * y is one, and x is one.
+const SUBNORMALS: [usize; 2] = [TRIPLES - 2, TRIPLES - 1];
+
+fn operands(format: Format) -> Vec<[u64; 3]> {
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    let mut list: Vec<[u64; 3]> = (0..SUBNORMALS[0])
+        .map(|index| {
+            // Numbers large enough that the error of their product is a normal half.
+            let x = format.encode(random.value(5 + (index & 1) as i32));
+            let y = format.encode(random.value(5));
+            // Minus the rounded product: only a fused operation leaves the error.
+            let product = format.encode(format.decode(x) * format.decode(y));
+            [x, y, format.encode(-format.decode(product))]
+        })
+        .collect();
+    let least = format.least_normal();
+    let one = format.encode(1.0);
+    list.push([format.encode(least * 1.5), format.encode(0.5), one]);
+    list.push([format.encode(least * 0.75), one, one]);
+    list
+}
+
+/// Measures a device.
+pub fn measure(device: &dyn Device) -> Result<Answers> {
+    let caps = device.caps();
+    let one = |format: Format, wanted: bool| {
+        if wanted {
+            measure_format(device, format)
+        } else {
+            Ok(Arithmetic::default())
+        }
+    };
+    Ok(Answers {
+        fp16: one(Format::Half, caps.fp16)?,
+        fp32: one(Format::Single, true)?,
+        fp64: one(Format::Double, caps.fp64)?,
+    })
+}
+
+fn measure_format(device: &dyn Device, format: Format) -> Result<Arithmetic> {
+    let source = operands(format);
+    let results = run(device, format, &source)?;
+    let mut answers = Arithmetic {
+        fused_fma: true,
+        exact_div: true,
+        exact_sqrt: true,
+        denormals: true,
+    };
+    for (index, (operands, got)) in source.iter().zip(&results).enumerate() {
+        let [x, y, z] = operands.map(|bits| format.decode(bits));
+        let [fma, quotient, root, product] = *got;
+        if SUBNORMALS.contains(&index) {
+            answers.denormals &= product == format.encode(x * y);
+        } else {
+            answers.fused_fma &= fma == format.fma(x, y, z);
+            answers.exact_div &= quotient == format.divide(x, y);
+            answers.exact_sqrt &= root == format.root(x);
+        }
+    }
+    Ok(answers)
+}
+
+/// Runs the kernel: fma(x, y, z), x / y, sqrt(x) and x * y of every triple.
+fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[u64; 4]>> {
+    let failed = |what: &'static str| DeviceError::Driver {
+        call: what,
+        code: "no result".to_owned(),
+    };
+    let words = assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
+        .assemble(&kernel(format), assembler::AssemblerOptions::default())
+        .map_err(|error| DeviceError::Unsupported(format!("assembling a probe: {error}")))?;
+    let interface = KernelInterface {
+        name: "probe".to_owned(),
+        args: Vec::new(),
+        implicit: Vec::new(),
+        push_size: 16,
+        args_in_buffer: false,
+        arg_buffer_size: 0,
+        local_size: 0,
+        private_size: 0,
+        attributes: KernelAttributes::default(),
+        uses_printf: false,
+        uses_barrier: false,
+        uses_subgroups: false,
+        uses_indirect_pointers: false,
+        arg_access: Vec::new(),
+    };
+    let pipeline = device
+        .load(words.as_words(), &interface)?
+        .specialise([64, 1, 1], &[])?;
+    let bytes = format.bytes();
+    let flat = |values: &[u64]| -> Vec<u8> {
+        values
+            .iter()
+            .flat_map(|value| value.to_le_bytes().into_iter().take(bytes))
+            .collect()
+    };
+    let input: Vec<u8> = source.iter().flat_map(|triple| flat(triple)).collect();
+    let from = device.allocate(input.len() as u64, Placement::HostWrite)?;
+    let to = device.allocate((source.len() * 4 * bytes) as u64, Placement::HostRead)?;
+    let place = from.mapped().ok_or_else(|| failed("mapping"))?;
+    // SAFETY: the memory is mapped, as large as the input, and not in use yet.
+    unsafe { std::ptr::copy_nonoverlapping(input.as_ptr(), place.as_ptr(), input.len()) };
+    let mut push = [0u8; 16];
+    push[..8].copy_from_slice(&from.address().to_ne_bytes());
+    push[8..].copy_from_slice(&to.address().to_ne_bytes());
+    let whole = |memory: &std::sync::Arc<dyn crate::backend::Memory>, write| Use {
+        slice: Slice {
+            memory: std::sync::Arc::clone(memory),
+            offset: 0,
+            size: memory.size(),
         },
-        _ => Answers::default(),
+        write,
+    };
+    let mut stream = device.create_stream(StreamDesc::default())?;
+    let op = Op::Dispatch {
+        pipeline: &pipeline,
+        groups: [(TRIPLES / 64) as u32, 1, 1],
+        push: &push,
+        uses: &[whole(&from, false), whole(&to, true)],
+        touches_anything: false,
+    };
+    stream.record(op, OrderRule::InOrder, false)?;
+    let value = stream.submit(true)?;
+    if !stream
+        .timeline()
+        .wait(value, Some(Duration::from_secs(20)))?
+    {
+        return Err(failed("a probe"));
+    }
+    let place = to.mapped().ok_or_else(|| failed("mapping"))?;
+    // SAFETY: the memory is mapped and that large, and the work on it has completed.
+    let output = unsafe { std::slice::from_raw_parts(place.as_ptr(), to.size() as usize) };
+    let value = |at: usize| -> u64 {
+        let mut word = [0u8; 8];
+        word.iter_mut()
+            .zip(output.iter().skip(at * bytes).take(bytes))
+            .for_each(|(to, from)| *to = *from);
+        u64::from_le_bytes(word)
+    };
+    Ok((0..source.len())
+        .map(|index| [0, 1, 2, 3].map(|part| value(index * 4 + part)))
+        .collect())
+}
+
+/// The probe kernel of a format. Pushed: address of the triples, address of the results.
+fn kernel(format: Format) -> String {
+    let bytes = format.bytes();
+    let capabilities = match format {
+        Format::Half => "OpCapability Float16\nOpCapability StorageBuffer16BitAccess",
+        Format::Single => "",
+        Format::Double => "OpCapability Float64",
+    };
+    let mut body = String::new();
+    for part in 0..3 {
+        body += &format!(
+            "%ia{part} = OpIAdd %u64 %in %c{part}\n%ip{part} = OpConvertUToPtr %pp %ia{part}\n\
+             %v{part} = OpLoad %ty %ip{part} Aligned {bytes}\n"
+        );
+    }
+    body += "%r0 = OpExtInst %ty %glsl Fma %v0 %v1 %v2\n%r1 = OpFDiv %ty %v0 %v1\n\
+             %r2 = OpExtInst %ty %glsl Sqrt %v0\n%r3 = OpFMul %ty %v0 %v1\n";
+    for part in 0..4 {
+        body += &format!(
+            "%oa{part} = OpIAdd %u64 %out %c{part}\n%op{part} = OpConvertUToPtr %pp %oa{part}\n\
+             OpStore %op{part} %r{part} Aligned {bytes}\n"
+        );
+    }
+    let constants: String = (0..4)
+        .map(|part| format!("%c{part} = OpConstant %u64 {}\n", part * bytes))
+        .collect();
+    format!(
+        "OpCapability Shader
+         OpCapability Int64
+         OpCapability PhysicalStorageBufferAddresses
+         OpCapability VulkanMemoryModel
+         {capabilities}
+         %glsl = OpExtInstImport \"GLSL.std.450\"
+         OpMemoryModel PhysicalStorageBuffer64 Vulkan
+         OpEntryPoint GLCompute %main \"probe\" %id %push
+         OpExecutionMode %main LocalSize 64 1 1
+         OpDecorate %id BuiltIn GlobalInvocationId
+         OpDecorate %args Block
+         OpMemberDecorate %args 0 Offset 0
+         OpMemberDecorate %args 1 Offset 8
+         OpDecorate %r1 NoContraction
+         OpDecorate %r3 NoContraction
+         %void = OpTypeVoid
+         %fn = OpTypeFunction %void
+         %u32 = OpTypeInt 32 0
+         %u64 = OpTypeInt 64 0
+         %ty = OpTypeFloat {bits}
+         %v3 = OpTypeVector %u32 3
+         %pv3 = OpTypePointer Input %v3
+         %args = OpTypeStruct %u64 %u64
+         %pargs = OpTypePointer PushConstant %args
+         %pu64 = OpTypePointer PushConstant %u64
+         %pp = OpTypePointer PhysicalStorageBuffer %ty
+         %i0 = OpConstant %u32 0
+         %i1 = OpConstant %u32 1
+         %stride_in = OpConstant %u64 {stride_in}
+         %stride_out = OpConstant %u64 {stride_out}
+         {constants}
+         %id = OpVariable %pv3 Input
+         %push = OpVariable %pargs PushConstant
+         %main = OpFunction %void None %fn
+         %entry = OpLabel
+         %gid = OpLoad %v3 %id
+         %x = OpCompositeExtract %u32 %gid 0
+         %i = OpUConvert %u64 %x
+         %pin = OpAccessChain %pu64 %push %i0
+         %ain = OpLoad %u64 %pin
+         %pout = OpAccessChain %pu64 %push %i1
+         %aout = OpLoad %u64 %pout
+         %oin = OpIMul %u64 %i %stride_in
+         %in = OpIAdd %u64 %ain %oin
+         %oout = OpIMul %u64 %i %stride_out
+         %out = OpIAdd %u64 %aout %oout
+         {body}
+         OpReturn
+         OpFunctionEnd",
+        bits = bytes * 8,
+        stride_in = bytes * 3,
+        stride_out = bytes * 4,
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_round_to_nearest_even() {
+        for bits in (0..=u16::MAX).filter(|bits| bits & 0x7c00 != 0x7c00) {
+            assert_eq!(half_bits(half_value(bits)), bits);
+        }
+        assert_eq!(
+            half_bits(1.0 + 2f64.powi(-11)),
+            0x3c00,
+            "a tie goes to even"
+        );
+        assert_eq!(half_bits(1.0 + 3.0 * 2f64.powi(-11)), 0x3c02);
+        assert_eq!(half_bits(2f64.powi(-25)), 0);
+        assert_eq!(half_bits(2f64.powi(-25) * 1.001), 1);
+        assert_eq!(half_bits(2047.9), 0x6800, "a carry into the exponent");
+        assert_eq!(half_bits(1e9), 0x7c00);
+    }
+
+    #[test]
+    fn answers_survive_the_file() {
+        let answers = known(vk::DriverId::NVIDIA_PROPRIETARY).expect("known");
+        assert_eq!(Answers::parse(&answers.print()), Some(answers));
+        assert_eq!(Answers::parse("pumice-arithmetic-1 1111 1111"), None);
+        assert_eq!(Answers::parse("pumice-arithmetic-1 1111 1111 11x1"), None);
     }
 }

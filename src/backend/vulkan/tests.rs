@@ -653,6 +653,25 @@ fn the_pipeline_cache_survives() {
     add_kernel(&other);
 }
 
+#[test]
+fn known_arithmetic_is_true() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let measured = super::probe::measure(&*device).expect("measure");
+    println!("{}: {measured:?}", device.caps().name);
+    let target = device.target();
+    for (claim, found) in [
+        (target.fp16, measured.fp16),
+        (target.fp32, measured.fp32),
+        (target.fp64, measured.fp64),
+    ] {
+        assert!(!claim.fused_fma || found.fused_fma);
+        assert!(!claim.exact_div || found.exact_div);
+        assert!(!claim.exact_sqrt || found.exact_sqrt);
+        assert!(!claim.denormals || found.denormals);
+    }
+}
+
 /// Prints costs a call; run by hand with `--ignored --nocapture`, without other load.
 #[test]
 #[ignore = "a measurement"]
