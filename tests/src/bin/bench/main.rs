@@ -1,0 +1,497 @@
+//! Measures OpenCL drivers through the loader: Pumice alone, or beside another driver.
+//!
+//! Each driver runs in a child process of its own, so that neither sees the other. For each workload the children
+//! take turns, several rounds; the table shows medians and their ratio. Results are checked: a driver that computes
+//! something wrong has no figure and the bench fails.
+//!
+//! A child is this program again with `--child`; it reads commands from standard input:
+//! `hello`, `set-up N LARGE`, `run` and answers each with a line.
+
+mod work;
+
+use pumice_tests::client::loader::{built_driver, vendors_directory};
+use pumice_tests::client::{devices, problem, Device, Result};
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::time::Instant;
+use work::{Class, Figure, Ready, Rig, Workload, WORKLOADS};
+
+const USAGE: &str = "\
+bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD] [--rounds N] [--seconds S]
+      [--only TEXT] [--check] [--tolerance T] [--launch-factor F] [--small | --large] [--device N]
+
+--pumice         the driver to measure (default: libpumice.so beside this program)
+--against        another driver to measure beside it, such as /etc/OpenCL/vendors/rusticl.icd
+--rounds         how often the two take turns (default 5)
+--seconds        how long each turn lasts, about (default 0.15)
+--only           workloads whose name contains this text
+--check          exit status 1 if a result is wrong, a throughput is lower than the other driver's or launches are
+                 not faster by the launch factor
+--tolerance      how much lower counts as equal, with --check (default 0.1)
+--launch-factor  default 5 against a software driver, 1 otherwise
+--small --large  sizes; default: large if both devices are GPUs with 8 GiB or more
+--device         which device of each driver (default 0)";
+
+struct Options {
+    pumice: Option<PathBuf>,
+    against: Option<PathBuf>,
+    rounds: usize,
+    seconds: f64,
+    only: String,
+    check: bool,
+    tolerance: f64,
+    launch_factor: Option<f64>,
+    large: Option<bool>,
+    device: usize,
+    child: bool,
+}
+
+fn options() -> std::result::Result<Options, String> {
+    let mut options = Options {
+        pumice: None,
+        against: None,
+        rounds: 5,
+        seconds: 0.15,
+        only: String::new(),
+        check: false,
+        tolerance: 0.1,
+        launch_factor: None,
+        large: None,
+        device: 0,
+        child: false,
+    };
+    let mut args = std::env::args().skip(1);
+    while let Some(name) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("{name} needs a value"));
+        let wrong = |value: &str| format!("{name} {value} makes no sense");
+        macro_rules! number {
+            () => {{
+                let text = value()?;
+                text.parse().map_err(|_| wrong(&text))?
+            }};
+        }
+        match name.as_str() {
+            "--pumice" => options.pumice = Some(value()?.into()),
+            "--against" => options.against = Some(value()?.into()),
+            "--rounds" => options.rounds = number!(),
+            "--seconds" => options.seconds = number!(),
+            "--only" => options.only = value()?,
+            "--check" => options.check = true,
+            "--tolerance" => options.tolerance = number!(),
+            "--launch-factor" => options.launch_factor = Some(number!()),
+            "--small" => options.large = Some(false),
+            "--large" => options.large = Some(true),
+            "--device" => options.device = number!(),
+            "--child" => options.child = true,
+            _ => return Err(USAGE.to_owned()),
+        }
+    }
+    Ok(options)
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(text) => {
+            eprintln!("{text}");
+            return ExitCode::from(2);
+        }
+    };
+    let result = if options.child {
+        child(&options).map(|()| true)
+    } else {
+        compare(&options)
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("bench: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The child
+
+/// A workload with as many operations as fill a turn.
+struct Turn {
+    ready: Ready,
+    operations: usize,
+}
+
+impl Turn {
+    /// Seconds of one operation.
+    fn run(&mut self) -> Result<f64> {
+        let start = Instant::now();
+        (self.ready.run)(self.operations)?;
+        Ok(start.elapsed().as_secs_f64() / self.operations as f64)
+    }
+
+    /// Warms up, and finds the number of operations.
+    fn calibrate(ready: Ready, seconds: f64) -> Result<Self> {
+        let mut turn = Self {
+            ready,
+            operations: 1,
+        };
+        turn.run()?;
+        loop {
+            let took = turn.run()? * turn.operations as f64;
+            if took >= seconds * 0.5 || turn.operations >= 1 << 20 {
+                return Ok(turn);
+            }
+            let factor = (seconds / took.max(1e-7)).clamp(1.5, 16.0);
+            turn.operations = ((turn.operations as f64 * factor) as usize).max(turn.operations + 1);
+        }
+    }
+}
+
+fn child(options: &Options) -> Result<()> {
+    let mut device = None;
+    let mut turn: Option<Turn> = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| problem("reading a command", e.to_string()))?;
+        let words: Vec<&str> = line.split(' ').collect();
+        let answer = match words[..] {
+            ["hello"] => devices()
+                .and_then(|all| {
+                    let found = all
+                        .into_iter()
+                        .nth(options.device)
+                        .ok_or_else(|| problem("finding a device", "no such device"))?;
+                    device = Some(found);
+                    Ok(format!(
+                        "ok {} {}",
+                        work::is_large(&found),
+                        work::describe(&found)?
+                    ))
+                })
+                .unwrap_or_else(|error| format!("fail {error}")),
+            ["set-up", number, large] => {
+                turn = None;
+                let set_up = || -> Result<Option<Turn>> {
+                    let device: Device = device.ok_or_else(|| problem("set-up", "no device"))?;
+                    let workload = number.parse().ok().and_then(|i: usize| WORKLOADS.get(i));
+                    let workload = workload.ok_or_else(|| problem("set-up", "no workload"))?;
+                    let rig = Rig {
+                        device,
+                        large: large == "true",
+                    };
+                    (workload.set_up)(&rig)?
+                        .map(|ready| Turn::calibrate(ready, options.seconds))
+                        .transpose()
+                };
+                match set_up() {
+                    Ok(Some(made)) => {
+                        let (kind, amount) = encode(made.ready.figure);
+                        turn = Some(made);
+                        format!("ok {kind} {amount}")
+                    }
+                    Ok(None) => "unsupported".to_owned(),
+                    Err(error) => format!("fail {error}"),
+                }
+            }
+            ["run"] => match turn.as_mut().map(Turn::run) {
+                Some(Ok(seconds)) => format!("ok {seconds:e}"),
+                Some(Err(error)) => format!("fail {error}"),
+                None => "fail nothing is set up".to_owned(),
+            },
+            _ => "fail unknown command".to_owned(),
+        };
+        // Build logs have several lines.
+        println!("{}", answer.replace('\n', " | "));
+    }
+    Ok(())
+}
+
+fn encode(figure: Figure) -> (&'static str, f64) {
+    match figure {
+        Figure::Micros(parts) => ("us", parts),
+        Figure::Millis => ("ms", 1.0),
+        Figure::Giga(units, unit) => (unit, units),
+    }
+}
+
+fn decode(kind: &str, amount: f64) -> Option<Figure> {
+    const UNITS: [&str; 4] = ["GB/s", "GFLOP/s", "GOP/s", "Gop/s"];
+    match kind {
+        "us" => Some(Figure::Micros(amount)),
+        "ms" => Some(Figure::Millis),
+        _ => UNITS
+            .into_iter()
+            .find(|unit| *unit == kind)
+            .map(|unit| Figure::Giga(amount, unit)),
+    }
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The parent
+
+struct Driver {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    heading: String,
+    large: bool,
+}
+
+impl Driver {
+    fn start(library: &std::path::Path, label: &str, options: &Options) -> Result<Self> {
+        let place =
+            std::env::temp_dir().join(format!("pumice-bench-{}-{label}", std::process::id()));
+        let vendors = vendors_directory(&place, library)
+            .map_err(|note| problem("choosing the driver", note))?;
+        let program = std::env::current_exe().map_err(|e| problem("starting", e.to_string()))?;
+        let mut command = Command::new(program);
+        command
+            .args(["--child", "--seconds", &options.seconds.to_string()])
+            .args(["--device", &options.device.to_string()])
+            .env("OCL_ICD_VENDORS", vendors)
+            .env_remove("OCL_ICD_FILENAMES")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
+        // Caches of this run only, so that "new" and "known" mean what they say.
+        for (name, folder) in [
+            ("PUMICE_CACHE_DIR", "pumice"),
+            ("MESA_SHADER_CACHE_DIR", "mesa"),
+            ("POCL_CACHE_DIR", "pocl"),
+            ("CUDA_CACHE_PATH", "nvidia"),
+        ] {
+            let folder = place.join(folder);
+            // A driver that cannot have its cache says so itself.
+            let _ = std::fs::create_dir_all(&folder);
+            command.env(name, folder);
+        }
+        if std::env::var_os("RUSTICL_ENABLE").is_none() {
+            command.env("RUSTICL_ENABLE", "llvmpipe");
+        }
+        let mut process = command
+            .spawn()
+            .map_err(|e| problem("starting", e.to_string()))?;
+        let input = process.stdin.take();
+        let output = process
+            .stdout
+            .take()
+            .ok_or_else(|| problem("starting", "no pipe"))?;
+        let mut driver = Self {
+            process,
+            input,
+            output: BufReader::new(output),
+            heading: String::new(),
+            large: false,
+        };
+        let hello = driver.ask("hello").map_err(|mut error| {
+            error.note = format!("{}: {}", library.display(), error.note);
+            error
+        })?;
+        let (large, heading) = hello.split_once(' ').unwrap_or(("false", ""));
+        driver.large = large == "true";
+        driver.heading = heading.to_owned();
+        Ok(driver)
+    }
+
+    /// The rest of an answer that begins with "ok".
+    fn ask(&mut self, command: &str) -> Result<String> {
+        let gone = |what: &str| problem("asking a driver", format!("its process {what}"));
+        let input = self
+            .input
+            .as_mut()
+            .ok_or_else(|| gone("takes no commands"))?;
+        writeln!(input, "{command}").map_err(|_| gone("is gone"))?;
+        input.flush().map_err(|_| gone("is gone"))?;
+        let mut line = String::new();
+        match self.output.read_line(&mut line) {
+            Ok(count) if count > 0 => {}
+            _ => {
+                let status = self.process.wait().map(|s| s.to_string());
+                return Err(gone(&format!("ended: {}", status.unwrap_or_default())));
+            }
+        }
+        let line = line.trim_end();
+        match line.strip_prefix("ok") {
+            Some(rest) => Ok(rest.trim_start().to_owned()),
+            None => Err(problem(
+                "the driver",
+                line.trim_start_matches("fail ").to_owned(),
+            )),
+        }
+    }
+
+    fn set_up(&mut self, number: usize, large: bool) -> Result<Figure> {
+        let answer = self.ask(&format!("set-up {number} {large}"))?;
+        let (kind, amount) = answer.split_once(' ').unwrap_or_default();
+        amount
+            .parse()
+            .ok()
+            .and_then(|amount| decode(kind, amount))
+            .ok_or_else(|| problem("setting up", answer))
+    }
+
+    fn run(&mut self) -> Result<f64> {
+        let answer = self.ask("run")?;
+        answer.parse().map_err(|_| problem("measuring", answer))
+    }
+}
+
+impl Drop for Driver {
+    fn drop(&mut self) {
+        // End of input ends the child; one that hangs in a driver is killed.
+        self.input = None;
+        for _ in 0..50 {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        n if n % 2 == 1 => values[n / 2],
+        n => (values[n / 2 - 1] + values[n / 2]) / 2.0,
+    }
+}
+
+/// Digits that matter.
+fn number(value: f64) -> String {
+    match value.abs() {
+        v if v >= 100.0 => format!("{value:.0}"),
+        v if v >= 10.0 => format!("{value:.1}"),
+        v if v >= 0.1 => format!("{value:.2}"),
+        _ => format!("{value:.4}"),
+    }
+}
+
+/// What one driver showed of one workload.
+enum Shown {
+    Median(Figure, f64),
+    Unsupported,
+    Failed(String),
+}
+
+impl Shown {
+    fn cell(&self) -> String {
+        match self {
+            Self::Median(figure, value) => format!("{} {}", number(*value), figure.unit()),
+            Self::Unsupported => "unsupported".to_owned(),
+            Self::Failed(_) => "FAILED".to_owned(),
+        }
+    }
+}
+
+/// Lets the drivers take turns at one workload.
+fn measure(drivers: &mut [Driver], index: usize, large: bool, rounds: usize) -> Vec<Shown> {
+    let figures: Vec<Result<Figure>> = drivers.iter_mut().map(|d| d.set_up(index, large)).collect();
+    let mut times: Vec<Result<Vec<f64>>> = drivers.iter().map(|_| Ok(Vec::new())).collect();
+    for _ in 0..rounds.max(1) {
+        for ((driver, figure), times) in drivers.iter_mut().zip(&figures).zip(&mut times) {
+            if let (Ok(figure), Ok(list)) = (figure, &mut *times) {
+                match driver.run() {
+                    Ok(seconds) => list.push(figure.of(seconds)),
+                    Err(error) => *times = Err(error),
+                }
+            }
+        }
+    }
+    figures
+        .into_iter()
+        .zip(times)
+        .map(|both| match both {
+            (Ok(figure), Ok(mut list)) => Shown::Median(figure, median(&mut list)),
+            (Err(error), _) if error.note == "unsupported" => Shown::Unsupported,
+            (Err(error), _) | (_, Err(error)) => Shown::Failed(error.note),
+        })
+        .collect()
+}
+
+/// Why the first driver does not satisfy `--check`, if so, and how much better it is.
+fn judge(
+    workload: &Workload,
+    shown: &[Shown],
+    tolerance: f64,
+    launch: f64,
+) -> (Option<f64>, Option<String>) {
+    match shown {
+        [Shown::Median(figure, ours), Shown::Median(_, theirs)] => {
+            let ratio = if figure.less_is_better() {
+                theirs / ours
+            } else {
+                ours / theirs
+            };
+            let wanted = match workload.class {
+                Class::Launch => launch,
+                Class::Throughput => 1.0 - tolerance,
+                Class::Info => 0.0,
+            };
+            let complaint =
+                (ratio < wanted).then(|| format!("{ratio:.2} times as fast, wanted {wanted:.2}"));
+            (Some(ratio), complaint)
+        }
+        [Shown::Failed(note), ..] => (None, Some(note.clone())),
+        [Shown::Unsupported, Shown::Median(..)] => {
+            (None, Some("only the other driver can do it".to_owned()))
+        }
+        _ => (None, None),
+    }
+}
+
+fn compare(options: &Options) -> Result<bool> {
+    let ours = match &options.pumice {
+        Some(path) => path.clone(),
+        None => built_driver().map_err(|note| problem("finding the driver", note))?,
+    };
+    let mut drivers = vec![Driver::start(&ours, "first", options)?];
+    if let Some(other) = &options.against {
+        drivers.push(Driver::start(other, "second", options)?);
+    }
+    let large = options
+        .large
+        .unwrap_or_else(|| drivers.iter().all(|driver| driver.large));
+    let software = drivers.iter().skip(1).any(|driver| !driver.large);
+    let launch_factor = options
+        .launch_factor
+        .unwrap_or(if software { 5.0 } else { 1.0 });
+    println!("first    {}", drivers[0].heading);
+    if let Some(other) = drivers.get(1) {
+        println!("second   {}", other.heading);
+    }
+    println!("\n{:30}{:>16}{:>16}{:>9}", "", "first", "second", "ratio");
+
+    let mut complaints = Vec::new();
+    for (index, workload) in WORKLOADS.iter().enumerate() {
+        if !workload.name.contains(&options.only) {
+            continue;
+        }
+        let shown = measure(&mut drivers, index, large, options.rounds);
+        let (ratio, complaint) = judge(workload, &shown, options.tolerance, launch_factor);
+        println!(
+            "{:30}{:>16}{:>16}{:>9}{}",
+            workload.name,
+            shown.first().map_or(String::new(), Shown::cell),
+            shown.get(1).map_or(String::new(), Shown::cell),
+            ratio.map_or(String::new(), |r| format!("{r:.2}")),
+            if complaint.is_some() { "  <" } else { "" }
+        );
+        for (shown, label) in shown.iter().zip(["first", "second"]) {
+            if let Shown::Failed(note) = shown {
+                println!("    {label}: {note}");
+            }
+        }
+        complaints.extend(complaint.map(|text| format!("{}: {text}", workload.name)));
+    }
+    println!(
+        "\nratio: how many times as fast as the second the first is; medians of {} rounds",
+        options.rounds
+    );
+    for complaint in &complaints {
+        println!("not met: {complaint}");
+    }
+    Ok(complaints.is_empty() || !options.check)
+}
