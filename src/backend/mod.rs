@@ -13,6 +13,8 @@
 //! - Nothing here calls back into the runtime.
 
 pub mod caps;
+#[cfg(test)]
+pub mod fake;
 pub mod op;
 pub mod vulkan;
 

@@ -48,6 +48,12 @@ impl Device {
         })
     }
 
+    /// A device without platform, on a back end made for a test.
+    #[cfg(test)]
+    pub(crate) fn for_tests(backend: Arc<dyn backend::Device>) -> Ref<Self> {
+        Self::new(Weak::new(), backend)
+    }
+
     /// The device below.
     pub fn backend(&self) -> &Arc<dyn backend::Device> {
         &self.backend

@@ -468,9 +468,11 @@ impl Object<Event> {
             let progress = owner.progress();
             if progress.submitted() < place.value {
                 owner.flush();
-                if progress.submitted() < place.value && matches!(self.stage(), Stage::Recorded(_))
-                {
-                    return self.settle_now(cl::CL_OUT_OF_RESOURCES);
+                if progress.submitted() < place.value {
+                    if matches!(self.stage(), Stage::Recorded(_)) {
+                        return self.settle_now(cl::CL_OUT_OF_RESOURCES);
+                    }
+                    continue;
                 }
             }
             return match progress.timeline.wait(place.value, None) {

@@ -335,11 +335,9 @@ impl Queue {
         )?;
         let mut encoded = self.on_device(state, slot.into_iter().collect());
         if !how.blocking {
-            state.host_posted += 1;
-            encoded.place.host_seq = state.host_posted;
             let base = host.base.wrapping_add(region.dst_offset as usize);
             let writes = extent(base, region, region.dst_row_pitch, region.dst_slice_pitch);
-            state.host_writes.push_back((state.host_posted, writes));
+            encoded.place.host_seq = state.new_host_task(Some(writes));
         }
         let out = BufferCopy {
             src_offset: 0,
@@ -742,8 +740,7 @@ impl Queue {
                 false,
             )?;
             encoded.place.value = state.value();
-            state.host_posted += 1;
-            encoded.place.host_seq = state.host_posted;
+            encoded.place.host_seq = state.new_host_task(None);
             encoded.action = Some(Action::Printf { piece, sites });
         }
         Ok(encoded)

@@ -38,7 +38,7 @@ impl Queue {
         self.me.upgrade().map(|me| me as Arc<dyn Owner>)
     }
 
-    fn resolve(&self, state: &mut State, deps: &[Ref<Event>], work: &Work) -> Resolved {
+    fn resolve(&self, state: &State, deps: &[Ref<Event>], work: &Work) -> Resolved {
         let mut ready = Ready::default();
         let mut pending = SmallVec::new();
         for event in deps {
@@ -144,7 +144,7 @@ impl Queue {
             } else {
                 state.barrier.is_some()
             };
-            match self.resolve(&mut state, wait, &command.work) {
+            match self.resolve(&state, wait, &command.work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
@@ -182,10 +182,11 @@ impl Queue {
                 Resolved::Ready(ready) if !must_hold && self.can_encode(&state, &command, wait) => {
                     break (state, ready);
                 }
-                Resolved::Ready(_) | Resolved::Pending(_) => {
+                resolved => {
                     let event = self.hold(&mut state, command, wait, owner.clone(), queued);
+                    let first = state.held.len() == 1;
                     drop(state);
-                    wake([owner]);
+                    self.await_events(resolved, first, owner);
                     if blocking {
                         let status = event.wait();
                         if status < 0 {
@@ -276,6 +277,25 @@ impl Queue {
         result.map(|()| event)
     }
 
+    /// Sees to it that a command which was just held is looked at when that makes sense.
+    fn await_events(&self, resolved: Resolved, first: bool, owner: Arc<dyn Owner>) {
+        let weak = Arc::downgrade(&owner);
+        let look = match resolved {
+            // Behind others, whose turn brings its own. (The first one in is here because of something in `held` that
+            // is gone by now.)
+            Resolved::Ready(_) => first,
+            // Waits for the host thread, which may have been done before it could see this command.
+            Resolved::Pending(events) if events.is_empty() => true,
+            Resolved::Pending(events) => events
+                .into_iter()
+                .any(|(event, until_done)| !event.subscribe(weak.clone(), until_done)),
+            Resolved::Failed | Resolved::Flush(..) => true,
+        };
+        if look {
+            wake([owner]);
+        }
+    }
+
     /// Markers and barriers of out-of-order queues wait for what is held.
     fn can_encode(&self, state: &State, command: &Command, wait: &[Ref<Event>]) -> bool {
         state.held.is_empty()
@@ -333,22 +353,7 @@ impl Queue {
                 let mut state = self.state.lock();
                 let mut index = 0;
                 while let Some(held) = state.held.get(index) {
-                    let deps = held.deps.clone();
-                    let host_source = held.command.work.host_source();
-                    let resolved = match host_source {
-                        // In order: the front one alone; the range is looked at in `resolve`.
-                        _ if deps.is_empty() && host_source.is_none() => {
-                            Resolved::Ready(Ready::default())
-                        }
-                        _ => {
-                            let Some(held) = state.held.remove(index) else {
-                                break;
-                            };
-                            let resolved = self.resolve(&mut state, &held.deps, &held.command.work);
-                            state.held.insert(index, held);
-                            resolved
-                        }
-                    };
+                    let resolved = self.resolve(&state, &held.deps, &held.command.work);
                     match resolved {
                         Resolved::Ready(ready) => {
                             let Some(held) = state.held.remove(index) else {

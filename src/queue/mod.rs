@@ -47,8 +47,8 @@ pub struct Queue {
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
     state: Mutex<State>,
-    /// Profiled operations whose event is gone.
-    unwanted: Mutex<Vec<ProfileSlot>>,
+    /// Profiled operations whose event is gone, and when they are done.
+    unwanted: Mutex<Vec<(u64, ProfileSlot)>>,
     me: Weak<Object<Queue>>,
 }
 
@@ -241,12 +241,14 @@ impl Queue {
     fn submit_all(&self) {
         let mut state = self.state.lock();
         if self.is_profiling() {
-            for slot in std::mem::take(&mut *self.unwanted.lock()) {
-                // Only to free the slot; what is not complete is kept for the next time.
-                if state.stream.take_times(slot).is_err() {
-                    self.unwanted.lock().push(slot);
+            let done = self.progress.timeline.completed().unwrap_or(0);
+            self.unwanted.lock().retain(|(value, slot)| {
+                if *value <= done {
+                    // Only to free the slot.
+                    let _ = state.stream.take_times(*slot);
                 }
-            }
+                *value > done
+            });
         }
         state.submit();
         self.unlock(state);
@@ -349,7 +351,10 @@ impl Owner for Object<Queue> {
     }
 
     fn discard_times(&self, slots: &[ProfileSlot]) {
-        self.unwanted.lock().extend_from_slice(slots);
+        let value = self.progress.recorded();
+        self.unwanted
+            .lock()
+            .extend(slots.iter().map(|slot| (value, *slot)));
     }
 }
 

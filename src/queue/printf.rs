@@ -16,11 +16,7 @@ pub fn header() -> [u8; 8] {
 
 /// Prints what a buffer holds.
 pub fn print(sites: &[PrintfSite], buffer: &[u8]) {
-    write(&render(sites, buffer));
-}
-
-fn render(_sites: &[PrintfSite], _buffer: &[u8]) -> Vec<u8> {
-    Vec::new()
+    write(&spirv_lowering::printf::render_all(sites, buffer));
 }
 
 /// Through the C library's stream, so that the output keeps its place among the application's own.

@@ -170,7 +170,17 @@ impl State {
     }
 
     /// A memory range of the application that commands before have yet to fill.
-    pub fn host_conflict(&mut self, range: &Range<usize>) -> bool {
+    pub fn host_conflict(&self, range: &Range<usize>) -> bool {
+        let done = self.progress.host_done();
+        let overlaps = |other: &Range<usize>| other.start < range.end && range.start < other.end;
+        self.host_writes
+            .iter()
+            .any(|(seq, other)| *seq > done && overlaps(other))
+    }
+
+    /// A host task is going to fill a memory range of the application. Gives its number.
+    pub fn new_host_task(&mut self, writes: Option<Range<usize>>) -> u64 {
+        self.host_posted += 1;
         let done = self.progress.host_done();
         while self
             .host_writes
@@ -179,9 +189,10 @@ impl State {
         {
             self.host_writes.pop_front();
         }
-        self.host_writes
-            .iter()
-            .any(|(_, other)| other.start < range.end && range.start < other.end)
+        if let Some(range) = writes {
+            self.host_writes.push_back((self.host_posted, range));
+        }
+        self.host_posted
     }
 
     /// Gives a task to the host thread, at once or with the open batch.

@@ -14,6 +14,10 @@ use parking_lot::Mutex;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
+/// Up to this size an object lies where the host reaches it without a submission, if there is such device memory (on
+/// many cards there is little of it).
+const SMALL: u64 = 256 << 10;
+
 /// Initial or latest contents on the host.
 enum HostCopy {
     /// Nothing there.
@@ -145,9 +149,10 @@ impl Store {
                 }
             }
         }
-        let pinned = self.flags & cl::CL_MEM_ALLOC_HOST_PTR != 0 && !caps.unified_memory;
-        let placement = if pinned {
+        let placement = if self.flags & cl::CL_MEM_ALLOC_HOST_PTR != 0 && !caps.unified_memory {
             Placement::HostRead
+        } else if self.size <= SMALL {
+            Placement::DeviceMapped
         } else {
             Placement::Device
         };
