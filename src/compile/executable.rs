@@ -115,6 +115,7 @@ impl Executable {
         kernel
             .code
             .get_or_init(|| {
+                super::pipeline_cache::restore(self.device.as_ref());
                 self.device
                     .load(&kernel.lowered.words, &kernel.lowered.interface)
             })

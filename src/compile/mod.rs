@@ -10,6 +10,7 @@ pub mod cache;
 pub mod executable;
 pub mod frontend;
 pub mod options;
+pub mod pipeline_cache;
 pub mod toolchain;
 
 mod arg_info;

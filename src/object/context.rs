@@ -7,6 +7,7 @@ use super::callback::{run_destructors, Callback, DestructorFn, Destructors, Erro
 use super::device::Device;
 use super::event::Owner;
 use crate::cl::{self, cl_context_properties};
+use crate::compile::pipeline_cache;
 use crate::error::{err, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
@@ -112,6 +113,9 @@ impl Context {
 
 impl Drop for Context {
     fn drop(&mut self) {
+        for device in &self.devices {
+            pipeline_cache::keep(device.backend().as_ref());
+        }
         run_destructors(std::mem::take(self.destructors.get_mut()), self.handle);
     }
 }
