@@ -2,18 +2,22 @@
 //! verified again and printed; the text must be that of the `.expected` file beside it. `BLESS=1` writes those
 //! files. To add a folder, add a line to [`passes`].
 
+use spirv_lowering::error::LowerError;
 use spirv_lowering::ir::entity::FuncId;
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::passes;
+use spirv_lowering::target::Target;
 use std::path::{Path, PathBuf};
 
 /// What a folder does to a module.
 enum Pass {
     /// To every function with a body.
     Function(fn(&mut Function) -> bool),
+    /// The same, and it may fail.
+    Try(fn(&mut Function) -> Result<(), LowerError>),
     /// To the module, given the function of its first kernel (or fn0).
     Module(fn(&mut Module, FuncId) -> Result<(), String>),
 }
@@ -28,9 +32,22 @@ fn passes(folder: &str) -> Option<Pass> {
         "mem2reg" => Pass::Function(passes::mem2reg::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
+        "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
+        "legalize" => Pass::Try(passes::legalize::run),
+        "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
+        "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
+        "structurize" => Pass::Try(passes::structurize::run),
+        "lower_local" => Pass::Module(|m, f| local(m, f, &Target::lavapipe())),
+        "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })
+}
+
+fn local(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {
+    let globals = module.globals.clone();
+    let result = passes::lower_local::run(&mut module.functions[func], &globals, &[16, 17], target);
+    result.map(|_| ()).map_err(|e| e.to_string())
 }
 
 fn run(folder: &str, path: &Path) -> Result<String, String> {
@@ -43,6 +60,13 @@ fn run(folder: &str, path: &Path) -> Result<String, String> {
             for (_, func) in module.functions.iter_mut() {
                 if !func.layout.is_empty() {
                     pass(func);
+                }
+            }
+        }
+        Pass::Try(pass) => {
+            for (_, func) in module.functions.iter_mut() {
+                if !func.layout.is_empty() {
+                    pass(func).map_err(|e| e.to_string())?;
                 }
             }
         }

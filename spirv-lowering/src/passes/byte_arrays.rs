@@ -790,12 +790,45 @@ impl Lower<'_> {
     }
 
     fn index(&mut self, at: Value, offset: u32, width: u32, piece: u32) -> Value {
+        let by = width.trailing_zeros();
         if piece == width {
-            let index = self.shift(Op::LShr, at, width.trailing_zeros());
-            self.add(index, offset >> width.trailing_zeros())
+            let index = match self.scaled(at, by, 0) {
+                Some(index) => index,
+                None => self.shift(Op::LShr, at, by),
+            };
+            self.add(index, offset >> by)
         } else {
             let byte = self.add(at, offset);
-            self.shift(Op::LShr, byte, width.trailing_zeros())
+            self.shift(Op::LShr, byte, by)
+        }
+    }
+
+    /// A byte offset divided by the width of an element, where that can be seen to leave no rest. (An offset that is
+    /// out of the array's bounds may give another result than a shift would.)
+    fn scaled(&mut self, at: Value, by: u32, depth: u32) -> Option<Value> {
+        if by == 0 {
+            return Some(at);
+        }
+        let data = self.func.insts[self.func.def_inst(at)?].clone();
+        let amount = data.args.get(1).and_then(|&v| self.func.as_const(v));
+        let whole = |bits: u64| bits % (1 << by) == 0;
+        let down = |bits: u64| (bits as u32 as i32 >> by) as u32 as u64;
+        match data.op {
+            Op::Const(bits) if whole(bits) => Some(self.konst(Type::I32, down(bits))),
+            Op::Shl => {
+                let left = u32::try_from(amount?).ok()?.checked_sub(by)?;
+                Some(self.shift(Op::Shl, data.args[0], left))
+            }
+            Op::IMul if amount.is_some_and(whole) => {
+                let factor = self.konst(Type::I32, down(amount?));
+                Some(self.op(Op::IMul, &[data.args[0], factor], Type::I32))
+            }
+            Op::IAdd | Op::ISub if depth < 6 => {
+                let a = self.scaled(data.args[0], by, depth + 1)?;
+                let b = self.scaled(data.args[1], by, depth + 1)?;
+                Some(self.op(data.op, &[a, b], Type::I32))
+            }
+            _ => None,
         }
     }
 
