@@ -10,9 +10,9 @@
 //!   arguments    see below
 //! ```
 //! A call reserves its record with one atomic addition to `used`. A record that does not fit is dropped, the call
-//! returns -1, and so does every later one; hence the records of a full buffer end at the last one that fits: a reader
-//! walks from byte 8 while a whole record lies below min(used, capacity) and its size is not zero (the runtime
-//! clears the buffer).
+//! returns -1, and so does every later one. The first that does not fit leaves a record of size zero behind the last
+//! one, if there is room. A reader walks from byte 8 while a whole record lies below min(used, capacity) and its size
+//! is not zero; the runtime need not clear more than the header.
 //!
 //! Arguments lie in order, each aligned to its element size (at least 4), vectors without padding between their
 //! lanes. Strings known at compile time take no space. [`RecordLayout`] is that rule, for the renderer too.
@@ -106,12 +106,30 @@ fn lower(r: &mut Rewriter, inst: Inst, index: u32, site: &PrintfSite) -> Result<
     let start = r.op(atomic(RmwOp::Add), [base, size], Type::I32);
     let end = r.same(Op::IAdd, [start, size]);
     let fits = r.icmp(IntCond::Ule, end, capacity);
+    let start64 = r.op(Op::ZExt, [start], Type::I64);
+    let record = r.same(Op::PtrAdd, [base, start64]);
+    let overflow = r.new_block(&[]);
+    let stop = r.new_block(&[]);
     r.end_block(
-        Terminator::Branch(fits, Target::new(write), to_failed(failed)),
-        write,
+        Terminator::Branch(fits, Target::new(write), Target::new(overflow)),
+        overflow,
     );
-    let start = r.op(Op::ZExt, [start], Type::I64);
-    let record = r.same(Op::PtrAdd, [base, start]);
+    let head_end = r.with_const(Op::IAdd, start, 8);
+    let room = r.icmp(IntCond::Ule, head_end, capacity);
+    r.end_block(
+        Terminator::Branch(room, Target::new(stop), to_failed(failed)),
+        stop,
+    );
+    let zero = r.konst(Type::I32, 0);
+    r.inst(
+        Op::Store {
+            align: 8,
+            volatile: false,
+        },
+        [record, zero, zero],
+        &[],
+    );
+    r.end_block(Terminator::Jump(to_failed(failed)), write);
     let site_index = r.konst(Type::I32, u64::from(index));
     r.inst(
         Op::Store {

@@ -16,7 +16,8 @@ kernel void generic_pointers(global int *a, local int *b, int n)
     int c[8];
     for (int i = 0; i < 8; i++)
         c[i] = a[i] * i;
-    b[get_local_id(0)] = a[get_global_id(0)];
+    for (int i = 0; i < 64; i++)
+        b[i] = a[i];
     barrier(CLK_LOCAL_MEM_FENCE);
     int *p = n > 3 ? (int *)a : n > 2 ? (int *)b : (int *)c;
     a[n] = sum(a, n) + sum(b, n) + sum(c, n) + sum(p, n);
