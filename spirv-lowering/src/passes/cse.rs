@@ -378,15 +378,16 @@ impl Memory {
                     offset = offset.wrapping_add(func.ty(lane).size().into());
                 }
             }
-            Op::Store {
-                volatile: false, ..
-            } => {
+            Op::Store { volatile, .. } => {
                 let (base, mut offset) = base_of(func, data.args[0]);
                 let size: u32 = data.args[1..].iter().map(|&v| func.ty(v).size()).sum();
                 for class in self.classes(func, base) {
                     self.kill(class, base.index() as u32);
                 }
                 self.overwrite(func, base, offset, size.into());
+                if volatile {
+                    return false;
+                }
                 for &value in &data.args[1..] {
                     self.set(base, offset, value);
                     offset = offset.wrapping_add(func.ty(value).size().into());
@@ -398,7 +399,7 @@ impl Memory {
                     self.kill(class, NO_BASE);
                 }
             }
-            Op::Group(_, Scope::SubGroup) | Op::VarLoad(_) | Op::VarStore(_) => {}
+            Op::Load { .. } | Op::Group(_, Scope::SubGroup) | Op::VarLoad(_) | Op::VarStore(_) => {}
             op => match op.effect() {
                 Effect::Pure | Effect::Read => {}
                 Effect::Write | Effect::Convergent => self.synchronise(),

@@ -1,9 +1,10 @@
 //! Promotes private memory to SSA values.
 //!
 //! An alloca is promotable when its address, through constant offsets and casts to generic, is used by loads and
-//! stores alone (volatile or not: nobody else can see the memory). The lanes of those accesses divide it into slots (byte ranges); every two slots must be equal
-//! or disjoint. A slot accessed with several types of its width has the most frequent one, the others are converted
-//! by `bitcast` and pointer conversions at the access.
+//! stores alone (volatile or not: nobody else can see the memory). The lanes of those accesses divide it into slots
+//! (byte ranges); every two slots must be equal or disjoint. A slot accessed with several types of its width has the
+//! most frequent one, or an integer instead of a float; the others are converted by `bitcast` and pointer
+//! conversions at the access.
 //!
 //! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is live. Loads that no
 //! store reaches become `undef`. Unreachable blocks are dropped first.
@@ -122,12 +123,17 @@ impl Plan {
                 if end.is_none_or(|end| end > size.into()) || ty == Type::Bool {
                     return false;
                 }
-                match slots.last() {
-                    Some(&(o, t)) if o == offset => {
-                        t.size() == ty.size()
-                            && (t == ty || t != Type::Handle && ty != Type::Handle)
+                match slots.last_mut() {
+                    Some((o, t)) if *o == offset => {
+                        let fits = t.size() == ty.size()
+                            && (*t == ty || *t != Type::Handle && ty != Type::Handle);
+                        // Bits that need not be a number travel as an integer.
+                        if let Some(int) = t.as_int().filter(|_| *t != ty && t.is_float()) {
+                            *t = int;
+                        }
+                        fits
                     }
-                    Some(&(o, t)) if o + u64::from(t.size()) > offset => false,
+                    Some((o, t)) if *o + u64::from(t.size()) > offset => false,
                     _ => {
                         slots.push((offset, ty));
                         true
