@@ -224,6 +224,7 @@ pub struct QueueFamily {
     pub index: u32,
     pub count: u32,
     pub timestamp_bits: u32,
+    pub sparse: bool,
 }
 
 /// A usable physical device.
@@ -242,6 +243,8 @@ pub struct Adapter {
     pub family: QueueFamily,
     /// Largest single vkAllocateMemory and VkBuffer.
     pub max_allocation: u64,
+    /// Largest buffer put together from several allocations; 0 where there is no sparse binding.
+    pub max_sparse: u64,
     /// Measured peculiarities.
     pub workarounds: Workarounds,
     /// For the layers above.
@@ -372,6 +375,11 @@ impl Adapter {
         };
         // Sizes are rounded up to 16 bytes: the limit must survive that.
         let max_allocation = v11.max_memory_allocation_size.min(max_buffer) & !0xff;
+        let max_sparse = if family.sparse && features.core.sparse_binding == vk::TRUE && !unified {
+            max_buffer.min(limits.sparse_address_space_size) & !0xff
+        } else {
+            0
+        };
         let (size_min, size_max) = match (old, extensions.subgroup_size_control) {
             (false, _) => (v13.min_subgroup_size, v13.max_subgroup_size),
             (true, true) => (
@@ -431,7 +439,7 @@ impl Adapter {
             kind,
             unified_memory: unified,
             global_mem_size: heap,
-            max_alloc_size: max_allocation.min(heap),
+            max_alloc_size: max_allocation.max(max_sparse).min(heap),
             local_mem_size: u64::from(limits.max_compute_shared_memory_size),
             local_mem_dedicated: kind != DeviceKind::Cpu,
             max_work_group_size: limits.max_compute_work_group_invocations,
@@ -475,6 +483,7 @@ impl Adapter {
             extensions,
             family,
             max_allocation,
+            max_sparse,
             workarounds,
             caps,
             target,
@@ -565,6 +574,7 @@ fn choose_family(instance: &ash::Instance, device: vk::PhysicalDevice) -> Option
             index: index as u32,
             count: family.queue_count.min(MAX_QUEUES),
             timestamp_bits: family.timestamp_valid_bits,
+            sparse: family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING),
         })
 }
 

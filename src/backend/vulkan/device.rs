@@ -345,10 +345,10 @@ impl Clock {
         ((to.wrapping_sub(from) << unused) as i64) >> unused
     }
 
-    /// Device time and host time of this moment, in nanoseconds.
+    /// Device time, on the scale of profiled times, and host time of this moment, in nanoseconds.
     pub fn now(&self, shared: &Arc<Shared>) -> Result<(u64, u64)> {
         let (ticks, host) = self.sample(shared)?;
-        Ok(((ticks as f64 * self.period) as u64, host))
+        Ok((self.to_host(shared, ticks, ticks)?.0, host))
     }
 }
 

@@ -6,6 +6,7 @@
 use super::adapter::Adapter;
 use super::conv::During;
 use super::device::{failed, Shared};
+use super::sparse::{self, Sparse};
 use crate::backend::{DeviceError, Memory, Placement, Result};
 use ash::vk;
 use gpu_allocator::vulkan::{
@@ -142,6 +143,8 @@ impl Heaps {
 enum Backing {
     Managed(ManuallyDrop<Allocation>),
     Imported(vk::DeviceMemory),
+    /// Owns the buffer too.
+    Sparse(Sparse),
 }
 
 /// A piece of memory.
@@ -202,10 +205,14 @@ impl Memory for VulkanMemory {
 
 impl Drop for VulkanMemory {
     fn drop(&mut self) {
-        // SAFETY: streams keep an Arc of the memory until the work that uses it has completed, so the buffer is idle;
-        // it is destroyed once.
-        unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
+        if !matches!(self.backing, Backing::Sparse(_)) {
+            // SAFETY: streams keep an Arc of the memory until the work that uses it has completed, so the buffer is
+            // idle; it is destroyed once.
+            unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
+        }
         match &mut self.backing {
+            // SAFETY: the buffer is idle, as above; destroyed once.
+            Backing::Sparse(sparse) => unsafe { sparse.destroy(&self.shared.raw) },
             Backing::Managed(allocation) => {
                 // SAFETY: taken once, here.
                 let allocation = unsafe { ManuallyDrop::take(allocation) };
@@ -259,9 +266,23 @@ pub fn allocate(
     placement: Placement,
 ) -> Result<Arc<VulkanMemory>> {
     let out_of_memory = DeviceError::OutOfDeviceMemory { size };
-    // Memory above the limit of one allocation needs sparse binding: not yet.
     if size > shared.adapter.max_allocation {
-        return Err(out_of_memory);
+        // Only memory that need not be mapped can be put together from pieces.
+        if placement != Placement::Device || size > shared.adapter.max_sparse {
+            return Err(out_of_memory);
+        }
+        let sparse = sparse::allocate(shared, size, shared.heaps.types(placement), USAGE)?;
+        return Ok(Arc::new(VulkanMemory {
+            shared: Arc::clone(shared),
+            buffer: sparse.buffer,
+            offset: 0,
+            address: address_of(shared, sparse.buffer),
+            size,
+            mapped: None,
+            cached: false,
+            backing: Backing::Sparse(sparse),
+            stamp: AtomicU64::new(0),
+        }));
     }
     let info = vk::BufferCreateInfo::default()
         .size(size.max(1).next_multiple_of(16))

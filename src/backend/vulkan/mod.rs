@@ -23,6 +23,7 @@ mod pipeline;
 mod probe;
 mod profile;
 mod record;
+mod sparse;
 mod submit;
 mod timeline;
 

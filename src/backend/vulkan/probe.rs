@@ -266,7 +266,7 @@ fn half_bits(value: f64) -> u16 {
     let exponent = ((size.to_bits() >> 52) as i32 - 1023).max(-14);
     let units = (size / 2f64.powi(exponent - 10)).round_ties_even() as u16;
     // A carry out of the fraction goes into the exponent, as it should.
-    sign | (((exponent + 14) as u16) << 10) + units
+    sign | ((((exponent + 14) as u16) << 10) + units)
 }
 
 /// Random numbers that are the same everywhere.

@@ -654,6 +654,46 @@ fn the_pipeline_cache_survives() {
 }
 
 #[test]
+fn memory_above_the_limit_of_one_allocation() {
+    let _silence = Silence::new();
+    let Some(device) = device(true) else { return };
+    let size = 5 << 30;
+    if device.caps().max_alloc_size < size {
+        eprintln!("skipped: no sparse binding, or not that much memory");
+        return;
+    }
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let memory = device.allocate(size, Placement::Device).expect("allocate");
+    let back = device
+        .allocate(4096, Placement::HostRead)
+        .expect("allocate");
+    for pattern in [&[7u8][..], &noise(16)] {
+        let fill = Op::Fill {
+            dst: &all(&memory),
+            pattern,
+        };
+        stream
+            .record(fill, OrderRule::InOrder, false)
+            .expect("record");
+        // Across the seam of two pieces, and at the end.
+        for offset in [0, (1 << 30) - 2048, (4 << 30) - 2048, size - 4096] {
+            let region = BufferCopy::linear(offset, 0, 4096);
+            let copy = Op::Copy {
+                src: &all(&memory),
+                dst: &all(&back),
+                region,
+            };
+            stream
+                .record(copy, OrderRule::InOrder, false)
+                .expect("record");
+            run(&mut stream);
+            let want: Vec<u8> = pattern.iter().copied().cycle().take(4096).collect();
+            assert!(bytes_of(&back) == want, "at {offset}");
+        }
+    }
+}
+
+#[test]
 fn known_arithmetic_is_true() {
     let _silence = Silence::new();
     let Some(device) = device(false) else { return };
