@@ -446,7 +446,8 @@ fn not_available<T>() -> ClResult<T> {
     )
 }
 
-fn type_qualifier(arg: &Arg) -> cl::cl_kernel_arg_type_qualifier {
+/// A cl_bitfield, whatever the bindings say.
+fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
     let flags = [
         (arg.is_const, cl::CL_KERNEL_ARG_TYPE_CONST),
         (arg.is_restrict, cl::CL_KERNEL_ARG_TYPE_RESTRICT),
@@ -456,7 +457,7 @@ fn type_qualifier(arg: &Arg) -> cl::cl_kernel_arg_type_qualifier {
         .iter()
         .filter(|(on, _)| *on)
         .fold(0, |all, (_, flag)| {
-            all | cl::cl_kernel_arg_type_qualifier::from(*flag)
+            all | cl::cl_bitfield::from(*flag)
         })
 }
 

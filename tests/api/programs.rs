@@ -1,1 +1,754 @@
-//! Pending.
+//! Programs: building, logs, options, compiling and linking, binaries, argument information.
+
+use pumice_tests::sys::*;
+use pumice_tests::{
+    call, create, create_fails, fails, info, info_text, info_value, ok, Program, Setup,
+};
+use std::ffi::{c_char, CString};
+use std::ptr::{null, null_mut};
+
+const ADD: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)] += n; }";
+
+fn check_add(setup: &Setup, program: &Program, expected: i32) {
+    let kernel = setup.kernel(program, "add");
+    let buffer = setup.buffer_of(&[1i32; 16]);
+    kernel.set_buffer(0, &buffer).set(1, 5i32);
+    setup.run(&kernel, &[16], None);
+    assert_eq!(setup.read::<i32>(&buffer, 16), [expected; 16]);
+}
+
+#[test]
+fn queries() {
+    let setup = Setup::new();
+    let program = setup.program(ADD);
+    let (p, d) = (program.0, setup.device);
+    assert_eq!(
+        info_value!(i32, clGetProgramBuildInfo(p, d), CL_PROGRAM_BUILD_STATUS),
+        CL_BUILD_NONE
+    );
+    assert_eq!(
+        info_value!(u32, clGetProgramBuildInfo(p, d), CL_PROGRAM_BINARY_TYPE),
+        0
+    );
+    fails!(
+        CL_INVALID_PROGRAM_EXECUTABLE,
+        clGetProgramInfo(p, CL_PROGRAM_NUM_KERNELS, 0, null_mut(), null_mut())
+    );
+    create_fails!(
+        CL_INVALID_PROGRAM_EXECUTABLE,
+        clCreateKernel(p, c"add".as_ptr())
+    );
+    let options = c"-DX=1 -cl-mad-enable";
+    ok!(clBuildProgram(
+        p,
+        0,
+        null(),
+        options.as_ptr(),
+        None,
+        null_mut()
+    ));
+    assert_eq!(
+        info_value!(i32, clGetProgramBuildInfo(p, d), CL_PROGRAM_BUILD_STATUS),
+        CL_BUILD_SUCCESS
+    );
+    assert_eq!(
+        info_text!(clGetProgramBuildInfo(p, d), CL_PROGRAM_BUILD_OPTIONS),
+        options.to_str().expect("ASCII")
+    );
+    assert_eq!(
+        info_value!(u32, clGetProgramBuildInfo(p, d), CL_PROGRAM_BINARY_TYPE),
+        CL_PROGRAM_BINARY_TYPE_EXECUTABLE
+    );
+    assert_eq!(info_text!(clGetProgramInfo(p), CL_PROGRAM_SOURCE), ADD);
+    assert_eq!(
+        info_value!(u32, clGetProgramInfo(p), CL_PROGRAM_REFERENCE_COUNT),
+        1
+    );
+    assert_eq!(
+        info_value!(usize, clGetProgramInfo(p), CL_PROGRAM_CONTEXT),
+        setup.context.0 as usize
+    );
+    assert_eq!(
+        info_value!(u32, clGetProgramInfo(p), CL_PROGRAM_NUM_DEVICES),
+        1
+    );
+    assert_eq!(
+        info_value!(usize, clGetProgramInfo(p), CL_PROGRAM_DEVICES),
+        d as usize
+    );
+    assert_eq!(
+        info_value!(usize, clGetProgramInfo(p), CL_PROGRAM_NUM_KERNELS),
+        1
+    );
+    assert_eq!(
+        info_text!(clGetProgramInfo(p), CL_PROGRAM_KERNEL_NAMES),
+        "add"
+    );
+    assert!(info!(clGetProgramInfo(p), CL_PROGRAM_IL).is_empty());
+    fails!(
+        CL_INVALID_VALUE,
+        clGetProgramInfo(p, 0x1234, 0, null_mut(), null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetProgramBuildInfo(p, d, 0x1234, 0, null_mut(), null_mut())
+    );
+    check_add(&setup, &program, 6);
+}
+
+#[test]
+fn wrong_creation_and_builds() {
+    let setup = Setup::new();
+    let context = setup.context.0;
+    let mut text: [*const c_char; 2] = [c"kernel void f() {}".as_ptr(), null()];
+    let texts = text.as_mut_ptr();
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithSource(context, 0, texts, null())
+    );
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithSource(context, 1, null_mut(), null())
+    );
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithSource(context, 2, texts, null())
+    );
+    create_fails!(CL_INVALID_VALUE, clCreateProgramWithIL(context, null(), 8));
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithIL(context, texts.cast(), 0)
+    );
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithIL(context, c"this is no SPIR-V.".as_ptr().cast(), 16)
+    );
+    create_fails!(
+        CL_INVALID_VALUE,
+        clCreateProgramWithBuiltInKernels(context, 1, &setup.device, c"nothing".as_ptr())
+    );
+    let program = setup.program(ADD);
+    let (p, d) = (program.0, &setup.device);
+    fails!(
+        CL_INVALID_VALUE,
+        clBuildProgram(p, 0, d, null(), None, null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clBuildProgram(p, 1, null(), null(), None, null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clBuildProgram(p, 1, d, null(), None, 1 as *mut _)
+    );
+    let wrong = c"-cl-no-such-option";
+    fails!(
+        CL_INVALID_BUILD_OPTIONS,
+        clBuildProgram(p, 1, d, wrong.as_ptr(), None, null_mut())
+    );
+    fails!(
+        CL_INVALID_COMPILER_OPTIONS,
+        clCompileProgram(
+            p,
+            1,
+            d,
+            wrong.as_ptr(),
+            0,
+            null(),
+            null_mut(),
+            None,
+            null_mut()
+        )
+    );
+    // A kernel keeps its program from being built again.
+    let program = setup.build(ADD);
+    let kernel = setup.kernel(&program, "add");
+    fails!(
+        CL_INVALID_OPERATION,
+        clBuildProgram(program.0, 0, null(), null(), None, null_mut())
+    );
+    drop(kernel);
+    ok!(clBuildProgram(
+        program.0,
+        0,
+        null(),
+        null(),
+        None,
+        null_mut()
+    ));
+}
+
+#[test]
+fn errors_and_warnings_are_in_the_log() {
+    let setup = Setup::new();
+    let program = setup.program("kernel void f(global int *p) { *p = no_such_name; }");
+    fails!(
+        CL_BUILD_PROGRAM_FAILURE,
+        clBuildProgram(program.0, 1, &setup.device, null(), None, null_mut())
+    );
+    let log = setup.build_log(&program);
+    assert!(
+        log.contains("no_such_name") && log.contains("error"),
+        "{log}"
+    );
+    let (p, d) = (program.0, setup.device);
+    assert_eq!(
+        info_value!(i32, clGetProgramBuildInfo(p, d), CL_PROGRAM_BUILD_STATUS),
+        CL_BUILD_ERROR
+    );
+    create_fails!(
+        CL_INVALID_PROGRAM_EXECUTABLE,
+        clCreateKernel(p, c"f".as_ptr())
+    );
+    // The missing definition is found when linking.
+    let log = setup
+        .try_build(
+            "int g(int); kernel void f(global int *p) { *p = g(1); }",
+            "",
+        )
+        .err();
+    assert!(log.as_ref().is_some_and(|log| log.contains('g')), "{log:?}");
+}
+
+#[test]
+fn sources_in_pieces() {
+    let setup = Setup::new();
+    let pieces = [
+        "kernel void add(global int *p, in",
+        "t n) {XXXX",
+        " p[get_global_id(0)] += n; }",
+    ];
+    let texts: Vec<CString> = pieces
+        .iter()
+        .map(|piece| CString::new(*piece).expect("text"))
+        .collect();
+    let mut pointers: Vec<*const c_char> = texts.iter().map(|text| text.as_ptr()).collect();
+    // Up to the NUL, six bytes, up to the NUL.
+    let lengths = [0usize, 6, 0];
+    let program = Program(create!(clCreateProgramWithSource(
+        setup.context.0,
+        3,
+        pointers.as_mut_ptr(),
+        lengths.as_ptr()
+    )));
+    ok!(clBuildProgram(
+        program.0,
+        0,
+        null(),
+        null(),
+        None,
+        null_mut()
+    ));
+    check_add(&setup, &program, 6);
+}
+
+#[test]
+fn build_options() {
+    let setup = Setup::new();
+    let source = "
+        #ifndef BASE
+        #error BASE is missing
+        #endif
+        kernel void f(global int *p) { p[0] = BASE; p[1] = __OPENCL_C_VERSION__; p[2] = TEXT[1]; }";
+    let run = |options: &str| {
+        let program = setup.try_build(source, options)?;
+        let kernel = setup.kernel(&program, "f");
+        let buffer = setup.buffer(12);
+        kernel.set_buffer(0, &buffer);
+        setup.run(&kernel, &[1], None);
+        Ok::<_, String>(setup.read::<i32>(&buffer, 3))
+    };
+    assert!(run("").is_err_and(|log| log.contains("BASE is missing")));
+    assert_eq!(
+        run("-D BASE=42 -DTEXT=\\\"abc\\\"").as_deref(),
+        Ok(&[42, 120, i32::from(b'b')][..])
+    );
+    assert_eq!(
+        run("-DBASE=1 -DTEXT=\\\"xyz\\\" -cl-std=CL3.0 -cl-fast-relaxed-math -w").as_deref(),
+        Ok(&[1, 300, i32::from(b'y')][..])
+    );
+    assert_eq!(
+        run("-cl-opt-disable -DBASE=2 -DTEXT=\\\"123\\\" -cl-std=CL1.1").as_deref(),
+        Ok(&[2, 110, i32::from(b'2')][..])
+    );
+}
+
+#[test]
+fn macros_of_the_device() {
+    let setup = Setup::new();
+    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    let feature_bytes = info!(clGetDeviceInfo(setup.device), CL_DEVICE_OPENCL_C_FEATURES);
+    let features: Vec<String> = feature_bytes
+        .chunks(68)
+        .map(|entry| {
+            let name: Vec<u8> = entry[4..]
+                .iter()
+                .copied()
+                .take_while(|byte| *byte != 0)
+                .collect();
+            String::from_utf8(name).expect("ASCII")
+        })
+        .collect();
+    let names = [
+        "cl_khr_fp64",
+        "cl_khr_fp16",
+        "cl_khr_int64_base_atomics",
+        "cl_khr_3d_image_writes",
+    ];
+    for name in names {
+        let has = extensions.split(' ').any(|known| known == name);
+        let condition = if has { "ifndef" } else { "ifdef" };
+        let source = format!("#{condition} {name}\n#error {name}\n#endif\nkernel void f(global int *p) {{ *p = 1; }}");
+        assert!(
+            setup.try_build(&source, "").is_ok(),
+            "{name} should be {has}"
+        );
+    }
+    let names = [
+        "__opencl_c_int64",
+        "__opencl_c_fp64",
+        "__opencl_c_images",
+        "__opencl_c_pipes",
+        "__opencl_c_subgroups",
+        "__opencl_c_generic_address_space",
+        "__opencl_c_atomic_order_acq_rel",
+        "__opencl_c_device_enqueue",
+    ];
+    for name in names {
+        let has = features.iter().any(|known| known == name);
+        let condition = if has { "ifndef" } else { "ifdef" };
+        let source = format!("#{condition} {name}\n#error {name}\n#endif\nkernel void f(global int *p) {{ *p = 1; }}");
+        let built = setup.try_build(&source, "-cl-std=CL3.0");
+        assert!(built.is_ok(), "{name} should be {has}: {:?}", built.err());
+    }
+    let images = info_value!(u32, clGetDeviceInfo(setup.device), CL_DEVICE_IMAGE_SUPPORT) != 0;
+    let condition = if images { "ifndef" } else { "ifdef" };
+    let source = format!("#{condition} __IMAGE_SUPPORT__\n#error\n#endif\nkernel void f(global int *p) {{ *p = 1; }}");
+    assert!(setup.try_build(&source, "").is_ok());
+}
+
+#[test]
+fn compile_and_link() {
+    let setup = Setup::new();
+    let d = &setup.device;
+    let header = setup.program("int twice(int n);\n#define OFFSET 3\n");
+    let main = setup.program(
+        "#include \"lib/twice.h\"
+         kernel void add(global int *p, int n) { p[get_global_id(0)] = twice(n) + OFFSET; }",
+    );
+    let library = setup.program("int twice(int n) { return n * 2; }");
+    let mut name = c"lib/twice.h".as_ptr();
+    ok!(clCompileProgram(
+        main.0,
+        1,
+        d,
+        null(),
+        1,
+        &header.0,
+        &mut name,
+        None,
+        null_mut()
+    ));
+    ok!(clCompileProgram(
+        library.0,
+        1,
+        d,
+        null(),
+        0,
+        null(),
+        null_mut(),
+        None,
+        null_mut()
+    ));
+    assert_eq!(
+        info_value!(
+            u32,
+            clGetProgramBuildInfo(main.0, setup.device),
+            CL_PROGRAM_BINARY_TYPE
+        ),
+        CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT
+    );
+    create_fails!(
+        CL_INVALID_PROGRAM_EXECUTABLE,
+        clCreateKernel(main.0, c"add".as_ptr())
+    );
+    let both = [main.0, library.0];
+    let context = setup.context.0;
+    let linked = Program(create!(clLinkProgram(
+        context,
+        1,
+        d,
+        null(),
+        2,
+        both.as_ptr(),
+        None,
+        null_mut()
+    )));
+    check_add(&setup, &linked, 13);
+    // By way of a library.
+    let options = c"-create-library";
+    let archive = Program(create!(clLinkProgram(
+        context,
+        1,
+        d,
+        options.as_ptr(),
+        1,
+        &library.0,
+        None,
+        null_mut()
+    )));
+    assert_eq!(
+        info_value!(
+            u32,
+            clGetProgramBuildInfo(archive.0, setup.device),
+            CL_PROGRAM_BINARY_TYPE
+        ),
+        CL_PROGRAM_BINARY_TYPE_LIBRARY
+    );
+    let both = [main.0, archive.0];
+    let linked = Program(create!(clLinkProgram(
+        context,
+        1,
+        d,
+        null(),
+        2,
+        both.as_ptr(),
+        None,
+        null_mut()
+    )));
+    check_add(&setup, &linked, 13);
+    // A missing function, a missing header, wrong lists.
+    let mut code = 0;
+    let failed = call!(clLinkProgram(
+        context,
+        1,
+        d,
+        null(),
+        1,
+        &main.0,
+        None,
+        null_mut(),
+        &mut code
+    ));
+    assert_eq!(code, CL_LINK_PROGRAM_FAILURE);
+    if !failed.is_null() {
+        let failed = Program(failed);
+        assert!(setup.build_log(&failed).contains("twice"));
+    }
+    let alone = setup.program("#include \"nowhere.h\"\nkernel void f() {}");
+    fails!(
+        CL_COMPILE_PROGRAM_FAILURE,
+        clCompileProgram(
+            alone.0,
+            1,
+            d,
+            null(),
+            0,
+            null(),
+            null_mut(),
+            None,
+            null_mut()
+        )
+    );
+    assert!(setup.build_log(&alone).contains("nowhere.h"));
+    fails!(
+        CL_INVALID_VALUE,
+        clCompileProgram(
+            main.0,
+            1,
+            d,
+            null(),
+            1,
+            &header.0,
+            null_mut(),
+            None,
+            null_mut()
+        )
+    );
+    create_fails!(
+        CL_INVALID_VALUE,
+        clLinkProgram(context, 1, d, null(), 0, null(), None, null_mut())
+    );
+    let wrong = c"-cl-no-such-option";
+    create_fails!(
+        CL_INVALID_LINKER_OPTIONS,
+        clLinkProgram(
+            context,
+            1,
+            d,
+            wrong.as_ptr(),
+            1,
+            &library.0,
+            None,
+            null_mut()
+        )
+    );
+}
+
+fn binary_of(program: &Program) -> Vec<u8> {
+    let size = info_value!(usize, clGetProgramInfo(program.0), CL_PROGRAM_BINARY_SIZES);
+    let mut binary = vec![0u8; size];
+    let mut place = binary.as_mut_ptr();
+    ok!(clGetProgramInfo(
+        program.0,
+        CL_PROGRAM_BINARIES,
+        size_of::<usize>(),
+        (&raw mut place).cast(),
+        null_mut()
+    ));
+    binary
+}
+
+#[test]
+fn binaries_make_the_round_trip() {
+    let setup = Setup::new();
+    let program = setup.build(ADD);
+    let binary = binary_of(&program);
+    assert!(!binary.is_empty());
+    drop(program);
+    let load = |binary: &[u8]| {
+        let (length, mut place) = (binary.len(), binary.as_ptr());
+        let (mut status, mut code) = (77, 77);
+        let program = call!(clCreateProgramWithBinary(
+            setup.context.0,
+            1,
+            &setup.device,
+            &length,
+            &mut place,
+            &mut status,
+            &mut code
+        ));
+        (program, status, code)
+    };
+    let (program, status, code) = load(&binary);
+    assert_eq!((status, code), (CL_SUCCESS, CL_SUCCESS));
+    let program = Program(program);
+    ok!(clBuildProgram(
+        program.0,
+        1,
+        &setup.device,
+        null(),
+        None,
+        null_mut()
+    ));
+    check_add(&setup, &program, 6);
+    assert_eq!(binary_of(&program), binary);
+    // Damaged ones are refused: cut, empty, and with any byte changed.
+    for cut in [1, binary.len() / 2, binary.len() - 1] {
+        let (program, status, code) = load(&binary[..cut]);
+        assert_eq!(
+            (program, status, code),
+            (null_mut(), CL_INVALID_BINARY, CL_INVALID_BINARY)
+        );
+    }
+    for at in (0..binary.len()).step_by(binary.len() / 40 + 1) {
+        let mut damaged = binary.clone();
+        damaged[at] ^= 0x10;
+        let (program, _, code) = load(&damaged);
+        assert_eq!(
+            (program, code),
+            (null_mut(), CL_INVALID_BINARY),
+            "byte {at}"
+        );
+    }
+    let (program, status, code) = load(&[]);
+    assert_eq!(
+        (program, status, code),
+        (null_mut(), CL_INVALID_VALUE, CL_INVALID_VALUE)
+    );
+    // Compiled objects travel too.
+    let object = setup.program(ADD);
+    ok!(clCompileProgram(
+        object.0,
+        1,
+        &setup.device,
+        null(),
+        0,
+        null(),
+        null_mut(),
+        None,
+        null_mut()
+    ));
+    let (loaded, _, code) = load(&binary_of(&object));
+    assert_eq!(code, CL_SUCCESS);
+    let loaded = Program(loaded);
+    let linked = Program(create!(clLinkProgram(
+        setup.context.0,
+        1,
+        &setup.device,
+        null(),
+        1,
+        &loaded.0,
+        None,
+        null_mut()
+    )));
+    check_add(&setup, &linked, 6);
+}
+
+#[test]
+fn argument_information() {
+    let setup = Setup::new();
+    let source = "
+        typedef struct { int x; } Thing;
+        kernel void f(global const float *restrict in, local int4 *scratch, constant Thing *table, unsigned int n,
+                      volatile global uchar *out) {
+            out[0] = (uchar)(in[0] + scratch[0].x + table[0].x + n); }";
+    let program = setup
+        .try_build(source, "-cl-kernel-arg-info")
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernel = setup.kernel(&program, "f");
+    let k = kernel.0;
+    let expected: [(&str, &str, u32, u64); 5] = [
+        ("in", "float*", CL_KERNEL_ARG_ADDRESS_GLOBAL, 0x1 | 0x2),
+        ("scratch", "int4*", CL_KERNEL_ARG_ADDRESS_LOCAL, 0),
+        ("table", "Thing*", CL_KERNEL_ARG_ADDRESS_CONSTANT, 0x1),
+        ("n", "uint", CL_KERNEL_ARG_ADDRESS_PRIVATE, 0),
+        ("out", "uchar*", CL_KERNEL_ARG_ADDRESS_GLOBAL, 0x4),
+    ];
+    for (index, (name, ty, space, qualifier)) in expected.into_iter().enumerate() {
+        let i = index as u32;
+        assert_eq!(
+            info_text!(clGetKernelArgInfo(k, i), CL_KERNEL_ARG_NAME),
+            name
+        );
+        assert_eq!(
+            info_text!(clGetKernelArgInfo(k, i), CL_KERNEL_ARG_TYPE_NAME),
+            ty,
+            "{name}"
+        );
+        assert_eq!(
+            info_value!(
+                u32,
+                clGetKernelArgInfo(k, i),
+                CL_KERNEL_ARG_ADDRESS_QUALIFIER
+            ),
+            space,
+            "{name}"
+        );
+        assert_eq!(
+            info_value!(u64, clGetKernelArgInfo(k, i), CL_KERNEL_ARG_TYPE_QUALIFIER),
+            qualifier,
+            "{name}"
+        );
+        assert_eq!(
+            info_value!(
+                u32,
+                clGetKernelArgInfo(k, i),
+                CL_KERNEL_ARG_ACCESS_QUALIFIER
+            ),
+            CL_KERNEL_ARG_ACCESS_NONE
+        );
+    }
+    fails!(
+        CL_INVALID_ARG_INDEX,
+        clGetKernelArgInfo(k, 5, CL_KERNEL_ARG_NAME, 0, null_mut(), null_mut())
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetKernelArgInfo(k, 0, 0x1234, 0, null_mut(), null_mut())
+    );
+}
+
+#[test]
+fn il_programs() {
+    let setup = Setup::new();
+    if info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_IL_VERSION).is_empty() {
+        return;
+    }
+    let Ok(words) = assemble(IL) else {
+        eprintln!("no spirv-as: not tested");
+        return;
+    };
+    let program = Program(create!(clCreateProgramWithIL(
+        setup.context.0,
+        words.as_ptr().cast(),
+        words.len()
+    )));
+    assert_eq!(info!(clGetProgramInfo(program.0), CL_PROGRAM_IL), words);
+    let three = 3u32;
+    let value = (&raw const three).cast();
+    fails!(
+        CL_INVALID_SPEC_ID,
+        clSetProgramSpecializationConstant(program.0, 99, 4, value)
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clSetProgramSpecializationConstant(program.0, 7, 8, value)
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clSetProgramSpecializationConstant(program.0, 7, 4, null())
+    );
+    let run = || {
+        ok!(clBuildProgram(
+            program.0,
+            0,
+            null(),
+            null(),
+            None,
+            null_mut()
+        ));
+        let kernel = setup.kernel(&program, "store");
+        let buffer = setup.buffer(4);
+        kernel.set_buffer(0, &buffer);
+        setup.run(&kernel, &[1], None);
+        setup.read::<u32>(&buffer, 1)[0]
+    };
+    assert_eq!(run(), 41);
+    ok!(clSetProgramSpecializationConstant(program.0, 7, 4, value));
+    assert_eq!(run(), 3);
+    // Cut or damaged modules are refused when they are given or when they are built, never a crash.
+    for cut in [4usize, 20, words.len() / 2 / 4 * 4, words.len() - 4] {
+        let mut code = 0;
+        let made = call!(clCreateProgramWithIL(
+            setup.context.0,
+            words.as_ptr().cast(),
+            cut,
+            &mut code
+        ));
+        assert!(made.is_null() && code == CL_INVALID_VALUE, "{cut} bytes");
+    }
+}
+
+const IL: &str = r#"
+    OpCapability Addresses
+    OpCapability Kernel
+    OpMemoryModel Physical64 OpenCL
+    OpEntryPoint Kernel %store "store"
+    OpDecorate %value SpecId 7
+    %u32 = OpTypeInt 32 0
+    %void = OpTypeVoid
+    %pointer = OpTypePointer CrossWorkgroup %u32
+    %type = OpTypeFunction %void %pointer
+    %value = OpSpecConstant %u32 41
+    %store = OpFunction %void None %type
+    %out = OpFunctionParameter %pointer
+    %entry = OpLabel
+    OpStore %out %value Aligned 4
+    OpReturn
+    OpFunctionEnd
+"#;
+
+fn assemble(text: &str) -> std::io::Result<Vec<u8>> {
+    let directory = std::env::temp_dir();
+    let stem = format!(
+        "pumice-tests-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    let (from, to) = (
+        directory.join(format!("{stem}.spvasm")),
+        directory.join(format!("{stem}.spv")),
+    );
+    std::fs::write(&from, text)?;
+    let status = std::process::Command::new("spirv-as")
+        .args(["--target-env", "spv1.0", "-o"])
+        .arg(&to)
+        .arg(&from)
+        .status()?;
+    assert!(status.success());
+    let words = std::fs::read(&to);
+    let _ = std::fs::remove_file(from);
+    let _ = std::fs::remove_file(to);
+    words
+}
