@@ -467,7 +467,7 @@ fn kernel(format: Format) -> String {
          {capabilities}
          %glsl = OpExtInstImport \"GLSL.std.450\"
          OpMemoryModel PhysicalStorageBuffer64 Vulkan
-         OpEntryPoint GLCompute %main \"probe\" %id %push
+         OpEntryPoint GLCompute %main \"main\" %id %push
          OpExecutionMode %main LocalSize 64 1 1
          OpDecorate %id BuiltIn GlobalInvocationId
          OpDecorate %args Block
