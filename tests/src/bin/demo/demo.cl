@@ -1,6 +1,8 @@
 // Stones of pumice on a sea at dusk: a signed-distance field, marched. One work-item a pixel and sample.
 
 #define FAR 60.0f
+// The field is long code: one copy of it in each loop will do.
+#define KEEP_LOOP __attribute__((opencl_unroll_hint(1)))
 
 // Stones: centre and radius. Then how far each is turned.
 __constant float4 stones[7] = {
@@ -9,9 +11,11 @@ __constant float4 stones[7] = {
     (float4)(0.62f, 0.03f, -0.30f, 0.30f), (float4)(3.90f, 0.10f, 4.60f, 0.80f),
     (float4)(-1.95f, 0.00f, -0.62f, 0.15f)};
 __constant float turns[7] = {0.3f, 1.9f, 4.1f, 2.7f, 5.2f, 0.9f, 3.3f};
-__constant float waves[6][4] = {{0.80f, 0.60f, 1.3f, 0.034f}, {-0.45f, 0.89f, 2.3f, 0.022f},
-                                {0.97f, -0.22f, 3.9f, 0.014f}, {0.30f, 0.95f, 6.7f, 0.008f},
-                                {-0.80f, 0.60f, 11.3f, 0.0045f}, {0.55f, 0.83f, 19.1f, 0.0025f}};
+// Waves: direction, frequency, height.
+__constant float waves[7][4] = {{0.80f, 0.60f, 1.1f, 0.030f},  {-0.45f, 0.89f, 2.1f, 0.015f},
+                                {0.97f, -0.22f, 4.3f, 0.0075f}, {0.30f, 0.95f, 7.7f, 0.0046f},
+                                {-0.80f, 0.60f, 13.0f, 0.0030f}, {0.55f, 0.83f, 23.0f, 0.0018f},
+                                {-0.20f, 0.98f, 41.0f, 0.0009f}};
 
 float3 sun_direction(void) { return normalize((float3)(0.42f, 0.145f, 0.90f)); }
 
@@ -51,6 +55,7 @@ float noise(float3 p)
 float fractal(float3 p, int octaves)
 {
     float sum = 0.0f, weight = 0.5f;
+    KEEP_LOOP
     for (int i = 0; i < octaves; i++) {
         sum += weight * noise(p);
         p = (float3)(0.8f * p.x - 0.6f * p.z, p.y, 0.6f * p.x + 0.8f * p.z) * 2.03f + 7.1f;
@@ -78,6 +83,7 @@ float stone(float3 p, float radius, float turn)
                  0.07f * sin(4.7f * q.x) * sin(5.3f * q.y + turn) * sin(4.1f * q.z);
     float d = (length(q) - 1.0f + lump) * 0.78f;
     float size = 2.1f;
+    KEEP_LOOP
     for (int i = 0; i < 4; i++) {
         d = smooth_max(d, bubbles(p * size + turn) / size * 0.85f, 0.11f / size);
         p = (float3)(0.36f * p.x + 0.48f * p.y - 0.80f * p.z, -0.80f * p.x + 0.60f * p.y,
@@ -90,6 +96,7 @@ float stone(float3 p, float radius, float turn)
 float field(float3 p)
 {
     float d = FAR;
+    KEEP_LOOP
     for (int i = 0; i < 7; i++) {
         float4 s = stones[i];
         float ball = length(p - s.xyz) - 1.25f * s.w;
@@ -123,8 +130,13 @@ float shadow(float3 o, float3 d)
 
 float3 normal_of(float3 p, float e)
 {
-    const float3 a = (float3)(1, -1, -1), b = (float3)(-1, -1, 1), c = (float3)(-1, 1, -1), d = (float3)(1, 1, 1);
-    return normalize(a * field(p + a * e) + b * field(p + b * e) + c * field(p + c * e) + d * field(p + d * e));
+    float3 sum = 0.0f;
+    KEEP_LOOP
+    for (int i = 0; i < 4; i++) {
+        float3 corner = (float3)(i == 0 || i == 3 ? 1 : -1, i >= 2 ? 1 : -1, i == 1 || i == 3 ? 1 : -1);
+        sum += corner * field(p + corner * e);
+    }
+    return normalize(sum);
 }
 
 float3 sky(float3 d)
@@ -146,23 +158,24 @@ float3 shade_stone(float3 p, float3 d, float distance)
 {
     float3 sun = sun_direction(), n = normal_of(p, 0.0007f + 0.0005f * distance);
     float open = 1.0f, reach = 0.015f;
+    KEEP_LOOP
     for (int i = 0; i < 5; i++) {
         open -= (reach - field(p + n * reach)) * (0.30f / reach) * 0.62f;
         reach *= 1.9f;
     }
     open = clamp(open, 0.04f, 1.0f);
     float grain = fractal(p * 9.0f, 3);
-    float3 base = mix((float3)(0.50f, 0.43f, 0.37f), (float3)(0.78f, 0.73f, 0.67f), grain);
+    float3 base = mix((float3)(0.34f, 0.28f, 0.24f), (float3)(0.80f, 0.73f, 0.65f), smoothstep(0.25f, 0.62f, grain));
     float wet = 1.0f - smoothstep(0.015f, 0.075f + 0.05f * grain, p.y);
     base *= 1.0f - 0.62f * wet;
     float direct = fmax(dot(n, sun), 0.0f);
     if (direct > 0.0f) direct *= shadow(p + n * 0.004f, sun);
     float3 half_way = normalize(sun - d);
     float shine = direct * pow(fmax(dot(n, half_way), 0.0f), 24.0f) * (0.10f + 0.9f * wet);
-    float3 light = direct * (float3)(4.2f, 2.35f, 1.15f) +
-                   open * ((0.6f + 0.4f * n.y) * (float3)(0.42f, 0.44f, 0.62f) +
+    float3 light = direct * (float3)(6.0f, 3.2f, 1.45f) +
+                   open * ((0.55f + 0.45f * n.y) * (float3)(0.25f, 0.27f, 0.42f) +
                            fmax(-n.y, 0.0f) * (float3)(0.22f, 0.17f, 0.16f) +
-                           fmax(0.3f + 0.7f * dot(n, (float3)(0.42f, 0.0f, 0.9f)), 0.0f) * (float3)(0.34f, 0.18f, 0.10f));
+                           fmax(0.3f + 0.7f * dot(n, (float3)(0.42f, 0.0f, 0.9f)), 0.0f) * (float3)(0.46f, 0.23f, 0.11f));
     float rim = pow(1.0f - fmax(-dot(n, d), 0.0f), 4.0f) * open;
     return base * light + shine * (float3)(3.0f, 1.9f, 1.0f) + rim * 0.25f * (float3)(1.0f, 0.6f, 0.4f);
 }
@@ -170,7 +183,8 @@ float3 shade_stone(float3 p, float3 d, float distance)
 float3 water_normal(float3 p, float distance)
 {
     float sx = 0.0f, sz = 0.0f;
-    for (int i = 0; i < 6; i++) {
+    KEEP_LOOP
+    for (int i = 0; i < 7; i++) {
         float keep = exp(-0.006f * distance * waves[i][2]);
         float phase = (p.x * waves[i][0] + p.z * waves[i][1]) * waves[i][2] * 2.2f + 1.7f * i +
                       1.5f * noise((float3)(p.x * 0.7f, 0.5f * i, p.z * 0.7f));
@@ -196,6 +210,7 @@ __kernel void render(__global float4 *accumulated, int width, int height, int fi
     float3 colour = 0.0f;
     float weight = 1.0f, travelled = 0.0f;
     int rays = 0;
+    KEEP_LOOP
     for (int bounce = 0; bounce < 2; bounce++) {
         rays++;
         float surface = d.y < -0.0005f ? -o.y / d.y : FAR;
