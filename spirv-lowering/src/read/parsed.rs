@@ -96,7 +96,7 @@ pub(super) struct EntryDef {
 /// A module whose function bodies have not been read.
 #[derive(Debug, Default)]
 pub(super) struct Parsed {
-    pub words: Arc<[u32]>,
+    pub words: Arc<Vec<u32>>,
     pub bound: u32,
     /// Made by LLVM's own SPIR-V target, some habits of which need interpretation.
     pub llvm_backend: bool,
@@ -129,7 +129,7 @@ impl Parsed {
             llvm_backend: words.get(2).is_some_and(|w| w >> 16 == 43),
             defs: vec![Def::None; bound as usize],
             spec_values: options.spec_constants.iter().cloned().collect(),
-            words: words.into(),
+            words: Arc::new(words),
             ..Self::default()
         };
         p.scan()?;
