@@ -1,0 +1,172 @@
+//! OpenCL C to validated Vulkan SPIR-V: every kernel of `tests/kernels/*.cl`, for two targets, the verifier run after
+//! each pass. Without clang 20 or newer there is nothing to compile with, and the test says so and passes.
+
+use spirv_lowering::interface::{ArgKind, Implicit};
+use spirv_lowering::target::Target;
+use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
+use spirv_tools::val::Validator;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn words(bytes: &[u8]) -> Vec<u32> {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|c| u32::from_le_bytes(*c))
+        .collect()
+}
+
+fn clang() -> Option<String> {
+    (20..=30).rev().map(|v| format!("clang-{v}")).find(|c| {
+        Command::new(c)
+            .arg("--version")
+            .output()
+            .is_ok_and(|o| o.status.success())
+    })
+}
+
+fn compile(clang: &str, source: &Path, header: bool) -> Vec<u32> {
+    let name = source.file_stem().unwrap().to_string_lossy().into_owned();
+    let out = std::env::temp_dir().join(format!("pumice-e2e-{}-{name}.spv", std::process::id()));
+    let mut command = Command::new(clang);
+    command.args("-cc1 -triple spirv64 -O2 -w -ffp-contract=off -emit-obj -mllvm -spirv-ext=all,-SPV_KHR_float_controls2 -cl-std=CL3.0".split(' '));
+    if header {
+        command.args(["-fdeclare-opencl-builtins", "-finclude-default-header"]);
+    } else {
+        command.arg("-fno-builtin");
+    }
+    let result = command.arg(source).arg("-o").arg(&out).output().unwrap();
+    assert!(
+        result.status.success(),
+        "{}: {}",
+        source.display(),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    let bytes = std::fs::read(&out).unwrap();
+    let _ = std::fs::remove_file(&out);
+    words(&bytes)
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+}
+
+fn library(clang: &str) -> Option<BuiltinLibrary> {
+    let libclc = ["/usr/lib/clc", "/usr/share/clc"]
+        .iter()
+        .find_map(|folder| std::fs::read(Path::new(folder).join("spirv64-mesa3d-.spv")).ok())?;
+    let own = compile(clang, &root().join("../shaders/builtins/library.cl"), false);
+    Some(BuiltinLibrary::new(&words(&libclc), &own).unwrap())
+}
+
+fn lower(program: &Program, kernel: &str, target: &Target) -> Lowered {
+    let mut options = Options {
+        verify: true,
+        ..Default::default()
+    };
+    let lowered = program.lower(kernel, target, &mut options).unwrap();
+    let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Vulkan_1_2));
+    let options = spirv_tools::val::ValidatorOptions {
+        scalar_block_layout: true,
+        ..Default::default()
+    };
+    if let Err(error) = validator.validate(&lowered.words, Some(options)) {
+        panic!("{kernel}: {error}");
+    }
+    assert_eq!(Lowered::from_bytes(&lowered.to_bytes()).unwrap(), lowered);
+    lowered
+}
+
+#[test]
+fn kernels() {
+    let Some(clang) = clang() else {
+        return eprintln!("skipped: no clang 20 or newer");
+    };
+    let Some(library) = library(&clang) else {
+        return eprintln!("skipped: no libclc");
+    };
+    let mut sources: Vec<PathBuf> = std::fs::read_dir(root().join("tests/kernels"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
+    sources.sort();
+    let mut failures = Vec::new();
+    for source in sources
+        .iter()
+        .filter(|p| p.extension().is_some_and(|e| e == "cl"))
+    {
+        let input = compile(&clang, source, true);
+        let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6));
+        if let Err(error) = validator.validate(&input, None) {
+            failures.push(format!("{}: {error}", source.display()));
+        }
+        let program = Program::read(&input, &ReadOptions::default()).unwrap();
+        let options = LinkOptions {
+            library: Some(&library),
+            ..Default::default()
+        };
+        let program = Program::link(&[&program], &options).unwrap();
+        program.globals().unwrap();
+        for kernel in program.kernels() {
+            for target in [Target::full(), Target::lavapipe()] {
+                lower(&program, &kernel.name, &target);
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+#[test]
+fn interface() {
+    let Some(clang) = clang() else {
+        return eprintln!("skipped: no clang 20 or newer");
+    };
+    let input = compile(&clang, &root().join("tests/kernels/vector_add.cl"), true);
+    let program = Program::read(&input, &ReadOptions::default()).unwrap();
+    let lowered = lower(&program, "vector_add", &Target::full());
+    let interface = &lowered.interface;
+    assert_eq!(interface.implicit, [(Implicit::GlobalBase, 0)]);
+    let kinds: Vec<ArgKind> = interface.args.iter().map(|a| a.kind).collect();
+    let buffer = |offset| ArgKind::Buffer {
+        offset,
+        constant: false,
+    };
+    assert_eq!(
+        kinds,
+        [
+            buffer(16),
+            buffer(24),
+            buffer(32),
+            ArgKind::Value {
+                offset: 40,
+                size: 4
+            }
+        ]
+    );
+    assert_eq!(interface.push_size, 44);
+    assert_eq!(interface.arg_access, [1, 1, 2, 0]);
+    assert!(!interface.uses_indirect_pointers && !interface.uses_barrier);
+    // A 3-vector has the size and alignment of a 4-vector.
+    let lowered = lower(&program, "vector_add4", &Target::full());
+    assert_eq!(
+        lowered.interface.args[3].kind,
+        ArgKind::Value {
+            offset: 48,
+            size: 16
+        }
+    );
+    // Too small a push-constant block: the arguments go to a buffer.
+    let small = Target {
+        max_push_constants: 32,
+        ..Target::full()
+    };
+    let lowered = lower(&program, "vector_add", &small);
+    assert!(lowered.interface.args_in_buffer);
+    assert_eq!(lowered.interface.arg_buffer_size, 28);
+    assert_eq!(
+        lowered.interface.implicit,
+        [(Implicit::ArgBuffer, 0), (Implicit::GlobalBase, 8)]
+    );
+    assert_eq!(lowered.interface.push_size, 20);
+}
