@@ -157,6 +157,8 @@ pub struct Recorded {
     pub host_seq: u64,
     /// Number of the operation within the queue (out-of-order queues: for barriers).
     pub order: u64,
+    /// It waits for events: that it runs is not known before it is done.
+    pub depends: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -442,7 +444,7 @@ impl Object<Event> {
                     RUNNING
                 }
             }
-            Ok(now) if now + 1 >= place.value => RUNNING,
+            Ok(now) if now + 1 >= place.value && !place.depends => RUNNING,
             Ok(_) => SUBMITTED,
             Err(error) => self.settle_now(ClError::from(error).code),
         }

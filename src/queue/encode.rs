@@ -184,6 +184,7 @@ impl Queue {
             value: state.value(),
             host_seq,
             order: state.order,
+            depends: false,
         }
     }
 

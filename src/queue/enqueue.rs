@@ -9,7 +9,7 @@ use crate::cl;
 use crate::command::{Command, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use crate::object::event::{now_ns, wake, Event, Owner, Readiness};
+use crate::object::event::{now_ns, wake, Event, Owner, Readiness, Recorded};
 use crate::object::mem::map;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -104,13 +104,20 @@ impl Queue {
         blocking: bool,
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        let map = match &command.work {
-            Work::Map { mem, mapping } => Some((mem.clone(), mapping.clone())),
-            _ => None,
+        // Maps and unmaps have changed the object's list already: a command that is refused changes it back.
+        let (map, unmap) = match &command.work {
+            Work::Map { mem, mapping } => (Some((mem.clone(), mapping.clone())), None),
+            Work::Unmap { mem, mapping } => (None, Some((mem.clone(), mapping.clone()))),
+            _ => (None, None),
         };
         let result = self.enqueue_any(command, wait, blocking, want_event);
-        if let (Err(_), Some((mem, mapping))) = (&result, &map) {
-            map::undo(mem, mapping);
+        if result.is_err() {
+            if let Some((mem, mapping)) = &map {
+                map::undo(mem, mapping);
+            }
+            if let Some((mem, mapping)) = unmap {
+                map::redo(&mem, mapping);
+            }
         }
         result
     }
@@ -209,12 +216,13 @@ impl Queue {
             }
         };
         let Encoded {
-            place,
+            mut place,
             times,
             action,
             done,
             wait: must_wait,
         } = encoded;
+        place.depends = !wait.is_empty();
         if blocking && (must_wait || action.is_some()) {
             if place.value > self.progress.submitted() {
                 state.submit();
@@ -441,6 +449,10 @@ impl Queue {
             done,
             ..
         } = encoded;
+        let place = Recorded {
+            depends: !held.deps.is_empty(),
+            ..place
+        };
         let (watch, after) = event.mark_recorded(place, times, action.is_some());
         state.after.push(after);
         if done {

@@ -41,7 +41,7 @@ pub fn retain(event: Handle) -> ClResult {
 }
 
 pub fn release(event: Handle) -> ClResult {
-    handle::release::<Event>(event.as_ptr())
+    pumice_runtime::object::event::release(event.as_ptr())
 }
 
 pub fn get_profiling_info(

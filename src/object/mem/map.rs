@@ -126,3 +126,11 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
     // It may have been unmapped by now; nothing is left to do then.
     let _ = mem.unmap(mapping.pointer);
 }
+
+/// The unmap was refused: the map stands.
+pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
+    if mapping.shadow.is_some() {
+        mem.store.retain_shadow(&mapping);
+    }
+    mem.mappings.lock().push(mapping);
+}

@@ -218,6 +218,15 @@ impl Store {
         }
     }
 
+    /// A map through the shadow is there again.
+    pub(super) fn retain_shadow(&self, mapping: &super::map::Mapping) {
+        let mut shadow = self.shadow.lock();
+        shadow.maps += 1;
+        if shadow.memory.is_none() {
+            shadow.memory = mapping.shadow.as_ref().map(|slice| slice.memory.clone());
+        }
+    }
+
     /// One map through the shadow is over.
     pub(super) fn release_shadow(&self) {
         let mut shadow = self.shadow.lock();
