@@ -287,7 +287,8 @@ macro_rules! arithmetic {
             Op::FMin if a.is_nan() => b,
             Op::FMin if b.is_nan() => a,
             Op::FMin => {
-                if b < a {
+                // -0 is less than +0 here.
+                if b < a || b == a && b.is_sign_negative() {
                     b
                 } else {
                     a
@@ -296,7 +297,7 @@ macro_rules! arithmetic {
             Op::FMax if a.is_nan() => b,
             Op::FMax if b.is_nan() => a,
             Op::FMax => {
-                if b > a {
+                if b > a || b == a && a.is_sign_negative() {
                     b
                 } else {
                     a
