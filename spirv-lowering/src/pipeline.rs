@@ -94,7 +94,8 @@ impl Runner<'_, '_> {
 
     /// The optimisations, until nothing changes.
     fn clean(&mut self, func: &mut Function) -> Result<()> {
-        let passes: &[(&'static str, fn(&mut Function) -> bool)] = &[
+        type Pass = fn(&mut Function) -> bool;
+        let passes: &[(&'static str, Pass)] = &[
             ("simplify_cfg", simplify_cfg::run),
             ("sroa", sroa::run),
             ("mem2reg", mem2reg::run),

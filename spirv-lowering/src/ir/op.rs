@@ -329,8 +329,7 @@ impl Op {
     }
     /// May be deleted when no result is used.
     pub fn is_removable(self) -> bool {
-        matches!(self.effect(), Effect::Pure | Effect::Read) && !matches!(self, Op::Alloca { .. })
-            || matches!(self, Op::Alloca { .. })
+        matches!(self.effect(), Effect::Pure | Effect::Read) || matches!(self, Op::Alloca { .. })
     }
     /// The two operands may be swapped.
     pub fn is_commutative(self) -> bool {

@@ -317,14 +317,13 @@ impl Verifier<'_> {
                     self.block_error(block, "switch has a case that is too large");
                 }
             }
-            Terminator::Return(values) => {
+            Terminator::Return(values)
                 if !values
                     .iter()
                     .map(|&v| func.ty(v))
-                    .eq(func.results.iter().copied())
-                {
-                    self.block_error(block, "returns other types than the function");
-                }
+                    .eq(func.results.iter().copied()) =>
+            {
+                self.block_error(block, "returns other types than the function");
             }
             _ => {}
         }

@@ -369,10 +369,7 @@ fn merge_chains(func: &mut Function) -> bool {
         if gone[head.index()] {
             continue;
         }
-        loop {
-            let Terminator::Jump(target) = &func.blocks[head].term else {
-                break;
-            };
+        while let Terminator::Jump(target) = &func.blocks[head].term {
             let next = target.block;
             if next == head || Some(next) == entry || cfg.single_pred(next).is_none() {
                 break;

@@ -9,8 +9,11 @@ use crate::ir::op::{Builtin, IntCond, Op};
 use crate::ir::types::Type;
 use spirv::BuiltIn as B;
 
+/// The built-in that is a component of a vector.
+type Component = fn(u8) -> Builtin;
+
 /// A size_t vector: its components, and what an index out of range gives.
-fn vector(which: u32) -> Option<(fn(u8) -> Builtin, u64)> {
+fn vector(which: u32) -> Option<(Component, u64)> {
     Some(match B::from_u32(which)? {
         B::GlobalInvocationId => (Builtin::GlobalId, 0),
         B::GlobalSize => (Builtin::GlobalSize, 1),

@@ -247,10 +247,9 @@ pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>
         )));
     };
     if params.len() != f.params.len() {
-        return Err(LowerError::invalid(
+        return Err(name(LowerError::invalid(
             "the number of parameters is not that of the function type",
-        ))
-        .map_err(name);
+        )));
     }
     let entry = p.is_entry(f.id);
     let (mut flat, mut results) = (Vec::new(), Vec::new());
@@ -262,10 +261,9 @@ pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>
         }
     }
     if flat.len() as u64 > super::types::MAX_LANES {
-        return Err(LowerError::unsupported(
+        return Err(name(LowerError::unsupported(
             "a function with too many parameters",
-        ))
-        .map_err(name);
+        )));
     }
     p.types.flatten(*ret, &mut results).map_err(name)?;
     Ok((flat, results))
