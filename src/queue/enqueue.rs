@@ -456,7 +456,7 @@ impl Queue {
         let (watch, after) = event.mark_recorded(place, times, action.is_some());
         state.after.push(after);
         if done {
-            let after = event.settle(cl::CL_COMPLETE as i32);
+            let after = event.settle(cl::CL_COMPLETE);
             state.after.push(after);
             return;
         }

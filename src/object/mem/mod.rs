@@ -125,13 +125,11 @@ impl Mem {
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins.
     pub fn check_alignment(&self, device: &Device) -> ClResult {
-        if self.parent.is_some() {
-            if !self.origin.is_multiple_of(device.base_align()) {
-                return err(
-                    cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
-                    "the sub-buffer is misaligned for this device",
-                );
-            }
+        if self.parent.is_some() && !self.origin.is_multiple_of(device.base_align()) {
+            return err(
+                cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
+                "the sub-buffer is misaligned for this device",
+            );
         }
         Ok(())
     }
