@@ -41,21 +41,33 @@ pub enum LowerError {
 }
 
 fn in_function(function: &Option<String>) -> String {
-    function.as_ref().map(|f| format!(" in function `{f}`")).unwrap_or_default()
+    function
+        .as_ref()
+        .map(|f| format!(" in function `{f}`"))
+        .unwrap_or_default()
 }
 
 impl LowerError {
     /// Malformed input without a known function.
     pub fn invalid(what: impl Into<String>) -> Self {
-        Self::InvalidInput { function: None, what: what.into() }
+        Self::InvalidInput {
+            function: None,
+            what: what.into(),
+        }
     }
     /// Well-formed input that cannot be lowered.
     pub fn unsupported(what: impl Into<String>) -> Self {
-        Self::Unsupported { function: None, what: what.into() }
+        Self::Unsupported {
+            function: None,
+            what: what.into(),
+        }
     }
     /// A defect of this crate.
     pub fn internal(what: impl Into<String>) -> Self {
-        Self::Internal { function: None, what: what.into() }
+        Self::Internal {
+            function: None,
+            what: what.into(),
+        }
     }
     /// Adds the function name, unless one is there already.
     pub fn in_function(mut self, name: &str) -> Self {

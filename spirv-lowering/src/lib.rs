@@ -12,8 +12,8 @@
 //! never on each other; `pipeline` joins them.
 #![forbid(unsafe_code)]
 
-pub mod emit;
 pub mod analysis;
+pub mod emit;
 pub mod encode;
 pub mod error;
 pub mod interface;
@@ -26,4 +26,6 @@ pub mod program;
 pub mod read;
 pub mod target;
 
-pub use program::{BuiltinLibrary, KernelInfo, LinkOptions, Lowered, Options, Program, ReadOptions, SpecConstant};
+pub use program::{
+    BuiltinLibrary, KernelInfo, LinkOptions, Lowered, Options, Program, ReadOptions, SpecConstant,
+};

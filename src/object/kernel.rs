@@ -456,9 +456,7 @@ fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
     flags
         .iter()
         .filter(|(on, _)| *on)
-        .fold(0, |all, (_, flag)| {
-            all | cl::cl_bitfield::from(*flag)
-        })
+        .fold(0, |all, (_, flag)| all | cl::cl_bitfield::from(*flag))
 }
 
 /// Copies bytes to an offset of the argument block.

@@ -259,15 +259,30 @@ fn user_events_hold_commands_and_all_behind_them() {
         let mem = bench.filled(&[1; 64]);
         let user = Event::user(bench.context.clone());
         let first = one
-            .enqueue(fill(&one, &mem, 2), &[user.clone()], false, true)
+            .enqueue(
+                fill(&one, &mem, 2),
+                std::slice::from_ref(&user),
+                false,
+                true,
+            )
             .unwrap()
             .unwrap();
         let second = two
-            .enqueue(fill(&two, &mem, 3), &[first.clone()], false, true)
+            .enqueue(
+                fill(&two, &mem, 3),
+                std::slice::from_ref(&first),
+                false,
+                true,
+            )
             .unwrap()
             .unwrap();
         let third = one
-            .enqueue(fill(&one, &mem, 4), &[second.clone()], false, true)
+            .enqueue(
+                fill(&one, &mem, 4),
+                std::slice::from_ref(&second),
+                false,
+                true,
+            )
             .unwrap()
             .unwrap();
         let marker = one
@@ -296,11 +311,21 @@ fn failures_take_dependents_along() {
     let mem = bench.filled(&[1; 64]);
     let user = Event::user(bench.context.clone());
     let first = one
-        .enqueue(fill(&one, &mem, 2), &[user.clone()], false, true)
+        .enqueue(
+            fill(&one, &mem, 2),
+            std::slice::from_ref(&user),
+            false,
+            true,
+        )
         .unwrap()
         .unwrap();
     let second = two
-        .enqueue(fill(&two, &mem, 3), &[first.clone()], false, true)
+        .enqueue(
+            fill(&two, &mem, 3),
+            std::slice::from_ref(&first),
+            false,
+            true,
+        )
         .unwrap()
         .unwrap();
     let behind = two
@@ -315,7 +340,12 @@ fn failures_take_dependents_along() {
     assert_eq!(behind.wait(), 0);
     assert_eq!(code(event::wait_all(&[second.clone(), behind])), dependency);
     let late = two
-        .enqueue(fill(&two, &mem, 9), &[second.clone()], false, true)
+        .enqueue(
+            fill(&two, &mem, 9),
+            std::slice::from_ref(&second),
+            false,
+            true,
+        )
         .unwrap()
         .unwrap();
     assert_eq!(late.status(), dependency);
@@ -360,7 +390,7 @@ fn a_released_user_event_fails_those_that_wait() {
     let handle = Event::user(bench.context.clone()).publish();
     let user = crate::handle::lookup::<Event>(handle).unwrap();
     let waiting = queue
-        .enqueue(sync::marker(), &[user.clone()], false, true)
+        .enqueue(sync::marker(), std::slice::from_ref(&user), false, true)
         .unwrap()
         .unwrap();
     drop(user);
@@ -376,7 +406,12 @@ fn held_commands_keep_a_released_queue() {
     let user = Event::user(bench.context.clone());
     let handle = queue.publish();
     let event = queue
-        .enqueue(fill(&queue, &mem, 2), &[user.clone()], false, true)
+        .enqueue(
+            fill(&queue, &mem, 2),
+            std::slice::from_ref(&user),
+            false,
+            true,
+        )
         .unwrap()
         .unwrap();
     drop(queue);
@@ -458,7 +493,7 @@ fn out_of_order_follows_events_and_barriers() {
         .unwrap()
         .unwrap();
     bench.fake.start();
-    assert_eq!(contents(&queue, &mem)[0] != 2, true);
+    assert_ne!(contents(&queue, &mem)[0], 2);
     last.wait();
     queue.finish().unwrap();
     let first = queue
@@ -488,7 +523,12 @@ fn held_barriers_hold_what_follows_out_of_order() {
     let mem = bench.filled(&[0; 64]);
     let user = Event::user(bench.context.clone());
     queue
-        .enqueue(fill(&queue, &mem, 1), &[user.clone()], false, false)
+        .enqueue(
+            fill(&queue, &mem, 1),
+            std::slice::from_ref(&user),
+            false,
+            false,
+        )
         .unwrap();
     let free = queue
         .enqueue(sync::marker(), &[], false, true)
@@ -817,10 +857,8 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
     let push = bench.fake.launched().remove(0).push;
     let address = u64::from_le_bytes(push.try_into().unwrap());
     // SAFETY: the argument pool of the queue still has it.
-    assert_eq!(
-        unsafe { std::slice::from_raw_parts(address as *const u8, 300) },
-        args
-    );
+    let passed = unsafe { std::slice::from_raw_parts(address as *const u8, 300) };
+    assert_eq!(passed, args);
 }
 
 #[test]

@@ -701,10 +701,8 @@ fn maps_show_and_take_contents() {
             *byte = byte.wrapping_add(1);
         }
         // SAFETY: mapped, 4096 bytes.
-        assert!(
-            unsafe { std::slice::from_raw_parts(pointer, 4096) } == expected,
-            "spot {index}"
-        );
+        let mapped = unsafe { std::slice::from_raw_parts(pointer, 4096) };
+        assert!(mapped == expected, "spot {index}");
         unmap(&setup, &buffer, pointer);
         // Without the old contents.
         let pointer = map(&setup, &buffer, CL_MAP_WRITE_INVALIDATE_REGION, 0, 4096);
@@ -853,7 +851,7 @@ fn destructor_callbacks_run_last_registered_first() {
     ok!(clSetMemObjectDestructorCallback(
         buffer.0,
         Some(destroyed),
-        1 as *mut c_void
+        std::ptr::dangling_mut::<u8>().cast()
     ));
     ok!(clSetMemObjectDestructorCallback(
         buffer.0,

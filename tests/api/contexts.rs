@@ -58,7 +58,7 @@ fn wrong_arguments() {
         CL_INVALID_VALUE,
         clCreateContext(null(), 1, null(), None, null_mut())
     );
-    let data = 1 as *mut c_void;
+    let data: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
     create_fails!(
         CL_INVALID_VALUE,
         clCreateContext(null(), 1, device, None, data)
@@ -133,7 +133,7 @@ fn destructor_callbacks_run_last_registered_first() {
     ok!(clSetContextDestructorCallback(
         context.0,
         Some(destroyed),
-        1 as *mut c_void
+        std::ptr::dangling_mut::<u8>().cast()
     ));
     ok!(clSetContextDestructorCallback(
         context.0,

@@ -72,7 +72,10 @@ pub struct PrimaryMap<K, V> {
 impl<K: Entity, V> PrimaryMap<K, V> {
     /// An empty map.
     pub fn new() -> Self {
-        Self { items: Vec::new(), key: PhantomData }
+        Self {
+            items: Vec::new(),
+            key: PhantomData,
+        }
     }
     /// Adds an entity.
     pub fn push(&mut self, item: V) -> K {
@@ -101,7 +104,10 @@ impl<K: Entity, V> PrimaryMap<K, V> {
     }
     /// All entities with their keys, mutable.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (K, &mut V)> {
-        self.items.iter_mut().enumerate().map(|(i, v)| (K::new(i), v))
+        self.items
+            .iter_mut()
+            .enumerate()
+            .map(|(i, v)| (K::new(i), v))
     }
     /// All entities.
     pub fn values(&self) -> std::slice::Iter<'_, V> {
@@ -139,7 +145,11 @@ pub struct SecondaryMap<K, V> {
 impl<K: Entity, V: Clone> SecondaryMap<K, V> {
     /// An empty table whose entries all read as `default`.
     pub fn with_default(default: V) -> Self {
-        Self { items: Vec::new(), default, key: PhantomData }
+        Self {
+            items: Vec::new(),
+            default,
+            key: PhantomData,
+        }
     }
 }
 

@@ -78,7 +78,10 @@ pub struct Target {
 impl Target {
     /// A target without arguments.
     pub fn new(block: Block) -> Self {
-        Self { block, args: Values::new() }
+        Self {
+            block,
+            args: Values::new(),
+        }
     }
 }
 
@@ -104,7 +107,9 @@ impl Terminator {
         match self {
             Self::Jump(t) => SmallVec::from_slice(&[t]),
             Self::Branch(_, a, b) => SmallVec::from_slice(&[a, b]),
-            Self::Switch(_, cases, default) => cases.iter().map(|(_, t)| t).chain([default]).collect(),
+            Self::Switch(_, cases, default) => {
+                cases.iter().map(|(_, t)| t).chain([default]).collect()
+            }
             Self::Return(_) | Self::Unreachable => SmallVec::new(),
         }
     }
@@ -113,7 +118,9 @@ impl Terminator {
         match self {
             Self::Jump(t) => SmallVec::from_iter([t]),
             Self::Branch(_, a, b) => SmallVec::from_iter([a, b]),
-            Self::Switch(_, cases, default) => cases.iter_mut().map(|(_, t)| t).chain([default]).collect(),
+            Self::Switch(_, cases, default) => {
+                cases.iter_mut().map(|(_, t)| t).chain([default]).collect()
+            }
             Self::Return(_) | Self::Unreachable => SmallVec::new(),
         }
     }
@@ -255,12 +262,20 @@ impl Function {
     /// A new parameter of a block.
     pub fn add_param(&mut self, block: Block, ty: Type) -> Value {
         let index = self.blocks[block].params.len() as u32;
-        let value = self.values.push(ValueData { ty, def: ValueDef::Param(block, index) });
+        let value = self.values.push(ValueData {
+            ty,
+            def: ValueDef::Param(block, index),
+        });
         self.blocks[block].params.push(value);
         value
     }
     /// Makes an instruction that is in no block yet.
-    pub fn make_inst(&mut self, op: Op, args: impl IntoIterator<Item = Value>, results: &[Type]) -> Inst {
+    pub fn make_inst(
+        &mut self,
+        op: Op,
+        args: impl IntoIterator<Item = Value>,
+        results: &[Type],
+    ) -> Inst {
         let inst = self.insts.push(InstData {
             op,
             args: args.into_iter().collect(),
@@ -269,19 +284,34 @@ impl Function {
             line: 0,
         });
         for (i, &ty) in results.iter().enumerate() {
-            let value = self.values.push(ValueData { ty, def: ValueDef::Result(inst, i as u32) });
+            let value = self.values.push(ValueData {
+                ty,
+                def: ValueDef::Result(inst, i as u32),
+            });
             self.insts[inst].results.push(value);
         }
         inst
     }
     /// Appends an instruction to a block.
-    pub fn append(&mut self, block: Block, op: Op, args: impl IntoIterator<Item = Value>, results: &[Type]) -> Inst {
+    pub fn append(
+        &mut self,
+        block: Block,
+        op: Op,
+        args: impl IntoIterator<Item = Value>,
+        results: &[Type],
+    ) -> Inst {
         let inst = self.make_inst(op, args, results);
         self.blocks[block].insts.push(inst);
         inst
     }
     /// Appends an instruction with one result and gives that.
-    pub fn append1(&mut self, block: Block, op: Op, args: impl IntoIterator<Item = Value>, ty: Type) -> Value {
+    pub fn append1(
+        &mut self,
+        block: Block,
+        op: Op,
+        args: impl IntoIterator<Item = Value>,
+        ty: Type,
+    ) -> Value {
         let inst = self.append(block, op, args, &[ty]);
         self.insts[inst].results[0]
     }

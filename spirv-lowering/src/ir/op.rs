@@ -10,32 +10,89 @@ use super::types::Space;
 /// Integer comparison. Pointers compare with these too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum IntCond { Eq, Ne, Slt, Sle, Sgt, Sge, Ult, Ule, Ugt, Uge }
+pub enum IntCond {
+    Eq,
+    Ne,
+    Slt,
+    Sle,
+    Sgt,
+    Sge,
+    Ult,
+    Ule,
+    Ugt,
+    Uge,
+}
 
 /// Floating-point comparison. `O..`: false if an operand is NaN; `U..`: true if an operand is NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum FloatCond { Oeq, One, Olt, Ole, Ogt, Oge, Ord, Ueq, Une, Ult, Ule, Ugt, Uge, Uno }
+pub enum FloatCond {
+    Oeq,
+    One,
+    Olt,
+    Ole,
+    Ogt,
+    Oge,
+    Ord,
+    Ueq,
+    Une,
+    Ult,
+    Ule,
+    Ugt,
+    Uge,
+    Uno,
+}
 
 /// Rounding mode of a conversion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Rounding { Rte, Rtz, Rtp, Rtn }
+pub enum Rounding {
+    Rte,
+    Rtz,
+    Rtp,
+    Rtn,
+}
 
 /// Read-modify-write operation of an atomic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum RmwOp { Xchg, Add, Sub, And, Or, Xor, SMin, SMax, UMin, UMax, FAdd, FMin, FMax }
+pub enum RmwOp {
+    Xchg,
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+    SMin,
+    SMax,
+    UMin,
+    UMax,
+    FAdd,
+    FMin,
+    FMax,
+}
 
 /// Memory order (C11).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Order { Relaxed, Acquire, Release, AcqRel, SeqCst }
+pub enum Order {
+    Relaxed,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
 
 /// Execution or memory scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum Scope { AllDevices, Device, WorkGroup, SubGroup, WorkItem }
+pub enum Scope {
+    AllDevices,
+    Device,
+    WorkGroup,
+    SubGroup,
+    WorkItem,
+}
 
 /// The memory that a barrier or fence orders: a set of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,22 +110,39 @@ pub struct Fences {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Builtin {
-    GlobalId(u8), GlobalSize(u8), GlobalOffset(u8),
-    LocalId(u8), LocalSize(u8), EnqueuedLocalSize(u8),
-    GroupId(u8), NumGroups(u8),
-    WorkDim, GlobalLinearId, LocalLinearId,
-    SubGroupSize, SubGroupMaxSize, NumSubGroups, NumEnqueuedSubGroups, SubGroupId, SubGroupLocalId,
+    GlobalId(u8),
+    GlobalSize(u8),
+    GlobalOffset(u8),
+    LocalId(u8),
+    LocalSize(u8),
+    EnqueuedLocalSize(u8),
+    GroupId(u8),
+    NumGroups(u8),
+    WorkDim,
+    GlobalLinearId,
+    LocalLinearId,
+    SubGroupSize,
+    SubGroupMaxSize,
+    NumSubGroups,
+    NumEnqueuedSubGroups,
+    SubGroupId,
+    SubGroupLocalId,
 }
 
 /// Variables of the Vulkan execution model. All I32.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum HwVar {
-    LocalInvocationId(u8), WorkgroupId(u8), NumWorkgroups(u8),
+    LocalInvocationId(u8),
+    WorkgroupId(u8),
+    NumWorkgroups(u8),
     /// Specialisation constant with the work-group size.
     WorkgroupSize(u8),
     LocalInvocationIndex,
-    SubgroupSize, SubgroupInvocationId, SubgroupId, NumSubgroups,
+    SubgroupSize,
+    SubgroupInvocationId,
+    SubgroupId,
+    NumSubgroups,
 }
 
 /// Collective operations. The scope (work-group or sub-group) stands beside it in [`Op::Group`].
@@ -109,7 +183,24 @@ pub enum GroupOp {
 /// The arithmetic of a reduction or scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum GroupArith { IAdd, FAdd, IMul, FMul, SMin, UMin, FMin, SMax, UMax, FMax, And, Or, Xor, LogicalAnd, LogicalOr, LogicalXor }
+pub enum GroupArith {
+    IAdd,
+    FAdd,
+    IMul,
+    FMul,
+    SMin,
+    UMin,
+    FMin,
+    SMax,
+    UMax,
+    FMax,
+    And,
+    Or,
+    Xor,
+    LogicalAnd,
+    LogicalOr,
+    LogicalXor,
+}
 
 /// What an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -123,50 +214,72 @@ pub enum Op {
     GlobalAddr(GlobalId),
 
     // --- integers (I8 to I64); And, Or, Xor and Not take Bool too
-    #[allow(missing_docs)] IAdd,
-    #[allow(missing_docs)] ISub,
-    #[allow(missing_docs)] IMul,
-    #[allow(missing_docs)] SDiv,
-    #[allow(missing_docs)] UDiv,
+    #[allow(missing_docs)]
+    IAdd,
+    #[allow(missing_docs)]
+    ISub,
+    #[allow(missing_docs)]
+    IMul,
+    #[allow(missing_docs)]
+    SDiv,
+    #[allow(missing_docs)]
+    UDiv,
     /// Remainder with the sign of the dividend.
     SRem,
-    #[allow(missing_docs)] URem,
+    #[allow(missing_docs)]
+    URem,
     /// High half of the signed product.
     SMulHi,
     /// High half of the unsigned product.
     UMulHi,
-    #[allow(missing_docs)] And,
-    #[allow(missing_docs)] Or,
-    #[allow(missing_docs)] Xor,
+    #[allow(missing_docs)]
+    And,
+    #[allow(missing_docs)]
+    Or,
+    #[allow(missing_docs)]
+    Xor,
     /// Shift left; the amount has the type of the value.
     Shl,
     /// Logical shift right.
     LShr,
     /// Arithmetic shift right.
     AShr,
-    #[allow(missing_docs)] SMin,
-    #[allow(missing_docs)] SMax,
-    #[allow(missing_docs)] UMin,
-    #[allow(missing_docs)] UMax,
-    #[allow(missing_docs)] INeg,
+    #[allow(missing_docs)]
+    SMin,
+    #[allow(missing_docs)]
+    SMax,
+    #[allow(missing_docs)]
+    UMin,
+    #[allow(missing_docs)]
+    UMax,
+    #[allow(missing_docs)]
+    INeg,
     /// Bitwise (integers) or logical (Bool) complement.
     Not,
     /// Leading zeros; the width for zero.
     Clz,
     /// Trailing zeros; the width for zero.
     Ctz,
-    #[allow(missing_docs)] Popcount,
-    #[allow(missing_docs)] BitReverse,
+    #[allow(missing_docs)]
+    Popcount,
+    #[allow(missing_docs)]
+    BitReverse,
 
     // --- floating point
-    #[allow(missing_docs)] FAdd,
-    #[allow(missing_docs)] FSub,
-    #[allow(missing_docs)] FMul,
-    #[allow(missing_docs)] FDiv,
+    #[allow(missing_docs)]
+    FAdd,
+    #[allow(missing_docs)]
+    FSub,
+    #[allow(missing_docs)]
+    FMul,
+    #[allow(missing_docs)]
+    FDiv,
     /// fmod: result has the sign of the dividend.
     FRem,
-    #[allow(missing_docs)] FNeg,
-    #[allow(missing_docs)] FAbs,
+    #[allow(missing_docs)]
+    FNeg,
+    #[allow(missing_docs)]
+    FAbs,
     /// Sign of the second operand on the magnitude of the first.
     FCopySign,
     /// minNum: the other operand if one is NaN.
@@ -177,9 +290,12 @@ pub enum Op {
     Fma,
     /// Correctly rounded square root. Only where the target has it.
     FSqrt,
-    #[allow(missing_docs)] FFloor,
-    #[allow(missing_docs)] FCeil,
-    #[allow(missing_docs)] FTrunc,
+    #[allow(missing_docs)]
+    FFloor,
+    #[allow(missing_docs)]
+    FCeil,
+    #[allow(missing_docs)]
+    FTrunc,
     /// Round to nearest even (rint).
     FRoundEven,
     /// Native, imprecise function of the target.
@@ -247,7 +363,11 @@ pub enum Op {
     AtomicStore { scope: Scope, order: Order },
     /// Pointer, operand -> old value.
     #[allow(missing_docs)]
-    AtomicRmw { op: RmwOp, scope: Scope, order: Order },
+    AtomicRmw {
+        op: RmwOp,
+        scope: Scope,
+        order: Order,
+    },
     /// Pointer, expected, desired -> old value.
     #[allow(missing_docs)]
     AtomicCmpXchg { scope: Scope, order: Order },
@@ -259,24 +379,50 @@ pub enum Op {
     VarStore(Var),
     /// Index, operand -> old value.
     #[allow(missing_docs)]
-    VarRmw { var: Var, op: RmwOp, scope: Scope, order: Order },
+    VarRmw {
+        var: Var,
+        op: RmwOp,
+        scope: Scope,
+        order: Order,
+    },
     /// Index, expected, desired -> old value.
     #[allow(missing_docs)]
-    VarCmpXchg { var: Var, scope: Scope, order: Order },
+    VarCmpXchg {
+        var: Var,
+        scope: Scope,
+        order: Order,
+    },
     /// Index -> element, atomically.
     #[allow(missing_docs)]
-    VarAtomicLoad { var: Var, scope: Scope, order: Order },
+    VarAtomicLoad {
+        var: Var,
+        scope: Scope,
+        order: Order,
+    },
     /// Index, value, atomically. No result.
     #[allow(missing_docs)]
-    VarAtomicStore { var: Var, scope: Scope, order: Order },
+    VarAtomicStore {
+        var: Var,
+        scope: Scope,
+        order: Order,
+    },
 
     // --- execution
     /// All work-items of `exec` meet here; memory `fences` are ordered at `mem` scope. No operand, no result.
     #[allow(missing_docs)]
-    Barrier { exec: Scope, mem: Scope, order: Order, fences: Fences },
+    Barrier {
+        exec: Scope,
+        mem: Scope,
+        order: Order,
+        fences: Fences,
+    },
     /// Memory fence. No operand, no result.
     #[allow(missing_docs)]
-    Fence { mem: Scope, order: Order, fences: Fences },
+    Fence {
+        mem: Scope,
+        order: Order,
+        fences: Fences,
+    },
     /// Collective operation of a work-group or sub-group.
     Group(GroupOp, Scope),
     /// OpenCL built-in variable.
@@ -299,7 +445,16 @@ pub enum Op {
 /// Imprecise functions that targets have as instructions (GLSL.std.450).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum NativeFn { Sin, Cos, Exp2, Log2, Rsqrt, Sqrt, Fma, Pow }
+pub enum NativeFn {
+    Sin,
+    Cos,
+    Exp2,
+    Log2,
+    Rsqrt,
+    Sqrt,
+    Fma,
+    Pow,
+}
 
 /// Effects of an operation, for passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -319,10 +474,24 @@ impl Op {
     pub fn effect(self) -> Effect {
         use Op::*;
         match self {
-            Load { volatile: false, .. } | VarLoad(_) => Effect::Read,
-            Load { .. } | Store { .. } | MemCopy { .. } | AtomicLoad { .. } | AtomicStore { .. } | AtomicRmw { .. }
-            | AtomicCmpXchg { .. } | VarStore(_) | VarRmw { .. } | VarCmpXchg { .. } | VarAtomicLoad { .. }
-            | VarAtomicStore { .. } | Fence { .. } | Printf(_) => Effect::Write,
+            Load {
+                volatile: false, ..
+            }
+            | VarLoad(_) => Effect::Read,
+            Load { .. }
+            | Store { .. }
+            | MemCopy { .. }
+            | AtomicLoad { .. }
+            | AtomicStore { .. }
+            | AtomicRmw { .. }
+            | AtomicCmpXchg { .. }
+            | VarStore(_)
+            | VarRmw { .. }
+            | VarCmpXchg { .. }
+            | VarAtomicLoad { .. }
+            | VarAtomicStore { .. }
+            | Fence { .. }
+            | Printf(_) => Effect::Write,
             Barrier { .. } | Group(..) | Call(_) => Effect::Convergent,
             _ => Effect::Pure,
         }
@@ -336,7 +505,20 @@ impl Op {
         use Op::*;
         matches!(
             self,
-            IAdd | IMul | SMulHi | UMulHi | And | Or | Xor | SMin | SMax | UMin | UMax | FAdd | FMul | FMin | FMax
+            IAdd | IMul
+                | SMulHi
+                | UMulHi
+                | And
+                | Or
+                | Xor
+                | SMin
+                | SMax
+                | UMin
+                | UMax
+                | FAdd
+                | FMul
+                | FMin
+                | FMax
                 | ICmp(IntCond::Eq | IntCond::Ne)
         )
     }

@@ -52,7 +52,11 @@ impl Type {
     }
     /// Width in bits; 1 for `Bool`.
     pub fn bits(self) -> u32 {
-        if self == Self::Bool { 1 } else { self.size() * 8 }
+        if self == Self::Bool {
+            1
+        } else {
+            self.size() * 8
+        }
     }
     /// One of I8 to I64.
     pub fn is_int(self) -> bool {
@@ -68,7 +72,11 @@ impl Type {
     }
     /// The address space of a pointer.
     pub fn space(self) -> Option<Space> {
-        if let Self::Ptr(space) = self { Some(space) } else { None }
+        if let Self::Ptr(space) = self {
+            Some(space)
+        } else {
+            None
+        }
     }
     /// The integer type of that many bits (8, 16, 32, 64).
     pub fn int(bits: u32) -> Option<Self> {
@@ -91,7 +99,11 @@ impl Type {
     }
     /// The integer type of the same width; pointers give I64. `Bool` has none.
     pub fn as_int(self) -> Option<Self> {
-        if self == Self::Bool { None } else { Self::int(self.bits()) }
+        if self == Self::Bool {
+            None
+        } else {
+            Self::int(self.bits())
+        }
     }
     /// Mask of the bits that a constant of this type may have set.
     pub fn mask(self) -> u64 {
