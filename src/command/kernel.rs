@@ -295,7 +295,8 @@ pub fn nd_range(
     {
         *axis = runs(*global, *local, *max);
     }
-    let mut made: SmallVec<[([u32; 3], Arc<dyn Pipeline>); 2]> = SmallVec::new();
+    type Made = ([u32; 3], Arc<dyn Pipeline>);
+    let mut made: SmallVec<[Made; 2]> = SmallVec::new();
     let mut parts = SmallVec::new();
     let [xs, ys, zs] = &axes;
     for z in zs {
