@@ -51,14 +51,14 @@ pub trait FromC {
     ///
     /// # Safety
     /// A pointer is null or as the specification of the called function asks, until the call returns.
-    unsafe fn from_c(self) -> Self::Arg;
+    unsafe fn wrap(self) -> Self::Arg;
 }
 
 macro_rules! plain {
     ($($type:ty)*) => { $(
         impl FromC for $type {
             type Arg = Self;
-            unsafe fn from_c(self) -> Self {
+            unsafe fn wrap(self) -> Self {
                 self
             }
         }
@@ -68,21 +68,21 @@ plain! { u32 i32 u64 usize isize }
 
 impl<F> FromC for Option<F> {
     type Arg = Self;
-    unsafe fn from_c(self) -> Self {
+    unsafe fn wrap(self) -> Self {
         self
     }
 }
 
 impl<T> FromC for *const T {
     type Arg = In<T>;
-    unsafe fn from_c(self) -> In<T> {
+    unsafe fn wrap(self) -> In<T> {
         In(self)
     }
 }
 
 impl<T> FromC for *mut T {
     type Arg = Out<T>;
-    unsafe fn from_c(self) -> Out<T> {
+    unsafe fn wrap(self) -> Out<T> {
         Out(self)
     }
 }

@@ -42,7 +42,7 @@ macro_rules! shell {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
             shell::status(stringify!($name), &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
-                $body($(unsafe { FromC::from_c($arg) }),*)
+                $body($(unsafe { FromC::wrap($arg) }),*)
             })
         }
     };
@@ -51,7 +51,7 @@ macro_rules! shell {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
             let (value, code) = shell::value(stringify!($name), &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
-                $body($(unsafe { FromC::from_c($arg) }),*)
+                $body($(unsafe { FromC::wrap($arg) }),*)
             });
             if !errcode_ret.is_null() {
                 // SAFETY: not null, so the caller gave a place for the code.
@@ -65,7 +65,7 @@ macro_rules! shell {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
             shell::value(stringify!($name), &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
-                $body($(unsafe { FromC::from_c($arg) }),*)
+                $body($(unsafe { FromC::wrap($arg) }),*)
             }).0
         }
     };
@@ -74,7 +74,7 @@ macro_rules! shell {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
             shell::status(stringify!($name), &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
-                $body($(unsafe { FromC::from_c($arg) }),*)
+                $body($(unsafe { FromC::wrap($arg) }),*)
             });
         }
     };

@@ -1,7 +1,7 @@
 //! Buffers: creation, queries, transfers against a model on the host, maps, sub-buffers, fills.
 
 use pumice_tests::sys::*;
-use pumice_tests::{create, create_fails, fails, info, info_value, ok, Buffer, Setup};
+use pumice_tests::{create, create_fails, fails, info, info_value, ok, user_data, Buffer, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -851,12 +851,12 @@ fn destructor_callbacks_run_last_registered_first() {
     ok!(clSetMemObjectDestructorCallback(
         buffer.0,
         Some(destroyed),
-        std::ptr::dangling_mut::<u8>().cast()
+        user_data(1)
     ));
     ok!(clSetMemObjectDestructorCallback(
         buffer.0,
         Some(destroyed),
-        2 as *mut c_void
+        user_data(2)
     ));
     fails!(
         CL_INVALID_VALUE,

@@ -1,7 +1,7 @@
 //! Contexts.
 
 use pumice_tests::sys::*;
-use pumice_tests::{create, create_fails, fails, info, info_value, ok, Context, Setup};
+use pumice_tests::{create, create_fails, fails, info, info_value, ok, user_data, Context, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -58,7 +58,7 @@ fn wrong_arguments() {
         CL_INVALID_VALUE,
         clCreateContext(null(), 1, null(), None, null_mut())
     );
-    let data: *mut c_void = std::ptr::dangling_mut::<u8>().cast();
+    let data = user_data(1);
     create_fails!(
         CL_INVALID_VALUE,
         clCreateContext(null(), 1, device, None, data)
@@ -133,12 +133,12 @@ fn destructor_callbacks_run_last_registered_first() {
     ok!(clSetContextDestructorCallback(
         context.0,
         Some(destroyed),
-        std::ptr::dangling_mut::<u8>().cast()
+        user_data(1)
     ));
     ok!(clSetContextDestructorCallback(
         context.0,
         Some(destroyed),
-        2 as *mut c_void
+        user_data(2)
     ));
     fails!(
         CL_INVALID_VALUE,

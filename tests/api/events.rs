@@ -1,7 +1,7 @@
 //! Events: user events, failure, callbacks, profiling.
 
 use pumice_tests::sys::*;
-use pumice_tests::{create, fails, info_value, ok, Buffer, Event, Queue, Setup};
+use pumice_tests::{create, fails, info_value, ok, user_data, Buffer, Event, Queue, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
@@ -253,7 +253,7 @@ fn callbacks() {
     let event = fill(&setup.queue, &buffer, 1, &[gate.0]);
     for kind in [CL_SUBMITTED, CL_RUNNING, CL_COMPLETE] {
         let data = if kind == CL_COMPLETE {
-            0x55 as *mut c_void
+            user_data(0x55)
         } else {
             null_mut()
         };

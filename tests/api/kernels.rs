@@ -275,7 +275,9 @@ fn work_item_functions() {
         .unwrap_or_else(|log| panic!("{log}"));
     let kernel = setup.kernel(&program, "ids");
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let mut cases: Vec<(usize, [usize; 3], Option<[usize; 3]>, [usize; 3])> = vec![
+    /// Dimensions, global size, local size, offset.
+    type Case = (usize, [usize; 3], Option<[usize; 3]>, [usize; 3]);
+    let mut cases: Vec<Case> = vec![
         (1, [37, 1, 1], None, [0, 0, 0]),
         (1, [37, 1, 1], Some([8, 1, 1]), [5, 0, 0]),
         (2, [16, 8, 1], Some([4, 4, 1]), [0, 0, 0]),

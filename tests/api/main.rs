@@ -3,6 +3,7 @@
 mod buffers;
 mod contexts;
 mod devices;
+mod environment;
 mod events;
 mod handles;
 mod kernels;

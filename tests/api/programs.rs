@@ -2,7 +2,7 @@
 
 use pumice_tests::sys::*;
 use pumice_tests::{
-    call, create, create_fails, fails, info, info_text, info_value, ok, Program, Setup,
+    call, create, create_fails, fails, info, info_text, info_value, ok, user_data, Program, Setup,
 };
 use std::ffi::{c_char, CString};
 use std::ptr::{null, null_mut};
@@ -139,7 +139,7 @@ fn wrong_creation_and_builds() {
     );
     fails!(
         CL_INVALID_VALUE,
-        clBuildProgram(p, 1, d, null(), None, std::ptr::dangling_mut::<u8>().cast())
+        clBuildProgram(p, 1, d, null(), None, user_data(1))
     );
     let wrong = c"-cl-no-such-option";
     fails!(

@@ -149,16 +149,19 @@ pub fn cl() -> &'static Api {
     API.get_or_init(|| {
         let name = format!("pumice-tests-{}.icd", std::process::id());
         let icd = std::env::temp_dir().join(name);
-        let library = crate::library_path();
-        std::fs::write(&icd, format!("{}\n", library.display())).expect("a file for the loader");
+        let driver = crate::library_path();
+        std::fs::write(&icd, format!("{}\n", driver.display())).expect("a file for the loader");
         std::env::set_var("OCL_ICD_VENDORS", &icd);
+        // What the Khronos loader reads.
+        std::env::set_var("OCL_ICD_FILENAMES", &driver);
         if std::env::var_os("PUMICE_VALIDATION").is_none() {
             std::env::set_var("PUMICE_VALIDATION", "1");
         }
         // SAFETY: the loader's initialisers are those of a system library; the handler is a plain function.
         let library = unsafe {
             libc::atexit(at_exit);
-            libloading::Library::new("libOpenCL.so.1")
+            let name = std::env::var_os("PUMICE_LOADER");
+            libloading::Library::new(name.unwrap_or_else(|| "libOpenCL.so.1".into()))
         };
         let api = load(library.expect("an OpenCL loader (libOpenCL.so.1)"));
         // The loader reads the file at its first call.

@@ -31,6 +31,11 @@ unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 // SAFETY: an address; the tests do not follow it.
 unsafe impl Plain for *mut c_void {}
 
+/// User data for callbacks that only look at the number.
+pub fn user_data(number: usize) -> *mut c_void {
+    std::ptr::without_provenance_mut(number)
+}
+
 /// The name of an error code.
 pub fn code_name(code: cl_int) -> String {
     macro_rules! names {

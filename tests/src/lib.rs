@@ -1,7 +1,8 @@
 //! Harness of the integration tests: Pumice as a program sees it, through the real OpenCL loader.
 //!
 //! Nothing is linked. [`cl`] loads `libOpenCL.so.1` with `OCL_ICD_VENDORS` naming a file that names the `libpumice.so`
-//! of this build (or that of `PUMICE_LIB`), so that no other driver of the machine takes part. The Khronos validation
+//! of this build (or that of `PUMICE_LIB`), so that no other driver of the machine takes part. `PUMICE_LOADER` names
+//! another loader. The Khronos validation
 //! layer is on where it is installed; a process in which it reported anything exits with an error.
 
 mod api;
@@ -9,7 +10,9 @@ pub mod client;
 mod fixture;
 
 pub use api::{cl, Api};
-pub use fixture::{code_name, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup};
+pub use fixture::{
+    code_name, user_data, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup,
+};
 pub use opencl_sys as sys;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,121 @@
+//! What environment variables do, seen in child processes: this test executable again.
+
+use pumice_tests::sys::*;
+use pumice_tests::{call, info_text, ok, Setup};
+use std::process::{Command, Output};
+use std::ptr::null_mut;
+
+const CHILD: &str = "PUMICE_TESTS_ENVIRONMENT";
+
+fn child(variables: &[(&str, &str)]) -> Output {
+    let executable = std::env::current_exe().expect("this executable");
+    let output = Command::new(executable)
+        .args([
+            "environment::inner",
+            "--exact",
+            "--nocapture",
+            "--test-threads=1",
+        ])
+        .env(CHILD, "1")
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the child runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{text}");
+    output
+}
+
+fn devices(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines()
+        .filter_map(|line| line.split_once("device: "))
+        .map(|(_, name)| name.to_owned())
+        .collect()
+}
+
+/// Not a test of its own: the child of the others. Lists the devices.
+#[test]
+fn inner() {
+    if std::env::var_os(CHILD).is_none() {
+        return;
+    }
+    let mut platform = null_mut();
+    ok!(clGetPlatformIDs(1, &mut platform, null_mut()));
+    assert_eq!(
+        info_text!(clGetPlatformInfo(platform), CL_PLATFORM_NAME),
+        "Pumice"
+    );
+    assert!(info_text!(clGetPlatformInfo(platform), CL_PLATFORM_EXTENSIONS).contains("cl_khr_icd"));
+    let mut count = 0;
+    if call!(clGetDeviceIDs(
+        platform,
+        CL_DEVICE_TYPE_ALL,
+        0,
+        null_mut(),
+        &mut count
+    )) != CL_SUCCESS
+    {
+        return;
+    }
+    let mut devices = vec![null_mut(); count as usize];
+    ok!(clGetDeviceIDs(
+        platform,
+        CL_DEVICE_TYPE_ALL,
+        count,
+        devices.as_mut_ptr(),
+        null_mut()
+    ));
+    for device in devices {
+        println!(
+            "device: {}",
+            info_text!(clGetDeviceInfo(device), CL_DEVICE_NAME)
+        );
+    }
+}
+
+#[test]
+fn devices_are_selected() {
+    let setup = Setup::new();
+    let name = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_NAME);
+    let all = devices(&child(&[]));
+    assert!(all.contains(&name), "{name:?} in {all:?}");
+    let part: String = name.chars().take(4).collect();
+    assert!(devices(&child(&[("PUMICE_DEVICES", &part.to_uppercase())])).contains(&name));
+    assert_eq!(devices(&child(&[("PUMICE_DEVICES", "0")])), all[..1]);
+    assert_eq!(devices(&child(&[("PUMICE_DEVICES", " 0 , 0")])), all[..1]);
+}
+
+/// Without a device the platform is there, and the log says why it is empty.
+#[test]
+fn no_device() {
+    let output = child(&[("PUMICE_DEVICES", "no such device"), ("PUMICE_LOG", "warn")]);
+    assert!(devices(&output).is_empty());
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(log.contains("no such device"), "{log}");
+    // No Vulkan driver at all.
+    let output = child(&[
+        ("VK_ICD_FILENAMES", "/nonexistent.json"),
+        ("VK_DRIVER_FILES", "/nonexistent.json"),
+    ]);
+    assert!(devices(&output).is_empty());
+}
+
+#[test]
+fn calls_are_traced() {
+    let output = child(&[("PUMICE_LOG", "trace")]);
+    let log = String::from_utf8_lossy(&output.stderr);
+    let line = log
+        .lines()
+        .find(|line| line.contains("clGetDeviceIDs("))
+        .unwrap_or_else(|| panic!("{log}"));
+    assert!(
+        line.contains("num_entries=0") && line.contains(" = ok") && line.contains(" us]"),
+        "{line}"
+    );
+    let quiet = child(&[("PUMICE_LOG", "off")]);
+    assert!(
+        quiet.stderr.is_empty(),
+        "{}",
+        String::from_utf8_lossy(&quiet.stderr)
+    );
+}
