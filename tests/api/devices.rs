@@ -454,7 +454,6 @@ fn functions_are_found_by_name() {
     assert!(!find(c"clCreateProgramWithILKHR").is_null());
     assert!(!find(c"clGetKernelSuggestedLocalWorkSizeKHR").is_null());
     assert!(!find(c"clCreateCommandQueueWithPropertiesKHR").is_null());
-    assert!(find(c"clCreateFromGLBuffer").is_null());
     assert!(find(c"clDoesNotExist").is_null());
 }
 
