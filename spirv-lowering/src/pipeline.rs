@@ -99,6 +99,7 @@ impl Runner<'_, '_> {
             ("simplify_cfg", simplify_cfg::run),
             ("sroa", sroa::run),
             ("mem2reg", mem2reg::run),
+            ("narrow_params", narrow_params::run),
             ("const_fold", const_fold::run),
             ("cse", cse::run),
             ("dce", dce::run),

@@ -29,6 +29,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "const_fold" => Pass::Function(passes::const_fold::run),
         "cse" => Pass::Function(passes::cse::run),
         "dce" => Pass::Function(passes::dce::run),
+        "narrow_params" => Pass::Function(passes::narrow_params::run),
         "mem2reg" => Pass::Function(passes::mem2reg::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),

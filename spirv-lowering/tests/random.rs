@@ -577,11 +577,12 @@ fn random_module(seed: u64) -> Module {
 
 type Pass = (&'static str, fn(&mut Function) -> bool);
 
-const PASSES: [Pass; 6] = [
+const PASSES: [Pass; 7] = [
     ("simplify_cfg", passes::simplify_cfg::run),
     ("const_fold", passes::const_fold::run),
     ("sroa", passes::sroa::run),
     ("mem2reg", passes::mem2reg::run),
+    ("narrow_params", passes::narrow_params::run),
     ("cse", passes::cse::run),
     ("dce", passes::dce::run),
 ];
@@ -621,12 +622,12 @@ fn fuzz(seeds: std::ops::Range<u64>) {
             passes::inline::run(&mut module, FuncId::new(0)).unwrap();
             check(&module, &expect, &format!("seed {seed}, inline"), &before);
         }
-        for step in 0..14 {
+        for step in 0..16 {
             // Random order first, then the usual one.
             let (name, pass) = if step < 7 {
                 order.pick(&PASSES)
             } else {
-                PASSES[step % 6]
+                PASSES[step % 7]
             };
             let before = module.clone();
             for (_, func) in module.functions.iter_mut() {

@@ -319,6 +319,8 @@ impl Folder<'_> {
                 let mask = self.constant(ty, from.mask());
                 two(Op::And, x, mask)
             }
+            (Op::SToF(r) | Op::UToF(r), Op::ZExt) if xt.is_int() => one(Op::UToF(r), x),
+            (Op::SToF(_), Op::SExt) if xt.is_int() => one(op, x),
             (Op::FConv(_), Op::FConv(_)) if xt == ty && from.bits() > xt.bits() => Action::Value(x),
             _ => Action::Keep,
         }
@@ -334,6 +336,10 @@ impl Folder<'_> {
                 let from = self.func.ty(args[0]);
                 (from.bits() <= ty.bits()).then_some(Narrow::Extend(op, args[0]))
             }
+            (Op::And, args) => {
+                let keeps = self.c(args[1]).is_some_and(|k| k & ty.mask() == ty.mask());
+                keeps.then_some(Narrow::Cut(args[0]))
+            }
             _ => None,
         }
     }
@@ -343,6 +349,7 @@ impl Folder<'_> {
             Narrow::Const(bits) => self.constant(ty, bits),
             Narrow::Extend(_, x) if self.func.ty(x) == ty => x,
             Narrow::Extend(op, x) => self.emit(op, &[x], ty),
+            Narrow::Cut(x) => self.emit(Op::Trunc, &[x], ty),
         }
     }
 
@@ -376,6 +383,9 @@ impl Folder<'_> {
         }
         if ca == Some(0) && matches!(op, Op::Shl | Op::LShr | Op::AShr | Op::UDiv | Op::URem) {
             return Action::Value(a);
+        }
+        if let Some(action) = self.of_widened(op, ty, a, b) {
+            return action;
         }
         if op == Op::ISub && ca == Some(0) {
             return one(Op::INeg, b);
@@ -465,6 +475,72 @@ impl Folder<'_> {
         };
         let k = self.constant(ty, k);
         two(op, x, k)
+    }
+
+    /// Operations on zero-extended values that are as well done before the extension.
+    fn of_widened(&mut self, op: Op, ty: Type, a: Value, b: Value) -> Option<Action> {
+        // The operand that is an extension gives the narrow type; the other is one too, or a constant that fits.
+        let extended = |v: Value| match self.def(v) {
+            Some((Op::ZExt, args)) => Some((args[0], self.func.ty(args[0]))),
+            _ => None,
+        };
+        let (x, y) = (extended(a), extended(b));
+        let from = x.or(y)?.1;
+        if from == Type::Bool {
+            return None;
+        }
+        let narrow = |v: Value, known: Option<(Value, Type)>| match (known, self.c(v)) {
+            (Some((inner, t)), _) => (t == from).then_some(Ok(inner)),
+            (None, Some(k)) => (k & !from.mask() == 0).then_some(Err(k)),
+            _ => None,
+        };
+        let two = |op, x, y| Some(Action::Rewrite(op, Values::from_slice(&[x, y])));
+        match op {
+            Op::LShr | Op::AShr => {
+                let (inner, k) = (x?.0, self.c(b)?);
+                if k >= u64::from(ty.bits()) {
+                    return None;
+                }
+                if k >= u64::from(from.bits()) {
+                    return Some(Action::Value(self.constant(ty, 0)));
+                }
+                let k = self.constant(from, k);
+                let value = self.emit(Op::LShr, &[inner, k], from);
+                return Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])));
+            }
+            Op::And if x.is_some() && self.c(b).is_some() => {
+                let (inner, k) = (x?.0, self.c(b)?);
+                let k = self.constant(from, k);
+                let value = self.emit(Op::And, &[inner, k], from);
+                return Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])));
+            }
+            Op::SDiv | Op::SRem | Op::SMin | Op::SMax => {
+                narrow(a, x)?;
+                narrow(b, y)?;
+                // Neither is negative.
+                if self
+                    .c(a)
+                    .or(self.c(b))
+                    .is_some_and(|k| k >> (ty.bits() - 1) != 0)
+                {
+                    return None;
+                }
+                let unsigned = match op {
+                    Op::SDiv => Op::UDiv,
+                    Op::SRem => Op::URem,
+                    Op::SMin => Op::UMin,
+                    _ => Op::UMax,
+                };
+                return two(unsigned, a, b);
+            }
+            Op::UDiv | Op::URem | Op::And | Op::Or | Op::Xor | Op::UMin | Op::UMax => {}
+            _ => return None,
+        }
+        let (x, y) = (narrow(a, x)?, narrow(b, y)?);
+        let x = x.unwrap_or_else(|k| self.constant(from, k));
+        let y = y.unwrap_or_else(|k| self.constant(from, k));
+        let value = self.emit(op, &[x, y], from);
+        Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])))
     }
 
     fn icmp(&mut self, cond: IntCond, a: Value, b: Value) -> Action {
@@ -745,6 +821,7 @@ impl Folder<'_> {
 enum Narrow {
     Const(u64),
     Extend(Op, Value),
+    Cut(Value),
 }
 
 /// The condition that holds when this one does not.

@@ -19,11 +19,14 @@ pub fn run(func: &mut Function) -> bool {
     let mut live_value = vec![false; func.values.len()];
     let mut work: Vec<Value> = Vec::new();
 
-    // For each block the targets that lead there, as (block, number of the target).
-    let mut edges: SecondaryMap<Block, Vec<(Block, u32)>> = SecondaryMap::new();
+    // For each block those that lead there, each once.
+    let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
     for &block in &func.layout {
-        for (i, target) in func.blocks[block].term.targets().iter().enumerate() {
-            edges[target.block].push((block, i as u32));
+        for target in func.blocks[block].term.targets() {
+            let list = &mut preds[target.block];
+            if list.last() != Some(&block) {
+                list.push(block);
+            }
         }
     }
     let need = |v: Value, live: &mut Vec<bool>, work: &mut Vec<Value>| {
@@ -65,13 +68,14 @@ pub fn run(func: &mut Function) -> bool {
                 }
             }
             ValueDef::Param(block, index) => {
-                for &(pred, target) in &edges[block] {
-                    let targets = func.blocks[pred].term.targets();
-                    let arg = targets
-                        .get(target as usize)
-                        .and_then(|t| t.args.get(index as usize));
-                    if let Some(&arg) = arg {
-                        need(arg, &mut live_value, &mut work);
+                for &pred in &preds[block] {
+                    for target in func.blocks[pred].term.targets() {
+                        match target.args.get(index as usize) {
+                            Some(&arg) if target.block == block => {
+                                need(arg, &mut live_value, &mut work);
+                            }
+                            _ => {}
+                        }
                     }
                 }
             }
@@ -94,13 +98,14 @@ pub fn run(func: &mut Function) -> bool {
         for (i, &param) in data.params.iter().enumerate() {
             func.values[param].def = ValueDef::Param(block, i as u32);
         }
-        for &(pred, target) in &edges[block] {
-            let mut targets = func.blocks[pred].term.targets_mut();
-            if let Some(target) = targets.get_mut(target as usize) {
-                let mut flags = keep.iter();
-                target
-                    .args
-                    .retain(|_| flags.next().copied().unwrap_or(true));
+        for &pred in &preds[block] {
+            for target in func.blocks[pred].term.targets_mut() {
+                if target.block == block && target.args.len() == keep.len() {
+                    let mut flags = keep.iter();
+                    target
+                        .args
+                        .retain(|_| flags.next().copied().unwrap_or(true));
+                }
             }
         }
     }

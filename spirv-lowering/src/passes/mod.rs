@@ -21,6 +21,7 @@ pub mod lower_printf;
 pub mod lower_private;
 pub mod make_reducible;
 pub mod mem2reg;
+pub mod narrow_params;
 pub mod repair_ssa;
 pub mod rewrite;
 pub mod simplify_cfg;
@@ -35,6 +36,7 @@ pub fn clean(func: &mut Function) -> bool {
     changed |= const_fold::run(func);
     changed |= sroa::run(func);
     changed |= mem2reg::run(func);
+    changed |= narrow_params::run(func);
     changed |= const_fold::run(func);
     changed |= cse::run(func);
     changed |= simplify_cfg::run(func);
