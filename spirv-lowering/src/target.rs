@@ -76,6 +76,9 @@ pub struct Target {
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
     pub subgroup_size: u32,
+    /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
+    /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
+    pub fences_wait: bool,
     /// Emit debug line information (OpLine).
     pub debug_lines: bool,
 }
@@ -113,6 +116,7 @@ impl Target {
             integer_dot_product: true,
             subgroup_ops: 0xff,
             subgroup_size: 32,
+            fences_wait: false,
             debug_lines: false,
         }
     }
@@ -134,6 +138,7 @@ impl Target {
             fp64: plain,
             workgroup_explicit_layout: false,
             subgroup_size: 8,
+            fences_wait: true,
             ..Self::full()
         }
     }

@@ -83,6 +83,7 @@ impl Body<'_, '_> {
             Some(2) => Scope::WorkGroup,
             Some(3) => Scope::SubGroup,
             Some(4) => Scope::WorkItem,
+            Some(5) if self.p.llvm_backend => Scope::Device,
             Some(s) => return bad(format!("scope {s}")),
         })
     }
@@ -113,7 +114,12 @@ impl Body<'_, '_> {
                 let (ty, id) = self.result(inst)?;
                 let (scalar, _) = self.vector_of(ty)?;
                 let (pointer, _) = self.pointer(inst.word(2)?)?;
-                let (scope, order) = self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
+                let (mut scope, mut order) =
+                    self.atomic_scope(pointer, inst.word(3)?, inst.word(4)?)?;
+                // LLVM's target puts the numbers of memory_order and memory_scope in the place of scope and semantics.
+                if self.p.llvm_backend {
+                    (scope, order) = (Scope::Device, Order::SeqCst);
+                }
                 let int = self.atomic_int(scalar)?;
                 let value = self.ins(Op::AtomicLoad { scope, order }, &[pointer], int);
                 let value = self.cast_scalar(value, scalar)?;

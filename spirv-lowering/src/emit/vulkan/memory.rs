@@ -77,6 +77,16 @@ struct Place {
 }
 
 impl Emitter<'_> {
+    /// Semantics of an atomic, as a constant.
+    fn atomic_bits(&mut self, order: Order) -> Id {
+        let bits = if self.target.fences_wait {
+            0
+        } else {
+            atomic_bits(order)
+        };
+        self.w.u32(bits)
+    }
+
     /// Memory scope, as a constant.
     fn scope(&mut self, scope: Scope) -> Id {
         let scope = match scope {
@@ -259,9 +269,15 @@ impl Emitter<'_> {
                     Order::AcqRel | Order::SeqCst => Order::Acquire,
                     other => other,
                 };
-                let (scope, bits) = (self.scope(scope), self.w.u32(atomic_bits(order)));
+                let (scope, bits) = (self.scope(scope), self.atomic_bits(order));
                 let ty = self.w.ty(place.elem);
-                let id = self.op(S::AtomicLoad, ty, &[place.pointer, scope, bits]);
+                // Without an order only a read-modify-write is sure to stay where it is.
+                let id = if self.target.fences_wait {
+                    let zero = self.w.constant(place.elem, 0);
+                    self.op(S::AtomicOr, ty, &[place.pointer, scope, bits, zero])
+                } else {
+                    self.op(S::AtomicLoad, ty, &[place.pointer, scope, bits])
+                };
                 self.atomic_result(result, place.elem, id);
                 Ok(())
             }
@@ -276,10 +292,15 @@ impl Emitter<'_> {
                 let operands = [
                     place.pointer,
                     self.scope(scope),
-                    self.w.u32(atomic_bits(order)),
+                    self.atomic_bits(order),
                     value,
                 ];
-                push(&mut self.code, S::AtomicStore, &operands);
+                if self.target.fences_wait {
+                    let ty = self.w.ty(place.elem);
+                    self.op(S::AtomicExchange, ty, &operands);
+                } else {
+                    push(&mut self.code, S::AtomicStore, &operands);
+                }
                 Ok(())
             }
             Op::AtomicRmw { op, scope, order }
@@ -313,7 +334,7 @@ impl Emitter<'_> {
                 let operands = [
                     place.pointer,
                     self.scope(scope),
-                    self.w.u32(atomic_bits(order)),
+                    self.atomic_bits(order),
                     value,
                 ];
                 let id = self.op(spelling, elem, &operands);
@@ -333,8 +354,8 @@ impl Emitter<'_> {
                 let operands = [
                     place.pointer,
                     self.scope(scope),
-                    self.w.u32(atomic_bits(order)),
-                    self.w.u32(atomic_bits(unequal)),
+                    self.atomic_bits(order),
+                    self.atomic_bits(unequal),
                     desired,
                     expected,
                 ];
@@ -362,7 +383,7 @@ impl Emitter<'_> {
             }
             Op::Fence { mem, order, fences } => {
                 let bits = fence_bits(order, fences);
-                if bits != 0 && mem != Scope::WorkItem {
+                if bits != 0 && mem != Scope::WorkItem && !self.target.fences_wait {
                     let operands = [self.scope(mem), self.w.u32(bits)];
                     push(&mut self.code, S::MemoryBarrier, &operands);
                 }
