@@ -670,3 +670,82 @@ fn optimisations_keep_the_meaning() {
         .unwrap_or(1);
     fuzz(start..start + count);
 }
+
+/// The text of all golden cases.
+fn cases() -> Vec<String> {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut paths = Vec::new();
+    for folder in std::fs::read_dir(root).unwrap() {
+        for file in std::fs::read_dir(folder.unwrap().path()).unwrap() {
+            paths.push(file.unwrap().path());
+        }
+    }
+    paths.sort();
+    let texts = paths.iter().filter_map(|p| std::fs::read_to_string(p).ok());
+    texts.collect()
+}
+
+fn mutate(rng: &mut Random, text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for _ in 0..1 + rng.below(3) {
+        let (i, j) = (rng.below(lines.len()), rng.below(lines.len()));
+        match rng.below(4) {
+            0 => lines.swap(i, j),
+            1 => {
+                let line = lines[j].clone();
+                lines.insert(i, line);
+            }
+            2 if lines.len() > 2 => {
+                lines.remove(i);
+            }
+            _ => {
+                // One word for another of the text.
+                let words: Vec<&str> = lines[j].split(' ').collect();
+                let new = rng.pick(&words).to_owned();
+                let mut words: Vec<&str> = lines[i].split(' ').collect();
+                let at = rng.below(words.len());
+                words[at] = &new;
+                lines[i] = words.join(" ");
+            }
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn mutated_text_is_refused_or_survives_the_passes() {
+    let cases = cases();
+    let mut rng = Random(0x1234_5678_9abc_def1);
+    let count = std::env::var("FUZZ")
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(3000);
+    let mut valid = 0;
+    for _ in 0..count {
+        let case = rng.below(cases.len());
+        let text = mutate(&mut rng, &cases[case]);
+        let Ok(mut module) = parse_module(&text) else {
+            continue;
+        };
+        if verify_module(&module).is_err() {
+            continue;
+        }
+        valid += 1;
+        for (_, func) in module.functions.iter_mut() {
+            if func.layout.is_empty() {
+                continue;
+            }
+            for (name, pass) in PASSES {
+                pass(func);
+                if let Err(e) = spirv_lowering::ir::verify::verify_standalone(func) {
+                    panic!("after {name}: {e}\n{text}");
+                }
+            }
+        }
+        if let Some(first) = module.functions.keys().next() {
+            let _ = passes::inline::run(&mut module, first);
+            verify_module(&module).unwrap_or_else(|e| panic!("after inline: {e}\n{text}"));
+        }
+    }
+    assert!(valid * 50 > count, "{valid} of {count}");
+}

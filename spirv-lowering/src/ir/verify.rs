@@ -333,35 +333,24 @@ impl Verifier<'_> {
         let func = self.func;
         let cfg = Cfg::new(func);
         let dom = DomTree::new(&cfg);
-        // Where a value is defined: block and position in it (0 for parameters).
-        let mut at: Vec<(Block, u32)> = vec![(Block::new(0), 0); func.values.len()];
+        // Where a value is defined: block and position in it (0 for parameters); none in unreachable blocks.
+        let mut at: Vec<Option<(Block, u32)>> = vec![None; func.values.len()];
         for &block in cfg.rpo() {
             let data = &func.blocks[block];
             for &param in &data.params {
-                at[param.index()] = (block, 0);
+                at[param.index()] = Some((block, 0));
             }
             for (i, &inst) in data.insts.iter().enumerate() {
                 for &result in &func.insts[inst].results {
-                    at[result.index()] = (block, i as u32 + 1);
+                    at[result.index()] = Some((block, i as u32 + 1));
                 }
             }
         }
-        let reachable: Vec<bool> = func
-            .values
-            .values()
-            .map(|v| match v.def {
-                ValueDef::Param(b, _) => cfg.is_reachable(b),
-                ValueDef::Result(..) => true,
-            })
-            .collect();
         for &block in cfg.rpo() {
-            let ok = |v: Value, position: u32| {
-                let (def_block, def_position) = at[v.index()];
-                if def_block == block {
-                    def_position <= position && reachable[v.index()]
-                } else {
-                    dom.dominates(def_block, block) && reachable[v.index()]
-                }
+            let ok = |v: Value, position: u32| match at[v.index()] {
+                None => false,
+                Some((def, def_position)) if def == block => def_position <= position,
+                Some((def, _)) => dom.dominates(def, block),
             };
             let data = &func.blocks[block];
             for (i, &inst) in data.insts.iter().enumerate() {

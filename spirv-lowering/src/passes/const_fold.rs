@@ -515,8 +515,9 @@ impl Folder<'_> {
                 return Some(Action::Rewrite(Op::ZExt, Values::from_slice(&[value])));
             }
             Op::SDiv | Op::SRem | Op::SMin | Op::SMax => {
-                narrow(a, x)?;
-                narrow(b, y)?;
+                if narrow(a, x).is_none() || narrow(b, y).is_none() {
+                    return None;
+                }
                 // Neither is negative.
                 if self
                     .c(a)
