@@ -9,12 +9,15 @@
 //!
 //! # Specialisation constants
 //! 0, 1, 2: work-group size x, y, z (32-bit unsigned). Local-memory arguments: one 32-bit constant each, their size
-//! in bytes rounded up to 16, with the id recorded in [`ArgKind::Local`].
+//! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
 
 /// Specialisation constant ids of the work-group size.
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
 /// First specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
+
+/// Alignment of local-memory arguments in bytes: that of the largest type of OpenCL C, double16.
+pub const LOCAL_ARG_ALIGN: u32 = 128;
 
 /// A value that the runtime supplies with every dispatch, if the kernel asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
 //!   -> lower_printf, lower_generic_ptr -> clean -> lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
-//!   -> structurize -> emit
+//!   -> contract -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -239,26 +239,6 @@ fn lower_kernel(
     })?;
     p.clean(func)?;
     p.must("expand_memcopy", func, expand_memcopy::run)?;
-    p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
-    let spec_ids: Vec<u32> = interface
-        .args
-        .iter()
-        .filter_map(|a| {
-            if let ArgKind::Local { spec_id } = a.kind {
-                Some(spec_id)
-            } else {
-                None
-            }
-        })
-        .collect();
-    let local = p.must("lower_local", func, |f| {
-        lower_local::run(f, &small.globals, &spec_ids, target)
-    })?;
-    interface.local_size = local.static_bytes;
-    interface.private_size = p.must("lower_private", func, lower_private::run)?;
-    p.must("legalize", func, legalize::run)?;
-    p.clean(func)?;
-    p.must("expand_memcopy", func, expand_memcopy::run)?;
     p.clean(func)?;
     let spec_ids: Vec<u32> = interface.args.iter().filter_map(local_spec_id).collect();
     let local = p.must("lower_local", func, |f| {
@@ -270,6 +250,9 @@ fn lower_kernel(
     p.clean(func)?;
     p.must("legalize", func, legalize::run)?;
     p.clean(func)?;
+    p.run("contract", func, |f| {
+        Ok(contract::run(f, target) && dce::run(f))
+    })?;
     p.must("structurize", func, structurize::run)?;
     let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
     let printfs = if interface.uses_printf {

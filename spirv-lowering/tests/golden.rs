@@ -27,6 +27,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "round_trip" => Pass::Function(|_| false),
         "clean" => Pass::Function(passes::clean),
         "const_fold" => Pass::Function(passes::const_fold::run),
+        "contract" => Pass::Function(|f| passes::contract::run(f, &Target::full())),
         "cse" => Pass::Function(passes::cse::run),
         "dce" => Pass::Function(passes::dce::run),
         "narrow_params" => Pass::Function(passes::narrow_params::run),

@@ -194,6 +194,9 @@ fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratc
         "-fdeclare-opencl-builtins",
         "-finclude-default-header",
     ]);
+    // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
+    // told from one that the program asked for and must be exact; this one marks both operations as contractible.
+    clang.arg("-ffp-contract=fast");
     if toolchain.llvm_spirv.is_some() {
         clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
     } else {

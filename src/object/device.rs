@@ -286,7 +286,8 @@ impl Device {
                 let list = list.map(|(major, minor)| name_version("SPIR-V", major, minor, 0));
                 out.write(list.collect::<Vec<_>>())
             }
-            cl::CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => out.write(""),
+            // None; the form is prescribed, so this is the date that other drivers without one give.
+            cl::CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => out.write("v0000-01-01-00"),
             cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(PRINTF_BUFFER_SIZE),
             cl::CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => out.write(true),
 

@@ -14,7 +14,9 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface};
+use spirv_lowering::interface::{
+    AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface, LOCAL_ARG_ALIGN,
+};
 use spirv_lowering::ir::module::PrintfSite;
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
@@ -200,7 +202,7 @@ impl Kernel {
                     );
                 }
                 match u32::try_from(size) {
-                    Ok(size) if size <= u32::MAX - 16 => Value::Local(size),
+                    Ok(size) if size <= u32::MAX - LOCAL_ARG_ALIGN => Value::Local(size),
                     _ => return err(cl::CL_INVALID_ARG_SIZE, "local argument is too large"),
                 }
             }
@@ -277,9 +279,10 @@ impl Kernel {
                     put(&mut launch.args, offset, bytes)
                 }
                 (ArgKind::Local { spec_id }, Value::Local(size)) => {
-                    launch
-                        .local_args
-                        .push((spec_id, size.next_multiple_of(16).max(16)));
+                    launch.local_args.push((
+                        spec_id,
+                        size.next_multiple_of(LOCAL_ARG_ALIGN).max(LOCAL_ARG_ALIGN),
+                    ));
                 }
                 (ArgKind::Buffer { offset, .. }, Value::Buffer(Some(mem))) => {
                     let Some(mem) = mem.upgrade() else {

@@ -174,7 +174,7 @@ pub enum Storage {
 pub struct VarLen {
     /// Constant part, in elements.
     pub fixed: u32,
-    /// Specialisation constants with sizes in bytes (multiples of 16).
+    /// Specialisation constants with sizes in bytes (multiples of `LOCAL_ARG_ALIGN`).
     pub spec: Vec<u32>,
 }
 

@@ -21,10 +21,10 @@ use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Where the first class begins.
-const FIRST: u32 = 16;
-/// Alignment of classes.
-const CLASS_ALIGN: u32 = 128;
+/// Where the first class begins: aligned, and not null.
+const FIRST: u32 = CLASS_ALIGN;
+/// Alignment of classes and of local arguments: that of the largest type of OpenCL C, double16.
+const CLASS_ALIGN: u32 = crate::interface::LOCAL_ARG_ALIGN;
 
 /// How a variable is named in the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,7 +51,7 @@ pub struct Variable {
 pub enum Size {
     /// Bytes.
     Fixed(u32),
-    /// Specialisation constant with the bytes, a multiple of 16.
+    /// Specialisation constant with the bytes, a multiple of [`LOCAL_ARG_ALIGN`](crate::interface::LOCAL_ARG_ALIGN).
     Spec(u32),
 }
 
@@ -334,11 +334,7 @@ impl Lower<'_> {
         let mut at = FIRST;
         let mut specs: Vec<u32> = Vec::new();
         for c in 0..self.classes.len() {
-            at = at.next_multiple_of(CLASS_ALIGN.min(if self.plan.explicit_layout {
-                FIRST
-            } else {
-                CLASS_ALIGN
-            }));
+            at = at.next_multiple_of(CLASS_ALIGN);
             let class = &mut self.classes[c];
             class.base = at;
             class.base_specs.clone_from(&specs);
@@ -357,13 +353,17 @@ impl Lower<'_> {
                         size = size.saturating_add(bytes.max(1));
                     }
                     Size::Spec(id) => {
-                        size = size.next_multiple_of(16);
+                        size = size.next_multiple_of(CLASS_ALIGN);
                         placed.push((v.name, size, class.specs.clone()));
                         class.specs.push(id);
                     }
                 }
             }
-            class.size = size.next_multiple_of(16);
+            class.size = size.next_multiple_of(if class.specs.is_empty() {
+                16
+            } else {
+                CLASS_ALIGN
+            });
             at = at.saturating_add(class.size);
             specs.extend(&class.specs);
             // The element: as wide as the atomics, else as the narrowest access.

@@ -3,6 +3,7 @@
 pub mod arg_access;
 pub mod byte_arrays;
 pub mod const_fold;
+pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;

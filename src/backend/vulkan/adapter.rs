@@ -373,7 +373,7 @@ impl Adapter {
             (true, true) => maintenance4.max_buffer_size,
             (true, false) => v11.max_memory_allocation_size,
         };
-        // Sizes are rounded up to 16 bytes: the limit must survive that.
+        // Sizes are rounded up: the limit must survive that.
         let max_allocation = v11.max_memory_allocation_size.min(max_buffer) & !0xff;
         let max_sparse = if family.sparse && features.core.sparse_binding == vk::TRUE && !unified {
             max_buffer.min(limits.sparse_address_space_size) & !0xff

@@ -1,0 +1,106 @@
+//! Joins a multiplication and an addition, where both may be contracted, into a fused multiply-add, where the target
+//! has a true one. Drivers contract too, but not all of them and not always.
+//!
+//! The multiplication must have no other use: otherwise it would be computed twice.
+
+use crate::analysis::uses::use_counts;
+use crate::ir::entity::{Inst, Value};
+use crate::ir::function::{FpFlags, Function};
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+use crate::target::Target;
+
+/// Runs the pass; true if something changed.
+pub fn run(func: &mut Function, target: &Target) -> bool {
+    let uses = use_counts(func);
+    let mut changed = false;
+    for block in func.layout.clone() {
+        let old = std::mem::take(&mut func.blocks[block].insts);
+        let mut new = Vec::with_capacity(old.len());
+        for inst in old {
+            if let Some(fused) = plan(func, inst, target, &|v| uses[v] == 1) {
+                apply(func, inst, fused, &mut new);
+                changed = true;
+            }
+            new.push(inst);
+        }
+        func.blocks[block].insts = new;
+    }
+    changed
+}
+
+/// `a * b + c`, with the product or the addend negated.
+struct Fused {
+    factors: [Value; 2],
+    addend: Value,
+    negate_product: bool,
+    negate_addend: bool,
+}
+
+fn plan(
+    func: &Function,
+    inst: Inst,
+    target: &Target,
+    once: &dyn Fn(Value) -> bool,
+) -> Option<Fused> {
+    let data = &func.insts[inst];
+    if !matches!(data.op, Op::FAdd | Op::FSub) || !data.fp.has(FpFlags::CONTRACT) {
+        return None;
+    }
+    let &[left, right] = data.args.as_slice() else {
+        return None;
+    };
+    let has_fma = match func.ty(left) {
+        Type::F16 => target.fp16.fused_fma,
+        Type::F32 => target.fp32.fused_fma,
+        Type::F64 => target.fp64.fused_fma,
+        _ => false,
+    };
+    if !has_fma {
+        return None;
+    }
+    let product = |value: Value| -> Option<[Value; 2]> {
+        let mul = &func.insts[func.def_inst(value)?];
+        let good = mul.op == Op::FMul && mul.fp.has(FpFlags::CONTRACT) && once(value);
+        let &[a, b] = mul.args.as_slice() else {
+            return None;
+        };
+        good.then_some([a, b])
+    };
+    let minus = data.op == Op::FSub;
+    if let Some(factors) = product(left) {
+        return Some(Fused {
+            factors,
+            addend: right,
+            negate_product: false,
+            negate_addend: minus,
+        });
+    }
+    let factors = product(right)?;
+    Some(Fused {
+        factors,
+        addend: left,
+        negate_product: minus,
+        negate_addend: false,
+    })
+}
+
+/// Turns the addition into the fused operation; negations go before it.
+fn apply(func: &mut Function, inst: Inst, fused: Fused, before: &mut Vec<Inst>) {
+    let ty = func.ty(fused.addend);
+    let mut negated = |value: Value| {
+        let neg = func.make_inst(Op::FNeg, [value], &[ty]);
+        before.push(neg);
+        func.insts[neg].results[0]
+    };
+    let [mut a, b] = fused.factors;
+    let mut c = fused.addend;
+    if fused.negate_product {
+        a = negated(a);
+    }
+    if fused.negate_addend {
+        c = negated(c);
+    }
+    func.insts[inst].op = Op::Fma;
+    func.insts[inst].args = [a, b, c].into_iter().collect();
+}
