@@ -12,7 +12,9 @@ use crate::command::{extent, Command, HostSide, Launch, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
+use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
+use crate::util::copy;
 use smallvec::SmallVec;
 use spirv_lowering::interface::Implicit;
 use std::sync::Arc;
@@ -55,6 +57,13 @@ pub struct Encoded {
 fn packed(region: &BufferCopy) -> (u64, u64, u64) {
     let slice = region.bytes * region.rows;
     (region.bytes, slice, slice * region.slices)
+}
+
+/// The shadow of a map, if it is memory of the queue's device: where there are several devices it may be another's.
+fn visible(mem: &Ref<Mem>, mapping: &Mapping) -> Option<Slice> {
+    (!mem.store().is_shared())
+        .then(|| mapping.shadow.clone())
+        .flatten()
 }
 
 /// A tight slice around one side of a region, and the region with that side counting from its start.
@@ -104,7 +113,7 @@ impl Queue {
                 let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
                 let host = HostSide {
                     base: mapping.pointer,
-                    visible: mapping.shadow.clone(),
+                    visible: visible(mem, mapping),
                 };
                 let idle = idle(state);
                 self.encode_read(state, mem, &host, &region, how, idle, nothing_to_wait_for)
@@ -116,7 +125,7 @@ impl Queue {
                 let region = BufferCopy::linear(0, mapping.offset as u64, mapping.size as u64);
                 let host = HostSide {
                     base: mapping.pointer,
-                    visible: mapping.shadow.clone(),
+                    visible: visible(mem, mapping),
                 };
                 let idle = idle(state);
                 self.encode_write(state, mem, &host, &region, how, idle)
@@ -277,8 +286,7 @@ impl Queue {
         let fast = src.memory.host_cached() || total <= SLOW_READ;
         if let (Some(pointer), true) = (src.memory.mapped(), fast) {
             let quiet = self.progress.host_done() >= state.host_posted;
-            let wait =
-                how.blocking && no_waits && quiet && src.memory.host_cached() && !how.profile;
+            let wait = how.blocking && no_waits && quiet && !how.profile;
             if idle || wait {
                 if !idle {
                     state.submit();
@@ -370,11 +378,7 @@ impl Queue {
             self.progress.timeline.wait(value, None)?;
             // SAFETY: the piece is filled and of that size; the application keeps the destination valid.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    piece.pointer as *const u8,
-                    base.wrapping_add(at) as *mut u8,
-                    piece.size as usize,
-                );
+                copy::copy(piece.pointer, base.wrapping_add(at), piece.size as usize);
             }
             Ok(())
         };
@@ -528,11 +532,7 @@ impl Queue {
             let piece = self.piece(state, true, size)?;
             // SAFETY: the piece has room; the application keeps the source readable.
             unsafe {
-                std::ptr::copy_nonoverlapping(
-                    base.wrapping_add(at as usize) as *const u8,
-                    piece.pointer as *mut u8,
-                    size as usize,
-                );
+                copy::copy(base.wrapping_add(at as usize), piece.pointer, size as usize);
             }
             let part = Slice {
                 memory: dst.memory.clone(),

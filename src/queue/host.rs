@@ -11,6 +11,7 @@ use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
+use crate::util::copy;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::Arc;
@@ -74,8 +75,8 @@ pub unsafe fn copy_region(src: usize, dst: usize, region: &BufferCopy) {
                 src.wrapping_add(from as usize),
                 dst.wrapping_add(to as usize),
             );
-            // SAFETY: the caller vouches for every row; `copy` allows the application's overlaps.
-            unsafe { std::ptr::copy(from as *const u8, to as *mut u8, region.bytes as usize) };
+            // SAFETY: the caller vouches for every row.
+            unsafe { copy::copy(from, to, region.bytes as usize) };
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The pointer of a map is always a base plus the offset of the region, where the base is, in this order: the
 //! application's own memory (CL_MEM_USE_HOST_PTR), the device memory if the host reads it fast and there is one device,
-//! or a shadow of the whole object. So overlapping maps agree. *Direct* maps need no copy; for the others the contents
+//! or a shadow of the region. So maps within a region that is mapped agree with it. *Direct* maps need no copy; for the others the contents
 //! are copied at map (unless they are invalidated) and back at unmap (if mapped for writing).
 
 use super::Mem;
@@ -87,15 +87,18 @@ impl Mem {
                 let failed = |e: crate::error::ClError| {
                     crate::error::ClError::new(cl::CL_MAP_FAILURE, e.what)
                 };
-                let shadow = self.store.shadow(&self.context, device).map_err(failed)?;
+                let (shadow, start) = self
+                    .store
+                    .shadow(&self.context, device, at as u64, size as u64)
+                    .map_err(failed)?;
                 let Some(base) = shadow.mapped() else {
-                    self.store.release_shadow();
+                    self.store.release_shadow(&shadow);
                     return err(cl::CL_MAP_FAILURE, "no memory to map to");
                 };
-                mapping.pointer = base.as_ptr() as usize + at;
+                mapping.pointer = base.as_ptr() as usize + start as usize;
                 mapping.shadow = Some(Slice {
                     memory: shadow,
-                    offset: at as u64,
+                    offset: start,
                     size: size as u64,
                 });
             }
@@ -114,8 +117,8 @@ impl Mem {
             );
         };
         let mapping = mappings.remove(index);
-        if mapping.shadow.is_some() {
-            self.store.release_shadow();
+        if let Some(shadow) = &mapping.shadow {
+            self.store.release_shadow(&shadow.memory);
         }
         Ok(mapping)
     }
@@ -129,8 +132,7 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
 
 /// The unmap was refused: the map stands.
 pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
-    if mapping.shadow.is_some() {
-        mem.store.retain_shadow(&mapping);
-    }
+    let at = mem.origin + mapping.offset;
+    mem.store.retain_shadow(&mapping, at as u64);
     mem.mappings.lock().push(mapping);
 }

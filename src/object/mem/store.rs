@@ -34,12 +34,17 @@ struct Coherence {
     host: HostCopy,
 }
 
-/// Memory through which the host sees an object while it is mapped, where the device's own memory will not do.
-#[derive(Default)]
+/// Memory through which the host sees a part of an object while that is mapped, where the device's own memory will not
+/// do. Kept for the next map when the last one is gone: pinning memory is slow.
 struct Shadow {
-    memory: Option<Arc<dyn Memory>>,
+    memory: Arc<dyn Memory>,
+    /// The first byte of the object that it stands for.
+    first: u64,
     maps: usize,
 }
+
+/// Shadows without maps that an object keeps.
+const SPARE_SHADOWS: usize = 2;
 
 /// The bytes of a memory object.
 pub struct Store {
@@ -49,7 +54,7 @@ pub struct Store {
     copies: Box<[OnceLock<Arc<dyn Memory>>]>,
     making: Mutex<()>,
     coherence: Option<Mutex<Coherence>>,
-    shadow: Mutex<Shadow>,
+    shadows: Mutex<Vec<Shadow>>,
 }
 
 impl Store {
@@ -77,7 +82,7 @@ impl Store {
             copies: (0..devices).map(|_| OnceLock::new()).collect(),
             making: Mutex::new(()),
             coherence,
-            shadow: Mutex::default(),
+            shadows: Mutex::default(),
         });
         if devices == 1 {
             let memory = store.memory(context, 0)?;
@@ -200,40 +205,72 @@ impl Store {
         Ok(())
     }
 
-    /// Memory of the object's size that the host sees while the object is mapped. Kept until the last map is gone.
-    pub(super) fn shadow(&self, context: &Context, device: usize) -> ClResult<Arc<dyn Memory>> {
-        let mut shadow = self.shadow.lock();
-        if shadow.memory.is_none() {
-            let Some(device) = context.devices().get(device) else {
-                return crate::error::err(cl::CL_INVALID_DEVICE, "no such device in the context");
-            };
-            shadow.memory = Some(device.backend().allocate(self.size, Placement::HostRead)?);
+    /// Memory that the host sees while a range of the object is mapped, and where the range begins in it. Ranges within
+    /// one that is mapped already share its memory.
+    pub(super) fn shadow(
+        &self,
+        context: &Context,
+        device: usize,
+        at: u64,
+        size: u64,
+    ) -> ClResult<(Arc<dyn Memory>, u64)> {
+        let mut shadows = self.shadows.lock();
+        let covers =
+            |s: &&mut Shadow| s.maps > 0 && s.first <= at && at + size <= s.first + s.memory.size();
+        if let Some(shadow) = shadows.iter_mut().find(covers) {
+            shadow.maps += 1;
+            return Ok((shadow.memory.clone(), at - shadow.first));
         }
-        match shadow.memory.clone() {
-            Some(memory) => {
-                shadow.maps += 1;
-                Ok(memory)
-            }
-            None => crate::error::err(cl::CL_MAP_FAILURE, "no memory to map to"),
+        // A spare one, if no command uses it any more: the stream holds what its commands use.
+        let spare = |s: &&mut Shadow| {
+            s.maps == 0 && s.memory.size() >= size && Arc::strong_count(&s.memory) == 1
+        };
+        if let Some(shadow) = shadows.iter_mut().find(spare) {
+            (shadow.first, shadow.maps) = (at, 1);
+            return Ok((shadow.memory.clone(), 0));
+        }
+        let Some(device) = context.devices().get(device) else {
+            return crate::error::err(cl::CL_INVALID_DEVICE, "no such device in the context");
+        };
+        let room = size.next_power_of_two().clamp(4096, self.size.max(4096));
+        let memory = device
+            .backend()
+            .allocate(room.max(size), Placement::HostRead)?;
+        shadows.push(Shadow {
+            memory: memory.clone(),
+            first: at,
+            maps: 1,
+        });
+        Ok((memory, 0))
+    }
+
+    /// A map through a shadow is there again.
+    pub(super) fn retain_shadow(&self, mapping: &super::map::Mapping, at: u64) {
+        let Some(slice) = &mapping.shadow else { return };
+        let mut shadows = self.shadows.lock();
+        match shadows
+            .iter_mut()
+            .find(|s| Arc::ptr_eq(&s.memory, &slice.memory))
+        {
+            Some(shadow) => shadow.maps += 1,
+            None => shadows.push(Shadow {
+                memory: slice.memory.clone(),
+                first: at - slice.offset,
+                maps: 1,
+            }),
         }
     }
 
-    /// A map through the shadow is there again.
-    pub(super) fn retain_shadow(&self, mapping: &super::map::Mapping) {
-        let mut shadow = self.shadow.lock();
-        shadow.maps += 1;
-        if shadow.memory.is_none() {
-            shadow.memory = mapping.shadow.as_ref().map(|slice| slice.memory.clone());
+    /// One map through a shadow is over.
+    pub(super) fn release_shadow(&self, memory: &Arc<dyn Memory>) {
+        let mut shadows = self.shadows.lock();
+        if let Some(shadow) = shadows.iter_mut().find(|s| Arc::ptr_eq(&s.memory, memory)) {
+            shadow.maps = shadow.maps.saturating_sub(1);
         }
-    }
-
-    /// One map through the shadow is over.
-    pub(super) fn release_shadow(&self) {
-        let mut shadow = self.shadow.lock();
-        shadow.maps = shadow.maps.saturating_sub(1);
-        if shadow.maps == 0 {
-            // Commands that still copy from it hold it through their stream.
-            shadow.memory = None;
-        }
+        let mut spare = 0;
+        shadows.retain(|shadow| {
+            spare += usize::from(shadow.maps == 0);
+            shadow.maps > 0 || spare <= SPARE_SHADOWS
+        });
     }
 }

@@ -1,0 +1,114 @@
+//! Copies of large pieces of host memory by several threads: one thread reaches a fraction of what memory and bus can do.
+//!
+//! The helpers start at the first large copy and stay. A copy is cut into parts; the caller does parts itself and waits
+//! for the rest.
+
+use crossbeam_channel::{Receiver, Sender};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+/// Below this a copy is not worth cutting.
+const LEAST: usize = 1 << 20;
+/// Bytes of a part at least.
+const PART: usize = 256 << 10;
+/// Threads that copy at most, the caller included.
+const THREADS: usize = 4;
+
+struct Part {
+    src: usize,
+    dst: usize,
+    size: usize,
+    left: Arc<AtomicUsize>,
+}
+
+fn work(parts: &Receiver<Part>) {
+    for part in parts {
+        work_one(&part);
+    }
+}
+
+fn work_one(part: &Part) {
+    // SAFETY: whoever sent the part waits until it is done and vouches for both ranges till then.
+    unsafe { std::ptr::copy_nonoverlapping(part.src as *const u8, part.dst as *mut u8, part.size) };
+    part.left.fetch_sub(1, Ordering::Release);
+}
+
+fn helpers() -> Option<&'static (Sender<Part>, usize)> {
+    static HELPERS: OnceLock<Option<(Sender<Part>, usize)>> = OnceLock::new();
+    HELPERS
+        .get_or_init(|| {
+            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+            let (sender, receiver) = crossbeam_channel::unbounded::<Part>();
+            let wanted = THREADS.min(cores).saturating_sub(1);
+            let started = (0..wanted)
+                .filter(|_| {
+                    let receiver = receiver.clone();
+                    let builder = std::thread::Builder::new().name("pumice-copy".into());
+                    builder.spawn(move || work(&receiver)).is_ok()
+                })
+                .count();
+            (started > 0).then_some((sender, started))
+        })
+        .as_ref()
+}
+
+/// Copies `size` bytes.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for `size` bytes. Overlap is allowed only below a MiB (where the copy
+/// behaves as `memmove`).
+pub unsafe fn copy(src: usize, dst: usize, size: usize) {
+    let overlap = src < dst.wrapping_add(size) && dst < src.wrapping_add(size);
+    let helpers = if size < LEAST || overlap {
+        None
+    } else {
+        helpers()
+    };
+    let Some((sender, threads)) = helpers else {
+        // SAFETY: the caller vouches for both ranges.
+        unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, size) };
+        return;
+    };
+    let part = size.div_ceil(threads + 1).max(PART).next_multiple_of(4096);
+    let left = Arc::new(AtomicUsize::new(0));
+    let mut at = part;
+    while at < size {
+        let length = part.min(size - at);
+        left.fetch_add(1, Ordering::Relaxed);
+        let job = Part {
+            src: src + at,
+            dst: dst + at,
+            size: length,
+            left: left.clone(),
+        };
+        if let Err(refused) = sender.send(job) {
+            work_one(&refused.0);
+        }
+        at += length;
+    }
+    // SAFETY: the first part of both ranges.
+    unsafe { std::ptr::copy_nonoverlapping(src as *const u8, dst as *mut u8, part.min(size)) };
+    let mut spins = 0u32;
+    while left.load(Ordering::Acquire) > 0 {
+        spins += 1;
+        if spins < 20_000 {
+            std::hint::spin_loop();
+        } else {
+            std::thread::yield_now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn every_byte_arrives() {
+        for size in [0, 1, 4095, 1 << 20, (1 << 20) + 1, (5 << 20) + 777] {
+            let src: Vec<u8> = (0..size).map(|n| (n * 31 % 251) as u8).collect();
+            let mut dst = vec![0u8; size];
+            // SAFETY: both vectors have `size` bytes.
+            unsafe { super::copy(src.as_ptr() as usize, dst.as_mut_ptr() as usize, size) };
+            assert!(src == dst, "{size}");
+        }
+    }
+}
