@@ -1,11 +1,15 @@
 //! OpenCL C to OpenCL SPIR-V, by clang.
 
+use super::convert::Conversions;
 use super::options::{BuildOptions, ClStd};
 use super::toolchain::Toolchain;
-use super::{arg_info, child, convert_sat};
+use super::{arg_info, child};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Counts changes of what this file makes of the same source and options: part of the cache key.
+pub const REVISION: u32 = 2;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -125,13 +129,9 @@ pub fn compile(
         clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
     }
     clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
-    // A file that is included may convert too.
-    let prelude =
-        toolchain.llvm_spirv.is_none() && (convert_sat::is_needed(source) || scratch.is_some());
-    let text = if prelude {
-        Cow::Owned(format!("{}{source}", convert_sat::prelude()))
-    } else {
-        Cow::Borrowed(source)
+    let text = match prelude(toolchain, source, headers, options) {
+        Some(prelude) => Cow::Owned(prelude + source),
+        None => Cow::Borrowed(source),
     };
     let mut log = String::new();
     let object = match run_stage(clang, text.as_bytes(), &mut log) {
@@ -185,6 +185,26 @@ pub fn compile(
         log: readable(&log),
         dependencies,
     }
+}
+
+/// What must stand before the source so that the compiler understands it.
+fn prelude(
+    toolchain: &Toolchain,
+    source: &str,
+    headers: &[Header<'_>],
+    options: &BuildOptions,
+) -> Option<String> {
+    if toolchain.llvm_spirv.is_some() {
+        return None;
+    }
+    let mut conversions = Conversions::default();
+    conversions.scan(source);
+    headers.iter().for_each(|h| conversions.scan(h.text));
+    options.defines.iter().for_each(|d| conversions.scan(d));
+    if !options.include_dirs.is_empty() && source.contains("include") {
+        conversions.unknown();
+    }
+    conversions.prelude()
 }
 
 fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratch>) -> Command {

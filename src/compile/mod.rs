@@ -15,7 +15,7 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
-mod convert_sat;
+mod convert;
 pub mod library;
 mod source_cache;
 

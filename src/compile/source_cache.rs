@@ -1,7 +1,7 @@
 //! Cache entries of kind `spv`: what clang made of a source, with the state of the files it included.
 
 use super::cache::{self, Key};
-use super::frontend::{Header, Language};
+use super::frontend::{Header, Language, REVISION};
 use super::options::BuildOptions;
 use super::toolchain::Toolchain;
 use super::{to_bytes, to_words};
@@ -18,6 +18,7 @@ pub fn key(
     language: &Language,
 ) -> Key {
     let mut key = Key::new(KIND);
+    key.part(&REVISION.to_le_bytes());
     key.part(toolchain.identity.as_bytes());
     key.part(source.as_bytes());
     for arg in options.clang_args(language) {

@@ -1,0 +1,159 @@
+//! Conversions to integers under other names, for LLVM's own SPIR-V target.
+//!
+//! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a signed one, and makes the
+//! same instruction of `convert_char_sat` for `int` and `uint`. Functions that it does not know stay calls, and their
+//! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
+//! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
+//! that can be seen.
+
+use std::collections::BTreeSet;
+use std::fmt::Write;
+
+const INTEGERS: [&str; 8] = [
+    "char", "uchar", "short", "ushort", "int", "uint", "long", "ulong",
+];
+const SIZES: [&str; 6] = ["", "2", "3", "4", "8", "16"];
+const ROUNDINGS: [&str; 5] = ["", "_rte", "_rtz", "_rtp", "_rtn"];
+
+/// A conversion function: type, vector size, rest of the name.
+type Conversion = (&'static str, &'static str, String);
+
+/// What a source converts to.
+#[derive(Default)]
+pub struct Conversions {
+    used: BTreeSet<Conversion>,
+    /// Names are put together by macros, or text is included that is not at hand.
+    any: bool,
+}
+
+impl Conversions {
+    /// Text is used that is not at hand.
+    pub fn unknown(&mut self) {
+        self.any = true;
+    }
+
+    /// Finds the conversions in a text.
+    pub fn scan(&mut self, text: &str) {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        for (at, prefix) in text.match_indices("convert_") {
+            if text[..at].ends_with(word) {
+                continue;
+            }
+            let rest = &text[at + prefix.len()..];
+            let (name, after) = rest.split_at(rest.find(|c| !word(c)).unwrap_or(rest.len()));
+            if after.trim_start().starts_with("##") {
+                self.any = true;
+            } else if let Some(conversion) = parse(name) {
+                self.used.insert(conversion);
+            }
+        }
+    }
+
+    /// Text to stand before the source, if any is needed. Line numbers start anew after it.
+    pub fn prelude(mut self) -> Option<String> {
+        if self.any {
+            self.used = all().collect();
+        }
+        if self.used.is_empty() {
+            return None;
+        }
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        write_prelude(&mut text, &self.used).ok()?;
+        Some(text)
+    }
+}
+
+/// A name without `convert_`, if its result is of an integer type.
+fn parse(name: &str) -> Option<Conversion> {
+    let (ty, rest) = INTEGERS
+        .iter()
+        .find_map(|ty| Some((*ty, name.strip_prefix(ty)?)))?;
+    let digits = rest
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(rest.len());
+    let size = SIZES.iter().find(|size| **size == &rest[..digits])?;
+    let suffix = &rest[digits..];
+    let rounding = suffix.strip_prefix("_sat").unwrap_or(suffix);
+    ROUNDINGS
+        .contains(&rounding)
+        .then(|| (ty, *size, suffix.to_owned()))
+}
+
+fn all() -> impl Iterator<Item = Conversion> {
+    let suffixes = || {
+        ROUNDINGS
+            .iter()
+            .flat_map(|r| [(*r).to_owned(), format!("_sat{r}")])
+    };
+    INTEGERS.into_iter().flat_map(move |ty| {
+        SIZES
+            .into_iter()
+            .flat_map(move |size| suffixes().map(move |suffix| (ty, size, suffix)))
+    })
+}
+
+fn write_prelude(out: &mut String, used: &BTreeSet<Conversion>) -> std::fmt::Result {
+    writeln!(
+        out,
+        "#define PUMICE_F(D,F,S) D __attribute__((overloadable,const)) pumice_##F(S);"
+    )?;
+    let extensions = [("cl_khr_fp64", "D", "double"), ("cl_khr_fp16", "H", "half")];
+    for (extension, name, ty) in extensions {
+        writeln!(
+            out,
+            "#ifdef {extension}\n#define PUMICE_{name}(D,F,n) PUMICE_F(D,F,{ty}##n)"
+        )?;
+        writeln!(out, "#pragma OPENCL EXTENSION {extension} : enable")?;
+        writeln!(out, "#else\n#define PUMICE_{name}(D,F,n)\n#endif")?;
+    }
+    write!(out, "#define PUMICE_S(D,F,n)")?;
+    for from in INTEGERS.iter().chain(&["float"]) {
+        write!(out, " PUMICE_F(D,F,{from}##n)")?;
+    }
+    writeln!(out, " PUMICE_D(D,F,n) PUMICE_H(D,F,n)")?;
+    for (ty, size, suffix) in used {
+        writeln!(
+            out,
+            "PUMICE_S({ty}{size},convert_{ty}{size}{suffix},{size})"
+        )?;
+    }
+    writeln!(
+        out,
+        "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
+    )?;
+    for (ty, size, suffix) in used {
+        let name = format!("convert_{ty}{size}{suffix}");
+        writeln!(out, "#define {name} pumice_{name}")?;
+    }
+    writeln!(out, "#line 1 \"<stdin>\"")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prelude(source: &str) -> Option<String> {
+        let mut conversions = Conversions::default();
+        conversions.scan(source);
+        conversions.prelude()
+    }
+
+    #[test]
+    fn only_what_is_used() {
+        assert_eq!(
+            prelude("my_convert_int(x); convert_float4(y); convert_mine(z);"),
+            None
+        );
+        let text = prelude("convert_uchar16_sat_rte (x)").unwrap_or_default();
+        assert!(text.contains("PUMICE_S(uchar16,convert_uchar16_sat_rte,16)\n"));
+        assert_eq!(text.matches("#define convert_").count(), 1);
+        assert!(text.ends_with("#line 1 \"<stdin>\"\n"));
+    }
+
+    #[test]
+    fn pasted_names_may_be_any() {
+        let text = prelude("#define C(t) convert_ ## t ## _sat").unwrap_or_default();
+        assert_eq!(text.matches("#define convert_").count(), 8 * 6 * 10);
+    }
+}
