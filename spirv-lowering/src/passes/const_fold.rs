@@ -391,6 +391,11 @@ impl Folder<'_> {
             return one(Op::INeg, b);
         }
         let Some(k) = cb else {
+            if op == Op::Or {
+                if let Some(action) = self.join_parts(ty, a, b) {
+                    return action;
+                }
+            }
             return match (op, self.def(a), self.def(b)) {
                 (Op::IAdd, _, Some((Op::INeg, args))) => two(Op::ISub, a, args[0]),
                 (Op::IAdd, Some((Op::INeg, args)), _) => two(Op::ISub, b, args[0]),
@@ -453,6 +458,12 @@ impl Folder<'_> {
         let Some(c) = args.get(1).and_then(|&v| self.c(v)) else {
             return Action::Keep;
         };
+        // Masks that keep all that a shift left.
+        if (op, inner) == (Op::And, Op::LShr) && c < bits && (mask >> c) & !k == 0
+            || (op, inner) == (Op::And, Op::Shl) && c < bits && (mask << c) & mask & !k == 0
+        {
+            return Action::Value(a);
+        }
         let (op, k) = match (op, inner) {
             (Op::IAdd, Op::IAdd) => (op, c.wrapping_add(k)),
             (Op::IMul, Op::IMul) => (op, c.wrapping_mul(k)),
@@ -475,6 +486,69 @@ impl Folder<'_> {
         };
         let k = self.constant(ty, k);
         two(op, x, k)
+    }
+
+    /// A value as `(x >> shift) & mask`, where a negative shift goes left.
+    fn part(&self, ty: Type, value: Value) -> Part {
+        let mut steps: SmallVec<[(Op, u64); 6]> = SmallVec::new();
+        let mut x = value;
+        while steps.len() < 6 {
+            let Some((op @ (Op::And | Op::Shl | Op::LShr), args)) = self.def(x) else {
+                break;
+            };
+            let Some(k) = self.c(args[1]) else { break };
+            if op != Op::And && k >= u64::from(ty.bits()) {
+                break;
+            }
+            steps.push((op, k));
+            x = args[0];
+        }
+        let mut part = Part {
+            x,
+            shift: 0,
+            mask: ty.mask(),
+        };
+        for (op, k) in steps.into_iter().rev() {
+            match op {
+                Op::And => part.mask &= k,
+                Op::Shl => {
+                    part.shift -= k as i64;
+                    part.mask = part.mask << k & ty.mask();
+                }
+                _ => {
+                    part.shift += k as i64;
+                    part.mask >>= k;
+                }
+            }
+        }
+        part
+    }
+
+    /// `or` of two parts of one value, both where they were relative to one another, is one part.
+    fn join_parts(&mut self, ty: Type, a: Value, b: Value) -> Option<Action> {
+        let (p, q) = (self.part(ty, a), self.part(ty, b));
+        if p.x != q.x || p.shift != q.shift || p.shift.unsigned_abs() >= u64::from(ty.bits()) {
+            return None;
+        }
+        let mask = p.mask | q.mask;
+        let amount = p.shift.unsigned_abs();
+        let (moved, all) = if p.shift > 0 {
+            let k = self.constant(ty, amount);
+            (self.emit(Op::LShr, &[p.x, k], ty), ty.mask() >> amount)
+        } else if p.shift < 0 {
+            let k = self.constant(ty, amount);
+            (
+                self.emit(Op::Shl, &[p.x, k], ty),
+                ty.mask() << amount & ty.mask(),
+            )
+        } else {
+            (p.x, ty.mask())
+        };
+        if all & !mask == 0 {
+            return Some(Action::Value(moved));
+        }
+        let mask = self.constant(ty, mask);
+        Some(Action::Rewrite(Op::And, Values::from_slice(&[moved, mask])))
     }
 
     /// Operations on zero-extended values that are as well done before the extension.
@@ -816,6 +890,13 @@ impl Folder<'_> {
         let power = k & fraction == 0;
         (normal(k) && normal(r) && (power || any)).then_some(r)
     }
+}
+
+/// Some bits of a value, moved.
+struct Part {
+    x: Value,
+    shift: i64,
+    mask: u64,
 }
 
 /// A value of a narrower type.
