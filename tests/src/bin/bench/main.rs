@@ -14,18 +14,22 @@ use pumice_tests::client::{devices, problem, Device, Result};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::OnceLock;
 use std::time::Instant;
 use work::{Class, Figure, Ready, Rig, Workload, WORKLOADS};
 
 const USAGE: &str = "\
 bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD] [--rounds N] [--seconds S]
-      [--only TEXT] [--check] [--tolerance T] [--launch-factor F] [--small | --large] [--device N]
+      [--only TEXT] [--best] [--cpu] [--check] [--tolerance T] [--launch-factor F] [--small | --large] [--device N]
 
 --pumice         the driver to measure (default: libpumice.so beside this program)
 --against        another driver to measure beside it, such as /etc/OpenCL/vendors/rusticl.icd
 --rounds         how often the two take turns (default 5)
 --seconds        how long each turn lasts, about (default 0.15)
 --only           workloads whose name contains this text
+--best           compare the best rounds, not the medians
+--cpu            throughput by the processor time of all threads, not by time passed: for software drivers on a
+                 machine that does other work as well
 --check          exit status 1 if a result is wrong, a throughput is lower than the other driver's or launches are
                  not faster by the launch factor
 --tolerance      how much lower counts as equal, with --check (default 0.1)
@@ -39,6 +43,8 @@ struct Options {
     rounds: usize,
     seconds: f64,
     only: String,
+    best: bool,
+    cpu: bool,
     check: bool,
     tolerance: f64,
     launch_factor: Option<f64>,
@@ -54,6 +60,8 @@ fn options() -> std::result::Result<Options, String> {
         rounds: 5,
         seconds: 0.15,
         only: String::new(),
+        best: false,
+        cpu: false,
         check: false,
         tolerance: 0.1,
         launch_factor: None,
@@ -77,6 +85,8 @@ fn options() -> std::result::Result<Options, String> {
             "--rounds" => options.rounds = number!(),
             "--seconds" => options.seconds = number!(),
             "--only" => options.only = value()?,
+            "--best" => options.best = true,
+            "--cpu" => options.cpu = true,
             "--check" => options.check = true,
             "--tolerance" => options.tolerance = number!(),
             "--launch-factor" => options.launch_factor = Some(number!()),
@@ -116,8 +126,25 @@ fn main() -> ExitCode {
 // ---------------------------------------------------------------------------------------------------------------------
 // The child
 
+fn time_passed() -> f64 {
+    static START: OnceLock<Instant> = OnceLock::new();
+    START.get_or_init(Instant::now).elapsed().as_secs_f64()
+}
+
+/// What all threads of this process have used.
+fn cpu_time() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: a clock of this process, written to where it is told.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
 /// A workload with as many operations as fill a turn.
 struct Turn {
+    clock: fn() -> f64,
     ready: Ready,
     operations: usize,
 }
@@ -125,14 +152,20 @@ struct Turn {
 impl Turn {
     /// Seconds of one operation.
     fn run(&mut self) -> Result<f64> {
-        let start = Instant::now();
+        let start = (self.clock)();
         (self.ready.run)(self.operations)?;
-        Ok(start.elapsed().as_secs_f64() / self.operations as f64)
+        Ok(((self.clock)() - start) / self.operations as f64)
     }
 
     /// Warms up, and finds the number of operations.
-    fn calibrate(ready: Ready, seconds: f64) -> Result<Self> {
+    fn calibrate(ready: Ready, class: Class, options: &Options) -> Result<Self> {
+        let seconds = options.seconds;
         let mut turn = Self {
+            clock: if options.cpu && class == Class::Throughput {
+                cpu_time
+            } else {
+                time_passed
+            },
             ready,
             operations: 1,
         };
@@ -180,7 +213,7 @@ fn child(options: &Options) -> Result<()> {
                         large: large == "true",
                     };
                     (workload.set_up)(&rig)?
-                        .map(|ready| Turn::calibrate(ready, options.seconds))
+                        .map(|ready| Turn::calibrate(ready, workload.class, options))
                         .transpose()
                 };
                 match set_up() {
@@ -245,6 +278,9 @@ impl Driver {
             .map_err(|note| problem("choosing the driver", note))?;
         let program = std::env::current_exe().map_err(|e| problem("starting", e.to_string()))?;
         let mut command = Command::new(program);
+        if options.cpu {
+            command.arg("--cpu");
+        }
         command
             .args(["--child", "--seconds", &options.seconds.to_string()])
             .args(["--device", &options.device.to_string()])
@@ -359,6 +395,16 @@ fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+fn middle_or_best(figure: Figure, values: &mut [f64], best: bool) -> f64 {
+    let middle = median(values);
+    let end = if figure.less_is_better() {
+        values.first()
+    } else {
+        values.last()
+    };
+    end.copied().filter(|_| best).unwrap_or(middle)
+}
+
 /// Digits that matter.
 fn number(value: f64) -> String {
     match value.abs() {
@@ -371,7 +417,7 @@ fn number(value: f64) -> String {
 
 /// What one driver showed of one workload.
 enum Shown {
-    Median(Figure, f64),
+    Figure(Figure, f64),
     Unsupported,
     Failed(String),
 }
@@ -379,7 +425,7 @@ enum Shown {
 impl Shown {
     fn cell(&self) -> String {
         match self {
-            Self::Median(figure, value) => format!("{} {}", number(*value), figure.unit()),
+            Self::Figure(figure, value) => format!("{} {}", number(*value), figure.unit()),
             Self::Unsupported => "unsupported".to_owned(),
             Self::Failed(_) => "FAILED".to_owned(),
         }
@@ -387,10 +433,10 @@ impl Shown {
 }
 
 /// Lets the drivers take turns at one workload.
-fn measure(drivers: &mut [Driver], index: usize, large: bool, rounds: usize) -> Vec<Shown> {
+fn measure(drivers: &mut [Driver], index: usize, large: bool, options: &Options) -> Vec<Shown> {
     let figures: Vec<Result<Figure>> = drivers.iter_mut().map(|d| d.set_up(index, large)).collect();
     let mut times: Vec<Result<Vec<f64>>> = drivers.iter().map(|_| Ok(Vec::new())).collect();
-    for _ in 0..rounds.max(1) {
+    for _ in 0..options.rounds.max(1) {
         for ((driver, figure), times) in drivers.iter_mut().zip(&figures).zip(&mut times) {
             if let (Ok(figure), Ok(list)) = (figure, &mut *times) {
                 match driver.run() {
@@ -404,7 +450,9 @@ fn measure(drivers: &mut [Driver], index: usize, large: bool, rounds: usize) -> 
         .into_iter()
         .zip(times)
         .map(|both| match both {
-            (Ok(figure), Ok(mut list)) => Shown::Median(figure, median(&mut list)),
+            (Ok(figure), Ok(mut list)) => {
+                Shown::Figure(figure, middle_or_best(figure, &mut list, options.best))
+            }
             (Err(error), _) if error.note == "unsupported" => Shown::Unsupported,
             (Err(error), _) | (_, Err(error)) => Shown::Failed(error.note),
         })
@@ -419,7 +467,7 @@ fn judge(
     launch: f64,
 ) -> (Option<f64>, Option<String>) {
     match shown {
-        [Shown::Median(figure, ours), Shown::Median(_, theirs)] => {
+        [Shown::Figure(figure, ours), Shown::Figure(_, theirs)] => {
             let ratio = if figure.less_is_better() {
                 theirs / ours
             } else {
@@ -435,7 +483,7 @@ fn judge(
             (Some(ratio), complaint)
         }
         [Shown::Failed(note), ..] => (None, Some(note.clone())),
-        [Shown::Unsupported, Shown::Median(..)] => {
+        [Shown::Unsupported, Shown::Figure(..)] => {
             (None, Some("only the other driver can do it".to_owned()))
         }
         _ => (None, None),
@@ -469,7 +517,7 @@ fn compare(options: &Options) -> Result<bool> {
         if !workload.name.contains(&options.only) {
             continue;
         }
-        let shown = measure(&mut drivers, index, large, options.rounds);
+        let shown = measure(&mut drivers, index, large, options);
         let (ratio, complaint) = judge(workload, &shown, options.tolerance, launch_factor);
         println!(
             "{:30}{:>16}{:>16}{:>9}{}",
@@ -487,7 +535,13 @@ fn compare(options: &Options) -> Result<bool> {
         complaints.extend(complaint.map(|text| format!("{}: {text}", workload.name)));
     }
     println!(
-        "\nratio: how many times as fast as the second the first is; medians of {} rounds",
+        "\nratio: how many times as fast as the second the first is, by {}; {} of {} rounds",
+        if options.cpu {
+            "processor time where throughput"
+        } else {
+            "time passed"
+        },
+        if options.best { "the best" } else { "medians" },
         options.rounds
     );
     for complaint in &complaints {
