@@ -4,7 +4,7 @@
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
 //!   -> lower_printf, lower_generic_ptr -> clean -> lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
-//!   -> contract -> structurize -> emit
+//!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -250,6 +250,18 @@ fn lower_kernel(
     p.clean(func)?;
     p.must("legalize", func, legalize::run)?;
     p.clean(func)?;
+    if target.loop_limit != 0 {
+        let unroll = |f: &mut Function| {
+            Ok(unroll_loops::run(
+                f,
+                target.loop_limit,
+                unroll_loops::MAX_FACTOR,
+            ))
+        };
+        if p.run("unroll_loops", func, unroll)? == Some(true) {
+            p.clean(func)?;
+        }
+    }
     p.run("contract", func, |f| {
         Ok(contract::run(f, target) && dce::run(f))
     })?;

@@ -79,6 +79,9 @@ pub struct Target {
     /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
     /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
     pub fences_wait: bool,
+    /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
+    /// limit.
+    pub loop_limit: u32,
     /// Emit debug line information (OpLine).
     pub debug_lines: bool,
 }
@@ -117,6 +120,7 @@ impl Target {
             subgroup_ops: 0xff,
             subgroup_size: 32,
             fences_wait: false,
+            loop_limit: 0,
             debug_lines: false,
         }
     }
@@ -139,6 +143,7 @@ impl Target {
             workgroup_explicit_layout: false,
             subgroup_size: 8,
             fences_wait: true,
+            loop_limit: 65535,
             ..Self::full()
         }
     }

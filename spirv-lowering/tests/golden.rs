@@ -39,6 +39,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "structurize" => Pass::Try(passes::structurize::run),
+        "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
         "lower_local" => Pass::Module(|m, f| local(m, f, &Target::lavapipe())),
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),

@@ -208,7 +208,14 @@ impl BuildOptions {
         let mut args: Vec<String> = Vec::with_capacity(32);
         args.push(format!("-cl-std={}", std.clang_name()));
         args.push(language.cl_ext(std));
-        args.push(if self.opt_disable { "-O0" } else { "-O2" }.into());
+        // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
+        // too large. So all of them are inlined or, where nothing is, are emitted after all.
+        let optimise: &[&str] = if self.opt_disable {
+            &["-O0", "-fgnu89-inline"]
+        } else {
+            &["-O2", "-mllvm", "-inlinehint-threshold=1000000"]
+        };
+        args.extend(optimise.iter().map(|&arg| arg.to_owned()));
         args.extend(language.macros(std));
         let flags = [
             (self.no_warnings, "-w"),

@@ -7,6 +7,7 @@ mod environment;
 mod events;
 mod handles;
 mod kernels;
+mod long_loops;
 mod printf;
 mod programs;
 mod queues;

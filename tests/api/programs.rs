@@ -752,3 +752,32 @@ fn assemble(text: &str) -> std::io::Result<Vec<u8>> {
     let _ = std::fs::remove_file(to);
     words
 }
+
+/// `inline` is that of C99: without `static` or `extern` the compiler emits no definition of its own, so what it finds
+/// too large to inline would be missing.
+#[test]
+fn large_inline_functions() {
+    const SOURCE: &str = "
+        #define A x ^= x << 13; x ^= x >> 17; x ^= x << 5; x = x * 5 + n;
+        #define B A A A A A A A A
+        inline uint mix(uint x, uint n) { B B B B B B return x; }
+        kernel void k(global uint *p) { p[0] = mix(p[0], 1); p[1] = mix(p[1], 2); }";
+    fn mix(mut x: u32, n: u32) -> u32 {
+        for _ in 0..48 {
+            x ^= x << 13;
+            x ^= x >> 17;
+            x ^= x << 5;
+            x = x.wrapping_mul(5).wrapping_add(n);
+        }
+        x
+    }
+    let setup = Setup::new();
+    for options in ["", "-cl-opt-disable"] {
+        let program = setup.try_build(SOURCE, options).expect("builds");
+        let kernel = setup.kernel(&program, "k");
+        let buffer = setup.buffer_of(&[3u32, 7]);
+        kernel.set_buffer(0, &buffer);
+        setup.run(&kernel, &[1], None);
+        assert_eq!(setup.read::<u32>(&buffer, 2), [mix(3, 1), mix(7, 2)]);
+    }
+}

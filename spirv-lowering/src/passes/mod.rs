@@ -28,6 +28,7 @@ pub mod rewrite;
 pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
+pub mod unroll_loops;
 
 use crate::ir::function::Function;
 

@@ -62,62 +62,119 @@ pub fn run(func: &mut Function) {
         let Some(def) = def_block(func, value) else {
             continue;
         };
-        let mut joins: FxHashSet<Block> = FxHashSet::default();
-        let mut work = vec![def];
-        while let Some(block) = work.pop() {
-            for &join in &frontiers[block] {
-                if join != def && joins.insert(join) {
-                    work.push(join);
-                }
+        let places = uses.remove(&value).unwrap_or_default();
+        let defs = [(def, value)];
+        rebuild(func, &cfg, &dom, &frontiers, &mut undefs, &defs, &places);
+    }
+}
+
+/// Joins what copies of some blocks define. A group is a value defined in one of the `original` blocks, first, and its
+/// copies, each with the block that defines it. Uses of the value outside the original blocks get whichever reaches
+/// them. All blocks of the layout must be reachable.
+pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block, Value)>]) {
+    let inside: FxHashSet<Block> = original.iter().copied().collect();
+    let wanted: FxHashSet<Value> = groups
+        .iter()
+        .filter_map(|g| g.first().map(|&(_, v)| v))
+        .collect();
+    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
+    for &block in func.layout.iter().filter(|&b| !inside.contains(b)) {
+        for &inst in &func.blocks[block].insts {
+            for &arg in func.insts[inst].args.iter().filter(|&v| wanted.contains(v)) {
+                uses.entry(arg).or_default().push(Use::Inst(block, inst));
             }
         }
-        let mut reader = Reader {
-            value,
-            def,
-            joins,
-            params: FxHashMap::default(),
-            todo: Vec::new(),
-        };
-        for &place in uses.get(&value).map(Vec::as_slice).unwrap_or_default() {
-            match place {
-                Use::Inst(block, inst) => {
-                    let new = reader.at_start(func, &dom, &mut undefs, block);
-                    func.insts[inst]
-                        .args
-                        .iter_mut()
-                        .filter(|v| **v == value)
-                        .for_each(|v| *v = new);
-                }
-                Use::Term(block) => {
-                    let new = reader.at_start(func, &dom, &mut undefs, block);
-                    func.blocks[block]
-                        .term
-                        .map_uses(|v| if v == value { new } else { v });
-                }
+        func.blocks[block].term.for_each_use(|v| {
+            if wanted.contains(&v) {
+                uses.entry(v).or_default().push(Use::Term(block));
+            }
+        });
+    }
+    if uses.is_empty() {
+        return;
+    }
+    let cfg = Cfg::new(func);
+    let dom = DomTree::new(&cfg);
+    let frontiers = dom.frontiers(&cfg);
+    let mut undefs = FxHashMap::default();
+    for defs in groups {
+        let places = defs.first().and_then(|(_, value)| uses.remove(value));
+        if let Some(places) = places {
+            rebuild(func, &cfg, &dom, &frontiers, &mut undefs, defs, &places);
+        }
+    }
+}
+
+/// Gives uses of a value the definition that reaches them: the first of `defs` is the value that they name.
+fn rebuild(
+    func: &mut Function,
+    cfg: &Cfg,
+    dom: &DomTree,
+    frontiers: &SecondaryMap<Block, Vec<Block>>,
+    undefs: &mut FxHashMap<Type, Value>,
+    defs: &[(Block, Value)],
+    places: &[Use],
+) {
+    let Some(&(_, value)) = defs.first() else {
+        return;
+    };
+    let defs: FxHashMap<Block, Value> = defs.iter().copied().collect();
+    let mut joins: FxHashSet<Block> = FxHashSet::default();
+    let mut work: Vec<Block> = defs.keys().copied().collect();
+    while let Some(block) = work.pop() {
+        for &join in &frontiers[block] {
+            if !defs.contains_key(&join) && joins.insert(join) {
+                work.push(join);
             }
         }
-        while let Some(block) = reader.todo.pop() {
-            let mut seen = FxHashSet::default();
-            for &pred in cfg.preds(block) {
-                if !seen.insert(pred) {
-                    continue;
-                }
-                let arg = reader.at_end(func, &dom, &mut undefs, pred);
-                let mut term = std::mem::take(&mut func.blocks[pred].term);
-                for Target { block: to, args } in term.targets_mut() {
-                    if *to == block {
-                        args.push(arg);
-                    }
-                }
-                func.blocks[pred].term = term;
+    }
+    let mut reader = Reader {
+        ty: func.ty(value),
+        defs,
+        joins,
+        params: FxHashMap::default(),
+        todo: Vec::new(),
+    };
+    for &place in places {
+        match place {
+            Use::Inst(block, inst) => {
+                let new = reader.at_start(func, dom, undefs, block);
+                func.insts[inst]
+                    .args
+                    .iter_mut()
+                    .filter(|v| **v == value)
+                    .for_each(|v| *v = new);
             }
+            Use::Term(block) => {
+                let new = reader.at_start(func, dom, undefs, block);
+                func.blocks[block]
+                    .term
+                    .map_uses(|v| if v == value { new } else { v });
+            }
+        }
+    }
+    while let Some(block) = reader.todo.pop() {
+        let mut seen = FxHashSet::default();
+        for &pred in cfg.preds(block) {
+            if !seen.insert(pred) {
+                continue;
+            }
+            let arg = reader.at_end(func, dom, undefs, pred);
+            let mut term = std::mem::take(&mut func.blocks[pred].term);
+            for Target { block: to, args } in term.targets_mut() {
+                if *to == block {
+                    args.push(arg);
+                }
+            }
+            func.blocks[pred].term = term;
         }
     }
 }
 
 struct Reader {
-    value: Value,
-    def: Block,
+    ty: Type,
+    /// The blocks with a definition, and that.
+    defs: FxHashMap<Block, Value>,
     joins: FxHashSet<Block>,
     params: FxHashMap<Block, Value>,
     /// Blocks whose new parameter still needs its arguments.
@@ -132,10 +189,9 @@ impl Reader {
         undefs: &mut FxHashMap<Type, Value>,
         block: Block,
     ) -> Value {
-        if block == self.def {
-            self.value
-        } else {
-            self.at_start(func, dom, undefs, block)
+        match self.defs.get(&block) {
+            Some(&value) => value,
+            None => self.at_start(func, dom, undefs, block),
         }
     }
 
@@ -146,7 +202,7 @@ impl Reader {
         undefs: &mut FxHashMap<Type, Value>,
         block: Block,
     ) -> Value {
-        let ty = func.ty(self.value);
+        let ty = self.ty;
         let mut at = block;
         loop {
             if self.joins.contains(&at) {
@@ -159,8 +215,10 @@ impl Reader {
                 return param;
             }
             match dom.idom(at) {
-                Some(up) if up == self.def => return self.value,
-                Some(up) => at = up,
+                Some(up) => match self.defs.get(&up) {
+                    Some(&value) => return value,
+                    None => at = up,
+                },
                 None => {
                     return *undefs.entry(ty).or_insert_with(|| {
                         let inst = func.make_inst(Op::Undef, [], &[ty]);

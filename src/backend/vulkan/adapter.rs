@@ -740,6 +740,7 @@ fn target(
             || on(features.dot_product.shader_integer_dot_product),
         subgroup_ops,
         subgroup_size,
+        loop_limit: probe::loop_limit(v12.driver_id),
         debug_lines: false,
     }
 }

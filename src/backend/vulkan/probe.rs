@@ -38,6 +38,15 @@ pub struct Answers {
     pub fp64: Arithmetic,
 }
 
+/// Iterations of all loops together after which a driver takes every loop for finished; 0: it never does.
+pub fn loop_limit(driver: vk::DriverId) -> u32 {
+    match driver {
+        // Mesa 22.3 to 25 at least.
+        vk::DriverId::MESA_LLVMPIPE => 65535,
+        _ => 0,
+    }
+}
+
 /// What is known of a driver. None: it must be measured.
 pub fn known(driver: vk::DriverId) -> Option<Answers> {
     let software = Arithmetic {
