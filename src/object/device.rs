@@ -109,8 +109,14 @@ impl Device {
 
     fn double_fp_config(&self) -> cl_device_fp_config {
         if self.features.fp64 {
-            // The minimum that double precision means in OpenCL; the compiler makes up for what the device lacks.
-            cl::CL_FP_FMA | cl::CL_FP_ROUND_TO_NEAREST | cl::CL_FP_INF_NAN | cl::CL_FP_DENORM
+            // The minimum that double precision means in OpenCL; the compiler makes up for what the device lacks. The
+            // rounding modes other than to nearest are those of conversions; the conformance tests ask for them.
+            cl::CL_FP_FMA
+                | cl::CL_FP_ROUND_TO_NEAREST
+                | cl::CL_FP_ROUND_TO_ZERO
+                | cl::CL_FP_ROUND_TO_INF
+                | cl::CL_FP_INF_NAN
+                | cl::CL_FP_DENORM
         } else {
             0
         }

@@ -11,6 +11,7 @@ use super::program::Program;
 use crate::cl::{self, cl_kernel_arg_info, cl_kernel_work_group_info, cl_uint, cl_ulong};
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
+use crate::features::VERSION;
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -202,6 +203,10 @@ impl Kernel {
                     );
                 }
                 match u32::try_from(size) {
+                    // Until OpenCL 3.1; from then on it is an error of the enqueue.
+                    Ok(0) if VERSION < (3, 1) => {
+                        return err(cl::CL_INVALID_ARG_SIZE, "the size of a local argument is 0")
+                    }
                     Ok(size) if size <= u32::MAX - LOCAL_ARG_ALIGN => Value::Local(size),
                     _ => return err(cl::CL_INVALID_ARG_SIZE, "local argument is too large"),
                 }

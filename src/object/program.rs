@@ -85,24 +85,11 @@ pub struct Program {
     /// One a device.
     builds: Mutex<Vec<DeviceBuild>>,
     spec_constants: Mutex<Vec<(u32, Vec<u8>)>>,
-    release_callbacks: Mutex<Vec<Notify>>,
     kernels: AtomicUsize,
-    handle: usize,
 }
 
 impl Body for Program {
     const KIND: Kind = Kind::Program;
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        for callback in std::mem::take(self.release_callbacks.get_mut())
-            .into_iter()
-            .rev()
-        {
-            callback.call(self.handle as *mut c_void);
-        }
-    }
 }
 
 fn make(
@@ -112,16 +99,14 @@ fn make(
     binaries: Vec<Option<Binary>>,
 ) -> Ref<Program> {
     let builds = devices.iter().map(|_| DeviceBuild::none()).collect();
-    Object::new_cyclic(|me| Program {
+    Object::new(Program {
         context: context.clone(),
         devices,
         origin,
         binaries,
         builds: Mutex::new(builds),
         spec_constants: Mutex::default(),
-        release_callbacks: Mutex::default(),
         kernels: AtomicUsize::new(0),
-        handle: me.as_ptr() as usize,
     })
 }
 
@@ -402,10 +387,13 @@ impl Program {
         Ok(())
     }
 
-    /// clSetProgramReleaseCallback.
-    pub fn set_release_callback(&self, notify: Notify) -> ClResult {
-        self.release_callbacks.lock().push(notify);
-        Ok(())
+    /// clSetProgramReleaseCallback: no device has program-scope constructors and destructors, in whose place the
+    /// specification put the callback.
+    pub fn set_release_callback(&self) -> ClResult {
+        err(
+            cl::CL_INVALID_OPERATION,
+            "no device has program-scope constructors and destructors",
+        )
     }
 
     /// The executables with their devices, and whether their work-groups must be uniform; an error when there is none.

@@ -195,13 +195,13 @@ pub fn get_build_info(
 pub fn set_release_callback(
     program: Handle,
     function: Option<ProgramFn>,
-    user_data: Handle,
+    _user_data: Handle,
 ) -> ClResult {
     let program = program.object::<Program>()?;
-    let Some(function) = function else {
+    if function.is_none() {
         return err(cl::CL_INVALID_VALUE, "pfn_notify is NULL");
-    };
-    program.set_release_callback(Notify::new(function, user_data.as_ptr()))
+    }
+    program.set_release_callback()
 }
 
 pub fn set_specialization_constant(

@@ -10,6 +10,7 @@ use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
 use super::probe;
 use super::submit::VulkanStream;
+use super::timeline::Retired;
 use crate::backend::{
     Caps, Code, Device, DeviceError, Memory, Placement, Result, Stream, StreamDesc,
 };
@@ -61,6 +62,8 @@ pub struct Shared {
     pub utilities: Utilities,
     /// Maps device ticks to host time.
     pub clock: Clock,
+    /// Semaphores to be destroyed.
+    pub retired: Retired,
     next_queue: AtomicUsize,
     next_batch: AtomicU64,
     lost: AtomicBool,
@@ -185,6 +188,7 @@ impl Shared {
             pipelines: PipelineCache::empty(),
             utilities: Utilities::default(),
             clock: Clock::new(adapter, &raw),
+            retired: Retired::default(),
             next_queue: AtomicUsize::new(0),
             next_batch: AtomicU64::new(1),
             lost: AtomicBool::new(false),
@@ -255,6 +259,7 @@ impl Drop for Shared {
         // SAFETY: streams, memories, codes and pipelines hold an Arc of this, so none is left and no work is pending;
         // each handle is destroyed once, the device last.
         unsafe {
+            self.retired.destroy(&self.raw);
             self.utilities.destroy(&self.raw);
             self.raw.destroy_pipeline_layout(self.layout, None);
             self.pipelines.destroy(&self.raw);

@@ -4,7 +4,9 @@ use super::conv::During;
 use super::device::Shared;
 use crate::backend::{DeviceError, Result, Timeline};
 use ash::vk;
+use parking_lot::Mutex;
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,6 +19,41 @@ pub struct VulkanTimeline {
     pub semaphore: vk::Semaphore,
     /// The highest value seen: saves calls of the driver.
     seen: AtomicU64,
+}
+
+/// Semaphores that nothing uses any more, destroyed a while later.
+///
+/// Mesa's emulated timelines (lavapipe 22.3) touch a semaphore that a batch waited for once more *after* the completion
+/// of that batch can be seen, in the thread that submits: a semaphore destroyed at that moment was written to after its
+/// memory was freed. Look again with Mesa 24 or later. 2026-11.
+#[derive(Default)]
+pub struct Retired(Mutex<VecDeque<(Instant, vk::Semaphore)>>);
+
+/// How long a semaphore is kept.
+const KEPT: Duration = Duration::from_secs(2);
+
+impl Retired {
+    fn retire(&self, device: &ash::Device, semaphore: vk::Semaphore) {
+        let now = Instant::now();
+        let mut retired = self.0.lock();
+        retired.push_back((now, semaphore));
+        while let Some((since, semaphore)) = retired.front().copied() {
+            if now.duration_since(since) < KEPT {
+                break;
+            }
+            retired.pop_front();
+            // SAFETY: nothing uses it, see the drop of [`VulkanTimeline`]; it was taken off the list.
+            unsafe { device.destroy_semaphore(semaphore, None) };
+        }
+    }
+
+    /// Destroys all. No work of the device is pending.
+    pub fn destroy(&self, device: &ash::Device) {
+        for (_, semaphore) in self.0.lock().drain(..) {
+            // SAFETY: nothing uses it, see the drop of [`VulkanTimeline`]; it was taken off the list.
+            unsafe { device.destroy_semaphore(semaphore, None) };
+        }
+    }
 }
 
 impl VulkanTimeline {
@@ -115,8 +152,8 @@ impl Timeline for VulkanTimeline {
 
 impl Drop for VulkanTimeline {
     fn drop(&mut self) {
-        // SAFETY: the stream that signals it waits for its last batch before it drops its Arc, and streams that wait
-        // for it keep an Arc until their batch has completed; so no pending work uses it.
-        unsafe { self.shared.raw.destroy_semaphore(self.semaphore, None) };
+        // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
+        // keep an Arc until their batch has completed; so no pending work uses it.
+        self.shared.retired.retire(&self.shared.raw, self.semaphore);
     }
 }
