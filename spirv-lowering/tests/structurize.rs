@@ -60,6 +60,141 @@ fn random_graph(rng: &mut Rng, shape: Shape) -> Vec<Vec<usize>> {
         .collect()
 }
 
+/// Graphs of programs: nested statements with break, continue, return, fall-through, and gotos now and then.
+struct Program<'a> {
+    rng: &'a mut Rng,
+    graph: Vec<Vec<usize>>,
+    gotos: bool,
+}
+
+impl Program<'_> {
+    fn block(&mut self) -> usize {
+        self.graph.push(Vec::new());
+        self.graph.len() - 1
+    }
+
+    /// Statements from the end of `at`; the block at which they end, if they do.
+    fn list(
+        &mut self,
+        mut at: usize,
+        depth: usize,
+        brk: Option<usize>,
+        cont: Option<usize>,
+    ) -> Option<usize> {
+        for _ in 0..1 + self.rng.below(3) {
+            if self.graph.len() > 40 {
+                break;
+            }
+            at = self.statement(at, depth, brk, cont)?;
+        }
+        Some(at)
+    }
+
+    fn arm(&mut self, depth: usize, brk: Option<usize>, cont: Option<usize>, next: usize) -> usize {
+        let start = self.block();
+        if let Some(end) = self.list(start, depth + 1, brk, cont) {
+            self.graph[end].push(next);
+        }
+        start
+    }
+
+    fn statement(
+        &mut self,
+        at: usize,
+        depth: usize,
+        brk: Option<usize>,
+        cont: Option<usize>,
+    ) -> Option<usize> {
+        let kind = if depth > 4 {
+            7 + self.rng.below(5)
+        } else {
+            self.rng.below(14)
+        };
+        match kind {
+            0 | 1 => {
+                let next = self.block();
+                let arm = self.arm(depth, brk, cont, next);
+                self.graph[at] = vec![arm, next];
+                Some(next)
+            }
+            2 => {
+                let next = self.block();
+                let (a, b) = (
+                    self.arm(depth, brk, cont, next),
+                    self.arm(depth, brk, cont, next),
+                );
+                self.graph[at] = vec![a, b];
+                Some(next)
+            }
+            3 | 4 => {
+                // while, or for with an increment
+                let (head, next) = (self.block(), self.block());
+                let again = if kind == 3 { head } else { self.block() };
+                if kind == 4 {
+                    self.graph[again].push(head);
+                }
+                self.graph[at].push(head);
+                let body = self.arm(depth, Some(next), Some(again), again);
+                self.graph[head] = vec![body, next];
+                Some(next)
+            }
+            5 => {
+                let (test, next) = (self.block(), self.block());
+                let body = self.arm(depth, Some(next), Some(test), test);
+                self.graph[at].push(body);
+                self.graph[test] = vec![body, next];
+                Some(next)
+            }
+            6 => {
+                let next = self.block();
+                let mut cases = Vec::new();
+                let mut below = next;
+                for _ in 0..2 + self.rng.below(3) {
+                    let to = if self.rng.below(4) == 0 { below } else { next };
+                    below = self.arm(depth, Some(next), cont, to);
+                    cases.push(below);
+                }
+                if self.rng.below(2) == 0 {
+                    cases.push(next);
+                }
+                self.graph[at] = cases;
+                Some(next)
+            }
+            7 | 8 => {
+                let target = if kind == 7 { brk } else { cont };
+                let Some(target) = target else {
+                    return Some(at);
+                };
+                let next = self.block();
+                self.graph[at] = vec![target, next];
+                Some(next)
+            }
+            9 if self.rng.below(4) == 0 => None,
+            10 if self.gotos && self.rng.below(2) == 0 => {
+                let next = self.block();
+                let target = self.rng.below(next);
+                self.graph[at] = vec![target, next];
+                Some(next)
+            }
+            _ => {
+                let next = self.block();
+                self.graph[at].push(next);
+                Some(next)
+            }
+        }
+    }
+}
+
+fn random_program(rng: &mut Rng, gotos: bool) -> Vec<Vec<usize>> {
+    let mut program = Program {
+        rng,
+        graph: vec![Vec::new()],
+        gotos,
+    };
+    program.list(0, 0, None, None);
+    program.graph
+}
+
 /// Dominator sets by the textbook iteration.
 fn dominators(graph: &[Vec<usize>]) -> Vec<HashSet<usize>> {
     let n = graph.len();
@@ -344,7 +479,11 @@ fn check(graph: &[Vec<usize>], before: &Function, what: &str) -> Function {
 }
 
 fn fuzz(name: &str, shape: Shape, rounds: u64) {
-    for round in 1..=rounds {
+    let factor = std::env::var("FUZZ_FACTOR")
+        .ok()
+        .and_then(|f| f.parse().ok())
+        .unwrap_or(1u64);
+    for round in 1..=rounds * factor {
         let mut rng = Rng(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let shape = Shape {
             blocks: 2 + rng.below(shape.blocks),
@@ -424,6 +563,20 @@ fn cyclic() {
     );
 }
 
+#[test]
+fn programs() {
+    let factor = std::env::var("FUZZ_FACTOR")
+        .ok()
+        .and_then(|f| f.parse().ok())
+        .unwrap_or(1u64);
+    for round in 1..=2000 * factor {
+        let mut rng = Rng(round.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let graph = random_program(&mut rng, round % 2 == 0);
+        let f = build(&mut rng, &graph, round % 4 < 2);
+        check(&graph, &f, &format!("program {round}"));
+    }
+}
+
 /// Parameters and comparisons that structurizing added.
 fn overhead(f: &Function) -> (usize, usize) {
     let params = f.layout.iter().map(|&b| f.blocks[b].params.len()).sum();
@@ -472,6 +625,20 @@ fn structured_input_needs_no_selectors() {
             &[&[1], &[2, 5], &[4, 3], &[1], &[5], &[]],
         ),
         ("endless", &[&[1], &[1]]),
+        (
+            "continue to where a switch ends",
+            &[
+                &[1],
+                &[2, 7],
+                &[6, 3, 5],
+                &[4, 8],
+                &[6, 8],
+                &[6],
+                &[1],
+                &[],
+                &[6],
+            ],
+        ),
     ];
     for (name, graph) in cases {
         let graph: Vec<Vec<usize>> = graph.iter().map(|s| s.to_vec()).collect();
