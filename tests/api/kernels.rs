@@ -77,6 +77,20 @@ fn queries() {
         CL_KERNEL_LOCAL_MEM_SIZE
     );
     assert_eq!(after, before + 1024);
+    let own = setup.kernel_of(
+        "kernel void f(global int *p) {
+             local int own[1000];
+             own[get_local_id(0)] = p[0];
+             barrier(CLK_LOCAL_MEM_FENCE);
+             p[1] = own[get_local_id(0) ^ 1]; }",
+        "f",
+    );
+    let size = info_value!(
+        u64,
+        clGetKernelWorkGroupInfo(own.0, d),
+        CL_KERNEL_LOCAL_MEM_SIZE
+    );
+    assert!((4000..4400).contains(&size), "{size}");
     info_value!(
         u64,
         clGetKernelWorkGroupInfo(k, d),

@@ -602,9 +602,9 @@ impl Lower<'_> {
             }
             self.func.blocks[block].insts = std::mem::take(&mut self.out);
         }
-        let last = self.classes.last();
-        let bytes = last.map_or(0, |c| (c.base + c.size).saturating_sub(FIRST));
-        Ok(bytes)
+        // Classes that are asked for after the lay-out are empty and have no place.
+        let ends = self.classes.iter().map(|c| c.base + c.size);
+        Ok(ends.max().unwrap_or(0).saturating_sub(FIRST))
     }
 
     fn define_offset(&mut self, value: Value, name: Name) {
