@@ -34,6 +34,9 @@ const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
 const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
 const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
+/// How long a thread waits actively for host tasks before it sleeps.
+const ACTIVE_WAIT: std::time::Duration = std::time::Duration::from_micros(60);
+
 /// How far a queue has come: what events need of it without its lock.
 pub struct Progress {
     /// The timeline of its stream.
@@ -107,6 +110,18 @@ impl Progress {
     pub fn wait_host(&self, seq: u64) {
         if self.host_done() >= seq {
             return;
+        }
+        if crate::util::many_cores() {
+            // Being woken takes longer than most host tasks.
+            let began = std::time::Instant::now();
+            while began.elapsed() < ACTIVE_WAIT {
+                for _ in 0..32 {
+                    std::hint::spin_loop();
+                }
+                if self.host_done() >= seq {
+                    return;
+                }
+            }
         }
         let mut guard = self.lock.lock();
         while self.host_done() < seq {
@@ -477,11 +492,10 @@ impl Object<Event> {
                     continue;
                 }
             }
+            // The host thread, while it has something to do, waits for the timeline: one waiter is enough.
+            progress.wait_host(place.host_seq);
             return match progress.timeline.wait(place.value, None) {
-                Ok(true) => {
-                    progress.wait_host(place.host_seq);
-                    self.settle_now(COMPLETE)
-                }
+                Ok(true) => self.settle_now(COMPLETE),
                 Ok(false) => continue,
                 Err(error) => self.settle_now(ClError::from(error).code),
             };

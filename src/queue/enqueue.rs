@@ -235,8 +235,8 @@ impl Queue {
                     "the command could not be submitted",
                 );
             }
-            self.progress.timeline.wait(place.value, None)?;
             self.progress.wait_host(place.host_seq);
+            self.progress.timeline.wait(place.value, None)?;
             if let Some(action) = &action {
                 action.run();
             }

@@ -273,11 +273,13 @@ impl Queue {
             self.unlock(state);
             place
         };
+        // While the host thread has something to do it waits for the timeline; two threads that wait for one semaphore
+        // make NVIDIA's driver miss wake-ups for 10 ms.
+        self.progress.wait_host(seq);
         self.progress
             .timeline
             .wait(value, None)
             .map_err(ClError::from)?;
-        self.progress.wait_host(seq);
         self.state.lock().stream.reclaim();
         Ok(())
     }

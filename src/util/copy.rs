@@ -37,9 +37,9 @@ fn helpers() -> Option<&'static (Sender<Part>, usize)> {
     static HELPERS: OnceLock<Option<(Sender<Part>, usize)>> = OnceLock::new();
     HELPERS
         .get_or_init(|| {
-            let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
+            // Few cores have other things to do, perhaps even to be the device.
+            let wanted = if super::many_cores() { THREADS - 1 } else { 0 };
             let (sender, receiver) = crossbeam_channel::unbounded::<Part>();
-            let wanted = THREADS.min(cores).saturating_sub(1);
             let started = (0..wanted)
                 .filter(|_| {
                     let receiver = receiver.clone();
@@ -55,8 +55,7 @@ fn helpers() -> Option<&'static (Sender<Part>, usize)> {
 /// Copies `size` bytes.
 ///
 /// # Safety
-/// `src` must be readable and `dst` writable for `size` bytes. Overlap is allowed only below a MiB (where the copy
-/// behaves as `memmove`).
+/// `src` must be readable and `dst` writable for `size` bytes. They may overlap.
 pub unsafe fn copy(src: usize, dst: usize, size: usize) {
     let overlap = src < dst.wrapping_add(size) && dst < src.wrapping_add(size);
     let helpers = if size < LEAST || overlap {

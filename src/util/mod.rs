@@ -3,3 +3,9 @@
 pub mod config;
 pub mod copy;
 pub mod log;
+
+/// There are cores to spare for helpers and for waiting actively.
+pub fn many_cores() -> bool {
+    static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get())) >= 4
+}

@@ -185,9 +185,10 @@ pub struct VulkanStream {
 impl VulkanStream {
     /// A stream on the next queue of its priority.
     pub fn new(shared: &Arc<Shared>, desc: StreamDesc) -> Result<Self> {
-        let timeline = Arc::new(VulkanTimeline::new(shared)?);
+        let queue = shared.pick_queue(desc.priority);
+        let timeline = Arc::new(VulkanTimeline::new(shared, queue)?);
         Ok(Self {
-            queue: shared.pick_queue(desc.priority),
+            queue,
             timeline_dyn: Arc::clone(&timeline) as Arc<dyn Timeline>,
             timeline,
             submitted: 0,
@@ -324,6 +325,11 @@ impl Stream for VulkanStream {
             return;
         }
         if other.seen(point.value) || other.completed().is_ok_and(|value| value >= point.value) {
+            self.acquire = true;
+            return;
+        }
+        if other.queue == self.queue {
+            // Submitted before on the same queue: a barrier orders what follows after it.
             self.acquire = true;
             return;
         }
