@@ -1,7 +1,7 @@
 //! OpenCL C to OpenCL SPIR-V, by clang.
 
-use super::convert::Conversions;
 use super::options::{BuildOptions, ClStd};
+use super::prelude::Conversions;
 use super::toolchain::Toolchain;
 use super::{arg_info, child};
 use std::borrow::Cow;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 2;
+pub const REVISION: u32 = 4;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -15,7 +15,7 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
-mod convert;
+mod prelude;
 pub mod library;
 mod source_cache;
 

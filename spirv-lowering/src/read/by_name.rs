@@ -80,6 +80,16 @@ fn scalar_by_code(mut code: &str) -> Option<Scalar> {
     Some(Scalar { ty, signed })
 }
 
+/// The number of components of the first parameter in mangled form.
+fn lanes_by_code(code: &str) -> u32 {
+    let digits = code.find("Dv").and_then(|at| code.get(at + 2..));
+    let digits = digits.and_then(|d| d.get(..d.find('_')?));
+    digits
+        .and_then(|d| d.parse().ok())
+        .filter(|n| (1..=16).contains(n))
+        .unwrap_or(1)
+}
+
 /// `convert_T[n][_sat][_rtx]` after `convert_`: destination, saturation, rounding.
 fn conversion(name: &str) -> Option<(Scalar, bool, Option<Rounding>)> {
     let mut parts = name.split('_');
@@ -151,6 +161,41 @@ impl Body<'_, '_> {
             }
         }
         match (base, args) {
+            (
+                "async_work_group_copy" | "async_work_group_strided_copy",
+                &[to, from, count, ref rest @ ..],
+            ) => {
+                let (stride, event) = match rest {
+                    &[event] => (None, event),
+                    &[stride, event] => (Some(stride), event),
+                    _ => return Ok(false),
+                };
+                let Some(scalar) = scalar_by_code(code) else {
+                    return Ok(false);
+                };
+                let n = lanes_by_code(code).next_power_of_two();
+                let size = scalar.ty.size() * n;
+                let element = Some((scalar.ty, n));
+                self.group_copy(to, from, count, stride, size.into(), size, element)?;
+                let event = self.value(event)?;
+                self.set(id, ty, event)?;
+            }
+            ("vloada_half3", &[offset, pointer]) => {
+                let (pointer, _) = self.pointer(pointer)?;
+                let offset = self.scalar(offset)?;
+                let offset = self.to_i64(offset, false)?;
+                let address = self.element(pointer, offset, 8)?;
+                let load = Op::Load {
+                    align: 8,
+                    volatile: false,
+                };
+                let halves = self.ins_many(load, &[address], &[Type::F16; 3]);
+                let mut out = Values::new();
+                for half in halves {
+                    out.push(self.ins(Op::FConv(Rounding::Rte), &[half], Type::F32));
+                }
+                self.set(id, ty, out)?;
+            }
             ("mem_fence" | "read_mem_fence" | "write_mem_fence", &[flags]) => {
                 let order = match base {
                     "read_mem_fence" => Order::Acquire,

@@ -544,17 +544,49 @@ impl Body<'_, '_> {
         result
     }
 
-    /// Every work-item of the group copies its share; waiting for the event is a barrier.
     fn async_copy(&mut self, inst: &Inst) -> Result<()> {
         let (ty, id) = self.result(inst)?;
-        let (to_id, from_id) = (inst.word(3)?, inst.word(4)?);
-        let (to, to_space) = self.pointer(to_id)?;
-        let (from, _) = self.pointer(from_id)?;
-        let data = self.pointee(self.type_of(to_id)?)?;
+        let (to, from) = (inst.word(3)?, inst.word(4)?);
+        let mut data = self.pointee(self.type_of(to)?)?;
+        // LLVM's target may give the pointers the type of a whole array.
+        while let super::types::Kind::Array { elem, .. } = self.p.types.get(data).kind {
+            data = elem;
+        }
         let (size, align) = (self.p.types.get(data).size, self.p.types.get(data).align);
-        let count = self.scalar(inst.word(5)?)?;
-        let stride = self.scalar(inst.word(6)?)?;
-        let (count, stride) = (self.to_i64(count, false)?, self.to_i64(stride, false)?);
+        let element = match self.p.types.vector(data) {
+            Some((scalar, n)) if scalar != Type::Bool => Some((scalar, n.next_power_of_two())),
+            _ => None,
+        };
+        let (count, stride) = (inst.word(5)?, Some(inst.word(6)?));
+        self.group_copy(to, from, count, stride, size, align, element)?;
+        let event = self.value(inst.word(7)?)?;
+        self.set(id, ty, event)
+    }
+
+    /// Every work-item of the group copies its share; waiting for the event is a barrier. `element`: scalar type and
+    /// number of scalars of an element, where that is all there is to it.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn group_copy(
+        &mut self,
+        to: u32,
+        from: u32,
+        count: u32,
+        stride: Option<u32>,
+        size: u64,
+        align: u32,
+        element: Option<(Type, u32)>,
+    ) -> Result<()> {
+        let (to, to_space) = self.pointer(to)?;
+        let (from, _) = self.pointer(from)?;
+        let count = self.scalar(count)?;
+        let count = self.to_i64(count, false)?;
+        let stride = match stride {
+            Some(id) => {
+                let stride = self.scalar(id)?;
+                Some(self.to_i64(stride, false)?)
+            }
+            None => None,
+        };
         let local = to_space == crate::ir::types::Space::Local;
         let start = self.ins(Op::Builtin(Builtin::LocalLinearId), &[], Type::I64);
         let mut step = None;
@@ -569,20 +601,32 @@ impl Body<'_, '_> {
             return bad("no dimension");
         };
         self.counted_loop(start, count, step, |b, i| {
-            let far = b.ins(Op::IMul, &[i, stride], Type::I64);
+            let far = match stride {
+                Some(stride) => b.ins(Op::IMul, &[i, stride], Type::I64),
+                None => i,
+            };
             // The stride is that of the global side.
             let (a, z) = if local { (i, far) } else { (far, i) };
             let target = b.element(to, a, size)?;
             let source = b.element(from, z, size)?;
-            if b.p.types.get(data).lanes <= 16 {
-                let values = b.load(source, data, align, false)?;
-                b.store(target, data, &values, align, false)
-            } else {
-                b.effect(Op::MemCopy { size, align }, &[target, source]);
-                Ok(())
+            match element {
+                Some((scalar, n)) => {
+                    let types = vec![scalar; n as usize];
+                    let load = Op::Load {
+                        align,
+                        volatile: false,
+                    };
+                    let mut args = vec![target];
+                    args.extend(b.ins_many(load, &[source], &types));
+                    let store = Op::Store {
+                        align,
+                        volatile: false,
+                    };
+                    b.effect(store, &args);
+                }
+                None => b.effect(Op::MemCopy { size, align }, &[target, source]),
             }
-        })?;
-        let event = self.value(inst.word(7)?)?;
-        self.set(id, ty, event)
+            Ok(())
+        })
     }
 }

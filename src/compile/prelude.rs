@@ -1,7 +1,7 @@
-//! Conversions to integers under other names, for LLVM's own SPIR-V target.
+//! Conversions to integers and asynchronous copies under other names, for LLVM's own SPIR-V target.
 //!
 //! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a signed one, and makes the
-//! same instruction of `convert_char_sat` for `int` and `uint`. Functions that it does not know stay calls, and their
+//! same instruction of `convert_char_sat` for `int` and `uint`; asynchronous copies lose their element type, and `vloada_half3` its padding. Functions that it does not know stay calls, and their
 //! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
 //! that can be seen.
@@ -22,6 +22,10 @@ type Conversion = (&'static str, &'static str, String);
 #[derive(Default)]
 pub struct Conversions {
     used: BTreeSet<Conversion>,
+    /// `async_work_group_copy` and its strided form.
+    copies: bool,
+    /// `vloada_half3`.
+    loads: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -35,6 +39,8 @@ impl Conversions {
     /// Finds the conversions in a text.
     pub fn scan(&mut self, text: &str) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        self.copies |= text.contains("async_work_group_");
+        self.loads |= text.contains("vloada_half");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
                 continue;
@@ -53,13 +59,14 @@ impl Conversions {
     pub fn prelude(mut self) -> Option<String> {
         if self.any {
             self.used = all().collect();
+            (self.copies, self.loads) = (true, true);
         }
-        if self.used.is_empty() {
+        if self.used.is_empty() && !self.copies && !self.loads {
             return None;
         }
         let mut text = String::new();
         // Writing to a string cannot fail.
-        write_prelude(&mut text, &self.used).ok()?;
+        write_prelude(&mut text, &self).ok()?;
         Some(text)
     }
 }
@@ -93,7 +100,8 @@ fn all() -> impl Iterator<Item = Conversion> {
     })
 }
 
-fn write_prelude(out: &mut String, used: &BTreeSet<Conversion>) -> std::fmt::Result {
+fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
+    let used = &uses.used;
     writeln!(
         out,
         "#define PUMICE_F(D,F,S) D __attribute__((overloadable,const)) pumice_##F(S);"
@@ -118,6 +126,12 @@ fn write_prelude(out: &mut String, used: &BTreeSet<Conversion>) -> std::fmt::Res
             "PUMICE_S({ty}{size},convert_{ty}{size}{suffix},{size})"
         )?;
     }
+    if uses.copies {
+        write_copies(out)?;
+    }
+    if uses.loads {
+        write_loads(out)?;
+    }
     writeln!(
         out,
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
@@ -127,6 +141,59 @@ fn write_prelude(out: &mut String, used: &BTreeSet<Conversion>) -> std::fmt::Res
         writeln!(out, "#define {name} pumice_{name}")?;
     }
     writeln!(out, "#line 1 \"<stdin>\"")
+}
+
+fn write_copies(out: &mut String) -> std::fmt::Result {
+    const NAMES: [(&str, &str); 2] = [
+        ("async_work_group_copy", "size_t"),
+        ("async_work_group_strided_copy", "size_t, size_t"),
+    ];
+    write!(out, "#define PUMICE_C(T)")?;
+    for (name, sizes) in NAMES {
+        for (to, from) in [("__local", "__global"), ("__global", "__local")] {
+            write!(
+                out,
+                " event_t __attribute__((overloadable)) pumice_{name}({to} T*, const {from} T*, {sizes}, event_t);"
+            )?;
+        }
+    }
+    writeln!(out)?;
+    let every_size = |out: &mut String, ty: &str| {
+        SIZES
+            .iter()
+            .try_for_each(|size| write!(out, "PUMICE_C({ty}{size}) "))
+            .and_then(|()| writeln!(out))
+    };
+    for ty in INTEGERS.iter().chain(&["float"]) {
+        every_size(out, ty)?;
+    }
+    for (extension, ty) in [("cl_khr_fp64", "double"), ("cl_khr_fp16", "half")] {
+        writeln!(out, "#ifdef {extension}")?;
+        every_size(out, ty)?;
+        writeln!(out, "#endif")?;
+    }
+    for (name, _) in NAMES {
+        writeln!(out, "#define {name} pumice_{name}")?;
+    }
+    Ok(())
+}
+
+fn write_loads(out: &mut String) -> std::fmt::Result {
+    let declare = |out: &mut String, space: &str| {
+        writeln!(
+            out,
+            "float3 __attribute__((overloadable)) pumice_vloada_half3(size_t, const {space} half*);"
+        )
+    };
+    for space in ["__global", "__local", "__private", "__constant"] {
+        declare(out, space)?;
+    }
+    writeln!(
+        out,
+        "#if defined(__opencl_c_generic_address_space) || __OPENCL_C_VERSION__ == 200"
+    )?;
+    declare(out, "__generic")?;
+    writeln!(out, "#endif\n#define vloada_half3 pumice_vloada_half3")
 }
 
 #[cfg(test)]
