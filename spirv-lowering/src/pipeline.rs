@@ -212,9 +212,7 @@ fn lower_kernel(
     p.add_time("extract", took);
     let layout = lower_globals::layout(module)?;
 
-    let mut func = p.time("inline", || {
-        inline::flatten(&small, kernel.func, &mut clean)
-    })?;
+    let mut func = p.time("inline", || share_calls::run(&small, kernel.func))?;
     let func = &mut func;
     func.name.clone_from(&kernel.name);
     p.after("inline", func)?;

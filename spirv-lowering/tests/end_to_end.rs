@@ -30,7 +30,7 @@ fn compile(clang: &str, source: &Path, header: bool) -> Vec<u32> {
     let name = source.file_stem().unwrap().to_string_lossy().into_owned();
     let out = std::env::temp_dir().join(format!("pumice-e2e-{}-{name}.spv", std::process::id()));
     let mut command = Command::new(clang);
-    command.args("-cc1 -triple spirv64 -O2 -w -ffp-contract=off -emit-obj -mllvm -spirv-ext=all,-SPV_KHR_float_controls2 -cl-std=CL3.0".split(' '));
+    command.args("-cc1 -triple spirv64 -O2 -w -ffp-contract=off -emit-obj -mllvm -sink-common-insts=false -mllvm -spirv-ext=all,-SPV_KHR_float_controls2 -cl-std=CL3.0".split(' '));
     if header {
         command.args(["-fdeclare-opencl-builtins", "-finclude-default-header"]);
     } else {

@@ -123,6 +123,9 @@ pub fn compile(
             .arg(scratch.dependency_file())
             .args(["-MT", "x"]);
     }
+    // Moving alike stores of several branches into one leaves pointers that are not known until run time, which keeps
+    // private arrays in memory.
+    clang.args(["-mllvm", "-sink-common-insts=false"]);
     if toolchain.llvm_spirv.is_some() {
         clang.arg("-emit-llvm-bc");
     } else {

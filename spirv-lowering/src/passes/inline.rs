@@ -12,7 +12,7 @@ use crate::ir::function::{Function, Target, Terminator, Values};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::subst::Subst;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Bound on the instructions of one flattened function.
 const MAX_INSTS: usize = 8_000_000;
@@ -31,6 +31,19 @@ pub fn flatten(
     kernel: FuncId,
     clean: &mut dyn FnMut(&mut Function) -> bool,
 ) -> Result<Function> {
+    let mut done = flatten_but(module, kernel, &FxHashSet::default(), clean)?;
+    let kernel = with_body(module, kernel, None)?;
+    done.remove(&kernel)
+        .ok_or_else(|| LowerError::internal("inlining lost the kernel"))
+}
+
+/// The kernel and every function that it reaches, flattened but for calls of the functions in `keep`, which stay.
+pub fn flatten_but(
+    module: &Module,
+    kernel: FuncId,
+    keep: &FxHashSet<FuncId>,
+    clean: &mut dyn FnMut(&mut Function) -> bool,
+) -> Result<FxHashMap<FuncId, Function>> {
     let mut done: FxHashMap<FuncId, Function> = FxHashMap::default();
     let mut active: FxHashMap<FuncId, ()> = FxHashMap::default();
     // (function, its callees, how many were looked at)
@@ -55,19 +68,18 @@ pub fn flatten(
         }
         stack.pop();
         active.remove(&id);
-        let mut func = expand(module, &module.functions[id], &done)?;
+        let mut func = expand(module, &module.functions[id], &done, keep)?;
         if !stack.is_empty() {
             clean(&mut func);
             func = compact(&func);
         }
         done.insert(id, func);
     }
-    done.remove(&kernel)
-        .ok_or_else(|| LowerError::internal("inlining lost the kernel"))
+    Ok(done)
 }
 
 /// The function itself or, for an import, the definition of that name.
-fn with_body(module: &Module, id: FuncId, caller: Option<&Function>) -> Result<FuncId> {
+pub(super) fn with_body(module: &Module, id: FuncId, caller: Option<&Function>) -> Result<FuncId> {
     let in_caller = |e: LowerError| match caller {
         Some(caller) => e.in_function(&caller.name),
         None => e,
@@ -97,7 +109,7 @@ fn with_body(module: &Module, id: FuncId, caller: Option<&Function>) -> Result<F
         })
 }
 
-fn callees(module: &Module, id: FuncId) -> Result<Vec<FuncId>> {
+pub(super) fn callees(module: &Module, id: FuncId) -> Result<Vec<FuncId>> {
     let func = &module.functions[id];
     let mut list = Vec::new();
     for &block in &func.layout {
@@ -117,6 +129,7 @@ fn expand(
     module: &Module,
     source: &Function,
     done: &FxHashMap<FuncId, Function>,
+    keep: &FxHashSet<FuncId>,
 ) -> Result<Function> {
     let mut func = source.clone();
     let Some(entry) = func.entry() else {
@@ -142,6 +155,11 @@ fn expand(
                 continue;
             };
             let callee = with_body(module, callee, Some(source))?;
+            if keep.contains(&callee) {
+                func.insts[inst].op = Op::Call(callee);
+                func.blocks[block].insts.push(inst);
+                continue;
+            }
             let body = done
                 .get(&callee)
                 .ok_or_else(|| LowerError::internal("callee is not flattened yet"))?;

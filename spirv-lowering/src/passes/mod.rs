@@ -25,6 +25,7 @@ pub mod mem2reg;
 pub mod narrow_params;
 pub mod repair_ssa;
 pub mod rewrite;
+pub mod share_calls;
 pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
