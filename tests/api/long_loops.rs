@@ -64,3 +64,30 @@ fn nested_with_barrier() {
     }
     assert_eq!(setup.read::<i32>(&result, 8), expected);
 }
+
+#[test]
+fn many_barriers() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global int *p, int n) {
+            local int t[16];
+            int id = get_local_id(0);
+            t[id] = id;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int i = 0; i < n; i++) {
+                int v = t[(id + 1) % 16];
+                barrier(CLK_LOCAL_MEM_FENCE);
+                t[id] = v;
+                barrier(CLK_LOCAL_MEM_FENCE);
+            }
+            p[id] = t[id];
+        }",
+        "k",
+    );
+    let n = 90_001;
+    let result = setup.buffer_of(&[0i32; 16]);
+    kernel.set_buffer(0, &result).set(1, n);
+    setup.run(&kernel, &[16], Some(&[16]));
+    let expected: Vec<i32> = (0..16).map(|id| (id + n) % 16).collect();
+    assert_eq!(setup.read::<i32>(&result, 16), expected);
+}

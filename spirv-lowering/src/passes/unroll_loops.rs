@@ -4,8 +4,9 @@
 //! kernels that loop for longer silently compute something else. A copy of the body costs no iteration, so the
 //! bodies are repeated, exits included, inner loops first and as often as a budget of instructions permits. That
 //! moves the limit by an order of magnitude for the small loops that run so long; it cannot remove it. Loops that are
-//! known to run only a few times stay as they are, and so do those with barriers or group operations, which must not
-//! be duplicated.
+//! known to run only a few times stay as they are. Barriers and group operations are copied too, which is right only where,
+//! as in llvmpipe, the work-items that left a loop just wait behind it; each one costs the driver much, so loops with them
+//! are repeated less often.
 
 use super::repair_ssa;
 use crate::analysis::cfg::Cfg;
@@ -19,6 +20,8 @@ use rustc_hash::FxHashSet;
 
 /// Times that a body is repeated, at most.
 pub const MAX_FACTOR: usize = 16;
+/// The same for a loop with a barrier or group operation.
+const MAX_CONVERGENT: usize = 4;
 /// Instructions of an unrolled loop, at most.
 const LOOP_BUDGET: usize = 512;
 /// Instructions of a function in which more loops are unrolled, at most.
@@ -89,10 +92,12 @@ fn factor(func: &Function, lp: &Loop) -> usize {
             .iter()
             .any(|&i| func.insts[i].op.effect() == Effect::Convergent)
     });
-    if convergent {
-        return 1;
-    }
-    LOOP_BUDGET / weight(func, &lp.blocks).max(1)
+    let most = if convergent {
+        MAX_CONVERGENT
+    } else {
+        MAX_FACTOR
+    };
+    (LOOP_BUDGET / weight(func, &lp.blocks).max(1)).min(most)
 }
 
 /// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
