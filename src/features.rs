@@ -94,6 +94,7 @@ impl Features {
             // The work happens in clang: a macro and a hint.
             (true, "cl_khr_expect_assume", one),
             (self.il, "cl_khr_il_program", one),
+            (self.il, "cl_khr_spirv_queries", one),
             // The decorations are read and carry no obligation.
             (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
             (true, "cl_khr_create_command_queue", one),
@@ -218,11 +219,12 @@ impl Features {
     pub fn spirv_capabilities(&self) -> Vec<u32> {
         // Name                      value  from the SPIR-V specification, section 3.31
         let all: &[(bool, u32)] = &[
-            (true, 4),                        // Addresses
-            (true, 5),                        // Linkage
-            (true, 6),                        // Kernel
-            (true, 7),                        // Vector16
-            (self.fp16, 8),                   // Float16Buffer
+            (true, 4), // Addresses
+            (true, 5), // Linkage
+            (true, 6), // Kernel
+            (true, 7), // Vector16
+            // Half precision in memory needs no half-precision arithmetic.
+            (true, 8),                        // Float16Buffer
             (self.fp16, 9),                   // Float16
             (self.fp64, 10),                  // Float64
             (true, 11),                       // Int64

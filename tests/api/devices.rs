@@ -409,6 +409,31 @@ fn lists_agree() {
         .map(|(name, version)| format!("{name}_{}.{}", version >> 22, version >> 12 & 0x3ff))
         .collect();
     assert_eq!(ils, spelled.join(" "));
+    if listed.contains(&"cl_khr_spirv_queries") {
+        let numbers = info!(clGetDeviceInfo(device), CL_DEVICE_SPIRV_CAPABILITIES);
+        let numbers: Vec<u32> = numbers
+            .chunks(4)
+            .map(|bytes| u32::from_ne_bytes(bytes.try_into().expect("four bytes")))
+            .collect();
+        // Addresses, Kernel, Vector16, Int64.
+        for needed in [4, 6, 7, 11] {
+            assert!(numbers.contains(&needed), "capability {needed}");
+        }
+        assert_eq!(numbers.contains(&10), fp64, "Float64");
+        let sets = info!(
+            clGetDeviceInfo(device),
+            CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS
+        );
+        let names: Vec<&CStr> = sets
+            .chunks(size_of::<usize>())
+            .map(|bytes| {
+                let address = usize::from_ne_bytes(bytes.try_into().expect("a pointer"));
+                // SAFETY: the driver gives the addresses of strings that live as long as it does.
+                unsafe { CStr::from_ptr(address as *const std::ffi::c_char) }
+            })
+            .collect();
+        assert!(names.contains(&c"OpenCL.std"), "{names:?}");
+    }
     let platform = info_value!(usize, clGetDeviceInfo(device), CL_DEVICE_PLATFORM);
     assert_eq!(platform, setup.platform as usize);
 }
