@@ -165,9 +165,9 @@ impl Body<'_, '_> {
                 "async_work_group_copy" | "async_work_group_strided_copy",
                 &[to, from, count, ref rest @ ..],
             ) => {
-                let (stride, event) = match rest {
-                    &[event] => (None, event),
-                    &[stride, event] => (Some(stride), event),
+                let (stride, event) = match *rest {
+                    [event] => (None, event),
+                    [stride, event] => (Some(stride), event),
                     _ => return Ok(false),
                 };
                 let Some(scalar) = scalar_by_code(code) else {

@@ -23,8 +23,11 @@ mod memory;
 mod opencl_std;
 mod output;
 mod parsed;
+mod printf;
+mod std_vector;
 mod sync;
 mod types;
+mod values;
 mod words;
 
 use crate::error::Result;

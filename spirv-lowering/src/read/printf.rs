@@ -1,0 +1,172 @@
+//! printf: the format and string arguments are found at compile time, the rest are operands.
+
+use super::body::{bad, unsupported, Body};
+use super::words::Inst;
+use crate::error::Result;
+use crate::ir::entity::{GlobalId, Value};
+use crate::ir::function::{Target, Terminator, Values};
+use crate::ir::module::{PrintfArg, PrintfSite};
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+
+fn one(value: Value) -> Values {
+    [value].into_iter().collect()
+}
+
+impl Body<'_, '_> {
+    /// The variable and byte offset that a pointer is known to point to.
+    fn constant_address(&self, pointer: Value) -> Option<(GlobalId, u64)> {
+        let mut pointer = pointer;
+        let mut offset = 0u64;
+        for _ in 0..64 {
+            let inst = &self.f.insts[self.f.def_inst(pointer)?];
+            match inst.op {
+                Op::GlobalAddr(global) => return Some((global, offset)),
+                Op::SpaceCast => pointer = *inst.args.first()?,
+                Op::PtrAdd => {
+                    offset = offset.wrapping_add(self.f.as_const(*inst.args.get(1)?)?);
+                    pointer = *inst.args.first()?;
+                }
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// The string at a pointer, without its terminating zero.
+    fn constant_string(&self, pointer: Value) -> Option<Vec<u8>> {
+        let (global, offset) = self.constant_address(pointer)?;
+        let global = self.out.module.globals.get(global)?;
+        let Some(init) = &global.init else {
+            return (offset < global.size).then(Vec::new);
+        };
+        let bytes = init.get(usize::try_from(offset).ok()?..)?;
+        Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
+    }
+
+    pub(super) fn printf(&mut self, inst: &Inst) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (format, _) = self.pointer(inst.word(4)?)?;
+        let Some(format) = self.constant_string(format) else {
+            return unsupported("a format that is not a constant string");
+        };
+        let strings = string_arguments(&format);
+        let mut args: Vec<(PrintfArg, Values)> = Vec::new();
+        for (i, &arg) in inst.rest(5).iter().enumerate() {
+            let (values, scalar) = self.uniform(arg)?;
+            if strings.get(i) == Some(&true) && scalar.is_ptr() {
+                args.push((PrintfArg::Text(Vec::new()), values));
+            } else if scalar == Type::Bool || scalar == Type::Handle {
+                return unsupported("an argument of that type");
+            } else {
+                let lanes = values.len() as u32;
+                args.push((PrintfArg::Value { ty: scalar, lanes }, values));
+            }
+        }
+        let value = self.printf_call(&format, &args, 0)?;
+        self.set(id, ty, one(value))
+    }
+
+    /// Emits a printf; a string chosen between two at run time makes two call sites.
+    fn printf_call(
+        &mut self,
+        format: &[u8],
+        args: &[(PrintfArg, Values)],
+        depth: u32,
+    ) -> Result<Value> {
+        let (mut list, mut values) = (Vec::new(), Vec::new());
+        for (i, (arg, operands)) in args.iter().enumerate() {
+            let PrintfArg::Text(_) = arg else {
+                list.push(arg.clone());
+                values.extend(operands);
+                continue;
+            };
+            let Some(&pointer) = operands.first() else {
+                return bad("an empty argument");
+            };
+            if let Some(text) = self.constant_string(pointer) {
+                list.push(PrintfArg::Text(text));
+                continue;
+            }
+            let select = self.f.def_inst(pointer).map(|d| &self.f.insts[d]);
+            let choice = match select {
+                Some(data) if data.op == Op::Select && depth < 4 => match data.args.as_slice() {
+                    &[c, a, b] => Some((c, a, b)),
+                    _ => None,
+                },
+                _ => None,
+            };
+            let Some((cond, a, b)) = choice else {
+                return unsupported("a %s argument that is not a constant string");
+            };
+            return self.printf_choice(format, args, depth, i, (cond, a, b));
+        }
+        let number = self.out.module.printfs.len() as u32;
+        self.out.module.printfs.push(PrintfSite {
+            format: format.to_vec(),
+            args: list,
+        });
+        Ok(self.ins(Op::Printf(number), &values, Type::I32))
+    }
+
+    fn printf_choice(
+        &mut self,
+        format: &[u8],
+        args: &[(PrintfArg, Values)],
+        depth: u32,
+        which: usize,
+        choice: (Value, Value, Value),
+    ) -> Result<Value> {
+        let (cond, a, b) = choice;
+        let (yes, no, after) = (self.new_block(), self.new_block(), self.new_block());
+        let result = self.f.add_param(after, Type::I32);
+        let with = |value: Value| {
+            let mut args = args.to_vec();
+            if let Some(arg) = args.get_mut(which) {
+                arg.1 = one(value);
+            }
+            args
+        };
+        let join = |v: Value| {
+            Terminator::Jump(Target {
+                block: after,
+                args: [v].into_iter().collect(),
+            })
+        };
+        self.end_block(
+            Terminator::Branch(cond, Target::new(yes), Target::new(no)),
+            yes,
+        );
+        let value = self.printf_call(format, &with(a), depth + 1)?;
+        self.end_block(join(value), no);
+        let value = self.printf_call(format, &with(b), depth + 1)?;
+        self.end_block(join(value), after);
+        Ok(result)
+    }
+}
+
+/// For each argument that a format consumes: is it a string?
+fn string_arguments(format: &[u8]) -> Vec<bool> {
+    let mut out = Vec::new();
+    let mut bytes = format.iter().copied().peekable();
+    while let Some(b) = bytes.next() {
+        if b != b'%' {
+            continue;
+        }
+        if bytes.peek() == Some(&b'%') {
+            bytes.next();
+            continue;
+        }
+        for b in bytes.by_ref() {
+            if b == b'*' {
+                out.push(false);
+            } else if b.is_ascii_alphabetic()
+                && !matches!(b, b'h' | b'l' | b'v' | b'z' | b't' | b'j' | b'L')
+            {
+                out.push(b == b's');
+                break;
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,373 @@
+//! What ids of a function stand for, and the instructions and constants that translation adds.
+
+use super::body::{bad, unsupported, Body, Slot};
+use super::consts::Lane;
+use super::parsed::{fp_flags, Def};
+use super::types::TyId;
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{Block, Value};
+use crate::ir::function::{FpFlags, Values};
+use crate::ir::op::Op;
+use crate::ir::types::{Space, Type};
+use smallvec::SmallVec;
+use spirv::Decoration;
+
+impl Body<'_, '_> {
+    pub(super) fn define(&mut self, id: u32, slot: Slot) -> Result<()> {
+        let p = self.p;
+        match (p.defs.get(id as usize), self.index.get_mut(id as usize)) {
+            (Some(Def::None), Some(entry)) if *entry == 0 && id != 0 => {
+                self.slots.push(slot);
+                *entry = self.slots.len() as u32;
+                self.touched.push(id);
+                Ok(())
+            }
+            (Some(_), Some(_)) => bad(format!("the id %{id} is defined twice")),
+            _ => bad(format!("the id %{id} is not below the bound {}", p.bound)),
+        }
+    }
+
+    pub fn slot(&self, id: u32) -> Option<&Slot> {
+        let index = *self.index.get(id as usize)?;
+        self.slots.get((index as usize).checked_sub(1)?)
+    }
+
+    /// Gives an id its value, after comparing the scalars with the declared type.
+    pub fn set(&mut self, id: u32, ty: TyId, values: Values) -> Result<()> {
+        let fits = match self.p.types.vector(ty) {
+            Some((scalar, n)) => {
+                values.len() == n as usize && values.iter().all(|&v| self.f.ty(v) == scalar)
+            }
+            None => {
+                let mut types = Vec::new();
+                self.p.types.flatten(ty, &mut types)?;
+                types.len() == values.len()
+                    && types.iter().zip(&values).all(|(&t, &v)| t == self.f.ty(v))
+            }
+        };
+        if !fits {
+            return bad("its operands do not fit its result type");
+        }
+        self.define(id, Slot::Value(ty, values, None))
+    }
+
+    /// Gives an id the value of (part of) a built-in variable.
+    pub fn set_builtin(&mut self, id: u32, ty: TyId, values: Values, which: u32) -> Result<()> {
+        self.set(id, ty, values)?;
+        if let Some(Slot::Value(_, _, builtin)) = self.slots.last_mut() {
+            *builtin = Some(which);
+        }
+        Ok(())
+    }
+
+    /// Gives an id a pointer to a built-in variable.
+    pub fn set_builtin_ptr(
+        &mut self,
+        id: u32,
+        ty: TyId,
+        which: u32,
+        offset: i64,
+        index: Option<Value>,
+    ) -> Result<()> {
+        self.define(
+            id,
+            Slot::Builtin {
+                ty,
+                which,
+                offset,
+                index,
+            },
+        )
+    }
+
+    pub fn label(&self, id: u32) -> Result<Block> {
+        match self.slot(id) {
+            Some(Slot::Label(block)) => Ok(*block),
+            _ => bad(format!("%{id} is not a block of this function")),
+        }
+    }
+
+    /// The type of a value, constant or variable.
+    pub fn type_of(&self, id: u32) -> Result<TyId> {
+        match self.slot(id) {
+            Some(Slot::Value(ty, ..) | Slot::Builtin { ty, .. }) => Ok(*ty),
+            Some(Slot::Label(_)) => bad(format!("%{id} is a block")),
+            None => self
+                .p
+                .const_ty(id)
+                .ok_or_else(|| LowerError::invalid(format!("%{id} is not a value defined before"))),
+        }
+    }
+
+    /// The scalars of a value.
+    pub fn value(&mut self, id: u32) -> Result<Values> {
+        match self.slot(id) {
+            Some(Slot::Value(_, values, _)) => return Ok(values.clone()),
+            Some(&Slot::Builtin {
+                which,
+                offset,
+                index,
+                ..
+            }) => return self.builtin_memory(which, offset, index),
+            Some(Slot::Label(_)) => return bad(format!("%{id} is a block")),
+            None => {}
+        }
+        match self.p.defs.get(id as usize) {
+            Some(Def::Const(_)) => {}
+            Some(Def::Var(index)) => {
+                if let Some(which) = self.p.vars.get(*index as usize).and_then(|v| v.builtin) {
+                    return self.builtin_memory(which, 0, None);
+                }
+            }
+            Some(Def::Func(_)) => return unsupported("function pointers"),
+            _ => return bad(format!("%{id} is not a value defined before")),
+        }
+        let Some(ty) = self.p.const_ty(id) else {
+            return bad(format!("%{id} is not a value"));
+        };
+        let mut lanes = Vec::new();
+        self.p.const_lanes(id, &mut lanes)?;
+        let mut types = Vec::new();
+        self.p.types.flatten(ty, &mut types)?;
+        let mut values = Values::with_capacity(lanes.len());
+        for (lane, ty) in lanes.into_iter().zip(types) {
+            values.push(self.const_lane(lane, ty)?);
+        }
+        if let Some(entry) = self.index.get_mut(id as usize) {
+            self.slots.push(Slot::Value(ty, values.clone(), None));
+            *entry = self.slots.len() as u32;
+            self.touched.push(id);
+        }
+        Ok(values)
+    }
+
+    /// A value that must be one scalar.
+    pub fn scalar(&mut self, id: u32) -> Result<Value> {
+        match self.value(id)?.as_slice() {
+            [value] => Ok(*value),
+            _ => bad(format!("%{id} is not a scalar")),
+        }
+    }
+
+    /// A value that must be one scalar of a type.
+    pub fn scalar_of(&mut self, id: u32, ty: Type) -> Result<Value> {
+        let value = self.scalar(id)?;
+        if self.f.ty(value) == ty {
+            Ok(value)
+        } else {
+            bad(format!("%{id} has the wrong type"))
+        }
+    }
+
+    /// A value that must have `n` scalars, all of one type.
+    pub fn lanes(&mut self, id: u32, ty: Type, n: usize) -> Result<Values> {
+        let values = self.value(id)?;
+        if values.len() == n && values.iter().all(|&v| self.f.ty(v) == ty) {
+            Ok(values)
+        } else {
+            bad(format!("%{id} has the wrong type"))
+        }
+    }
+
+    /// A value that must have one or more scalars, all of one type.
+    pub fn uniform(&mut self, id: u32) -> Result<(Values, Type)> {
+        let values = self.value(id)?;
+        match values.first().map(|&v| self.f.ty(v)) {
+            Some(ty) if values.iter().all(|&v| self.f.ty(v) == ty) => Ok((values, ty)),
+            _ => bad(format!("%{id} is not a scalar or vector")),
+        }
+    }
+
+    /// A pointer.
+    pub fn pointer(&mut self, id: u32) -> Result<(Value, Space)> {
+        let value = self.scalar(id)?;
+        match self.f.ty(value).space() {
+            Some(space) => Ok((value, space)),
+            None => bad(format!("%{id} is not a pointer")),
+        }
+    }
+
+    /// The bits of an integer operand known now.
+    pub fn known(&mut self, id: u32) -> Option<u64> {
+        if let Some(bits) = self.p.const_u64(id) {
+            return Some(bits);
+        }
+        match self.slot(id) {
+            Some(Slot::Value(_, values, _)) => match values.as_slice() {
+                [value] => self.f.as_const(*value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    // --- building
+
+    fn const_lane(&mut self, lane: Lane, ty: Type) -> Result<Value> {
+        match lane {
+            Lane::Bits(bits) => Ok(self.constant(ty, bits)),
+            Lane::Undef => Ok(self.undef(ty)),
+            Lane::Addr { var, addend } => {
+                let global = self.out.global(self.p, var)?;
+                let space = self.out.module.globals[global]
+                    .space
+                    .unwrap_or(Space::Global);
+                let pointer = Type::Ptr(space);
+                let mut value = match self.addrs.get(&(var, 0)) {
+                    Some(&value) => value,
+                    None => {
+                        let value = self.prologue(Op::GlobalAddr(global), [], pointer);
+                        self.addrs.insert((var, 0), value);
+                        value
+                    }
+                };
+                if addend != 0 {
+                    value = match self.addrs.get(&(var, addend)) {
+                        Some(&value) => value,
+                        None => {
+                            let offset = self.constant(Type::I64, addend as u64);
+                            let sum = self.prologue(Op::PtrAdd, [value, offset], pointer);
+                            self.addrs.insert((var, addend), sum);
+                            sum
+                        }
+                    };
+                }
+                match ty {
+                    _ if ty == pointer => Ok(value),
+                    Type::Ptr(_) => Ok(self.prologue(Op::SpaceCast, [value], ty)),
+                    Type::I64 => Ok(self.prologue(Op::PtrToInt, [value], ty)),
+                    _ => bad("the address of a variable as a value of another type"),
+                }
+            }
+        }
+    }
+
+    /// Adds an instruction to the start of the function.
+    pub fn prologue(&mut self, op: Op, args: impl IntoIterator<Item = Value>, ty: Type) -> Value {
+        let inst = self.f.make_inst(op, args, &[ty]);
+        self.prologue.push(inst);
+        self.f.insts[inst].results[0]
+    }
+
+    /// A constant.
+    pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
+        let bits = bits & ty.mask();
+        if let Some(&value) = self.consts.get(&(ty, bits)) {
+            return value;
+        }
+        let value = self.prologue(Op::Const(bits), [], ty);
+        self.consts.insert((ty, bits), value);
+        value
+    }
+
+    /// Any value.
+    pub fn undef(&mut self, ty: Type) -> Value {
+        if let Some(&value) = self.undefs.get(&ty) {
+            return value;
+        }
+        let value = self.prologue(Op::Undef, [], ty);
+        self.undefs.insert(ty, value);
+        value
+    }
+
+    /// A float constant.
+    pub fn float(&mut self, ty: Type, value: f64) -> Value {
+        let bits = match ty {
+            Type::F64 => value.to_bits(),
+            Type::F32 => u64::from((value as f32).to_bits()),
+            _ => u64::from(half_bits(value as f32)),
+        };
+        self.constant(ty, bits)
+    }
+
+    /// A built-in variable's value, computed once at the start of the function.
+    pub fn cached_builtin(&mut self, key: u32, op: Op, ty: Type) -> Value {
+        if let Some(&value) = self.builtins.get(&key) {
+            return value;
+        }
+        let value = self.prologue(op, [], ty);
+        self.builtins.insert(key, value);
+        value
+    }
+
+    /// An instruction with one result.
+    pub fn ins(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
+        let inst = self.f.append(self.block, op, args.iter().copied(), &[ty]);
+        let data = &mut self.f.insts[inst];
+        data.line = self.line;
+        data.fp = self.fp;
+        data.results[0]
+    }
+
+    /// An instruction with any number of results.
+    pub fn ins_many(&mut self, op: Op, args: &[Value], results: &[Type]) -> Values {
+        let inst = self.f.append(self.block, op, args.iter().copied(), results);
+        self.f.insts[inst].line = self.line;
+        self.f.insts[inst].results.iter().copied().collect()
+    }
+
+    /// An instruction without result.
+    pub fn effect(&mut self, op: Op, args: &[Value]) {
+        self.ins_many(op, args, &[]);
+    }
+
+    /// Selects, per scalar.
+    pub fn select(&mut self, cond: Value, a: Value, b: Value) -> Value {
+        let ty = self.f.ty(a);
+        self.ins(Op::Select, &[cond, a, b], ty)
+    }
+
+    /// A pointer plus bytes known now.
+    pub fn offset(&mut self, pointer: Value, bytes: i64) -> Value {
+        if bytes == 0 {
+            return pointer;
+        }
+        let ty = self.f.ty(pointer);
+        let bytes = self.constant(Type::I64, bytes as u64);
+        self.ins(Op::PtrAdd, &[pointer, bytes], ty)
+    }
+
+    /// Private memory of the function.
+    pub fn alloca(&mut self, size: u64, align: u32) -> Result<Value> {
+        let Ok(size) = u32::try_from(size) else {
+            return unsupported(format!("a variable of {size} bytes"));
+        };
+        Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
+    }
+
+    /// Calls a function by name, declaring it where needed.
+    pub fn call_name(&mut self, name: &str, args: &[Value], results: &[Type]) -> Result<Values> {
+        let params: SmallVec<[Type; 8]> = args.iter().map(|&v| self.f.ty(v)).collect();
+        let func = self.out.import(name, &params, results)?;
+        Ok(self.ins_many(Op::Call(func), args, results))
+    }
+
+    /// The freedoms of a floating-point instruction.
+    pub fn fp_of(&self, id: u32) -> FpFlags {
+        let mut flags = self.p.default_fp;
+        for d in self.p.decos(id) {
+            if d.kind == Decoration::FPFastMathMode as u32 && d.len > 0 {
+                flags = fp_flags(self.p.words.get(d.at as usize).copied().unwrap_or(0));
+            } else if d.kind == Decoration::NoContraction as u32 {
+                return FpFlags(flags.0 & !FpFlags::CONTRACT);
+            }
+        }
+        flags
+    }
+}
+
+/// Bits of the half nearest to a value.
+pub(super) fn half_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16 & 0x8000) as u16;
+    // Round to nearest even at the ten fraction bits that a half has.
+    let rounded = (bits & 0x7fff_ffff) + 0xfff + (bits >> 13 & 1);
+    let exp = (rounded >> 23) as i32 - 127 + 15;
+    let frac = (rounded >> 13 & 0x3ff) as u16;
+    match exp {
+        _ if value == 0.0 => sign,
+        31.. => sign | 0x7c00,
+        1.. => sign | (exp as u16) << 10 | frac,
+        _ => sign | (frac | 0x400).checked_shr((1 - exp) as u32).unwrap_or(0),
+    }
+}
