@@ -15,8 +15,8 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
-mod prelude;
 pub mod library;
+mod prelude;
 mod source_cache;
 
 pub use executable::Executable;

@@ -941,7 +941,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         let meeting = match wanted {
             [] => Meeting::Never(self.edit.func.add_block()),
             &[target] => {
-                if self.is_join[target] && !self.is_latch[target] && self.idom[target] == Some(root) {
+                if self.is_join[target] && !self.is_latch[target] && self.idom[target] == Some(root)
+                {
                     Meeting::Block(target, target)
                 } else {
                     Meeting::Block(self.edit.forwarder(target), target)
