@@ -28,7 +28,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Instructions, as read, from which on functions are shared.
-const BUDGET: u64 = 60_000;
+const BUDGET: u64 = 1_000_000;
 /// The smallest function worth sharing.
 const MIN_SIZE: u64 = 600;
 
