@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 struct Writer(Vec<u8>);
 
@@ -169,6 +169,29 @@ fn access_from(code: u8) -> Decoded<AccessQualifier> {
     })
 }
 
+fn dim_code(v: ImageDim) -> u8 {
+    match v {
+        ImageDim::D1 => 0,
+        ImageDim::D1Array => 1,
+        ImageDim::Buffer => 2,
+        ImageDim::D2 => 3,
+        ImageDim::D2Array => 4,
+        ImageDim::D3 => 5,
+    }
+}
+
+fn dim_from(code: u8) -> Decoded<ImageDim> {
+    Ok(match code {
+        0 => ImageDim::D1,
+        1 => ImageDim::D1Array,
+        2 => ImageDim::Buffer,
+        3 => ImageDim::D2,
+        4 => ImageDim::D2Array,
+        5 => ImageDim::D3,
+        _ => return Err(DecodeError::Field),
+    })
+}
+
 fn type_code(ty: Type) -> u8 {
     match ty {
         Type::Bool => 0,
@@ -224,8 +247,18 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
             w.u8(2);
             w.u32(spec_id);
         }
-        ArgKind::Image => w.u8(3),
-        ArgKind::Sampler => w.u8(4),
+        ArgKind::Image(image) => {
+            w.u8(3);
+            w.u8(dim_code(image.dim));
+            w.bool(image.depth);
+            for place in [image.sampled, image.storage, image.info] {
+                w.option(&place, |w, &v| w.u32(v));
+            }
+        }
+        ArgKind::Sampler { offset } => {
+            w.u8(4);
+            w.option(&offset, |w, &v| w.u32(v));
+        }
     }
     w.bytes(arg.name.as_bytes());
     w.bytes(arg.type_name.as_bytes());
@@ -245,8 +278,16 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
             constant: r.bool()?,
         },
         2 => ArgKind::Local { spec_id: r.u32()? },
-        3 => ArgKind::Image,
-        4 => ArgKind::Sampler,
+        3 => ArgKind::Image(ImageArg {
+            dim: dim_from(r.u8()?)?,
+            depth: r.bool()?,
+            sampled: r.option(Reader::u32)?,
+            storage: r.option(Reader::u32)?,
+            info: r.option(Reader::u32)?,
+        }),
+        4 => ArgKind::Sampler {
+            offset: r.option(Reader::u32)?,
+        },
         _ => return Err(DecodeError::Field),
     };
     let name = r.string()?;
@@ -311,6 +352,15 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
     ] {
         w.bool(v);
     }
+    w.list(&i.samplers, |w, sampler| {
+        w.u32(sampler.binding);
+        let (code, value) = match sampler.source {
+            SamplerSource::Arg(index) => (0, index),
+            SamplerSource::Literal(properties) => (1, properties),
+        };
+        w.u8(code);
+        w.u32(value);
+    });
     w.bytes(&i.arg_access);
 }
 
@@ -329,6 +379,16 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
     let attributes = read_attributes(r)?;
     let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, uses_indirect_pointers] =
         [r.bool()?, r.bool()?, r.bool()?, r.bool()?, r.bool()?];
+    let samplers = r.list(9, |r| {
+        Ok(SamplerBinding {
+            binding: r.u32()?,
+            source: match r.u8()? {
+                0 => SamplerSource::Arg(r.u32()?),
+                1 => SamplerSource::Literal(r.u32()?),
+                _ => return Err(DecodeError::Field),
+            },
+        })
+    })?;
     let arg_access = r.bytes()?;
     if arg_access.len() != args.len() {
         return Err(DecodeError::Field);
@@ -347,6 +407,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         uses_barrier,
         uses_subgroups,
         uses_indirect_pointers,
+        samplers,
         arg_access,
     })
 }
@@ -510,11 +571,26 @@ mod tests {
             address: AddressQualifier::Local,
             ..arg.clone()
         };
+        let image = Arg {
+            kind: ArgKind::Image(ImageArg {
+                dim: ImageDim::D2Array,
+                depth: false,
+                sampled: Some(0),
+                storage: None,
+                info: Some(48),
+            }),
+            access: AccessQualifier::ReadOnly,
+            ..arg.clone()
+        };
+        let sampler = Arg {
+            kind: ArgKind::Sampler { offset: Some(80) },
+            ..arg.clone()
+        };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
             interface: KernelInterface {
                 name: "k".into(),
-                args: vec![arg, local],
+                args: vec![arg, local, image, sampler],
                 implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
                 push_size: 32,
                 args_in_buffer: false,
@@ -530,7 +606,11 @@ mod tests {
                 uses_barrier: true,
                 uses_subgroups: false,
                 uses_indirect_pointers: true,
-                arg_access: vec![1, 3],
+                samplers: vec![SamplerBinding {
+                    binding: 2,
+                    source: SamplerSource::Arg(3),
+                }],
+                arg_access: vec![1, 3, 1, 0],
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

@@ -10,6 +10,12 @@
 //! # Specialisation constants
 //! 0, 1, 2: work-group size x, y, z (32-bit unsigned). Local-memory arguments: one 32-bit constant each, their size
 //! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
+//!
+//! # Images and samplers
+//! Descriptors stand in set 0, each at a binding of its own, all images in layout GENERAL. An image argument has a
+//! binding for each way in which the kernel reaches it ([`ImageArg`]), and a block of [`ImageInfo`] among the arguments.
+//! A sampler argument is a word of properties ([`sampler`]) among the arguments; where the kernel lets the device filter,
+//! [`KernelInterface::samplers`] also asks for sampler descriptors, which are always of normalised coordinates.
 
 /// Specialisation constant ids of the work-group size.
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
@@ -91,10 +97,113 @@ pub enum ArgKind {
         /// Specialisation constant id.
         spec_id: u32,
     },
-    /// An image (not lowered yet).
-    Image,
-    /// A sampler (not lowered yet).
-    Sampler,
+    /// An image.
+    Image(ImageArg),
+    /// A sampler.
+    Sampler {
+        /// Where its property word (see [`sampler`]) goes in the argument block; None where the kernel never reads it.
+        offset: Option<u32>,
+    },
+}
+
+/// The geometry of an image type of OpenCL C.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ImageDim {
+    /// image1d_t
+    D1,
+    /// image1d_array_t
+    D1Array,
+    /// image1d_buffer_t: its descriptors are texel buffers.
+    Buffer,
+    /// image2d_t, image2d_depth_t
+    D2,
+    /// image2d_array_t, image2d_array_depth_t
+    D2Array,
+    /// image3d_t
+    D3,
+}
+
+/// An image argument: its descriptors and where what is known of it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ImageArg {
+    /// Geometry.
+    pub dim: ImageDim,
+    /// An `image*_depth_t`.
+    pub depth: bool,
+    /// Binding of a SAMPLED_IMAGE descriptor (UNIFORM_TEXEL_BUFFER for [`ImageDim::Buffer`]), if the kernel reads it so.
+    pub sampled: Option<u32>,
+    /// Binding of a STORAGE_IMAGE descriptor (STORAGE_TEXEL_BUFFER for [`ImageDim::Buffer`]), if the kernel writes it, or
+    /// reads it as a read_write image.
+    pub storage: Option<u32>,
+    /// Offset of an [`ImageInfo`] in the argument block, if the kernel needs it.
+    pub info: Option<u32>,
+}
+
+impl ImageArg {
+    /// An image argument that the kernel never touches.
+    pub fn unused(dim: ImageDim, depth: bool) -> Self {
+        Self {
+            dim,
+            depth,
+            sampled: None,
+            storage: None,
+            info: None,
+        }
+    }
+}
+
+/// What a kernel may ask of an image and cannot ask its descriptor: eight 32-bit words in the argument block, 4-byte aligned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[repr(C)]
+pub struct ImageInfo {
+    /// get_image_width, in pixels.
+    pub width: u32,
+    /// get_image_height, in pixels; 1 where the image has none.
+    pub height: u32,
+    /// get_image_depth, in pixels; 1 where the image has none.
+    pub depth: u32,
+    /// get_image_array_size; 1 where the image has none.
+    pub array_size: u32,
+    /// get_image_channel_data_type: the cl_channel_type.
+    pub channel_data_type: u32,
+    /// get_image_channel_order: the cl_channel_order.
+    pub channel_order: u32,
+    /// get_image_num_mip_levels; 1 where the image has none.
+    pub mip_levels: u32,
+    /// Bit 0: the border colour has alpha 0 (orders with an alpha channel), otherwise 1.
+    pub flags: u32,
+}
+
+/// The property word of a sampler: the values that OpenCL C's `CLK_*` constants have in clang.
+#[allow(missing_docs)]
+pub mod sampler {
+    pub const NORMALIZED_COORDS: u32 = 1;
+    pub const ADDRESS_MASK: u32 = 0xe;
+    pub const ADDRESS_NONE: u32 = 0;
+    pub const ADDRESS_CLAMP_TO_EDGE: u32 = 2;
+    pub const ADDRESS_CLAMP: u32 = 4;
+    pub const ADDRESS_REPEAT: u32 = 6;
+    pub const ADDRESS_MIRRORED_REPEAT: u32 = 8;
+    pub const FILTER_NEAREST: u32 = 0x10;
+    pub const FILTER_LINEAR: u32 = 0x20;
+}
+
+/// A SAMPLER descriptor: normalised coordinates, addressing and filter as the property word says, transparent black border.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SamplerBinding {
+    /// Binding in set 0.
+    pub binding: u32,
+    /// Whose properties.
+    pub source: SamplerSource,
+}
+
+/// Where a sampler's properties come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SamplerSource {
+    /// The sampler argument of this index.
+    Arg(u32),
+    /// A sampler in the program, with this property word.
+    Literal(u32),
 }
 
 /// CL_KERNEL_ARG_ADDRESS_QUALIFIER.
@@ -187,6 +296,8 @@ pub struct KernelInterface {
     /// The kernel may write to memory through pointers it did not get as arguments (pointers loaded from memory):
     /// hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,
+    /// Sampler descriptors. Those of images stand with the arguments.
+    pub samplers: Vec<SamplerBinding>,
     /// For each explicit argument: the memory behind it may be read (bit 0) or written (bit 1) by the kernel.
     pub arg_access: Vec<u8>,
 }

@@ -7,7 +7,7 @@
 
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AddressQualifier, Arg, ArgKind, KernelAttributes, KernelInterface, ProgramGlobals,
+    AddressQualifier, Arg, ArgKind, ImageArg, KernelAttributes, KernelInterface, ProgramGlobals,
 };
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Module, ParamKind, PrintfSite};
@@ -254,8 +254,8 @@ fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
                         offset: 0,
                         constant: p.address == AddressQualifier::Constant,
                     },
-                    ParamKind::Image => ArgKind::Image,
-                    ParamKind::Sampler => ArgKind::Sampler,
+                    ParamKind::Image { dim, depth } => ArgKind::Image(ImageArg::unused(dim, depth)),
+                    ParamKind::Sampler => ArgKind::Sampler { offset: None },
                 },
                 name: p.name.clone(),
                 type_name: p.type_name.clone(),

@@ -434,6 +434,7 @@ fn interface() -> KernelInterface {
         uses_barrier: false,
         uses_subgroups: false,
         uses_indirect_pointers: false,
+        samplers: Vec::new(),
         arg_access: Vec::new(),
     }
 }

@@ -220,8 +220,10 @@ impl Kernel {
                 }
                 Value::Buffer(self.memory(value)?)
             }
-            ArgKind::Image => return err(cl::CL_INVALID_MEM_OBJECT, "images are not supported"),
-            ArgKind::Sampler => return err(cl::CL_INVALID_SAMPLER, "samplers are not supported"),
+            ArgKind::Image(_) => return err(cl::CL_INVALID_MEM_OBJECT, "images are not supported"),
+            ArgKind::Sampler { .. } => {
+                return err(cl::CL_INVALID_SAMPLER, "samplers are not supported")
+            }
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
             *slot = Some(value);

@@ -746,6 +746,7 @@ fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
         uses_barrier: false,
         uses_subgroups: false,
         uses_indirect_pointers: false,
+        samplers: Vec::new(),
         arg_access: vec![],
     }
 }

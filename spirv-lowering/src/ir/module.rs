@@ -3,7 +3,7 @@
 use super::entity::{FuncId, GlobalId, PrimaryMap};
 use super::function::{Function, Linkage};
 use super::types::{Space, Type};
-use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
+use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
 use rustc_hash::FxHashMap;
 
 /// A pointer within the initial data of a global.
@@ -49,7 +49,8 @@ pub enum ParamKind {
     /// A pointer into global, constant or local memory: one parameter.
     Pointer(Space),
     /// Image: one Handle parameter.
-    Image,
+    #[allow(missing_docs)]
+    Image { dim: ImageDim, depth: bool },
     /// Sampler: one Handle parameter.
     Sampler,
 }

@@ -382,7 +382,14 @@ impl Parser {
                 ParamKind::ByVal { size, align }
             }
             "pointer" => ParamKind::Pointer(self.named("an address space")?),
-            "image" => ParamKind::Image,
+            "image" => ParamKind::Image {
+                dim: self.named("an image geometry")?,
+                depth: false,
+            },
+            "depth_image" => ParamKind::Image {
+                dim: self.named("an image geometry")?,
+                depth: true,
+            },
             "sampler" => ParamKind::Sampler,
             _ => return Err(self.error(format!("`{word}` is not a kind of kernel argument"))),
         };

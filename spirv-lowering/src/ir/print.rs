@@ -11,7 +11,7 @@ use super::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg};
 use super::names::{op_text, Name};
 use super::op::Op;
 use super::types::Type;
-use crate::interface::{AccessQualifier, AddressQualifier};
+use crate::interface::{AccessQualifier, AddressQualifier, ImageDim};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Type {
@@ -41,6 +41,17 @@ impl Name for Linkage {
         (Linkage::Export, "export"),
         (Linkage::Import, "import"),
         (Linkage::LinkOnce, "linkonce"),
+    ];
+}
+
+impl Name for ImageDim {
+    const NAMES: &'static [(Self, &'static str)] = &[
+        (Self::D1, "1d"),
+        (Self::D1Array, "1d_array"),
+        (Self::Buffer, "1d_buffer"),
+        (Self::D2, "2d"),
+        (Self::D2Array, "2d_array"),
+        (Self::D3, "3d"),
     ];
 }
 
@@ -385,7 +396,10 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
         ParamKind::Value { ty, count, size } => write!(f, "value {ty} count {count} size {size}")?,
         ParamKind::ByVal { size, align } => write!(f, "byval size {size} align {align}")?,
         ParamKind::Pointer(space) => write!(f, "pointer {}", space.name())?,
-        ParamKind::Image => f.write_str("image")?,
+        ParamKind::Image { dim, depth } => {
+            let word = if depth { "depth_image" } else { "image" };
+            write!(f, "{word} {}", dim.name())?;
+        }
         ParamKind::Sampler => f.write_str("sampler")?,
     }
     write!(

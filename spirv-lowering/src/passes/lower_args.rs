@@ -16,7 +16,7 @@ use super::arg_access::Access;
 use super::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AddressQualifier, Arg, ArgKind, Implicit, KernelInterface, SPEC_FIRST_LOCAL_ARG,
+    AddressQualifier, Arg, ArgKind, ImageArg, Implicit, KernelInterface, SPEC_FIRST_LOCAL_ARG,
 };
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
@@ -34,7 +34,7 @@ fn placement(kind: ParamKind) -> Option<(u32, u32)> {
         ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
         ParamKind::Pointer(Space::Local) => None,
         ParamKind::Pointer(_) => Some((8, 8)),
-        ParamKind::Image | ParamKind::Sampler => None,
+        ParamKind::Image { .. } | ParamKind::Sampler => None,
     }
 }
 
@@ -368,8 +368,8 @@ pub fn run(
                 offset,
                 constant: param.address == AddressQualifier::Constant,
             },
-            ParamKind::Image => ArgKind::Image,
-            ParamKind::Sampler => ArgKind::Sampler,
+            ParamKind::Image { dim, depth } => ArgKind::Image(ImageArg::unused(dim, depth)),
+            ParamKind::Sampler => ArgKind::Sampler { offset: None },
         };
         args.push(Arg {
             kind,
@@ -422,7 +422,7 @@ pub fn run(
             ParamKind::Pointer(space) if is_used => {
                 values.push((first, offset, Type::Ptr(space), 1))
             }
-            ParamKind::Image | ParamKind::Sampler if is_used => {
+            ParamKind::Image { .. } | ParamKind::Sampler if is_used => {
                 return Err(LowerError::unsupported("image and sampler arguments"));
             }
             _ => {}
@@ -514,6 +514,7 @@ pub fn run(
         uses_barrier: false,
         uses_subgroups: false,
         uses_indirect_pointers: access.indirect,
+        samplers: Vec::new(),
         arg_access,
     };
     describe(func, &mut interface);

@@ -382,6 +382,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         uses_barrier: false,
         uses_subgroups: false,
         uses_indirect_pointers: false,
+        samplers: Vec::new(),
         arg_access: Vec::new(),
     };
     let pipeline = device
