@@ -154,10 +154,18 @@ impl Queue {
                 self.encode_nothing(state, &ready, how)
             }
             Work::Launch(launch) => self.encode_launch(state, launch, how),
-            Work::Marker => self.encode_nothing(state, &ready, how),
+            Work::Marker => {
+                let mut encoded = self.encode_nothing(state, &ready, how)?;
+                // An empty launch is a marker by its work only.
+                if command.kind == cl::CL_COMMAND_MARKER {
+                    encoded.place.host_seq = state.host_posted;
+                }
+                Ok(encoded)
+            }
             Work::Barrier => {
                 if !state.in_order() {
                     state.barrier()?;
+                    state.barrier_host = state.host_posted;
                 }
                 self.encode_nothing(state, &ready, how)
             }
@@ -183,11 +191,11 @@ impl Queue {
     }
 
     fn place(&self, state: &State) -> Recorded {
-        // Out of order, host parts of other commands do not matter.
+        // Out of order, host parts of other commands matter only if they are before a barrier.
         let host_seq = if state.in_order() {
             state.host_posted
         } else {
-            0
+            state.barrier_host
         };
         Recorded {
             value: state.value(),

@@ -38,11 +38,16 @@ impl Queue {
         self.me.upgrade().map(|me| me as Arc<dyn Owner>)
     }
 
-    fn resolve(&self, state: &State, deps: &[Ref<Event>], work: &Work) -> Resolved {
+    /// `listed`: how many of the events are of the wait list. The others only come first in the queue, and a failure
+    /// among them does not spread.
+    fn resolve(&self, state: &State, deps: &[Ref<Event>], listed: usize, work: &Work) -> Resolved {
         let mut ready = Ready::default();
         let mut pending = SmallVec::new();
-        for event in deps {
-            let readiness = event.readiness();
+        for (number, event) in deps.iter().enumerate() {
+            let readiness = match event.readiness() {
+                Readiness::Failed if number >= listed => Readiness::Done,
+                readiness => readiness,
+            };
             let Some(owner) = event.owner() else {
                 match readiness {
                     Readiness::Failed => return Resolved::Failed,
@@ -57,7 +62,17 @@ impl Queue {
                 Readiness::Failed => return Resolved::Failed,
                 Readiness::Pending(Some(_)) | Readiness::Recorded(_) if own && state.in_order() => {
                 }
-                Readiness::Pending(_) => pending.push((event.clone(), false)),
+                Readiness::Pending(place) => {
+                    // Its host part begins when the batch is submitted: nobody else may ever do that. Ours is, by
+                    // whoever holds the command.
+                    let progress = owner.progress();
+                    match place {
+                        Some(place) if !own && progress.submitted() < place.value => {
+                            return Resolved::Flush(owner.clone(), place.value);
+                        }
+                        _ => pending.push((event.clone(), false)),
+                    }
+                }
                 Readiness::Recorded(place) if own => {
                     ready.barrier |= place.order > state.last_barrier
                 }
@@ -151,7 +166,7 @@ impl Queue {
             } else {
                 state.barrier.is_some()
             };
-            match self.resolve(&state, wait, &command.work) {
+            match self.resolve(&state, wait, wait.len(), &command.work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
@@ -192,7 +207,9 @@ impl Queue {
                 resolved => {
                     let event = self.hold(&mut state, command, wait, owner.clone(), queued);
                     let first = state.held.len() == 1;
-                    drop(state);
+                    // What it waits for may be in the open batch.
+                    state.submit();
+                    self.unlock(state);
                     self.await_events(resolved, first, owner);
                     if blocking {
                         let status = event.wait();
@@ -341,6 +358,7 @@ impl Queue {
         state.held.push_back(Held {
             command,
             deps,
+            listed: wait.len(),
             event: event.clone(),
         });
         self.progress.set_held(state.held.len());
@@ -361,7 +379,8 @@ impl Queue {
                 let mut state = self.state.lock();
                 let mut index = 0;
                 while let Some(held) = state.held.get(index) {
-                    let resolved = self.resolve(&state, &held.deps, &held.command.work);
+                    let resolved =
+                        self.resolve(&state, &held.deps, held.listed, &held.command.work);
                     match resolved {
                         Resolved::Ready(ready) => {
                             let Some(held) = state.held.remove(index) else {

@@ -25,8 +25,10 @@ pub const HEAVY: u64 = 1 << 22;
 pub struct Held {
     /// What to do.
     pub command: Command,
-    /// What it waits for.
+    /// What it waits for: first its wait list, then what comes before it in the queue.
     pub deps: SmallVec<[Ref<Event>; 4]>,
+    /// How many of them are of the wait list.
+    pub listed: usize,
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
 }
@@ -58,6 +60,8 @@ pub struct State {
     pub order: u64,
     /// All commands up to this one are before a barrier.
     pub last_barrier: u64,
+    /// The last host task before a barrier that the application has asked for, in an out-of-order queue.
+    pub barrier_host: u64,
     heavy: bool,
     /// Staging towards the device.
     pub up: Pool,
@@ -95,6 +99,7 @@ impl State {
             barrier: None,
             order: 0,
             last_barrier: 0,
+            barrier_host: 0,
             heavy: false,
             up: Pool::new(Placement::HostWrite, 1 << 20),
             down: Pool::new(Placement::HostRead, 1 << 20),

@@ -8,6 +8,7 @@ mod events;
 mod handles;
 mod kernels;
 mod long_loops;
+mod ordering;
 mod printf;
 mod programs;
 mod queues;

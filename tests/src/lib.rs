@@ -9,7 +9,7 @@ mod api;
 pub mod client;
 mod fixture;
 
-pub use api::{cl, Api};
+pub use api::{cl, validation_messages, Api};
 pub use fixture::{
     code_name, user_data, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup,
 };

@@ -1,0 +1,243 @@
+//! The kernels, and what each does to the model.
+
+use crate::rng::Rng;
+use crate::world::World;
+use pumice_tests::sys::*;
+use pumice_tests::{call, code_name, create, info_text, ok};
+use std::ffi::{c_void, CString};
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// Programs that differ in a constant.
+pub const VARIANTS: u32 = 6;
+
+const SOURCE: &str = r#"
+struct pair { uint a; uint b; };
+kernel void mix(global uint *dst, uint to, const global uint *src, uint from, struct pair p)
+{
+    size_t i = get_global_id(0) - get_global_offset(0);
+    dst[to + i] = dst[to + i] * p.a + src[from + i] * p.b + VARIANT;
+}
+kernel void sums(global uint *dst, uint to, const global uint *src, uint from, local uint *tmp)
+{
+    uint l = get_local_id(0), n = get_local_size(0);
+    tmp[l] = src[from + get_global_id(0)] + VARIANT;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    uint sum = 0;
+    for (uint i = 0; i < n; i++) sum = sum * 3 + tmp[i];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    tmp[n - 1 - l] = sum + l;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    dst[to + get_global_id(0)] = tmp[l];
+}
+kernel void count(volatile global uint *dst, uint to, uint slots, const global uint *src, uint from)
+{
+    uint v = src[from + get_global_id(0)];
+    atomic_add(&dst[to + v % slots], v + VARIANT);
+}
+"#;
+
+/// A built program of one variant.
+pub struct Program {
+    id: cl_program,
+    /// The constant.
+    pub variant: u32,
+}
+
+// SAFETY: OpenCL handles may be used from every thread.
+unsafe impl Send for Program {}
+// SAFETY: as above.
+unsafe impl Sync for Program {}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        ok!(clReleaseProgram(self.id));
+    }
+}
+
+/// Asynchronous builds that have not called back.
+pub static BUILDS: AtomicUsize = AtomicUsize::new(0);
+
+extern "C" fn built(_: cl_program, data: *mut c_void) {
+    BUILDS.fetch_sub(1, Ordering::SeqCst);
+    // SAFETY: the reference count that `Program::new` has given to this callback, which is called once.
+    let done = unsafe { Arc::from_raw(data.cast_const().cast::<AtomicUsize>()) };
+    done.store(1, Ordering::Release);
+}
+
+impl Program {
+    /// Builds one, in one of several ways.
+    pub fn new(world: &World, rng: &mut Rng) -> Arc<Self> {
+        let variant = rng.below(VARIANTS as usize) as u32;
+        let (mut text, length) = (SOURCE.as_ptr().cast(), SOURCE.len());
+        let mut id = create!(clCreateProgramWithSource(
+            world.context,
+            1,
+            &mut text,
+            &length
+        ));
+        let options = CString::new(format!("-cl-std=CL3.0 -DVARIANT={variant}")).expect("options");
+        let device = &raw const world.device;
+        let code = match rng.below(4) {
+            0 => {
+                let done = Arc::new(AtomicUsize::new(0));
+                BUILDS.fetch_add(1, Ordering::SeqCst);
+                let data = Arc::into_raw(done.clone()).cast_mut().cast();
+                let code = call!(clBuildProgram(
+                    id,
+                    1,
+                    device,
+                    options.as_ptr(),
+                    Some(built),
+                    data
+                ));
+                while done.load(Ordering::Acquire) == 0 {
+                    std::thread::yield_now();
+                }
+                code
+            }
+            1 => {
+                ok!(clCompileProgram(
+                    id,
+                    1,
+                    device,
+                    options.as_ptr(),
+                    0,
+                    null(),
+                    null_mut(),
+                    None,
+                    null_mut()
+                ));
+                let linked = create!(clLinkProgram(
+                    world.context,
+                    1,
+                    device,
+                    null(),
+                    1,
+                    &id,
+                    None,
+                    null_mut()
+                ));
+                ok!(clReleaseProgram(id));
+                id = linked;
+                0
+            }
+            _ => call!(clBuildProgram(
+                id,
+                1,
+                device,
+                options.as_ptr(),
+                None,
+                null_mut()
+            )),
+        };
+        if code != 0 {
+            let log = info_text!(
+                clGetProgramBuildInfo(id, world.device),
+                CL_PROGRAM_BUILD_LOG
+            );
+            panic!("a build failed with {}: {log}", code_name(code));
+        }
+        Arc::new(Self { id, variant })
+    }
+
+    /// One of its kernels.
+    pub fn kernel(self: &Arc<Self>, name: &str) -> Kernel {
+        let name = CString::new(name).expect("a name");
+        Kernel {
+            id: create!(clCreateKernel(self.id, name.as_ptr())),
+            variant: self.variant,
+        }
+    }
+}
+
+/// A kernel of one thread.
+pub struct Kernel {
+    /// The handle.
+    pub id: cl_kernel,
+    /// The constant of its program.
+    pub variant: u32,
+}
+
+// SAFETY: OpenCL handles may be used from every thread.
+unsafe impl Send for Kernel {}
+
+impl Drop for Kernel {
+    fn drop(&mut self) {
+        ok!(clReleaseKernel(self.id));
+    }
+}
+
+impl Kernel {
+    /// Another with the same arguments.
+    pub fn copy(&self) -> Self {
+        Self {
+            id: create!(clCloneKernel(self.id)),
+            variant: self.variant,
+        }
+    }
+
+    /// Sets an argument.
+    pub fn set<T: Copy>(&self, index: cl_uint, value: T) -> &Self {
+        ok!(clSetKernelArg(
+            self.id,
+            index,
+            size_of::<T>(),
+            (&raw const value).cast()
+        ));
+        self
+    }
+
+    /// Sets a local argument.
+    pub fn set_local(&self, index: cl_uint, bytes: usize) -> &Self {
+        ok!(clSetKernelArg(self.id, index, bytes, null()));
+        self
+    }
+}
+
+fn word(bytes: &[u8], index: usize) -> u32 {
+    let at = index * 4;
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn set_word(bytes: &mut [u8], index: usize, value: u32) {
+    bytes[index * 4..index * 4 + 4].copy_from_slice(&value.to_le_bytes());
+}
+
+/// What `mix` does: `dst` and `src` are the ranges used.
+pub fn mix(dst: &mut [u8], src: &[u8], a: u32, b: u32, variant: u32) {
+    for i in 0..dst.len() / 4 {
+        let value = word(dst, i)
+            .wrapping_mul(a)
+            .wrapping_add(word(src, i).wrapping_mul(b))
+            .wrapping_add(variant);
+        set_word(dst, i, value);
+    }
+}
+
+/// What `sums` does with work-groups of `local`.
+pub fn sums(dst: &mut [u8], src: &[u8], local: usize, variant: u32) {
+    let total = src.len() / 4;
+    for first in (0..total).step_by(local) {
+        let n = local.min(total - first);
+        let sum = (0..n).fold(0u32, |sum, i| {
+            sum.wrapping_mul(3)
+                .wrapping_add(word(src, first + i).wrapping_add(variant))
+        });
+        for l in 0..n {
+            set_word(dst, first + n - 1 - l, sum.wrapping_add(l as u32));
+        }
+    }
+}
+
+/// What `count` does.
+pub fn count(dst: &mut [u8], src: &[u8], variant: u32) {
+    let slots = dst.len() / 4;
+    for i in 0..src.len() / 4 {
+        let value = word(src, i);
+        let slot = value as usize % slots;
+        let sum = word(dst, slot).wrapping_add(value.wrapping_add(variant));
+        set_word(dst, slot, sum);
+    }
+}
