@@ -1,4 +1,8 @@
 //! A timeline semaphore as a [`Timeline`]: reading it and waiting for it.
+//!
+//! A wait polls for a short while and then blocks. Whether polling pays is learnt from the waits before: each one that
+//! polled in vain doubles the number of waits that block at once (up to [`MOST_PATIENCE`]), each that did not starts
+//! from anew.
 
 use super::conv::During;
 use super::device::Shared;
@@ -7,12 +11,12 @@ use ash::vk;
 use parking_lot::Mutex;
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The longest wait in the driver at a time.
-const SLICE: Duration = Duration::from_millis(1);
+/// Waits that block at once after others that polled in vain, at most.
+const MOST_PATIENCE: u32 = 32;
 
 /// The timeline of one stream.
 pub struct VulkanTimeline {
@@ -24,6 +28,36 @@ pub struct VulkanTimeline {
     pub queue: usize,
     /// The highest value seen: saves calls of the driver.
     seen: AtomicU64,
+    polling: Polling,
+}
+
+/// Whether waits poll before they block.
+#[derive(Debug, Default)]
+struct Polling {
+    /// Waits still to come that do not.
+    skip: AtomicU32,
+    /// How many shall not after the next one that polls in vain.
+    patience: AtomicU32,
+}
+
+impl Polling {
+    /// Asked once a wait.
+    fn pays(&self) -> bool {
+        let skip = self.skip.load(Ordering::Relaxed);
+        self.skip.store(skip.saturating_sub(1), Ordering::Relaxed);
+        skip == 0
+    }
+
+    fn learn(&self, helped: bool) {
+        let patience = if helped {
+            0
+        } else {
+            let before = self.patience.load(Ordering::Relaxed);
+            (before * 2).clamp(1, MOST_PATIENCE)
+        };
+        self.patience.store(patience, Ordering::Relaxed);
+        self.skip.store(patience, Ordering::Relaxed);
+    }
 }
 
 /// Semaphores that nothing uses any more, destroyed a while later.
@@ -76,6 +110,7 @@ impl VulkanTimeline {
             semaphore,
             queue,
             seen: AtomicU64::new(0),
+            polling: Polling::default(),
         })
     }
 
@@ -112,19 +147,30 @@ impl Timeline for VulkanTimeline {
         }
         let began = Instant::now();
         let limit = timeout.unwrap_or(Duration::MAX);
-        let spin = Duration::from_nanos(self.shared.adapter.workarounds.spin_ns).min(limit);
-        while began.elapsed() < spin {
-            for _ in 0..16 {
-                std::hint::spin_loop();
+        let workarounds = &self.shared.adapter.workarounds;
+        let spin = Duration::from_nanos(workarounds.spin_ns).min(limit);
+        if self.polling.pays() {
+            while began.elapsed() < spin {
+                if workarounds.spin_yields {
+                    std::thread::yield_now();
+                } else {
+                    (0..16).for_each(|_| std::hint::spin_loop());
+                }
+                if self.read()? >= value {
+                    self.polling.learn(true);
+                    return Ok(true);
+                }
             }
-            if self.read()? >= value {
-                return Ok(true);
-            }
+            self.polling.learn(false);
         }
         loop {
-            let left = limit.saturating_sub(began.elapsed());
-            // In slices: with several threads waiting for one semaphore a wake-up can come 10 ms late (NVIDIA 580).
-            let nanoseconds = left.min(SLICE).as_nanos() as u64;
+            let nanoseconds = match timeout {
+                Some(limit) => limit.saturating_sub(began.elapsed()).as_nanos(),
+                None => u128::MAX,
+            };
+            let nanoseconds = u64::try_from(nanoseconds)
+                .unwrap_or(u64::MAX)
+                .min(workarounds.slice_ns);
             let (semaphores, values) = ([self.semaphore], [value]);
             let info = vk::SemaphoreWaitInfo::default()
                 .semaphores(&semaphores)
@@ -158,5 +204,29 @@ impl Drop for VulkanTimeline {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
         self.shared.retired.retire(&self.shared.raw, self.semaphore);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polling_in_vain_is_done_more_and_more_seldom() {
+        let polling = Polling::default();
+        let polls = (0..200)
+            .filter(|_| {
+                let pays = polling.pays();
+                if pays {
+                    polling.learn(false);
+                }
+                pays
+            })
+            .count();
+        // After 1, 2, 4, 8, 16, 32, 32 ... waits that block.
+        assert_eq!(polls, 10);
+        while !polling.pays() {}
+        polling.learn(true);
+        assert!(polling.pays() && polling.pays(), "polling helps again");
     }
 }
