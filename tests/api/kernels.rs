@@ -1002,3 +1002,66 @@ fn kernels_outlive_their_program() {
     assert_eq!(sum, 23);
     assert!(!info!(clGetDeviceInfo(setup.device), CL_DEVICE_NAME).is_empty());
 }
+
+/// Vectors of narrow elements, which are loaded and stored by words where they are aligned: every element arrives.
+#[test]
+fn narrow_vectors() {
+    let setup = Setup::new();
+    let mut random = Random(77);
+    let bytes = random.bytes(4096);
+    for (element, size) in [("char", 1), ("short", 2)] {
+        for lanes in [2usize, 3, 4, 8, 16] {
+            // Backwards, so that lanes which change places show; `shift` elements off the alignment of the vector.
+            let reverse: Vec<String> = (0..lanes).rev().map(|i| format!("v.s{i:x}")).collect();
+            let reverse = reverse.join(", ");
+            let program = setup.build(&format!(
+                "kernel void aligned({element}{lanes} global *in, {element}{lanes} global *out) {{
+                     size_t i = get_global_id(0);
+                     {element}{lanes} v = in[i];
+                     out[i] = ({element}{lanes})({reverse}); }}
+                 kernel void packed({element} global *in, {element} global *out, int shift) {{
+                     size_t i = get_global_id(0);
+                     {element}{lanes} v = vload{lanes}(i, in + shift);
+                     vstore{lanes}(({element}{lanes})({reverse}), i, out + shift); }}"
+            ));
+            let (count, vector) = (16, lanes.next_power_of_two() * size);
+            let source = setup.buffer_of(&bytes);
+            let target = setup.buffer(4096);
+            let kernel = setup.kernel(&program, "aligned");
+            kernel.set_buffer(0, &source).set_buffer(1, &target);
+            setup.run(&kernel, &[count], None);
+            let got: Vec<u8> = setup.read(&target, count * vector);
+            for i in 0..count {
+                for lane in 0..lanes {
+                    let (to, from) = (
+                        i * vector + lane * size,
+                        i * vector + (lanes - 1 - lane) * size,
+                    );
+                    assert_eq!(
+                        got[to..to + size],
+                        bytes[from..from + size],
+                        "{element}{lanes}, vector {i}, lane {lane}"
+                    );
+                }
+            }
+            for shift in 0..4 {
+                let kernel = setup.kernel(&program, "packed");
+                kernel.set_buffer(0, &source).set_buffer(1, &target);
+                kernel.set(2, shift as i32);
+                setup.run(&kernel, &[count], None);
+                let got: Vec<u8> = setup.read(&target, (count * lanes + shift) * size);
+                for i in 0..count {
+                    for lane in 0..lanes {
+                        let to = (shift + i * lanes + lane) * size;
+                        let from = (shift + i * lanes + lanes - 1 - lane) * size;
+                        assert_eq!(
+                            got[to..to + size],
+                            bytes[from..from + size],
+                            "{element}{lanes} at {shift}, vector {i}, lane {lane}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

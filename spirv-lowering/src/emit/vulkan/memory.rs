@@ -13,8 +13,37 @@ use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope
 /// Widest single access, in bytes.
 const MAX_ACCESS: u32 = 16;
 
-/// How many lanes the next part of an access takes.
-fn part_lanes(left: u32, size: u32, align: u32) -> u32 {
+/// One access: some lanes of a load or store.
+struct Part {
+    lanes: u32,
+    /// What is accessed: elements, or words of several narrow elements.
+    unit: Type,
+    units: u32,
+}
+
+impl Part {
+    /// The next part of an access with so many lanes left.
+    fn next(left: u32, elem: Type, align: u32) -> Self {
+        let size = elem.size();
+        if size < 4 && align >= 4 && left * size >= 4 {
+            let units = lanes(left * size / 4, 4, align);
+            return Self {
+                lanes: units * 4 / size,
+                unit: Type::I32,
+                units,
+            };
+        }
+        let units = lanes(left, size, align);
+        Self {
+            lanes: units,
+            unit: elem,
+            units,
+        }
+    }
+}
+
+/// How many elements one access takes.
+fn lanes(left: u32, size: u32, align: u32) -> u32 {
     let mut lanes = left.min(4).min((MAX_ACCESS / size).max(1));
     while lanes > 1 && (lanes * size).next_power_of_two() > align {
         lanes -= 1;
@@ -222,22 +251,16 @@ impl Emitter<'_> {
                 while at < values.len() {
                     let offset = at as u32 * elem.size();
                     let align = align_at(align, offset);
-                    let lanes = part_lanes((values.len() - at) as u32, elem.size(), align);
-                    let mut value = self.value(values[at]);
-                    if lanes > 1 {
-                        let ids: Vec<Id> = values[at..at + lanes as usize]
-                            .iter()
-                            .map(|&v| self.value(v))
-                            .collect();
-                        let ty = self.w.vec(elem, lanes);
-                        value = self.op(S::CompositeConstruct, ty, &ids);
-                    }
-                    let pointer = self.physical(address, offset, elem, lanes);
+                    let part = Part::next((values.len() - at) as u32, elem, align);
+                    let lanes = &values[at..at + part.lanes as usize];
+                    let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
+                    let value = self.gather(&part, elem, &ids);
+                    let pointer = self.physical(address, offset, part.unit, part.units);
                     let (operands, count) = self.access_operands(align, volatile, true);
                     let mut words = vec![pointer, value];
                     words.extend_from_slice(&operands[..count]);
                     push(&mut self.code, S::Store, &words);
-                    at += lanes as usize;
+                    at += part.lanes as usize;
                 }
                 Ok(())
             }
@@ -450,27 +473,66 @@ impl Emitter<'_> {
         while at < results.len() {
             let offset = at as u32 * elem.size();
             let align = align_at(align, offset);
-            let lanes = part_lanes((results.len() - at) as u32, elem.size(), align);
-            let pointer = self.physical(address, offset, elem, lanes);
-            let ty = self.w.vec(elem, lanes);
+            let part = Part::next((results.len() - at) as u32, elem, align);
+            let pointer = self.physical(address, offset, part.unit, part.units);
+            let ty = self.w.vec(part.unit, part.units);
             let (operands, count) = self.access_operands(align, volatile, shared);
             let mut words = vec![pointer];
             words.extend_from_slice(&operands[..count]);
-            let id = if lanes == 1 {
-                self.value(results[at])
+            let lanes = &results[at..at + part.lanes as usize];
+            let id = if part.lanes == 1 {
+                self.value(lanes[0])
             } else {
                 self.w.id()
             };
             self.op_to(S::Load, ty, id, &words);
-            if lanes > 1 {
-                for lane in 0..lanes {
-                    let part = self.value(results[at + lane as usize]);
-                    self.op_to(S::CompositeExtract, scalar, part, &[id, lane]);
+            let per_unit = part.lanes / part.units;
+            let mut small = id;
+            for (k, &lane) in lanes.iter().enumerate() {
+                let (unit, sub) = (k as u32 / per_unit, k as u32 % per_unit);
+                if per_unit == 1 {
+                    if part.lanes > 1 {
+                        let value = self.value(lane);
+                        self.op_to(S::CompositeExtract, scalar, value, &[id, unit]);
+                    }
+                    continue;
                 }
+                if sub == 0 {
+                    let mut word = id;
+                    if part.units > 1 {
+                        let word_ty = self.w.ty(part.unit);
+                        word = self.op(S::CompositeExtract, word_ty, &[id, unit]);
+                    }
+                    let small_ty = self.w.vec(elem, per_unit);
+                    small = self.op(S::Bitcast, small_ty, &[word]);
+                }
+                let value = self.value(lane);
+                self.op_to(S::CompositeExtract, scalar, value, &[small, sub]);
             }
-            at += lanes as usize;
+            at += part.lanes as usize;
         }
         Ok(())
+    }
+
+    /// The value to store for the lanes of a part.
+    fn gather(&mut self, part: &Part, elem: Type, lanes: &[Id]) -> Id {
+        let per_unit = (part.lanes / part.units) as usize;
+        let mut units = Vec::with_capacity(part.units as usize);
+        for group in lanes.chunks(per_unit) {
+            if per_unit == 1 {
+                units.push(group[0]);
+                continue;
+            }
+            let small = self.w.vec(elem, per_unit as u32);
+            let small = self.op(S::CompositeConstruct, small, group);
+            let word = self.w.ty(part.unit);
+            units.push(self.op(S::Bitcast, word, &[small]));
+        }
+        if units.len() == 1 {
+            return units[0];
+        }
+        let ty = self.w.vec(part.unit, part.units);
+        self.op(S::CompositeConstruct, ty, &units)
     }
 
     // --- atomics
