@@ -6,3 +6,4 @@
 #include "math.cl"
 
 #include "half.cl"
+#include "image.cl"

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
-//!   -> lower_printf, lower_generic_ptr -> clean -> lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
+//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
 //!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
@@ -223,6 +223,9 @@ fn lower_kernel(
     p.must("lower_generic_ptr", func, lower_generic_ptr::run)?;
     p.clean(func)?;
     let access = p.time("arg_access", || arg_access::analyse(func));
+    let images = p.must("lower_images", func, |f| {
+        lower_images::run(f, kernel, target)
+    })?;
     p.must("lower_printf", func, |f| {
         lower_printf::run(f, &module.printfs)
     })?;
@@ -233,7 +236,7 @@ fn lower_kernel(
     p.must("lower_convert", func, |f| lower_convert::run(f, target))?;
     p.clean(func)?;
     let mut interface = p.must("lower_args", func, |f| {
-        lower_args::run(f, kernel, &access, target)
+        lower_args::run(f, kernel, &access, &images, target)
     })?;
     p.clean(func)?;
     p.must("expand_memcopy", func, expand_memcopy::run)?;

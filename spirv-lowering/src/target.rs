@@ -72,6 +72,8 @@ pub struct Target {
     pub memory_model_device_scope: bool,
     /// VK_KHR_shader_integer_dot_product.
     pub integer_dot_product: bool,
+    /// shaderStorageImageReadWithoutFormat.
+    pub storage_image_read: bool,
     /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
@@ -117,6 +119,7 @@ impl Target {
             workgroup_explicit_layout: true,
             memory_model_device_scope: true,
             integer_dot_product: true,
+            storage_image_read: true,
             subgroup_ops: 0xff,
             subgroup_size: 32,
             fences_wait: false,
@@ -141,6 +144,7 @@ impl Target {
             fp32: plain,
             fp64: plain,
             workgroup_explicit_layout: false,
+            storage_image_read: false,
             subgroup_size: 8,
             fences_wait: true,
             loop_limit: 65535,

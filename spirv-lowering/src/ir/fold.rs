@@ -437,6 +437,7 @@ pub fn fold(op: Op, _fp: FpFlags, types: &[Type], args: &[u64], result: Type) ->
         Op::FToS { rounding, sat } => to_int(ty, a, result, true, rounding, sat),
         Op::FToU { rounding, sat } => to_int(ty, a, result, false, rounding, sat),
         Op::Bitcast | Op::PtrToInt | Op::IntToPtr => Some(a),
+        Op::SamplerWord => Some(a & result.mask()),
         Op::SpaceCast => (a == 0).then_some(0),
         Op::PtrAdd => Some(a.wrapping_add(*args.get(1)?)),
         _ if result.is_float() => float_op(op, result, args),

@@ -5,11 +5,11 @@
 
 use super::entity::{Entity, FuncId, GlobalId, Var};
 use super::op::{
-    Builtin, Fences, FloatCond, GroupArith, GroupOp, HwVar, IntCond, NativeFn, Op, Order, RmwOp,
-    Rounding, Scope,
+    Builtin, Fences, FloatCond, GroupArith, GroupOp, HwVar, ImageProperty, ImageSlot, IntCond,
+    NativeFn, Op, Order, RmwOp, Rounding, Scope, Texel,
 };
 use super::types::{Space, Type};
-use crate::interface::Implicit;
+use crate::interface::{ImageDim, Implicit};
 
 /// A small enumeration with a spelling for each value.
 pub(crate) trait Name: Copy + PartialEq + 'static {
@@ -93,6 +93,14 @@ names!(Implicit {
     WorkDim "work_dim",
 });
 
+names!(Texel {
+    Float "float", Signed "int", Unsigned "uint",
+});
+names!(ImageProperty {
+    Width "width", Height "height", Depth "depth", ArraySize "array_size", DataType "data_type", Order "order",
+    MipLevels "mip_levels", Flags "flags",
+});
+
 impl Name for Type {
     const NAMES: &'static [(Self, &'static str)] = &[
         (Type::Bool, "bool"),
@@ -166,6 +174,7 @@ impl Name for Op {
         (Op::IntToPtr, "int_to_ptr"),
         (Op::SpaceCast, "space_cast"),
         (Op::PtrAdd, "ptr_add"),
+        (Op::SamplerWord, "sampler_word"),
     ];
 }
 
@@ -235,6 +244,10 @@ fn parse_fences(text: &str) -> Option<Fences> {
     })
 }
 
+fn slot_text(s: ImageSlot) -> String {
+    format!("{}.{}.{}", s.binding, s.dim.name(), s.texel.name())
+}
+
 /// The word for an operation.
 pub(crate) fn op_text(op: Op) -> String {
     let sync = |scope: Scope, order: Order| format!("{}.{}", scope.name(), order.name());
@@ -301,6 +314,12 @@ pub(crate) fn op_text(op: Op) -> String {
         Op::Implicit(i, component) => format!("implicit.{}.{component}", i.name()),
         Op::ArgLoad(offset) => format!("arg_load.{offset}"),
         Op::SpecSize(id) => format!("spec_size.{id}"),
+        Op::ImageRead(t) => format!("image_read.{}", t.name()),
+        Op::ImageWrite(t) => format!("image_write.{}", t.name()),
+        Op::ImageQuery(p) => format!("image_query.{}", p.name()),
+        Op::TexelFetch(s) => format!("texel_fetch.{}", slot_text(s)),
+        Op::TexelLoad(s) => format!("texel_load.{}", slot_text(s)),
+        Op::TexelStore(s) => format!("texel_store.{}", slot_text(s)),
         Op::Call(f) => format!("call.{f}"),
         Op::Printf(site) => format!("printf.{site}"),
         simple => simple.name().to_owned(),
@@ -330,6 +349,14 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
         Some(_) => None,
     };
     let arity = |n: usize| (parts.len() == n).then_some(());
+    let slot = || match parts.as_slice() {
+        [binding, dim, texel] => Some(ImageSlot {
+            binding: binding.parse().ok()?,
+            dim: ImageDim::from_name(dim)?,
+            texel: Texel::from_name(texel)?,
+        }),
+        _ => None,
+    };
     Some(match head {
         "native" => Op::FNative(NativeFn::from_name(rest)?),
         "icmp" => Op::ICmp(IntCond::from_name(rest)?),
@@ -441,6 +468,12 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
         }
         "arg_load" => Op::ArgLoad(rest.parse().ok()?),
         "spec_size" => Op::SpecSize(rest.parse().ok()?),
+        "image_read" => Op::ImageRead(Texel::from_name(rest)?),
+        "image_write" => Op::ImageWrite(Texel::from_name(rest)?),
+        "image_query" => Op::ImageQuery(ImageProperty::from_name(rest)?),
+        "texel_fetch" => Op::TexelFetch(slot()?),
+        "texel_load" => Op::TexelLoad(slot()?),
+        "texel_store" => Op::TexelStore(slot()?),
         "call" => Op::Call(FuncId::new(
             rest.strip_prefix("fn")?.parse::<u32>().ok()? as usize
         )),

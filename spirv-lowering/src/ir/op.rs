@@ -202,6 +202,71 @@ pub enum GroupArith {
     LogicalXor,
 }
 
+/// What the components of a texel are in a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Texel {
+    /// F32, for normalised and float formats.
+    Float,
+    /// I32, for signed integer formats.
+    Signed,
+    /// I32, for unsigned integer formats.
+    Unsigned,
+}
+
+impl Texel {
+    /// The type of a component.
+    pub fn component(self) -> crate::ir::types::Type {
+        match self {
+            Self::Float => crate::ir::types::Type::F32,
+            Self::Signed | Self::Unsigned => crate::ir::types::Type::I32,
+        }
+    }
+}
+
+/// A word of [`crate::interface::ImageInfo`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum ImageProperty {
+    Width,
+    Height,
+    Depth,
+    ArraySize,
+    DataType,
+    Order,
+    MipLevels,
+    Flags,
+}
+
+impl ImageProperty {
+    /// In the order of the structure.
+    pub const ALL: [Self; 8] = [
+        Self::Width,
+        Self::Height,
+        Self::Depth,
+        Self::ArraySize,
+        Self::DataType,
+        Self::Order,
+        Self::MipLevels,
+        Self::Flags,
+    ];
+
+    /// Byte offset in the structure.
+    pub fn offset(self) -> u32 {
+        4 * self as u32
+    }
+}
+
+/// An image by descriptor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ImageSlot {
+    /// Binding in set 0.
+    pub binding: u32,
+    /// Geometry.
+    pub dim: crate::interface::ImageDim,
+    /// Components.
+    pub texel: Texel,
+}
+
 /// What an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -407,6 +472,26 @@ pub enum Op {
         order: Order,
     },
 
+    // --- images by handle. Coordinates are always three I32: x, y, z; the layer of an array stands after the last
+    // coordinate that the geometry has, and what follows is ignored. Texels have four components.
+    /// Image, coordinates -> components.
+    ImageRead(Texel),
+    /// Image, coordinates, components. No result. Outside of the image nothing is written.
+    ImageWrite(Texel),
+    /// Image -> I32.
+    ImageQuery(ImageProperty),
+    /// Sampler -> its property word (see [`crate::interface::sampler`]), I32. The constant handles are samplers of the
+    /// program; their bits are the word.
+    SamplerWord,
+
+    // --- images by descriptor; the operands are those above without the image
+    /// From a SAMPLED_IMAGE or UNIFORM_TEXEL_BUFFER.
+    TexelFetch(ImageSlot),
+    /// From a STORAGE_IMAGE or STORAGE_TEXEL_BUFFER.
+    TexelLoad(ImageSlot),
+    /// To a STORAGE_IMAGE or STORAGE_TEXEL_BUFFER.
+    TexelStore(ImageSlot),
+
     // --- execution
     /// All work-items of `exec` meet here; memory `fences` are ordered at `mem` scope. No operand, no result.
     #[allow(missing_docs)]
@@ -477,7 +562,10 @@ impl Op {
             Load {
                 volatile: false, ..
             }
-            | VarLoad(_) => Effect::Read,
+            | VarLoad(_)
+            | ImageRead(_)
+            | TexelFetch(_)
+            | TexelLoad(_) => Effect::Read,
             Load { .. }
             | Store { .. }
             | MemCopy { .. }
@@ -490,6 +578,8 @@ impl Op {
             | VarCmpXchg { .. }
             | VarAtomicLoad { .. }
             | VarAtomicStore { .. }
+            | ImageWrite(_)
+            | TexelStore(_)
             | Fence { .. }
             | Printf(_) => Effect::Write,
             Barrier { .. } | Group(..) | Call(_) => Effect::Convergent,

@@ -907,6 +907,11 @@ mod tests {
         };
         let (scope, order) = (Scope::WorkGroup, Order::AcqRel);
         let var = Var::new(7);
+        let slot = ImageSlot {
+            binding: 3,
+            dim: crate::interface::ImageDim::D2Array,
+            texel: Texel::Signed,
+        };
         let mut ops = vec![
             Op::FNative(NativeFn::Exp2),
             Op::ICmp(IntCond::Sle),
@@ -955,6 +960,12 @@ mod tests {
             Op::Implicit(Implicit::GroupOffset, 2),
             Op::ArgLoad(64),
             Op::SpecSize(17),
+            Op::ImageRead(Texel::Float),
+            Op::ImageWrite(Texel::Unsigned),
+            Op::ImageQuery(ImageProperty::ArraySize),
+            Op::TexelFetch(slot),
+            Op::TexelLoad(slot),
+            Op::TexelStore(slot),
             Op::Call(FuncId::new(12)),
             Op::Printf(5),
             Op::Const(0),

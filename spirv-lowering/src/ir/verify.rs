@@ -14,7 +14,7 @@
 use super::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
 use super::function::{Function, Linkage, Merge, Target, Terminator, ValueDef};
 use super::module::{Module, PrintfArg};
-use super::op::{Builtin, GroupOp, IntCond, NativeFn, Op, Scope};
+use super::op::{Builtin, GroupOp, IntCond, NativeFn, Op, Scope, Texel};
 use super::print::raw_inst;
 use super::types::{Space, Type};
 use crate::analysis::cfg::Cfg;
@@ -806,6 +806,29 @@ fn check(
                 "not of the type of the built-in variable",
             )
         }
+        ImageRead(texel) => {
+            arity(args, results, 4, 4)?;
+            want(args[0] == Type::Handle, "no image")?;
+            texel_access(&args[1..], &[], results, texel)
+        }
+        ImageWrite(texel) => {
+            arity(args, results, 8, 0)?;
+            want(args[0] == Type::Handle, "no image")?;
+            texel_access(&args[1..4], &args[4..], &[], texel)
+        }
+        ImageQuery(_) | SamplerWord => {
+            arity(args, results, 1, 1)?;
+            want(args[0] == Type::Handle, "no image or sampler")?;
+            want(results[0] == Type::I32, "result is no i32")
+        }
+        TexelFetch(slot) | TexelLoad(slot) => {
+            arity(args, results, 3, 4)?;
+            texel_access(args, &[], results, slot.texel)
+        }
+        TexelStore(slot) => {
+            arity(args, results, 7, 0)?;
+            texel_access(&args[..3], &args[3..], &[], slot.texel)
+        }
         Hw(_) | SpecSize(_) => {
             arity(args, results, 0, 1)?;
             want(results[0] == Type::I32, "result is no i32")
@@ -860,6 +883,19 @@ fn check(
             )
         }
     }
+}
+
+/// Coordinates, components written and components read of an access to an image.
+fn texel_access(at: &[Type], written: &[Type], read: &[Type], texel: Texel) -> Check {
+    want(
+        at.iter().all(|&ty| ty == Type::I32),
+        "coordinates are no i32",
+    )?;
+    let ty = texel.component();
+    want(
+        written.iter().chain(read).all(|&t| t == ty),
+        "components of the wrong type",
+    )
 }
 
 /// The type of an OpenCL built-in variable.

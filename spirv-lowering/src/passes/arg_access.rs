@@ -1,4 +1,4 @@
-//! Which memory a kernel touches: for each pointer argument whether it is read or written through, and whether
+//! Which memory a kernel touches: for each pointer or image argument whether it is read or written through, and whether
 //! pointers are followed that did not come from an argument.
 //!
 //! A forward dataflow over pointers: each value carries the set of arguments that it may be derived from, and a bit
@@ -43,7 +43,7 @@ pub fn analyse(func: &Function) -> Access {
         // A structure by value arrives in private memory; pointers in it are loaded from there.
         if matches!(
             func.ty(param),
-            Type::Ptr(Space::Global | Space::Constant | Space::Generic)
+            Type::Ptr(Space::Global | Space::Constant | Space::Generic) | Type::Handle
         ) {
             sources[param] = 1 << i.min(LAST);
         }
@@ -98,7 +98,9 @@ pub fn analyse(func: &Function) -> Access {
     let mut bits = [0u8; 64];
     let mut touch = |pointer: Value, how: u8| {
         let set = match func.ty(pointer) {
-            Type::Ptr(Space::Global | Space::Constant | Space::Generic) => sources[pointer],
+            Type::Ptr(Space::Global | Space::Constant | Space::Generic) | Type::Handle => {
+                sources[pointer]
+            }
             _ => 0,
         };
         for (i, bit) in bits.iter_mut().enumerate() {
@@ -114,7 +116,8 @@ pub fn analyse(func: &Function) -> Access {
                 continue;
             };
             match data.op {
-                Op::Load { .. } | Op::AtomicLoad { .. } => touch(first, READ),
+                Op::Load { .. } | Op::AtomicLoad { .. } | Op::ImageRead(_) => touch(first, READ),
+                Op::ImageWrite(_) => touch(first, WRITE),
                 Op::Store { .. } | Op::AtomicStore { .. } => {
                     touch(first, WRITE);
                     data.args[1..].iter().for_each(|&v| touch(v, READ | WRITE));

@@ -9,16 +9,20 @@
 //! - Pointers to global and constant memory: a 64-bit address.
 //! - Structures by value: loads at constant offsets are taken from the argument block directly; if the structure is
 //!   used in any other way, it is copied to private memory first.
+//! - Images and samplers: their properties, where the kernel asks for them; the images themselves are descriptors
+//!   (`lower_images`).
 //! - Local pointers stay parameters of the function, in order; parameter number i belongs to specialisation constant
 //!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
 
 use super::arg_access::Access;
+use super::lower_images::Bindings;
 use super::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AddressQualifier, Arg, ArgKind, ImageArg, Implicit, KernelInterface, SPEC_FIRST_LOCAL_ARG,
+    AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit, KernelInterface,
+    SPEC_FIRST_LOCAL_ARG,
 };
-use crate::ir::entity::Value;
+use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::module::{Kernel, KernelParam, ParamKind};
 use crate::ir::op::{Op, Scope};
@@ -27,19 +31,22 @@ use crate::target::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Size and alignment of an argument in the block; None if it takes no space there.
-fn placement(kind: ParamKind) -> Option<(u32, u32)> {
+/// Size and alignment of an argument in the block; None if it takes no space there. `asked`: an image or a sampler of
+/// whose properties the kernel wants to know.
+fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
     match kind {
         ParamKind::Value { size, .. } => Some((size, size.next_power_of_two().min(128))),
         ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
         ParamKind::Pointer(Space::Local) => None,
         ParamKind::Pointer(_) => Some((8, 8)),
+        ParamKind::Image { .. } if asked => Some((size_of::<ImageInfo>() as u32, 4)),
+        ParamKind::Sampler if asked => Some((4, 4)),
         ParamKind::Image { .. } | ParamKind::Sampler => None,
     }
 }
 
 /// Number of function parameters that an argument takes.
-fn width(kind: ParamKind) -> usize {
+pub(super) fn width(kind: ParamKind) -> usize {
     match kind {
         ParamKind::Value { count, .. } => count as usize,
         _ => 1,
@@ -47,11 +54,11 @@ fn width(kind: ParamKind) -> usize {
 }
 
 /// Offsets of the explicit arguments from `start`, and the end.
-fn lay_out(params: &[KernelParam], start: u32) -> Result<(Vec<u32>, u32)> {
+fn lay_out(params: &[KernelParam], asked: &[bool], start: u32) -> Result<(Vec<u32>, u32)> {
     let mut end = start;
     let mut offsets = Vec::with_capacity(params.len());
-    for param in params {
-        let Some((size, align)) = placement(param.kind) else {
+    for (param, &asked) in params.iter().zip(asked) {
+        let Some((size, align)) = placement(param.kind, asked) else {
             offsets.push(0);
             continue;
         };
@@ -64,6 +71,17 @@ fn lay_out(params: &[KernelParam], start: u32) -> Result<(Vec<u32>, u32)> {
         end = next;
     }
     Ok((offsets, end))
+}
+
+fn used_values(func: &Function) -> SecondaryMap<Value, bool> {
+    let mut used: SecondaryMap<Value, bool> = Default::default();
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            func.insts[inst].args.iter().for_each(|&v| used[v] = true);
+        }
+        func.blocks[block].term.for_each_use(|v| used[v] = true);
+    }
+    used
 }
 
 fn used_implicits(func: &Function) -> Vec<Implicit> {
@@ -304,11 +322,13 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
     }
 }
 
-/// Runs the pass and describes the kernel. `access` was computed when the parameters were still there.
+/// Runs the pass and describes the kernel. `access` was computed when the parameters were still there, `images` by
+/// `lower_images`.
 pub fn run(
     func: &mut Function,
     kernel: &Kernel,
     access: &Access,
+    images: &[Bindings],
     target: &Target,
 ) -> Result<KernelInterface> {
     let expected: usize = kernel.params.iter().map(|p| width(p.kind)).sum();
@@ -328,9 +348,16 @@ pub fn run(
     }
 
     // Layout.
+    let used = used_values(func);
+    let mut asked = Vec::with_capacity(kernel.params.len());
+    let mut first = 0;
+    for param in &kernel.params {
+        asked.push(params.get(first).is_some_and(|&v| used[v]));
+        first += width(param.kind);
+    }
     let mut implicits = used_implicits(func);
     let (mut placed, mut implicit_end) = place_implicits(&implicits);
-    let (mut offsets, mut end) = lay_out(&kernel.params, implicit_end)?;
+    let (mut offsets, mut end) = lay_out(&kernel.params, &asked, implicit_end)?;
     let mut source = Source::Push;
     let mut arg_buffer_size = 0;
     if end.next_multiple_of(4) > target.max_push_constants {
@@ -339,7 +366,7 @@ pub fn run(
             implicits.insert(0, Implicit::ArgBuffer);
         }
         (placed, implicit_end) = place_implicits(&implicits);
-        (offsets, end) = lay_out(&kernel.params, 0)?;
+        (offsets, end) = lay_out(&kernel.params, &asked, 0)?;
         arg_buffer_size = end;
     }
     let push_size = match source {
@@ -353,7 +380,8 @@ pub fn run(
     let mut args = Vec::with_capacity(kernel.params.len());
     let mut arg_access = Vec::with_capacity(kernel.params.len());
     let mut first = 0;
-    for (param, &offset) in kernel.params.iter().zip(&offsets) {
+    for (index, (param, &offset)) in kernel.params.iter().zip(&offsets).enumerate() {
+        let place = asked.get(index).is_some_and(|&a| a).then_some(offset);
         let kind = match param.kind {
             ParamKind::Value { size, .. } | ParamKind::ByVal { size, .. } => {
                 ArgKind::Value { offset, size }
@@ -368,8 +396,17 @@ pub fn run(
                 offset,
                 constant: param.address == AddressQualifier::Constant,
             },
-            ParamKind::Image { dim, depth } => ArgKind::Image(ImageArg::unused(dim, depth)),
-            ParamKind::Sampler => ArgKind::Sampler { offset: None },
+            ParamKind::Image { dim, depth } => {
+                let bindings = images.get(index).copied().unwrap_or_default();
+                ArgKind::Image(ImageArg {
+                    dim,
+                    depth,
+                    sampled: bindings.sampled,
+                    storage: bindings.storage,
+                    info: place,
+                })
+            }
+            ParamKind::Sampler => ArgKind::Sampler { offset: place },
         };
         args.push(Arg {
             kind,
@@ -381,8 +418,8 @@ pub fn run(
             is_restrict: param.is_restrict,
             is_volatile: param.is_volatile,
         });
-        let is_buffer = matches!(kind, ArgKind::Buffer { .. });
-        arg_access.push(if is_buffer {
+        let is_memory = matches!(kind, ArgKind::Buffer { .. } | ArgKind::Image(_));
+        arg_access.push(if is_memory {
             access.params.get(first).copied().unwrap_or(3)
         } else {
             0
@@ -391,16 +428,7 @@ pub fn run(
     }
 
     // The loads, at the head of the entry block.
-    let used = {
-        let mut used: crate::ir::entity::SecondaryMap<Value, bool> = Default::default();
-        for &block in &func.layout {
-            for &inst in &func.blocks[block].insts {
-                func.insts[inst].args.iter().for_each(|&v| used[v] = true);
-            }
-            func.blocks[block].term.for_each_use(|v| used[v] = true);
-        }
-        used
-    };
+    let mut handles: FxHashMap<Value, u32> = FxHashMap::default();
     let mut direct: FxHashMap<Value, u32> = FxHashMap::default();
     let mut copies: Vec<(Value, u32, u32, u32)> = Vec::new();
     let mut values: Vec<(usize, u32, Type, usize)> = Vec::new();
@@ -423,7 +451,7 @@ pub fn run(
                 values.push((first, offset, Type::Ptr(space), 1))
             }
             ParamKind::Image { .. } | ParamKind::Sampler if is_used => {
-                return Err(LowerError::unsupported("image and sampler arguments"));
+                handles.insert(mine[0], offset);
             }
             _ => {}
         }
@@ -479,6 +507,20 @@ pub fn run(
                         align,
                     );
                     Ok(Action::Remove)
+                }
+                Op::ImageQuery(_) | Op::SamplerWord => {
+                    let part = match data.op {
+                        Op::ImageQuery(property) => property.offset(),
+                        _ => 0,
+                    };
+                    let offset = data.args.first().and_then(|a| handles.get(a));
+                    let offset = offset.ok_or_else(|| {
+                        LowerError::unsupported(
+                            "an image or a sampler that is not known before run time",
+                        )
+                    })?;
+                    let word = load(r, source, offset + part, Type::I32, 1)[0];
+                    Ok(r.replace_result(inst, word))
                 }
                 Op::PtrAdd if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
                     Ok(Action::Remove)

@@ -408,7 +408,7 @@ impl Body<'_, '_> {
         {
             return Ok(());
         }
-        if self.sync_inst(inst, op)? {
+        if self.sync_inst(inst, op)? || self.image_inst(inst, op)? {
             return Ok(());
         }
         unsupported("this instruction")

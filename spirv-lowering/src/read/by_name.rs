@@ -144,6 +144,9 @@ impl Body<'_, '_> {
         let (base, code) = demangle(name).unwrap_or((name, ""));
         let base = base.strip_prefix("pumice_").unwrap_or(base);
         let args = inst.rest(3);
+        if base.contains("image_") || base.contains("_image") {
+            return self.image_call(base, inst, ty, id);
+        }
         if let Some(rest) = base.strip_prefix("convert_") {
             if let (Some((to, sat, rounding)), Some(from), [arg]) =
                 (conversion(rest), scalar_by_code(code), args)

@@ -4,6 +4,7 @@ use super::parsed::{ConstDef, Def, Parsed};
 use super::types::{Kind, TyId, MAX_LANES};
 use super::words::{inst_at, Inst};
 use crate::error::{LowerError, Result};
+use crate::interface::sampler;
 use crate::ir::types::Type;
 use spirv::{Decoration, Op};
 
@@ -180,7 +181,10 @@ impl Parsed {
             (Some(Ok(value)), _) => out.extend_from_slice(value),
             (Some(Err(e)), _) => return Err(LowerError::unsupported(e.clone())),
             (None, Op::Undef) => out.extend((0..lanes).map(|_| Lane::Undef)),
-            (None, Op::ConstantNull | Op::ConstantSampler | Op::ConstantPipeStorage) => {
+            (None, Op::ConstantSampler) => {
+                out.push(Lane::Bits(sampler_word(&inst_at(&self.words, def.at)?)?));
+            }
+            (None, Op::ConstantNull | Op::ConstantPipeStorage) => {
                 out.extend((0..lanes).map(|_| Lane::Bits(0)));
             }
             (None, Op::ConstantComposite | Op::SpecConstantComposite) => {
@@ -561,6 +565,22 @@ impl Parsed {
             _ => Err(LowerError::invalid("an index into a type without parts")),
         }
     }
+}
+
+/// The property word of a constant sampler.
+fn sampler_word(inst: &Inst) -> Result<u64> {
+    let (addressing, normalized, filter) = (inst.word(2)?, inst.word(3)?, inst.word(4)?);
+    if addressing > 4 || normalized > 1 || filter > 1 {
+        return Err(LowerError::invalid(
+            "a sampler with properties that OpenCL has not",
+        ));
+    }
+    // Both count addressing modes alike.
+    let filter = match filter {
+        0 => sampler::FILTER_NEAREST,
+        _ => sampler::FILTER_LINEAR,
+    };
+    Ok(u64::from(normalized | addressing << 1 | filter))
 }
 
 /// Computes a scalar operation on constants.

@@ -4,11 +4,11 @@ use super::output::Output;
 use super::parsed::{FuncDef, Parsed};
 use super::types::{Kind, Opaque, TyId};
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
+use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
 use crate::ir::module::{Kernel, KernelParam, ParamKind};
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
-use spirv::{Decoration, Dim, ExecutionMode as Mode, FunctionParameterAttribute as Attr};
+use spirv::{Decoration, ExecutionMode as Mode, FunctionParameterAttribute as Attr};
 
 /// Argument strings that compilers leave in OpString: kind and kernel name to one text an argument.
 struct ArgTexts<'p>(FxHashMap<(&'p str, &'p str), Vec<&'p str>>);
@@ -188,15 +188,7 @@ fn param(
             depth,
             multisampled: false,
         }) => {
-            let dim = match (Dim::from_u32(*dim), arrayed) {
-                (Some(Dim::Dim1D), false) => ImageDim::D1,
-                (Some(Dim::Dim1D), true) => ImageDim::D1Array,
-                (Some(Dim::DimBuffer), false) => ImageDim::Buffer,
-                (Some(Dim::Dim2D), false) => ImageDim::D2,
-                (Some(Dim::Dim2D), true) => ImageDim::D2Array,
-                (Some(Dim::Dim3D), false) => ImageDim::D3,
-                _ => return Err(LowerError::unsupported("an image of this geometry")),
-            };
+            let dim = super::image::geometry(*dim, *arrayed)?;
             access = match qualifier {
                 0 => AccessQualifier::ReadOnly,
                 1 => AccessQualifier::WriteOnly,

@@ -18,6 +18,7 @@ mod builtin;
 mod by_name;
 mod composite;
 mod consts;
+mod image;
 mod kernel;
 mod memory;
 mod opencl_std;

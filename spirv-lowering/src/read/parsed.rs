@@ -490,17 +490,44 @@ impl Parsed {
                     .map(|&m| self.ty(m))
                     .collect::<Result<Vec<_>>>()?,
             },
-            Op::TypeImage => Kind::Opaque(Opaque::Image {
-                dim: inst.word(2)?,
-                depth: inst.word(3)? == 1,
-                arrayed: inst.word(4)? == 1,
-                multisampled: inst.word(5)? == 1,
-                access: inst.word(8).unwrap_or(0),
-            }),
+            Op::TypeImage => {
+                let sampled = self.ty(inst.word(1)?)?;
+                if !matches!(self.types.get(sampled).kind, Kind::Void) {
+                    return Err(LowerError::invalid(
+                        "the sampled type of an image is void in OpenCL",
+                    ));
+                }
+                if inst.word(6)? != 0 || inst.word(7)? != spirv::ImageFormat::Unknown as u32 {
+                    return Err(LowerError::invalid(
+                        "the format of an image is not known before run time in OpenCL",
+                    ));
+                }
+                Kind::Opaque(Opaque::Image {
+                    dim: inst.word(2)?,
+                    depth: inst.word(3)? == 1,
+                    arrayed: inst.word(4)? == 1,
+                    multisampled: inst.word(5)? == 1,
+                    access: inst.word(8).unwrap_or(0),
+                })
+            }
+            // An image and a sampler: two handles.
+            Op::TypeSampledImage => {
+                let image = self.ty(inst.word(1)?)?;
+                if !matches!(
+                    self.types.get(image).kind,
+                    Kind::Opaque(Opaque::Image { .. })
+                ) {
+                    return Err(LowerError::invalid("its operand is not an image type"));
+                }
+                Kind::Struct {
+                    members: vec![image, image],
+                    offsets: Vec::new(),
+                    lanes: Vec::new(),
+                }
+            }
             Op::TypeSampler => Kind::Opaque(Opaque::Sampler),
             Op::TypeEvent => Kind::Opaque(Opaque::Event),
             Op::TypeOpaque
-            | Op::TypeSampledImage
             | Op::TypeDeviceEvent
             | Op::TypeReserveId
             | Op::TypeQueue

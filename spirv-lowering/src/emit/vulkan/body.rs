@@ -444,6 +444,7 @@ impl<'a> Emitter<'a> {
             | Op::Implicit(..)
             | Op::ArgLoad(_)
             | Op::SpecSize(_) => return self.memory(inst),
+            Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) => return self.image(inst),
             Op::Group(op, scope) => return self.group(inst, op, scope),
             _ => {}
         }

@@ -7,11 +7,13 @@
 //!   `PhysicalStorageBuffer` pointer of the access type.
 //! - Memory model `Vulkan`: accesses to memory that other work-items may see are `NonPrivatePointer`; barriers,
 //!   fences and ordered atomics make memory available and visible.
+//! - Images are untyped by format: one variable for each binding and kind of component.
 //! - The argument block is a push-constant array of 32-bit words.
 //! - Words of push constants and built-in inputs are loaded once, at the start of the entry block.
 
 mod body;
 mod group;
+mod image;
 mod memory;
 mod writer;
 

@@ -1,9 +1,10 @@
 //! The module under construction: sections, ids, and types and constants without duplicates.
 
+use crate::ir::op::{ImageSlot, Texel};
 use crate::ir::types::Type;
 use crate::target::{FloatCaps, Target};
 use rustc_hash::FxHashMap;
-use spirv::{BuiltIn, Capability, Decoration, ExecutionMode, Op, StorageClass};
+use spirv::{BuiltIn, Capability, Decoration, Dim, ExecutionMode, ImageFormat, Op, StorageClass};
 use std::collections::BTreeSet;
 
 /// A SPIR-V id.
@@ -261,6 +262,56 @@ impl Writer {
         );
         self.interface.push(id);
         id
+    }
+
+    /// The type of a texel.
+    pub fn texel(&mut self, texel: Texel) -> Id {
+        let component = self.component(texel);
+        self.unique_type(Op::TypeVector, &[component, 4])
+    }
+
+    fn component(&mut self, texel: Texel) -> Id {
+        match texel {
+            Texel::Signed => self.unique_type(Op::TypeInt, &[32, 1]),
+            other => self.ty(other.component()),
+        }
+    }
+
+    /// The variable of an image and its type (that of the image, not of the pointer).
+    pub fn image(&mut self, slot: ImageSlot, storage: bool) -> (Id, Id) {
+        let (dim, arrayed) = super::image::dimensions(slot.dim);
+        let cap = match (dim, storage) {
+            (Dim::DimBuffer, false) => Some(Capability::SampledBuffer),
+            (Dim::DimBuffer, true) => Some(Capability::ImageBuffer),
+            (Dim::Dim1D, false) => Some(Capability::Sampled1D),
+            (Dim::Dim1D, true) => Some(Capability::Image1D),
+            _ => None,
+        };
+        if let Some(cap) = cap {
+            self.cap(cap);
+        }
+        let component = self.component(slot.texel);
+        let (sampled, format) = (1 + u32::from(storage), ImageFormat::Unknown as u32);
+        let operands = [
+            component,
+            dim as u32,
+            0,
+            u32::from(arrayed),
+            0,
+            sampled,
+            format,
+        ];
+        let ty = self.unique_type(Op::TypeImage, &operands);
+        let key = (Op::Variable as u32, vec![slot.binding, ty]);
+        if let Some(&var) = self.unique.get(&key) {
+            return (var, ty);
+        }
+        let pointer = self.pointer(StorageClass::UniformConstant, ty);
+        let var = self.global_var(StorageClass::UniformConstant, pointer);
+        self.decorate(var, Decoration::DescriptorSet, &[0]);
+        self.decorate(var, Decoration::Binding, &[slot.binding]);
+        self.unique.insert(key, var);
+        (var, ty)
     }
 
     /// An input variable with a built-in decoration.

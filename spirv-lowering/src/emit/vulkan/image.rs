@@ -1,0 +1,104 @@
+//! Accesses to images.
+
+use super::body::Emitter;
+use super::writer::{push, Id};
+use crate::error::Result;
+use crate::interface::ImageDim;
+use crate::ir::entity::{Inst, Value};
+use crate::ir::op::{ImageSlot, Op, Texel};
+use crate::ir::types::Type;
+use spirv::{Capability, Dim, ImageOperands, Op as S};
+
+/// Number of coordinates, layers included.
+fn coordinates(dim: ImageDim) -> usize {
+    match dim {
+        ImageDim::D1 | ImageDim::Buffer => 1,
+        ImageDim::D1Array | ImageDim::D2 => 2,
+        ImageDim::D2Array | ImageDim::D3 => 3,
+    }
+}
+
+/// Dimensionality and whether there are layers.
+pub(super) fn dimensions(dim: ImageDim) -> (Dim, bool) {
+    match dim {
+        ImageDim::D1 => (Dim::Dim1D, false),
+        ImageDim::D1Array => (Dim::Dim1D, true),
+        ImageDim::Buffer => (Dim::DimBuffer, false),
+        ImageDim::D2 => (Dim::Dim2D, false),
+        ImageDim::D2Array => (Dim::Dim2D, true),
+        ImageDim::D3 => (Dim::Dim3D, false),
+    }
+}
+
+impl Emitter<'_> {
+    pub(super) fn image(&mut self, inst: Inst) -> Result<()> {
+        let data = &self.func.insts[inst];
+        let (slot, storage) = match data.op {
+            Op::TexelFetch(slot) => (slot, false),
+            Op::TexelLoad(slot) | Op::TexelStore(slot) => (slot, true),
+            _ => return Err(self.unsupported(inst)),
+        };
+        let (var, ty) = self.w.image(slot, storage);
+        let image = self.op(S::Load, ty, &[var]);
+        let n = coordinates(slot.dim);
+        let at = data.args.get(..n).ok_or_else(|| self.unsupported(inst))?;
+        let at = self.gather(at, Type::I32);
+        let four = self.w.texel(slot.texel);
+        match data.op {
+            Op::TexelStore(_) => {
+                let color = data.args.get(3..7).ok_or_else(|| self.unsupported(inst))?;
+                let mut color = self.gather(color, slot.texel.component());
+                if slot.texel == Texel::Signed {
+                    color = self.op(S::Bitcast, four, &[color]);
+                }
+                self.w.cap(Capability::StorageImageWriteWithoutFormat);
+                let operands = ImageOperands::NON_PRIVATE_TEXEL.bits();
+                push(&mut self.code, S::ImageWrite, &[image, at, color, operands]);
+                return Ok(());
+            }
+            Op::TexelLoad(_) => {
+                self.w.cap(Capability::StorageImageReadWithoutFormat);
+                let operands = ImageOperands::NON_PRIVATE_TEXEL.bits();
+                let read = self.op(S::ImageRead, four, &[image, at, operands]);
+                self.spread(inst, slot, read);
+            }
+            _ if slot.dim == ImageDim::Buffer => {
+                let read = self.op(S::ImageFetch, four, &[image, at]);
+                self.spread(inst, slot, read);
+            }
+            _ => {
+                let (lod, zero) = (ImageOperands::LOD.bits(), self.w.u32(0));
+                let read = self.op(S::ImageFetch, four, &[image, at, lod, zero]);
+                self.spread(inst, slot, read);
+            }
+        }
+        Ok(())
+    }
+
+    /// A vector of values, or the one value.
+    fn gather(&mut self, values: &[Value], ty: Type) -> Id {
+        let ids: Vec<Id> = values.iter().map(|&v| self.value(v)).collect();
+        match ids.as_slice() {
+            &[one] => one,
+            _ => {
+                let ty = self.w.vec(ty, ids.len() as u32);
+                self.op(S::CompositeConstruct, ty, &ids)
+            }
+        }
+    }
+
+    /// Gives the results of an instruction the components of a texel.
+    fn spread(&mut self, inst: Inst, slot: ImageSlot, texel: Id) {
+        let results = self.func.insts[inst].results.clone();
+        let mut texel = texel;
+        if slot.texel == Texel::Signed {
+            let ty = self.w.vec(Type::I32, 4);
+            texel = self.op(S::Bitcast, ty, &[texel]);
+        }
+        let ty = self.w.ty(slot.texel.component());
+        for (i, &result) in results.iter().enumerate() {
+            let id = self.value(result);
+            self.op_to(S::CompositeExtract, ty, id, &[texel, i as u32]);
+        }
+    }
+}
