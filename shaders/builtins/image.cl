@@ -45,11 +45,10 @@ ALWAYS_INLINE int between(int x, int low, int high) { return at_most(at_least(x,
 ALWAYS_INLINE float in_texels(float c, uint s, float size)
 {
     uint mode = s & ADDRESS;
-    if (mode == ADDRESS_REPEAT)
-        return (c - floor(c)) * size;
-    if (mode == ADDRESS_MIRRORED)
-        return fabs(c - 2.0f * rint(0.5f * c)) * size;
-    return s & NORMALIZED ? c * size : c;
+    float repeated = c - floor(c), mirrored = fabs(c - 2.0f * rint(0.5f * c));
+    c = mode == ADDRESS_REPEAT ? repeated : c;
+    c = mode == ADDRESS_MIRRORED ? mirrored : c;
+    return c * (s & NORMALIZED ? size : 1.0f);
 }
 
 // The index of a texel: in the image, or -1 or the size for the border.
@@ -58,16 +57,15 @@ ALWAYS_INLINE int nearest(float c, uint s, int size)
     float u = in_texels(c, s, (float)size);
     int i = (int)fmin(fmax(floor(u), -1.0f), (float)size);
     uint mode = s & ADDRESS;
-    if (mode == ADDRESS_CLAMP)
-        return i;
-    if (mode == ADDRESS_REPEAT)
-        return at_least(i >= size ? i - size : i, 0);
-    return between(i, 0, size - 1);
+    int over = mode == ADDRESS_REPEAT ? size : 0, border = mode == ADDRESS_CLAMP;
+    i -= i >= size ? over : 0;
+    return between(i, -border, size - 1 + border);
 }
 
 ALWAYS_INLINE int nearest_int(int c, uint s, int size)
 {
-    return (s & ADDRESS) == ADDRESS_CLAMP ? between(c, -1, size) : between(c, 0, size - 1);
+    int border = (s & ADDRESS) == ADDRESS_CLAMP;
+    return between(c, -border, size - 1 + border);
 }
 
 // Two neighbours, and how far the coordinate is from the first to the second.
@@ -86,14 +84,11 @@ ALWAYS_INLINE Pair neighbours(float c, uint s, int size)
     p.low = (int)low;
     p.high = p.low + 1;
     uint mode = s & ADDRESS;
-    if (mode == ADDRESS_CLAMP)
-        return p;
-    if (mode == ADDRESS_REPEAT) {
-        p.low = p.low < 0 ? p.low + size : p.low;
-        p.high = p.high >= size ? p.high - size : p.high;
-    }
-    p.low = between(p.low, 0, size - 1);
-    p.high = between(p.high, 0, size - 1);
+    int over = mode == ADDRESS_REPEAT ? size : 0, border = mode == ADDRESS_CLAMP;
+    p.low += p.low < 0 ? over : 0;
+    p.high -= p.high >= size ? over : 0;
+    p.low = between(p.low, -border, size - 1 + border);
+    p.high = between(p.high, -border, size - 1 + border);
     return p;
 }
 
@@ -108,14 +103,14 @@ ALWAYS_INLINE int layer(float c, int layers)
 #define DEFINE_TEXEL(letter, type, one)                                                                                \
     ALWAYS_INLINE type texel_##letter(IMAGE im, uint s, int n, int x, int y, int z, int w, int h, int d)               \
     {                                                                                                                  \
-        if ((s & ADDRESS) != ADDRESS_CLAMP)                                                                            \
-            return pumice_image_fetch_##letter(im, x, y, z);                                                           \
         int in_x = between(x, 0, w - 1);                                                                               \
         int in_y = n > 1 ? between(y, 0, h - 1) : y;                                                                   \
         int in_z = n > 2 ? between(z, 0, d - 1) : z;                                                                   \
         type t = pumice_image_fetch_##letter(im, in_x, in_y, in_z);                                                    \
         bool inside = (x == in_x) & (y == in_y) & (z == in_z);                                                         \
-        type border = BORDER(type, one);                                                                               \
+        bool has_border = (s & ADDRESS) == ADDRESS_CLAMP;                                                              \
+        inside |= !has_border;                                                                                         \
+        type border = has_border ? BORDER(type, one) : (type)0;                                                        \
         return (type)(inside ? t.x : border.x, inside ? t.y : border.y, inside ? t.z : border.z,                       \
                       inside ? t.w : border.w);                                                                        \
     }

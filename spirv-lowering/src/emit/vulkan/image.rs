@@ -42,12 +42,12 @@ impl Emitter<'_> {
         let image = self.op(S::Load, ty, &[var]);
         let n = coordinates(slot.dim);
         let at = data.args.get(..n).ok_or_else(|| self.unsupported(inst))?;
-        let at = self.gather(at, Type::I32);
+        let at = self.texel_vector(at, Type::I32);
         let four = self.w.texel(slot.texel);
         match data.op {
             Op::TexelStore(_) => {
                 let color = data.args.get(3..7).ok_or_else(|| self.unsupported(inst))?;
-                let mut color = self.gather(color, slot.texel.component());
+                let mut color = self.texel_vector(color, slot.texel.component());
                 if slot.texel == Texel::Signed {
                     color = self.op(S::Bitcast, four, &[color]);
                 }
@@ -76,7 +76,7 @@ impl Emitter<'_> {
     }
 
     /// A vector of values, or the one value.
-    fn gather(&mut self, values: &[Value], ty: Type) -> Id {
+    fn texel_vector(&mut self, values: &[Value], ty: Type) -> Id {
         let ids: Vec<Id> = values.iter().map(|&v| self.value(v)).collect();
         match ids.as_slice() {
             &[one] => one,
