@@ -1,7 +1,8 @@
-//! Conversions to integers and asynchronous copies under other names, for LLVM's own SPIR-V target.
+//! Conversions to integers, asynchronous copies and some image functions under other names, for LLVM's own SPIR-V target.
 //!
 //! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a signed one, and makes the
-//! same instruction of `convert_char_sat` for `int` and `uint`; asynchronous copies lose their element type, and `vloada_half3` its padding. Functions that it does not know stay calls, and their
+//! same instruction of `convert_char_sat` for `int` and `uint`; asynchronous copies lose their element type, and `vloada_half3` its padding. It makes one instruction of
+//! `read_imagei` and `read_imageui`, and returns channel data types counted from zero. Functions that it does not know stay calls, and their
 //! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
 //! that can be seen.
@@ -26,6 +27,8 @@ pub struct Conversions {
     copies: bool,
     /// `vloada_half3`.
     loads: bool,
+    /// Signed integer texels, channel data types.
+    images: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -41,6 +44,15 @@ impl Conversions {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         self.copies |= text.contains("async_work_group_");
         self.loads |= text.contains("vloada_half");
+        self.images |= IMAGE_NAMES.iter().any(|name| text.contains(name))
+            || [
+                "read_image##",
+                "write_image##",
+                "read_image ##",
+                "write_image ##",
+            ]
+            .iter()
+            .any(|name| text.contains(name));
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
                 continue;
@@ -59,9 +71,9 @@ impl Conversions {
     pub fn prelude(mut self) -> Option<String> {
         if self.any {
             self.used = all().collect();
-            (self.copies, self.loads) = (true, true);
+            (self.copies, self.loads, self.images) = (true, true, true);
         }
-        if self.used.is_empty() && !self.copies && !self.loads {
+        if self.used.is_empty() && !self.copies && !self.loads && !self.images {
             return None;
         }
         let mut text = String::new();
@@ -132,6 +144,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.loads {
         write_loads(out)?;
     }
+    if uses.images {
+        write_images(out)?;
+    }
     writeln!(
         out,
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
@@ -196,6 +211,78 @@ fn write_loads(out: &mut String) -> std::fmt::Result {
     writeln!(out, "#endif\n#define vloada_half3 pumice_vloada_half3")
 }
 
+const IMAGE_NAMES: [&str; 3] = ["read_imagei", "write_imagei", "get_image_channel_data_type"];
+
+/// Image types with the sizes of their coordinates: of integers, and of floats where a sampler can read them.
+const IMAGES: [(&str, &str, bool); 6] = [
+    ("image1d", "", true),
+    ("image1d_buffer", "", false),
+    ("image1d_array", "2", true),
+    ("image2d", "2", true),
+    ("image2d_array", "4", true),
+    ("image3d", "4", true),
+];
+
+fn write_images(out: &mut String) -> std::fmt::Result {
+    const READ: &str = "__attribute__((overloadable,pure)) pumice_read_imagei";
+    const WRITE: &str = "void __attribute__((overloadable)) pumice_write_imagei";
+    const QUERY: &str =
+        "int __attribute__((overloadable,const)) pumice_get_image_channel_data_type";
+    writeln!(out, "#ifdef __IMAGE_SUPPORT__")?;
+    writeln!(
+        out,
+        "#ifdef cl_khr_3d_image_writes\n#pragma OPENCL EXTENSION cl_khr_3d_image_writes : enable\n#endif"
+    )?;
+    let depth = [
+        ("image2d_depth", "", false),
+        ("image2d_array_depth", "", false),
+    ];
+    for (access, guard) in [
+        ("__read_only", "1"),
+        ("__write_only", "1"),
+        (
+            "__read_write",
+            "defined(__opencl_c_read_write_images) || __OPENCL_C_VERSION__ == 200",
+        ),
+    ] {
+        writeln!(out, "#if {guard}")?;
+        for (image, size, sampled) in IMAGES {
+            let ty = format!("{access} {image}_t");
+            let writes_3d = image == "image3d" && access != "__read_only";
+            if writes_3d {
+                writeln!(
+                    out,
+                    "#if defined(cl_khr_3d_image_writes) || defined(__opencl_c_3d_image_writes)"
+                )?;
+            }
+            if access != "__write_only" {
+                writeln!(out, "int4 {READ}({ty}, int{size});")?;
+            }
+            if access == "__read_only" && sampled {
+                writeln!(out, "int4 {READ}({ty}, sampler_t, int{size});")?;
+                writeln!(out, "int4 {READ}({ty}, sampler_t, float{size});")?;
+            }
+            if access != "__read_only" {
+                writeln!(out, "{WRITE}({ty}, int{size}, int4);")?;
+            }
+            writeln!(out, "{QUERY}({ty});")?;
+            if writes_3d {
+                writeln!(out, "#endif")?;
+            }
+        }
+        writeln!(out, "#ifdef cl_khr_depth_images")?;
+        writeln!(out, "#pragma OPENCL EXTENSION cl_khr_depth_images : enable")?;
+        for (image, ..) in depth {
+            writeln!(out, "{QUERY}({access} {image}_t);")?;
+        }
+        writeln!(out, "#endif\n#endif")?;
+    }
+    for name in IMAGE_NAMES {
+        writeln!(out, "#define {name} pumice_{name}")?;
+    }
+    writeln!(out, "#endif")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,5 +309,17 @@ mod tests {
     fn pasted_names_may_be_any() {
         let text = prelude("#define C(t) convert_ ## t ## _sat").unwrap_or_default();
         assert_eq!(text.matches("#define convert_").count(), 8 * 6 * 10);
+    }
+
+    #[test]
+    fn image_functions() {
+        assert_eq!(prelude("read_imagef(a, b); read_imageui(a, b);"), None);
+        let text = prelude("read_imagei(a, b)").unwrap_or_default();
+        assert!(text.contains("#define read_imagei pumice_read_imagei\n"));
+        assert!(text.contains("(__read_only image1d_buffer_t, int);"));
+        assert!(prelude("read_image##t(a, b)").is_some());
+        if let Some(path) = std::env::var_os("PUMICE_PRELUDE_OUT") {
+            let _ = std::fs::write(path, &text);
+        }
     }
 }
