@@ -42,6 +42,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
         "lower_local" => Pass::Module(|m, f| local(m, f, &Target::lavapipe())),
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
+        "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),
+        "lower_images_no_load" => Pass::Module(|m, f| images(m, f, &Target::lavapipe())),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })
@@ -50,6 +52,12 @@ fn passes(folder: &str) -> Option<Pass> {
 fn local(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {
     let globals = module.globals.clone();
     let result = passes::lower_local::run(&mut module.functions[func], &globals, &[16, 17], target);
+    result.map(|_| ()).map_err(|e| e.to_string())
+}
+
+fn images(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {
+    let kernel = module.kernels.first().ok_or("no kernel")?;
+    let result = passes::lower_images::run(&mut module.functions[func], kernel, target);
     result.map(|_| ()).map_err(|e| e.to_string())
 }
 

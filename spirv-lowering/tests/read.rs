@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 const LOOP: &str = include_str!("read/loop.spvasm");
 const OPS: &str = include_str!("read/ops.spvasm");
+const IMAGE: &str = include_str!("read/image.spvasm");
 const EXT: &str = include_str!("read/ext.spvasm");
 
 /// The SPIR-V library of libclc, where the machine has it.
@@ -287,6 +288,73 @@ fn builtins_by_name() {
         ],
     );
     assert!(!module.to_string().contains("call"));
+}
+
+#[test]
+fn images() {
+    let module = read(IMAGE);
+    expect(
+        &module,
+        &[
+            "image 2d_array \"a\"",
+            "const 33 : handle",
+            "sampler_word",
+            "image_read.int",
+            "image_query.array_size",
+            "image_query.data_type",
+            "const 4304 : i32",
+        ],
+    );
+    let call = |name: &str| module.by_name.contains_key(name);
+    assert!(call("pumice_sample_2d_array_f") && call("pumice_sample_int_2d_array_u"));
+    assert!(call("pumice_write_u"));
+    for (from, to, what) in [
+        (
+            "%void 2D 0 1 0 0 Unknown ReadOnly",
+            "%float 2D 0 1 0 0 Unknown ReadOnly",
+            "sampled type",
+        ),
+        (
+            "%void 2D 0 1 0 0 Unknown ReadOnly",
+            "%void 2D 0 1 0 0 Rgba8 ReadOnly",
+            "format",
+        ),
+        (
+            "%void 2D 0 1 0 0 Unknown ReadOnly",
+            "%void Cube 0 1 0 0 Unknown ReadOnly",
+            "geometry",
+        ),
+        (
+            "%void 2D 0 1 0 0 Unknown ReadOnly",
+            "%void 2D 0 1 1 0 Unknown ReadOnly",
+            "samples",
+        ),
+        (
+            "OpSampledImage %sampled %a %lit",
+            "OpSampledImage %sampled %a %a",
+            "not a sampler",
+        ),
+        (
+            "OpImageRead %v4uint %a %c4 SignExtend",
+            "OpImageRead %v4uint %lit %c4 SignExtend",
+            "not an image",
+        ),
+        (
+            "OpImageRead %v4uint %a %c4 SignExtend",
+            "OpImageRead %v4uint %a %f4",
+            "integer coordinates",
+        ),
+        (
+            "OpImageRead %v4uint %a %c4 SignExtend",
+            "OpImageRead %v4uint %a %i0",
+            "not a coordinate",
+        ),
+    ] {
+        let text = IMAGE.replace(from, to);
+        assert_ne!(text, IMAGE, "{from}");
+        let error = read_error(&text);
+        assert!(error.contains(what), "{to}: {error}");
+    }
 }
 
 #[test]
