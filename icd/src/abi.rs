@@ -98,6 +98,11 @@ impl<T> In<T> {
         self.0.is_null()
     }
 
+    /// The address, not to be followed.
+    pub fn address(self) -> usize {
+        self.0 as usize
+    }
+
     /// As a pointer to another type, which the specification gives to what is pointed at.
     pub fn cast<U>(self) -> In<U> {
         In(self.0.cast())
@@ -459,6 +464,23 @@ pub fn write_rect(
 ) -> ClResult<Command> {
     // SAFETY: the caller of clEnqueueWriteBufferRect promises what this asks of the pointer.
     unsafe { command::buffer::write_rect(target, mem, rect, pointer.0) }
+}
+
+/// A copy between pointers.
+pub fn svm_memcpy(target: &Target, dst: Handle, src: In<c_void>, size: usize) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueSVMMemcpy promises what this asks of the pointers.
+    unsafe { command::svm::svm_memcpy(target, dst.0, src.0, size) }
+}
+
+/// A fill behind a pointer.
+pub fn svm_fill(
+    target: &Target,
+    pointer: Handle,
+    pattern: &[u8],
+    size: usize,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueSVMMemFill promises what this asks of the pointer.
+    unsafe { command::svm::svm_fill(target, pointer.0, pattern, size) }
 }
 
 /// A triple such as an origin or a region; `code` when it is NULL.

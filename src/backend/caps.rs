@@ -47,8 +47,22 @@ pub struct Caps {
     pub mem_base_align: u32,
     /// Alignment that import_host needs; 0: not possible.
     pub host_import_align: u64,
+    pub svm: SvmCaps,
     pub global_cache_size: u64,
     pub global_cacheline: u32,
+}
+
+/// What shared virtual memory the device may have, as far as can be told without a device made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SvmCaps {
+    /// Memory at an address that the host has, too: worth trying [`super::Device::allocate_shared`].
+    pub coarse: bool,
+    /// The host sees such memory without maps.
+    pub fine: bool,
+    /// Atomic operations of the device and of the host on such memory exclude each other.
+    pub atomics: bool,
+    /// The device reads and writes any memory of the host by its address.
+    pub system: bool,
 }
 
 /// What kind of device.

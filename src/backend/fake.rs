@@ -6,7 +6,7 @@
 
 use super::{
     BufferCopy, Caps, Code, Device, DeviceError, Memory, Op, OrderRule, Pipeline, Placement, Point,
-    ProfileSlot, Result, Slice, Stream, StreamDesc, Timeline, Times,
+    ProfileSlot, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps, Timeline, Times,
 };
 use parking_lot::{Condvar, Mutex};
 use spirv_lowering::interface::KernelInterface;
@@ -68,6 +68,11 @@ impl FakeDevice {
             max_group_count: [1024; 3],
             subgroup_size: 8,
             mem_base_align: 128,
+            svm: SvmCaps {
+                coarse: true,
+                fine: reach == Reach::Cached,
+                ..SvmCaps::default()
+            },
             ..Caps::default()
         };
         let shared = Shared {
@@ -115,6 +120,8 @@ impl FakeDevice {
 
 struct FakeMemory {
     bytes: Box<[UnsafeCell<u8>]>,
+    /// The host's own bytes, at the memory's address.
+    pages: Option<Box<[UnsafeCell<u8>]>>,
     mapped: bool,
     cached: bool,
 }
@@ -132,7 +139,10 @@ impl FakeMemory {
 
 impl Memory for FakeMemory {
     fn address(&self) -> u64 {
-        self.pointer() as u64
+        match &self.pages {
+            Some(pages) => pages.as_ptr() as u64,
+            None => self.pointer() as u64,
+        }
     }
     fn size(&self) -> u64 {
         self.bytes.len() as u64
@@ -195,7 +205,10 @@ fn at(slice: &Slice, offset: u64, size: u64) -> *mut u8 {
         slice.offset + slice.size <= slice.memory.size(),
         "slice beyond the memory"
     );
-    (slice.memory.address() + slice.offset + offset) as *mut u8
+    let memory: &FakeMemory = slice.memory.as_any().downcast_ref().expect("fake memory");
+    memory
+        .pointer()
+        .wrapping_add((slice.offset + offset) as usize)
 }
 
 impl Step {
@@ -433,8 +446,19 @@ impl Device for FakeDevice {
         let bytes = (0..size).map(|_| UnsafeCell::new(0xcd)).collect();
         Ok(Arc::new(FakeMemory {
             bytes,
+            pages: None,
             mapped,
             cached,
+        }))
+    }
+    fn allocate_shared(&self, size: u64, _align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {
+        let zeros = || (0..size).map(|_| UnsafeCell::new(0)).collect();
+        let fine = kind == SharedKind::Fine || self.reach == Reach::Cached;
+        Ok(Arc::new(FakeMemory {
+            bytes: zeros(),
+            pages: (!fine).then(zeros),
+            mapped: fine,
+            cached: fine,
         }))
     }
     unsafe fn import_host(&self, _pointer: NonNull<u8>, _size: u64) -> Result<Arc<dyn Memory>> {

@@ -18,7 +18,7 @@ pub mod fake;
 pub mod op;
 pub mod vulkan;
 
-pub use caps::Caps;
+pub use caps::{Caps, SvmCaps};
 pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
 
 use smallvec::SmallVec;
@@ -70,6 +70,16 @@ pub enum Placement {
     HostWrite,
     /// Host memory, mapped and cached, good for reading by the host (staging down, maps).
     HostRead,
+}
+
+/// What memory at an address of the host's is for (shared virtual memory).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedKind {
+    /// Host and device see the same bytes: `mapped` is the device address.
+    Fine,
+    /// Either that, or (`mapped` is `None`) the bytes are the device's, and the host has plain memory of its own at the
+    /// same addresses, readable and writable, to which contents are copied when they are mapped.
+    Coarse,
 }
 
 /// A timeline: a counter that only grows. One a stream.
@@ -183,6 +193,11 @@ pub trait Device: Send + Sync {
     fn target(&self) -> &spirv_lowering::target::Target;
     /// Allocates memory, at least 256-byte aligned.
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>>;
+    /// Allocates memory at addresses that the host has too, aligned to `align` bytes (a power of two).
+    fn allocate_shared(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {
+        let _ = (size, align, kind);
+        Err(DeviceError::Unsupported("shared virtual memory".to_owned()))
+    }
     /// Makes host memory of the application addressable in place (CL_MEM_USE_HOST_PTR), where alignment allows.
     ///
     /// # Safety

@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod kernel;
 pub mod map;
 pub mod rect;
+pub mod svm;
 pub mod sync;
 
 use crate::backend::{BufferCopy, Pipeline, Slice};
@@ -17,6 +18,7 @@ use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
+use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
@@ -143,6 +145,8 @@ pub enum Work {
         /// To the queue's device; otherwise to the host.
         to_device: bool,
     },
+    /// Has the host do something, after everything before.
+    Host(Arc<dyn HostWork>),
     /// Runs a kernel.
     Launch(Box<Launch>),
     /// Nothing; completes after what it waits for.
@@ -189,6 +193,9 @@ impl Work {
                 region.src_row_pitch,
                 region.src_slice_pitch,
             )),
+            Self::Host(work) => work.touches(),
+            // It may read any memory of the host.
+            Self::Launch(launch) if launch.kernel.host_memory => Some(0..usize::MAX),
             Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => {
                 Some(mapping.pointer..mapping.pointer.wrapping_add(mapping.size))
             }

@@ -3,7 +3,7 @@
 //!
 //! Never call one with a lock held: the application may call any API function from it.
 
-use crate::cl::{self, cl_int};
+use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{err, ClResult};
 use std::ffi::{c_char, c_void, CString};
 
@@ -13,6 +13,9 @@ pub type ErrorFn = unsafe extern "C" fn(*const c_char, *const c_void, usize, *mu
 pub type DestructorFn = unsafe extern "C" fn(*mut c_void, *mut c_void);
 /// A callback of an event: event, status, user data.
 pub type EventFn = unsafe extern "C" fn(*mut c_void, cl_int, *mut c_void);
+
+/// The function of clEnqueueSVMFree: queue, number of pointers, pointers, user data.
+pub type FreeFn = unsafe extern "C" fn(*mut c_void, cl_uint, *mut *mut c_void, *mut c_void);
 
 /// A function of the application with its user data.
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +74,17 @@ impl Callback<EventFn> {
     pub fn call(&self, handle: usize, status: cl_int) {
         // SAFETY: the application registered this function with this signature to be called exactly once, now.
         unsafe { (self.function)(handle as *mut c_void, status, self.user_data as *mut c_void) }
+    }
+}
+
+impl Callback<FreeFn> {
+    /// Has the application free pointers.
+    pub fn call(&self, queue: usize, pointers: &[usize]) {
+        let mut list: Vec<*mut c_void> = pointers.iter().map(|p| *p as *mut c_void).collect();
+        let (queue, data) = (queue as *mut c_void, self.user_data as *mut c_void);
+        // SAFETY: the application passed this function with this signature to be called exactly once, now; the list
+        // lives across the call.
+        unsafe { (self.function)(queue, list.len() as cl_uint, list.as_mut_ptr(), data) }
     }
 }
 

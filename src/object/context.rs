@@ -6,6 +6,7 @@
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::Device;
 use super::event::Owner;
+use super::svm::Allocations;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::pipeline_cache;
 use crate::error::{err, ClResult};
@@ -21,6 +22,7 @@ pub struct Context {
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn Owner>>>,
+    allocations: Allocations,
     handle: usize,
 }
 
@@ -51,6 +53,7 @@ impl Context {
             notify,
             destructors: Mutex::default(),
             queues: Mutex::default(),
+            allocations: Allocations::default(),
             handle: me.as_ptr() as usize,
         }))
     }
@@ -58,6 +61,11 @@ impl Context {
     /// Its devices, each once.
     pub fn devices(&self) -> &[Ref<Device>] {
         &self.devices
+    }
+
+    /// Memory with an address that the application got.
+    pub fn allocations(&self) -> &Allocations {
+        &self.allocations
     }
 
     /// CL_CONTEXT_PROPERTIES.

@@ -5,15 +5,15 @@
 
 use super::info::{name_version, unknown, version, Info, InfoOut, Written};
 use super::platform::{name_versions, version_string, Platform};
-use crate::backend::{self, caps::DeviceKind, Caps};
-use crate::cl::{self, cl_device_fp_config, cl_device_type, cl_uint};
+use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
+use crate::cl::{self, cl_device_fp_config, cl_device_svm_capabilities, cl_device_type, cl_uint};
 use crate::compile::Language;
 use crate::error::ClResult;
 use crate::features::{self, Features, VENDOR_SUFFIX, VERSION};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
 use std::ffi::{c_void, CStr};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Bytes of printf output that a kernel can make before it is cut off.
 pub const PRINTF_BUFFER_SIZE: usize = 1 << 20;
@@ -27,6 +27,7 @@ pub struct Device {
     backend: Arc<dyn backend::Device>,
     features: Features,
     language: Language,
+    svm: OnceLock<cl_device_svm_capabilities>,
 }
 
 impl Body for Device {
@@ -45,6 +46,7 @@ impl Device {
             backend,
             features,
             language,
+            svm: OnceLock::new(),
         })
     }
 
@@ -91,6 +93,28 @@ impl Device {
     /// Alignment that sub-buffers need, in bytes (CL_DEVICE_MEM_BASE_ADDR_ALIGN is in bits): at least that of long16.
     pub fn base_align(&self) -> usize {
         self.caps().mem_base_align.max(128) as usize
+    }
+
+    /// CL_DEVICE_SVM_CAPABILITIES. What depends on the addresses that the driver deals out is tried once.
+    pub fn svm_capabilities(&self) -> cl_device_svm_capabilities {
+        *self.svm.get_or_init(|| {
+            let caps = self.caps().svm;
+            let works = |kind| caps.system || self.backend.allocate_shared(4096, 1, kind).is_ok();
+            let mut bits = 0;
+            if caps.coarse && works(SharedKind::Coarse) {
+                bits |= cl::CL_DEVICE_SVM_COARSE_GRAIN_BUFFER;
+            }
+            if bits != 0 && caps.fine && works(SharedKind::Fine) {
+                bits |= cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER;
+                if caps.atomics {
+                    bits |= cl::CL_DEVICE_SVM_ATOMICS;
+                }
+                if caps.system {
+                    bits |= cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM;
+                }
+            }
+            bits
+        })
     }
 
     /// The preferred multiple of work-group sizes.
@@ -313,8 +337,8 @@ impl Device {
                     0
                 })
             }
+            cl::CL_DEVICE_SVM_CAPABILITIES => out.write(self.svm_capabilities()),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES
-            | cl::CL_DEVICE_SVM_CAPABILITIES
             | cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => out.write(0u64),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
             | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE

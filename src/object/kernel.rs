@@ -3,6 +3,8 @@
 //! Memory arguments are held weakly: setting an argument does not retain the memory object. [`Kernel::snapshot`] turns
 //! kernel and arguments into a [`KernelLaunch`], which later calls of clSetKernelArg do not touch.
 
+mod pointers;
+
 use super::device::Device;
 use super::info::{unknown, InfoOut, Written};
 use super::launch::KernelLaunch;
@@ -14,6 +16,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::features::VERSION;
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
+use pointers::ExecInfo;
 use smallvec::SmallVec;
 use spirv_lowering::interface::{
     AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface, LOCAL_ARG_ALIGN,
@@ -32,6 +35,11 @@ enum Value {
     Bytes(SmallVec<[u8; 32]>),
     /// A memory object; None: a null pointer.
     Buffer(Option<Weak<Object<Mem>>>),
+    /// An address, and the memory object that it lies in, if any.
+    Pointer {
+        address: u64,
+        mem: Option<Weak<Object<Mem>>>,
+    },
     /// Bytes of local memory.
     Local(u32),
 }
@@ -62,6 +70,7 @@ pub struct Kernel {
     devices: Vec<OnDevice>,
     /// One an argument; None: not set yet.
     args: Mutex<Vec<Option<Value>>>,
+    exec: Mutex<ExecInfo>,
 }
 
 impl Body for Kernel {
@@ -123,6 +132,7 @@ impl Kernel {
             name: name.to_owned(),
             devices,
             args: Mutex::new(vec![None; count]),
+            exec: Mutex::default(),
         }))
     }
 
@@ -134,6 +144,7 @@ impl Kernel {
             name: self.name.clone(),
             devices: self.devices.clone(),
             args: Mutex::new(self.args.lock().clone()),
+            exec: Mutex::new(self.exec.lock().clone()),
         })
     }
 
@@ -265,6 +276,7 @@ impl Kernel {
         } else {
             interface.push_size
         };
+        let system = device.caps().svm.system;
         let mut launch = KernelLaunch {
             code: on.executable.code(on.index)?.clone(),
             args: vec![0; size as usize],
@@ -273,8 +285,10 @@ impl Kernel {
             globals: on.executable.globals_memory()?,
             printf: on.printfs.clone(),
             touches_anything: interface.uses_indirect_pointers,
+            host_memory: interface.uses_indirect_pointers && system,
             uniform: on.uniform,
         };
+        self.exec.lock().apply(&mut launch);
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
             let Some(value) = value else {
@@ -302,6 +316,25 @@ impl Kernel {
                     launch.buffers.push((mem, access));
                 }
                 (ArgKind::Buffer { .. }, Value::Buffer(None)) => {}
+                (ArgKind::Buffer { offset, .. }, Value::Pointer { address, mem }) => {
+                    put(&mut launch.args, offset, &address.to_ne_bytes());
+                    match mem {
+                        Some(mem) => {
+                            let Some(mem) = mem.upgrade() else {
+                                let what =
+                                    format!("argument {index} of kernel {} was freed", self.name);
+                                return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                            };
+                            let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                            launch.buffers.push((mem, access));
+                        }
+                        None if *address == 0 => {}
+                        None => {
+                            launch.touches_anything = true;
+                            launch.host_memory |= system;
+                        }
+                    }
+                }
                 _ => {
                     let what = format!(
                         "argument {index} of kernel {} has the wrong type",

@@ -24,6 +24,8 @@ pub struct KernelLaunch {
     pub printf: Option<Arc<Vec<PrintfSite>>>,
     /// It may touch memory that its arguments do not tell.
     pub touches_anything: bool,
+    /// It may touch memory of the host that is no memory object (fine-grained system sharing).
+    pub host_memory: bool,
     /// All work-groups must be of one size: programs before OpenCL C 2.0, or built with -cl-uniform-work-group-size.
     pub uniform: bool,
 }

@@ -12,3 +12,4 @@ pub mod mem;
 pub mod platform;
 pub mod program;
 pub mod queries;
+pub mod svm;

@@ -12,6 +12,7 @@ use crate::command::{extent, Command, HostSide, Launch, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
+use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
 use crate::util::copy;
@@ -153,6 +154,7 @@ impl Queue {
                 }
                 self.encode_nothing(state, &ready, how)
             }
+            Work::Host(work) => self.encode_host(state, work, how),
             Work::Launch(launch) => self.encode_launch(state, launch, how),
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
@@ -219,6 +221,23 @@ impl Queue {
                 encoded.times = Times::Known(now, now);
             }
         }
+        Ok(encoded)
+    }
+
+    fn encode_host(
+        &self,
+        state: &mut State,
+        work: &Arc<dyn HostWork>,
+        how: How,
+    ) -> ClResult<Encoded> {
+        // The place on the timeline that the host thread waits for.
+        let slot = state.record(Op::Marker, how.profile)?;
+        let mut encoded = self.on_device(state, slot.into_iter().collect());
+        if !how.blocking {
+            encoded.place.host_seq = state.new_host_task(work.touches());
+        }
+        encoded.action = Some(Action::Work(work.clone()));
+        encoded.wait = true;
         Ok(encoded)
     }
 

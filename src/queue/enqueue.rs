@@ -375,6 +375,7 @@ impl Queue {
             // Dropped, or run, when the lock is released.
             let mut over: Vec<Held> = Vec::new();
             let mut flush = None;
+            let mut unsubmitted = false;
             {
                 let mut state = self.state.lock();
                 let mut index = 0;
@@ -406,6 +407,7 @@ impl Queue {
                             break;
                         }
                         Resolved::Pending(events) => {
+                            unsubmitted |= events.is_empty();
                             subscribe.extend(events);
                             if state.in_order() {
                                 break;
@@ -414,7 +416,7 @@ impl Queue {
                         }
                     }
                 }
-                if !over.is_empty() {
+                if unsubmitted || !over.is_empty() {
                     state.submit();
                 }
                 self.progress.set_held(state.held.len());

@@ -11,6 +11,7 @@ use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
+use crate::object::mem::host_work::HostWork;
 use crate::util::copy;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
@@ -27,6 +28,8 @@ pub enum Action {
         #[allow(missing_docs)]
         region: BufferCopy,
     },
+    /// What a command says.
+    Work(Arc<dyn HostWork>),
     /// Prints what a kernel has left in its printf buffer.
     Printf {
         #[allow(missing_docs)]
@@ -49,6 +52,7 @@ impl Action {
                 // destination valid until the command has completed, which it does after this.
                 unsafe { copy_region(piece.pointer, *base, region) }
             }
+            Self::Work(work) => work.run(),
             Self::Printf { piece, sites } => {
                 // SAFETY: staging memory of that size whose batch is complete.
                 let bytes = unsafe {

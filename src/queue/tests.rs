@@ -1,5 +1,7 @@
 //! Queues on a fake device: order, held commands, failures, callbacks, maps.
 
+mod svm;
+
 use super::Queue;
 use crate::backend::fake::{FakeDevice, Launched, Reach};
 use crate::backend::Device as _;
@@ -760,6 +762,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         globals: None,
         printf: None,
         touches_anything: false,
+        host_memory: false,
         uniform: false,
     }
 }

@@ -1,5 +1,6 @@
 //! Leaf utilities: options from the environment, the log.
 
+pub mod address;
 pub mod config;
 pub mod copy;
 pub mod log;

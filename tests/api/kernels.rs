@@ -174,10 +174,6 @@ fn wrong_arguments() {
         clCreateKernel(program.0, c"g".as_ptr())
     );
     create_fails!(CL_INVALID_VALUE, clCreateKernel(program.0, null()));
-    fails!(
-        CL_INVALID_OPERATION,
-        clSetKernelArgSVMPointer(kernel.0, 0, null())
-    );
 }
 
 #[test]

@@ -12,4 +12,5 @@ mod ordering;
 mod printf;
 mod programs;
 mod queues;
+mod svm;
 mod threads;

@@ -16,14 +16,14 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 /// What all enqueues end with: the wait list, and the place for the event.
-struct Tail {
-    count: cl_uint,
-    list: In<cl_event>,
-    event: Out<cl_event>,
+pub struct Tail {
+    pub count: cl_uint,
+    pub list: In<cl_event>,
+    pub event: Out<cl_event>,
 }
 
 impl Tail {
-    fn submit(self, queue: &Ref<Queue>, command: Command, blocking: bool) -> ClResult {
+    pub fn submit(self, queue: &Ref<Queue>, command: Command, blocking: bool) -> ClResult {
         let waits = abi::wait_list(self.count, self.list)?;
         let event = queue.enqueue(command, &waits, blocking, !self.event.is_null())?;
         if let Some(event) = event {

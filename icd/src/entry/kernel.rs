@@ -63,33 +63,19 @@ pub fn set_arg(kernel: Handle, index: cl_uint, size: usize, value: In<c_void>) -
         .set_arg(index, size, value.bytes(size))
 }
 
-/// No device supports shared virtual memory.
-pub fn set_arg_svm_pointer(kernel: Handle, _index: cl_uint, _value: In<c_void>) -> ClResult {
-    kernel.object::<Kernel>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "no device supports shared virtual memory",
-    )
+pub fn set_arg_svm_pointer(kernel: Handle, index: cl_uint, value: In<c_void>) -> ClResult {
+    let kernel = kernel.object::<Kernel>()?;
+    kernel.set_arg_svm(index, value.address())
 }
 
-/// All there is to tell concerns shared virtual memory, which no device supports.
 pub fn set_exec_info(
     kernel: Handle,
     param: cl_kernel_exec_info,
-    _size: usize,
-    _value: In<c_void>,
+    size: usize,
+    value: In<c_void>,
 ) -> ClResult {
-    kernel.object::<Kernel>()?;
-    match param {
-        cl::CL_KERNEL_EXEC_INFO_SVM_PTRS | cl::CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => err(
-            cl::CL_INVALID_OPERATION,
-            "no device supports shared virtual memory",
-        ),
-        _ => err(
-            cl::CL_INVALID_VALUE,
-            format!("unknown parameter name {param:#x}"),
-        ),
-    }
+    let kernel = kernel.object::<Kernel>()?;
+    kernel.set_exec_info(param, size, value.bytes(size))
 }
 
 pub fn get_info(

@@ -1,25 +1,19 @@
-//! Shared virtual memory and pipes, which no device supports yet.
+//! Shared virtual memory, and pipes, which no device supports yet.
 
-use crate::abi::{Handle, In, Out};
+use super::enqueue::Tail;
+use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_bool, cl_command_queue, cl_event, cl_map_flags, cl_mem_flags, cl_mem_migration_flags,
-    cl_pipe_info, cl_pipe_properties, cl_svm_mem_flags, cl_uint,
+    self, cl_bool, cl_event, cl_map_flags, cl_mem_flags, cl_mem_migration_flags, cl_pipe_info,
+    cl_pipe_properties, cl_svm_mem_flags, cl_uint,
 };
+use pumice_runtime::command;
 use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::object::callback::{Callback, FreeFn};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::mem::Mem;
+use pumice_runtime::object::svm;
 use pumice_runtime::queue::Queue;
 use std::ffi::c_void;
-
-type FreeFunction = unsafe extern "C" fn(cl_command_queue, cl_uint, *mut *mut c_void, *mut c_void);
-
-fn unsupported(queue: Handle) -> ClResult {
-    queue.object::<Queue>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "the device does not support shared virtual memory",
-    )
-}
 
 pub fn create_pipe(
     context: Handle,
@@ -46,101 +40,137 @@ pub fn get_pipe_info(
     err(cl::CL_INVALID_MEM_OBJECT, "not a pipe")
 }
 
-/// NULL is the answer where no device supports shared virtual memory.
+/// NULL, without a code, says that something is wrong.
 pub fn alloc(
     context: Handle,
-    _flags: cl_svm_mem_flags,
-    _size: usize,
-    _alignment: cl_uint,
+    flags: cl_svm_mem_flags,
+    size: usize,
+    alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    context.object::<Context>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "no device of the context supports shared virtual memory",
-    )
+    let context = context.object::<Context>()?;
+    let made = svm::alloc(&context, flags, size, alignment)?;
+    Ok(made.address() as *mut c_void)
 }
 
-/// Nothing can have been allocated.
-pub fn free(_context: Handle, _pointer: Handle) -> ClResult {
+pub fn free(context: Handle, pointer: Handle) -> ClResult {
+    let context = context.object::<Context>()?;
+    svm::free(&context, pointer.as_ptr() as usize);
     Ok(())
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_free(
     queue: Handle,
-    _count: cl_uint,
-    _pointers: Out<*mut c_void>,
-    _free: Option<FreeFunction>,
-    _user_data: Handle,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    num_pointers: cl_uint,
+    pointers: Out<*mut c_void>,
+    free: Option<FreeFn>,
+    user_data: Handle,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let handle = queue.as_ptr() as usize;
+    let queue = queue.object::<Queue>()?;
+    if (num_pointers == 0) != pointers.is_null() {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "the pointers and their number do not fit together",
+        );
+    }
+    let pointers = pointers.input().array(num_pointers as usize);
+    let pointers = pointers.unwrap_or_default().into_iter();
+    let callback = free.map(|free| (Callback::new(free, user_data.as_ptr()), handle));
+    let addresses = pointers.map(|pointer| pointer as usize).collect();
+    let command = command::svm::free(queue.target(), addresses, callback)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_memcpy(
     queue: Handle,
-    _blocking: cl_bool,
-    _dst: Handle,
-    _src: In<c_void>,
-    _size: usize,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    blocking: cl_bool,
+    dst: Handle,
+    src: In<c_void>,
+    size: usize,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let queue = queue.object::<Queue>()?;
+    let command = abi::svm_memcpy(queue.target(), dst, src, size)?;
+    Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_fill(
     queue: Handle,
-    _pointer: Handle,
-    _pattern: In<c_void>,
-    _pattern_size: usize,
-    _size: usize,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    pointer: Handle,
+    pattern: In<c_void>,
+    pattern_size: usize,
+    size: usize,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let queue = queue.object::<Queue>()?;
+    let Some(pattern) = pattern.bytes(pattern_size).filter(|p| !p.is_empty()) else {
+        return err(cl::CL_INVALID_VALUE, "no pattern");
+    };
+    let command = abi::svm_fill(queue.target(), pointer, pattern, size)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_map(
     queue: Handle,
-    _blocking: cl_bool,
-    _flags: cl_map_flags,
-    _pointer: Handle,
-    _size: usize,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    blocking: cl_bool,
+    flags: cl_map_flags,
+    pointer: Handle,
+    size: usize,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let queue = queue.object::<Queue>()?;
+    // Before anything is entered as mapped.
+    abi::wait_list(count, list)?;
+    let command = command::svm::map(queue.target(), flags, pointer.as_ptr(), size)?;
+    Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
 pub fn enqueue_unmap(
     queue: Handle,
-    _pointer: Handle,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    pointer: Handle,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let queue = queue.object::<Queue>()?;
+    abi::wait_list(count, list)?;
+    let command = command::svm::unmap(queue.target(), pointer.as_ptr())?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_migrate(
     queue: Handle,
-    _count: cl_uint,
-    _pointers: Out<*const c_void>,
-    _sizes: In<usize>,
-    _flags: cl_mem_migration_flags,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    num_pointers: cl_uint,
+    pointers: Out<*const c_void>,
+    sizes: In<usize>,
+    flags: cl_mem_migration_flags,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    unsupported(queue)
+    let queue = queue.object::<Queue>()?;
+    let length = num_pointers as usize;
+    let pointers = pointers.input().array(length).unwrap_or_default();
+    let sizes = sizes.array(length).unwrap_or_else(|| vec![0; length]);
+    let ranges: Vec<(usize, usize)> = pointers
+        .into_iter()
+        .map(|pointer| pointer as usize)
+        .zip(sizes)
+        .collect();
+    let command = command::svm::migrate(queue.target(), &ranges, flags)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }

@@ -3,7 +3,8 @@
 use super::conv;
 use super::instance::{Instance, API_VERSION};
 use super::probe::{self, Arithmetic};
-use crate::backend::{caps::DeviceKind, Caps};
+use crate::backend::caps::{DeviceKind, SvmCaps};
+use crate::backend::Caps;
 use ash::{amd, ext, khr, nv, vk};
 use spirv_lowering::target::{FloatCaps, Target};
 use std::ffi::CStr;
@@ -23,6 +24,8 @@ pub struct Extensions {
     pub atomic_float2: bool,
     pub workgroup_explicit_layout: bool,
     pub memory_budget: bool,
+    /// With VK_KHR_map_memory2, which it needs.
+    pub map_memory_placed: bool,
     /// Of Vulkan 1.3, as an extension on 1.2.
     pub maintenance4: bool,
     /// Of Vulkan 1.3, as an extension on 1.2.
@@ -44,6 +47,7 @@ pub struct Features {
     atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
     atomic_float2: vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT<'static>,
     workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
+    map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
 }
 
 impl Features {
@@ -80,6 +84,9 @@ impl Features {
         if ext.workgroup_explicit_layout {
             base = base.push_next(&mut self.workgroup);
         }
+        if ext.map_memory_placed {
+            base = base.push_next(&mut self.map_placed);
+        }
         let result = with(&mut base);
         self.core = base.features;
         self.v11.p_next = std::ptr::null_mut();
@@ -91,6 +98,7 @@ impl Features {
         self.atomic_float.p_next = std::ptr::null_mut();
         self.atomic_float2.p_next = std::ptr::null_mut();
         self.workgroup.p_next = std::ptr::null_mut();
+        self.map_placed.p_next = std::ptr::null_mut();
         result
     }
 
@@ -179,6 +187,7 @@ impl Features {
             a.workgroup_memory_explicit_layout8_bit_access;
         w.workgroup_memory_explicit_layout16_bit_access =
             a.workgroup_memory_explicit_layout16_bit_access;
+        want.map_placed.memory_map_placed = self.map_placed.memory_map_placed;
         want
     }
 
@@ -251,6 +260,10 @@ pub struct Adapter {
     pub max_allocation: u64,
     /// Largest buffer put together from several allocations; 0 where there is no sparse binding.
     pub max_sparse: u64,
+    /// Device addresses are host addresses: software drivers.
+    pub host_addresses: bool,
+    /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
+    pub placed_map_align: u64,
     /// Measured peculiarities.
     pub workarounds: Workarounds,
     /// For the layers above.
@@ -314,6 +327,8 @@ impl Adapter {
             atomic_float2: has(&list, ext::shader_atomic_float2::NAME),
             workgroup_explicit_layout: has(&list, khr::workgroup_memory_explicit_layout::NAME),
             memory_budget: has(&list, ext::memory_budget::NAME),
+            map_memory_placed: has(&list, ext::map_memory_placed::NAME)
+                && has(&list, khr::map_memory2::NAME),
             maintenance4: old && has(&list, khr::maintenance4::NAME),
             integer_dot_product: old && has(&list, khr::shader_integer_dot_product::NAME),
             subgroup_size_control: old && has(&list, ext::subgroup_size_control::NAME),
@@ -332,6 +347,7 @@ impl Adapter {
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
         let mut subgroup_size = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
         let mut import = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
+        let mut placed = vk::PhysicalDeviceMapMemoryPlacedPropertiesEXT::default();
         let mut pci = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
         let mut sm = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
         let mut cores = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
@@ -354,6 +370,9 @@ impl Adapter {
         }
         if extensions.external_memory_host {
             base = base.push_next(&mut import);
+        }
+        if extensions.map_memory_placed {
+            base = base.push_next(&mut placed);
         }
         if has_pci {
             base = base.push_next(&mut pci);
@@ -422,6 +441,15 @@ impl Adapter {
             subgroup_ops,
             if size_min == size_max { size_min } else { 0 },
         );
+        let host_addresses = matches!(
+            v12.driver_id,
+            vk::DriverId::MESA_LLVMPIPE | vk::DriverId::GOOGLE_SWIFTSHADER
+        );
+        let placed_map_align = if features.map_placed.memory_map_placed == vk::TRUE {
+            placed.min_placed_memory_map_alignment
+        } else {
+            0
+        };
         let caps = Caps {
             name: conv::text(&properties.device_name),
             vendor: conv::vendor_name(properties.vendor_id).to_owned(),
@@ -466,6 +494,12 @@ impl Adapter {
             timer_resolution_ns: (limits.timestamp_period.ceil() as u64).max(1),
             mem_base_align: super::memory::ALIGNMENT as u32,
             host_import_align: import.min_imported_host_pointer_alignment,
+            svm: SvmCaps {
+                coarse: host_addresses || cfg!(all(unix, target_pointer_width = "64")),
+                fine: host_addresses || placed_map_align > 0,
+                atomics: host_addresses,
+                system: host_addresses,
+            },
             global_cache_size: 0,
             global_cacheline: if properties.vendor_id == 0x10de {
                 128
@@ -500,6 +534,8 @@ impl Adapter {
             family,
             max_allocation,
             max_sparse,
+            host_addresses,
+            placed_map_align,
             workarounds,
             caps,
             target,
@@ -522,6 +558,8 @@ impl Adapter {
                 khr::workgroup_memory_explicit_layout::NAME,
             ),
             (ext.memory_budget, ext::memory_budget::NAME),
+            (ext.map_memory_placed, ext::map_memory_placed::NAME),
+            (ext.map_memory_placed, khr::map_memory2::NAME),
             (ext.maintenance4, khr::maintenance4::NAME),
             (
                 ext.integer_dot_product,

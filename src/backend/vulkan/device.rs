@@ -10,9 +10,10 @@ use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
 use super::probe;
 use super::submit::VulkanStream;
+use super::svm;
 use super::timeline::Retired;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Memory, Placement, Result, Stream, StreamDesc,
+    Caps, Code, Device, DeviceError, Memory, Placement, Result, SharedKind, Stream, StreamDesc,
 };
 use ash::{ext, khr, vk};
 use parking_lot::Mutex;
@@ -50,10 +51,14 @@ pub struct Shared {
     pub push_descriptor: Option<khr::push_descriptor::Device>,
     /// VK_EXT_external_memory_host.
     pub external_memory_host: Option<ext::external_memory_host::Device>,
+    /// VK_KHR_map_memory2, where memory can be mapped at an address of our choice.
+    pub map_memory2: Option<khr::map_memory2::Device>,
     /// Queues in use.
     pub queues: Vec<Queue>,
     /// Device memory.
     pub heaps: Heaps,
+    /// Memory at addresses that the host has too.
+    pub shared_heap: svm::SharedHeap,
     /// The layout of every kernel: push constants and nothing else.
     pub layout: vk::PipelineLayout,
     /// The driver's cache of pipelines.
@@ -126,6 +131,10 @@ impl Device for VulkanDevice {
         Ok(memory::allocate(self.shared()?, size, placement)?)
     }
 
+    fn allocate_shared(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {
+        Ok(svm::allocate(self.shared()?, size, align, kind)?)
+    }
+
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>> {
         // SAFETY: the caller's promise is passed on.
         Ok(unsafe { memory::import_host(self.shared()?, pointer, size)? })
@@ -182,8 +191,11 @@ impl Shared {
             external_memory_host: ext
                 .external_memory_host
                 .then(|| ext::external_memory_host::Device::new(instance, &raw)),
+            map_memory2: (adapter.placed_map_align > 0)
+                .then(|| khr::map_memory2::Device::new(instance, &raw)),
             queues,
             heaps: Heaps::new(adapter),
+            shared_heap: svm::SharedHeap::default(),
             layout: vk::PipelineLayout::null(),
             pipelines: PipelineCache::empty(),
             utilities: Utilities::default(),

@@ -143,6 +143,10 @@ impl Heaps {
 enum Backing {
     Managed(ManuallyDrop<Allocation>),
     Imported(vk::DeviceMemory),
+    /// A part of other memory, whose buffer it uses.
+    Part {
+        _part: super::svm::Part,
+    },
     /// Owns the buffer too.
     Sparse(Sparse),
 }
@@ -179,6 +183,17 @@ impl VulkanMemory {
         self.stamp.store(batch, Ordering::Relaxed);
         true
     }
+
+    /// Maps memory of [`allocate_unmapped`]: `map` gets it and gives the pointer, which is valid until it is freed.
+    pub fn map_with(
+        mut self,
+        map: impl FnOnce(vk::DeviceMemory) -> Result<NonNull<u8>>,
+    ) -> Result<Self> {
+        if let Backing::Imported(memory) = &self.backing {
+            self.mapped = Some(map(*memory)?);
+        }
+        Ok(self)
+    }
 }
 
 impl Memory for VulkanMemory {
@@ -205,7 +220,7 @@ impl Memory for VulkanMemory {
 
 impl Drop for VulkanMemory {
     fn drop(&mut self) {
-        if !matches!(self.backing, Backing::Sparse(_)) {
+        if !matches!(self.backing, Backing::Sparse(_) | Backing::Part { .. }) {
             // SAFETY: streams keep an Arc of the memory until the work that uses it has completed, so the buffer is
             // idle; it is destroyed once.
             unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
@@ -220,6 +235,8 @@ impl Drop for VulkanMemory {
             }
             // SAFETY: the only buffer bound to the memory is gone; freed once.
             Backing::Imported(memory) => unsafe { self.shared.raw.free_memory(*memory, None) },
+            // It gives its range back itself.
+            Backing::Part { .. } => {}
         }
     }
 }
@@ -358,6 +375,86 @@ pub fn allocate(
         }));
     }
     Err(last)
+}
+
+/// A part of a piece of memory, as memory of its own.
+pub fn part(
+    whole: &Arc<VulkanMemory>,
+    offset: u64,
+    size: u64,
+    part: super::svm::Part,
+) -> Arc<VulkanMemory> {
+    let at = |base: NonNull<u8>| NonNull::new(base.as_ptr().wrapping_add(offset as usize));
+    Arc::new(VulkanMemory {
+        shared: Arc::clone(&whole.shared),
+        buffer: whole.buffer,
+        offset: whole.offset + offset,
+        address: whole.address + offset,
+        size,
+        mapped: whole.mapped.and_then(at),
+        cached: whole.cached,
+        backing: Backing::Part { _part: part },
+        stamp: AtomicU64::new(0),
+    })
+}
+
+/// Coherent host memory of its own, not mapped yet: see [`VulkanMemory::map_with`].
+pub fn allocate_unmapped(shared: &Arc<Shared>, size: u64) -> Result<VulkanMemory> {
+    let out_of_memory = DeviceError::OutOfDeviceMemory { size };
+    if size > shared.adapter.max_allocation {
+        return Err(out_of_memory);
+    }
+    let info = vk::BufferCreateInfo::default()
+        .size(size)
+        .usage(USAGE)
+        .sharing_mode(vk::SharingMode::EXCLUSIVE);
+    // SAFETY: the size is within the device's limit and not 0.
+    let buffer = unsafe { shared.raw.create_buffer(&info, None) }
+        .map_err(|r| failed(shared, "vkCreateBuffer", r))?;
+    let guard = Guard { shared, buffer };
+    // SAFETY: the buffer belongs to the device.
+    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(buffer) };
+    if requirements.size > size {
+        return Err(DeviceError::Unsupported(
+            "a buffer larger than its contents at an address of the host's".to_owned(),
+        ));
+    }
+    let types = shared.adapter.memory.memory_types_as_slice();
+    let (index, flags) = shared
+        .heaps
+        .types(Placement::HostRead)
+        .iter()
+        .filter(|index| requirements.memory_type_bits & (1 << **index) != 0)
+        .find_map(|index| Some((*index, types.get(*index as usize)?.property_flags)))
+        .ok_or(out_of_memory)?;
+    let mut address_flag =
+        vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
+    let info = vk::MemoryAllocateInfo::default()
+        .allocation_size(size)
+        .memory_type_index(index)
+        .push_next(&mut address_flag)
+        .push_next(&mut dedicated);
+    // SAFETY: the size is within the device's limit and the type is allowed for the buffer.
+    let memory = unsafe { shared.raw.allocate_memory(&info, None) }
+        .map_err(|result| failed(shared, "vkAllocateMemory", result))?;
+    // SAFETY: the memory was made for the buffer.
+    if let Err(result) = unsafe { shared.raw.bind_buffer_memory(buffer, memory, 0) } {
+        // SAFETY: nothing is bound to the memory.
+        unsafe { shared.raw.free_memory(memory, None) };
+        return Err(failed(shared, "vkBindBufferMemory", result));
+    }
+    Ok(VulkanMemory {
+        shared: Arc::clone(shared),
+        address: address_of(shared, buffer),
+        buffer: guard.take(),
+        offset: 0,
+        backing: Backing::Imported(memory),
+        size,
+        mapped: None,
+        cached: flags.contains(vk::MemoryPropertyFlags::HOST_CACHED),
+        stamp: AtomicU64::new(0),
+    })
 }
 
 /// Makes host memory addressable in place. The import covers whole pages; the memory is the part asked for.

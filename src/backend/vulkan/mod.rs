@@ -25,6 +25,7 @@ mod profile;
 mod record;
 mod sparse;
 mod submit;
+mod svm;
 mod timeline;
 
 #[cfg(test)]

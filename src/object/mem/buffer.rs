@@ -104,6 +104,17 @@ impl Mem {
             );
         }
         check_host_ptr(flags, host_ptr)?;
+        if let Some((allocation, offset)) = context.allocations().find(host_ptr as usize) {
+            if size > allocation.size() - offset {
+                return err(
+                    cl::CL_INVALID_BUFFER_SIZE,
+                    "larger than the allocation that host_ptr points into",
+                );
+            }
+            if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
+                return Ok(Self::over(&allocation, properties, flags, offset, size));
+            }
+        }
         let used = if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
             host_ptr as usize
         } else {

@@ -2,8 +2,10 @@
 //! shares the store of its buffer.
 
 pub mod buffer;
+pub mod host_work;
 pub mod map;
 pub mod store;
+mod svm;
 mod transfer;
 
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
@@ -19,6 +21,7 @@ use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
 use store::Store;
+pub(crate) use svm::same_bytes;
 
 /// A memory object.
 pub struct Mem {
@@ -89,7 +92,7 @@ impl Mem {
 
     /// CL_MEM_USES_SVM_POINTER.
     pub fn uses_svm_pointer(&self) -> bool {
-        false
+        self.store.is_svm()
     }
 
     /// It is a buffer (or sub-buffer).

@@ -54,6 +54,8 @@ pub struct Store {
     copies: Box<[OnceLock<Arc<dyn Memory>>]>,
     making: Mutex<()>,
     coherence: Option<Mutex<Coherence>>,
+    /// The bytes are an allocation of shared virtual memory; `host_ptr` is its address.
+    svm: bool,
     shadows: Mutex<Vec<Shadow>>,
 }
 
@@ -82,6 +84,7 @@ impl Store {
             copies: (0..devices).map(|_| OnceLock::new()).collect(),
             making: Mutex::new(()),
             coherence,
+            svm: false,
             shadows: Mutex::default(),
         });
         if devices == 1 {
@@ -95,6 +98,41 @@ impl Store {
             }
         }
         Ok(store)
+    }
+
+    /// Of an allocation of shared virtual memory at `address`: one memory for each device of the context that has it.
+    /// Several are the same bytes.
+    pub(super) fn shared(
+        size: u64,
+        flags: cl_mem_flags,
+        address: usize,
+        memories: Vec<Option<Arc<dyn Memory>>>,
+    ) -> Arc<Self> {
+        let cell = |memory: Option<Arc<dyn Memory>>| match memory {
+            Some(memory) => OnceLock::from(memory),
+            None => OnceLock::new(),
+        };
+        Arc::new(Self {
+            size,
+            flags,
+            host_ptr: address,
+            copies: memories.into_iter().map(cell).collect(),
+            making: Mutex::new(()),
+            coherence: None,
+            svm: true,
+            shadows: Mutex::default(),
+        })
+    }
+
+    /// Every memory that there is is the application's own.
+    pub(super) fn is_seen_by_host(&self) -> bool {
+        let made = || self.copies.iter().filter_map(OnceLock::get);
+        made().next().is_some() && made().all(|memory| self.is_host(memory))
+    }
+
+    /// It is an allocation of shared virtual memory.
+    pub fn is_svm(&self) -> bool {
+        self.svm
     }
 
     /// Size in bytes.
@@ -133,6 +171,12 @@ impl Store {
         let cell = self.copies.get(device).ok_or_else(missing)?;
         if let Some(memory) = cell.get() {
             return Ok(memory);
+        }
+        if self.svm {
+            return crate::error::err(
+                cl::CL_INVALID_DEVICE,
+                "the device does not share this memory",
+            );
         }
         let _making = self.making.lock();
         if let Some(memory) = cell.get() {

@@ -1,0 +1,273 @@
+//! Memory at addresses that the host has too: what shared virtual memory is made of.
+//!
+//! - A software driver's device addresses are host pointers: any mapped memory will do.
+//! - Elsewhere a *block* is allocated and asked for its device address, and the host's range of the same addresses is
+//!   reserved. [`SharedKind::Fine`] blocks are then mapped there (VK_EXT_map_memory_placed); those of
+//!   [`SharedKind::Coarse`] keep the reserved pages as the host's own copy. If the range is taken, another block is
+//!   allocated while the first is held, so that the driver chooses another address.
+//!
+//! Blocks are dealt out in ranges, since a small buffer does not fill a page and drivers limit the number of their
+//! allocations. A block lives as long as one of its ranges does.
+
+use super::device::{failed, Shared};
+use super::memory::{self, VulkanMemory};
+use crate::backend::{DeviceError, Memory, Placement, Result, SharedKind};
+use crate::util::address::{Reservation, PAGE};
+use ash::vk;
+use parking_lot::Mutex;
+use std::ptr::NonNull;
+use std::sync::{Arc, Weak};
+
+/// Size of a block in bytes, at least. Coarse ones are large enough to get memory of their own from the allocator.
+const FINE_BLOCK: u64 = 4 << 20;
+const COARSE_BLOCK: u64 = 32 << 20;
+
+/// Blocks are whole large pages of the host or the device.
+const UNIT: u64 = 64 << 10;
+
+/// How many addresses are tried.
+const TRIES: usize = 16;
+
+/// Ranges of a block that are free, in order, none touching another.
+#[derive(Debug, Default)]
+struct Ranges(Vec<(u64, u64)>);
+
+impl Ranges {
+    /// Takes `size` bytes at a multiple of `align`, counted from address `base`.
+    fn take(&mut self, base: u64, size: u64, align: u64) -> Option<u64> {
+        let place = |&(begin, end): &(u64, u64)| {
+            let at = (base + begin).checked_next_multiple_of(align)? - base;
+            (at.checked_add(size)? <= end).then_some(at)
+        };
+        let (index, at) = self
+            .0
+            .iter()
+            .enumerate()
+            .find_map(|(index, range)| Some((index, place(range)?)))?;
+        let (begin, end) = self.0.remove(index);
+        if at + size < end {
+            self.0.insert(index, (at + size, end));
+        }
+        if begin < at {
+            self.0.insert(index, (begin, at));
+        }
+        Some(at)
+    }
+
+    fn give(&mut self, begin: u64, size: u64) {
+        let mut end = begin + size;
+        let index = self.0.partition_point(|range| range.0 < begin);
+        if let Some(next) = self.0.get(index).copied().filter(|next| next.0 == end) {
+            end = next.1;
+            self.0.remove(index);
+        }
+        if let Some(before) = index.checked_sub(1).and_then(|at| self.0.get_mut(at)) {
+            if before.1 == begin {
+                before.1 = end;
+                return;
+            }
+        }
+        self.0.insert(index, (begin, end));
+    }
+}
+
+/// A block.
+struct Block {
+    memory: Arc<VulkanMemory>,
+    kind: SharedKind,
+    free: Mutex<Ranges>,
+    /// The host's pages of a coarse block.
+    _pages: Option<Reservation>,
+}
+
+/// The blocks of a device.
+#[derive(Default)]
+pub struct SharedHeap {
+    blocks: Mutex<Vec<Weak<Block>>>,
+}
+
+/// A range of a block, or of other memory.
+pub struct Part {
+    /// Keeps the memory.
+    _whole: Arc<VulkanMemory>,
+    range: Option<(Arc<Block>, u64, u64)>,
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if let Some((block, begin, size)) = self.range.take() {
+            block.free.lock().give(begin, size);
+        }
+    }
+}
+
+/// See [`crate::backend::Device::allocate_shared`].
+pub fn allocate(
+    shared: &Arc<Shared>,
+    size: u64,
+    align: u64,
+    kind: SharedKind,
+) -> Result<Arc<VulkanMemory>> {
+    let align = align.max(memory::ALIGNMENT);
+    if shared.adapter.host_addresses {
+        return by_pointer(shared, size, align);
+    }
+    if kind == SharedKind::Fine && shared.map_memory2.is_none() {
+        return Err(DeviceError::Unsupported(
+            "memory mapped at its device address".to_owned(),
+        ));
+    }
+    let size = size
+        .checked_next_multiple_of(memory::ALIGNMENT)
+        .ok_or(DeviceError::OutOfHostMemory)?;
+    let mut blocks = shared.shared_heap.blocks.lock();
+    blocks.retain(|block| block.strong_count() > 0);
+    let known = blocks.iter().filter_map(Weak::upgrade);
+    for block in known.filter(|block| block.kind == kind) {
+        if let Some(part) = take(&block, size, align) {
+            return Ok(part);
+        }
+    }
+    // Blocks begin at pages; what asks for more gets room to move.
+    let least = match kind {
+        SharedKind::Fine => FINE_BLOCK,
+        SharedKind::Coarse => COARSE_BLOCK,
+    };
+    let wanted = size
+        .checked_add(align.saturating_sub(PAGE))
+        .and_then(|size| size.max(least).checked_next_multiple_of(UNIT))
+        .ok_or(DeviceError::OutOfHostMemory)?;
+    let block = match new_block(shared, wanted, kind) {
+        // Where there is not enough for a block there may be for this one.
+        Err(DeviceError::OutOfDeviceMemory { .. }) if wanted == least => {
+            let bare = size.max(align).next_multiple_of(UNIT);
+            new_block(shared, bare, kind)?
+        }
+        other => other?,
+    };
+    let block = Arc::new(block);
+    blocks.push(Arc::downgrade(&block));
+    take(&block, size, align).ok_or(DeviceError::OutOfDeviceMemory { size })
+}
+
+fn take(block: &Arc<Block>, size: u64, align: u64) -> Option<Arc<VulkanMemory>> {
+    let at = block
+        .free
+        .lock()
+        .take(block.memory.address(), size, align)?;
+    let part = Part {
+        _whole: block.memory.clone(),
+        range: Some((block.clone(), at, size)),
+    };
+    Some(memory::part(&block.memory, at, size, part))
+}
+
+/// Where device addresses are host pointers.
+fn by_pointer(shared: &Arc<Shared>, size: u64, align: u64) -> Result<Arc<VulkanMemory>> {
+    let whole = memory::allocate(
+        shared,
+        size.saturating_add(align - 1),
+        Placement::DeviceMapped,
+    )?;
+    let address = whole.address();
+    if whole.mapped().map(|pointer| pointer.as_ptr() as u64) != Some(address) {
+        return Err(DeviceError::Unsupported(
+            "device addresses that are host pointers".to_owned(),
+        ));
+    }
+    let at = address.next_multiple_of(align) - address;
+    let part = Part {
+        _whole: whole.clone(),
+        range: None,
+    };
+    Ok(memory::part(&whole, at, size, part))
+}
+
+fn new_block(shared: &Arc<Shared>, size: u64, kind: SharedKind) -> Result<Block> {
+    // Held until one fits: an address is not given out twice.
+    let mut rejected: Vec<VulkanMemory> = Vec::new();
+    let mut rejected_shared: Vec<Arc<VulkanMemory>> = Vec::new();
+    for _ in 0..TRIES {
+        let (memory, pages) = match kind {
+            SharedKind::Fine => {
+                let align = shared.adapter.placed_map_align.max(PAGE);
+                let memory = memory::allocate_unmapped(shared, size.next_multiple_of(align))?;
+                let pages = Reservation::at(memory.address(), memory.size());
+                let Some(pages) = pages.filter(|_| memory.address().is_multiple_of(align)) else {
+                    rejected.push(memory);
+                    continue;
+                };
+                let mapped = memory.map_with(|raw| map_at(shared, raw, pages))?;
+                (Arc::new(mapped), None)
+            }
+            SharedKind::Coarse => {
+                let memory = memory::allocate(shared, size, Placement::Device)?;
+                let Some(pages) = Reservation::at(memory.address(), size) else {
+                    rejected_shared.push(memory);
+                    continue;
+                };
+                (memory, Some(pages))
+            }
+        };
+        let size = memory.size();
+        return Ok(Block {
+            memory,
+            kind,
+            free: Mutex::new(Ranges(vec![(0, size)])),
+            _pages: pages,
+        });
+    }
+    Err(DeviceError::Unsupported(
+        "device addresses that are free on the host".to_owned(),
+    ))
+}
+
+/// Maps memory over reserved pages, which the driver unmaps with the memory.
+fn map_at(shared: &Shared, memory: vk::DeviceMemory, pages: Reservation) -> Result<NonNull<u8>> {
+    let unsupported = || DeviceError::Unsupported("VK_KHR_map_memory2".to_owned());
+    let table = shared.map_memory2.as_ref().ok_or_else(unsupported)?;
+    let pointer = pages.pointer().ok_or_else(unsupported)?;
+    let mut placed = vk::MemoryMapPlacedInfoEXT::default().placed_address(pointer.as_ptr().cast());
+    let info = vk::MemoryMapInfoKHR::default()
+        .flags(vk::MemoryMapFlags::PLACED_EXT)
+        .memory(memory)
+        .offset(0)
+        .size(vk::WHOLE_SIZE)
+        .push_next(&mut placed);
+    let mut mapped = std::ptr::null_mut();
+    // SAFETY: the memory is host-visible, whole and not mapped; its size and the address are multiples of what the
+    // device asks for; the range is reserved, so nothing else is replaced.
+    unsafe { (table.fp().map_memory2_khr)(shared.raw.handle(), &info, &mut mapped) }
+        .result()
+        .map_err(|result| failed(shared, "vkMapMemory2KHR", result))?;
+    pages.hand_over();
+    NonNull::new(mapped.cast())
+        .filter(|mapped| *mapped == pointer)
+        .ok_or(DeviceError::Driver {
+            call: "vkMapMemory2KHR",
+            code: "mapped elsewhere".to_owned(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_join_again() {
+        let mut free = Ranges(vec![(0, 1000)]);
+        let a = free.take(0, 100, 1).unwrap();
+        let b = free.take(0, 100, 256).unwrap();
+        let c = free.take(0, 600, 4).unwrap();
+        assert_eq!((a, b, c), (0, 256, 356));
+        assert_eq!(free.take(0, 100, 1), Some(100));
+        assert_eq!(free.take(0, 100, 1), None);
+        free.give(b, 100);
+        free.give(a, 100);
+        free.give(100, 100);
+        free.give(c, 600);
+        assert_eq!(free.0, vec![(0, 1000)]);
+        assert_eq!(free.take(0x1100, 10, 0x1000), None);
+        assert_eq!(free.take(0xf00, 10, 0x1000), Some(0x100));
+    }
+}

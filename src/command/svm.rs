@@ -1,0 +1,279 @@
+//! Commands on pointers: shared virtual memory (OpenCL API specification, section 5.6).
+//!
+//! Pointers are looked up among the allocations of the context. What lies in none is memory of the host: the host copies
+//! and fills it, which needs no support of the device.
+
+use super::{Command, HostSide, Target, Work};
+use crate::backend::BufferCopy;
+use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::callback::{Callback, FreeFn};
+use crate::object::mem::host_work::{HostCopy, HostFill};
+use crate::object::mem::Mem;
+use crate::object::svm::{self, Allocation, Free};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// CL_INVALID_OPERATION where the device does not support shared virtual memory.
+fn check_device(target: &Target) -> ClResult {
+    if svm::supported(&target.device) {
+        return Ok(());
+    }
+    err(
+        cl::CL_INVALID_OPERATION,
+        "the device does not support shared virtual memory",
+    )
+}
+
+fn not_null(pointer: *const c_void) -> ClResult<usize> {
+    if pointer.is_null() {
+        return err(cl::CL_INVALID_VALUE, "a pointer is null");
+    }
+    Ok(pointer as usize)
+}
+
+fn marker(kind: cl_command_type) -> Command {
+    Command {
+        kind,
+        work: Work::Marker,
+    }
+}
+
+/// The allocation that a range begins in, and where.
+fn find(
+    target: &Target,
+    address: usize,
+    size: usize,
+) -> ClResult<Option<(Arc<Allocation>, usize)>> {
+    let found = target.context.allocations().find(address);
+    if let Some((allocation, offset)) = &found {
+        if size > allocation.size() - offset {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the range reaches beyond the allocation that it begins in",
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// clEnqueueSVMMemcpy, and the same of extensions, by `kind`.
+///
+/// # Safety
+/// Where they lie in no allocation, `src` must be readable and `dst` writable for `size` bytes until the command has
+/// completed.
+pub unsafe fn memcpy(
+    target: &Target,
+    dst: *mut c_void,
+    src: *const c_void,
+    size: usize,
+    kind: cl_command_type,
+) -> ClResult<Command> {
+    let (dst, src) = (not_null(dst)?, not_null(src)?);
+    let ends = (dst.checked_add(size), src.checked_add(size));
+    let (Some(dst_end), Some(src_end)) = ends else {
+        return err(cl::CL_INVALID_VALUE, "the size is too large");
+    };
+    if dst < src_end && src < dst_end {
+        return err(cl::CL_MEM_COPY_OVERLAP, "source and destination overlap");
+    }
+    let to = find(target, dst, size)?;
+    let from = find(target, src, size)?;
+    if size == 0 {
+        return Ok(marker(kind));
+    }
+    let host = |base| HostSide {
+        base,
+        visible: None,
+    };
+    let length = size as u64;
+    let work = match (from, to) {
+        (Some((from, src)), Some((to, dst))) => Work::Copy {
+            src: from.mem().clone(),
+            dst: to.mem().clone(),
+            region: BufferCopy::linear(src as u64, dst as u64, length),
+        },
+        (Some((from, offset)), None) => Work::Read {
+            mem: from.mem().clone(),
+            host: host(dst),
+            region: BufferCopy::linear(offset as u64, 0, length),
+        },
+        (None, Some((to, offset))) => Work::Write {
+            mem: to.mem().clone(),
+            host: host(src),
+            region: BufferCopy::linear(0, offset as u64, length),
+        },
+        // SAFETY: the caller's promise is passed on.
+        (None, None) => Work::Host(Arc::new(unsafe { HostCopy::new(dst, src, size) })),
+    };
+    Ok(Command { kind, work })
+}
+
+/// clEnqueueSVMMemFill, and the same of extensions. `pattern` has at least one byte.
+///
+/// # Safety
+/// Where it lies in no allocation, `pointer` must be writable for `size` bytes until the command has completed.
+pub unsafe fn fill(
+    target: &Target,
+    pointer: *mut c_void,
+    pattern: &[u8],
+    size: usize,
+    kind: cl_command_type,
+) -> ClResult<Command> {
+    let address = not_null(pointer)?;
+    let length = pattern.len();
+    if !length.is_power_of_two() || length > 128 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "the pattern size is not a power of two up to 128",
+        );
+    }
+    if !address.is_multiple_of(length) || !size.is_multiple_of(length) {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "pointer or size is not a multiple of the pattern size",
+        );
+    }
+    let work = match find(target, address, size)? {
+        _ if size == 0 => Work::Marker,
+        Some((allocation, offset)) => Work::Fill {
+            mem: allocation.mem().clone(),
+            offset: offset as u64,
+            size: size as u64,
+            pattern: pattern.into(),
+        },
+        // SAFETY: the caller's promise is passed on.
+        None => Work::Host(Arc::new(unsafe { HostFill::new(address, size, pattern) })),
+    };
+    Ok(Command { kind, work })
+}
+
+/// clEnqueueSVMMemcpy.
+///
+/// # Safety
+/// As for [`memcpy`].
+pub unsafe fn svm_memcpy(
+    target: &Target,
+    dst: *mut c_void,
+    src: *const c_void,
+    size: usize,
+) -> ClResult<Command> {
+    check_device(target)?;
+    // SAFETY: the caller's promise is passed on.
+    unsafe { memcpy(target, dst, src, size, cl::CL_COMMAND_SVM_MEMCPY) }
+}
+
+/// clEnqueueSVMMemFill.
+///
+/// # Safety
+/// As for [`fill`].
+pub unsafe fn svm_fill(
+    target: &Target,
+    pointer: *mut c_void,
+    pattern: &[u8],
+    size: usize,
+) -> ClResult<Command> {
+    check_device(target)?;
+    // SAFETY: the caller's promise is passed on.
+    unsafe { fill(target, pointer, pattern, size, cl::CL_COMMAND_SVM_MEMFILL) }
+}
+
+/// clEnqueueSVMMap. Memory of the host is mapped always.
+pub fn map(
+    target: &Target,
+    flags: cl_map_flags,
+    pointer: *mut c_void,
+    size: usize,
+) -> ClResult<Command> {
+    const KNOWN: cl_map_flags =
+        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
+    check_device(target)?;
+    let address = not_null(pointer)?;
+    if size == 0 {
+        return err(cl::CL_INVALID_VALUE, "the size is 0");
+    }
+    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
+    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
+        return err(cl::CL_INVALID_VALUE, "the map flags are not valid");
+    }
+    let kind = cl::CL_COMMAND_SVM_MAP;
+    let Some((allocation, offset)) = find(target, address, size)? else {
+        return Ok(marker(kind));
+    };
+    let mem = allocation.mem().clone();
+    let mapping = mem.map_shared(flags, offset, size);
+    Ok(Command {
+        kind,
+        work: Work::Map { mem, mapping },
+    })
+}
+
+/// clEnqueueSVMUnmap. What is not mapped needs nothing.
+pub fn unmap(target: &Target, pointer: *mut c_void) -> ClResult<Command> {
+    check_device(target)?;
+    let address = not_null(pointer)?;
+    let kind = cl::CL_COMMAND_SVM_UNMAP;
+    let found = target.context.allocations().find(address);
+    let mapped = found.and_then(|(allocation, _)| {
+        let mem = allocation.mem().clone();
+        let mapping = mem.unmap(address).ok()?;
+        Some(Work::Unmap { mem, mapping })
+    });
+    Ok(Command {
+        kind,
+        work: mapped.unwrap_or(Work::Marker),
+    })
+}
+
+/// clEnqueueSVMFree. The application frees what it gives a function for, which wants to know the queue's handle.
+pub fn free(
+    target: &Target,
+    pointers: Vec<usize>,
+    callback: Option<(Callback<FreeFn>, usize)>,
+) -> ClResult<Command> {
+    check_device(target)?;
+    let work = Free {
+        context: target.context.clone(),
+        pointers,
+        callback,
+    };
+    Ok(Command {
+        kind: cl::CL_COMMAND_SVM_FREE,
+        work: Work::Host(Arc::new(work)),
+    })
+}
+
+/// clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the whole.
+pub fn migrate(
+    target: &Target,
+    ranges: &[(usize, usize)],
+    flags: cl_mem_migration_flags,
+) -> ClResult<Command> {
+    const KNOWN: cl_mem_migration_flags =
+        cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    check_device(target)?;
+    if ranges.is_empty() {
+        return err(cl::CL_INVALID_VALUE, "no pointers");
+    }
+    if flags & !KNOWN != 0 {
+        return err(cl::CL_INVALID_VALUE, "unknown migration flags");
+    }
+    let mut mems: Vec<Ref<Mem>> = Vec::with_capacity(ranges.len());
+    for (address, size) in ranges {
+        match find(target, *address, *size)? {
+            Some((allocation, _)) => mems.push(allocation.mem().clone()),
+            None => {
+                return err(
+                    cl::CL_INVALID_VALUE,
+                    "a pointer is in no allocation of the context",
+                )
+            }
+        }
+    }
+    let to_device = flags & cl::CL_MIGRATE_MEM_OBJECT_HOST == 0;
+    Ok(Command {
+        kind: cl::CL_COMMAND_SVM_MIGRATE_MEM,
+        work: Work::Migrate { mems, to_device },
+    })
+}

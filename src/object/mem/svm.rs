@@ -1,0 +1,140 @@
+//! Memory objects over shared virtual memory: the one that stands for an allocation, which the application does not
+//! see, and buffers made of its pointers with CL_MEM_USE_HOST_PTR.
+
+use super::map::Mapping;
+use super::store::Store;
+use super::Mem;
+use crate::backend::Memory;
+use crate::cl::{self, cl_map_flags, cl_mem_flags};
+use crate::error::{err, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::context::Context;
+use crate::object::device::Device;
+use crate::object::svm::Allocation;
+use parking_lot::Mutex;
+use std::any::Any;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+impl Mem {
+    /// For an allocation of shared virtual memory at `address`. One memory for each device of the context that has it;
+    /// several are the same bytes.
+    pub(crate) fn shared(
+        context: &Ref<Context>,
+        flags: cl_mem_flags,
+        address: usize,
+        size: usize,
+        memories: Vec<Option<Arc<dyn Memory>>>,
+    ) -> Ref<Self> {
+        let store = Store::shared(size as u64, flags, address, memories);
+        Object::new_cyclic(|me| Self {
+            context: context.clone(),
+            object_type: cl::CL_MEM_OBJECT_BUFFER,
+            flags,
+            size,
+            host_ptr: address,
+            properties: Vec::new(),
+            parent: None,
+            origin: 0,
+            store,
+            mappings: Mutex::default(),
+            destructors: Mutex::default(),
+            handle: me.as_ptr() as usize,
+        })
+    }
+
+    /// A buffer over a part of an allocation (CL_MEM_USE_HOST_PTR with a pointer into it).
+    pub(super) fn over(
+        allocation: &Allocation,
+        properties: Vec<cl::cl_mem_properties>,
+        flags: cl_mem_flags,
+        offset: usize,
+        size: usize,
+    ) -> Ref<Self> {
+        let whole = allocation.mem();
+        Object::new_cyclic(|me| Self {
+            context: whole.context.clone(),
+            object_type: cl::CL_MEM_OBJECT_BUFFER,
+            flags,
+            size,
+            host_ptr: whole.host_ptr + offset,
+            properties,
+            parent: None,
+            origin: offset,
+            store: Arc::clone(&whole.store),
+            mappings: Mutex::default(),
+            destructors: Mutex::default(),
+            handle: me.as_ptr() as usize,
+        })
+    }
+
+    /// Enters a map of shared virtual memory, which needs no place: the application has the pointer already. Such maps
+    /// may overlap.
+    pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
+        let mapping = Mapping {
+            pointer: self.host_ptr + offset,
+            offset,
+            size,
+            flags,
+            direct: self.is_seen_by_host(),
+            shadow: None,
+        };
+        self.mappings.lock().push(mapping.clone());
+        mapping
+    }
+
+    /// The host sees the device's bytes at its own address without maps.
+    pub(crate) fn is_seen_by_host(&self) -> bool {
+        self.store.is_seen_by_host()
+    }
+}
+
+/// Memory that another one lies in as well (another device's view of it): keeps both.
+struct Joined {
+    memory: Arc<dyn Memory>,
+    _owner: Arc<dyn Memory>,
+}
+
+impl Memory for Joined {
+    fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    fn size(&self) -> u64 {
+        self.memory.size()
+    }
+
+    fn mapped(&self) -> Option<NonNull<u8>> {
+        self.memory.mapped()
+    }
+
+    fn host_cached(&self) -> bool {
+        self.memory.host_cached()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.memory.as_any()
+    }
+}
+
+/// Memory of `owner` as another device sees it, if it does at the same address.
+pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<Arc<dyn Memory>> {
+    let (Some(pointer), address) = (owner.mapped(), owner.address()) else {
+        return err(
+            cl::CL_OUT_OF_RESOURCES,
+            "the memory is not the host's, so other devices do not see it",
+        );
+    };
+    // SAFETY: the memory is mapped there as long as it lives, and the import keeps it.
+    let memory = unsafe { device.backend().import_host(pointer, owner.size()) }?;
+    if memory.address() != address {
+        return err(
+            cl::CL_OUT_OF_RESOURCES,
+            "the devices see the memory at different addresses",
+        );
+    }
+    Ok(Arc::new(Joined {
+        memory,
+        _owner: owner.clone(),
+    }))
+}

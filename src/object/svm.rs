@@ -1,0 +1,226 @@
+//! Allocations whose address the application gets: shared virtual memory (OpenCL API specification, section 5.6).
+//!
+//! Each is a memory object that the application does not see, so that commands on pointers are commands on memory
+//! objects: hazards, maps and lifetimes are the same. A context knows its allocations by address. Allocations hold their
+//! context: it goes when they are freed.
+
+use super::callback::{Callback, FreeFn};
+use super::context::Context;
+use super::device::Device;
+use super::mem::host_work::HostWork;
+use super::mem::{same_bytes, Mem};
+use crate::backend::{Memory, SharedKind};
+use crate::cl::{self, cl_svm_mem_flags, cl_uint};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Alignment in bytes when none is asked for, and the largest that devices need to have: the size of long16.
+pub const DEFAULT_ALIGN: u64 = 128;
+
+/// The largest alignment in bytes that is given.
+pub const MAX_ALIGN: u64 = 1 << 21;
+
+/// An allocation.
+pub struct Allocation {
+    mem: Ref<Mem>,
+    address: usize,
+    size: usize,
+}
+
+impl Allocation {
+    /// The memory object that stands for it.
+    pub fn mem(&self) -> &Ref<Mem> {
+        &self.mem
+    }
+
+    /// Its first byte.
+    pub fn address(&self) -> usize {
+        self.address
+    }
+
+    /// Its size in bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+/// The allocations of a context.
+#[derive(Default)]
+pub struct Allocations {
+    by_address: Mutex<BTreeMap<usize, Arc<Allocation>>>,
+}
+
+impl Allocations {
+    /// The allocation that an address lies in, and how far behind its first byte.
+    pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
+        let map = self.by_address.lock();
+        let (_, found) = map.range(..=address).next_back()?;
+        let offset = address - found.address;
+        (offset < found.size).then(|| (found.clone(), offset))
+    }
+
+    /// Takes an allocation off the list, by its first byte. It is freed when the commands that use it have finished.
+    pub fn remove(&self, address: usize) -> Option<Arc<Allocation>> {
+        self.by_address.lock().remove(&address)
+    }
+}
+
+/// The device can do something with shared virtual memory.
+pub fn supported(device: &Device) -> bool {
+    device.svm_capabilities() != 0
+}
+
+/// CL_INVALID_OPERATION where no device of the context supports shared virtual memory.
+pub fn check_supported(context: &Context) -> ClResult {
+    if context.devices().iter().any(|device| supported(device)) {
+        return Ok(());
+    }
+    err(
+        cl::CL_INVALID_OPERATION,
+        "no device of the context supports shared virtual memory",
+    )
+}
+
+/// Checks an alignment; 0 stands for that of the largest type.
+pub fn alignment(align: u64) -> ClResult<u64> {
+    match align {
+        0 => Ok(DEFAULT_ALIGN),
+        align if align.is_power_of_two() && align <= MAX_ALIGN => Ok(align),
+        _ => err(
+            cl::CL_INVALID_VALUE,
+            "the alignment is no power of two, or too large",
+        ),
+    }
+}
+
+/// clSVMAlloc.
+pub fn alloc(
+    context: &Ref<Context>,
+    flags: cl_svm_mem_flags,
+    size: usize,
+    align: cl_uint,
+) -> ClResult<Arc<Allocation>> {
+    const ACCESS: cl_svm_mem_flags =
+        cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_READ_ONLY;
+    const SHARING: cl_svm_mem_flags = cl::CL_MEM_SVM_FINE_GRAIN_BUFFER | cl::CL_MEM_SVM_ATOMICS;
+    check_supported(context)?;
+    if flags & !(ACCESS | SHARING) != 0 || (flags & ACCESS).count_ones() > 1 {
+        return err(cl::CL_INVALID_VALUE, "the flags are not valid");
+    }
+    let fine = flags & cl::CL_MEM_SVM_FINE_GRAIN_BUFFER != 0;
+    let atomics = flags & cl::CL_MEM_SVM_ATOMICS != 0;
+    if atomics && !fine {
+        return err(cl::CL_INVALID_VALUE, "atomics without fine-grained sharing");
+    }
+    let lacks = |device: &Ref<Device>| {
+        let bits = device.svm_capabilities();
+        (fine && bits & cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER == 0)
+            || (atomics && bits & cl::CL_DEVICE_SVM_ATOMICS == 0)
+    };
+    if context.devices().iter().any(lacks) {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "a device of the context does not support the sharing asked for",
+        );
+    }
+    let align = alignment(u64::from(align))?;
+    let kind = if fine {
+        SharedKind::Fine
+    } else {
+        SharedKind::Coarse
+    };
+    let devices: Vec<usize> = context
+        .devices()
+        .iter()
+        .enumerate()
+        .filter(|(_, device)| supported(device))
+        .map(|(index, _)| index)
+        .collect();
+    make(context, flags & ACCESS, size, align, kind, &devices)
+}
+
+/// Makes an allocation that these devices of the context share.
+fn make(
+    context: &Ref<Context>,
+    access: cl_svm_mem_flags,
+    size: usize,
+    align: u64,
+    kind: SharedKind,
+    devices: &[usize],
+) -> ClResult<Arc<Allocation>> {
+    let too_large = |device: &Ref<Device>| size as u64 > device.caps().max_alloc_size;
+    if size == 0 || context.devices().iter().any(too_large) {
+        return err(
+            cl::CL_INVALID_BUFFER_SIZE,
+            "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
+        );
+    }
+    // What several devices are to see must be the host's.
+    let kind = if devices.len() > 1 {
+        SharedKind::Fine
+    } else {
+        kind
+    };
+    let mut memories: Vec<Option<Arc<dyn Memory>>> = vec![None; context.devices().len()];
+    let mut first: Option<Arc<dyn Memory>> = None;
+    for index in devices {
+        let (Some(device), Some(place)) = (context.devices().get(*index), memories.get_mut(*index))
+        else {
+            continue;
+        };
+        let memory = match &first {
+            None => device.backend().allocate_shared(size as u64, align, kind)?,
+            Some(first) => same_bytes(first, device)?,
+        };
+        first.get_or_insert_with(|| memory.clone());
+        *place = Some(memory);
+    }
+    let Some(address) = first.map(|memory| memory.address() as usize) else {
+        return err(cl::CL_INVALID_DEVICE, "no device to allocate for");
+    };
+    let flags = if access == 0 {
+        cl::CL_MEM_READ_WRITE
+    } else {
+        access
+    };
+    let allocation = Arc::new(Allocation {
+        mem: Mem::shared(context, flags, address, size, memories),
+        address,
+        size,
+    });
+    let mut map = context.allocations().by_address.lock();
+    map.insert(address, allocation.clone());
+    Ok(allocation)
+}
+
+/// clSVMFree. Other pointers than those of allocations are left alone.
+pub fn free(context: &Context, address: usize) {
+    // Dropped without the lock.
+    drop(context.allocations().remove(address));
+}
+
+/// What clEnqueueSVMFree does when its turn comes.
+pub struct Free {
+    /// Where the allocations are.
+    pub context: Ref<Context>,
+    /// What to free.
+    pub pointers: Vec<usize>,
+    /// The application does it, and wants to know the queue.
+    pub callback: Option<(Callback<FreeFn>, usize)>,
+}
+
+impl HostWork for Free {
+    fn run(&self) {
+        match &self.callback {
+            Some((callback, queue)) => callback.call(*queue, &self.pointers),
+            None => {
+                for pointer in &self.pointers {
+                    free(&self.context, *pointer);
+                }
+            }
+        }
+    }
+}
