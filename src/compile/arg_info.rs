@@ -1,7 +1,7 @@
 //! Kernel argument types for clGetKernelArgInfo. clang's SPIR-V target drops what OpenCL C called them (`uint` and
 //! `int` are one SPIR-V type), but its LLVM IR keeps them as metadata. This takes them from textual IR and adds them to
 //! the module as the OpString forms that llvm-spirv uses: `kernel_arg_type.NAME.T1,T2,` and
-//! `kernel_arg_type_qual.NAME.Q1,Q2,`.
+//! `kernel_arg_type_qual.NAME.Q1,Q2,`. So too `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
 
 use rustc_hash::FxHashMap;
 
@@ -88,13 +88,18 @@ fn descriptions(ir: &str) -> Vec<String> {
         else {
             continue;
         };
-        for key in ["kernel_arg_type", "kernel_arg_type_qual"] {
-            let node = line
-                .split_once(&format!("!{key} "))
+        let name = name.trim_matches('"');
+        let node = |key: &str| {
+            line.split_once(&format!("!{key} "))
                 .and_then(|(_, rest)| rest.split([' ', '{']).next())
-                .and_then(|node| nodes.get(node));
-            let Some(node) = node else { continue };
-            let mut text = format!("{key}.{}.", name.trim_matches('"'));
+                .and_then(|node| nodes.get(node))
+        };
+        if let Some(hint) = node("vec_type_hint").and_then(|body| unsigned(body)) {
+            texts.push(format!("kernel_vec_type_hint.{name}.{hint}"));
+        }
+        for key in ["kernel_arg_type", "kernel_arg_type_qual"] {
+            let Some(node) = node(key) else { continue };
+            let mut text = format!("{key}.{name}.");
             for item in strings_of(node) {
                 text += &item;
                 text.push(',');
@@ -103,6 +108,24 @@ fn descriptions(ir: &str) -> Vec<String> {
         }
     }
     texts
+}
+
+/// The type in `<4 x i32> undef, i32 0`, where the last number says that it is unsigned.
+fn unsigned(body: &str) -> Option<String> {
+    let (ty, signed) = body.rsplit_once(", i32 ")?;
+    if signed.trim() != "0" {
+        return None;
+    }
+    let ty = ty.rsplit_once(' ')?.0.trim_matches(['<', '>']);
+    let (count, scalar) = ty.split_once(" x ").unwrap_or(("", ty));
+    let scalar = match scalar {
+        "i8" => "uchar",
+        "i16" => "ushort",
+        "i32" => "uint",
+        "i64" => "ulong",
+        _ => return None,
+    };
+    Some(format!("{scalar}{count}"))
 }
 
 /// The strings of a metadata tuple body: `!"a", !"b"`.
@@ -118,10 +141,11 @@ mod tests {
     use super::*;
 
     const IR: &str = r#"
-define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !kernel_arg_addr_space !4 !kernel_arg_type !6 !kernel_arg_type_qual !7 {
+define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !kernel_arg_addr_space !4 !kernel_arg_type !6 !kernel_arg_type_qual !7 !vec_type_hint !8 {
 !4 = !{i32 1, i32 0}
 !6 = !{!"uint*", !"my_t"}
 !7 = !{!"const restrict", !""}
+!8 = !{<2 x i8> undef, i32 0}
 "#;
 
     #[test]
@@ -129,10 +153,18 @@ define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !ke
         assert_eq!(
             descriptions(IR),
             [
+                "kernel_vec_type_hint.f.uchar2",
                 "kernel_arg_type.f.uint*,my_t,",
                 "kernel_arg_type_qual.f.const restrict,,"
             ]
         );
+    }
+
+    #[test]
+    fn only_unsigned_hints_are_taken() {
+        assert_eq!(unsigned("i64 undef, i32 0").as_deref(), Some("ulong"));
+        assert_eq!(unsigned("i64 undef, i32 1"), None);
+        assert_eq!(unsigned("<4 x float> undef, i32 0"), None);
     }
 
     #[test]
@@ -141,7 +173,7 @@ define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !ke
         let name = 3 << 16 | OP_NAME;
         let mut words = vec![0x0723_0203, 0x10000, 0, 10, 0, capability, 4, name, 1, 0];
         add(&mut words, IR);
-        assert_eq!(words[3], 12);
+        assert_eq!(words[3], 13);
         assert_eq!(words[5..7], [capability, 4]);
         assert_eq!(words[7] & 0xffff, OP_STRING);
         assert_eq!(words[words.len() - 3..], [name, 1, 0]);

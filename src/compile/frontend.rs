@@ -162,7 +162,8 @@ pub fn compile(
         log += "the compiler's output is not SPIR-V\n";
         return failed(readable(&log));
     };
-    if options.kernel_arg_info && toolchain.llvm_spirv.is_none() {
+    let hints = source.contains("vec_type_hint");
+    if (options.kernel_arg_info && toolchain.llvm_spirv.is_none()) || hints {
         let mut clang = clang_command(toolchain, &args, scratch.as_ref());
         clang.args([
             "-w",

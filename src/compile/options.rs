@@ -229,7 +229,6 @@ impl BuildOptions {
                 self.single_precision_constant,
                 "-cl-single-precision-constant",
             ),
-            (self.denorms_are_zero, "-cl-denorms-are-zero"),
             (
                 self.correctly_rounded_divide_sqrt,
                 "-cl-fp32-correctly-rounded-divide-sqrt",

@@ -516,6 +516,16 @@ impl Program {
         }
     }
 
+    /// Builds that are under way come to nothing.
+    fn give_up(&self) {
+        for build in self.builds.lock().iter_mut() {
+            if build.status == cl::CL_BUILD_IN_PROGRESS {
+                build.status = cl::CL_BUILD_ERROR;
+                build.log += "the build ended by a defect of the driver\n";
+            }
+        }
+    }
+
     pub(super) fn attach_kernel(&self) {
         self.kernels.fetch_add(1, Ordering::AcqRel);
     }
@@ -659,15 +669,21 @@ fn run(
     work: impl FnOnce() -> bool + Send + 'static,
 ) -> ClResult {
     let Some(notify) = notify else {
-        return if work() {
-            Ok(())
-        } else {
-            err(failure, "see the build log")
+        return match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            Ok(true) => Ok(()),
+            Ok(false) => err(failure, "see the build log"),
+            Err(_) => {
+                program.give_up();
+                err(failure, "the build ended by a defect of the driver")
+            }
         };
     };
     let kept = program.clone();
     let body = move || {
-        work();
+        // A defect of ours must not leave the application waiting for its callback.
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
+            kept.give_up();
+        }
         notify.call(kept.handle());
     };
     match std::thread::Builder::new()
@@ -675,10 +691,13 @@ fn run(
         .spawn(body)
     {
         Ok(_) => Ok(()),
-        Err(error) => err(
-            cl::CL_OUT_OF_HOST_MEMORY,
-            format!("cannot start a build thread: {error}"),
-        ),
+        Err(error) => {
+            program.give_up();
+            err(
+                cl::CL_OUT_OF_HOST_MEMORY,
+                format!("cannot start a build thread: {error}"),
+            )
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The API, chapter by chapter, on the first device that Pumice offers.
 
 mod buffers;
+mod builds;
 mod contexts;
 mod devices;
 mod environment;

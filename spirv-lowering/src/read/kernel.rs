@@ -21,7 +21,7 @@ impl<'p> ArgTexts<'p> {
             if let (Some(kind), Some(kernel), Some(list)) =
                 (parts.next(), parts.next(), parts.next())
             {
-                if kind.starts_with("kernel_arg_") {
+                if kind.starts_with("kernel_arg_") || kind == "kernel_vec_type_hint" {
                     map.insert(
                         (kind, kernel),
                         list.trim_end_matches(',').split(',').collect(),
@@ -73,7 +73,11 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
             .get(&entry.func)
             .map(Vec::as_slice)
             .unwrap_or_default();
-        let (attributes, contraction_off) = attributes(p, modes)?;
+        let (mut attributes, contraction_off) = attributes(p, modes)?;
+        // The execution mode does not know unsigned types.
+        if let Some(hint) = texts.get("kernel_vec_type_hint", &entry.name, 0) {
+            attributes.vec_type_hint = Some(hint.to_owned());
+        }
         out.module.kernels.push(Kernel {
             name: entry.name.clone(),
             func,
