@@ -772,7 +772,9 @@ fn target(
             preserve[1],
             flush[1],
             special[1],
-            rte[1],
+            // NVIDIA's driver flushes subnormals, unless this mode stands: then it still does in Fma and Sqrt, and what
+            // a function built on both makes of a subnormal number is nonsense. To nearest is what it does anyway.
+            rte[1] && v12.driver_id != vk::DriverId::NVIDIA_PROPRIETARY,
         ),
         fp64: float_caps(
             fp64,
