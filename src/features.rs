@@ -51,6 +51,7 @@ pub struct Features {
 impl Features {
     /// From what the device can do and what the compiler and the runtime know to use.
     pub fn new(caps: &Caps, target: &Target) -> Self {
+        let subgroups = target.has_subgroups();
         Self {
             fp16: caps.fp16 && target.fp16.supported,
             fp64: caps.fp64 && target.fp64.supported,
@@ -64,12 +65,12 @@ impl Features {
             image_3d_writes: false,
             read_write_images: false,
             generic_address_space: true,
-            work_group_collectives: false,
-            subgroups: false,
+            work_group_collectives: subgroups,
+            subgroups,
             program_scope_variables: true,
             pipes: false,
             device_enqueue: false,
-            integer_dot_product: false,
+            integer_dot_product: true,
             il: true,
             device_uuid: true,
             pci_bus_info: caps.pci.is_some(),
@@ -93,6 +94,7 @@ impl Features {
             (self.int64_atomics, "cl_khr_int64_extended_atomics", one),
             // The work happens in clang: a macro and a hint.
             (true, "cl_khr_expect_assume", one),
+            (true, "cl_khr_extended_bit_ops", one),
             (self.il, "cl_khr_il_program", one),
             (self.il, "cl_khr_spirv_queries", one),
             // The decorations are read and carry no obligation.
@@ -102,7 +104,25 @@ impl Features {
             (self.device_uuid, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
-            (self.subgroups, "cl_khr_subgroups", one),
+            // cl_khr_subgroups itself demands that sub-groups make progress independently of one another, which no Vulkan
+            // driver promises. Sub-groups of OpenCL 2.1 and later do not.
+            (self.subgroups, "cl_khr_subgroup_extended_types", one),
+            (self.subgroups, "cl_khr_subgroup_non_uniform_vote", one),
+            (self.subgroups, "cl_khr_subgroup_ballot", one),
+            (
+                self.subgroups,
+                "cl_khr_subgroup_non_uniform_arithmetic",
+                one,
+            ),
+            (self.subgroups, "cl_khr_subgroup_shuffle", one),
+            (self.subgroups, "cl_khr_subgroup_shuffle_relative", one),
+            (self.subgroups, "cl_khr_subgroup_clustered_reduce", one),
+            (self.subgroups, "cl_khr_subgroup_rotate", one),
+            (
+                self.work_group_collectives,
+                "cl_khr_work_group_uniform_arithmetic",
+                one,
+            ),
             (
                 self.integer_dot_product,
                 "cl_khr_integer_dot_product",
@@ -208,6 +228,17 @@ impl Features {
         let all: &[(bool, &'static CStr)] = &[
             (self.il, c"SPV_KHR_no_integer_wrap_decoration"),
             (self.il, c"SPV_KHR_expect_assume"),
+            (self.il, c"SPV_KHR_bit_instructions"),
+            (self.il, c"SPV_KHR_linkonce_odr"),
+            (
+                self.il && self.integer_dot_product,
+                c"SPV_KHR_integer_dot_product",
+            ),
+            (self.il && self.subgroups, c"SPV_KHR_subgroup_rotate"),
+            (
+                self.il && self.work_group_collectives,
+                c"SPV_KHR_uniform_group_instructions",
+            ),
         ];
         all.iter()
             .filter(|(works, _)| *works)
@@ -224,23 +255,33 @@ impl Features {
             (true, 6), // Kernel
             (true, 7), // Vector16
             // Half precision in memory needs no half-precision arithmetic.
-            (true, 8),                        // Float16Buffer
-            (self.fp16, 9),                   // Float16
-            (self.fp64, 10),                  // Float64
-            (true, 11),                       // Int64
-            (self.int64_atomics, 12),         // Int64Atomics
-            (self.images, 13),                // ImageBasic
-            (self.read_write_images, 14),     // ImageReadWrite
-            (self.pipes, 17),                 // Pipes
-            (self.subgroups, 18),             // Groups
-            (self.device_enqueue, 19),        // DeviceEnqueue
-            (true, 22),                       // Int16
-            (self.generic_address_space, 38), // GenericPointer
-            (true, 39),                       // Int8
-            (self.integer_dot_product, 6016), // DotProductInput4x8Bit
-            (self.integer_dot_product, 6018), // DotProductInput4x8BitPacked
-            (self.integer_dot_product, 6019), // DotProduct
-            (true, 5629),                     // ExpectAssumeKHR
+            (true, 8),                           // Float16Buffer
+            (self.fp16, 9),                      // Float16
+            (self.fp64, 10),                     // Float64
+            (true, 11),                          // Int64
+            (self.int64_atomics, 12),            // Int64Atomics
+            (self.images, 13),                   // ImageBasic
+            (self.read_write_images, 14),        // ImageReadWrite
+            (self.pipes, 17),                    // Pipes
+            (self.subgroups, 18),                // Groups
+            (self.device_enqueue, 19),           // DeviceEnqueue
+            (true, 22),                          // Int16
+            (self.generic_address_space, 38),    // GenericPointer
+            (true, 39),                          // Int8
+            (self.integer_dot_product, 6016),    // DotProductInput4x8Bit
+            (self.integer_dot_product, 6018),    // DotProductInput4x8BitPacked
+            (self.integer_dot_product, 6019),    // DotProduct
+            (true, 5629),                        // ExpectAssumeKHR
+            (true, 6025),                        // BitInstructions
+            (self.subgroups, 61),                // GroupNonUniform
+            (self.subgroups, 62),                // GroupNonUniformVote
+            (self.subgroups, 63),                // GroupNonUniformArithmetic
+            (self.subgroups, 64),                // GroupNonUniformBallot
+            (self.subgroups, 65),                // GroupNonUniformShuffle
+            (self.subgroups, 66),                // GroupNonUniformShuffleRelative
+            (self.subgroups, 67),                // GroupNonUniformClustered
+            (self.subgroups, 6026),              // GroupNonUniformRotateKHR
+            (self.work_group_collectives, 6400), // GroupUniformArithmeticKHR
         ];
         let works = |&&(works, _): &&(bool, u32)| works && self.il;
         all.iter().filter(works).map(|&(_, value)| value).collect()

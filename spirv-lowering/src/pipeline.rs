@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
-//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_builtin_vars, lower_globals, lower_args, lower_convert -> clean
+//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, lower_builtin_vars,
+//!   lower_globals, lower_args, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
 //!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
@@ -207,7 +208,7 @@ fn lower_kernel(
     };
     let mut p = Runner { options, verify };
     let start = Instant::now();
-    let small = extract(module, kernel.func, target, p.options)?;
+    let mut small = extract(module, kernel.func, target, p.options)?;
     let took = start.elapsed();
     p.add_time("extract", took);
     let layout = lower_globals::layout(module)?;
@@ -229,7 +230,15 @@ fn lower_kernel(
     p.must("lower_printf", func, |f| {
         lower_printf::run(f, &module.printfs)
     })?;
-    p.must("lower_builtin_vars", func, lower_builtin_vars::run)?;
+    let collective = lower_group::uses(func);
+    if collective {
+        p.must("lower_group", func, |f| {
+            lower_group::run(f, &mut small.globals, target)
+        })?;
+    }
+    p.must("lower_builtin_vars", func, |f| {
+        lower_builtin_vars::run(f, collective.then_some(target.subgroup_size))
+    })?;
     p.must("lower_globals", func, |f| {
         lower_globals::run(f, &small, &layout)
     })?;
@@ -238,6 +247,7 @@ fn lower_kernel(
     let mut interface = p.must("lower_args", func, |f| {
         lower_args::run(f, kernel, &access, &images, target)
     })?;
+    interface.uses_subgroups = collective;
     p.clean(func)?;
     p.must("expand_memcopy", func, expand_memcopy::run)?;
     p.clean(func)?;

@@ -39,6 +39,17 @@ impl FloatCaps {
     };
 }
 
+/// VkSubgroupFeatureFlagBits, as in [`Target::subgroup_ops`].
+#[allow(missing_docs)]
+pub mod subgroup {
+    pub const BASIC: u32 = 0x01;
+    pub const VOTE: u32 = 0x02;
+    pub const ARITHMETIC: u32 = 0x04;
+    pub const BALLOT: u32 = 0x08;
+    pub const SHUFFLE: u32 = 0x10;
+    pub const CLUSTERED: u32 = 0x40;
+}
+
 /// Capabilities of the device that shape the generated code.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
@@ -78,6 +89,10 @@ pub struct Target {
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
     pub subgroup_size: u32,
+    /// Subgroup operations take integers of 8, 16 and 64 bits and `half` (shaderSubgroupExtendedTypes).
+    pub subgroup_extended_types: bool,
+    /// The driver's reductions and scans give what they should.
+    pub subgroup_arithmetic: bool,
     /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
     /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
     pub fences_wait: bool,
@@ -89,6 +104,14 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether sub-groups and collective functions work: their size is known, and the few operations are there that the
+    /// others can be made of.
+    pub fn has_subgroups(&self) -> bool {
+        let needed = subgroup::BASIC | subgroup::VOTE | subgroup::BALLOT | subgroup::SHUFFLE;
+        let size = self.subgroup_size;
+        size.is_power_of_two() && size <= 128 && self.subgroup_ops & needed == needed
+    }
+
     /// A device with everything, for tests: explicit shared-memory layout, exact arithmetic, 256 bytes of push
     /// constants.
     pub fn full() -> Self {
@@ -122,6 +145,8 @@ impl Target {
             storage_image_read: true,
             subgroup_ops: 0xff,
             subgroup_size: 32,
+            subgroup_extended_types: true,
+            subgroup_arithmetic: true,
             fences_wait: false,
             loop_limit: 0,
             debug_lines: false,

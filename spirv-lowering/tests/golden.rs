@@ -40,6 +40,18 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "structurize" => Pass::Try(passes::structurize::run),
         "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
+        "lower_group" => Pass::Module(|m, f| {
+            passes::lower_group::run(
+                &mut m.functions[f],
+                &mut m.globals,
+                &Target {
+                    subgroup_ops: 0x1f,
+                    subgroup_extended_types: false,
+                    ..Target::lavapipe()
+                },
+            )
+            .map_err(|e| e.to_string())
+        }),
         "lower_local" => Pass::Module(|m, f| local(m, f, &Target::lavapipe())),
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),

@@ -47,11 +47,11 @@ impl Language {
             macros.push("-U__IMAGE_SUPPORT__".into());
         }
         // clang knows some of the names and takes them by -cl-ext; for it the same definition again is no redefinition.
-        let features = if std >= ClStd::C30 {
-            self.features.as_slice()
-        } else {
-            &[]
-        };
+        // Those of an extension come with it in every version.
+        let features = self
+            .features
+            .iter()
+            .filter(|name| std >= ClStd::C30 || name.starts_with("__opencl_c_integer_dot_product"));
         macros.extend(
             self.extensions
                 .iter()

@@ -15,6 +15,7 @@ pub mod toolchain;
 
 mod arg_info;
 mod child;
+mod group_functions;
 pub mod library;
 mod prelude;
 mod source_cache;

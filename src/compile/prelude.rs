@@ -7,6 +7,7 @@
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
 //! that can be seen.
 
+use super::group_functions;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -29,6 +30,8 @@ pub struct Conversions {
     loads: bool,
     /// Signed integer texels, channel data types.
     images: bool,
+    /// Work-group functions of cl_khr_work_group_uniform_arithmetic.
+    groups: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -53,6 +56,7 @@ impl Conversions {
             ]
             .iter()
             .any(|name| text.contains(name));
+        self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
                 continue;
@@ -71,9 +75,12 @@ impl Conversions {
     pub fn prelude(mut self) -> Option<String> {
         if self.any {
             self.used = all().collect();
-            (self.copies, self.loads, self.images) = (true, true, true);
+            self.copies = true;
+            self.loads = true;
+            self.images = true;
+            self.groups = true;
         }
-        if self.used.is_empty() && !self.copies && !self.loads && !self.images {
+        if self.used.is_empty() && !(self.copies || self.loads || self.images || self.groups) {
             return None;
         }
         let mut text = String::new();
@@ -146,6 +153,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     }
     if uses.images {
         write_images(out)?;
+    }
+    if uses.groups {
+        group_functions::write(out)?;
     }
     writeln!(
         out,

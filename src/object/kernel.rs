@@ -10,7 +10,10 @@ use super::info::{unknown, InfoOut, Written};
 use super::launch::KernelLaunch;
 use super::mem::Mem;
 use super::program::Program;
-use crate::cl::{self, cl_kernel_arg_info, cl_kernel_work_group_info, cl_uint, cl_ulong};
+use crate::cl::{
+    self, cl_kernel_arg_info, cl_kernel_sub_group_info, cl_kernel_work_group_info, cl_uint,
+    cl_ulong,
+};
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
 use crate::features::VERSION;
@@ -461,6 +464,90 @@ impl Kernel {
                 cl::CL_INVALID_VALUE,
                 "neither a custom device nor a built-in kernel",
             ),
+            _ => unknown(param),
+        }
+    }
+}
+
+/// Sub-groups (OpenCL API specification, "Kernel Object Queries", CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE and others).
+impl Kernel {
+    /// clGetKernelSubGroupInfo. `input`: the list of sizes, as many as fit `input_value`. `room`: the number of sizes that
+    /// the application has room for, if it asks for a value.
+    pub fn sub_group_info(
+        &self,
+        device: Option<&Ref<Device>>,
+        param: cl_kernel_sub_group_info,
+        input: &[usize],
+        room: Option<usize>,
+        out: InfoOut<'_>,
+    ) -> ClResult<Written> {
+        let on = match (device, self.devices.as_slice()) {
+            (Some(device), _) => self.on(device),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
+        let Some((on, interface)) = on.and_then(|on| Some((on, on.interface()?))) else {
+            return err(
+                cl::CL_INVALID_DEVICE,
+                "the kernel was not built for the device",
+            );
+        };
+        if !on.device.features().subgroups {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the device does not support sub-groups",
+            );
+        }
+        let lanes = (on.device.caps().subgroup_size as usize).max(1);
+        let code = on.executable.code(on.index)?;
+        let most = code
+            .max_work_group_size()
+            .min(on.device.caps().max_work_group_size) as usize;
+        let needs = |least: usize, most: usize| {
+            if (least..=most).contains(&input.len()) {
+                return Ok(());
+            }
+            err(
+                cl::CL_INVALID_VALUE,
+                format!("the query needs {least} to {most} sizes as input"),
+            )
+        };
+        match param {
+            cl::CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE => {
+                needs(1, 3)?;
+                out.write(lanes)
+            }
+            cl::CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE => {
+                needs(1, 3)?;
+                let items = input
+                    .iter()
+                    .fold(1usize, |items, &size| items.saturating_mul(size));
+                out.write(items.div_ceil(lanes))
+            }
+            cl::CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT => {
+                needs(1, 1)?;
+                let dims = room.unwrap_or(3);
+                if !(1..=3).contains(&dims) {
+                    return err(
+                        cl::CL_INVALID_VALUE,
+                        "the answer is a list of one to three sizes",
+                    );
+                }
+                let wanted = input.first().copied().unwrap_or(0).saturating_mul(lanes);
+                let fits = match interface.attributes.required_work_group_size {
+                    Some([x, y, z]) => y == 1 && z == 1 && x as usize == wanted,
+                    None => true,
+                };
+                // Zeros: no work-group has so many.
+                let mut sizes = [0usize; 3];
+                if fits && wanted > 0 && wanted <= most {
+                    sizes = [wanted, 1, 1];
+                }
+                out.write(sizes.get(..dims).unwrap_or_default())
+            }
+            cl::CL_KERNEL_MAX_NUM_SUB_GROUPS => out.write(most.div_ceil(lanes)),
+            // No attribute of OpenCL C asks for a number of sub-groups.
+            cl::CL_KERNEL_COMPILE_NUM_SUB_GROUPS => out.write(0usize),
             _ => unknown(param),
         }
     }

@@ -2,6 +2,7 @@
 
 mod buffers;
 mod builds;
+mod collectives;
 mod contexts;
 mod devices;
 mod environment;

@@ -123,26 +123,38 @@ pub fn get_work_group_info(
         .map(drop)
 }
 
-/// No device supports sub-groups yet.
 #[allow(clippy::too_many_arguments)]
 pub fn get_sub_group_info(
     kernel: Handle,
     device: Handle,
-    _param: cl_kernel_sub_group_info,
-    _input_size: usize,
-    _input: In<c_void>,
-    _size: usize,
-    _value: Out<c_void>,
-    _size_ret: Out<usize>,
+    param: cl_kernel_sub_group_info,
+    input_size: usize,
+    input: In<c_void>,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
 ) -> ClResult {
-    kernel.object::<Kernel>()?;
-    if !device.is_null() {
-        device.object::<Device>()?;
-    }
-    err(
-        cl::CL_INVALID_OPERATION,
-        "the device does not support sub-groups",
-    )
+    let kernel = kernel.object::<Kernel>()?;
+    let device = match device.is_null() {
+        true => None,
+        false => Some(device.object::<Device>()?),
+    };
+    let count = input_size / size_of::<usize>();
+    // What does not fit any query is refused below, whatever it holds.
+    let input = input
+        .cast::<usize>()
+        .array(count.min(4))
+        .unwrap_or_default();
+    let room = (!value.is_null()).then_some(size / size_of::<usize>());
+    kernel
+        .sub_group_info(
+            device.as_ref(),
+            param,
+            &input,
+            room,
+            abi::info(size, value, size_ret),
+        )
+        .map(drop)
 }
 
 pub fn get_suggested_local_work_size(

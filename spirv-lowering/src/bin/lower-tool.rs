@@ -83,7 +83,10 @@ fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
         "mem2reg" => drop(passes::mem2reg::run(func)),
         "const_fold" => drop(passes::const_fold::run(func)),
         "dce" => drop(passes::dce::run(func)),
-        "lower_builtin_vars" => passes::lower_builtin_vars::run(func)?,
+        "lower_builtin_vars" => {
+            let linear = passes::lower_group::uses(func).then_some(target.subgroup_size);
+            passes::lower_builtin_vars::run(func, linear)?;
+        }
         "lower_generic_ptr" => passes::lower_generic_ptr::run(func)?,
         "lower_convert" => passes::lower_convert::run(func, target)?,
         "structurize" => passes::structurize::run(func)?,

@@ -176,7 +176,7 @@ pub enum GroupOp {
     ShuffleUp,
     /// value, I32 delta
     ShuffleDown,
-    /// value, I32 delta
+    /// value, I32 delta, and where it is within clusters their size as a constant
     Rotate,
 }
 

@@ -946,13 +946,16 @@ fn check_group(op: GroupOp, scope: Scope, args: &[Type], results: &[Type]) -> Ch
                 "not from bool to four i32",
             )
         }
-        GroupOp::Shuffle
-        | GroupOp::ShuffleXor
-        | GroupOp::ShuffleUp
-        | GroupOp::ShuffleDown
-        | GroupOp::Rotate => {
+        GroupOp::Shuffle | GroupOp::ShuffleXor | GroupOp::ShuffleUp | GroupOp::ShuffleDown => {
             value(2)?;
             want(args[1] == Type::I32, "lane is no i32")
+        }
+        GroupOp::Rotate => {
+            value(args.len().clamp(2, 3))?;
+            want(
+                args.iter().skip(1).all(|&t| t == Type::I32),
+                "delta or cluster size is no i32",
+            )
         }
     }
 }

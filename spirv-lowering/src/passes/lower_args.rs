@@ -565,24 +565,14 @@ pub fn run(
 
 /// Flags of the interface that follow from the operations used.
 fn describe(func: &Function, interface: &mut KernelInterface) {
-    use crate::ir::op::HwVar;
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             match func.insts[inst].op {
                 Op::Implicit(Implicit::PrintfBuffer, _) => interface.uses_printf = true,
                 Op::Barrier {
-                    exec: Scope::SubGroup,
+                    exec: Scope::WorkGroup,
                     ..
-                } => interface.uses_subgroups = true,
-                Op::Barrier { .. } => interface.uses_barrier = true,
-                Op::Group(_, Scope::SubGroup) => interface.uses_subgroups = true,
-                Op::Group(..) => interface.uses_barrier = true,
-                Op::Hw(
-                    HwVar::SubgroupSize
-                    | HwVar::SubgroupInvocationId
-                    | HwVar::SubgroupId
-                    | HwVar::NumSubgroups,
-                ) => interface.uses_subgroups = true,
+                } => interface.uses_barrier = true,
                 _ => {}
             }
         }

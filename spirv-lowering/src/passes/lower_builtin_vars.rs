@@ -7,6 +7,10 @@
 //! - global id = work-group id * work-group size + local id + [`Implicit::GlobalBase`],
 //! - group id = work-group id + [`Implicit::GroupOffset`],
 //! - local size = the work-group size of this dispatch (the specialisation constant).
+//!
+//! Kernels that use sub-groups run in linear work-groups, (x * y * z, 1, 1) for Vulkan: OpenCL's sub-groups partition a
+//! work-group in the order of linear local ids, Vulkan's need not where there are rows. The local ids come from the
+//! linear one then.
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -28,10 +32,39 @@ fn extend(r: &mut Rewriter, value: Value) -> Value {
     r.op(Op::ZExt, [value], Type::I64)
 }
 
-fn global_id(r: &mut Rewriter, dim: u8) -> Value {
+/// The number of work-items in the work-group of this dispatch.
+fn items(r: &mut Rewriter) -> Value {
+    let mut items = hw(r, HwVar::WorkgroupSize(0));
+    for d in [1, 2] {
+        let size = hw(r, HwVar::WorkgroupSize(d));
+        items = r.same(Op::IMul, [items, size]);
+    }
+    items
+}
+
+/// How work-items are arranged: the size of a sub-group, in linear work-groups.
+type Linear = Option<u32>;
+
+fn local_id(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
+    if linear.is_none() {
+        return hw(r, HwVar::LocalInvocationId(dim));
+    }
+    let mut id = hw(r, HwVar::LocalInvocationIndex);
+    for d in 0..dim {
+        let size = hw(r, HwVar::WorkgroupSize(d));
+        id = r.same(Op::UDiv, [id, size]);
+    }
+    if dim < 2 {
+        let size = hw(r, HwVar::WorkgroupSize(dim));
+        id = r.same(Op::URem, [id, size]);
+    }
+    id
+}
+
+fn global_id(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
     let group = hw(r, HwVar::WorkgroupId(dim));
     let size = hw(r, HwVar::WorkgroupSize(dim));
-    let local = hw(r, HwVar::LocalInvocationId(dim));
+    let local = local_id(r, linear, dim);
     let first = r.same(Op::IMul, [group, size]);
     let id = r.same(Op::IAdd, [first, local]);
     let base = implicit(r, Implicit::GlobalBase, dim);
@@ -39,17 +72,18 @@ fn global_id(r: &mut Rewriter, dim: u8) -> Value {
 }
 
 /// The global id less the global offset, in 64 bits.
-fn global_index(r: &mut Rewriter, dim: u8) -> Value {
-    let id = global_id(r, dim);
+fn global_index(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
+    let id = global_id(r, linear, dim);
     let offset = implicit(r, Implicit::GlobalOffset, dim);
     let index = r.same(Op::ISub, [id, offset]);
     extend(r, index)
 }
 
-fn lower(r: &mut Rewriter, builtin: Builtin) -> Value {
+fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
+    let lanes = u64::from(linear.unwrap_or(1).max(1));
     match builtin {
         Builtin::GlobalId(d) => {
-            let id = global_id(r, d);
+            let id = global_id(r, linear, d);
             extend(r, id)
         }
         Builtin::GlobalSize(d) => {
@@ -61,7 +95,7 @@ fn lower(r: &mut Rewriter, builtin: Builtin) -> Value {
             extend(r, v)
         }
         Builtin::LocalId(d) => {
-            let v = hw(r, HwVar::LocalInvocationId(d));
+            let v = local_id(r, linear, d);
             extend(r, v)
         }
         Builtin::LocalSize(d) => {
@@ -84,12 +118,12 @@ fn lower(r: &mut Rewriter, builtin: Builtin) -> Value {
         }
         Builtin::WorkDim => implicit(r, Implicit::WorkDim, 0),
         Builtin::GlobalLinearId => {
-            let mut id = global_index(r, 2);
+            let mut id = global_index(r, linear, 2);
             for d in [1, 0] {
                 let size = implicit(r, Implicit::GlobalSize, d);
                 let size = extend(r, size);
                 let row = r.same(Op::IMul, [id, size]);
-                let index = global_index(r, d);
+                let index = global_index(r, linear, d);
                 id = r.same(Op::IAdd, [row, index]);
             }
             id
@@ -98,42 +132,43 @@ fn lower(r: &mut Rewriter, builtin: Builtin) -> Value {
             let v = hw(r, HwVar::LocalInvocationIndex);
             extend(r, v)
         }
-        Builtin::SubGroupMaxSize => hw(r, HwVar::SubgroupSize),
+        Builtin::SubGroupMaxSize => r.konst(Type::I32, lanes),
         Builtin::SubGroupSize => {
             // The last sub-group of a work-group may be smaller.
-            let mut items = hw(r, HwVar::WorkgroupSize(0));
-            for d in [1, 2] {
-                let size = hw(r, HwVar::WorkgroupSize(d));
-                items = r.same(Op::IMul, [items, size]);
-            }
-            let size = hw(r, HwVar::SubgroupSize);
-            let id = hw(r, HwVar::SubgroupId);
-            let before = r.same(Op::IMul, [id, size]);
+            let items = items(r);
+            let index = hw(r, HwVar::LocalInvocationIndex);
+            let before = r.with_const(Op::And, index, !(lanes - 1));
             let left = r.same(Op::ISub, [items, before]);
-            r.same(Op::UMin, [left, size])
+            let most = r.konst(Type::I32, lanes);
+            r.same(Op::UMin, [left, most])
         }
-        Builtin::NumSubGroups => hw(r, HwVar::NumSubgroups),
+        Builtin::NumSubGroups => {
+            let items = items(r);
+            let sum = r.with_const(Op::IAdd, items, lanes - 1);
+            r.with_const(Op::UDiv, sum, lanes)
+        }
         Builtin::NumEnqueuedSubGroups => {
             let mut items = implicit(r, Implicit::EnqueuedLocalSize, 0);
             for d in [1, 2] {
                 let size = implicit(r, Implicit::EnqueuedLocalSize, d);
                 items = r.same(Op::IMul, [items, size]);
             }
-            let size = hw(r, HwVar::SubgroupSize);
-            let sum = r.same(Op::IAdd, [items, size]);
-            let sum = r.with_const(Op::ISub, sum, 1);
-            r.same(Op::UDiv, [sum, size])
+            let sum = r.with_const(Op::IAdd, items, lanes - 1);
+            r.with_const(Op::UDiv, sum, lanes)
         }
-        Builtin::SubGroupId => hw(r, HwVar::SubgroupId),
+        Builtin::SubGroupId => {
+            let index = hw(r, HwVar::LocalInvocationIndex);
+            r.with_const(Op::UDiv, index, lanes)
+        }
         Builtin::SubGroupLocalId => hw(r, HwVar::SubgroupInvocationId),
     }
 }
 
-/// Runs the pass.
-pub fn run(func: &mut Function) -> Result<()> {
+/// Runs the pass. `linear`: the work-group is a linear one, with sub-groups of that size.
+pub fn run(func: &mut Function, linear: Linear) -> Result<()> {
     rewrite(func, |r, inst| match r.func.insts[inst].op {
         Op::Builtin(builtin) => {
-            let value = lower(r, builtin);
+            let value = lower(r, linear, builtin);
             Ok(r.replace_result(inst, value))
         }
         _ => Ok(Action::Keep),

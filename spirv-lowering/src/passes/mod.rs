@@ -17,6 +17,7 @@ pub mod lower_builtins;
 pub mod lower_convert;
 pub mod lower_generic_ptr;
 pub mod lower_globals;
+pub mod lower_group;
 pub mod lower_images;
 pub mod lower_local;
 pub mod lower_printf;

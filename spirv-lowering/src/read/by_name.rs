@@ -9,7 +9,7 @@ use super::words::Inst;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
-use crate::ir::op::{Fences, IntCond, Op, Order, RmwOp, Rounding, Scope};
+use crate::ir::op::{Fences, GroupArith, GroupOp, IntCond, Op, Order, RmwOp, Rounding, Scope};
 use crate::ir::types::{Space, Type};
 use spirv::BuiltIn;
 
@@ -108,6 +108,32 @@ fn conversion(name: &str) -> Option<(Scalar, bool, Option<Rounding>)> {
     Some((to, sat, rounding))
 }
 
+/// The work-group functions that compilers do not know (cl_khr_work_group_uniform_arithmetic), `name` without its
+/// prefix; and whether the operand is a truth value.
+fn collective(name: &str, scalar: Scalar) -> Option<(GroupOp, bool)> {
+    let kinds: [(&str, fn(GroupArith) -> GroupOp); 3] = [
+        ("reduce_", GroupOp::Reduce),
+        ("scan_inclusive_", GroupOp::InclusiveScan),
+        ("scan_exclusive_", GroupOp::ExclusiveScan),
+    ];
+    let (rest, kind) = kinds
+        .iter()
+        .find_map(|&(prefix, kind)| Some((name.strip_prefix(prefix)?, kind)))?;
+    let arith = match rest {
+        "mul" if scalar.ty.is_float() => GroupArith::FMul,
+        _ if scalar.ty.is_float() => return None,
+        "mul" => GroupArith::IMul,
+        "and" => GroupArith::And,
+        "or" => GroupArith::Or,
+        "xor" => GroupArith::Xor,
+        "logical_and" => GroupArith::LogicalAnd,
+        "logical_or" => GroupArith::LogicalOr,
+        "logical_xor" => GroupArith::LogicalXor,
+        _ => return None,
+    };
+    Some((kind(arith), rest.starts_with("logical_")))
+}
+
 fn rmw(name: &str, scalar: Scalar) -> Option<RmwOp> {
     let float = scalar.ty.is_float();
     Some(match name {
@@ -161,6 +187,12 @@ impl Body<'_, '_> {
         {
             if let Some(scalar) = scalar_by_code(code) {
                 return self.atomic_call(rest, scalar, args, ty, id, base.starts_with("atomic_"));
+            }
+        }
+        if let (Some(rest), &[value]) = (base.strip_prefix("work_group_"), args) {
+            if let Some((group, logical)) = scalar_by_code(code).and_then(|s| collective(rest, s)) {
+                self.collective_call(ty, id, value, group, logical)?;
+                return Ok(true);
             }
         }
         match (base, args) {
@@ -269,6 +301,27 @@ impl Body<'_, '_> {
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    fn collective_call(
+        &mut self,
+        ty: TyId,
+        id: u32,
+        value: u32,
+        group: GroupOp,
+        logical: bool,
+    ) -> Result<()> {
+        let mut value = self.scalar(value)?;
+        let scalar = self.f.ty(value);
+        if logical {
+            value = self.to_bool(value);
+        }
+        let operand = self.f.ty(value);
+        let mut result = self.ins(Op::Group(group, Scope::WorkGroup), &[value], operand);
+        if logical {
+            result = self.ins(Op::ZExt, &[result], scalar);
+        }
+        self.set(id, ty, [result].into_iter().collect())
     }
 
     #[allow(clippy::too_many_arguments)]

@@ -469,7 +469,14 @@ impl Body<'_, '_> {
             }
             S::GroupNonUniformBallotFindLSB | S::GroupNonUniformBallotFindMSB => {
                 let (ty, id) = self.result(inst)?;
-                let words = self.lanes(inst.word(3)?, Type::I32, 4)?;
+                let mut words = self.lanes(inst.word(3)?, Type::I32, 4)?;
+                // Only the bits of lanes that a sub-group can have count.
+                let size =
+                    self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32);
+                for (i, word) in words.iter_mut().enumerate() {
+                    let mask = self.bits_below(size, i as u64);
+                    *word = self.ins(Op::And, &[*word, mask], Type::I32);
+                }
                 let value = self.find_bit(&words, op == S::GroupNonUniformBallotFindMSB);
                 self.set(id, ty, one(value))?;
             }

@@ -264,6 +264,9 @@ pub struct Adapter {
     pub host_addresses: bool,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
+    /// For kernels that use sub-groups, where the driver would choose among sizes: the one to ask for, and the most of
+    /// them in a work-group.
+    pub required_subgroups: Option<(u32, u32)>,
     /// Measured peculiarities.
     pub workarounds: Workarounds,
     /// For the layers above.
@@ -405,6 +408,19 @@ impl Adapter {
         } else {
             0
         };
+        let control = features.v13.subgroup_size_control == vk::TRUE
+            || features.subgroup_size.subgroup_size_control == vk::TRUE;
+        let (required_stages, most_required) = if old {
+            (
+                subgroup_size.required_subgroup_size_stages,
+                subgroup_size.max_compute_workgroup_subgroups,
+            )
+        } else {
+            (
+                v13.required_subgroup_size_stages,
+                v13.max_compute_workgroup_subgroups,
+            )
+        };
         let (size_min, size_max) = match (old, extensions.subgroup_size_control) {
             (false, _) => (v13.min_subgroup_size, v13.max_subgroup_size),
             (true, true) => (
@@ -413,6 +429,11 @@ impl Adapter {
             ),
             (true, false) => (v11.subgroup_size, v11.subgroup_size),
         };
+        let required_subgroups = (size_min != size_max
+            && control
+            && required_stages.contains(vk::ShaderStageFlags::COMPUTE)
+            && (size_min..=size_max).contains(&v11.subgroup_size))
+        .then_some((v11.subgroup_size, most_required));
         let subgroup_ops = if v11
             .subgroup_supported_stages
             .contains(vk::ShaderStageFlags::COMPUTE)
@@ -439,7 +460,11 @@ impl Adapter {
             limits,
             &answers,
             subgroup_ops,
-            if size_min == size_max { size_min } else { 0 },
+            if size_min == size_max {
+                size_min
+            } else {
+                required_subgroups.map_or(0, |(size, _)| size)
+            },
         );
         let host_addresses = matches!(
             v12.driver_id,
@@ -536,6 +561,7 @@ impl Adapter {
             max_sparse,
             host_addresses,
             placed_map_align,
+            required_subgroups,
             workarounds,
             caps,
             target,
@@ -797,6 +823,8 @@ fn target(
             || on(features.dot_product.shader_integer_dot_product),
         subgroup_ops,
         subgroup_size,
+        subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
+        subgroup_arithmetic: true,
         loop_limit: probe::loop_limit(v12.driver_id),
         debug_lines: false,
     }

@@ -139,7 +139,14 @@ impl Made {
                 .map(u32::from_le_bytes)
                 .collect();
             let module = create_module(shared, &words)?;
-            let pipeline = create_pipeline(shared, module, &CString::from(entry), self.layout, &[]);
+            let pipeline = create_pipeline(
+                shared,
+                module,
+                &CString::from(entry),
+                self.layout,
+                &[],
+                None,
+            );
             // SAFETY: pipelines do not need their module once made.
             unsafe { shared.raw.destroy_shader_module(module, None) };
             self.pipelines[shader as usize] = pipeline?;

@@ -95,13 +95,14 @@ pub fn create_module(shared: &Shared, words: &[u32]) -> Result<vk::ShaderModule>
         .map_err(|result| failed(shared, "vkCreateShaderModule", result))
 }
 
-/// Makes a compute pipeline with 32-bit specialisation constants.
+/// Makes a compute pipeline with 32-bit specialisation constants. `subgroup_size`: what its subgroups must have.
 pub fn create_pipeline(
     shared: &Shared,
     module: vk::ShaderModule,
     entry: &CString,
     layout: vk::PipelineLayout,
     constants: &[(u32, u32)],
+    subgroup_size: Option<u32>,
 ) -> Result<vk::Pipeline> {
     let mut data: SmallVec<[u8; 64]> = SmallVec::new();
     let mut entries: SmallVec<[vk::SpecializationMapEntry; 16]> = SmallVec::new();
@@ -116,11 +117,16 @@ pub fn create_pipeline(
     let special = vk::SpecializationInfo::default()
         .map_entries(&entries)
         .data(&data);
-    let stage = vk::PipelineShaderStageCreateInfo::default()
+    let mut required = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+        .required_subgroup_size(subgroup_size.unwrap_or(0));
+    let mut stage = vk::PipelineShaderStageCreateInfo::default()
         .stage(vk::ShaderStageFlags::COMPUTE)
         .module(module)
         .name(entry)
         .specialization_info(&special);
+    if subgroup_size.is_some() {
+        stage = stage.push_next(&mut required);
+    }
     let info = [vk::ComputePipelineCreateInfo::default()
         .stage(stage)
         .layout(layout)];
@@ -179,6 +185,12 @@ impl VulkanCode {
         })
     }
 
+    /// The size that subgroups must be asked to have, and how many a work-group may have then.
+    fn required_subgroups(&self) -> Option<(u32, u32)> {
+        let wanted = self.shared.adapter.required_subgroups;
+        wanted.filter(|_| self.interface.uses_subgroups)
+    }
+
     fn find(
         &self,
         hash: u64,
@@ -218,6 +230,7 @@ impl Code for VulkanCode {
             &self.entry,
             self.shared.layout,
             &constants,
+            self.required_subgroups().map(|(size, _)| size),
         )?;
         let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(&self.shared, raw));
         let mut pipelines = self.pipelines.write();
@@ -236,7 +249,11 @@ impl Code for VulkanCode {
     }
 
     fn max_work_group_size(&self) -> u32 {
-        self.shared.adapter.caps.max_work_group_size
+        let most = self.shared.adapter.caps.max_work_group_size;
+        match self.required_subgroups() {
+            Some((size, count)) => most.min(size.saturating_mul(count)),
+            None => most,
+        }
     }
 }
 

@@ -71,7 +71,9 @@ impl<'a> Emitter<'a> {
             return Err(LowerError::internal("a kernel with results"));
         }
         let required = self.interface.attributes.required_work_group_size;
-        self.local_size = self.w.workgroup_size(required.unwrap_or([1, 1, 1]));
+        self.local_size = self
+            .w
+            .workgroup_size(required.unwrap_or([1, 1, 1]), self.interface.uses_subgroups);
         for &block in &self.func.layout {
             self.labels[block] = self.w.id();
         }

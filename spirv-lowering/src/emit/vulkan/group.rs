@@ -1,4 +1,4 @@
-//! Collective operations of a sub-group: `OpGroupNonUniform*`.
+//! Collective operations of a sub-group: `OpGroupNonUniform*`. Only those that `lower_group` leaves.
 
 use super::body::Emitter;
 use super::writer::Id;
@@ -6,7 +6,7 @@ use crate::error::{LowerError, Result};
 use crate::ir::entity::Inst;
 use crate::ir::op::{GroupArith, GroupOp, Scope};
 use crate::ir::types::Type;
-use spirv::{BuiltIn, Capability, GroupOperation, Op as S, Scope as VkScope};
+use spirv::{Capability, GroupOperation, Op as S, Scope as VkScope};
 
 fn arith(op: GroupArith) -> S {
     match op {
@@ -68,48 +68,11 @@ impl Emitter<'_> {
                 S::GroupNonUniformAny,
                 vec![scope, at(0)?],
             ),
-            GroupOp::AllEqual => (
-                Capability::GroupNonUniformVote,
-                S::GroupNonUniformAllEqual,
-                vec![scope, at(0)?],
-            ),
-            GroupOp::Broadcast => (
-                Capability::GroupNonUniformBallot,
-                S::GroupNonUniformBroadcast,
-                vec![scope, at(0)?, at(1)?],
-            ),
             GroupOp::Shuffle => (
                 Capability::GroupNonUniformShuffle,
                 S::GroupNonUniformShuffle,
                 vec![scope, at(0)?, at(1)?],
             ),
-            GroupOp::ShuffleXor => (
-                Capability::GroupNonUniformShuffle,
-                S::GroupNonUniformShuffleXor,
-                vec![scope, at(0)?, at(1)?],
-            ),
-            GroupOp::ShuffleUp => (
-                Capability::GroupNonUniformShuffleRelative,
-                S::GroupNonUniformShuffleUp,
-                vec![scope, at(0)?, at(1)?],
-            ),
-            GroupOp::ShuffleDown => (
-                Capability::GroupNonUniformShuffleRelative,
-                S::GroupNonUniformShuffleDown,
-                vec![scope, at(0)?, at(1)?],
-            ),
-            GroupOp::Rotate => {
-                let own = self.subgroup_input(BuiltIn::SubgroupLocalInvocationId);
-                let size = self.subgroup_input(BuiltIn::SubgroupSize);
-                let int = self.w.ty(Type::I32);
-                let sum = self.op(S::IAdd, int, &[own, at(1)?]);
-                let from = self.op(S::UMod, int, &[sum, size]);
-                (
-                    Capability::GroupNonUniformShuffle,
-                    S::GroupNonUniformShuffle,
-                    vec![scope, at(0)?, from],
-                )
-            }
             GroupOp::Reduce(a) | GroupOp::InclusiveScan(a) | GroupOp::ExclusiveScan(a) => {
                 let how = match op {
                     GroupOp::Reduce(_) => GroupOperation::Reduce,
@@ -142,6 +105,13 @@ impl Emitter<'_> {
                 }
                 return Ok(());
             }
+            // `lower_group` makes these of others.
+            GroupOp::AllEqual
+            | GroupOp::Broadcast
+            | GroupOp::ShuffleXor
+            | GroupOp::ShuffleUp
+            | GroupOp::ShuffleDown
+            | GroupOp::Rotate => return Err(self.unsupported(inst)),
         };
         self.w.cap(cap);
         let id = self.value(result);

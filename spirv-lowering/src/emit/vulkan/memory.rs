@@ -394,6 +394,8 @@ impl Emitter<'_> {
             } => {
                 let exec = match exec {
                     Scope::WorkGroup => VkScope::Workgroup,
+                    // Its lanes are one vector, and a fence would wait for the work-group.
+                    Scope::SubGroup if self.target.fences_wait => return Ok(()),
                     Scope::SubGroup => VkScope::Subgroup,
                     Scope::WorkItem => return Ok(()),
                     Scope::Device | Scope::AllDevices => return Err(self.unsupported(inst)),

@@ -232,9 +232,17 @@ impl Writer {
         self.unique_const(Op::SpecConstantOp, ty, &[op as u32, a, b])
     }
 
-    /// The work-group size as a specialisation constant, with its three components.
-    pub fn workgroup_size(&mut self, default: [u32; 3]) -> [Id; 3] {
+    /// The work-group size as a specialisation constant: its three components. `linear`: Vulkan's work-group is a row
+    /// of as many work-items.
+    pub fn workgroup_size(&mut self, default: [u32; 3], linear: bool) -> [Id; 3] {
         let parts = [0, 1, 2].map(|i| self.spec(crate::interface::SPEC_LOCAL_SIZE[i], default[i]));
+        let size = if linear {
+            let plane = self.spec_op(Op::IMul, parts[0], parts[1]);
+            let one = self.u32(1);
+            [self.spec_op(Op::IMul, plane, parts[2]), one, one]
+        } else {
+            parts
+        };
         let ty = self.vec(Type::I32, 3);
         if !self
             .unique
@@ -244,7 +252,7 @@ impl Writer {
             push(
                 &mut self.globals,
                 Op::SpecConstantComposite,
-                &[ty, id, parts[0], parts[1], parts[2]],
+                &[ty, id, size[0], size[1], size[2]],
             );
             self.decorate(id, Decoration::BuiltIn, &[BuiltIn::WorkgroupSize as u32]);
             self.unique

@@ -1,0 +1,45 @@
+//! Declarations of group functions that clang does not know, for the prelude of a source that uses them. They stay calls
+//! of functions with mangled names, which the reader of `spirv-lowering` translates.
+
+use std::fmt::Write;
+
+/// The functions of cl_khr_work_group_uniform_arithmetic, which clang does not know.
+pub fn write(out: &mut String) -> std::fmt::Result {
+    const INTEGERS: &[&str] = &["int", "uint", "long", "ulong"];
+    let operations: [(&str, &[&str]); 7] = [
+        ("mul", &["int", "uint", "long", "ulong", "float"]),
+        ("and", INTEGERS),
+        ("or", INTEGERS),
+        ("xor", INTEGERS),
+        ("logical_and", &["int"]),
+        ("logical_or", &["int"]),
+        ("logical_xor", &["int"]),
+    ];
+    let mut declare = |guard: Option<&str>, name: &str, types: &[&str]| -> std::fmt::Result {
+        if let Some(guard) = guard {
+            writeln!(out, "#ifdef {guard}")?;
+        }
+        for kind in ["reduce", "scan_inclusive", "scan_exclusive"] {
+            for ty in types {
+                write!(
+                    out,
+                    "{ty} __attribute__((overloadable,convergent)) pumice_work_group_{kind}_{name}({ty}); "
+                )?;
+            }
+            writeln!(out)?;
+            if guard.is_none() {
+                let name = format!("work_group_{kind}_{name}");
+                writeln!(out, "#define {name} pumice_{name}")?;
+            }
+        }
+        if guard.is_some() {
+            writeln!(out, "#endif")?;
+        }
+        Ok(())
+    };
+    for (name, types) in operations {
+        declare(None, name, types)?;
+    }
+    declare(Some("cl_khr_fp64"), "mul", &["double"])?;
+    declare(Some("cl_khr_fp16"), "mul", &["half"])
+}

@@ -1,0 +1,383 @@
+//! Sub-groups and the collective functions of work-groups and sub-groups; extended bit operations and dot products.
+
+use super::buffers::Random;
+use pumice_tests::sys::*;
+use pumice_tests::{fails, info_value, ok, Setup};
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+fn has_subgroups(setup: &Setup) -> bool {
+    let device = setup.device;
+    info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_MAX_NUM_SUB_GROUPS) > 0
+}
+
+/// Local sizes: rows, planes, boxes, and sizes that leave the last sub-group short.
+const SHAPES: [[usize; 3]; 7] = [
+    [1, 1, 1],
+    [7, 1, 1],
+    [64, 1, 1],
+    [100, 1, 1],
+    [3, 5, 1],
+    [4, 4, 4],
+    [5, 3, 7],
+];
+
+fn build(setup: &Setup, source: &str) -> pumice_tests::Program {
+    setup
+        .try_build(source, "-cl-std=CL3.0")
+        .unwrap_or_else(|log| panic!("{log}"))
+}
+
+#[test]
+fn work_group_functions() {
+    let setup = Setup::new();
+    if !has_subgroups(&setup) {
+        return;
+    }
+    let program = build(
+        &setup,
+        "size_t lid() { return get_local_linear_id(); }
+         kernel void ints(global const int *in, global int *out) {
+             size_t at = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
+             int x = in[lid()];
+             global int *o = out + at * 16;
+             o[0] = work_group_reduce_add(x); o[1] = work_group_reduce_min(x); o[2] = work_group_reduce_max(x);
+             o[3] = work_group_scan_inclusive_add(x); o[4] = work_group_scan_exclusive_add(x);
+             o[5] = work_group_scan_exclusive_min(x); o[6] = work_group_scan_inclusive_max(x);
+             o[7] = work_group_all(x > 0); o[8] = work_group_any(x > 990);
+             o[9] = work_group_broadcast(x, get_local_size(0) - 1, get_local_size(1) - 1, get_local_size(2) / 2);
+             o[10] = work_group_reduce_mul(x | 1); o[11] = work_group_scan_exclusive_xor(x);
+             o[12] = work_group_reduce_and(x | 3); o[13] = work_group_scan_inclusive_logical_xor(x);
+             o[14] = work_group_scan_exclusive_mul(x | 1); o[15] = work_group_reduce_logical_or(x < -2000);
+         }
+         kernel void others(global const int *in, global double *out) {
+             size_t at = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
+             int x = in[lid()];
+             global double *o = out + at * 4;
+             o[0] = work_group_scan_inclusive_add((float)x);
+             o[1] = work_group_reduce_min((uint)x);
+             o[2] = work_group_scan_exclusive_max((long)x << 20);
+             o[3] = work_group_reduce_add((ulong)x);
+         }",
+    );
+    let mut random = Random(5);
+    let input: Vec<i32> = (0..256).map(|_| random.next(2000) as i32 - 1000).collect();
+    let a = setup.buffer_of(&input);
+    for shape in SHAPES {
+        let items: usize = shape.iter().product();
+        let global = [shape[0] * 2, shape[1], shape[2]];
+        let (ints, others) = (
+            setup.kernel(&program, "ints"),
+            setup.kernel(&program, "others"),
+        );
+        let out = setup.buffer(items * 2 * 16 * 4);
+        ints.set_buffer(0, &a).set_buffer(1, &out);
+        setup.run(&ints, &global, Some(&shape));
+        let got = setup.read::<i32>(&out, items * 2 * 16);
+        let wide = setup.buffer(items * 2 * 4 * 8);
+        others.set_buffer(0, &a).set_buffer(1, &wide);
+        setup.run(&others, &global, Some(&shape));
+        let got_wide = setup.read::<f64>(&wide, items * 2 * 4);
+        let all = &input[..items];
+        let sum = |v: &[i32]| v.iter().sum::<i32>();
+        let product = |v: &[i32]| v.iter().fold(1i32, |p, x| p.wrapping_mul(x | 1));
+        for z in 0..global[2] {
+            for y in 0..global[1] {
+                for x in 0..global[0] {
+                    let at = x + global[0] * (y + global[1] * z);
+                    let lx = x % shape[0];
+                    let lid = lx + shape[0] * (y + shape[1] * z);
+                    let (upto, before) = (&all[..=lid], &all[..lid]);
+                    let from = shape[0] - 1 + shape[0] * (shape[1] - 1 + shape[1] * (shape[2] / 2));
+                    let expected = [
+                        sum(all),
+                        *all.iter().min().unwrap(),
+                        *all.iter().max().unwrap(),
+                        sum(upto),
+                        sum(before),
+                        before.iter().copied().min().unwrap_or(i32::MAX),
+                        *upto.iter().max().unwrap(),
+                        all.iter().all(|x| *x > 0).into(),
+                        all.iter().any(|x| *x > 990).into(),
+                        all[from],
+                        product(all),
+                        before.iter().fold(0, |a, b| a ^ b),
+                        all.iter().fold(-1, |a, b| a & (b | 3)),
+                        (upto.iter().filter(|x| **x != 0).count() % 2) as i32,
+                        product(before),
+                        0,
+                    ];
+                    let flags = |mut v: [i32; 16]| {
+                        // Any value but zero is true.
+                        for i in [7, 8, 13, 15] {
+                            v[i] = i32::from(v[i] != 0);
+                        }
+                        v
+                    };
+                    let mut mine = [0; 16];
+                    mine.copy_from_slice(&got[at * 16..at * 16 + 16]);
+                    assert_eq!(flags(mine), flags(expected), "{shape:?} {lid}");
+                    let expected = [
+                        f64::from(sum(upto)),
+                        f64::from(all.iter().map(|x| *x as u32).min().unwrap()),
+                        before
+                            .iter()
+                            .map(|x| i64::from(*x) << 20)
+                            .max()
+                            .unwrap_or(i64::MIN) as f64,
+                        all.iter()
+                            .fold(0u64, |s, x| s.wrapping_add(*x as i64 as u64))
+                            as f64,
+                    ];
+                    assert_eq!(got_wide[at * 4..at * 4 + 4], expected, "{shape:?} {lid}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sub_groups_partition_the_work_group() {
+    let setup = Setup::new();
+    if !has_subgroups(&setup) {
+        return;
+    }
+    let program = build(
+        &setup,
+        "kernel void f(global uint *out) {
+             size_t at = get_global_id(0) + get_global_size(0) * (get_global_id(1) + get_global_size(1) * get_global_id(2));
+             global uint *o = out + at * 16;
+             uint lid = get_local_linear_id();
+             o[0] = get_sub_group_id(); o[1] = get_sub_group_local_id(); o[2] = get_sub_group_size();
+             o[3] = get_max_sub_group_size(); o[4] = get_num_sub_groups(); o[5] = get_enqueued_num_sub_groups();
+             o[6] = sub_group_reduce_add(lid); o[7] = sub_group_scan_exclusive_add(lid);
+             o[8] = sub_group_broadcast(lid, 0); o[9] = sub_group_shuffle_xor(lid, 1);
+             o[10] = sub_group_rotate(lid, 1); o[11] = sub_group_ballot_bit_count(sub_group_ballot(1));
+             o[12] = sub_group_clustered_reduce_max(lid, 4);
+             o[13] = sub_group_any(lid == 2);
+             uint odd = 0;
+             if (get_sub_group_local_id() & 1) odd = sub_group_non_uniform_scan_inclusive_add(1u);
+             else odd = sub_group_non_uniform_reduce_max(lid);
+             o[14] = odd;
+             o[15] = sub_group_shuffle((uchar)lid, 0) + (sub_group_elect() ? 1000 : 0);
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    for shape in SHAPES {
+        let items: usize = shape.iter().product();
+        let out = setup.buffer(items * 16 * 4);
+        kernel.set_buffer(0, &out);
+        setup.run(&kernel, &shape, Some(&shape));
+        let got = setup.read::<u32>(&out, items * 16);
+        let size = got[3];
+        let all = items as u32;
+        for lid in 0..all {
+            let o = &got[lid as usize * 16..][..16];
+            let first = lid / size * size;
+            let end = (first + size).min(all);
+            let lane = lid - first;
+            let sum = |from: u32, to: u32| (from..to).sum::<u32>();
+            assert_eq!(o[..3], [lid / size, lane, end - first], "{shape:?} {lid}");
+            assert_eq!(o[4..6], [all.div_ceil(size); 2], "{shape:?} {lid}");
+            assert_eq!(o[6..9], [sum(first, end), sum(first, lid), first]);
+            if lid ^ 1 < end {
+                assert_eq!(o[9], lid ^ 1, "{shape:?} {lid}");
+            }
+            let next = first + (lane + 1) % size;
+            if next < end {
+                assert_eq!(o[10], next, "{shape:?} {lid}");
+            }
+            assert_eq!(o[11], end - first);
+            assert_eq!(o[12], (first + lane / 4 * 4 + 3).min(end - 1));
+            assert_eq!(o[13] != 0, (first..end).contains(&2));
+            let expected = if lane % 2 == 1 {
+                lane.div_ceil(2)
+            } else {
+                end - 1 - (end - 1 - first) % 2
+            };
+            assert_eq!(o[14], expected, "{shape:?} {lid}");
+            assert_eq!(o[15] % 1000, first & 0xff);
+            assert_eq!(o[15] >= 1000, lane == 0);
+        }
+    }
+}
+
+#[test]
+fn sub_group_barriers_and_local_memory() {
+    let setup = Setup::new();
+    if !has_subgroups(&setup) {
+        return;
+    }
+    let program = build(
+        &setup,
+        "kernel void f(global int *out) {
+             local int data[64];
+             int lid = get_local_id(0);
+             int sum = 0;
+             // Each sub-group goes round as often as its number says.
+             for (uint i = 0; i <= get_sub_group_id(); i++) {
+                 data[lid] = lid + (int)i;
+                 sub_group_barrier(CLK_LOCAL_MEM_FENCE);
+                 int other = get_sub_group_id() * get_max_sub_group_size() + get_sub_group_size() - 1 - get_sub_group_local_id();
+                 sum += data[other];
+                 sub_group_barrier(CLK_LOCAL_MEM_FENCE, memory_scope_sub_group);
+             }
+             out[lid] = sum;
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer(64 * 4);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[64], Some(&[64]));
+    let device = setup.device;
+    let size = sub_group_query(
+        kernel.0,
+        device,
+        CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+        &[64],
+    ) as i32;
+    for (lid, got) in (0..64).zip(setup.read::<i32>(&out, 64)) {
+        let (group, lane) = (lid / size, lid % size);
+        let last = (group * size + size).min(64) - 1;
+        let other = last - lane;
+        assert_eq!(got, (0..=group).map(|i| other + i).sum::<i32>(), "{lid}");
+    }
+}
+
+fn sub_group_query(
+    kernel: cl_kernel,
+    device: cl_device_id,
+    param: cl_uint,
+    sizes: &[usize],
+) -> usize {
+    let mut value = 0usize;
+    ok!(clGetKernelSubGroupInfo(
+        kernel,
+        device,
+        param,
+        size_of_val(sizes),
+        sizes.as_ptr().cast::<c_void>(),
+        size_of::<usize>(),
+        (&raw mut value).cast::<c_void>(),
+        null_mut()
+    ));
+    value
+}
+
+#[test]
+fn sub_group_queries() {
+    let setup = Setup::new();
+    if !has_subgroups(&setup) {
+        return;
+    }
+    let kernel = setup.kernel_of("kernel void f(global int *p) { p[0] = 1; }", "f");
+    let (k, d) = (kernel.0, setup.device);
+    let size = sub_group_query(k, d, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, &[64, 2]);
+    assert!(size.is_power_of_two());
+    let count =
+        |sizes: &[usize]| sub_group_query(k, d, CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE, sizes);
+    assert_eq!(count(&[64]), 64usize.div_ceil(size));
+    assert_eq!(count(&[3, 5, 7]), 105usize.div_ceil(size));
+    let most = sub_group_query(k, d, CL_KERNEL_MAX_NUM_SUB_GROUPS, &[]);
+    assert!(most >= 1);
+    assert_eq!(
+        sub_group_query(k, d, CL_KERNEL_COMPILE_NUM_SUB_GROUPS, &[]),
+        0
+    );
+    for (wanted, expected) in [(2usize, [size * 2, 1, 1]), (1 << 40, [0; 3])] {
+        let mut sizes = [7usize; 3];
+        let mut length = 0;
+        ok!(clGetKernelSubGroupInfo(
+            k,
+            d,
+            CL_KERNEL_LOCAL_SIZE_FOR_SUB_GROUP_COUNT,
+            8,
+            (&raw const wanted).cast::<c_void>(),
+            24,
+            sizes.as_mut_ptr().cast::<c_void>(),
+            &mut length
+        ));
+        assert_eq!((sizes, length), (expected, 24));
+    }
+    fails!(
+        CL_INVALID_VALUE,
+        clGetKernelSubGroupInfo(
+            k,
+            d,
+            CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE,
+            0,
+            null(),
+            0,
+            null_mut(),
+            null_mut()
+        )
+    );
+    fails!(
+        CL_INVALID_VALUE,
+        clGetKernelSubGroupInfo(k, d, 0x1234, 0, null(), 0, null_mut(), null_mut())
+    );
+}
+
+#[test]
+fn bit_operations_and_dot_products() {
+    let setup = Setup::new();
+    let mut random = Random(9);
+    let input: Vec<u32> = (0..4 * 64)
+        .map(|_| (random.next(1 << 16) << 16 | random.next(1 << 16)) as u32)
+        .collect();
+    let program = setup.build(
+        "kernel void f(global const uint4 *in, global int *out) {
+             size_t i = get_global_id(0);
+             uint4 v = in[i];
+             global int *o = out + i * 12;
+             uint at = v.z % 24, n = v.w % 9;
+             o[0] = bitfield_insert(v.x, v.y, at, n); o[1] = bitfield_extract_unsigned(v.x, at, n);
+             o[2] = bitfield_extract_signed(v.x, at, n); o[3] = bit_reverse(v.x);
+             o[4] = bit_reverse((ushort)v.y); o[5] = bitfield_insert((uchar)v.x, (uchar)v.y, 3, n % 5);
+             o[6] = dot_4x8packed_ss_int(v.x, v.y); o[7] = dot_4x8packed_uu_uint(v.x, v.y);
+             o[8] = dot_4x8packed_su_int(v.x, v.y); o[9] = dot_acc_sat_4x8packed_ss_int(v.x, v.y, (int)v.z);
+             o[10] = dot_acc_sat(as_uchar4(v.x), as_uchar4(v.y), v.z);
+             o[11] = dot_acc_sat(as_uchar4(v.x), as_char4(v.y), (int)v.z);
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let a = setup.buffer_of(&input);
+    let out = setup.buffer(64 * 12 * 4);
+    kernel.set_buffer(0, &a).set_buffer(1, &out);
+    setup.run(&kernel, &[64], None);
+    let got = setup.read::<i32>(&out, 64 * 12);
+    for (v, o) in input.chunks(4).zip(got.chunks(12)) {
+        let (x, y, z, w) = (v[0], v[1], v[2], v[3]);
+        let (at, n) = (z % 24, w % 9);
+        let mask = ((1u64 << n) - 1) as u32;
+        let signed = |v: u32, n: u32| {
+            if n == 0 {
+                0
+            } else {
+                ((v << (32 - n)) as i32) >> (32 - n)
+            }
+        };
+        let (s, u) = (
+            |v: u32| v.to_le_bytes().map(|b| i64::from(b as i8)),
+            |v: u32| v.to_le_bytes().map(i64::from),
+        );
+        let dot = |a: [i64; 4], b: [i64; 4]| a.iter().zip(b).map(|(a, b)| a * b).sum::<i64>();
+        let sat = |v: i64| v.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
+        let small = ((1u32 << (n % 5)) - 1) << 3;
+        let expected = [
+            (x & !(mask << at) | (y & mask) << at) as i32,
+            (x >> at & mask) as i32,
+            signed(x >> at & mask, n),
+            x.reverse_bits() as i32,
+            (y as u16).reverse_bits().into(),
+            ((x & !small | y << 3 & small) & 0xff) as i32,
+            dot(s(x), s(y)) as i32,
+            dot(u(x), u(y)) as i32,
+            dot(s(x), u(y)) as i32,
+            sat(dot(s(x), s(y)) + i64::from(z as i32)),
+            (dot(u(x), u(y)) + i64::from(z)).min(u32::MAX.into()) as u32 as i32,
+            sat(dot(u(x), s(y)) + i64::from(z as i32)),
+        ];
+        assert_eq!(o, expected, "{v:x?}");
+    }
+}
