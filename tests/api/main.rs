@@ -8,6 +8,7 @@ mod devices;
 mod environment;
 mod events;
 mod handles;
+mod image_kernels;
 mod kernels;
 mod long_loops;
 mod ordering;
