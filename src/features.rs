@@ -2,7 +2,7 @@
 //! feature macros of OpenCL C, and the compiler's command line.
 //!
 //! Nothing is offered that does not work. Whoever makes a feature work sets its flag in [`Features::new`] and, where
-//! all that OpenCL 3.1 requires has come together, [`VERSION`].
+//! all that OpenCL 3.1 requires has come together, [`Features::version`] says so.
 
 use crate::backend::Caps;
 use crate::cl::{self, cl_bitfield};
@@ -10,8 +10,8 @@ use crate::compile::Language;
 use spirv_lowering::target::Target;
 use std::ffi::CStr;
 
-/// The OpenCL version of platform and devices: major, minor.
-pub const VERSION: (u32, u32) = (3, 0);
+/// The OpenCL version of the platform, and the highest of a device: major, minor.
+pub const VERSION: (u32, u32) = (3, 1);
 
 /// The name that ends every version string.
 pub const VENDOR_SUFFIX: &str = "PUMICE";
@@ -74,6 +74,17 @@ impl Features {
             il: true,
             device_uuid: true,
             pci_bus_info: caps.pci.is_some(),
+        }
+    }
+
+    /// The OpenCL version of the device. 3.1 requires sub-groups (with extended types, rotate, shuffle and relative
+    /// shuffle), SPIR-V 1.0 to 1.4, device UUID, extended bit operations, integer dot products, SPIR-V queries and
+    /// suggested work-group sizes.
+    pub fn version(&self) -> (u32, u32) {
+        if self.subgroups && self.integer_dot_product && self.il && self.device_uuid {
+            VERSION
+        } else {
+            (3, 0)
         }
     }
 
@@ -191,7 +202,7 @@ impl Features {
         Language {
             extensions: names(self.extensions()),
             features: names(self.opencl_c_features()),
-            opencl_version: VERSION.0 * 100 + VERSION.1 * 10,
+            opencl_version: self.version().0 * 100 + self.version().1 * 10,
             images: self.images,
         }
     }
@@ -199,7 +210,7 @@ impl Features {
     /// Versions of OpenCL C that programs may ask for, oldest first.
     pub fn opencl_c_versions(&self) -> Vec<(u32, u32)> {
         let mut versions = vec![(1, 0), (1, 1), (1, 2), (3, 0)];
-        if VERSION >= (3, 1) {
+        if self.version() >= (3, 1) {
             versions.push((3, 1));
         }
         versions
@@ -208,7 +219,7 @@ impl Features {
     /// Versions of SPIR-V that clCreateProgramWithIL takes, newest first.
     pub fn spirv_versions(&self) -> Vec<(u32, u32)> {
         if self.il {
-            vec![(1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
+            vec![(1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
         } else {
             Vec::new()
         }

@@ -9,7 +9,7 @@ use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
 use crate::cl::{self, cl_device_fp_config, cl_device_svm_capabilities, cl_device_type, cl_uint};
 use crate::compile::Language;
 use crate::error::ClResult;
-use crate::features::{self, Features, VENDOR_SUFFIX, VERSION};
+use crate::features::{self, Features, VENDOR_SUFFIX};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
 use std::ffi::{c_void, CStr};
@@ -288,8 +288,11 @@ impl Device {
             cl::CL_DEVICE_VENDOR => out.write(&caps.vendor),
             cl::CL_DRIVER_VERSION => out.write(&caps.driver_version),
             cl::CL_DEVICE_PROFILE => out.write("FULL_PROFILE"),
-            cl::CL_DEVICE_VERSION => out.write(version_string()),
-            cl::CL_DEVICE_NUMERIC_VERSION => out.write(version(VERSION.0, VERSION.1, 0)),
+            cl::CL_DEVICE_VERSION => out.write(version_string(features.version())),
+            cl::CL_DEVICE_NUMERIC_VERSION => {
+                let (major, minor) = features.version();
+                out.write(version(major, minor, 0))
+            }
             // The newest version that is supported without exceptions: 2.0 and later have optional parts.
             cl::CL_DEVICE_OPENCL_C_VERSION => out.write(format!("OpenCL C 1.2 {VENDOR_SUFFIX}")),
             cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS => {

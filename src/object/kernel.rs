@@ -16,7 +16,6 @@ use crate::cl::{
 };
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
-use crate::features::VERSION;
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
 use pointers::ExecInfo;
@@ -218,7 +217,7 @@ impl Kernel {
                 }
                 match u32::try_from(size) {
                     // Until OpenCL 3.1; from then on it is an error of the enqueue.
-                    Ok(0) if VERSION < (3, 1) => {
+                    Ok(0) if self.devices.iter().any(before_3_1) => {
                         return err(cl::CL_INVALID_ARG_SIZE, "the size of a local argument is 0")
                     }
                     Ok(size) if size <= u32::MAX - LOCAL_ARG_ALIGN => Value::Local(size),
@@ -567,6 +566,10 @@ impl Object<Kernel> {
             _ => unknown(param),
         }
     }
+}
+
+fn before_3_1(on: &OnDevice) -> bool {
+    on.device.features().version() < (3, 1)
 }
 
 fn not_available<T>() -> ClResult<T> {

@@ -97,8 +97,8 @@ impl Platform {
 }
 
 /// "OpenCL 3.0 PUMICE"
-pub(super) fn version_string() -> String {
-    format!("OpenCL {}.{} {VENDOR_SUFFIX}", VERSION.0, VERSION.1)
+pub(super) fn version_string((major, minor): (u32, u32)) -> String {
+    format!("OpenCL {major}.{minor} {VENDOR_SUFFIX}")
 }
 
 /// Versioned names as the `*_WITH_VERSION` queries list them.
@@ -112,7 +112,7 @@ impl Info for Platform {
     fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match param {
             cl::CL_PLATFORM_PROFILE => out.write("FULL_PROFILE"),
-            cl::CL_PLATFORM_VERSION => out.write(version_string()),
+            cl::CL_PLATFORM_VERSION => out.write(version_string(VERSION)),
             cl::CL_PLATFORM_NUMERIC_VERSION => out.write(version(VERSION.0, VERSION.1, 0)),
             cl::CL_PLATFORM_NAME => out.write("Pumice"),
             cl::CL_PLATFORM_VENDOR => out.write("Pumice"),

@@ -763,6 +763,24 @@ fn atomics_of_64_bits() {
     assert_eq!(setup.read::<u64>(&p, 2), [(511 * 256) << 30, 511 << 33]);
 }
 
+/// From OpenCL 3.1 on a local argument may have no memory at all.
+#[test]
+fn empty_local_arguments() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void f(local int *l, global int *p, int use) { if (use) l[0] = 1; p[0] = use ? l[0] : 5; }",
+        "f",
+    );
+    if !pumice_tests::at_least(&setup, 3, 1) {
+        fails!(CL_INVALID_ARG_SIZE, clSetKernelArg(kernel.0, 0, 0, null()));
+        return;
+    }
+    let buffer = setup.buffer(4);
+    kernel.set_local(0, 0).set_buffer(1, &buffer).set(2, 0i32);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(setup.read::<i32>(&buffer, 1), [5]);
+}
+
 /// OpenCL C 3.0 atomics with orders and scopes.
 #[test]
 fn generic_atomics() {

@@ -4,6 +4,8 @@ use pumice_tests::Setup;
 use std::process::Command;
 
 const CHILD: &str = "PUMICE_TESTS_PRINTF";
+/// At the start of sources in OpenCL C 3.1.
+const NEWEST: &str = "// OpenCL C 3.1";
 
 /// Runs a kernel in a child process, this test executable again, and returns what it printed.
 fn printed_by(source: &str, items: usize) -> String {
@@ -42,7 +44,15 @@ fn child() {
     };
     let (items, source) = job.split_once('\n').expect("items and source");
     let setup = Setup::new();
-    let kernel = setup.kernel_of(source, "f");
+    let options = if source.starts_with(NEWEST) {
+        "-cl-std=CL3.1 -Werror"
+    } else {
+        ""
+    };
+    let program = setup
+        .try_build(source, options)
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernel = setup.kernel(&program, "f");
     println!("<<<");
     setup.run(&kernel, &[items.parse().expect("a number")], None);
     println!(">>>");
@@ -67,6 +77,29 @@ fn formats() {
         "plain % text\n-5 6 7 ff FF 10 z\n   42|42   |00042|+42\n-5000000000 5000000000 -3 -2\n\
                     3.142     2.50 1.234568e+04 0.0001\none and two\n1,2,3,4\n1.500000,-2.500000\n";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn sizes_and_differences() {
+    let setup = Setup::new();
+    if !pumice_tests::at_least(&setup, 3, 1) {
+        return;
+    }
+    let source = format!(
+        "{NEWEST}
+        #if __OPENCL_C_VERSION__ != 310 || CL_VERSION_3_1 != 310 || __OPENCL_VERSION__ < 310
+        #error wrong versions
+        #endif
+        kernel void f(void) {{
+            size_t size = 5000000000;
+            ptrdiff_t difference = -5000000000;
+            printf(\"%zu %zx %td %v2ld\\n\", size, size, difference, (long2)(-1, 1L << 40));
+            printf(\"%u %d\\n\", bit_reverse(1u), dot_4x8packed_ss_int(0x01020304u, 0x01010101u));
+            printf(\"%d\\n\", sub_group_shuffle(7, 0) + sub_group_rotate(0, 1) + sub_group_shuffle_up(0, 0u));
+        }}"
+    );
+    let expected = "5000000000 12a05f200 -5000000000 -1,1099511627776\n2147483648 10\n7\n";
+    assert_eq!(printed_by(&source, 1), expected);
 }
 
 #[test]

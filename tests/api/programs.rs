@@ -697,6 +697,32 @@ fn il_programs() {
     assert_eq!(run(), 41);
     ok!(clSetProgramSpecializationConstant(program.0, 7, 4, value));
     assert_eq!(run(), 3);
+    // Every version that the device names, and none beyond.
+    let versions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_IL_VERSION);
+    for minor in 0..=6u8 {
+        if !versions
+            .split(' ')
+            .any(|v| v == format!("SPIR-V_1.{minor}"))
+        {
+            continue;
+        }
+        let mut words = words.clone();
+        words[5] = minor;
+        let program = Program(create!(clCreateProgramWithIL(
+            setup.context.0,
+            words.as_ptr().cast(),
+            words.len()
+        )));
+        ok!(clBuildProgram(
+            program.0,
+            0,
+            null(),
+            null(),
+            None,
+            null_mut()
+        ));
+        setup.kernel(&program, "store");
+    }
     // Cut or damaged modules are refused when they are given or when they are built, never a crash.
     for cut in [4usize, 20, words.len() / 2 / 4 * 4, words.len() - 4] {
         let mut code = 0;

@@ -132,6 +132,13 @@ pub fn platform() -> cl_platform_id {
     platform
 }
 
+/// Whether the device reports an OpenCL version.
+pub fn at_least(setup: &Setup, major: u32, minor: u32) -> bool {
+    let device = setup.device;
+    crate::info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_NUMERIC_VERSION)
+        >= major << 22 | minor << 12
+}
+
 impl Setup {
     /// In-order queue.
     pub fn new() -> Self {
