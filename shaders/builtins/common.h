@@ -20,6 +20,7 @@ typedef float float2 __attribute__((ext_vector_type(2)));
 typedef float float3 __attribute__((ext_vector_type(3)));
 typedef float float4 __attribute__((ext_vector_type(4)));
 
+#define INFINITY __builtin_inff()
 #define AS(type, value) __builtin_astype((value), type)
 
 #define DECLARE1(name)                                                                                                 \

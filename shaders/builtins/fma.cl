@@ -126,3 +126,62 @@ double OVERLOAD fma(double x, double y, double z)
         bits = infinity;
     return AS(double, sign | bits);
 }
+
+// Single precision where there is no double: the same in 64 bits.
+float OVERLOAD __pumice_fma(float x, float y, float z)
+{
+    uint ux = AS(uint, x), uy = AS(uint, y), uz = AS(uint, z);
+    uint ax = ux & 0x7fffffff, ay = uy & 0x7fffffff, az = uz & 0x7fffffff;
+    if (ax >= 0x7f800000u || ay >= 0x7f800000u || ax == 0 || ay == 0)
+        return x * y + z;
+    if (az >= 0x7f800000u)
+        return z;
+    if (az == 0)
+        return x * y;
+    int ex = (int)(ax >> 23), ey = (int)(ay >> 23), ez = (int)(az >> 23);
+    uint mx = ax & 0x7fffff, my = ay & 0x7fffff, mz = az & 0x7fffff;
+    int nx = ex ? 0 : (int)clz((ulong)mx) - 40, ny = ey ? 0 : (int)clz((ulong)my) - 40;
+    int nz = ez ? 0 : (int)clz((ulong)mz) - 40;
+    mx = (mx << nx) | 0x800000;
+    my = (my << ny) | 0x800000;
+    mz = (mz << nz) | 0x800000;
+    ex = ex ? ex : 1 - nx;
+    ey = ey ? ey : 1 - ny;
+    ez = ez ? ez : 1 - nz;
+
+    // Leading bits at 60 or 61 of 64; what is shifted out of the smaller goes into its last bit.
+    ulong p = ((ulong)mx * my) << 14, a = (ulong)mz << 38;
+    int pe = ex + ey - 314, ae = ez - 188;
+    int e = pe > ae ? pe : ae, shift = e - (pe > ae ? ae : pe);
+    ulong small = pe > ae ? a : p;
+    small = shift > 63 ? 1 : (small >> shift) | ((small & (((ulong)1 << shift) - 1)) != 0);
+    p = pe > ae ? p : small;
+    a = pe > ae ? small : a;
+    uint sign = (ux ^ uy) & 0x80000000u, other = uz & 0x80000000u;
+    ulong sum;
+    if (sign == other)
+        sum = p + a;
+    else {
+        sum = p >= a ? p - a : a - p;
+        sign = p >= a ? sign : other;
+    }
+    if (sum == 0)
+        return 0.0f;
+
+    // sum * 2^e with the leading bit at 63: the exponent of the result, biased.
+    int lead = (int)clz(sum);
+    sum <<= lead;
+    int biased = e - lead + 63 + 127;
+    if (biased > 254)
+        return AS(float, sign | 0x7f800000u);
+    int drop = biased >= 1 ? 40 : 41 - biased;
+    ulong kept, half_bit = (ulong)1 << 63;
+    if (drop > 63)
+        kept = drop == 64 && sum > half_bit;
+    else {
+        ulong rest = sum << (64 - drop);
+        kept = sum >> drop;
+        kept += rest > half_bit || (rest == half_bit && (kept & 1));
+    }
+    return AS(float, sign | ((uint)kept + (biased >= 1 ? (uint)(biased - 1) << 23 : 0)));
+}

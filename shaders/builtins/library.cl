@@ -2,8 +2,13 @@
 #include "common.h"
 
 #include "atomic.cl"
+#include "divide.cl"
+#include "exp.cl"
 #include "fma.cl"
+#include "gamma.cl"
 #include "math.cl"
+#include "remainder.cl"
+#include "trigpi.cl"
 
 #include "half.cl"
 #include "image.cl"

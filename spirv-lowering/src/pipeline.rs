@@ -130,11 +130,17 @@ impl Runner<'_, '_> {
 /// A module with the functions that a kernel reaches, under their old numbers, and with native operations in place of
 /// calls where the target is good enough. The initial contents of variables are left out.
 fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) -> Result<Module> {
-    let config = lower_builtins::Config::new(options);
+    let first_helper = module.functions.len();
+    let config = lower_builtins::Config::new(options, first_helper);
     let name = |id: FuncId| module.functions.get(id).map(|f| f.name.clone());
-    let mut wanted: Vec<Option<Function>> = vec![None; module.functions.len()];
+    let mut wanted: Vec<Option<Function>> = vec![None; first_helper];
     let mut work = vec![kernel];
+    let mut helpers = false;
     while let Some(id) = work.pop() {
+        if id.index() >= first_helper {
+            helpers = true;
+            continue;
+        }
         let Some(slot) = wanted.get_mut(id.index()) else {
             return Err(LowerError::invalid(format!(
                 "call of an unknown function {id}"
@@ -171,12 +177,29 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
             ..*global
         });
     }
-    Ok(Module {
+    let mut small = Module {
         functions,
         globals,
         printfs: module.printfs.clone(),
         ..Default::default()
-    })
+    };
+    if let Some(library) = options.library.filter(|_| helpers) {
+        for helper in lower_builtins::Helper::ALL {
+            small.functions.push(helper.import());
+        }
+        library.resolve(&mut small)?;
+    }
+    Ok(small)
+}
+
+/// The target as the options of the build have it.
+fn adjusted(target: &Target, options: &Options) -> Target {
+    let mut target = target.clone();
+    if options.denorms_are_zero {
+        // Only where the device can be told to; it is leave to flush, not an obligation.
+        target.fp32.denorm_preserve = false;
+    }
+    target
 }
 
 fn local_spec_id(arg: &Arg) -> Option<u32> {
@@ -202,6 +225,7 @@ fn lower_kernel(
     target: &Target,
     options: &mut Options,
 ) -> Result<Lowered> {
+    let target = &adjusted(target, options);
     let verify = options.verify || cfg!(debug_assertions);
     let Some(kernel) = module.kernels.iter().find(|k| k.name == kernel) else {
         return Err(LowerError::invalid(format!("no kernel `{kernel}`")));

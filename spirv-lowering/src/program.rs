@@ -35,6 +35,11 @@ impl BuiltinLibrary {
         })
     }
 
+    /// Defines the imported functions of a module.
+    pub(crate) fn resolve(&self, module: &mut Module) -> Result<()> {
+        link::resolve(module, &[&self.own, &self.libclc])
+    }
+
     /// Is there a function of that (mangled) name?
     pub fn defines(&self, name: &str) -> bool {
         self.own.defines(name) || self.libclc.defines(name)
@@ -137,7 +142,7 @@ impl Program {
             _ => link::link(programs.iter().map(|p| p.module.clone()).collect(), true)?,
         };
         if let Some(library) = options.library {
-            link::resolve(&mut module, &[&library.own, &library.libclc])?;
+            library.resolve(&mut module)?;
         }
         let program = Self { module };
         if !options.allow_undefined && options.library.is_some() {

@@ -69,6 +69,10 @@ pub struct Target {
     pub fp32: FloatCaps,
     /// Double precision.
     pub fp64: FloatCaps,
+    /// GLSL.std.450 Exp2 is within the bounds that -cl-fast-relaxed-math sets for exp and exp2.
+    pub good_exp2: bool,
+    /// GLSL.std.450 Log2 is within those for log, log2 and log10, subnormal operands included.
+    pub good_log2: bool,
     /// 64-bit integer atomics on buffers (shaderBufferInt64Atomics).
     pub int64_atomics_global: bool,
     /// 64-bit integer atomics on shared memory (shaderSharedInt64Atomics).
@@ -135,6 +139,8 @@ impl Target {
             fp16: exact,
             fp32: exact,
             fp64: exact,
+            good_exp2: true,
+            good_log2: true,
             int64_atomics_global: true,
             int64_atomics_local: true,
             float32_atomic_add_global: true,
@@ -168,6 +174,8 @@ impl Target {
             fp16: plain,
             fp32: plain,
             fp64: plain,
+            good_exp2: false,
+            good_log2: false,
             workgroup_explicit_layout: false,
             storage_image_read: false,
             subgroup_size: 8,

@@ -11,6 +11,7 @@ mod handles;
 mod image_kernels;
 mod kernels;
 mod long_loops;
+mod numerics;
 mod ordering;
 mod printf;
 mod programs;

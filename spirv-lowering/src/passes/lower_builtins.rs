@@ -2,17 +2,22 @@
 //!
 //! Runs before inlining, on calls by (mangled) name. What is left goes to the built-in library.
 //!
-//! - `fma`: only where the target's is fused.
+//! - `fma`: only where the target's is fused. Without double precision the software of the library is another one.
 //! - `sqrt`: where it is correctly rounded; in single precision OpenCL grants 3 ulp unless
 //!   -cl-fp32-correctly-rounded-divide-sqrt, which the Vulkan instruction meets.
 //! - `native_*`: always; precision is up to the implementation.
-//! - Half precision `sqrt` and `rsqrt` by way of single precision.
-//! - With unsafe math, the functions whose Vulkan precision meets the bounds of -cl-fast-relaxed-math.
+//! - Half precision `sqrt` and `rsqrt` by way of a wider type.
+//! - With unsafe math, the functions whose precision meets the bounds of -cl-fast-relaxed-math: exponentials and
+//!   logarithms only where the target's were measured to.
+//!
+//! Division, which must be correctly rounded in half and double precision, and with
+//! -cl-fp32-correctly-rounded-divide-sqrt in single precision too, goes where the target's is not by way of a wider type
+//! whose division is, else to a function of the library ([`Helper`]).
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
-use crate::ir::entity::{FuncId, Value};
-use crate::ir::function::Function;
+use crate::ir::entity::{Entity, FuncId, Value};
+use crate::ir::function::{FpFlags, Function, Linkage};
 use crate::ir::op::{NativeFn, Op, Rounding};
 use crate::ir::types::Type;
 use crate::program::Options;
@@ -21,16 +26,55 @@ use crate::target::Target;
 /// What may be replaced.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
-    correct_sqrt: bool,
+    correct_rounding: bool,
     unsafe_math: bool,
+    /// The number of the first helper; None: there is no library to take them from.
+    helpers: Option<usize>,
 }
 
 impl Config {
-    /// From the options of the build.
-    pub fn new(options: &Options) -> Self {
+    /// From the options of the build. Helpers will be functions from number `first_helper` on.
+    pub fn new(options: &Options, first_helper: usize) -> Self {
         Self {
-            correct_sqrt: options.correctly_rounded_divide_sqrt,
+            correct_rounding: options.correctly_rounded_divide_sqrt,
             unsafe_math: options.unsafe_math,
+            helpers: options.library.map(|_| first_helper),
+        }
+    }
+
+    fn helper(self, helper: Helper) -> Option<FuncId> {
+        Some(FuncId::new(self.helpers? + helper as usize))
+    }
+}
+
+/// Functions of the library that stand in for instructions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Helper {
+    /// Correctly rounded division in single precision.
+    Divide32,
+    /// The same in double precision.
+    Divide64,
+    /// Fused multiply-add in single precision that needs no double precision.
+    Fma32,
+}
+
+impl Helper {
+    /// In the order of their numbers.
+    pub const ALL: [Self; 3] = [Self::Divide32, Self::Divide64, Self::Fma32];
+
+    /// An import of the function.
+    pub fn import(self) -> Function {
+        let (name, ty, arity) = match self {
+            Self::Divide32 => ("_Z15__pumice_divideff", Type::F32, 2),
+            Self::Divide64 => ("_Z15__pumice_dividedd", Type::F64, 2),
+            Self::Fma32 => ("_Z12__pumice_fmafff", Type::F32, 3),
+        };
+        Function {
+            name: name.to_owned(),
+            linkage: Linkage::Import,
+            params: vec![ty; arity],
+            results: vec![ty],
+            ..Function::default()
         }
     }
 }
@@ -127,19 +171,33 @@ fn native(
         "fma" if caps.fused_fma && x.len() == 3 => {
             return Some(r.op(Op::Fma, x.iter().copied(), ty))
         }
+        "fma" if ty == Type::F32 && !target.fp64.supported && x.len() == 3 => {
+            let helper = config.helper(Helper::Fma32)?;
+            return Some(r.op(Op::Call(helper), x.iter().copied(), ty));
+        }
         "sqrt" if ty != Type::F16 && caps.exact_sqrt => {
             return Some(r.op(Op::FSqrt, x.iter().copied(), ty))
         }
         "sqrt" | "rsqrt" if ty == Type::F16 => {
             // Single precision has more than twice the bits: rounding twice is harmless.
-            let wide = r.op(Op::FConv(Rounding::Rte), x.iter().copied(), Type::F32);
-            let f = if name == "sqrt" {
-                NativeFn::Sqrt
+            let y = if name == "sqrt" && !target.fp32.exact_sqrt && target.fp64.exact_sqrt {
+                let wide = r.op(Op::FConv(Rounding::Rte), x.iter().copied(), Type::F64);
+                r.same(Op::FSqrt, [wide])
             } else {
-                NativeFn::Rsqrt
+                let wide = r.op(Op::FConv(Rounding::Rte), x.iter().copied(), Type::F32);
+                let f = if name == "sqrt" {
+                    NativeFn::Sqrt
+                } else {
+                    NativeFn::Rsqrt
+                };
+                F32(r).native(f, &[wide])
             };
-            let y = F32(r).native(f, &[wide]);
             return Some(r.op(Op::FConv(Rounding::Rte), [y], ty));
+        }
+        "sqrt" if ty == Type::F32 && config.correct_rounding && target.fp64.exact_sqrt => {
+            let wide = r.op(Op::FConv(Rounding::Rte), x.iter().copied(), Type::F64);
+            let root = r.same(Op::FSqrt, [wide]);
+            return Some(r.op(Op::FConv(Rounding::Rte), [root], ty));
         }
         _ => {}
     }
@@ -147,9 +205,12 @@ fn native(
         return None;
     }
     match name {
-        "sqrt" if !config.correct_sqrt => F32(r).function("sqrt", x),
-        "rsqrt" | "half_sqrt" | "half_rsqrt" | "half_recip" | "half_divide" | "half_exp2"
-        | "half_log2" => F32(r).function(name.strip_prefix("half_").unwrap_or(name), x),
+        "sqrt" if !config.correct_rounding => F32(r).function("sqrt", x),
+        "rsqrt" | "half_sqrt" | "half_rsqrt" | "half_recip" | "half_divide" | "half_exp2" => {
+            F32(r).function(name.strip_prefix("half_").unwrap_or(name), x)
+        }
+        "exp" | "exp2" if config.unsafe_math && !target.good_exp2 => None,
+        "log" | "log2" | "log10" if config.unsafe_math && !target.good_log2 => None,
         "sin" | "cos" | "tan" | "exp" | "exp2" | "exp10" | "log" | "log2" | "log10" | "powr"
             if config.unsafe_math =>
         {
@@ -157,6 +218,34 @@ fn native(
         }
         _ => F32(r).function(name.strip_prefix("native_")?, x),
     }
+}
+
+/// A division that must be correctly rounded on a target that does not see to it.
+fn divide(r: &mut Rewriter, x: Value, y: Value, target: &Target, config: Config) -> Option<Value> {
+    let ty = r.func.ty(x);
+    let helper = match ty {
+        Type::F16 if !target.fp16.exact_div => Helper::Divide32,
+        Type::F32 if !target.fp32.exact_div && config.correct_rounding => Helper::Divide32,
+        Type::F64 if !target.fp64.exact_div => Helper::Divide64,
+        _ => return None,
+    };
+    // A quotient rounded to more than twice the bits can be rounded again.
+    let through = [(Type::F32, target.fp32), (Type::F64, target.fp64)];
+    let wide = through
+        .into_iter()
+        .find(|(wide, caps)| wide.bits() > ty.bits() && caps.supported && caps.exact_div);
+    if wide.is_none() && ty != Type::F16 {
+        let helper = config.helper(helper)?;
+        return Some(r.op(Op::Call(helper), [x, y], ty));
+    }
+    let via = wide.map_or(Type::F32, |(wide, _)| wide);
+    let wide_x = r.op(Op::FConv(Rounding::Rte), [x], via);
+    let wide_y = r.op(Op::FConv(Rounding::Rte), [y], via);
+    let quotient = match wide {
+        Some(_) => r.same(Op::FDiv, [wide_x, wide_y]),
+        None => r.op(Op::Call(config.helper(helper)?), [wide_x, wide_y], via),
+    };
+    Some(r.op(Op::FConv(Rounding::Rte), [quotient], ty))
 }
 
 /// Runs the pass. `name` gives the name of an imported or library function.
@@ -167,6 +256,16 @@ pub fn run(
     config: Config,
 ) -> Result<()> {
     rewrite(func, |r, inst| {
+        if r.func.insts[inst].op == Op::FDiv && !r.func.insts[inst].fp.has(FpFlags::ARCP) {
+            let &[x, y] = r.data(inst).args.as_slice() else {
+                return Ok(Action::Keep);
+            };
+            let (x, y) = (r.resolve(x), r.resolve(y));
+            return Ok(match divide(r, x, y, target, config) {
+                Some(value) => r.replace_result(inst, value),
+                None => Action::Keep,
+            });
+        }
         let Op::Call(callee) = r.func.insts[inst].op else {
             return Ok(Action::Keep);
         };
@@ -186,6 +285,12 @@ pub fn run(
 
 #[cfg(test)]
 mod tests {
+    use super::{run, Config};
+    use crate::ir::entity::{Entity, FuncId};
+    use crate::ir::parse::parse_module;
+    use crate::ir::print::raw;
+    use crate::target::{FloatCaps, Target};
+
     #[test]
     fn demangling() {
         assert_eq!(super::demangle("_Z3sinf"), Some(("sin", "f")));
@@ -195,5 +300,48 @@ mod tests {
         );
         assert_eq!(super::demangle("_Z99sinf"), None);
         assert_eq!(super::demangle("sinf"), None);
+    }
+
+    fn lowered(ty: &str, correct_rounding: bool, change: impl Fn(&mut Target)) -> String {
+        let text = format!(
+            "func fn0 \"f\" ({ty}, {ty}) -> ({ty}) {{\nblock0(v0: {ty}, v1: {ty}):\n  v2 = fdiv v0, v1 : {ty}\n  \
+             return v2\n}}\n"
+        );
+        let mut module = parse_module(&text).expect("parse");
+        let mut target = Target::full();
+        change(&mut target);
+        let config = Config {
+            correct_rounding,
+            unsafe_math: false,
+            helpers: Some(7),
+        };
+        let func = &mut module.functions[FuncId::new(0)];
+        run(func, &|_| None, &target, config).expect("run");
+        let text = raw(func).to_string();
+        text
+    }
+
+    #[test]
+    fn inexact_division_goes_another_way() {
+        let inexact = |caps: &mut FloatCaps| caps.exact_div = false;
+        // Good enough, or not asked for.
+        assert!(lowered("f32", true, |_| ()).contains("fdiv"));
+        assert!(!lowered("f32", false, |t| inexact(&mut t.fp32)).contains("f64"));
+        let wide = lowered("f32", true, |t| inexact(&mut t.fp32));
+        assert!(wide.contains("fdiv") && wide.contains("f64"), "{wide}");
+        let called = lowered("f32", true, |t| {
+            inexact(&mut t.fp32);
+            t.fp64 = FloatCaps::NONE;
+        });
+        assert!(called.contains("call.fn7"), "{called}");
+        let double = lowered("f64", false, |t| inexact(&mut t.fp64));
+        assert!(double.contains("call.fn8"), "{double}");
+        let half = lowered("f16", false, |t| {
+            inexact(&mut t.fp16);
+            inexact(&mut t.fp32);
+            inexact(&mut t.fp64);
+        });
+        assert!(half.contains("call.fn7"), "{half}");
+        assert!(half.contains("f32"), "{half}");
     }
 }

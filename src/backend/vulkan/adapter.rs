@@ -754,7 +754,7 @@ fn target(
             v12.shader_denorm_preserve_float64,
         ],
     );
-    let flush = independent(
+    let mut flush = independent(
         denorm,
         [
             v12.shader_denorm_flush_to_zero_float16,
@@ -762,6 +762,10 @@ fn target(
             v12.shader_denorm_flush_to_zero_float64,
         ],
     );
+    // One mode for all widths: flushing in some of them would stand beside preserving in others.
+    if denorm == vk::ShaderFloatControlsIndependence::NONE && preserve.contains(&true) {
+        flush = [false; 3];
+    }
     let rte = independent(
         rounding,
         [
@@ -810,6 +814,8 @@ fn target(
             special[2],
             rte[2],
         ),
+        good_exp2: answers.exp2,
+        good_log2: answers.log2,
         int64_atomics_global: on(features.v12.shader_buffer_int64_atomics),
         int64_atomics_local: on(features.v12.shader_shared_int64_atomics),
         float32_atomic_add_global: on(features.atomic_float.shader_buffer_float32_atomic_add),

@@ -123,6 +123,7 @@ impl Device for VulkanDevice {
                 caps.exact_sqrt = caps.supported && answer.exact_sqrt;
                 caps.denormals = caps.supported && answer.denormals;
             }
+            (target.good_exp2, target.good_log2) = (answers.exp2, answers.log2);
             target
         })
     }

@@ -36,6 +36,10 @@ pub struct Answers {
     pub fp32: Arithmetic,
     /// 64 bits.
     pub fp64: Arithmetic,
+    /// Exp2 in single precision is within 3 ulp and two more for each unit of the operand.
+    pub exp2: bool,
+    /// Log2 in single precision is within 2 ulp, within 2^-22 between 1/2 and 2, of subnormals too.
+    pub log2: bool,
 }
 
 /// Iterations of all loops together after which a driver takes every loop for finished; 0: it never does.
@@ -65,6 +69,9 @@ pub fn known(driver: vk::DriverId) -> Option<Answers> {
             fp16: software,
             fp32: software,
             fp64: software,
+            // 3.03 ulp near zero; subnormals are taken for normal numbers.
+            exp2: false,
+            log2: false,
         }),
         vk::DriverId::NVIDIA_PROPRIETARY => Some(Answers {
             fp16: Arithmetic {
@@ -77,6 +84,8 @@ pub fn known(driver: vk::DriverId) -> Option<Answers> {
                 ..Arithmetic::default()
             },
             fp64: exact,
+            exp2: true,
+            log2: true,
         }),
         _ => None,
     }
@@ -134,7 +143,7 @@ fn keep(path: &std::path::Path, answers: &Answers) {
     }
 }
 
-const HEADER: &str = "pumice-arithmetic-1";
+const HEADER: &str = "pumice-arithmetic-2";
 
 impl Answers {
     fn widths(&self) -> [Arithmetic; 3] {
@@ -152,7 +161,11 @@ impl Answers {
                     .collect()
             })
             .collect();
-        format!("{HEADER} {}\n", words.join(" "))
+        let functions: String = [self.exp2, self.log2]
+            .map(|flag| if flag { '1' } else { '0' })
+            .iter()
+            .collect();
+        format!("{HEADER} {} {functions}\n", words.join(" "))
     }
 
     fn parse(text: &str) -> Option<Self> {
@@ -171,10 +184,12 @@ impl Answers {
             }
         };
         match words[..] {
-            [HEADER, half, single, double] => Some(Self {
+            [HEADER, half, single, double, functions] => Some(Self {
                 fp16: width(half)?,
                 fp32: width(single)?,
                 fp64: width(double)?,
+                exp2: matches!(functions, "10" | "11"),
+                log2: matches!(functions, "01" | "11"),
             }),
             _ => None,
         }
@@ -329,11 +344,53 @@ pub fn measure(device: &dyn Device) -> Result<Answers> {
             Ok(Arithmetic::default())
         }
     };
+    let (exp2, log2) = measure_functions(device)?;
     Ok(Answers {
         fp16: one(Format::Half, caps.fp16)?,
         fp32: one(Format::Single, true)?,
         fp64: one(Format::Double, caps.fp64)?,
+        exp2,
+        log2,
     })
+}
+
+/// Are Exp2 and Log2 in single precision good enough for relaxed math?
+fn measure_functions(device: &dyn Device) -> Result<(bool, bool)> {
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let source: Vec<[u64; 3]> = (0..TRIPLES)
+        .map(|index| {
+            // Exponentials near zero in half of them, over the whole range in the others.
+            let range = if index & 1 == 0 { 0.5 } else { 125.0 };
+            let x = (random.value(0) * 2.0 - 3.0) * range;
+            let y = match index % 4 {
+                0 => f64::from(f32::from_bits(random.next() as u32 % 0x0080_0000 + 1)),
+                1 => random.value(-1),
+                2 => random.value(0),
+                _ => random.value(random.0 as i32 % 120),
+            };
+            [f64::from(x as f32), f64::from(y as f32), 0.0].map(|v| Format::Single.encode(v))
+        })
+        .collect();
+    let results = run(device, Format::Single, &source)?;
+    let (mut exp2, mut log2) = (true, true);
+    for ([x, y, _], got) in source.iter().zip(&results) {
+        let [x, y] = [x, y].map(|&bits| Format::Single.decode(bits));
+        let [power, logarithm] = [got[4], got[5]].map(|bits| Format::Single.decode(bits));
+        let off = |got: f64, want: f64| (got - want).abs() / ulp(want);
+        exp2 &= off(power, x.exp2()) <= 2.9 + (2.0 * x.abs()).floor();
+        log2 &= if (0.5..=2.0).contains(&y) {
+            (logarithm - y.log2()).abs() <= 2f64.powi(-22)
+        } else {
+            off(logarithm, y.log2()) <= 2.0
+        };
+    }
+    Ok((exp2, log2))
+}
+
+/// The unit in the last place of a number in single precision.
+fn ulp(value: f64) -> f64 {
+    let exponent = ((value.abs().to_bits() >> 52) as i32 - 1023).max(-126);
+    2f64.powi(exponent - 23)
 }
 
 fn measure_format(device: &dyn Device, format: Format) -> Result<Arithmetic> {
@@ -347,7 +404,7 @@ fn measure_format(device: &dyn Device, format: Format) -> Result<Arithmetic> {
     };
     for (index, (operands, got)) in source.iter().zip(&results).enumerate() {
         let [x, y, z] = operands.map(|bits| format.decode(bits));
-        let [fma, quotient, root, product] = *got;
+        let [fma, quotient, root, product, ..] = *got;
         if SUBNORMALS.contains(&index) {
             answers.denormals &= product == format.encode(x * y);
         } else {
@@ -359,8 +416,11 @@ fn measure_format(device: &dyn Device, format: Format) -> Result<Arithmetic> {
     Ok(answers)
 }
 
-/// Runs the kernel: fma(x, y, z), x / y, sqrt(x) and x * y of every triple.
-fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[u64; 4]>> {
+/// Results of a triple.
+const RESULTS: usize = 6;
+
+/// Runs the kernel: fma(x, y, z), x / y, sqrt(x), x * y of every triple; in single precision exp2(x) and log2(y) too.
+fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[u64; RESULTS]>> {
     let failed = |what: &'static str| DeviceError::Driver {
         call: what,
         code: "no result".to_owned(),
@@ -397,7 +457,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
     };
     let input: Vec<u8> = source.iter().flat_map(|triple| flat(triple)).collect();
     let from = device.allocate(input.len() as u64, Placement::HostWrite)?;
-    let to = device.allocate((source.len() * 4 * bytes) as u64, Placement::HostRead)?;
+    let to = device.allocate((source.len() * RESULTS * bytes) as u64, Placement::HostRead)?;
     let place = from.mapped().ok_or_else(|| failed("mapping"))?;
     // SAFETY: the memory is mapped, as large as the input, and not in use yet.
     unsafe { std::ptr::copy_nonoverlapping(input.as_ptr(), place.as_ptr(), input.len()) };
@@ -439,7 +499,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         u64::from_le_bytes(word)
     };
     Ok((0..source.len())
-        .map(|index| [0, 1, 2, 3].map(|part| value(index * 4 + part)))
+        .map(|index| std::array::from_fn(|part| value(index * RESULTS + part)))
         .collect())
 }
 
@@ -460,13 +520,19 @@ fn kernel(format: Format) -> String {
     }
     body += "%r0 = OpExtInst %ty %glsl Fma %v0 %v1 %v2\n%r1 = OpFDiv %ty %v0 %v1\n\
              %r2 = OpExtInst %ty %glsl Sqrt %v0\n%r3 = OpFMul %ty %v0 %v1\n";
-    for part in 0..4 {
+    body += match format {
+        Format::Single => {
+            "%r4 = OpExtInst %ty %glsl Exp2 %v0\n%r5 = OpExtInst %ty %glsl Log2 %v1\n"
+        }
+        _ => "%r4 = OpCopyObject %ty %v0\n%r5 = OpCopyObject %ty %v0\n",
+    };
+    for part in 0..RESULTS {
         body += &format!(
             "%oa{part} = OpIAdd %u64 %out %c{part}\n%op{part} = OpConvertUToPtr %pp %oa{part}\n\
              OpStore %op{part} %r{part} Aligned {bytes}\n"
         );
     }
-    let constants: String = (0..4)
+    let constants: String = (0..RESULTS)
         .map(|part| format!("%c{part} = OpConstant %u64 {}\n", part * bytes))
         .collect();
     format!(
@@ -521,7 +587,7 @@ fn kernel(format: Format) -> String {
          OpFunctionEnd",
         bits = bytes * 8,
         stride_in = bytes * 3,
-        stride_out = bytes * 4,
+        stride_out = bytes * RESULTS,
     )
 }
 
@@ -550,7 +616,7 @@ mod tests {
     fn answers_survive_the_file() {
         let answers = known(vk::DriverId::NVIDIA_PROPRIETARY).expect("known");
         assert_eq!(Answers::parse(&answers.print()), Some(answers));
-        assert_eq!(Answers::parse("pumice-arithmetic-1 1111 1111"), None);
-        assert_eq!(Answers::parse("pumice-arithmetic-1 1111 1111 11x1"), None);
+        assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111"), None);
+        assert_eq!(Answers::parse("pumice-arithmetic-2 1111 1111 11x1"), None);
     }
 }

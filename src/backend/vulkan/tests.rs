@@ -711,6 +711,8 @@ fn known_arithmetic_is_true() {
         assert!(!claim.exact_sqrt || found.exact_sqrt);
         assert!(!claim.denormals || found.denormals);
     }
+    assert!(!target.good_exp2 || measured.exp2);
+    assert!(!target.good_log2 || measured.log2);
 }
 
 /// Prints costs a call; run by hand with `--ignored --nocapture`, without other load.

@@ -1,0 +1,237 @@
+//! Arithmetic to the last bit: built-in functions whose results are determined, against the host's arithmetic, on
+//! random bit patterns (subnormals, zeros, infinities and NaN among them).
+//!
+//! The software division and fused multiply-add are called by their names in the built-in library, so that they are
+//! tested on devices that have no need of them.
+
+use super::buffers::Random;
+use pumice_tests::sys::*;
+use pumice_tests::{info_value, Plain, Setup};
+
+const COUNT: usize = 1 << 15;
+
+const SOURCE: &str = r#"
+#define OVERLOAD __attribute__((overloadable))
+float OVERLOAD __pumice_divide(float, float);
+float OVERLOAD __pumice_fma(float, float, float);
+#define I size_t i = get_global_id(0)
+kernel void divide_software(global float *a, global float *b, global float *r) { I; r[i] = __pumice_divide(a[i], b[i]); }
+kernel void divide_exact(global float *a, global float *b, global float *r) { I; r[i] = a[i] / b[i]; }
+kernel void root_exact(global float *a, global float *b, global float *r) { I; r[i] = sqrt(a[i]); }
+kernel void fma_software(global float *a, global float *b, global float *r) { I; r[i] = __pumice_fma(a[i], b[i], b[i ^ 1]); }
+kernel void fma_exact(global float *a, global float *b, global float *r) { I; r[i] = fma(a[i], b[i], b[i ^ 1]); }
+kernel void fmod_exact(global float *a, global float *b, global float *r) { I; r[i] = fmod(a[i], b[i]); }
+kernel void remainder_exact(global float *a, global float *b, global float *r) { I; r[i] = remainder(a[i], b[i]); }
+kernel void scale_exact(global float *a, global float *b, global float *r) { I; r[i] = ldexp(a[i], as_int(b[i]) >> 22); }
+"#;
+
+const SOURCE_DOUBLE: &str = r#"
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+double __attribute__((overloadable)) __pumice_divide(double, double);
+#define I size_t i = get_global_id(0)
+kernel void divide_software(global double *a, global double *b, global double *r) { I; r[i] = __pumice_divide(a[i], b[i]); }
+kernel void divide_exact(global double *a, global double *b, global double *r) { I; r[i] = a[i] / b[i]; }
+kernel void fma_exact(global double *a, global double *b, global double *r) { I; r[i] = fma(a[i], b[i], b[i ^ 1]); }
+"#;
+
+/// Bit patterns: half of them anything, the others near one another, so that quotients and sums are interesting.
+fn patterns(random: &mut Random, bits: u32, fraction: u32) -> Vec<u64> {
+    let mut word = |bits: u32| {
+        (random.next(1 << 30) as u64) << 34 >> (64 - bits) | random.next(1 << 30) as u64
+    };
+    let exponents = (1u64 << (bits - 1 - fraction)) - 1;
+    (0..COUNT)
+        .map(|index| {
+            let any = word(bits) & (u64::MAX >> (64 - bits));
+            let low = any & ((1 << fraction) - 1);
+            match index % 8 {
+                0..=3 => any,
+                // Close to one, small and large.
+                4 | 5 => (exponents / 2 + any % 3) << fraction | low,
+                6 => (any % 30) << fraction | low,
+                _ => [
+                    0,
+                    1,
+                    exponents << fraction,
+                    1 << fraction,
+                    (1 << fraction) - 1,
+                ][any as usize % 5],
+            }
+        })
+        .collect()
+}
+
+/// Runs a kernel on all pairs and calls `check` with operands (the third is the neighbour's second) and result.
+fn compare<T: Plain + Copy + PartialEq + std::fmt::Debug>(
+    setup: &Setup,
+    program: &pumice_tests::Program,
+    name: &str,
+    (a, b): (&[T], &[T]),
+    same: fn(T, T) -> bool,
+    want: &dyn Fn(T, T, T) -> T,
+) {
+    let kernel = setup.kernel(program, name);
+    let (first, second) = (setup.buffer_of(a), setup.buffer_of(b));
+    let result = setup.buffer(std::mem::size_of_val(a));
+    kernel
+        .set_buffer(0, &first)
+        .set_buffer(1, &second)
+        .set_buffer(2, &result);
+    setup.run(&kernel, &[COUNT], None);
+    let got = setup.read::<T>(&result, COUNT);
+    let mut wrong = 0;
+    for (i, &found) in got.iter().enumerate() {
+        let (x, y, z) = (a[i], b[i], b[i ^ 1]);
+        let expected = want(x, y, z);
+        if !same(found, expected) {
+            wrong += 1;
+            if wrong < 5 {
+                eprintln!("{name}({x:?}, {y:?}, {z:?}) = {found:?}, not {expected:?}");
+            }
+        }
+    }
+    assert_eq!(wrong, 0, "{name}: {wrong} of {COUNT} are wrong");
+}
+
+fn same32(a: f32, b: f32) -> bool {
+    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+}
+
+fn same64(a: f64, b: f64) -> bool {
+    a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan()
+}
+
+/// x - n y, n the nearest whole number to x / y, ties to even: exact, by the remainder of twice the divisor.
+fn remainder(x: f64, y: f64) -> f64 {
+    if y.is_infinite() && x.is_finite() {
+        return x;
+    }
+    let (a, b) = (x.abs(), y.abs());
+    // Both operands were floats: these are exact.
+    let mut r = a % (2.0 * b);
+    if 2.0 * r > b {
+        r -= b;
+        if 2.0 * r >= b {
+            r -= b;
+        }
+    }
+    let r = if x.is_sign_negative() { -r } else { r };
+    if r == 0.0 {
+        0f64.copysign(x)
+    } else {
+        r
+    }
+}
+
+/// x * 2^n rounded once, for n that fits in few steps.
+fn scaled(x: f64, n: i32) -> f64 {
+    let steps = n.clamp(-400, 400);
+    // Exact in double precision for every float; the caller rounds.
+    x * 2f64.powi(steps / 2) * 2f64.powi(steps - steps / 2)
+}
+
+fn keeps_subnormals(setup: &Setup) -> bool {
+    let d = setup.device;
+    info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_SINGLE_FP_CONFIG) & u64::from(CL_FP_DENORM) != 0
+}
+
+#[test]
+fn single_precision() {
+    let setup = Setup::new();
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut floats = || -> Vec<f32> {
+        patterns(&mut random, 32, 23)
+            .into_iter()
+            .map(|bits| f32::from_bits(bits as u32))
+            .collect()
+    };
+    let (a, b) = (floats(), floats());
+    let operands = (a.as_slice(), b.as_slice());
+    let program = setup
+        .try_build(SOURCE, "-cl-fp32-correctly-rounded-divide-sqrt")
+        .expect("build");
+    let run = |name: &str, want: &dyn Fn(f32, f32, f32) -> f32| {
+        compare(&setup, &program, name, operands, same32, want);
+    };
+    run("divide_software", &|x, y, _| x / y);
+    run("fmod_exact", &|x, y, _| x % y);
+    run("remainder_exact", &|x, y, _| {
+        remainder(x.into(), y.into()) as f32
+    });
+    run("scale_exact", &|x, y, _| {
+        scaled(x.into(), y.to_bits() as i32 >> 22) as f32
+    });
+    run("fma_software", &|x, y, z| x.mul_add(y, z));
+    if keeps_subnormals(&setup) {
+        run("divide_exact", &|x, y, _| x / y);
+        run("root_exact", &|x, _, _| x.sqrt());
+        run("fma_exact", &|x, y, z| x.mul_add(y, z));
+    }
+}
+
+#[test]
+fn double_precision() {
+    let setup = Setup::new();
+    let d = setup.device;
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+        return;
+    }
+    let mut random = Random(0x1234_5678_9abc_def1);
+    let mut doubles = || -> Vec<f64> {
+        patterns(&mut random, 64, 52)
+            .into_iter()
+            .map(f64::from_bits)
+            .collect()
+    };
+    let (a, b) = (doubles(), doubles());
+    let operands = (a.as_slice(), b.as_slice());
+    let program = setup.build(SOURCE_DOUBLE);
+    let run = |name: &str, want: &dyn Fn(f64, f64, f64) -> f64| {
+        compare(&setup, &program, name, operands, same64, want);
+    };
+    run("divide_software", &|x, y, _| x / y);
+    run("divide_exact", &|x, y, _| x / y);
+    run("fma_exact", &|x, y, z| x.mul_add(y, z));
+}
+
+/// Values that the specification fixes (section 7.5.1), and a few of the gamma function and of erfc.
+#[test]
+fn fixed_values() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const float *x, global float *r) {
+             r[0] = sinpi(x[0]); r[1] = sinpi(-x[0]); r[2] = cospi(x[1]); r[3] = tanpi(x[0]); r[4] = tanpi(x[2]);
+             r[5] = tanpi(x[1]); r[6] = tanpi(x[1] + 1.0f); r[7] = tgamma(x[2] + 3.0f); r[8] = tgamma(x[1]);
+             r[9] = erfc(x[2] * 4.0f); r[10] = tgamma(-x[1]); r[11] = exp2(x[2] * -70.0f); r[12] = tgamma(x[2] * 0.0f); }",
+        "k",
+    );
+    let x = setup.buffer_of(&[1f32, 0.5, 2.0]);
+    let r = setup.buffer(13 * 4);
+    kernel.set_buffer(0, &x).set_buffer(1, &r);
+    setup.run(&kernel, &[1], None);
+    let got = setup.read::<f32>(&r, 13);
+    let root_pi = std::f64::consts::PI.sqrt();
+    let mut want = [
+        0.0,
+        -0.0,
+        0.0,
+        -0.0,
+        0.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        24.0,
+        root_pi as f32,
+        1.122_429_7e-29,
+        (-2.0 * root_pi) as f32,
+        2f64.powi(-140) as f32,
+        f32::INFINITY,
+    ];
+    if !keeps_subnormals(&setup) {
+        want[11] = got[11];
+    }
+    for (i, (got, want)) in got.iter().zip(want).enumerate() {
+        let exact = got.to_bits() == want.to_bits();
+        let close = i >= 7 && i < 11 && ((got - want) / want).abs() < 1e-6;
+        assert!(exact || close, "{i}: {got:e}, not {want:e}");
+    }
+}
