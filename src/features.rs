@@ -46,6 +46,8 @@ pub struct Features {
     pub il: bool,
     pub device_uuid: bool,
     pub pci_bus_info: bool,
+    /// Allocations of the host that the device sees at their address.
+    pub usm: bool,
 }
 
 impl Features {
@@ -74,6 +76,7 @@ impl Features {
             il: true,
             device_uuid: true,
             pci_bus_info: caps.pci.is_some(),
+            usm: caps.svm.coarse && caps.svm.fine,
         }
     }
 
@@ -114,6 +117,9 @@ impl Features {
             (true, "cl_khr_suggested_local_work_size", one),
             (self.device_uuid, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
+            // Global memory is addressed so in any case.
+            (true, "cl_ext_buffer_device_address", (1, 0, 2)),
+            (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             // cl_khr_subgroups itself demands that sub-groups make progress independently of one another, which no Vulkan
             // driver promises. Sub-groups of OpenCL 2.1 and later do not.

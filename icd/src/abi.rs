@@ -98,6 +98,11 @@ impl<T> In<T> {
         self.0.is_null()
     }
 
+    /// The pointer itself.
+    pub fn as_ptr(self) -> *const T {
+        self.0
+    }
+
     /// The address, not to be followed.
     pub fn address(self) -> usize {
         self.0 as usize
@@ -464,6 +469,30 @@ pub fn write_rect(
 ) -> ClResult<Command> {
     // SAFETY: the caller of clEnqueueWriteBufferRect promises what this asks of the pointer.
     unsafe { command::buffer::write_rect(target, mem, rect, pointer.0) }
+}
+
+/// A copy between pointers, with a command type of its own.
+pub fn memcpy(
+    target: &Target,
+    dst: Handle,
+    src: In<c_void>,
+    size: usize,
+    kind: cl::cl_command_type,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueMemcpyINTEL promises what this asks of the pointers.
+    unsafe { command::svm::memcpy(target, dst.0, src.0, size, kind) }
+}
+
+/// A fill behind a pointer, with a command type of its own.
+pub fn mem_fill(
+    target: &Target,
+    pointer: Handle,
+    pattern: &[u8],
+    size: usize,
+    kind: cl::cl_command_type,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueMemFillINTEL promises what this asks of the pointer.
+    unsafe { command::svm::fill(target, pointer.0, pattern, size, kind) }
 }
 
 /// A copy between pointers.

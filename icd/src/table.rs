@@ -20,7 +20,7 @@
 use crate::abi::FromC;
 use crate::entry::{
     buffer, context, device, enqueue, event, ext, image, kernel, platform, program, queue, sampler,
-    svm,
+    svm, usm,
 };
 use crate::shell;
 use pumice_runtime::cl::*;
@@ -312,6 +312,20 @@ entries! {
     extra {
         status clIcdGetPlatformIDsKHR(num_entries: cl_uint, platforms: *mut cl_platform_id, num_platforms: *mut cl_uint) = platform::get_ids;
         create clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;
+        // cl_ext_buffer_device_address
+        status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
+        // cl_intel_unified_shared_memory
+        create clHostMemAllocINTEL(context: cl_context, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::host_alloc;
+        create clDeviceMemAllocINTEL(context: cl_context, device: cl_device_id, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::device_alloc;
+        create clSharedMemAllocINTEL(context: cl_context, device: cl_device_id, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::shared_alloc;
+        status clMemFreeINTEL(context: cl_context, ptr: *mut c_void) = usm::free;
+        status clMemBlockingFreeINTEL(context: cl_context, ptr: *mut c_void) = usm::blocking_free;
+        status clGetMemAllocInfoINTEL(context: cl_context, ptr: *const c_void, param_name: cl_mem_info_intel, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = usm::get_info;
+        status clSetKernelArgMemPointerINTEL(kernel: cl_kernel, arg_index: cl_uint, arg_value: *const c_void) = kernel::set_arg_svm_pointer;
+        status clEnqueueMemFillINTEL(command_queue: cl_command_queue, dst_ptr: *mut c_void, pattern: *const c_void, pattern_size: usize, size: usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = usm::enqueue_fill;
+        status clEnqueueMemcpyINTEL(command_queue: cl_command_queue, blocking: cl_bool, dst_ptr: *mut c_void, src_ptr: *const c_void, size: usize, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = usm::enqueue_memcpy;
+        status clEnqueueMigrateMemINTEL(command_queue: cl_command_queue, ptr: *const c_void, size: usize, flags: cl_mem_migration_flags, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = usm::enqueue_migrate;
+        status clEnqueueMemAdviseINTEL(command_queue: cl_command_queue, ptr: *const c_void, size: usize, advice: cl_mem_advice_intel, num_events_in_wait_list: cl_uint, event_wait_list: *const cl_event, event: *mut cl_event) = usm::enqueue_advise;
         create clCreateProgramWithILKHR(context: cl_context, il: *const c_void, length: usize) = program::create_with_il;
         status clGetKernelSuggestedLocalWorkSizeKHR(command_queue: cl_command_queue, kernel: cl_kernel, work_dim: cl_uint, global_work_offset: *const usize, global_work_size: *const usize, suggested_local_work_size: *mut usize) = kernel::get_suggested_local_work_size;
     }

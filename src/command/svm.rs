@@ -277,3 +277,9 @@ pub fn migrate(
         work: Work::Migrate { mems, to_device },
     })
 }
+
+/// clEnqueueMigrateMemINTEL, clEnqueueMemAdviseINTEL: nothing to do where allocations do not move.
+pub fn hint(pointer: *const c_void, kind: cl_command_type) -> ClResult<Command> {
+    not_null(pointer)?;
+    Ok(marker(kind))
+}

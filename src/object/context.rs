@@ -6,6 +6,7 @@
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::Device;
 use super::event::Owner;
+use super::mem::address::Addressed;
 use super::svm::Allocations;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::pipeline_cache;
@@ -23,6 +24,7 @@ pub struct Context {
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn Owner>>>,
     allocations: Allocations,
+    addressed: Addressed,
     handle: usize,
 }
 
@@ -54,6 +56,7 @@ impl Context {
             destructors: Mutex::default(),
             queues: Mutex::default(),
             allocations: Allocations::default(),
+            addressed: Addressed::default(),
             handle: me.as_ptr() as usize,
         }))
     }
@@ -66,6 +69,11 @@ impl Context {
     /// Memory with an address that the application got.
     pub fn allocations(&self) -> &Allocations {
         &self.allocations
+    }
+
+    /// Buffers whose device addresses the application knows.
+    pub fn addressed(&self) -> &Addressed {
+        &self.addressed
     }
 
     /// CL_CONTEXT_PROPERTIES.

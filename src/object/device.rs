@@ -413,6 +413,9 @@ impl Device {
     fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match (param, self.caps().pci) {
             (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
+            (0x4190..=0x4194, _) if self.features.usm => {
+                out.write(super::usm::capabilities(self, param))
+            }
             _ => unknown(param),
         }
     }

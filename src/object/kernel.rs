@@ -290,7 +290,9 @@ impl Kernel {
             host_memory: interface.uses_indirect_pointers && system,
             uniform: on.uniform,
         };
-        self.exec.lock().apply(&mut launch);
+        let context = self.program.context();
+        let place = context.device_index(device)?;
+        self.exec.lock().apply(context, place, &mut launch);
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
             let Some(value) = value else {
@@ -332,6 +334,12 @@ impl Kernel {
                         }
                         None if *address == 0 => {}
                         None => {
+                            // A device address: the buffer may be known by it.
+                            if let Some(mem) = context.addressed().find(place, *address) {
+                                let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                                launch.buffers.push((mem, access));
+                                continue;
+                            }
                             launch.touches_anything = true;
                             launch.host_memory |= system;
                         }

@@ -13,3 +13,4 @@ pub mod platform;
 pub mod program;
 pub mod queries;
 pub mod svm;
+pub mod usm;

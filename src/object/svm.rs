@@ -9,6 +9,7 @@ use super::context::Context;
 use super::device::Device;
 use super::mem::host_work::HostWork;
 use super::mem::{same_bytes, Mem};
+use super::usm::Usm;
 use crate::backend::{Memory, SharedKind};
 use crate::cl::{self, cl_svm_mem_flags, cl_uint};
 use crate::error::{err, ClResult};
@@ -28,6 +29,7 @@ pub struct Allocation {
     mem: Ref<Mem>,
     address: usize,
     size: usize,
+    usm: Option<Usm>,
 }
 
 impl Allocation {
@@ -44,6 +46,11 @@ impl Allocation {
     /// Its size in bytes.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// What cl_intel_unified_shared_memory made it as; None: clSVMAlloc.
+    pub fn usm(&self) -> Option<&Usm> {
+        self.usm.as_ref()
     }
 }
 
@@ -139,20 +146,47 @@ pub fn alloc(
         .filter(|(_, device)| supported(device))
         .map(|(index, _)| index)
         .collect();
-    make(context, flags & ACCESS, size, align, kind, &devices)
+    let request = Request {
+        access: flags & ACCESS,
+        size,
+        align,
+        kind,
+        usm: None,
+    };
+    make(context, request, &devices)
+}
+
+/// What an allocation is to be.
+pub(super) struct Request {
+    /// CL_MEM_READ_WRITE and the like; 0 stands for that.
+    pub access: cl_svm_mem_flags,
+    pub size: usize,
+    /// A power of two.
+    pub align: u64,
+    pub kind: SharedKind,
+    pub usm: Option<Usm>,
 }
 
 /// Makes an allocation that these devices of the context share.
-fn make(
+pub(super) fn make(
     context: &Ref<Context>,
-    access: cl_svm_mem_flags,
-    size: usize,
-    align: u64,
-    kind: SharedKind,
+    request: Request,
     devices: &[usize],
 ) -> ClResult<Arc<Allocation>> {
+    let Request {
+        access,
+        size,
+        align,
+        kind,
+        usm,
+    } = request;
     let too_large = |device: &Ref<Device>| size as u64 > device.caps().max_alloc_size;
-    if size == 0 || context.devices().iter().any(too_large) {
+    let used = || {
+        devices
+            .iter()
+            .filter_map(|index| context.devices().get(*index))
+    };
+    if size == 0 || used().any(too_large) {
         return err(
             cl::CL_INVALID_BUFFER_SIZE,
             "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
@@ -190,6 +224,7 @@ fn make(
         mem: Mem::shared(context, flags, address, size, memories),
         address,
         size,
+        usm,
     });
     let mut map = context.allocations().by_address.lock();
     map.insert(address, allocation.clone());

@@ -366,6 +366,17 @@ impl Drop for Queue {
     }
 }
 
+/// Finishes every queue of a context.
+pub fn finish_all(context: &Context) -> ClResult {
+    for owner in context.queues() {
+        // One that is being released has nothing left to finish.
+        if let Ok(queue) = handle::lookup::<Queue>(owner.handle()) {
+            queue.finish()?;
+        }
+    }
+    Ok(())
+}
+
 /// clReleaseCommandQueue: flushes, as the specification asks, then drops a reference. Held commands keep the queue.
 pub fn release(handle: *const c_void) -> ClResult {
     let queue = handle::lookup::<Queue>(handle)?;

@@ -1,5 +1,6 @@
 //! The API, chapter by chapter, on the first device that Pumice offers.
 
+mod addresses;
 mod buffers;
 mod builds;
 mod collectives;

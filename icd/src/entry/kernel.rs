@@ -68,6 +68,12 @@ pub fn set_arg_svm_pointer(kernel: Handle, index: cl_uint, value: In<c_void>) ->
     kernel.set_arg_svm(index, value.address())
 }
 
+pub fn set_arg_device_pointer(kernel: Handle, index: cl_uint, address: u64) -> ClResult {
+    kernel
+        .object::<Kernel>()?
+        .set_arg_device_pointer(index, address)
+}
+
 pub fn set_exec_info(
     kernel: Handle,
     param: cl_kernel_exec_info,

@@ -5,9 +5,10 @@ use super::{Kernel, Value};
 use crate::cl::{self, cl_kernel_exec_info, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::Object;
+use crate::object::context::Context;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
-use crate::object::svm;
+use crate::object::{svm, usm};
 use spirv_lowering::interface::ArgKind;
 use std::sync::{Arc, Weak};
 
@@ -16,16 +17,25 @@ use std::sync::{Arc, Weak};
 pub(super) struct ExecInfo {
     /// Memory objects that pointers in memory may lead to.
     reached: Vec<Weak<Object<Mem>>>,
+    /// Device addresses in buffers that pointers in memory may lead to.
+    device_addresses: Vec<u64>,
+    /// Bit per kind of allocation of cl_intel_unified_shared_memory that pointers in memory may lead to.
+    indirect: u32,
     /// Pointers in memory lead to no other memory of the host.
     no_system: bool,
 }
 
 impl ExecInfo {
     /// Adds what they mean for a launch.
-    pub(super) fn apply(&self, launch: &mut KernelLaunch) {
+    pub(super) fn apply(&self, context: &Context, device: usize, launch: &mut KernelLaunch) {
         let known = self.reached.iter().filter_map(Weak::upgrade);
-        launch.buffers.extend(known.map(|mem| (mem, 3)));
-        launch.touches_anything |= !self.reached.is_empty();
+        let find = |address: &u64| context.addressed().find(device, *address);
+        let addressed = self.device_addresses.iter().filter_map(find);
+        launch
+            .buffers
+            .extend(known.chain(addressed).map(|mem| (mem, 3)));
+        launch.touches_anything |=
+            !self.reached.is_empty() || !self.device_addresses.is_empty() || self.indirect != 0;
         launch.host_memory &= !self.no_system;
     }
 }
@@ -76,6 +86,30 @@ impl Kernel {
         self.set_pointer(index, address)
     }
 
+    /// clSetKernelArgDevicePointerEXT.
+    pub fn set_arg_device_pointer(&self, index: cl_uint, address: u64) -> ClResult {
+        if !matches!(self.arg_kind(index)?, ArgKind::Buffer { .. }) {
+            return err(
+                cl::CL_INVALID_ARG_INDEX,
+                format!(
+                    "argument {index} of {} is no pointer to global memory",
+                    self.name
+                ),
+            );
+        }
+        self.set_pointer(index, address as usize)
+    }
+
+    /// Allocations that the addresses lie in; of other addresses nothing is known.
+    fn reached(&self, addresses: Vec<usize>) -> Vec<Weak<Object<Mem>>> {
+        let allocations = self.program.context().allocations();
+        addresses
+            .into_iter()
+            .filter_map(|address| allocations.find(address))
+            .map(|(allocation, _)| Arc::downgrade(allocation.mem()))
+            .collect()
+    }
+
     /// clSetKernelExecInfo. `value` is what `param_value` points to; `None` for a null pointer.
     pub fn set_exec_info(
         &self,
@@ -85,17 +119,48 @@ impl Kernel {
     ) -> ClResult {
         let context = self.program.context();
         match param {
-            cl::CL_KERNEL_EXEC_INFO_SVM_PTRS => {
+            cl::CL_KERNEL_EXEC_INFO_SVM_PTRS | cl::CL_KERNEL_EXEC_INFO_USM_PTRS_INTEL => {
                 svm::check_supported(context)?;
-                let pointers = addresses(size, value)?;
-                let mut reached: Vec<Weak<Object<Mem>>> = Vec::new();
-                for (allocation, _) in pointers
-                    .into_iter()
-                    .filter_map(|address| context.allocations().find(address))
-                {
-                    reached.push(Arc::downgrade(allocation.mem()));
-                }
+                let reached = self.reached(addresses(size, value)?);
                 self.exec.lock().reached = reached;
+            }
+            cl::CL_KERNEL_EXEC_INFO_DEVICE_PTRS_EXT => {
+                let list = addresses(size, value)?;
+                self.exec.lock().device_addresses =
+                    list.into_iter().map(|address| address as u64).collect();
+            }
+            cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL
+            | cl::CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL
+            | cl::CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL => {
+                let Some(on) = boolean(size, value) else {
+                    return err(cl::CL_INVALID_VALUE, "the value is no cl_bool");
+                };
+                let asked = match param {
+                    cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL => {
+                        cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
+                    }
+                    cl::CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL => {
+                        cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
+                    }
+                    _ => cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+                };
+                if !context
+                    .devices()
+                    .iter()
+                    .any(|device| usm::capabilities(device, asked) != 0)
+                {
+                    return err(
+                        cl::CL_INVALID_OPERATION,
+                        "no device of the context supports such allocations",
+                    );
+                }
+                let bit = 1 << (param - cl::CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL);
+                let mut exec = self.exec.lock();
+                exec.indirect = if on {
+                    exec.indirect | bit
+                } else {
+                    exec.indirect & !bit
+                };
             }
             cl::CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM => {
                 let Some(system) = boolean(size, value) else {

@@ -1,7 +1,7 @@
 //! Making buffers and sub-buffers: flags, sizes, host pointers, properties.
 
 use super::store::Store;
-use super::Mem;
+use super::{address, Mem};
 use crate::cl::{self, cl_mem_flags, cl_mem_properties};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
@@ -89,7 +89,7 @@ impl Mem {
         size: usize,
         host_ptr: *mut c_void,
     ) -> ClResult<Ref<Self>> {
-        check_properties(&properties)?;
+        address::check_properties(&properties)?;
         let flags = check_flags(flags)?;
         if size == 0 {
             return err(cl::CL_INVALID_BUFFER_SIZE, "the size is zero");
@@ -112,7 +112,8 @@ impl Mem {
                 );
             }
             if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
-                return Ok(Self::over(&allocation, properties, flags, offset, size));
+                let mem = Self::over(&allocation, properties, flags, offset, size);
+                return address::publish(mem);
             }
         }
         let used = if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
@@ -125,7 +126,7 @@ impl Mem {
             unsafe { std::slice::from_raw_parts(host_ptr as *const u8, size) }
         });
         let store = Store::new(context, size as u64, flags, used, initial)?;
-        Ok(Object::new_cyclic(|me| Self {
+        address::publish(Object::new_cyclic(|me| Self {
             context: context.clone(),
             object_type: cl::CL_MEM_OBJECT_BUFFER,
             flags,

@@ -1,6 +1,7 @@
 //! Memory objects: what the application knows of them. Where the bytes lie is the [`Store`]'s business; a sub-buffer
 //! shares the store of its buffer.
 
+pub mod address;
 pub mod buffer;
 pub mod host_work;
 pub mod map;

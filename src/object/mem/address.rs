@@ -1,0 +1,90 @@
+//! Buffers whose device addresses the application asks for (cl_ext_buffer_device_address). Every buffer of ours has a
+//! fixed address on each device; the property only makes it known.
+
+use super::Mem;
+use crate::cl::{self, cl_mem_device_address_ext, cl_mem_properties};
+use crate::error::{err, ClResult};
+use crate::handle::{Object, Ref};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+fn pairs(properties: &[cl_mem_properties]) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
+    let pair = |pair: &[cl_mem_properties]| Some((*pair.first()?, pair.get(1).copied()));
+    properties
+        .chunks(2)
+        .filter_map(pair)
+        .take_while(|(name, _)| *name != 0)
+}
+
+/// Checks the properties of a buffer (with their closing zero).
+pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
+    let mut seen = false;
+    for (name, value) in pairs(properties) {
+        if name != cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT {
+            return err(
+                cl::CL_INVALID_PROPERTY,
+                format!("memory property {name:#x} is not supported"),
+            );
+        }
+        if seen || !matches!(value, Some(0 | 1)) {
+            return err(
+                cl::CL_INVALID_PROPERTY,
+                "CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT is given twice, or neither true nor false",
+            );
+        }
+        seen = true;
+    }
+    Ok(())
+}
+
+/// The buffers whose addresses are known, by device and address.
+#[derive(Default)]
+pub struct Addressed {
+    by_address: Mutex<BTreeMap<(usize, u64), Weak<Object<Mem>>>>,
+}
+
+impl Addressed {
+    /// The buffer that an address of a device lies in.
+    pub fn find(&self, device: usize, address: u64) -> Option<Ref<Mem>> {
+        let map = self.by_address.lock();
+        let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
+        let mem = found.upgrade()?;
+        (address - begin < mem.size() as u64).then_some(mem)
+    }
+
+    fn insert(&self, device: usize, address: u64, mem: &Ref<Mem>) {
+        let mut map = self.by_address.lock();
+        map.retain(|_, known| known.strong_count() > 0);
+        map.insert((device, address), Arc::downgrade(mem));
+    }
+}
+
+impl Mem {
+    /// The application may ask for its addresses.
+    pub(super) fn is_addressed(&self) -> bool {
+        pairs(&self.properties).any(|pair| pair == (cl::CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, Some(1)))
+    }
+
+    /// CL_MEM_DEVICE_ADDRESS_EXT: the address on each device of the context.
+    pub fn device_addresses(&self) -> ClResult<Vec<cl_mem_device_address_ext>> {
+        if !self.is_addressed() {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the object was not made with CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT",
+            );
+        }
+        let devices = self.context.devices().iter();
+        devices.map(|device| self.device_address(device)).collect()
+    }
+}
+
+/// Makes the addresses of a new buffer known, if they were asked for.
+pub(super) fn publish(mem: Ref<Mem>) -> ClResult<Ref<Mem>> {
+    if mem.is_addressed() {
+        for (index, address) in mem.device_addresses()?.into_iter().enumerate() {
+            mem.context.addressed().insert(index, address, &mem);
+        }
+    }
+    Ok(mem)
+}

@@ -1,0 +1,239 @@
+//! cl_intel_unified_shared_memory: host, device and shared allocations, on the machinery of [`super::svm`].
+//!
+//! Host and shared allocations are memory of the host that the device sees at its address (fine-grained), so neither
+//! migrates; device allocations lie on the device, and the host does nothing with their addresses.
+
+use super::context::Context;
+use super::device::Device;
+use super::info::{unknown, InfoOut, Written};
+use super::svm::{make, Allocation, Request, DEFAULT_ALIGN};
+use crate::backend::SharedKind;
+use crate::cl::{
+    self, cl_device_info, cl_device_unified_shared_memory_capabilities_intel,
+    cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
+    cl_unified_shared_memory_type_intel,
+};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use std::sync::Arc;
+
+/// What an allocation was asked for as.
+#[derive(Clone)]
+pub struct Usm {
+    /// CL_MEM_ALLOC_TYPE_INTEL
+    pub kind: cl_unified_shared_memory_type_intel,
+    /// CL_MEM_ALLOC_DEVICE_INTEL
+    pub device: Option<Ref<Device>>,
+    /// CL_MEM_ALLOC_FLAGS_INTEL
+    pub flags: cl_mem_alloc_flags_intel,
+}
+
+/// CL_DEVICE_*_MEM_CAPABILITIES_INTEL.
+pub fn capabilities(
+    device: &Device,
+    param: cl_device_info,
+) -> cl_device_unified_shared_memory_capabilities_intel {
+    const ALL: u64 = cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+        | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
+        | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ACCESS_INTEL
+        | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ATOMIC_ACCESS_INTEL;
+    let svm = device.svm_capabilities();
+    let has = |bit| svm & bit != 0;
+    let host = if has(cl::CL_DEVICE_SVM_ATOMICS) {
+        ALL
+    } else if has(cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER) {
+        cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+    } else {
+        0
+    };
+    match param {
+        cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
+        | cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL => host,
+        cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
+            if has(cl::CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) =>
+        {
+            cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+                | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
+        }
+        // Where devices see the host's memory at its own address, several see the same.
+        cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
+        | cl::CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL
+            if has(cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) =>
+        {
+            host
+        }
+        _ => 0,
+    }
+}
+
+/// The flags among the properties (with their closing zero).
+fn flags(
+    properties: &[cl_mem_properties_intel],
+    shared: bool,
+) -> ClResult<cl_mem_alloc_flags_intel> {
+    const PLACEMENT: u64 = cl::CL_MEM_ALLOC_INITIAL_PLACEMENT_DEVICE_INTEL
+        | cl::CL_MEM_ALLOC_INITIAL_PLACEMENT_HOST_INTEL;
+    let mut found = None;
+    for pair in properties.chunks(2) {
+        match (pair.first(), pair.get(1)) {
+            (None | Some(0), _) => break,
+            (Some(&cl::CL_MEM_ALLOC_FLAGS_INTEL), Some(value)) if found.is_none() => {
+                found = Some(*value);
+            }
+            _ => {
+                return err(
+                    cl::CL_INVALID_PROPERTY,
+                    "a memory property is not supported, or given twice",
+                )
+            }
+        }
+    }
+    let flags = found.unwrap_or(0);
+    let placements = (flags & PLACEMENT).count_ones();
+    if flags & !(PLACEMENT | cl::CL_MEM_ALLOC_WRITE_COMBINED_INTEL) != 0
+        || placements > u32::from(shared)
+    {
+        return err(
+            cl::CL_INVALID_PROPERTY,
+            "the allocation flags are not valid",
+        );
+    }
+    Ok(flags)
+}
+
+/// Which of the three kinds, and for which device.
+#[derive(Clone)]
+pub enum Place {
+    /// clHostMemAllocINTEL
+    Host,
+    /// clDeviceMemAllocINTEL
+    Device(Ref<Device>),
+    /// clSharedMemAllocINTEL
+    Shared(Option<Ref<Device>>),
+}
+
+/// clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL.
+pub fn alloc(
+    context: &Ref<Context>,
+    place: Place,
+    properties: &[cl_mem_properties_intel],
+    size: usize,
+    align: cl_uint,
+) -> ClResult<Arc<Allocation>> {
+    let (kind, param, device) = match &place {
+        Place::Host => (
+            cl::CL_MEM_TYPE_HOST_INTEL,
+            cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
+            None,
+        ),
+        Place::Device(device) => (
+            cl::CL_MEM_TYPE_DEVICE_INTEL,
+            cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
+            Some(device),
+        ),
+        Place::Shared(Some(device)) => (
+            cl::CL_MEM_TYPE_SHARED_INTEL,
+            cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+            Some(device),
+        ),
+        // With one device there is nothing to cross.
+        Place::Shared(None) if context.devices().len() == 1 => (
+            cl::CL_MEM_TYPE_SHARED_INTEL,
+            cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+            None,
+        ),
+        Place::Shared(None) => (
+            cl::CL_MEM_TYPE_SHARED_INTEL,
+            cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
+            None,
+        ),
+    };
+    let able = |device: &Ref<Device>| capabilities(device, param) != 0;
+    let devices: Vec<usize> = match device {
+        Some(device) => {
+            let index = context.device_index(device)?;
+            if able(device) {
+                vec![index]
+            } else {
+                Vec::new()
+            }
+        }
+        None => {
+            let all = context.devices().iter().enumerate();
+            all.filter(|(_, device)| able(device))
+                .map(|(index, _)| index)
+                .collect()
+        }
+    };
+    if devices.is_empty() {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "no device supports such allocations",
+        );
+    }
+    let align = u64::from(align);
+    if align != 0 && !align.is_power_of_two() || align > DEFAULT_ALIGN {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "the alignment is no power of two, or larger than the largest type",
+        );
+    }
+    let flags = flags(properties, kind == cl::CL_MEM_TYPE_SHARED_INTEL)?;
+    let usm = Usm {
+        kind,
+        device: device.cloned(),
+        flags,
+    };
+    let request = Request {
+        access: cl::CL_MEM_READ_WRITE,
+        size,
+        align: align.max(DEFAULT_ALIGN),
+        kind: if kind == cl::CL_MEM_TYPE_DEVICE_INTEL {
+            SharedKind::Coarse
+        } else {
+            SharedKind::Fine
+        },
+        usm: Some(usm),
+    };
+    make(context, request, &devices)
+}
+
+/// The address of an allocation of this extension, or null. CL_INVALID_VALUE for everything else.
+pub fn check_free(context: &Context, address: usize) -> ClResult {
+    let ours =
+        |(allocation, offset): (Arc<Allocation>, usize)| offset == 0 && allocation.usm().is_some();
+    if address == 0 || context.allocations().find(address).is_some_and(ours) {
+        return Ok(());
+    }
+    err(
+        cl::CL_INVALID_VALUE,
+        "the pointer is not one of clHost-, clDevice- or clSharedMemAllocINTEL",
+    )
+}
+
+/// clGetMemAllocInfoINTEL. Of pointers that lie in no allocation nothing is known, which is no error.
+pub fn info(
+    context: &Context,
+    address: usize,
+    param: cl_mem_info_intel,
+    out: InfoOut<'_>,
+) -> ClResult<Written> {
+    let found = context.allocations().find(address);
+    let found = found.and_then(|(allocation, _)| {
+        let usm = allocation.usm()?.clone();
+        Some((allocation, usm))
+    });
+    let (allocation, usm) = found.unzip();
+    match param {
+        cl::CL_MEM_ALLOC_TYPE_INTEL => {
+            out.write(usm.map_or(cl::CL_MEM_TYPE_UNKNOWN_INTEL, |usm| usm.kind))
+        }
+        cl::CL_MEM_ALLOC_BASE_PTR_INTEL => out.write(allocation.map_or(0, |a| a.address())),
+        cl::CL_MEM_ALLOC_SIZE_INTEL => out.write(allocation.map_or(0, |a| a.size())),
+        cl::CL_MEM_ALLOC_DEVICE_INTEL => out.write(usm.and_then(|usm| usm.device)),
+        param if u64::from(param) == cl::CL_MEM_ALLOC_FLAGS_INTEL => {
+            out.write(usm.map_or(0, |usm| usm.flags))
+        }
+        _ => unknown(param),
+    }
+}
