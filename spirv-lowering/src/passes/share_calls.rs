@@ -12,7 +12,8 @@
 //! 4. The copies are placed, the calls become jumps, SSA form is repaired.
 //!
 //! Work-items in different calls may meet in shared code, so nothing is shared that could hold or come before a
-//! barrier or another collective operation. Whatever does not fit these rules is inlined as usual.
+//! barrier or another collective operation; and which image it is must be known, so nothing is shared that is given one.
+//! Whatever does not fit these rules is inlined as usual.
 
 use super::inline::{callees, flatten, flatten_but, with_body};
 use super::rewrite::{rewrite, Action};
@@ -67,6 +68,9 @@ impl Graph {
             let id = *id;
             stack.pop();
             let func = &module.functions[id];
+            if func.params.contains(&Type::Handle) {
+                graph.convergent.insert(id);
+            }
             let mut own = 0;
             let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
             for &block in &func.layout {

@@ -318,6 +318,10 @@ impl Writer {
         let var = self.global_var(StorageClass::UniformConstant, pointer);
         self.decorate(var, Decoration::DescriptorSet, &[0]);
         self.decorate(var, Decoration::Binding, &[slot.binding]);
+        if storage {
+            // The same image may be there as floats and integers, and as several arguments.
+            self.decorate(var, Decoration::Aliased, &[]);
+        }
         self.unique.insert(key, var);
         (var, ty)
     }
