@@ -576,3 +576,57 @@ fn reads_see_writes() {
         assert_eq!(*got, [x, y, x, y], "texel {i}");
     }
 }
+
+#[test]
+fn halves_and_functions() {
+    let setup = Setup::new();
+    if !images(&setup) {
+        return;
+    }
+    // Without optimisation everything goes through private memory, images and samplers too.
+    for options in ["", "-cl-opt-disable", "-cl-std=CL1.2"] {
+        let program = setup
+            .try_build(
+                "#ifdef cl_khr_fp16
+                 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
+                 #endif
+                 float4 twice(read_only image2d_t im, sampler_t s, int2 at) { return 2.0f * read_imagef(im, s, at); }
+                 kernel void f(read_only image2d_t from, write_only image2d_t to, sampler_t s) {
+                     const sampler_t own = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST;
+                     int2 at = (int2)(get_global_id(0), get_global_id(1));
+                     float4 sum = twice(from, own, at) + twice(from, s, at - 1);
+                 #ifdef cl_khr_fp16
+                     write_imageh(to, at, convert_half4(sum) + read_imageh(from, own, at + 1));
+                 #else
+                     write_imagef(to, at, sum + read_imagef(from, own, at + 1));
+                 #endif
+                 }",
+                options,
+            )
+            .unwrap_or_else(|log| panic!("{options}: {log}"));
+        let [w, h, _] = D2.size();
+        let texels: Vec<[f32; 4]> = (0..w * h).map(|i| [i as f32, 1.0, -2.0, 0.5]).collect();
+        let from = image(&setup, D2, format(CL_RGBA, CL_FLOAT), &bytes(&texels));
+        let to = image(&setup, D2, format(CL_RGBA, CL_FLOAT), &vec![0; w * h * 16]);
+        let kernel = setup.kernel(&program, "f");
+        let s = sampler(&setup, false, CL_ADDRESS_CLAMP_TO_EDGE, CL_FILTER_NEAREST);
+        kernel.set_buffer(0, &from).set_buffer(1, &to).set(2, s);
+        setup.run(&kernel, &[w, h], None);
+        let got = read_image(&setup, &to, D2, 16);
+        for (i, got) in got.chunks(16).enumerate() {
+            let (x, y) = (i % w, i / w);
+            let at = |x: usize, y: usize| texels[x + w * y];
+            let before = at(x.saturating_sub(1), y.saturating_sub(1));
+            let after = if x + 1 < w && y + 1 < h {
+                at(x + 1, y + 1)
+            } else {
+                [0.0; 4]
+            };
+            for c in 0..4 {
+                let want = 2.0 * at(x, y)[c] + 2.0 * before[c] + after[c];
+                let got = f32::from_ne_bytes([0, 1, 2, 3].map(|b| got[4 * c + b]));
+                assert_eq!(got, want, "{options}: texel {x}, {y}");
+            }
+        }
+    }
+}
