@@ -62,10 +62,9 @@ impl Features {
             atomic_acq_rel: true,
             // The compiler orders sequentially consistent operations by acquire-release fences on both sides.
             atomic_seq_cst: target.memory_model_device_scope,
-            // Not built yet.
-            images: false,
-            image_3d_writes: false,
-            read_write_images: false,
+            images: caps.images.full_profile(),
+            image_3d_writes: caps.images.full_profile(),
+            read_write_images: caps.images.full_profile(),
             generic_address_space: true,
             work_group_collectives: subgroups,
             subgroups,
@@ -121,6 +120,8 @@ impl Features {
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),
             (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
+            (self.images, "cl_khr_depth_images", one),
+            (self.images, "cl_khr_image2d_from_buffer", one),
             // cl_khr_subgroups itself demands that sub-groups make progress independently of one another, which no Vulkan
             // driver promises. Sub-groups of OpenCL 2.1 and later do not.
             (self.subgroups, "cl_khr_subgroup_extended_types", one),

@@ -8,12 +8,14 @@
 
 use pumice_runtime::cl::{self, cl_int, cl_uint};
 use pumice_runtime::command::buffer::Rect;
+use pumice_runtime::command::image::Box3;
 use pumice_runtime::command::{self, Command, Target};
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle::{self, Body, Object, Ref};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::event::Event;
 use pumice_runtime::object::info::InfoOut;
+use pumice_runtime::object::mem::image::Description;
 use pumice_runtime::object::mem::Mem;
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_void, CStr};
@@ -510,6 +512,53 @@ pub fn svm_fill(
 ) -> ClResult<Command> {
     // SAFETY: the caller of clEnqueueSVMMemFill promises what this asks of the pointer.
     unsafe { command::svm::svm_fill(target, pointer.0, pattern, size) }
+}
+
+/// A new image over, or with a copy of, memory of the application.
+pub fn image(
+    context: &Ref<Context>,
+    properties: Vec<cl::cl_mem_properties>,
+    flags: cl::cl_mem_flags,
+    format: &cl::cl_image_format,
+    wanted: &Description,
+    parent: Option<&Ref<Mem>>,
+    host_ptr: Out<c_void>,
+) -> ClResult<Ref<Mem>> {
+    // SAFETY: the caller of clCreateImage promises what this asks of `host_ptr`.
+    unsafe {
+        Mem::create_image(
+            context, properties, flags, format, wanted, parent, host_ptr.0,
+        )
+    }
+}
+
+/// A read of an image into memory of the application.
+pub fn read_image(
+    target: &Target,
+    mem: &Ref<Mem>,
+    region: Box3,
+    pitches: (usize, usize),
+    pointer: Out<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueReadImage promises what this asks of the pointer.
+    unsafe { command::image::read(target, mem, region, pitches, pointer.0) }
+}
+
+/// A write of memory of the application to an image.
+pub fn write_image(
+    target: &Target,
+    mem: &Ref<Mem>,
+    region: Box3,
+    pitches: (usize, usize),
+    pointer: In<c_void>,
+) -> ClResult<Command> {
+    // SAFETY: the caller of clEnqueueWriteImage promises what this asks of the pointer.
+    unsafe { command::image::write(target, mem, region, pitches, pointer.0) }
+}
+
+/// The live object that a handle in a structure names.
+pub fn object<T: Body>(handle: *mut c_void) -> ClResult<Ref<T>> {
+    handle::lookup(handle)
 }
 
 /// A triple such as an origin or a region; `code` when it is NULL.

@@ -50,6 +50,7 @@ pub struct Caps {
     pub svm: SvmCaps,
     pub global_cache_size: u64,
     pub global_cacheline: u32,
+    pub images: super::image::ImageLimits,
 }
 
 /// What shared virtual memory the device may have, as far as can be told without a device made.

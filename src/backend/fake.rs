@@ -341,6 +341,9 @@ impl Stream for FakeStream {
             Op::Copy { src, dst, region } => Step::Copy(src.clone(), dst.clone(), region),
             Op::Fill { dst, pattern } => Step::Fill(dst.clone(), pattern.to_vec()),
             Op::Update { dst, data } => Step::Update(dst.clone(), data.to_vec()),
+            Op::ImageToMemory { .. } | Op::MemoryToImage { .. } | Op::ImageCopy { .. } => {
+                return Err(DeviceError::Unsupported("images".into()))
+            }
             Op::Marker | Op::Keep(_) => Step::Nothing,
         };
         self.open.steps.push(step);

@@ -15,10 +15,12 @@
 pub mod caps;
 #[cfg(test)]
 pub mod fake;
+pub mod image;
 pub mod op;
 pub mod vulkan;
 
 pub use caps::{Caps, SvmCaps};
+pub use image::{Binding, Image, ImageDesc, PixelFormat, Support};
 pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
 
 use smallvec::SmallVec;
@@ -203,6 +205,24 @@ pub trait Device: Send + Sync {
     /// # Safety
     /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>>;
+    /// Formats of images. Empty: no images.
+    fn image_formats(&self) -> &[Support] {
+        &[]
+    }
+    /// Makes an image, contents undefined. The format is one of those for the geometry (not `ImageDim::Buffer`).
+    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+        Err(DeviceError::Unsupported(format!("{:?}", desc.dim)))
+    }
+    /// The same texels with another format of the same size: sRGB or not, depth or R.
+    fn alias_image(&self, image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        let _ = image;
+        Err(DeviceError::Unsupported(format!("{format:?}")))
+    }
+    /// Memory as an image of `ImageDim::Buffer`, which keeps the memory alive.
+    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        let _ = slice;
+        Err(DeviceError::Unsupported(format!("{format:?}")))
+    }
     /// Loads a lowered kernel. `words` is valid Vulkan SPIR-V.
     fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>>;
     /// Makes a stream.

@@ -1,5 +1,6 @@
 //! The operations of a stream, as plain data.
 
+use super::image::{Binding, Image, ImageRegion};
 use super::{Memory, Pipeline};
 use std::sync::Arc;
 
@@ -77,6 +78,8 @@ pub enum Op<'a> {
         push: &'a [u8],
         /// Memory it may touch, as far as its arguments tell.
         uses: &'a [Use],
+        /// Images and samplers, one for each binding that its interface names.
+        bindings: &'a [Binding],
         /// It may touch any memory (pointers in memory, SVM): conflicts with everything.
         touches_anything: bool,
     },
@@ -102,6 +105,42 @@ pub enum Op<'a> {
         dst: &'a Slice,
         #[allow(missing_docs)]
         data: &'a [u8],
+    },
+    /// Image to memory, rows `row_texels` pixels apart (0: packed), slices and layers following each other. Offset and
+    /// pixel size fit.
+    ImageToMemory {
+        #[allow(missing_docs)]
+        image: &'a Arc<dyn Image>,
+        #[allow(missing_docs)]
+        region: ImageRegion,
+        #[allow(missing_docs)]
+        dst: &'a Slice,
+        #[allow(missing_docs)]
+        row_texels: u32,
+    },
+    /// Memory to image, likewise.
+    MemoryToImage {
+        #[allow(missing_docs)]
+        src: &'a Slice,
+        #[allow(missing_docs)]
+        row_texels: u32,
+        #[allow(missing_docs)]
+        image: &'a Arc<dyn Image>,
+        #[allow(missing_docs)]
+        region: ImageRegion,
+    },
+    /// Image to image of the same format; both one-dimensional or both not. The regions do not overlap.
+    ImageCopy {
+        #[allow(missing_docs)]
+        src: &'a Arc<dyn Image>,
+        #[allow(missing_docs)]
+        src_origin: [u32; 3],
+        #[allow(missing_docs)]
+        dst: &'a Arc<dyn Image>,
+        #[allow(missing_docs)]
+        dst_origin: [u32; 3],
+        #[allow(missing_docs)]
+        size: [u32; 3],
     },
     /// Nothing: only a place to take timestamps at.
     Marker,

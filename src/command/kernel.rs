@@ -262,7 +262,7 @@ pub fn nd_range(
 ) -> ClResult<Command> {
     let limits = limits(&target.device, &kernel);
     let space = check(range, &limits)?;
-    for (mem, _) in &kernel.buffers {
+    for (mem, _) in kernel.buffers.iter().chain(&kernel.images) {
         target.check(mem)?;
     }
     let local_memory = kernel

@@ -5,12 +5,14 @@
 //! where `target` comes from `queue.target()`.
 
 pub mod buffer;
+pub mod image;
 pub mod kernel;
 pub mod map;
 pub mod rect;
 pub mod svm;
 pub mod sync;
 
+use crate::backend::image::ImageRegion;
 use crate::backend::{BufferCopy, Pipeline, Slice};
 use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClResult};
@@ -20,6 +22,7 @@ use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
+use crate::object::mem::pixel::Pixel;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -124,6 +127,70 @@ pub enum Work {
         #[allow(missing_docs)]
         pattern: SmallVec<[u8; 16]>,
     },
+    /// Image to host memory.
+    ReadImage {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        at: ImageRegion,
+        #[allow(missing_docs)]
+        host: HostSide,
+        /// Packed as source, in host memory as destination.
+        rows: BufferCopy,
+    },
+    /// Host memory to image.
+    WriteImage {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        at: ImageRegion,
+        #[allow(missing_docs)]
+        host: HostSide,
+        /// In host memory as source, packed as destination.
+        rows: BufferCopy,
+    },
+    /// Image to image, boxes of one size.
+    CopyImage {
+        #[allow(missing_docs)]
+        src: Ref<Mem>,
+        #[allow(missing_docs)]
+        dst: Ref<Mem>,
+        #[allow(missing_docs)]
+        from: ImageRegion,
+        #[allow(missing_docs)]
+        to: ImageRegion,
+    },
+    /// Image to packed bytes of a buffer.
+    ImageToBuffer {
+        #[allow(missing_docs)]
+        image: Ref<Mem>,
+        #[allow(missing_docs)]
+        at: ImageRegion,
+        #[allow(missing_docs)]
+        buffer: Ref<Mem>,
+        #[allow(missing_docs)]
+        offset: u64,
+    },
+    /// Packed bytes of a buffer to image.
+    BufferToImage {
+        #[allow(missing_docs)]
+        image: Ref<Mem>,
+        #[allow(missing_docs)]
+        at: ImageRegion,
+        #[allow(missing_docs)]
+        buffer: Ref<Mem>,
+        #[allow(missing_docs)]
+        offset: u64,
+    },
+    /// Repeats a pixel.
+    FillImage {
+        #[allow(missing_docs)]
+        mem: Ref<Mem>,
+        #[allow(missing_docs)]
+        at: ImageRegion,
+        #[allow(missing_docs)]
+        pixel: Pixel,
+    },
     /// Makes a mapped region visible to the host.
     Map {
         #[allow(missing_docs)]
@@ -187,7 +254,10 @@ impl Work {
     /// The range of application memory that the command reads, if any.
     pub fn host_source(&self) -> Option<Range<usize>> {
         match self {
-            Self::Write { host, region, .. } => Some(extent(
+            Self::Write { host, region, .. }
+            | Self::WriteImage {
+                host, rows: region, ..
+            } => Some(extent(
                 host.base.wrapping_add(region.src_offset as usize),
                 region,
                 region.src_row_pitch,

@@ -4,6 +4,7 @@
 //! and releasing them does nothing, and they live as long as the platform.
 
 use super::info::{name_version, unknown, version, Info, InfoOut, Written};
+use super::mem::image;
 use super::platform::{name_versions, version_string, Platform};
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
 use crate::cl::{self, cl_device_fp_config, cl_device_svm_capabilities, cl_device_type, cl_uint};
@@ -226,21 +227,21 @@ impl Device {
             cl::CL_DEVICE_ADDRESS_BITS => out.write(64u32),
             cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE => out.write(caps.max_alloc_size),
 
-            // Images: none yet, and without them every limit is zero.
             cl::CL_DEVICE_IMAGE_SUPPORT => out.write(features.images),
+            // Without images every limit is zero.
             cl::CL_DEVICE_MAX_READ_IMAGE_ARGS
             | cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS
             | cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS
             | cl::CL_DEVICE_MAX_SAMPLERS
             | cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT
-            | cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => out.write(0u32),
+            | cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => out.write(self.image_count(param)),
             cl::CL_DEVICE_IMAGE2D_MAX_WIDTH
             | cl::CL_DEVICE_IMAGE2D_MAX_HEIGHT
             | cl::CL_DEVICE_IMAGE3D_MAX_WIDTH
             | cl::CL_DEVICE_IMAGE3D_MAX_HEIGHT
             | cl::CL_DEVICE_IMAGE3D_MAX_DEPTH
             | cl::CL_DEVICE_IMAGE_MAX_BUFFER_SIZE
-            | cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => out.write(0usize),
+            | cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => out.write(self.image_size(param)),
 
             cl::CL_DEVICE_MAX_PARAMETER_SIZE => out.write(MAX_PARAMETER_SIZE),
             cl::CL_DEVICE_MEM_BASE_ADDR_ALIGN => out.write(self.base_align() as cl_uint * 8),
@@ -407,6 +408,42 @@ impl Device {
             cl::CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => out.write(version(1, 2, 0)),
             _ => unknown(param),
         }
+    }
+
+    /// Numbers of images and samplers, and alignments, by query.
+    fn image_count(&self, param: cl_uint) -> cl_uint {
+        let limits = &self.caps().images;
+        if !self.features.images {
+            return 0;
+        }
+        match param {
+            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS => limits.max_sampled.min(1024),
+            cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS => limits.max_storage.min(1024),
+            cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS if self.features.read_write_images => {
+                limits.max_storage.min(1024)
+            }
+            cl::CL_DEVICE_MAX_SAMPLERS => limits.max_samplers.min(128),
+            cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT => image::PITCH_ALIGNMENT,
+            cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => image::BASE_ALIGNMENT,
+            _ => 0,
+        }
+    }
+
+    /// Extents of images, by query.
+    fn image_size(&self, param: cl_uint) -> usize {
+        let limits = &self.caps().images;
+        if !self.features.images {
+            return 0;
+        }
+        let size = match param {
+            // One-dimensional images and arrays have the same limit.
+            cl::CL_DEVICE_IMAGE2D_MAX_WIDTH => limits.max_2d.min(limits.max_1d),
+            cl::CL_DEVICE_IMAGE2D_MAX_HEIGHT => limits.max_2d,
+            cl::CL_DEVICE_IMAGE_MAX_BUFFER_SIZE => limits.max_texels,
+            cl::CL_DEVICE_IMAGE_MAX_ARRAY_SIZE => limits.max_layers,
+            _ => limits.max_3d,
+        };
+        size as usize
     }
 
     /// Queries of extensions, only where the extension is reported.

@@ -10,6 +10,9 @@ use super::info::{unknown, InfoOut, Written};
 use super::launch::KernelLaunch;
 use super::mem::Mem;
 use super::program::Program;
+use super::sampler::Sampler;
+use crate::backend::image::Resource;
+use crate::backend::Binding;
 use crate::cl::{
     self, cl_kernel_arg_info, cl_kernel_sub_group_info, cl_kernel_work_group_info, cl_uint,
     cl_ulong,
@@ -21,7 +24,8 @@ use parking_lot::Mutex;
 use pointers::ExecInfo;
 use smallvec::SmallVec;
 use spirv_lowering::interface::{
-    AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface, LOCAL_ARG_ALIGN,
+    AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, KernelInterface,
+    SamplerSource, LOCAL_ARG_ALIGN,
 };
 use spirv_lowering::ir::module::PrintfSite;
 use std::ffi::c_void;
@@ -44,6 +48,10 @@ enum Value {
     },
     /// Bytes of local memory.
     Local(u32),
+    /// An image.
+    Image(Weak<Object<Mem>>),
+    /// The property word of a sampler.
+    Sampler(u32),
 }
 
 /// The kernel of an executable on one device.
@@ -233,9 +241,30 @@ impl Kernel {
                 }
                 Value::Buffer(self.memory(value)?)
             }
-            ArgKind::Image(_) => return err(cl::CL_INVALID_MEM_OBJECT, "images are not supported"),
+            ArgKind::Image(image) => {
+                if size != HANDLE_SIZE {
+                    return err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        format!("argument {index} of {} is a cl_mem", self.name),
+                    );
+                }
+                Value::Image(self.image(value, &image, arg.access)?)
+            }
             ArgKind::Sampler { .. } => {
-                return err(cl::CL_INVALID_SAMPLER, "samplers are not supported")
+                if size != HANDLE_SIZE {
+                    return err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        format!("argument {index} of {} is a cl_sampler", self.name),
+                    );
+                }
+                let sampler = handle::lookup::<Sampler>(handle_of(value) as *const c_void)?;
+                if !Arc::ptr_eq(sampler.context(), self.program.context()) {
+                    return err(
+                        cl::CL_INVALID_SAMPLER,
+                        "the sampler belongs to another context",
+                    );
+                }
+                Value::Sampler(sampler.word())
             }
         };
         if let Some(slot) = self.args.lock().get_mut(index as usize) {
@@ -261,7 +290,50 @@ impl Kernel {
                 "the memory object belongs to another context",
             );
         }
+        if mem.image().is_ok() {
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "an image where a buffer is expected",
+            );
+        }
         Ok(Some(Arc::downgrade(&mem)))
+    }
+
+    /// The image that `arg_value` points to.
+    fn image(
+        &self,
+        value: Option<&[u8]>,
+        wanted: &ImageArg,
+        access: AccessQualifier,
+    ) -> ClResult<Weak<Object<Mem>>> {
+        let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
+        if !Arc::ptr_eq(mem.context(), self.program.context()) {
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "the memory object belongs to another context",
+            );
+        }
+        let desc = mem.image()?.desc();
+        // A line of pixels over a buffer is what a kernel takes for image1d_buffer_t alone, and the other way round.
+        let depth = desc.format.order == cl::CL_DEPTH;
+        if desc.dim != wanted.dim || depth != wanted.depth {
+            return err(
+                cl::CL_INVALID_ARG_VALUE,
+                "the image is of another type than the argument",
+            );
+        }
+        let denied = match access {
+            AccessQualifier::ReadOnly | AccessQualifier::None => cl::CL_MEM_WRITE_ONLY,
+            AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY,
+            AccessQualifier::ReadWrite => cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY,
+        };
+        if mem.flags() & denied != 0 {
+            return err(
+                cl::CL_INVALID_ARG_VALUE,
+                "the image's flags do not allow the access of the argument",
+            );
+        }
+        Ok(Arc::downgrade(&mem))
     }
 
     /// Everything a launch on `device` needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
@@ -284,6 +356,8 @@ impl Kernel {
             args: vec![0; size as usize],
             local_args: SmallVec::new(),
             buffers: SmallVec::new(),
+            images: SmallVec::new(),
+            bindings: Vec::new(),
             globals: on.executable.globals_memory()?,
             printf: on.printfs.clone(),
             touches_anything: interface.uses_indirect_pointers,
@@ -345,6 +419,19 @@ impl Kernel {
                         }
                     }
                 }
+                (ArgKind::Image(arg), Value::Image(mem)) => {
+                    let Some(mem) = mem.upgrade() else {
+                        let what = format!("argument {index} of kernel {} was released", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    };
+                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    launch.add_image(device, &arg, mem, access)?;
+                }
+                (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
+                    if let Some(offset) = offset {
+                        put(&mut launch.args, offset, &word.to_ne_bytes());
+                    }
+                }
                 _ => {
                     let what = format!(
                         "argument {index} of kernel {} has the wrong type",
@@ -353,6 +440,23 @@ impl Kernel {
                     return err(cl::CL_INVALID_KERNEL_ARGS, what);
                 }
             }
+        }
+        for sampler in &interface.samplers {
+            let word = match sampler.source {
+                SamplerSource::Literal(word) => word,
+                SamplerSource::Arg(index) => match args.get(index as usize) {
+                    Some(Some(Value::Sampler(word))) => *word,
+                    _ => {
+                        let what = format!("argument {index} of {} is no sampler", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    }
+                },
+            };
+            launch.bindings.push(Binding {
+                binding: sampler.binding,
+                resource: Resource::Sampler(word),
+                write: false,
+            });
         }
         Ok(launch)
     }
@@ -598,6 +702,71 @@ fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
         .iter()
         .filter(|(on, _)| *on)
         .fold(0, |all, (_, flag)| all | cl::cl_bitfield::from(*flag))
+}
+
+/// The handle that `arg_value` points to, 0 where there is none.
+fn handle_of(value: Option<&[u8]>) -> usize {
+    value
+        .and_then(|bytes| <[u8; HANDLE_SIZE]>::try_from(bytes).ok())
+        .map_or(0, usize::from_ne_bytes)
+}
+
+impl KernelLaunch {
+    /// Puts an image in the places that the kernel asks for.
+    fn add_image(
+        &mut self,
+        device: &Ref<Device>,
+        arg: &ImageArg,
+        mem: Ref<Mem>,
+        access: u8,
+    ) -> ClResult {
+        let index = mem.context().device_index(device)?;
+        mem.check_image(device)?;
+        let write = access & 2 != 0;
+        if arg.sampled.is_some() || arg.storage.is_some() {
+            let texels = mem.texels(index)?;
+            for (binding, resource) in [
+                (arg.sampled, Resource::Sampled(texels.clone())),
+                (arg.storage, Resource::Storage(texels)),
+            ] {
+                if let Some(binding) = binding {
+                    self.bindings.push(Binding {
+                        binding,
+                        resource,
+                        write,
+                    });
+                }
+            }
+        }
+        if let Some(offset) = arg.info {
+            let desc = mem.image()?.desc();
+            let info = ImageInfo {
+                width: desc.width,
+                height: desc.height,
+                depth: desc.depth,
+                array_size: desc.layers,
+                channel_data_type: desc.format.data,
+                channel_order: desc.format.order,
+                mip_levels: 1,
+                flags: u32::from(desc.format.has_alpha()),
+            };
+            let words = [
+                info.width,
+                info.height,
+                info.depth,
+                info.array_size,
+                info.channel_data_type,
+                info.channel_order,
+                info.mip_levels,
+                info.flags,
+            ];
+            for (word, at) in words.iter().zip((offset..).step_by(4)) {
+                put(&mut self.args, at, &word.to_ne_bytes());
+            }
+        }
+        self.images.push((mem, access));
+        Ok(())
+    }
 }
 
 /// Copies bytes to an offset of the argument block.

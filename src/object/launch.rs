@@ -1,7 +1,7 @@
 //! A snapshot of a kernel with its arguments, taken at enqueue: what a launch needs and nothing that may change later.
 
 use super::mem::Mem;
-use crate::backend::{Code, Memory};
+use crate::backend::{Binding, Code, Memory};
 use crate::handle::Ref;
 use smallvec::SmallVec;
 use spirv_lowering::ir::module::PrintfSite;
@@ -18,6 +18,10 @@ pub struct KernelLaunch {
     pub local_args: SmallVec<[(u32, u32); 4]>,
     /// Memory objects among the arguments; bit 0: the kernel may read it, bit 1: it may write it.
     pub buffers: SmallVec<[(Ref<Mem>, u8); 8]>,
+    /// Images among them, likewise.
+    pub images: SmallVec<[(Ref<Mem>, u8); 2]>,
+    /// What stands at the bindings of the kernel's descriptor set.
+    pub bindings: Vec<Binding>,
     /// The program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
     /// The printf sites of a kernel that calls printf.

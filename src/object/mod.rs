@@ -12,5 +12,6 @@ pub mod mem;
 pub mod platform;
 pub mod program;
 pub mod queries;
+pub mod sampler;
 pub mod svm;
 pub mod usm;

@@ -106,10 +106,13 @@ impl Queue {
                 self.encode_write(state, mem, host, region, how, idle)
             }
             Work::Map { mem, mapping } => {
-                mem.store()
-                    .prepare(&self.target.context, self.target.index, false)?;
+                mem.prepare(self.target.index, false)?;
                 if mapping.direct || !mapping.reads() {
                     return self.encode_nothing(state, &ready, how);
+                }
+                if mapping.image.is_some() {
+                    let idle = idle(state);
+                    return self.map_image(state, mem, mapping, how, idle, nothing_to_wait_for);
                 }
                 let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
                 let host = HostSide {
@@ -122,6 +125,10 @@ impl Queue {
             Work::Unmap { mem, mapping } => {
                 if mapping.direct || !mapping.writes() {
                     return self.encode_nothing(state, &ready, how);
+                }
+                if mapping.image.is_some() {
+                    let idle = idle(state);
+                    return self.unmap_image(state, mem, mapping, how, idle);
                 }
                 let region = BufferCopy::linear(0, mapping.offset as u64, mapping.size as u64);
                 let host = HostSide {
@@ -148,14 +155,22 @@ impl Queue {
             Work::Migrate { mems, to_device } => {
                 if *to_device {
                     for mem in mems {
-                        mem.store()
-                            .prepare(&self.target.context, self.target.index, false)?;
+                        mem.prepare(self.target.index, false)?;
                     }
                 }
                 self.encode_nothing(state, &ready, how)
             }
             Work::Host(work) => self.encode_host(state, work, how),
             Work::Launch(launch) => self.encode_launch(state, launch, how),
+            work @ (Work::ReadImage { .. }
+            | Work::WriteImage { .. }
+            | Work::CopyImage { .. }
+            | Work::ImageToBuffer { .. }
+            | Work::BufferToImage { .. }
+            | Work::FillImage { .. }) => {
+                let idle = idle(state);
+                self.encode_image(state, work, how, idle, nothing_to_wait_for)
+            }
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // An empty launch is a marker by its work only.
@@ -174,7 +189,7 @@ impl Queue {
         }
     }
 
-    fn on_device(
+    pub(super) fn on_device(
         &self,
         state: &State,
         slots: SmallVec<[crate::backend::ProfileSlot; 2]>,
@@ -265,7 +280,7 @@ impl Queue {
         }
     }
 
-    fn piece(&self, state: &mut State, up: bool, size: u64) -> ClResult<Piece> {
+    pub(super) fn piece(&self, state: &mut State, up: bool, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
         let progress = self.progress.clone();
         let pool = if up { &mut state.up } else { &mut state.down };
@@ -275,7 +290,7 @@ impl Queue {
     }
 
     #[allow(clippy::too_many_arguments)]
-    fn encode_read(
+    pub(super) fn encode_read(
         &self,
         state: &mut State,
         mem: &Ref<Mem>,
@@ -447,7 +462,7 @@ impl Queue {
         Ok(encoded)
     }
 
-    fn encode_write(
+    pub(super) fn encode_write(
         &self,
         state: &mut State,
         mem: &Ref<Mem>,
@@ -649,6 +664,12 @@ impl Queue {
                 write,
             });
         }
+        for (mem, access) in &kernel.images {
+            mem.prepare(index, access & 2 != 0)?;
+        }
+        if !kernel.images.is_empty() {
+            self.fill_shown_images(state, kernel)?;
+        }
         if let Some(globals) = &kernel.globals {
             let slice = Slice {
                 memory: globals.clone(),
@@ -748,12 +769,16 @@ impl Queue {
                 groups: part.groups,
                 push: &push,
                 uses: &uses,
+                bindings: &kernel.bindings,
                 touches_anything: kernel.touches_anything,
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
         let [x, y, z] = launch.global.map(u64::from);
         state.note_work(x.saturating_mul(y).saturating_mul(z));
+        if !kernel.images.is_empty() {
+            self.empty_shown_images(state, kernel)?;
+        }
         let mut encoded = self.on_device(state, slots);
         if let Some((sites, buffer)) = printf {
             state.unordered_barrier()?;
@@ -777,7 +802,7 @@ impl Queue {
 
 impl State {
     /// A barrier between the operations of one command, where the stream does not place them itself.
-    fn unordered_barrier(&mut self) -> ClResult {
+    pub(super) fn unordered_barrier(&mut self) -> ClResult {
         if !self.in_order() {
             self.stream.barrier()?;
         }

@@ -18,6 +18,7 @@
 mod encode;
 mod enqueue;
 mod host;
+mod images;
 mod info;
 mod printf;
 mod staging;

@@ -758,6 +758,8 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         code: bench.fake.load(&[], interface).unwrap(),
         args,
         local_args: SmallVec::new(),
+        images: SmallVec::new(),
+        bindings: Vec::new(),
         buffers: SmallVec::new(),
         globals: None,
         printf: None,

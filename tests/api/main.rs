@@ -10,6 +10,7 @@ mod environment;
 mod events;
 mod handles;
 mod image_kernels;
+mod images;
 mod kernels;
 mod long_loops;
 mod numerics;

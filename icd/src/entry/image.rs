@@ -1,82 +1,174 @@
-//! Images. No device supports them yet: creation fails as the specification asks of such devices, no handle can name
-//! an image, and no format is supported.
+//! Images: creation, queries, and the commands on them.
 
-use crate::abi::{Handle, In, Out};
+use super::enqueue::Tail;
+use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
     self, cl_bool, cl_event, cl_image_desc, cl_image_format, cl_image_info, cl_map_flags,
     cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint,
 };
+use pumice_runtime::command::{self, image::Box3};
 use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::handle::Ref;
 use pumice_runtime::object::context::Context;
-use pumice_runtime::object::mem::buffer::check_flags;
-use pumice_runtime::object::mem::Mem;
+use pumice_runtime::object::mem::image::{supported_formats, Description};
+use pumice_runtime::object::mem::{pixel, Mem};
 use pumice_runtime::queue::Queue;
 use std::ffi::c_void;
 
-fn unsupported<T>(context: Handle) -> ClResult<T> {
-    context.object::<Context>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "no device of the context supports images",
-    )
-}
-
-fn not_an_image<T>(mem: Handle) -> ClResult<T> {
-    mem.object::<Mem>()?;
-    err(cl::CL_INVALID_MEM_OBJECT, "not an image")
-}
-
-fn enqueue<T>(queue: Handle, image: Handle) -> ClResult<T> {
-    queue.object::<Queue>()?;
-    not_an_image(image)
+fn make(
+    context: Handle,
+    properties: Vec<cl_mem_properties>,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    desc: In<cl_image_desc>,
+    host_ptr: Handle,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let Some(format) = format.get() else {
+        return err(
+            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+            "image_format is NULL",
+        );
+    };
+    let Some(desc) = desc.get() else {
+        return err(cl::CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
+    };
+    let parent = match desc.buffer.is_null() {
+        true => None,
+        false => Some(abi::object::<Mem>(desc.buffer).or_else(|_| {
+            err(
+                cl::CL_INVALID_IMAGE_DESCRIPTOR,
+                "mem_object is no memory object",
+            )
+        })?),
+    };
+    let wanted = Description {
+        kind: desc.image_type,
+        width: desc.image_width,
+        height: desc.image_height,
+        depth: desc.image_depth,
+        array_size: desc.image_array_size,
+        row_pitch: desc.image_row_pitch,
+        slice_pitch: desc.image_slice_pitch,
+        mip_levels: desc.num_mip_levels,
+        samples: desc.num_samples,
+    };
+    abi::publish(abi::image(
+        &context,
+        properties,
+        flags,
+        &format,
+        &wanted,
+        parent.as_ref(),
+        host_ptr,
+    ))
 }
 
 pub fn create(
     context: Handle,
-    _flags: cl_mem_flags,
-    _format: In<cl_image_format>,
-    _desc: In<cl_image_desc>,
-    _host_ptr: Handle,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    desc: In<cl_image_desc>,
+    host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    unsupported(context)
+    make(context, Vec::new(), flags, format, desc, host_ptr)
 }
 
 pub fn create_with_properties(
     context: Handle,
-    _properties: In<cl_mem_properties>,
-    _flags: cl_mem_flags,
-    _format: In<cl_image_format>,
-    _desc: In<cl_image_desc>,
-    _host_ptr: Handle,
+    properties: In<cl_mem_properties>,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    desc: In<cl_image_desc>,
+    host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    unsupported(context)
+    let properties = abi::properties(properties).unwrap_or_default();
+    make(context, properties, flags, format, desc, host_ptr)
+}
+
+/// The old calls name errors of the extents differently.
+fn make_old(
+    context: Handle,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    wanted: Description,
+    host_ptr: Handle,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let Some(format) = format.get() else {
+        return err(
+            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+            "image_format is NULL",
+        );
+    };
+    let made = abi::image(
+        &context,
+        Vec::new(),
+        flags,
+        &format,
+        &wanted,
+        None,
+        host_ptr,
+    );
+    abi::publish(made.map_err(|mut error| {
+        if error.code == cl::CL_INVALID_IMAGE_DESCRIPTOR {
+            error.code = cl::CL_INVALID_IMAGE_SIZE;
+        }
+        error
+    }))
 }
 
 pub fn create_2d(
     context: Handle,
-    _flags: cl_mem_flags,
-    _format: In<cl_image_format>,
-    _width: usize,
-    _height: usize,
-    _row_pitch: usize,
-    _host_ptr: Handle,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    width: usize,
+    height: usize,
+    row_pitch: usize,
+    host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    unsupported(context)
+    let wanted = Description {
+        kind: cl::CL_MEM_OBJECT_IMAGE2D,
+        width,
+        height,
+        depth: 0,
+        array_size: 0,
+        row_pitch,
+        slice_pitch: 0,
+        mip_levels: 0,
+        samples: 0,
+    };
+    make_old(context, flags, format, wanted, host_ptr)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn create_3d(
     context: Handle,
-    _flags: cl_mem_flags,
-    _format: In<cl_image_format>,
-    _width: usize,
-    _height: usize,
-    _depth: usize,
-    _row_pitch: usize,
-    _slice_pitch: usize,
-    _host_ptr: Handle,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    width: usize,
+    height: usize,
+    depth: usize,
+    row_pitch: usize,
+    slice_pitch: usize,
+    host_ptr: Handle,
 ) -> ClResult<*mut c_void> {
-    unsupported(context)
+    if depth == 1 {
+        context.object::<Context>()?;
+        return err(cl::CL_INVALID_IMAGE_SIZE, "image_depth is 1");
+    }
+    let wanted = Description {
+        kind: cl::CL_MEM_OBJECT_IMAGE3D,
+        width,
+        height,
+        depth,
+        array_size: 0,
+        row_pitch,
+        slice_pitch,
+        mip_levels: 0,
+        samples: 0,
+    };
+    make_old(context, flags, format, wanted, host_ptr)
 }
 
 pub fn get_supported_formats(
@@ -87,134 +179,194 @@ pub fn get_supported_formats(
     formats: Out<cl_image_format>,
     count: Out<cl_uint>,
 ) -> ClResult {
-    context.object::<Context>()?;
-    check_flags(flags & !cl::CL_MEM_KERNEL_READ_AND_WRITE)?;
-    if !(cl::CL_MEM_OBJECT_IMAGE2D..=cl::CL_MEM_OBJECT_IMAGE1D_BUFFER).contains(&image_type) {
-        return err(cl::CL_INVALID_VALUE, format!("image type {image_type:#x}"));
-    }
+    let context = context.object::<Context>()?;
+    let found = supported_formats(&context, flags, image_type)?;
     if entries == 0 && !formats.is_null() {
         return err(cl::CL_INVALID_VALUE, "num_entries is 0");
     }
-    count.set(0);
+    formats.set_all(found.iter().copied().take(entries as usize));
+    count.set(found.len() as cl_uint);
     Ok(())
 }
 
 pub fn get_info(
     image: Handle,
-    _param: cl_image_info,
-    _size: usize,
-    _value: Out<c_void>,
-    _size_ret: Out<usize>,
+    param: cl_image_info,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
 ) -> ClResult {
-    not_an_image(image)
+    image
+        .object::<Mem>()?
+        .image_info(param, abi::info(size, value, size_ret))
+        .map(drop)
+}
+
+fn region(origin: In<usize>, size: In<usize>) -> ClResult<Box3> {
+    Ok(Box3 {
+        origin: abi::triple(origin, cl::CL_INVALID_VALUE)?,
+        size: abi::triple(size, cl::CL_INVALID_VALUE)?,
+    })
+}
+
+fn objects(queue: Handle, image: Handle) -> ClResult<(Ref<Queue>, Ref<Mem>)> {
+    let (queue, mem) = (queue.object::<Queue>()?, image.object::<Mem>()?);
+    mem.image()?;
+    Ok((queue, mem))
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_read(
     queue: Handle,
     image: Handle,
-    _blocking: cl_bool,
-    _origin: In<usize>,
-    _region: In<usize>,
-    _row_pitch: usize,
-    _slice_pitch: usize,
-    _ptr: Handle,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    blocking: cl_bool,
+    origin: In<usize>,
+    size: In<usize>,
+    row_pitch: usize,
+    slice_pitch: usize,
+    ptr: Handle,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, image)
+    let (queue, mem) = objects(queue, image)?;
+    let region = region(origin, size)?;
+    let pitches = (row_pitch, slice_pitch);
+    let command = abi::read_image(queue.target(), &mem, region, pitches, ptr)?;
+    Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_write(
     queue: Handle,
     image: Handle,
-    _blocking: cl_bool,
-    _origin: In<usize>,
-    _region: In<usize>,
-    _row_pitch: usize,
-    _slice_pitch: usize,
-    _ptr: In<c_void>,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    blocking: cl_bool,
+    origin: In<usize>,
+    size: In<usize>,
+    row_pitch: usize,
+    slice_pitch: usize,
+    ptr: In<c_void>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, image)
+    let (queue, mem) = objects(queue, image)?;
+    let region = region(origin, size)?;
+    let pitches = (row_pitch, slice_pitch);
+    let command = abi::write_image(queue.target(), &mem, region, pitches, ptr)?;
+    Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_copy(
     queue: Handle,
     src: Handle,
-    _dst: Handle,
-    _src_origin: In<usize>,
-    _dst_origin: In<usize>,
-    _region: In<usize>,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    dst: Handle,
+    src_origin: In<usize>,
+    dst_origin: In<usize>,
+    size: In<usize>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, src)
+    let (queue, src) = objects(queue, src)?;
+    let dst = dst.object::<Mem>()?;
+    let (from, to) = (region(src_origin, size)?, region(dst_origin, size)?);
+    let command = command::image::copy(
+        queue.target(),
+        &src,
+        &dst,
+        from.origin,
+        to.origin,
+        from.size,
+    )?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_copy_to_buffer(
     queue: Handle,
     src: Handle,
-    _dst: Handle,
-    _src_origin: In<usize>,
-    _region: In<usize>,
-    _dst_offset: usize,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    dst: Handle,
+    origin: In<usize>,
+    size: In<usize>,
+    offset: usize,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, src)
+    let (queue, src) = objects(queue, src)?;
+    let dst = dst.object::<Mem>()?;
+    let region = region(origin, size)?;
+    let command = command::image::copy_to_buffer(queue.target(), &src, &dst, region, offset)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_copy_from_buffer(
     queue: Handle,
-    _src: Handle,
+    src: Handle,
     dst: Handle,
-    _src_offset: usize,
-    _dst_origin: In<usize>,
-    _region: In<usize>,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    offset: usize,
+    origin: In<usize>,
+    size: In<usize>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, dst)
+    let (queue, dst) = objects(queue, dst)?;
+    let src = src.object::<Mem>()?;
+    let region = region(origin, size)?;
+    let command = command::image::copy_from_buffer(queue.target(), &src, &dst, offset, region)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_map(
     queue: Handle,
     image: Handle,
-    _blocking: cl_bool,
-    _flags: cl_map_flags,
-    _origin: In<usize>,
-    _region: In<usize>,
-    _row_pitch: Out<usize>,
-    _slice_pitch: Out<usize>,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    blocking: cl_bool,
+    flags: cl_map_flags,
+    origin: In<usize>,
+    size: In<usize>,
+    row_pitch: Out<usize>,
+    slice_pitch: Out<usize>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult<*mut c_void> {
-    enqueue(queue, image)
+    let (queue, mem) = objects(queue, image)?;
+    let region = region(origin, size)?;
+    let slices = mem.image()?.slice_pitch() != 0;
+    if row_pitch.is_null() || (slices && slice_pitch.is_null()) {
+        return err(cl::CL_INVALID_VALUE, "a place for a pitch is NULL");
+    }
+    // Checked before the map is entered; a queue that refuses the command undoes it.
+    abi::wait_list(count, list)?;
+    let (command, mapped) = command::image::map(queue.target(), &mem, flags, region)?;
+    Tail { count, list, event }.submit(&queue, command, blocking != 0)?;
+    row_pitch.set(mapped.row_pitch);
+    slice_pitch.set(mapped.slice_pitch);
+    Ok(mapped.pointer)
 }
 
 #[allow(clippy::too_many_arguments)]
 pub fn enqueue_fill(
     queue: Handle,
     image: Handle,
-    _color: In<c_void>,
-    _origin: In<usize>,
-    _region: In<usize>,
-    _num_events: cl_uint,
-    _wait_list: In<cl_event>,
-    _event: Out<cl_event>,
+    colour: In<c_void>,
+    origin: In<usize>,
+    size: In<usize>,
+    count: cl_uint,
+    list: In<cl_event>,
+    event: Out<cl_event>,
 ) -> ClResult {
-    enqueue(queue, image)
+    let (queue, mem) = objects(queue, image)?;
+    let bytes = pixel::colour_bytes(mem.image()?.desc().format);
+    let Some(colour) = colour.bytes(bytes) else {
+        return err(cl::CL_INVALID_VALUE, "fill_color is NULL");
+    };
+    let region = region(origin, size)?;
+    let command = command::image::fill(queue.target(), &mem, colour, region)?;
+    Tail { count, list, event }.submit(&queue, command, false)
 }

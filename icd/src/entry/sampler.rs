@@ -1,52 +1,49 @@
-//! Samplers. Devices without images have none, so no handle can name one.
+//! Samplers.
 
-use crate::abi::{Handle, In, Out};
+use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_info, cl_sampler_properties,
+    cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_info, cl_sampler_properties,
 };
-use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::error::ClResult;
+use pumice_runtime::handle;
 use pumice_runtime::object::context::Context;
+use pumice_runtime::object::info::Info;
+use pumice_runtime::object::sampler::Sampler;
 use std::ffi::c_void;
-
-fn unsupported<T>(context: Handle) -> ClResult<T> {
-    context.object::<Context>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "no device of the context supports images",
-    )
-}
-
-fn invalid() -> ClResult {
-    err(cl::CL_INVALID_SAMPLER, "not a sampler")
-}
 
 pub fn create_old(
     context: Handle,
-    _normalized: cl_bool,
-    _addressing: cl_addressing_mode,
-    _filter: cl_filter_mode,
+    normalized: cl_bool,
+    addressing: cl_addressing_mode,
+    filter: cl_filter_mode,
 ) -> ClResult<*mut c_void> {
-    unsupported(context)
+    let context = context.object::<Context>()?;
+    abi::publish(Sampler::new(&context, normalized, addressing, filter))
 }
 
-pub fn create(context: Handle, _properties: In<cl_sampler_properties>) -> ClResult<*mut c_void> {
-    unsupported(context)
+pub fn create(context: Handle, properties: In<cl_sampler_properties>) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let properties = abi::properties(properties).unwrap_or_default();
+    abi::publish(Sampler::with_properties(&context, properties))
 }
 
-pub fn retain(_sampler: Handle) -> ClResult {
-    invalid()
+pub fn retain(sampler: Handle) -> ClResult {
+    handle::retain::<Sampler>(sampler.as_ptr())
 }
 
-pub fn release(_sampler: Handle) -> ClResult {
-    invalid()
+pub fn release(sampler: Handle) -> ClResult {
+    handle::release::<Sampler>(sampler.as_ptr())
 }
 
 pub fn get_info(
-    _sampler: Handle,
-    _param: cl_sampler_info,
-    _size: usize,
-    _value: Out<c_void>,
-    _size_ret: Out<usize>,
+    sampler: Handle,
+    param: cl_sampler_info,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
 ) -> ClResult {
-    invalid()
+    sampler
+        .object::<Sampler>()?
+        .query(param, abi::info(size, value, size_ret))
+        .map(drop)
 }

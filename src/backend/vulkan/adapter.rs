@@ -4,6 +4,7 @@ use super::conv;
 use super::instance::{Instance, API_VERSION};
 use super::probe::{self, Arithmetic};
 use crate::backend::caps::{DeviceKind, SvmCaps};
+use crate::backend::image::ImageLimits;
 use crate::backend::Caps;
 use ash::{amd, ext, khr, nv, vk};
 use spirv_lowering::target::{FloatCaps, Target};
@@ -475,7 +476,21 @@ impl Adapter {
         } else {
             0
         };
+        let images = ImageLimits {
+            max_1d: limits.max_image_dimension1_d,
+            max_2d: limits.max_image_dimension2_d,
+            max_3d: limits.max_image_dimension3_d,
+            max_layers: limits.max_image_array_layers,
+            max_texels: limits.max_texel_buffer_elements,
+            max_sampled: limits.max_per_stage_descriptor_sampled_images,
+            max_storage: limits.max_per_stage_descriptor_storage_images,
+            max_samplers: limits.max_per_stage_descriptor_samplers,
+            buffer_align: limits.min_texel_buffer_offset_alignment.max(1) as u32,
+            write_any: features.core.shader_storage_image_write_without_format == vk::TRUE,
+            read_any: features.core.shader_storage_image_read_without_format == vk::TRUE,
+        };
         let caps = Caps {
+            images,
             name: conv::text(&properties.device_name),
             vendor: conv::vendor_name(properties.vendor_id).to_owned(),
             vendor_id: properties.vendor_id,

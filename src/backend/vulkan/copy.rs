@@ -246,6 +246,7 @@ impl Batch {
             raw.cmd_dispatch(self.commands, groups[0], groups[1], groups[2]);
         }
         self.bound = pipeline;
+        self.bound_set = vk::DescriptorSet::null();
     }
 
     fn copy_regions(

@@ -6,6 +6,8 @@
 use super::adapter::{queue_class, Adapter};
 use super::conv::{self, During};
 use super::copy::Utilities;
+use super::format;
+use super::image::{self, Images};
 use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
 use super::probe;
@@ -13,7 +15,8 @@ use super::submit::VulkanStream;
 use super::svm;
 use super::timeline::Retired;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Memory, Placement, Result, SharedKind, Stream, StreamDesc,
+    Caps, Code, Device, DeviceError, Image, ImageDesc, Memory, PixelFormat, Placement, Result,
+    SharedKind, Slice, Stream, StreamDesc, Support,
 };
 use ash::{ext, khr, vk};
 use parking_lot::Mutex;
@@ -32,6 +35,7 @@ pub struct VulkanDevice {
     early_cache: Mutex<Vec<u8>>,
     /// The target with measured arithmetic, where the driver is not known.
     measured: OnceLock<Target>,
+    formats: OnceLock<Vec<Support>>,
 }
 
 /// A queue of the device. The driver wants one thread at a time on it.
@@ -65,6 +69,8 @@ pub struct Shared {
     pub pipelines: PipelineCache,
     /// Shaders of our own.
     pub utilities: Utilities,
+    /// Samplers, and the setting up of images.
+    pub images: Images,
     /// Maps device ticks to host time.
     pub clock: Clock,
     /// Semaphores to be destroyed.
@@ -83,6 +89,7 @@ impl VulkanDevice {
             creating: Mutex::new(()),
             early_cache: Mutex::new(Vec::new()),
             measured: OnceLock::new(),
+            formats: OnceLock::new(),
         }
     }
 
@@ -98,6 +105,15 @@ impl VulkanDevice {
         let early = std::mem::take(&mut *self.early_cache.lock());
         let shared = Shared::new(&self.adapter, &early)?;
         Ok(self.shared.get_or_init(|| shared))
+    }
+}
+
+impl VulkanDevice {
+    fn writable(&self, desc: &ImageDesc) -> bool {
+        self.image_formats()
+            .iter()
+            .find(|known| known.format == desc.format)
+            .is_some_and(|known| known.access(desc.dim).write)
     }
 }
 
@@ -139,6 +155,33 @@ impl Device for VulkanDevice {
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>> {
         // SAFETY: the caller's promise is passed on.
         Ok(unsafe { memory::import_host(self.shared()?, pointer, size)? })
+    }
+
+    fn image_formats(&self) -> &[Support] {
+        self.formats
+            .get_or_init(|| format::supported(&self.adapter))
+    }
+
+    fn create_image(&self, desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+        let writable = self.writable(desc);
+        Ok(Arc::new(image::create(self.shared()?, desc, writable)?))
+    }
+
+    fn alias_image(&self, of: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        let of = image::image(&**of)?;
+        let desc = ImageDesc {
+            format,
+            ..*of.desc()
+        };
+        Ok(Arc::new(image::alias(of, format, self.writable(&desc))?))
+    }
+
+    fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        Ok(Arc::new(image::texel_buffer(
+            self.shared()?,
+            slice,
+            format,
+        )?))
     }
 
     fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
@@ -200,6 +243,7 @@ impl Shared {
             layout: vk::PipelineLayout::null(),
             pipelines: PipelineCache::empty(),
             utilities: Utilities::default(),
+            images: Images::default(),
             clock: Clock::new(adapter, &raw),
             retired: Retired::default(),
             next_queue: AtomicUsize::new(0),
@@ -210,9 +254,7 @@ impl Shared {
         };
         shared.heaps.open(&shared.adapter, &shared.raw)?;
         shared.pipelines = PipelineCache::new(&shared.raw, early_cache)?;
-        let ranges = [vk::PushConstantRange::default()
-            .stage_flags(vk::ShaderStageFlags::COMPUTE)
-            .size(shared.adapter.properties.limits.max_push_constants_size)];
+        let ranges = [shared.push_range()];
         let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(&ranges);
         // SAFETY: the device lives; the range is within the device's limit.
         shared.layout = unsafe { shared.raw.create_pipeline_layout(&info, None) }
@@ -224,6 +266,13 @@ impl Shared {
             shared.queues.len()
         );
         Ok(Arc::new(shared))
+    }
+
+    /// The push constants of every kernel.
+    pub fn push_range(&self) -> vk::PushConstantRange {
+        vk::PushConstantRange::default()
+            .stage_flags(vk::ShaderStageFlags::COMPUTE)
+            .size(self.adapter.properties.limits.max_push_constants_size)
     }
 
     /// A queue for a new stream: the ones of its priority take turns.
@@ -274,6 +323,7 @@ impl Drop for Shared {
         unsafe {
             self.retired.destroy(&self.raw);
             self.utilities.destroy(&self.raw);
+            self.images.destroy(&self.raw);
             self.raw.destroy_pipeline_layout(self.layout, None);
             self.pipelines.destroy(&self.raw);
             self.heaps.close();

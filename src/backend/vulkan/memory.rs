@@ -33,6 +33,8 @@ const MIB: u64 = 1 << 20;
 const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.as_raw()
         | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
+        | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw()
+        | vk::BufferUsageFlags::STORAGE_TEXEL_BUFFER.as_raw()
         | vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
         | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
 );
@@ -241,7 +243,8 @@ impl Drop for VulkanMemory {
     }
 }
 
-fn release(shared: &Shared, allocation: Allocation) {
+/// Gives an allocation back.
+pub fn release(shared: &Shared, allocation: Allocation) {
     if let Some(allocator) = shared.heaps.allocator.lock().as_mut() {
         if let Err(error) = allocator.free(allocation) {
             crate::log!(Error, "freeing device memory failed: {error}");
@@ -454,6 +457,57 @@ pub fn allocate_unmapped(shared: &Arc<Shared>, size: u64) -> Result<VulkanMemory
         mapped: None,
         cached: flags.contains(vk::MemoryPropertyFlags::HOST_CACHED),
         stamp: AtomicU64::new(0),
+    })
+}
+
+/// Gives an image device memory. The image is not destroyed where that fails.
+pub fn bind_image(shared: &Shared, image: vk::Image) -> Result<Allocation> {
+    // SAFETY: the image belongs to the device.
+    let requirements = unsafe { shared.raw.get_image_memory_requirements(image) };
+    for index in shared.heaps.types(Placement::Device) {
+        if requirements.memory_type_bits & (1 << index) == 0 {
+            continue;
+        }
+        let desc = AllocationCreateDesc {
+            name: "",
+            requirements: vk::MemoryRequirements {
+                memory_type_bits: 1 << index,
+                ..requirements
+            },
+            // The mask above has made the choice.
+            location: MemoryLocation::Unknown,
+            linear: false,
+            allocation_scheme: if requirements.size >= DEDICATED_FROM {
+                AllocationScheme::DedicatedImage(image)
+            } else {
+                AllocationScheme::GpuAllocatorManaged
+            },
+        };
+        let result = match shared.heaps.allocator.lock().as_mut() {
+            Some(allocator) => allocator.allocate(&desc),
+            None => return Err(DeviceError::Lost),
+        };
+        let allocation = match result {
+            Ok(allocation) => allocation,
+            Err(error) => {
+                crate::log!(Info, "allocating an image failed: {error}");
+                continue;
+            }
+        };
+        // SAFETY: the allocation fits the image's requirements and is used for nothing else.
+        let bound = unsafe {
+            shared
+                .raw
+                .bind_image_memory(image, allocation.memory(), allocation.offset())
+        };
+        if let Err(result) = bound {
+            release(shared, allocation);
+            return Err(failed(shared, "vkBindImageMemory", result));
+        }
+        return Ok(allocation);
+    }
+    Err(DeviceError::OutOfDeviceMemory {
+        size: requirements.size,
     })
 }
 

@@ -3,6 +3,7 @@
 //! ```text
 //! instance -> adapter (what a physical device offers) -> device (VkDevice, made at first use)
 //!                                                          |- memory    buffers with device addresses
+//!                                                          |- image     images, their views, samplers
 //!                                                          |- pipeline  kernels, specialised and cached
 //!                                                          '- submit    streams: record -> VkQueue -> timeline
 //! ```
@@ -16,7 +17,10 @@
 mod adapter;
 mod conv;
 mod copy;
+mod descriptor;
 mod device;
+mod format;
+mod image;
 mod instance;
 mod memory;
 mod pipeline;

@@ -2,6 +2,7 @@
 
 use super::adapter::Adapter;
 use super::conv::During;
+use super::descriptor::Layouts;
 use super::device::{failed, Shared};
 use crate::backend::{Code, DeviceError, Pipeline, Result};
 use ash::vk;
@@ -153,6 +154,8 @@ pub struct VulkanCode {
     shared: Arc<Shared>,
     module: vk::ShaderModule,
     entry: CString,
+    /// Where the kernel has images or samplers.
+    layouts: Option<Arc<Layouts>>,
     interface: KernelInterface,
     /// By hash of the key, so that looking up needs no owned key.
     pipelines: RwLock<FxHashMap<u64, Specialised>>,
@@ -176,8 +179,10 @@ impl VulkanCode {
                 interface.push_size
             )));
         }
+        let layouts = Layouts::of(shared, interface)?;
         Ok(Self {
             module: create_module(shared, words)?,
+            layouts,
             shared: Arc::clone(shared),
             entry,
             interface: interface.clone(),
@@ -228,11 +233,14 @@ impl Code for VulkanCode {
             &self.shared,
             self.module,
             &self.entry,
-            self.shared.layout,
+            self.layouts
+                .as_ref()
+                .map_or(self.shared.layout, |layouts| layouts.pipeline),
             &constants,
             self.required_subgroups().map(|(size, _)| size),
         )?;
-        let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(&self.shared, raw));
+        let made: Arc<dyn Pipeline> =
+            Arc::new(VulkanPipeline::new(&self.shared, raw, self.layouts.clone()));
         let mut pipelines = self.pipelines.write();
         let list = pipelines.entry(hash).or_default();
         if let Some((_, earlier)) = list
@@ -269,14 +277,17 @@ pub struct VulkanPipeline {
     shared: Arc<Shared>,
     /// The pipeline.
     pub raw: vk::Pipeline,
+    /// Its layouts, where it has images or samplers.
+    pub layouts: Option<Arc<Layouts>>,
     stamp: AtomicU64,
 }
 
 impl VulkanPipeline {
-    fn new(shared: &Arc<Shared>, raw: vk::Pipeline) -> Self {
+    fn new(shared: &Arc<Shared>, raw: vk::Pipeline, layouts: Option<Arc<Layouts>>) -> Self {
         Self {
             shared: Arc::clone(shared),
             raw,
+            layouts,
             stamp: AtomicU64::new(0),
         }
     }

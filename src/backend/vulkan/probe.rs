@@ -478,6 +478,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         groups: [(TRIPLES / 64) as u32, 1, 1],
         push: &push,
         uses: &[whole(&from, false), whole(&to, true)],
+        bindings: &[],
         touches_anything: false,
     };
     stream.record(op, OrderRule::InOrder, false)?;

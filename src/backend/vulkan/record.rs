@@ -4,11 +4,14 @@
 //! batches: a barrier at the head of a batch also orders it after the batches before on the same queue.
 
 use super::device::Shared;
+use super::image;
 use super::memory::VulkanMemory;
 use super::pipeline::VulkanPipeline;
 use super::submit::{Batch, VulkanStream};
+use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
-    BufferCopy, DeviceError, Memory, Op, OrderRule, Pipeline, ProfileSlot, Result, Slice,
+    Binding, BufferCopy, DeviceError, Image, Memory, Op, OrderRule, Pipeline, ProfileSlot, Result,
+    Slice,
 };
 use ash::vk;
 use smallvec::SmallVec;
@@ -198,8 +201,46 @@ impl Batch {
         Ok(())
     }
 
-    fn dispatch(&mut self, shared: &Shared, pipeline: vk::Pipeline, groups: [u32; 3], push: &[u8]) {
-        let raw = &shared.raw;
+    /// Takes note of an access to an image and keeps it alive.
+    fn access_image(&mut self, kept: &Arc<dyn Image>, write: bool, list: &mut Accesses) -> Result {
+        let ours = image::image(&**kept)?;
+        let (begin, end, host) = ours.range()?;
+        list.push(Access { begin, end, write });
+        self.writes_host_memory |= write && host;
+        if ours.first_use(self.id) {
+            self.images.push(Arc::clone(kept));
+        }
+        Ok(())
+    }
+
+    fn dispatch(
+        &mut self,
+        shared: &Shared,
+        pipeline: &VulkanPipeline,
+        groups: [u32; 3],
+        push: &[u8],
+        bindings: &[Binding],
+    ) -> Result {
+        let mut layout = shared.layout;
+        if let Some(layouts) = &pipeline.layouts {
+            layout = layouts.pipeline;
+            let set = self.descriptor_set(shared, layouts, bindings)?;
+            if self.bound_set != set {
+                // SAFETY: the command buffer is being recorded by this thread; set and layout go together.
+                unsafe {
+                    shared.raw.cmd_bind_descriptor_sets(
+                        self.commands,
+                        vk::PipelineBindPoint::COMPUTE,
+                        layout,
+                        0,
+                        &[set],
+                        &[],
+                    )
+                };
+                self.bound_set = set;
+            }
+        }
+        let (raw, pipeline) = (&shared.raw, pipeline.raw);
         // SAFETY: the command buffer is being recorded by this thread; pipeline and layout belong to the device; push
         // constants are within the layout's range (checked when the kernel was loaded).
         unsafe {
@@ -210,7 +251,7 @@ impl Batch {
             if !push.is_empty() {
                 raw.cmd_push_constants(
                     self.commands,
-                    shared.layout,
+                    layout,
                     vk::ShaderStageFlags::COMPUTE,
                     0,
                     push,
@@ -218,6 +259,93 @@ impl Batch {
             }
             raw.cmd_dispatch(self.commands, groups[0], groups[1], groups[2]);
         }
+        Ok(())
+    }
+
+    /// Between an image and memory.
+    fn copy_texels(
+        &mut self,
+        shared: &Shared,
+        kept: &Arc<dyn Image>,
+        region: &ImageRegion,
+        slice: &Slice,
+        row_texels: u32,
+        to_image: bool,
+    ) -> Result {
+        let (ours, bytes) = (image::image(&**kept)?, memory(&*slice.memory)?);
+        let (subresource, offset, extent) = ours.place(region);
+        let regions = [vk::BufferImageCopy {
+            buffer_offset: bytes.offset + slice.offset,
+            buffer_row_length: row_texels,
+            buffer_image_height: 0,
+            image_subresource: subresource,
+            image_offset: offset,
+            image_extent: extent,
+        }];
+        let (raw, layout) = (ours.raw()?, vk::ImageLayout::GENERAL);
+        // SAFETY: the command buffer is being recorded by this thread; the box lies within the image and the slice.
+        unsafe {
+            if to_image {
+                shared.raw.cmd_copy_buffer_to_image(
+                    self.commands,
+                    bytes.buffer,
+                    raw,
+                    layout,
+                    &regions,
+                );
+            } else {
+                shared.raw.cmd_copy_image_to_buffer(
+                    self.commands,
+                    raw,
+                    layout,
+                    bytes.buffer,
+                    &regions,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Between two images.
+    fn copy_image(
+        &mut self,
+        shared: &Shared,
+        (src, src_origin): (&Arc<dyn Image>, [u32; 3]),
+        (dst, dst_origin): (&Arc<dyn Image>, [u32; 3]),
+        size: [u32; 3],
+    ) -> Result {
+        let (from, to) = (image::image(&**src)?, image::image(&**dst)?);
+        let place = |image: &image::VulkanImage, origin| image.place(&ImageRegion { origin, size });
+        let (src_subresource, src_offset, mut extent) = place(from, src_origin);
+        let (dst_subresource, dst_offset, _) = place(to, dst_origin);
+        if [src, dst]
+            .iter()
+            .any(|image| image.desc().dim == ImageDim::D3)
+        {
+            // Slices of the one may be layers of the other.
+            extent.depth = size[2];
+        }
+        let regions = [vk::ImageCopy {
+            src_subresource,
+            src_offset,
+            dst_subresource,
+            dst_offset,
+            extent,
+        }];
+        let layout = vk::ImageLayout::GENERAL;
+        // SAFETY: the command buffer is being recorded by this thread; the boxes lie within the images, which have
+        // formats of one size.
+        unsafe {
+            shared.raw.cmd_copy_image(
+                self.commands,
+                from.raw()?,
+                layout,
+                to.raw()?,
+                layout,
+                &regions,
+            )
+        };
+        Ok(())
     }
 }
 
@@ -264,6 +392,7 @@ impl VulkanStream {
             Op::Dispatch {
                 pipeline: kept,
                 uses,
+                bindings,
                 touches_anything,
                 ..
             } => {
@@ -271,6 +400,11 @@ impl VulkanStream {
                 batch.writes_host_memory |= anything;
                 for used in *uses {
                     batch.access(&used.slice, 0, used.slice.size, used.write, &mut accesses)?;
+                }
+                for bound in *bindings {
+                    if let Resource::Sampled(image) | Resource::Storage(image) = &bound.resource {
+                        batch.access_image(image, bound.write, &mut accesses)?;
+                    }
                 }
                 if pipeline(&***kept)?.first_use(batch.id) {
                     batch.pipelines.push(Arc::clone(kept));
@@ -292,6 +426,21 @@ impl VulkanStream {
             }
             Op::Update { dst, data } => {
                 batch.access(dst, 0, data.len() as u64, true, &mut accesses)?;
+                vk::PipelineStageFlags::TRANSFER
+            }
+            Op::ImageToMemory { image, dst, .. } => {
+                batch.access_image(image, false, &mut accesses)?;
+                batch.access(dst, 0, dst.size, true, &mut accesses)?;
+                vk::PipelineStageFlags::TRANSFER
+            }
+            Op::MemoryToImage { src, image, .. } => {
+                batch.access(src, 0, src.size, false, &mut accesses)?;
+                batch.access_image(image, true, &mut accesses)?;
+                vk::PipelineStageFlags::TRANSFER
+            }
+            Op::ImageCopy { src, dst, .. } => {
+                batch.access_image(src, false, &mut accesses)?;
+                batch.access_image(dst, true, &mut accesses)?;
                 vk::PipelineStageFlags::TRANSFER
             }
             Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
@@ -322,10 +471,30 @@ impl VulkanStream {
                 pipeline: kept,
                 groups,
                 push,
+                bindings,
                 ..
             } => {
-                batch.dispatch(shared, pipeline(&**kept)?.raw, groups, push);
+                batch.dispatch(shared, pipeline(&**kept)?, groups, push, bindings)?;
             }
+            Op::ImageToMemory {
+                image,
+                region,
+                dst,
+                row_texels,
+            } => batch.copy_texels(shared, image, &region, dst, row_texels, false)?,
+            Op::MemoryToImage {
+                src,
+                row_texels,
+                image,
+                region,
+            } => batch.copy_texels(shared, image, &region, src, row_texels, true)?,
+            Op::ImageCopy {
+                src,
+                src_origin,
+                dst,
+                dst_origin,
+                size,
+            } => batch.copy_image(shared, (src, src_origin), (dst, dst_origin), size)?,
             Op::Copy { src, dst, region } => batch.copy(shared, src, dst, &region)?,
             Op::Fill { dst, pattern } => batch.fill(shared, dst, pattern)?,
             Op::Update { dst, data } => batch.update(shared, dst, data)?,

@@ -3,14 +3,15 @@
 //! A stream owns a timeline semaphore, the open batch (recorded in the caller's thread), the batches in flight, and
 //! spare ones that are used again without allocating. It submits to one queue all its life.
 
+use super::descriptor::Sets;
 use super::device::{failed, monotonic_ns, Shared};
 use super::memory::{self, VulkanMemory};
 use super::profile::Queries;
 use super::record::{Tracker, STAGES};
 use super::timeline::VulkanTimeline;
 use crate::backend::{
-    DeviceError, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result, Stream,
-    StreamDesc, Timeline, Times,
+    DeviceError, Image, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result,
+    Stream, StreamDesc, Timeline, Times,
 };
 use ash::vk;
 use smallvec::SmallVec;
@@ -44,8 +45,14 @@ pub struct Batch {
     pub writes_host_memory: bool,
     /// The pipeline bound last.
     pub bound: vk::Pipeline,
+    /// The descriptor set bound last.
+    pub bound_set: vk::DescriptorSet,
+    /// Descriptor sets.
+    pub sets: Sets,
     /// Memory in use.
     pub memories: Vec<Arc<dyn Memory>>,
+    /// Images in use.
+    pub images: Vec<Arc<dyn Image>>,
     /// Kernels in use.
     pub pipelines: Vec<Arc<dyn Pipeline>>,
     /// What the caller asked to keep.
@@ -92,7 +99,10 @@ impl Batch {
             operations: 0,
             writes_host_memory: false,
             bound: vk::Pipeline::null(),
+            bound_set: vk::DescriptorSet::null(),
+            sets: Sets::default(),
             memories: Vec::new(),
+            images: Vec::new(),
             pipelines: Vec::new(),
             others: Vec::new(),
             waits: SmallVec::new(),
@@ -114,7 +124,9 @@ impl Batch {
 
     /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
     fn recycle(&mut self, shared: &Shared) -> Result {
+        self.sets.reset(shared);
         self.memories.clear();
+        self.images.clear();
         self.pipelines.clear();
         self.others.clear();
         self.waits.clear();
@@ -123,6 +135,7 @@ impl Batch {
         self.operations = 0;
         self.writes_host_memory = false;
         self.bound = vk::Pipeline::null();
+        self.bound_set = vk::DescriptorSet::null();
         self.id = shared.new_batch_id();
         self.begun = false;
         // SAFETY: the commands are not pending.
@@ -134,7 +147,8 @@ impl Batch {
         .map_err(|result| failed(shared, "vkResetCommandPool", result))
     }
 
-    fn destroy(self, shared: &Shared) {
+    fn destroy(mut self, shared: &Shared) {
+        self.sets.destroy(shared);
         // SAFETY: the commands are not pending; the pool takes its command buffer along.
         unsafe { shared.raw.destroy_command_pool(self.pool, None) };
     }

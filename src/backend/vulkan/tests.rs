@@ -477,6 +477,7 @@ fn a_chain_of_dispatches_keeps_its_order() {
             groups: [16, 1, 1],
             push: &push(from.address(), b.address(), to.address(), 1024),
             uses: &[used(&from, false), used(&b, false), used(&to, true)],
+            bindings: &[],
             touches_anything: false,
         };
         stream
@@ -527,6 +528,7 @@ fn streams_wait_for_one_another() {
             groups: [4096, 1, 1],
             push: &push(a.address(), a.address(), b.address(), 1 << 18),
             uses: &[used(&a, false), used(&b, true)],
+            bindings: &[],
             touches_anything: false,
         };
         second
@@ -763,6 +765,7 @@ fn measure() {
                     groups: [1, 1, 1],
                     push: &constants,
                     uses: &uses,
+                    bindings: &[],
                     touches_anything: false,
                 };
                 stream
@@ -782,6 +785,7 @@ fn measure() {
                 groups: [1, 1, 1],
                 push: &constants,
                 uses: &uses,
+                bindings: &[],
                 touches_anything: false,
             };
             stream
@@ -799,6 +803,7 @@ fn measure() {
                 groups: [1, 1, 1],
                 push: &constants,
                 uses: &uses,
+                bindings: &[],
                 touches_anything: false,
             };
             stream

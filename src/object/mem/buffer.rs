@@ -136,6 +136,7 @@ impl Mem {
             parent: None,
             origin: 0,
             store,
+            image: None,
             mappings: Mutex::default(),
             destructors: Mutex::default(),
             handle: me.as_ptr() as usize,
@@ -185,6 +186,7 @@ impl Mem {
             parent: Some(buffer.clone()),
             origin,
             store: Arc::clone(&buffer.store),
+            image: None,
             mappings: Mutex::default(),
             destructors: Mutex::default(),
             handle: me.as_ptr() as usize,
@@ -193,7 +195,10 @@ impl Mem {
 }
 
 /// The flags of a sub-buffer: given ones checked against the buffer's, the rest inherited.
-fn sub_buffer_flags(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
+pub(super) fn sub_buffer_flags(
+    parent: cl_mem_flags,
+    flags: cl_mem_flags,
+) -> ClResult<cl_mem_flags> {
     if flags & HOST_PTR != 0 {
         return err(
             cl::CL_INVALID_VALUE,

@@ -26,6 +26,8 @@ pub struct Mapping {
     pub direct: bool,
     /// Device-visible memory behind the pointer, for shadows of ours.
     pub shadow: Option<Slice>,
+    /// The box, of images. Offset is 0 then, size what the rows span behind the pointer.
+    pub image: Option<super::map_image::MappedBox>,
 }
 
 impl Mapping {
@@ -73,6 +75,7 @@ impl Mem {
             flags,
             direct: false,
             shadow: None,
+            image: None,
         };
         match memory.mapped() {
             _ if host != 0 => {

@@ -4,10 +4,13 @@
 pub mod address;
 pub mod buffer;
 pub mod host_work;
+pub mod image;
 pub mod map;
+pub mod map_image;
+pub mod pixel;
 pub mod store;
 mod svm;
-mod transfer;
+pub(crate) mod transfer;
 
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
 use super::context::Context;
@@ -36,6 +39,8 @@ pub struct Mem {
     /// First byte within the store.
     origin: usize,
     store: Arc<Store>,
+    /// Of images.
+    image: Option<Box<image::Image>>,
     mappings: Mutex<Vec<Mapping>>,
     destructors: Destructors,
     handle: usize,

@@ -124,6 +124,20 @@ impl Store {
         })
     }
 
+    /// Of an object whose bytes are not in memory: nothing is ever found here.
+    pub fn absent() -> Arc<Self> {
+        Arc::new(Self {
+            size: 0,
+            flags: 0,
+            host_ptr: 0,
+            copies: Box::default(),
+            making: Mutex::new(()),
+            coherence: None,
+            svm: false,
+            shadows: Mutex::default(),
+        })
+    }
+
     /// Every memory that there is is the application's own.
     pub(super) fn is_seen_by_host(&self) -> bool {
         let made = || self.copies.iter().filter_map(OnceLock::get);

@@ -37,6 +37,7 @@ impl Mem {
             parent: None,
             origin: 0,
             store,
+            image: None,
             mappings: Mutex::default(),
             destructors: Mutex::default(),
             handle: me.as_ptr() as usize,
@@ -62,6 +63,7 @@ impl Mem {
             parent: None,
             origin: offset,
             store: Arc::clone(&whole.store),
+            image: None,
             mappings: Mutex::default(),
             destructors: Mutex::default(),
             handle: me.as_ptr() as usize,
@@ -78,6 +80,7 @@ impl Mem {
             flags,
             direct: self.is_seen_by_host(),
             shadow: None,
+            image: None,
         };
         self.mappings.lock().push(mapping.clone());
         mapping

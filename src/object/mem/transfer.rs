@@ -1,5 +1,6 @@
 //! Synchronous transfers outside any queue: initial contents, and contents that move between devices.
 
+use crate::backend::image::{Image, ImageDim, ImageRegion};
 use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice, StreamDesc};
 use crate::error::ClResult;
 use crate::handle::Ref;
@@ -147,4 +148,182 @@ fn chunks(
         at += part;
     }
     Ok(())
+}
+
+/// The rows of an image in host memory, one after the other. `y` and `z`: bytes from one second, and one third,
+/// coordinate to the next.
+///
+/// # Safety
+/// The rows must be readable.
+pub unsafe fn packed(base: usize, size: [u32; 3], element: usize, y: usize, z: usize) -> Vec<u8> {
+    let [width, height, depth] = size.map(|n| n as usize);
+    let row = width * element;
+    let mut bytes = Vec::with_capacity(row * height * depth);
+    for slice in 0..depth {
+        for line in 0..height {
+            let from = base.wrapping_add(slice * z + line * y) as *const u8;
+            // SAFETY: the caller vouches for every row.
+            bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(from, row) });
+        }
+    }
+    bytes
+}
+
+/// Boxes of an image of at most `limit` bytes each (but of one row at least), in the order of their bytes.
+pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
+    let [width, height, depth] = size;
+    let row = (u64::from(width) * element as u64).max(1);
+    let plane = row * u64::from(height);
+    let mut all = Vec::new();
+    if plane <= limit {
+        let slices = (limit / plane.max(1)).clamp(1, u64::from(depth.max(1))) as u32;
+        let mut z = 0;
+        while z < depth {
+            let count = slices.min(depth - z);
+            all.push(ImageRegion {
+                origin: [0, 0, z],
+                size: [width, height, count],
+            });
+            z += count;
+        }
+        return all;
+    }
+    let rows = (limit / row).clamp(1, u64::from(height)) as u32;
+    for z in 0..depth {
+        let mut y = 0;
+        while y < height {
+            let count = rows.min(height - y);
+            all.push(ImageRegion {
+                origin: [0, y, z],
+                size: [width, count, 1],
+            });
+            y += count;
+        }
+    }
+    all
+}
+
+fn extent(image: &Arc<dyn Image>) -> [u32; 3] {
+    let desc = image.desc();
+    match desc.dim {
+        ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
+        ImageDim::D1Array => [desc.width, desc.layers, 1],
+        ImageDim::D2 => [desc.width, desc.height, 1],
+        ImageDim::D2Array => [desc.width, desc.height, desc.layers],
+        ImageDim::D3 => [desc.width, desc.height, desc.depth],
+    }
+}
+
+/// Bytes of a box.
+pub fn volume(size: [u32; 3], element: usize) -> u64 {
+    size.iter()
+        .fold(element as u64, |all, n| all.saturating_mul(u64::from(*n)))
+}
+
+/// Gives an image that no command uses its contents, packed.
+pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) -> ClResult {
+    let element = image.desc().format.bytes();
+    let mut at = 0usize;
+    let parts = split(extent(image), element, CHUNK);
+    let largest = parts.iter().map(|part| volume(part.size, element)).max();
+    let backend = device.backend();
+    let staging = backend.allocate(largest.unwrap_or(1), Placement::HostWrite)?;
+    let mut stream = backend.create_stream(StreamDesc::default())?;
+    let Some(pointer) = staging.mapped() else {
+        return crate::error::err(
+            crate::cl::CL_OUT_OF_RESOURCES,
+            "staging memory is not mapped",
+        );
+    };
+    for region in parts {
+        let size = volume(region.size, element);
+        let part = bytes.get(at..at + size as usize).unwrap_or_default();
+        // SAFETY: staging has `size` bytes at least, and the part has no more; the copy out of it before has completed.
+        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), pointer.as_ptr(), part.len()) };
+        let src = Slice {
+            memory: staging.clone(),
+            offset: 0,
+            size,
+        };
+        stream.record(
+            Op::MemoryToImage {
+                src: &src,
+                row_texels: 0,
+                image,
+                region,
+            },
+            OrderRule::InOrder,
+            false,
+        )?;
+        let value = stream.submit(false)?;
+        stream.timeline().clone().wait(value, None)?;
+        stream.reclaim();
+        at += size as usize;
+    }
+    Ok(())
+}
+
+/// The contents of an image that no command writes, packed.
+pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec<u8>> {
+    let element = image.desc().format.bytes();
+    let parts = split(extent(image), element, CHUNK);
+    let largest = parts.iter().map(|part| volume(part.size, element)).max();
+    let backend = device.backend();
+    let staging = backend.allocate(largest.unwrap_or(1), Placement::HostRead)?;
+    let mut stream = backend.create_stream(StreamDesc::default())?;
+    let mut bytes = Vec::with_capacity(volume(extent(image), element) as usize);
+    for region in parts {
+        let size = volume(region.size, element);
+        let dst = Slice {
+            memory: staging.clone(),
+            offset: 0,
+            size,
+        };
+        stream.record(
+            Op::ImageToMemory {
+                image,
+                region,
+                dst: &dst,
+                row_texels: 0,
+            },
+            OrderRule::InOrder,
+            false,
+        )?;
+        let value = stream.submit(false)?;
+        stream.timeline().clone().wait(value, None)?;
+        stream.reclaim();
+        if let Some(pointer) = staging.mapped() {
+            // SAFETY: staging memory of `size` bytes; the copy into it has completed.
+            bytes.extend_from_slice(unsafe {
+                std::slice::from_raw_parts(pointer.as_ptr(), size as usize)
+            });
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boxes_cover_an_image_in_order() {
+        for (size, limit) in [
+            ([7, 5, 3], 1 << 20),
+            ([7, 5, 3], 28),
+            ([7, 5, 3], 28 * 5),
+            ([7, 5, 3], 28 * 11),
+            ([7, 5, 3], 60),
+            ([7, 5, 3], 1),
+        ] {
+            let mut next = 0u64;
+            for part in split(size, 4, limit) {
+                let [x, y, z] = part.origin.map(u64::from);
+                assert_eq!(next, (z * 5 + y) * 7 + x);
+                next += volume(part.size, 1);
+                assert!(volume(part.size, 4) <= limit.max(28));
+            }
+            assert_eq!(next, 105);
+        }
+    }
 }

@@ -1,0 +1,216 @@
+//! Images and samplers of a device: what they are made from, what kernels see of them, and the regions of transfers.
+//!
+//! An [`Image`] is either texels of its own, in an order that only the device knows, or a view of memory as texels
+//! (`ImageDim::Buffer`). Coordinates are those of OpenCL: the layer of an array is the coordinate after the pixel's.
+
+use crate::cl::{self, cl_channel_order, cl_channel_type};
+pub use spirv_lowering::interface::ImageDim;
+use std::any::Any;
+use std::sync::Arc;
+
+/// Every geometry, in the order of [`Support::dims`].
+pub const DIMS: [ImageDim; 6] = [
+    ImageDim::D1,
+    ImageDim::D1Array,
+    ImageDim::Buffer,
+    ImageDim::D2,
+    ImageDim::D2Array,
+    ImageDim::D3,
+];
+
+/// Channel order and channel data type of a pixel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PixelFormat {
+    /// CL_R, CL_RGBA, ...
+    pub order: cl_channel_order,
+    /// CL_UNORM_INT8, CL_FLOAT, ...
+    pub data: cl_channel_type,
+}
+
+impl PixelFormat {
+    /// Channels that are stored. 0: not an order of the specification.
+    pub fn channels(self) -> usize {
+        match self.order {
+            cl::CL_R
+            | cl::CL_A
+            | cl::CL_INTENSITY
+            | cl::CL_LUMINANCE
+            | cl::CL_DEPTH
+            | cl::CL_Rx => 1,
+            cl::CL_RG | cl::CL_RA | cl::CL_RGx => 2,
+            cl::CL_RGB | cl::CL_RGBx | cl::CL_sRGB => 3,
+            cl::CL_RGBA
+            | cl::CL_BGRA
+            | cl::CL_ARGB
+            | cl::CL_ABGR
+            | cl::CL_sRGBA
+            | cl::CL_sBGRA
+            | cl::CL_sRGBx => 4,
+            _ => 0,
+        }
+    }
+
+    /// Bytes of a pixel, 0 where the format is none of the specification.
+    pub fn bytes(self) -> usize {
+        let channel = match self.data {
+            cl::CL_UNORM_SHORT_565 | cl::CL_UNORM_SHORT_555 => return 2,
+            cl::CL_UNORM_INT_101010 | cl::CL_UNORM_INT_101010_2 => return 4,
+            cl::CL_SNORM_INT8 | cl::CL_UNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8 => 1,
+            cl::CL_SNORM_INT16
+            | cl::CL_UNORM_INT16
+            | cl::CL_SIGNED_INT16
+            | cl::CL_UNSIGNED_INT16
+            | cl::CL_HALF_FLOAT => 2,
+            cl::CL_SIGNED_INT32 | cl::CL_UNSIGNED_INT32 | cl::CL_FLOAT => 4,
+            _ => 0,
+        };
+        channel * self.channels()
+    }
+
+    /// Pixels beyond the edge are transparent, where a sampler shows a border.
+    pub fn has_alpha(self) -> bool {
+        matches!(
+            self.order,
+            cl::CL_A
+                | cl::CL_INTENSITY
+                | cl::CL_Rx
+                | cl::CL_RA
+                | cl::CL_RGx
+                | cl::CL_RGBx
+                | cl::CL_sRGBx
+                | cl::CL_ARGB
+                | cl::CL_ABGR
+                | cl::CL_BGRA
+                | cl::CL_RGBA
+                | cl::CL_sRGBA
+                | cl::CL_sBGRA
+        )
+    }
+
+    /// Channels are stored with the sRGB transfer function.
+    pub fn is_srgb(self) -> bool {
+        matches!(
+            self.order,
+            cl::CL_sRGB | cl::CL_sRGBA | cl::CL_sBGRA | cl::CL_sRGBx
+        )
+    }
+}
+
+/// What kernels may do with images of a format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Access {
+    /// Read them, with samplers too.
+    pub read: bool,
+    /// Write them.
+    pub write: bool,
+    /// Read and write them in one kernel.
+    pub read_write: bool,
+}
+
+/// A format that the device has.
+#[derive(Debug, Clone, Copy)]
+pub struct Support {
+    /// The format.
+    pub format: PixelFormat,
+    /// For each of [`DIMS`].
+    pub dims: [Access; 6],
+}
+
+impl Support {
+    /// For one geometry.
+    pub fn access(&self, dim: ImageDim) -> Access {
+        let place = DIMS.iter().position(|known| *known == dim);
+        place
+            .and_then(|place| self.dims.get(place))
+            .copied()
+            .unwrap_or_default()
+    }
+}
+
+/// Limits of images, zero where there are none.
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)]
+pub struct ImageLimits {
+    pub max_1d: u32,
+    pub max_2d: u32,
+    pub max_3d: u32,
+    pub max_layers: u32,
+    /// Pixels of an image over a buffer.
+    pub max_texels: u32,
+    /// Images a kernel may read.
+    pub max_sampled: u32,
+    /// Images a kernel may write.
+    pub max_storage: u32,
+    pub max_samplers: u32,
+    /// Alignment in bytes of an image over a buffer.
+    pub buffer_align: u32,
+    /// Storage images need no format in the shader to be written; to be read.
+    pub write_any: bool,
+    #[allow(missing_docs)]
+    pub read_any: bool,
+}
+
+impl ImageLimits {
+    /// All that the full profile asks of a device with images.
+    pub fn full_profile(&self) -> bool {
+        self.max_2d.min(self.max_1d) >= 16384
+            && self.max_3d >= 2048
+            && self.max_layers >= 2048
+            && self.max_texels >= 65536
+            && self.max_sampled >= 128
+            && self.max_storage >= 64
+            && self.max_samplers >= 16
+            && self.write_any
+    }
+}
+
+/// What to make an image from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ImageDesc {
+    pub dim: ImageDim,
+    pub format: PixelFormat,
+    pub width: u32,
+    pub height: u32,
+    pub depth: u32,
+    pub layers: u32,
+}
+
+/// Texels that the device can address.
+pub trait Image: Send + Sync {
+    /// What it is.
+    fn desc(&self) -> &ImageDesc;
+    /// For the back end that made it.
+    fn as_any(&self) -> &dyn Any;
+}
+
+/// A box of an image, in OpenCL's coordinates. The size counts layers too and has no zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ImageRegion {
+    /// First pixel.
+    pub origin: [u32; 3],
+    /// Pixels.
+    pub size: [u32; 3],
+}
+
+/// What a kernel finds at a binding of descriptor set 0.
+#[derive(Clone)]
+pub enum Resource {
+    /// To be read through a sampled image.
+    Sampled(Arc<dyn Image>),
+    /// To be read and written as a storage image.
+    Storage(Arc<dyn Image>),
+    /// A sampler with this property word (`spirv_lowering::interface::sampler`).
+    Sampler(u32),
+}
+
+/// A resource in its place.
+#[derive(Clone)]
+pub struct Binding {
+    /// Binding number in set 0.
+    pub binding: u32,
+    /// What is there.
+    pub resource: Resource,
+    /// The kernel may write it.
+    pub write: bool,
+}

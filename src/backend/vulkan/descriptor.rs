@@ -1,0 +1,289 @@
+//! Descriptor set 0 of kernels with images and samplers: layouts a kernel, sets a launch.
+//!
+//! Sets come from pools that the batch owns and resets when it is used again. Launches in one batch that show a kernel
+//! the same resources share a set. Kernels without images have neither layout nor set of their own.
+
+use super::device::{failed, Shared};
+use super::image::{self, Descriptor};
+use super::submit::Batch;
+use crate::backend::image::{ImageDim, Resource};
+use crate::backend::{Binding, DeviceError, Result};
+use ash::vk::{self, Handle};
+use smallvec::SmallVec;
+use spirv_lowering::interface::{ArgKind, KernelInterface};
+use std::sync::Arc;
+
+/// Sets of a pool.
+const SETS: u32 = 64;
+/// Sets of a batch that are looked at for one with the same resources.
+const RECENT: usize = 8;
+
+/// The layouts of a kernel.
+pub struct Layouts {
+    shared: Arc<Shared>,
+    /// Of set 0.
+    pub set: vk::DescriptorSetLayout,
+    /// Of pipelines.
+    pub pipeline: vk::PipelineLayout,
+}
+
+impl Layouts {
+    /// The layouts of a kernel; None: it has no images or samplers.
+    pub fn of(shared: &Arc<Shared>, interface: &KernelInterface) -> Result<Option<Arc<Self>>> {
+        let mut bindings: Vec<vk::DescriptorSetLayoutBinding<'_>> = Vec::new();
+        let mut add = |binding: u32, kind: vk::DescriptorType| {
+            bindings.push(
+                vk::DescriptorSetLayoutBinding::default()
+                    .binding(binding)
+                    .descriptor_type(kind)
+                    .descriptor_count(1)
+                    .stage_flags(vk::ShaderStageFlags::COMPUTE),
+            );
+        };
+        for arg in &interface.args {
+            if let ArgKind::Image(image) = arg.kind {
+                let texels = image.dim == ImageDim::Buffer;
+                if let Some(binding) = image.sampled {
+                    add(binding, sampled_type(texels));
+                }
+                if let Some(binding) = image.storage {
+                    add(binding, storage_type(texels));
+                }
+            }
+        }
+        for sampler in &interface.samplers {
+            add(sampler.binding, vk::DescriptorType::SAMPLER);
+        }
+        if bindings.is_empty() {
+            return Ok(None);
+        }
+        let mut layouts = Self {
+            shared: Arc::clone(shared),
+            set: vk::DescriptorSetLayout::null(),
+            pipeline: vk::PipelineLayout::null(),
+        };
+        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
+        // SAFETY: the device lives; the compiler gives each descriptor a binding of its own.
+        layouts.set = unsafe { shared.raw.create_descriptor_set_layout(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateDescriptorSetLayout", result))?;
+        let (sets, ranges) = ([layouts.set], [shared.push_range()]);
+        let info = vk::PipelineLayoutCreateInfo::default()
+            .set_layouts(&sets)
+            .push_constant_ranges(&ranges);
+        // SAFETY: the set layout was just made.
+        layouts.pipeline = unsafe { shared.raw.create_pipeline_layout(&info, None) }
+            .map_err(|result| failed(shared, "vkCreatePipelineLayout", result))?;
+        Ok(Some(Arc::new(layouts)))
+    }
+}
+
+impl Drop for Layouts {
+    fn drop(&mut self) {
+        // SAFETY: pipelines hold an Arc of this, and streams one of the pipeline; destroyed once; null is fine.
+        unsafe {
+            self.shared.raw.destroy_pipeline_layout(self.pipeline, None);
+            self.shared
+                .raw
+                .destroy_descriptor_set_layout(self.set, None);
+        }
+    }
+}
+
+fn sampled_type(texels: bool) -> vk::DescriptorType {
+    if texels {
+        vk::DescriptorType::UNIFORM_TEXEL_BUFFER
+    } else {
+        vk::DescriptorType::SAMPLED_IMAGE
+    }
+}
+
+fn storage_type(texels: bool) -> vk::DescriptorType {
+    if texels {
+        vk::DescriptorType::STORAGE_TEXEL_BUFFER
+    } else {
+        vk::DescriptorType::STORAGE_IMAGE
+    }
+}
+
+/// What distinguishes a set from others: its layout, then each binding's number and handle.
+type Key = SmallVec<[u64; 8]>;
+
+/// The descriptor sets of a batch.
+#[derive(Default)]
+pub struct Sets {
+    pools: Vec<vk::DescriptorPool>,
+    /// The pool in use.
+    at: usize,
+    recent: Vec<(Key, vk::DescriptorSet)>,
+}
+
+impl Sets {
+    /// Lets go of all sets. None may be in use.
+    pub fn reset(&mut self, shared: &Shared) {
+        if self.recent.is_empty() && self.at == 0 {
+            return;
+        }
+        self.recent.clear();
+        self.at = 0;
+        for pool in &self.pools {
+            // SAFETY: the batch has completed, so no set is in use. The call cannot fail.
+            let reset = unsafe {
+                shared
+                    .raw
+                    .reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
+            };
+            if let Err(error) = reset {
+                crate::log!(Warn, "vkResetDescriptorPool: {error:?}");
+            }
+        }
+    }
+
+    /// Destroys the pools. No set may be in use.
+    pub fn destroy(&mut self, shared: &Shared) {
+        for pool in self.pools.drain(..) {
+            // SAFETY: no set is in use, as the caller knows; destroyed once.
+            unsafe { shared.raw.destroy_descriptor_pool(pool, None) };
+        }
+    }
+
+    fn new_pool(shared: &Shared) -> Result<vk::DescriptorPool> {
+        let limits = &shared.adapter.caps.images;
+        let size = |kind, count: u32| vk::DescriptorPoolSize {
+            ty: kind,
+            descriptor_count: count,
+        };
+        let sizes = [
+            size(
+                vk::DescriptorType::SAMPLED_IMAGE,
+                256.max(limits.max_sampled),
+            ),
+            size(
+                vk::DescriptorType::STORAGE_IMAGE,
+                256.max(limits.max_storage),
+            ),
+            size(
+                vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
+                64.max(limits.max_sampled),
+            ),
+            size(
+                vk::DescriptorType::STORAGE_TEXEL_BUFFER,
+                64.max(limits.max_storage),
+            ),
+            size(vk::DescriptorType::SAMPLER, 128.max(limits.max_samplers)),
+        ];
+        let info = vk::DescriptorPoolCreateInfo::default()
+            .max_sets(SETS)
+            .pool_sizes(&sizes);
+        // SAFETY: the device lives.
+        unsafe { shared.raw.create_descriptor_pool(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateDescriptorPool", result))
+    }
+
+    fn allocate(
+        &mut self,
+        shared: &Shared,
+        layout: vk::DescriptorSetLayout,
+    ) -> Result<vk::DescriptorSet> {
+        let layouts = [layout];
+        loop {
+            let (pool, fresh) = match self.pools.get(self.at) {
+                Some(pool) => (*pool, false),
+                None => {
+                    let pool = Self::new_pool(shared)?;
+                    self.pools.push(pool);
+                    (pool, true)
+                }
+            };
+            let info = vk::DescriptorSetAllocateInfo::default()
+                .descriptor_pool(pool)
+                .set_layouts(&layouts);
+            // SAFETY: the pool is used by the thread that records the batch alone; the layout lives.
+            match unsafe { shared.raw.allocate_descriptor_sets(&info) } {
+                Ok(sets) => return sets.first().copied().ok_or(DeviceError::OutOfHostMemory),
+                Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
+                    if !fresh =>
+                {
+                    self.at += 1
+                }
+                Err(result) => return Err(failed(shared, "vkAllocateDescriptorSets", result)),
+            }
+        }
+    }
+}
+
+impl Batch {
+    /// A set with these resources, which it keeps alive.
+    pub fn descriptor_set(
+        &mut self,
+        shared: &Shared,
+        layouts: &Layouts,
+        bindings: &[Binding],
+    ) -> Result<vk::DescriptorSet> {
+        let mut images: SmallVec<[vk::DescriptorImageInfo; 8]> = SmallVec::new();
+        let mut texels: SmallVec<[vk::BufferView; 8]> = SmallVec::new();
+        let mut kinds: SmallVec<[vk::DescriptorType; 8]> = SmallVec::new();
+        let mut key = Key::new();
+        key.push(layouts.set.as_raw());
+        for binding in bindings {
+            let mut info = vk::DescriptorImageInfo::default();
+            let mut view = vk::BufferView::null();
+            let kind = match &binding.resource {
+                Resource::Sampler(word) => {
+                    info.sampler = shared.images.sampler(shared, *word)?;
+                    vk::DescriptorType::SAMPLER
+                }
+                Resource::Sampled(shown) | Resource::Storage(shown) => {
+                    let write = matches!(binding.resource, Resource::Storage(_));
+                    let shown = image::image(&**shown)?;
+                    let (texels, kind) = match shown.descriptor(write)? {
+                        Descriptor::Image(image) => {
+                            info.image_view = image;
+                            info.image_layout = vk::ImageLayout::GENERAL;
+                            (false, image.as_raw())
+                        }
+                        Descriptor::Texels(texels) => {
+                            view = texels;
+                            (true, texels.as_raw())
+                        }
+                    };
+                    key.push(kind);
+                    if write {
+                        storage_type(texels)
+                    } else {
+                        sampled_type(texels)
+                    }
+                }
+            };
+            key.push(u64::from(binding.binding));
+            key.push(info.sampler.as_raw());
+            images.push(info);
+            texels.push(view);
+            kinds.push(kind);
+        }
+        let recent = self.sets.recent.iter().rev().take(RECENT);
+        if let Some((_, set)) = recent.into_iter().find(|(known, _)| *known == key) {
+            return Ok(*set);
+        }
+        let set = self.sets.allocate(shared, layouts.set)?;
+        let writes: SmallVec<[vk::WriteDescriptorSet<'_>; 8]> = bindings
+            .iter()
+            .zip(&kinds)
+            .zip(images.iter().zip(&texels))
+            .map(|((binding, kind), (image, view))| {
+                let write = vk::WriteDescriptorSet::default()
+                    .dst_set(set)
+                    .dst_binding(binding.binding)
+                    .descriptor_type(*kind);
+                if *view == vk::BufferView::null() {
+                    write.image_info(std::slice::from_ref(image))
+                } else {
+                    write.texel_buffer_view(std::slice::from_ref(view))
+                }
+            })
+            .collect();
+        // SAFETY: the set is new and in no command buffer yet; views and samplers live, the batch keeps them.
+        unsafe { shared.raw.update_descriptor_sets(&writes, &[]) };
+        self.sets.recent.push((key, set));
+        Ok(set)
+    }
+}

@@ -1,0 +1,534 @@
+//! Images: optimally tiled VkImages in layout GENERAL all their life, views of them, texel buffers, and samplers.
+//!
+//! An image goes to layout GENERAL when it is made, by a submission of its own that is waited for: streams then need no
+//! image barriers at all, only the memory barriers that they place for buffers too. For the stream's tracker an image
+//! is a range of addresses that no memory has.
+
+use super::conv::During;
+use super::device::{failed, Shared};
+use super::format::{self, Stored};
+use super::memory::{self, VulkanMemory};
+use super::record::memory as ours;
+use crate::backend::image::{ImageDim, ImageRegion};
+use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
+use ash::vk;
+use gpu_allocator::vulkan::Allocation;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use spirv_lowering::interface::sampler;
+use std::any::Any;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// No memory has addresses like these.
+const FIRST_MARK: u64 = 1 << 63;
+
+static NEXT_MARK: AtomicU64 = AtomicU64::new(FIRST_MARK);
+
+/// The VkImage, which several views may share.
+struct Texels {
+    shared: Arc<Shared>,
+    raw: vk::Image,
+    allocation: ManuallyDrop<Allocation>,
+    /// Its address for the tracker.
+    mark: u64,
+    storage: bool,
+}
+
+impl Drop for Texels {
+    fn drop(&mut self) {
+        // SAFETY: views keep an Arc of this, and streams one of the views until the work that uses them has completed;
+        // destroyed once.
+        unsafe { self.shared.raw.destroy_image(self.raw, None) };
+        // SAFETY: taken once, here.
+        let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
+        memory::release(&self.shared, allocation);
+    }
+}
+
+enum Backing {
+    Image {
+        texels: Arc<Texels>,
+        sampled: vk::ImageView,
+        /// Null where the format cannot be written.
+        storage: vk::ImageView,
+    },
+    Buffer {
+        slice: Slice,
+        view: vk::BufferView,
+    },
+}
+
+/// An image as kernels and copies see it.
+pub struct VulkanImage {
+    shared: Arc<Shared>,
+    desc: ImageDesc,
+    stored: Stored,
+    backing: Backing,
+    stamp: AtomicU64,
+}
+
+impl Image for VulkanImage {
+    fn desc(&self) -> &ImageDesc {
+        &self.desc
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl Drop for VulkanImage {
+    fn drop(&mut self) {
+        let raw = &self.shared.raw;
+        // SAFETY: streams keep an Arc until the work that uses the views has completed; destroyed once; null is fine.
+        unsafe {
+            match &self.backing {
+                Backing::Image {
+                    sampled, storage, ..
+                } => {
+                    raw.destroy_image_view(*sampled, None);
+                    raw.destroy_image_view(*storage, None);
+                }
+                Backing::Buffer { view, .. } => raw.destroy_buffer_view(*view, None),
+            }
+        }
+    }
+}
+
+/// Our image behind the trait.
+pub fn image(image: &dyn Image) -> Result<&VulkanImage> {
+    image
+        .as_any()
+        .downcast_ref()
+        .ok_or_else(|| DeviceError::Unsupported("an image of another back end".to_owned()))
+}
+
+/// A descriptor of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Descriptor {
+    /// SAMPLED_IMAGE or STORAGE_IMAGE.
+    Image(vk::ImageView),
+    /// UNIFORM_TEXEL_BUFFER or STORAGE_TEXEL_BUFFER.
+    Texels(vk::BufferView),
+}
+
+impl VulkanImage {
+    /// Whether `batch` has not taken a reference yet; marks it taken.
+    pub fn first_use(&self, batch: u64) -> bool {
+        if self.stamp.load(Ordering::Relaxed) == batch {
+            return false;
+        }
+        self.stamp.store(batch, Ordering::Relaxed);
+        true
+    }
+
+    /// The VkImage, for copies.
+    pub fn raw(&self) -> Result<vk::Image> {
+        match &self.backing {
+            Backing::Image { texels, .. } => Ok(texels.raw),
+            Backing::Buffer { .. } => Err(DeviceError::Unsupported(
+                "copies of texel buffers".to_owned(),
+            )),
+        }
+    }
+
+    /// What kernels are given.
+    pub fn descriptor(&self, write: bool) -> Result<Descriptor> {
+        match &self.backing {
+            Backing::Image { storage, .. } if write => {
+                if *storage == vk::ImageView::null() {
+                    return Err(DeviceError::Unsupported(format!(
+                        "writing {:?}",
+                        self.desc.format
+                    )));
+                }
+                Ok(Descriptor::Image(*storage))
+            }
+            Backing::Image { sampled, .. } => Ok(Descriptor::Image(*sampled)),
+            Backing::Buffer { view, .. } => Ok(Descriptor::Texels(*view)),
+        }
+    }
+
+    /// Addresses for the tracker, first and one past the last, and whether the host sees the memory.
+    pub fn range(&self) -> Result<(u64, u64, bool)> {
+        match &self.backing {
+            Backing::Image { texels, .. } => Ok((texels.mark, texels.mark + 1, false)),
+            Backing::Buffer { slice, .. } => {
+                let memory = ours(&*slice.memory)?;
+                let begin = memory.address() + slice.offset;
+                Ok((begin, begin + slice.size, memory.mapped().is_some()))
+            }
+        }
+    }
+
+    /// A box as Vulkan names it.
+    pub fn place(
+        &self,
+        region: &ImageRegion,
+    ) -> (vk::ImageSubresourceLayers, vk::Offset3D, vk::Extent3D) {
+        let ([x, y, z], [w, h, d]) = (region.origin, region.size);
+        let layers = |first, count| {
+            vk::ImageSubresourceLayers::default()
+                .aspect_mask(vk::ImageAspectFlags::COLOR)
+                .base_array_layer(first)
+                .layer_count(count)
+        };
+        let offset = |x: u32, y: u32, z: u32| vk::Offset3D {
+            x: x as i32,
+            y: y as i32,
+            z: z as i32,
+        };
+        let extent = |width, height, depth| vk::Extent3D {
+            width,
+            height,
+            depth,
+        };
+        match self.desc.dim {
+            ImageDim::D1 | ImageDim::Buffer => (layers(0, 1), offset(x, 0, 0), extent(w, 1, 1)),
+            ImageDim::D1Array => (layers(y, h), offset(x, 0, 0), extent(w, 1, 1)),
+            ImageDim::D2 => (layers(0, 1), offset(x, y, 0), extent(w, h, 1)),
+            ImageDim::D2Array => (layers(z, d), offset(x, y, 0), extent(w, h, 1)),
+            ImageDim::D3 => (layers(0, 1), offset(x, y, z), extent(w, h, d)),
+        }
+    }
+}
+
+fn view_type(dim: ImageDim) -> vk::ImageViewType {
+    match dim {
+        ImageDim::D1 | ImageDim::Buffer => vk::ImageViewType::TYPE_1D,
+        ImageDim::D1Array => vk::ImageViewType::TYPE_1D_ARRAY,
+        ImageDim::D2 => vk::ImageViewType::TYPE_2D,
+        ImageDim::D2Array => vk::ImageViewType::TYPE_2D_ARRAY,
+        ImageDim::D3 => vk::ImageViewType::TYPE_3D,
+    }
+}
+
+fn unknown(format: PixelFormat) -> DeviceError {
+    DeviceError::Unsupported(format!("images of {format:?}"))
+}
+
+/// A VkImage that destroys itself unless it is handed on.
+struct Guard<'a> {
+    shared: &'a Shared,
+    raw: vk::Image,
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        // SAFETY: nothing was recorded with the image yet.
+        unsafe { self.shared.raw.destroy_image(self.raw, None) };
+    }
+}
+
+/// Makes an image.
+pub fn create(shared: &Arc<Shared>, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
+    let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
+    // An sRGB image may be viewed as the plain one, which can be written where its format can.
+    let storage = writable || stored.view != stored.image;
+    let info = vk::ImageCreateInfo::default()
+        .flags(format::create_flags(stored.image))
+        .image_type(format::image_type(desc.dim))
+        .format(stored.image)
+        .extent(vk::Extent3D {
+            width: desc.width.max(1),
+            height: desc.height.max(1),
+            depth: desc.depth.max(1),
+        })
+        .mip_levels(1)
+        .array_layers(desc.layers.max(1))
+        .samples(vk::SampleCountFlags::TYPE_1)
+        .tiling(vk::ImageTiling::OPTIMAL)
+        .usage(format::usage(storage))
+        .sharing_mode(vk::SharingMode::EXCLUSIVE)
+        .initial_layout(vk::ImageLayout::UNDEFINED);
+    // SAFETY: the format offers this usage (the caller asked for supported formats), extents are within the limits.
+    let raw = unsafe { shared.raw.create_image(&info, None) }
+        .map_err(|result| failed(shared, "vkCreateImage", result))?;
+    let guard = Guard { shared, raw };
+    let allocation = memory::bind_image(shared, raw)?;
+    std::mem::forget(guard);
+    let texels = Arc::new(Texels {
+        shared: Arc::clone(shared),
+        raw,
+        allocation: ManuallyDrop::new(allocation),
+        // Ranges that touch are joined by the tracker.
+        mark: NEXT_MARK.fetch_add(2, Ordering::Relaxed),
+        storage,
+    });
+    shared.images.prepare(shared, raw)?;
+    view(&texels, *desc, writable)
+}
+
+/// An image of these texels.
+fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanImage> {
+    let shared = &texels.shared;
+    let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
+    let make = |write: bool| -> Result<vk::ImageView> {
+        let mut usage = vk::ImageViewUsageCreateInfo::default().usage(if write {
+            vk::ImageUsageFlags::STORAGE
+        } else {
+            vk::ImageUsageFlags::SAMPLED
+        });
+        let info = vk::ImageViewCreateInfo::default()
+            .image(texels.raw)
+            .view_type(view_type(desc.dim))
+            .format(stored.view)
+            .components(if write {
+                vk::ComponentMapping::default()
+            } else {
+                stored.mapping()
+            })
+            .subresource_range(
+                vk::ImageSubresourceRange::default()
+                    .aspect_mask(vk::ImageAspectFlags::COLOR)
+                    .level_count(1)
+                    .layer_count(desc.layers.max(1)),
+            )
+            .push_next(&mut usage);
+        // SAFETY: the image lives and was made for views of this format and usage.
+        unsafe { shared.raw.create_image_view(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateImageView", result))
+    };
+    let mut image = VulkanImage {
+        shared: Arc::clone(shared),
+        desc,
+        stored,
+        backing: Backing::Image {
+            texels: Arc::clone(texels),
+            sampled: vk::ImageView::null(),
+            storage: vk::ImageView::null(),
+        },
+        stamp: AtomicU64::new(0),
+    };
+    let (read, write) = (
+        make(false)?,
+        if writable && texels.storage {
+            make(true)
+        } else {
+            Ok(vk::ImageView::null())
+        },
+    );
+    if let Backing::Image {
+        sampled, storage, ..
+    } = &mut image.backing
+    {
+        *sampled = read;
+        *storage = write?;
+    }
+    Ok(image)
+}
+
+/// The same texels with another format.
+pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<VulkanImage> {
+    let stored = format::stored(format).ok_or_else(|| unknown(format))?;
+    let Backing::Image { texels, .. } = &of.backing else {
+        return Err(unknown(format));
+    };
+    if stored.image != of.stored.image {
+        return Err(unknown(format));
+    }
+    view(texels, ImageDesc { format, ..of.desc }, writable)
+}
+
+/// Memory as texels.
+pub fn texel_buffer(
+    shared: &Arc<Shared>,
+    slice: &Slice,
+    format: PixelFormat,
+) -> Result<VulkanImage> {
+    let stored = format::stored(format).ok_or_else(|| unknown(format))?;
+    let memory: &VulkanMemory = ours(&*slice.memory)?;
+    let bytes = format.bytes().max(1) as u64;
+    let info = vk::BufferViewCreateInfo::default()
+        .buffer(memory.buffer)
+        .format(stored.view)
+        .offset(memory.offset + slice.offset)
+        .range(slice.size / bytes * bytes);
+    // SAFETY: the buffer was made for texel views; the range lies within it and within the device's limit.
+    let view = unsafe { shared.raw.create_buffer_view(&info, None) }
+        .map_err(|result| failed(shared, "vkCreateBufferView", result))?;
+    Ok(VulkanImage {
+        shared: Arc::clone(shared),
+        desc: ImageDesc {
+            dim: ImageDim::Buffer,
+            format,
+            width: (slice.size / bytes) as u32,
+            height: 1,
+            depth: 1,
+            layers: 1,
+        },
+        stored,
+        backing: Backing::Buffer {
+            slice: slice.clone(),
+            view,
+        },
+        stamp: AtomicU64::new(0),
+    })
+}
+
+/// What images need of a device: the commands that bring them to their layout, and samplers.
+#[derive(Default)]
+pub struct Images {
+    setup: Mutex<Option<Setup>>,
+    samplers: Mutex<FxHashMap<u32, vk::Sampler>>,
+}
+
+struct Setup {
+    pool: vk::CommandPool,
+    commands: vk::CommandBuffer,
+    fence: vk::Fence,
+}
+
+impl Setup {
+    fn new(shared: &Shared) -> Result<Self> {
+        let raw = &shared.raw;
+        let info = vk::CommandPoolCreateInfo::default()
+            .flags(vk::CommandPoolCreateFlags::TRANSIENT)
+            .queue_family_index(shared.adapter.family.index);
+        // SAFETY: the device lives; the family is the one its queues are of.
+        let pool = unsafe { raw.create_command_pool(&info, None) }.during("vkCreateCommandPool")?;
+        let mut setup = Self {
+            pool,
+            commands: vk::CommandBuffer::null(),
+            fence: vk::Fence::null(),
+        };
+        let result = setup.fill(shared);
+        if result.is_err() {
+            // SAFETY: nothing was submitted.
+            unsafe { setup.destroy(raw) };
+        }
+        result.map(|()| setup)
+    }
+
+    fn fill(&mut self, shared: &Shared) -> Result {
+        let raw = &shared.raw;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        // SAFETY: the pool was just made and is used under a lock.
+        let made =
+            unsafe { raw.allocate_command_buffers(&info) }.during("vkAllocateCommandBuffers")?;
+        self.commands = made.first().copied().unwrap_or_default();
+        // SAFETY: the device lives.
+        self.fence = unsafe { raw.create_fence(&vk::FenceCreateInfo::default(), None) }
+            .during("vkCreateFence")?;
+        Ok(())
+    }
+
+    unsafe fn destroy(&self, raw: &ash::Device) {
+        // SAFETY: the caller knows that nothing is pending; null is fine.
+        unsafe {
+            raw.destroy_fence(self.fence, None);
+            raw.destroy_command_pool(self.pool, None);
+        }
+    }
+}
+
+impl Images {
+    /// Brings a new image to layout GENERAL and waits for that.
+    fn prepare(&self, shared: &Shared, image: vk::Image) -> Result {
+        if shared.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        let mut setup = self.setup.lock();
+        let setup = match &*setup {
+            Some(setup) => setup,
+            None => setup.insert(Setup::new(shared)?),
+        };
+        let raw = &shared.raw;
+        let begin = vk::CommandBufferBeginInfo::default()
+            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        let barrier = [vk::ImageMemoryBarrier::default()
+            .dst_access_mask(vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE)
+            .old_layout(vk::ImageLayout::UNDEFINED)
+            .new_layout(vk::ImageLayout::GENERAL)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .image(image)
+            .subresource_range(
+                vk::ImageSubresourceRange::default()
+                    .aspect_mask(vk::ImageAspectFlags::COLOR)
+                    .level_count(1)
+                    .layer_count(vk::REMAINING_ARRAY_LAYERS),
+            )];
+        let commands = [setup.commands];
+        let submit = [vk::SubmitInfo::default().command_buffers(&commands)];
+        let queue = shared.queues.first().ok_or(DeviceError::Lost)?;
+        // SAFETY: pool, command buffer and fence are used under the lock alone and are not pending: each use is waited
+        // for; the queue is used under its lock.
+        let result = unsafe {
+            (|| {
+                raw.reset_command_pool(setup.pool, vk::CommandPoolResetFlags::empty())?;
+                raw.begin_command_buffer(setup.commands, &begin)?;
+                raw.cmd_pipeline_barrier(
+                    setup.commands,
+                    vk::PipelineStageFlags::TOP_OF_PIPE,
+                    vk::PipelineStageFlags::ALL_COMMANDS,
+                    vk::DependencyFlags::empty(),
+                    &[],
+                    &[],
+                    &barrier,
+                );
+                raw.end_command_buffer(setup.commands)?;
+                {
+                    let queue = queue.raw.lock();
+                    raw.queue_submit(*queue, &submit, setup.fence)?;
+                }
+                raw.wait_for_fences(&[setup.fence], true, u64::MAX)?;
+                raw.reset_fences(&[setup.fence])
+            })()
+        };
+        result.map_err(|result| failed(shared, "bringing an image to its layout", result))
+    }
+
+    /// The sampler of a property word.
+    pub fn sampler(&self, shared: &Shared, word: u32) -> Result<vk::Sampler> {
+        let mut samplers = self.samplers.lock();
+        if let Some(sampler) = samplers.get(&word) {
+            return Ok(*sampler);
+        }
+        let mode = match word & sampler::ADDRESS_MASK {
+            sampler::ADDRESS_CLAMP => vk::SamplerAddressMode::CLAMP_TO_BORDER,
+            sampler::ADDRESS_REPEAT => vk::SamplerAddressMode::REPEAT,
+            sampler::ADDRESS_MIRRORED_REPEAT => vk::SamplerAddressMode::MIRRORED_REPEAT,
+            _ => vk::SamplerAddressMode::CLAMP_TO_EDGE,
+        };
+        let filter = if word & sampler::FILTER_LINEAR != 0 {
+            vk::Filter::LINEAR
+        } else {
+            vk::Filter::NEAREST
+        };
+        let info = vk::SamplerCreateInfo::default()
+            .mag_filter(filter)
+            .min_filter(filter)
+            .mipmap_mode(vk::SamplerMipmapMode::NEAREST)
+            .address_mode_u(mode)
+            .address_mode_v(mode)
+            .address_mode_w(mode)
+            .border_color(vk::BorderColor::FLOAT_TRANSPARENT_BLACK);
+        // SAFETY: the device lives; no feature is needed for these values.
+        let made = unsafe { shared.raw.create_sampler(&info, None) }
+            .map_err(|result| failed(shared, "vkCreateSampler", result))?;
+        samplers.insert(word, made);
+        Ok(made)
+    }
+
+    /// Destroys everything.
+    ///
+    /// # Safety
+    /// Nothing may use it any more; only to be called once, before the device goes.
+    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
+        // SAFETY: as promised by the caller.
+        unsafe {
+            if let Some(setup) = self.setup.get_mut().take() {
+                setup.destroy(raw);
+            }
+            for (_, sampler) in self.samplers.get_mut().drain() {
+                raw.destroy_sampler(sampler, None);
+            }
+        }
+    }
+}

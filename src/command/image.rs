@@ -1,0 +1,383 @@
+//! Commands on images: reads, writes, copies, fills and maps.
+
+use super::{Command, HostSide, Target, Work};
+use crate::backend::image::{ImageDim, ImageRegion};
+use crate::backend::BufferCopy;
+use crate::cl::{self, cl_command_type, cl_map_flags};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::mem::image::{Backing, Image};
+use crate::object::mem::{pixel, Mem};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+fn invalid<T>(what: &'static str) -> ClResult<T> {
+    err(cl::CL_INVALID_VALUE, what)
+}
+
+/// The image belongs to the queue's context and works on its device.
+fn check<'a>(target: &Target, mem: &'a Ref<Mem>) -> ClResult<&'a Image> {
+    let image = mem.image()?;
+    if !Arc::ptr_eq(mem.context(), &target.context) {
+        return err(
+            cl::CL_INVALID_CONTEXT,
+            "the image is of another context than the queue",
+        );
+    }
+    mem.check_image(&target.device)?;
+    Ok(image)
+}
+
+fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
+    if mem.flags() & (forbidden | cl::CL_MEM_HOST_NO_ACCESS) != 0 {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "the host may not do that with this image",
+        );
+    }
+    Ok(())
+}
+
+/// The box lies within the image.
+fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
+    let mut at = ImageRegion {
+        origin: [0; 3],
+        size: [1; 3],
+    };
+    let sides = at.origin.iter_mut().zip(at.size.iter_mut());
+    let wanted = origin.iter().zip(&size).zip(image.extent());
+    for ((to_first, to_count), ((first, count), extent)) in sides.zip(wanted) {
+        let end = first.checked_add(*count);
+        if *count == 0 || end.is_none_or(|end| end > extent as usize) {
+            return invalid("the region is empty or out of bounds");
+        }
+        (*to_first, *to_count) = (*first as u32, *count as u32);
+    }
+    Ok(at)
+}
+
+/// Bytes of a box.
+fn volume(image: &Image, at: &ImageRegion) -> u64 {
+    at.size
+        .iter()
+        .fold(image.element() as u64, |all, n| all * u64::from(*n))
+}
+
+/// The rows of a box in host memory with these pitches, as destination; packed as source.
+fn rows(
+    image: &Image,
+    at: &ImageRegion,
+    row_pitch: usize,
+    slice_pitch: usize,
+) -> ClResult<BufferCopy> {
+    let [width, height, depth] = at.size.map(|n| n as usize);
+    let bytes = width * image.element();
+    if row_pitch != 0 && row_pitch < bytes {
+        return invalid("the row pitch is smaller than a row");
+    }
+    if slice_pitch != 0 && image.slice_pitch() == 0 {
+        return invalid("a slice pitch for an image without slices");
+    }
+    let (row, slice) = image.pitches(at.size, row_pitch, slice_pitch);
+    let (y, z) = image.steps(row, slice);
+    let least = if image.desc().dim == ImageDim::D1Array {
+        row
+    } else {
+        row * height
+    };
+    if slice_pitch != 0 && slice < least {
+        return invalid("the slice pitch is smaller than a slice");
+    }
+    Ok(BufferCopy {
+        src_offset: 0,
+        dst_offset: 0,
+        bytes: bytes as u64,
+        rows: height as u64,
+        slices: depth as u64,
+        src_row_pitch: bytes as u64,
+        src_slice_pitch: (bytes * height) as u64,
+        dst_row_pitch: y as u64,
+        dst_slice_pitch: z as u64,
+    })
+}
+
+/// The same with source and destination changed.
+pub fn reversed(copy: &BufferCopy) -> BufferCopy {
+    BufferCopy {
+        src_offset: copy.dst_offset,
+        dst_offset: copy.src_offset,
+        src_row_pitch: copy.dst_row_pitch,
+        src_slice_pitch: copy.dst_slice_pitch,
+        dst_row_pitch: copy.src_row_pitch,
+        dst_slice_pitch: copy.src_slice_pitch,
+        ..*copy
+    }
+}
+
+/// Origin and region of a command.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Box3 {
+    pub origin: [usize; 3],
+    pub size: [usize; 3],
+}
+
+fn host(pointer: *const c_void) -> ClResult<HostSide> {
+    if pointer.is_null() {
+        return invalid("the host pointer is null");
+    }
+    Ok(HostSide {
+        base: pointer as usize,
+        visible: None,
+    })
+}
+
+/// clEnqueueReadImage.
+///
+/// # Safety
+/// `pointer` must be writable wherever the rows of the region lie, until the command has completed.
+pub unsafe fn read(
+    target: &Target,
+    mem: &Ref<Mem>,
+    region: Box3,
+    (row_pitch, slice_pitch): (usize, usize),
+    pointer: *mut c_void,
+) -> ClResult<Command> {
+    let image = check(target, mem)?;
+    let at = place(image, region.origin, region.size)?;
+    let rows = rows(image, &at, row_pitch, slice_pitch)?;
+    let host = host(pointer)?;
+    check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_READ_IMAGE,
+        work: Work::ReadImage {
+            mem: mem.clone(),
+            at,
+            host,
+            rows,
+        },
+    })
+}
+
+/// clEnqueueWriteImage.
+///
+/// # Safety
+/// `pointer` must be readable wherever the rows of the region lie, until the command has completed.
+pub unsafe fn write(
+    target: &Target,
+    mem: &Ref<Mem>,
+    region: Box3,
+    (row_pitch, slice_pitch): (usize, usize),
+    pointer: *const c_void,
+) -> ClResult<Command> {
+    let image = check(target, mem)?;
+    let at = place(image, region.origin, region.size)?;
+    let rows = rows(image, &at, row_pitch, slice_pitch)?;
+    let host = host(pointer)?;
+    check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_WRITE_IMAGE,
+        work: Work::WriteImage {
+            mem: mem.clone(),
+            at,
+            host,
+            rows: reversed(&rows),
+        },
+    })
+}
+
+fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
+    let axes = a
+        .origin
+        .iter()
+        .zip(&a.size)
+        .zip(b.origin.iter().zip(&b.size));
+    axes.into_iter()
+        .all(|((a, a_size), (b, b_size))| *a < b + b_size && *b < a + a_size)
+}
+
+/// clEnqueueCopyImage.
+pub fn copy(
+    target: &Target,
+    src: &Ref<Mem>,
+    dst: &Ref<Mem>,
+    src_origin: [usize; 3],
+    dst_origin: [usize; 3],
+    size: [usize; 3],
+) -> ClResult<Command> {
+    let (from_image, to_image) = (check(target, src)?, check(target, dst)?);
+    if from_image.desc().format != to_image.desc().format {
+        return err(cl::CL_IMAGE_FORMAT_MISMATCH, "the formats differ");
+    }
+    let from = place(from_image, src_origin, size)?;
+    let to = place(to_image, dst_origin, size)?;
+    let same = Arc::ptr_eq(src, dst) || from_image.shares(to_image);
+    if same && meet(&from, &to) {
+        return err(cl::CL_MEM_COPY_OVERLAP, "source and destination overlap");
+    }
+    Ok(Command {
+        kind: cl::CL_COMMAND_COPY_IMAGE,
+        work: Work::CopyImage {
+            src: src.clone(),
+            dst: dst.clone(),
+            from,
+            to,
+        },
+    })
+}
+
+fn check_bytes(target: &Target, buffer: &Ref<Mem>, offset: usize, bytes: u64) -> ClResult {
+    target.check_buffer(buffer)?;
+    if (offset as u64)
+        .checked_add(bytes)
+        .is_none_or(|end| end > buffer.size() as u64)
+    {
+        return invalid("the region is out of the buffer's bounds");
+    }
+    target.check(buffer)
+}
+
+/// clEnqueueCopyImageToBuffer.
+pub fn copy_to_buffer(
+    target: &Target,
+    src: &Ref<Mem>,
+    dst: &Ref<Mem>,
+    region: Box3,
+    offset: usize,
+) -> ClResult<Command> {
+    let image = check(target, src)?;
+    let at = place(image, region.origin, region.size)?;
+    check_bytes(target, dst, offset, volume(image, &at))?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
+        work: Work::ImageToBuffer {
+            image: src.clone(),
+            at,
+            buffer: dst.clone(),
+            offset: offset as u64,
+        },
+    })
+}
+
+/// clEnqueueCopyBufferToImage.
+pub fn copy_from_buffer(
+    target: &Target,
+    src: &Ref<Mem>,
+    dst: &Ref<Mem>,
+    offset: usize,
+    region: Box3,
+) -> ClResult<Command> {
+    let image = check(target, dst)?;
+    let at = place(image, region.origin, region.size)?;
+    check_bytes(target, src, offset, volume(image, &at))?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
+        work: Work::BufferToImage {
+            image: dst.clone(),
+            at,
+            buffer: src.clone(),
+            offset: offset as u64,
+        },
+    })
+}
+
+/// clEnqueueFillImage. `colour` has [`pixel::colour_bytes`] bytes.
+pub fn fill(target: &Target, mem: &Ref<Mem>, colour: &[u8], region: Box3) -> ClResult<Command> {
+    let image = check(target, mem)?;
+    let at = place(image, region.origin, region.size)?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_FILL_IMAGE,
+        work: Work::FillImage {
+            mem: mem.clone(),
+            at,
+            pixel: pixel::pack(image.desc().format, colour),
+        },
+    })
+}
+
+/// What clEnqueueMapImage gives the application.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct Mapped {
+    pub pointer: *mut c_void,
+    pub row_pitch: usize,
+    pub slice_pitch: usize,
+}
+
+/// clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for buffers.
+pub fn map(
+    target: &Target,
+    mem: &Ref<Mem>,
+    flags: cl_map_flags,
+    region: Box3,
+) -> ClResult<(Command, Mapped)> {
+    const KNOWN: cl_map_flags =
+        cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
+    let image = check(target, mem)?;
+    let at = place(image, region.origin, region.size)?;
+    let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
+    if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
+        return invalid("the map flags are not valid");
+    }
+    if flags & cl::CL_MAP_READ != 0 {
+        check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
+    }
+    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
+        check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
+    }
+    let mapping = mem.map_image(target.index, flags, at)?;
+    let pitches = mapping.image.map(|m| (m.row_pitch, m.slice_pitch));
+    let (row_pitch, slice_pitch) = pitches.unwrap_or_default();
+    let mapped = Mapped {
+        pointer: mapping.pointer as *mut c_void,
+        row_pitch,
+        slice_pitch,
+    };
+    Ok((
+        Command {
+            kind: cl::CL_COMMAND_MAP_IMAGE as cl_command_type,
+            work: Work::Map {
+                mem: mem.clone(),
+                mapping,
+            },
+        },
+        mapped,
+    ))
+}
+
+/// The rows of a mapped box: packed as source, behind the pointer as destination.
+pub fn mapped_rows(
+    mem: &Ref<Mem>,
+    mapping: &crate::object::mem::map::Mapping,
+) -> ClResult<(ImageRegion, BufferCopy)> {
+    let image = mem.image()?;
+    let Some(mapped) = &mapping.image else {
+        return invalid("not a map of an image");
+    };
+    let rows = rows(image, &mapped.at, mapped.row_pitch, mapped.slice_pitch)?;
+    Ok((mapped.at, rows))
+}
+
+/// The rows of a box in the buffer that an image is made from, as source; packed as destination. None: the image has
+/// texels of its own.
+pub fn buffer_rows(mem: &Ref<Mem>, at: &ImageRegion) -> ClResult<Option<BufferCopy>> {
+    let image = mem.image()?;
+    if image.backing() == Backing::Own {
+        return Ok(None);
+    }
+    let [x, y, _] = at.origin.map(u64::from);
+    let [width, height, _] = at.size.map(u64::from);
+    let (element, pitch) = (image.element() as u64, image.row_pitch() as u64);
+    let bytes = width * element;
+    Ok(Some(BufferCopy {
+        src_offset: y * pitch + x * element,
+        dst_offset: 0,
+        bytes,
+        rows: height,
+        slices: 1,
+        src_row_pitch: pitch,
+        src_slice_pitch: pitch * height,
+        dst_row_pitch: bytes,
+        dst_slice_pitch: bytes * height,
+    }))
+}

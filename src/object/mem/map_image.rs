@@ -1,0 +1,127 @@
+//! Maps of images: where the pointer leads and with which pitches. As for buffers (see `map`), the pointer is to the
+//! application's own memory, to the device's if an image over a buffer lies where the host reads it fast, or to a
+//! shadow, tightly packed, that belongs to this map alone.
+
+use super::image::Backing;
+use super::map::Mapping;
+use super::Mem;
+use crate::backend::image::ImageRegion;
+use crate::backend::{Placement, Slice};
+use crate::cl::{self, cl_map_flags};
+use crate::error::{err, ClError, ClResult};
+
+/// A box of an image that is mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct MappedBox {
+    /// The box.
+    pub at: ImageRegion,
+    /// Bytes from row to row behind the pointer.
+    pub row_pitch: usize,
+    /// Bytes from slice to slice or layer to layer; 0 where there are none.
+    pub slice_pitch: usize,
+}
+
+fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
+    (0..3).all(|axis| {
+        let side = |r: &ImageRegion| {
+            let first = r.origin.get(axis).copied().unwrap_or(0);
+            (first, first + r.size.get(axis).copied().unwrap_or(1))
+        };
+        let ((a, a_end), (b, b_end)) = (side(a), side(b));
+        a < b_end && b < a_end
+    })
+}
+
+impl Mem {
+    /// Enters a map of a box that lies within the image, for a queue on the context's device number `device`.
+    pub(crate) fn map_image(
+        &self,
+        device: usize,
+        flags: cl_map_flags,
+        at: ImageRegion,
+    ) -> ClResult<Mapping> {
+        let image = self.image()?;
+        let mut mappings = self.mappings.lock();
+        let writes = flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0;
+        let collides =
+            |m: &Mapping| m.writes() && m.image.is_some_and(|other| meet(&other.at, &at));
+        if writes && mappings.iter().any(collides) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the region overlaps one that is mapped for writing",
+            );
+        }
+        let element = image.element();
+        let [width, height, depth] = at.size.map(|n| n as usize);
+        let slices = image.slice_pitch() != 0;
+        let within = |base: usize| {
+            let (y, z) = image.steps(image.row_pitch(), image.slice_pitch());
+            let [first_x, first_y, first_z] = at.origin.map(|n| n as usize);
+            base.wrapping_add(first_z * z + first_y * y + first_x * element)
+        };
+        let mut mapped = MappedBox {
+            at,
+            row_pitch: image.row_pitch(),
+            slice_pitch: image.slice_pitch(),
+        };
+        let mut mapping = Mapping {
+            pointer: 0,
+            offset: 0,
+            size: 0,
+            flags,
+            direct: false,
+            shadow: None,
+            image: None,
+        };
+        let over_buffer = image.backing() != Backing::Own;
+        if over_buffer {
+            let memory = self.store.memory(&self.context, device)?;
+            let fast = !self.store.is_shared()
+                && if self.host_ptr == 0 {
+                    memory.host_cached()
+                } else {
+                    self.store.is_host(memory)
+                };
+            if let (Some(base), true) = (memory.mapped(), fast) {
+                mapping.pointer = within(base.as_ptr() as usize + self.origin);
+                mapping.direct = true;
+            }
+        }
+        if mapping.pointer == 0 && self.host_ptr != 0 {
+            mapping.pointer = within(self.host_ptr);
+        }
+        if mapping.pointer == 0 {
+            mapped.row_pitch = width * element;
+            mapped.slice_pitch = match slices {
+                true if image.desc().dim == crate::backend::image::ImageDim::D1Array => {
+                    mapped.row_pitch
+                }
+                true => mapped.row_pitch * height,
+                false => 0,
+            };
+            let Some(target) = self.context.devices().get(device) else {
+                return err(cl::CL_INVALID_DEVICE, "no such device in the context");
+            };
+            let size = (width * height * depth * element) as u64;
+            let failed = |e: ClError| ClError::new(cl::CL_MAP_FAILURE, e.what);
+            let memory = target
+                .backend()
+                .allocate(size, Placement::HostRead)
+                .map_err(|error| failed(error.into()))?;
+            let Some(base) = memory.mapped() else {
+                return err(cl::CL_MAP_FAILURE, "no memory to map to");
+            };
+            mapping.pointer = base.as_ptr() as usize;
+            mapping.shadow = Some(Slice {
+                memory,
+                offset: 0,
+                size,
+            });
+        }
+        let (y, z) = image.steps(mapped.row_pitch, mapped.slice_pitch);
+        mapping.size = (depth - 1) * z + (height - 1) * y + width * element;
+        mapping.image = Some(mapped);
+        mappings.push(mapping.clone());
+        Ok(mapping)
+    }
+}

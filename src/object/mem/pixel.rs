@@ -1,0 +1,192 @@
+//! Colours become pixels: what clEnqueueFillImage writes (OpenCL C specification, "Conversion Rules").
+
+use crate::backend::PixelFormat;
+use crate::cl;
+use smallvec::SmallVec;
+
+/// The bytes of one pixel.
+pub type Pixel = SmallVec<[u8; 16]>;
+
+/// Bytes of a fill colour: four channels of 32 bits, one for depth images.
+pub fn colour_bytes(format: PixelFormat) -> usize {
+    if format.order == cl::CL_DEPTH {
+        4
+    } else {
+        16
+    }
+}
+
+/// The pixel of a fill colour: floats for normalised and floating-point types, else integers of the type's signedness.
+pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
+    let mut words = [0u32; 4];
+    for (word, bytes) in words.iter_mut().zip(colour.chunks_exact(4)) {
+        if let Ok(bytes) = bytes.try_into() {
+            *word = u32::from_ne_bytes(bytes);
+        }
+    }
+    if format.is_srgb() {
+        for word in words.iter_mut().take(3) {
+            *word = to_srgb(f32::from_bits(*word)).to_bits();
+        }
+    }
+    let [r, g, b, a] = words;
+    let stored: SmallVec<[u32; 4]> = match format.order {
+        cl::CL_A => SmallVec::from_slice(&[a]),
+        cl::CL_RG | cl::CL_RGx => SmallVec::from_slice(&[r, g]),
+        cl::CL_RA => SmallVec::from_slice(&[r, a]),
+        cl::CL_RGB | cl::CL_RGBx => SmallVec::from_slice(&[r, g, b]),
+        cl::CL_RGBA | cl::CL_sRGBA => SmallVec::from_slice(&[r, g, b, a]),
+        cl::CL_BGRA | cl::CL_sBGRA => SmallVec::from_slice(&[b, g, r, a]),
+        cl::CL_ARGB => SmallVec::from_slice(&[a, r, g, b]),
+        cl::CL_ABGR => SmallVec::from_slice(&[a, b, g, r]),
+        _ => SmallVec::from_slice(&[r]),
+    };
+    let packed = |bits: [u32; 3]| -> u32 {
+        let mut all = 0;
+        for (word, bits) in stored.iter().zip(bits) {
+            all = all << bits | unorm(*word, ((1u32 << bits) - 1) as f32);
+        }
+        all
+    };
+    match format.data {
+        cl::CL_UNORM_SHORT_565 => {
+            return Pixel::from_slice(&(packed([5, 6, 5]) as u16).to_ne_bytes())
+        }
+        cl::CL_UNORM_SHORT_555 => {
+            return Pixel::from_slice(&(packed([5, 5, 5]) as u16).to_ne_bytes())
+        }
+        cl::CL_UNORM_INT_101010 => return Pixel::from_slice(&packed([10, 10, 10]).to_ne_bytes()),
+        _ => {}
+    }
+    let mut pixel = Pixel::new();
+    for word in stored {
+        let signed = word as i32;
+        match format.data {
+            cl::CL_UNORM_INT8 => pixel.push(unorm(word, 255.0) as u8),
+            cl::CL_UNORM_INT16 => {
+                pixel.extend_from_slice(&(unorm(word, 65535.0) as u16).to_ne_bytes())
+            }
+            cl::CL_SNORM_INT8 => pixel.push(snorm(word, 127.0) as i8 as u8),
+            cl::CL_SNORM_INT16 => {
+                pixel.extend_from_slice(&(snorm(word, 32767.0) as i16).to_ne_bytes())
+            }
+            cl::CL_SIGNED_INT8 => pixel.push(signed.clamp(-128, 127) as i8 as u8),
+            cl::CL_SIGNED_INT16 => {
+                pixel.extend_from_slice(&(signed.clamp(-32768, 32767) as i16).to_ne_bytes())
+            }
+            cl::CL_UNSIGNED_INT8 => pixel.push(word.min(255) as u8),
+            cl::CL_UNSIGNED_INT16 => {
+                pixel.extend_from_slice(&(word.min(65535) as u16).to_ne_bytes())
+            }
+            cl::CL_HALF_FLOAT => {
+                pixel.extend_from_slice(&half_from(f32::from_bits(word)).to_ne_bytes())
+            }
+            _ => pixel.extend_from_slice(&word.to_ne_bytes()),
+        }
+    }
+    pixel
+}
+
+/// Rounded to nearest even and saturated; NaN is 0.
+fn unorm(word: u32, scale: f32) -> u32 {
+    (f32::from_bits(word) * scale)
+        .round_ties_even()
+        .clamp(0.0, scale) as u32
+}
+
+/// As [`unorm`]; -1 is the negated scale, and one below it saturates to the type's least value.
+fn snorm(word: u32, scale: f32) -> i32 {
+    (f32::from_bits(word) * scale)
+        .round_ties_even()
+        .clamp(-scale - 1.0, scale) as i32
+}
+
+fn to_srgb(linear: f32) -> f32 {
+    if linear.is_nan() || linear < 0.0 {
+        0.0
+    } else if linear > 1.0 {
+        1.0
+    } else if linear < 0.003_130_8 {
+        12.92 * linear
+    } else {
+        1.055 * linear.powf(1.0 / 2.4) - 0.055
+    }
+}
+
+/// Rounded to nearest even.
+fn half_from(value: f32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 16 & 0x8000) as u16;
+    let magnitude = bits & 0x7fff_ffff;
+    if magnitude > 0x7f80_0000 {
+        return sign | 0x7e00;
+    }
+    // 65520 and more round to infinity.
+    if magnitude >= 0x477f_f000 {
+        return sign | 0x7c00;
+    }
+    if magnitude < 0x3880_0000 {
+        // A subnormal half, or 0: scaled so that one unit of it is 1, the addition rounds.
+        let units = f32::from_bits(magnitude) * 16_777_216.0;
+        return sign | units.round_ties_even() as u16;
+    }
+    let rebiased = magnitude - (112 << 23);
+    let rounded = rebiased + 0xfff + (rebiased >> 13 & 1);
+    sign | (rounded >> 13) as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(order: u32, data: u32, colour: [f32; 4]) -> Vec<u8> {
+        let bytes: Vec<u8> = colour.iter().flat_map(|c| c.to_ne_bytes()).collect();
+        pack(PixelFormat { order, data }, &bytes).to_vec()
+    }
+
+    #[test]
+    fn colours_are_rounded_and_saturated() {
+        let c = [0.5, -1.0, 2.0, f32::NAN];
+        assert_eq!(floats(cl::CL_RGBA, cl::CL_UNORM_INT8, c), [128, 0, 255, 0]);
+        assert_eq!(floats(cl::CL_BGRA, cl::CL_UNORM_INT8, c), [255, 0, 128, 0]);
+        assert_eq!(
+            floats(cl::CL_RG, cl::CL_SNORM_INT8, [-1.0, -3.0, 0.0, 0.0]),
+            [129, 128]
+        );
+        assert_eq!(
+            floats(cl::CL_RGB, cl::CL_UNORM_SHORT_565, [1.0, 0.0, 1.0, 0.0]),
+            0xf81fu16.to_ne_bytes()
+        );
+        assert_eq!(
+            floats(cl::CL_sRGBA, cl::CL_UNORM_INT8, [1.0, 0.0, 0.5, 0.5]),
+            [255, 0, 188, 128]
+        );
+        let ints: Vec<u8> = [-200i32, 300, 5, 0]
+            .iter()
+            .flat_map(|c| c.to_ne_bytes())
+            .collect();
+        let format = PixelFormat {
+            order: cl::CL_RG,
+            data: cl::CL_SIGNED_INT8,
+        };
+        assert_eq!(pack(format, &ints).as_slice(), [128, 127]);
+    }
+
+    #[test]
+    fn halves_round_to_nearest_even() {
+        for (value, bits) in [
+            (1.0, 0x3c00),
+            (-2.0, 0xc000),
+            (65504.0, 0x7bff),
+            (65520.0, 0x7c00),
+            (65519.9, 0x7bff),
+            (5.960_464_5e-8, 1),
+            (2.980_232_2e-8, 0),
+            (6.103_515_6e-5, 0x0400),
+            (1.000_488_3, 0x3c00),
+            (1.001_464_8, 0x3c02),
+        ] {
+            assert_eq!(half_from(value), bits, "{value}");
+        }
+    }
+}

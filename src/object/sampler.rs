@@ -1,0 +1,157 @@
+//! Samplers: three properties, which kernels get as one word (OpenCL API specification, section 5.7).
+
+use super::context::Context;
+use super::info::{unknown, Info, InfoOut, Written};
+use crate::cl::{
+    self, cl_addressing_mode, cl_bool, cl_filter_mode, cl_sampler_properties, cl_uint,
+};
+use crate::error::{err, ClResult};
+use crate::handle::{Body, Kind, Object, Ref};
+use spirv_lowering::interface::sampler as word;
+
+/// A sampler.
+pub struct Sampler {
+    context: Ref<Context>,
+    normalized: bool,
+    addressing: cl_addressing_mode,
+    filter: cl_filter_mode,
+    /// The list as given, with its closing zero; empty: none given.
+    properties: Vec<cl_sampler_properties>,
+}
+
+impl Body for Sampler {
+    const KIND: Kind = Kind::Sampler;
+}
+
+impl Sampler {
+    /// clCreateSampler.
+    pub fn new(
+        context: &Ref<Context>,
+        normalized: cl_bool,
+        addressing: cl_addressing_mode,
+        filter: cl_filter_mode,
+    ) -> ClResult<Ref<Self>> {
+        Self::make(context, normalized, addressing, filter, Vec::new())
+    }
+
+    /// clCreateSamplerWithProperties.
+    pub fn with_properties(
+        context: &Ref<Context>,
+        properties: Vec<cl_sampler_properties>,
+    ) -> ClResult<Ref<Self>> {
+        let (mut normalized, mut addressing, mut filter) =
+            (cl::CL_TRUE, cl::CL_ADDRESS_CLAMP, cl::CL_FILTER_NEAREST);
+        let mut seen: Vec<cl_sampler_properties> = Vec::new();
+        for pair in properties.chunks(2) {
+            let &[name, ref value @ ..] = pair else { break };
+            if name == 0 {
+                break;
+            }
+            let Some(value) = value.first().and_then(|v| u32::try_from(*v).ok()) else {
+                return err(cl::CL_INVALID_VALUE, "the value of a sampler property");
+            };
+            if seen.contains(&name) {
+                return err(cl::CL_INVALID_VALUE, "a sampler property is given twice");
+            }
+            seen.push(name);
+            match u32::try_from(name) {
+                Ok(cl::CL_SAMPLER_NORMALIZED_COORDS) => normalized = value,
+                Ok(cl::CL_SAMPLER_ADDRESSING_MODE) => addressing = value,
+                Ok(cl::CL_SAMPLER_FILTER_MODE) => filter = value,
+                _ => {
+                    return err(
+                        cl::CL_INVALID_VALUE,
+                        format!("sampler property {name:#x} is not supported"),
+                    )
+                }
+            }
+        }
+        Self::make(context, normalized, addressing, filter, properties)
+    }
+
+    fn make(
+        context: &Ref<Context>,
+        normalized: cl_bool,
+        addressing: cl_addressing_mode,
+        filter: cl_filter_mode,
+        properties: Vec<cl_sampler_properties>,
+    ) -> ClResult<Ref<Self>> {
+        if !context.devices().iter().any(|d| d.features().images) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "no device of the context supports images",
+            );
+        }
+        if normalized > 1 {
+            return err(cl::CL_INVALID_VALUE, "normalized_coords is no boolean");
+        }
+        if !(cl::CL_ADDRESS_NONE..=cl::CL_ADDRESS_MIRRORED_REPEAT).contains(&addressing) {
+            return err(
+                cl::CL_INVALID_VALUE,
+                format!("addressing mode {addressing:#x}"),
+            );
+        }
+        if filter != cl::CL_FILTER_NEAREST && filter != cl::CL_FILTER_LINEAR {
+            return err(cl::CL_INVALID_VALUE, format!("filter mode {filter:#x}"));
+        }
+        let repeats = matches!(
+            addressing,
+            cl::CL_ADDRESS_REPEAT | cl::CL_ADDRESS_MIRRORED_REPEAT
+        );
+        if repeats && normalized == cl::CL_FALSE {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "repeating needs normalised coordinates",
+            );
+        }
+        Ok(Object::new(Self {
+            context: context.clone(),
+            normalized: normalized != cl::CL_FALSE,
+            addressing,
+            filter,
+            properties,
+        }))
+    }
+
+    /// CL_SAMPLER_CONTEXT
+    pub fn context(&self) -> &Ref<Context> {
+        &self.context
+    }
+
+    /// The property word that kernels get.
+    pub fn word(&self) -> u32 {
+        let addressing = match self.addressing {
+            cl::CL_ADDRESS_CLAMP_TO_EDGE => word::ADDRESS_CLAMP_TO_EDGE,
+            cl::CL_ADDRESS_CLAMP => word::ADDRESS_CLAMP,
+            cl::CL_ADDRESS_REPEAT => word::ADDRESS_REPEAT,
+            cl::CL_ADDRESS_MIRRORED_REPEAT => word::ADDRESS_MIRRORED_REPEAT,
+            _ => word::ADDRESS_NONE,
+        };
+        let filter = if self.filter == cl::CL_FILTER_LINEAR {
+            word::FILTER_LINEAR
+        } else {
+            word::FILTER_NEAREST
+        };
+        addressing
+            | filter
+            | if self.normalized {
+                word::NORMALIZED_COORDS
+            } else {
+                0
+            }
+    }
+}
+
+impl Info for Ref<Sampler> {
+    fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_SAMPLER_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_SAMPLER_CONTEXT => out.write(&self.context),
+            cl::CL_SAMPLER_NORMALIZED_COORDS => out.write(self.normalized),
+            cl::CL_SAMPLER_ADDRESSING_MODE => out.write(self.addressing),
+            cl::CL_SAMPLER_FILTER_MODE => out.write(self.filter),
+            cl::CL_SAMPLER_PROPERTIES => out.write(&self.properties),
+            _ => unknown(param),
+        }
+    }
+}
