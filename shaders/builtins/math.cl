@@ -23,15 +23,20 @@ bool __clc_fp64_subnormals_supported(void)
     {                                                                                                                  \
         return x * y + z;                                                                                              \
     }                                                                                                                  \
+    /* Compared as integers: a device may take subnormal numbers for zero. */                                          \
     type OVERLOAD maxmag(type x, type y)                                                                               \
     {                                                                                                                  \
-        type a = fabs(x), b = fabs(y);                                                                                 \
-        return a > b ? x : b > a ? y : fmax(x, y);                                                                     \
+        uint_type a = AS(uint_type, x) & ~(uint_type)(sign), b = AS(uint_type, y) & ~(uint_type)(sign);                \
+        if (a > (uint_type)(bits_inf) || b > (uint_type)(bits_inf))                                                    \
+            return fmax(x, y);                                                                                         \
+        return a > b || (a == b && AS(int_type, y) < 0) ? x : y;                                                       \
     }                                                                                                                  \
     type OVERLOAD minmag(type x, type y)                                                                               \
     {                                                                                                                  \
-        type a = fabs(x), b = fabs(y);                                                                                 \
-        return a < b ? x : b < a ? y : fmin(x, y);                                                                     \
+        uint_type a = AS(uint_type, x) & ~(uint_type)(sign), b = AS(uint_type, y) & ~(uint_type)(sign);                \
+        if (a > (uint_type)(bits_inf) || b > (uint_type)(bits_inf))                                                    \
+            return fmin(x, y);                                                                                         \
+        return a < b || (a == b && AS(int_type, x) < 0) ? x : y;                                                       \
     }                                                                                                                  \
     type OVERLOAD round(type x)                                                                                        \
     {                                                                                                                  \

@@ -25,6 +25,11 @@ pub struct FloatCaps {
 }
 
 impl FloatCaps {
+    /// Subnormal numbers survive, of themselves or because the mode for that is declared.
+    pub fn keeps_denormals(&self) -> bool {
+        self.denormals || self.denorm_preserve
+    }
+
     /// A type that the device does not have.
     pub const NONE: Self = Self {
         supported: false,

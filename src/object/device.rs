@@ -164,7 +164,7 @@ impl Device {
 
 fn ieee(float: &FloatCaps) -> cl_device_fp_config {
     let mut bits = cl::CL_FP_ROUND_TO_NEAREST | cl::CL_FP_INF_NAN;
-    if float.denormals || float.denorm_preserve {
+    if float.keeps_denormals() {
         bits |= cl::CL_FP_DENORM;
     }
     if float.fused_fma {

@@ -12,13 +12,14 @@
 //!
 //! Division, which must be correctly rounded in half and double precision, and with
 //! -cl-fp32-correctly-rounded-divide-sqrt in single precision too, goes where the target's is not by way of a wider type
-//! whose division is, else to a function of the library ([`Helper`]).
+//! whose division is, else to a function of the library ([`Helper`]). Where subnormals are flushed, the divisor is scaled,
+//! since its reciprocal may be one.
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::{Entity, FuncId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage};
-use crate::ir::op::{NativeFn, Op, Rounding};
+use crate::ir::op::{FloatCond, NativeFn, Op, Rounding};
 use crate::ir::types::Type;
 use crate::program::Options;
 use crate::target::Target;
@@ -220,6 +221,22 @@ fn native(
     }
 }
 
+/// 2^96 and 2^-32.
+const LARGE: u64 = 0x6f80_0000;
+const SCALE: u64 = 0x2f80_0000;
+
+/// A division in single precision where the reciprocal of a large number is flushed to zero: the divisor is scaled.
+fn divide_scaled(r: &mut Rewriter, x: Value, y: Value) -> Value {
+    let magnitude = r.same(Op::FAbs, [y]);
+    let large = r.konst(Type::F32, LARGE);
+    let is_large = r.fcmp(FloatCond::Ogt, magnitude, large);
+    let (scale, one) = (r.konst(Type::F32, SCALE), r.konst(Type::F32, ONE.into()));
+    let scale = r.select(is_large, scale, one);
+    let divisor = r.same(Op::FMul, [y, scale]);
+    let quotient = r.same(Op::FDiv, [x, divisor]);
+    r.same(Op::FMul, [quotient, scale])
+}
+
 /// A division that must be correctly rounded on a target that does not see to it.
 fn divide(r: &mut Rewriter, x: Value, y: Value, target: &Target, config: Config) -> Option<Value> {
     let ty = r.func.ty(x);
@@ -227,6 +244,7 @@ fn divide(r: &mut Rewriter, x: Value, y: Value, target: &Target, config: Config)
         Type::F16 if !target.fp16.exact_div => Helper::Divide32,
         Type::F32 if !target.fp32.exact_div && config.correct_rounding => Helper::Divide32,
         Type::F64 if !target.fp64.exact_div => Helper::Divide64,
+        Type::F32 if !target.fp32.keeps_denormals() => return Some(divide_scaled(r, x, y)),
         _ => return None,
     };
     // A quotient rounded to more than twice the bits can be rounded again.
@@ -272,6 +290,10 @@ pub fn run(
         let Some(name) = name(callee) else {
             return Ok(Action::Keep);
         };
+        if name == "__clc_fp32_subnormals_supported" {
+            let value = r.konst(Type::Bool, target.fp32.keeps_denormals().into());
+            return Ok(r.replace_result(inst, value));
+        }
         let Some((plain, letters)) = demangle(&name) else {
             return Ok(Action::Keep);
         };
@@ -319,6 +341,17 @@ mod tests {
         run(func, &|_| None, &target, config).expect("run");
         let text = raw(func).to_string();
         text
+    }
+
+    #[test]
+    fn divisors_are_scaled_where_subnormals_are_flushed() {
+        let flushed = lowered("f32", false, |t| {
+            t.fp32.denormals = false;
+            t.fp32.denorm_preserve = false;
+        });
+        assert_eq!(flushed.matches("fmul").count(), 2, "{flushed}");
+        assert_eq!(flushed.matches("fdiv").count(), 1, "{flushed}");
+        assert!(!lowered("f32", false, |_| ()).contains("fmul"));
     }
 
     #[test]
