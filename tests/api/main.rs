@@ -18,5 +18,6 @@ mod ordering;
 mod printf;
 mod programs;
 mod queues;
+mod several_devices;
 mod svm;
 mod threads;

@@ -11,7 +11,8 @@ mod fixture;
 
 pub use api::{cl, validation_messages, Api};
 pub use fixture::{
-    at_least, code_name, user_data, Buffer, Context, Event, Kernel, Plain, Program, Queue, Setup,
+    at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,
+    Queue, Setup,
 };
 pub use opencl_sys as sys;
 
