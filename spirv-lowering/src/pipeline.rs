@@ -15,13 +15,16 @@ use crate::interface::{Arg, ArgKind, ProgramGlobals};
 use crate::ir::compact::compact;
 use crate::ir::entity::{Entity, FuncId, PrimaryMap};
 use crate::ir::function::Function;
-use crate::ir::module::{Global, Module};
+use crate::ir::module::{Global, Kernel, Module};
 use crate::ir::op::Op;
 use crate::ir::verify;
 use crate::passes::*;
 use crate::program::{Lowered, Options};
 use crate::target::Target;
 use std::time::{Duration, Instant};
+
+/// Words of Vulkan SPIR-V from which on a form with shared functions is tried too. Drivers compile that much in time.
+const MANY_WORDS: usize = 150_000;
 
 /// Rounds of the clean-up passes, at most.
 const CLEAN_ROUNDS: usize = 8;
@@ -237,7 +240,52 @@ fn lower_kernel(
     p.add_time("extract", took);
     let layout = lower_globals::layout(module)?;
 
-    let mut func = p.time("inline", || share_calls::run(&small, kernel.func))?;
+    let forms = p.time("inline", || share_calls::run(&small, kernel.func))?;
+    let source = Source {
+        module,
+        kernel,
+        layout: &layout,
+    };
+    // Lowering adds variables.
+    let globals = small.globals.clone();
+    let shared = match (forms.inlined, forms.shared) {
+        (Some(inlined), shared) => {
+            let lowered = lower_function(&mut p, &source, &mut small, inlined, target)?;
+            match shared {
+                Some(shared) if lowered.words.len() > MANY_WORDS => {
+                    small.globals = globals;
+                    let other = lower_function(&mut p, &source, &mut small, shared, target)?;
+                    let smaller = other.words.len() < lowered.words.len() / 2;
+                    return Ok(if smaller { other } else { lowered });
+                }
+                _ => return Ok(lowered),
+            }
+        }
+        (None, shared) => shared,
+    };
+    let shared = shared.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
+    lower_function(&mut p, &source, &mut small, shared, target)
+}
+
+/// What a kernel is made from, beside the module with what it reaches.
+struct Source<'a> {
+    module: &'a Module,
+    kernel: &'a Kernel,
+    layout: &'a lower_globals::Layout,
+}
+
+fn lower_function(
+    p: &mut Runner,
+    source: &Source,
+    small: &mut Module,
+    mut func: Function,
+    target: &Target,
+) -> Result<Lowered> {
+    let &Source {
+        module,
+        kernel,
+        layout,
+    } = source;
     let func = &mut func;
     func.name.clone_from(&kernel.name);
     p.after("inline", func)?;
@@ -264,7 +312,7 @@ fn lower_kernel(
         lower_builtin_vars::run(f, collective.then_some(target.subgroup_size))
     })?;
     p.must("lower_globals", func, |f| {
-        lower_globals::run(f, &small, &layout)
+        lower_globals::run(f, small, layout)
     })?;
     p.must("lower_convert", func, |f| lower_convert::run(f, target))?;
     p.clean(func)?;

@@ -5,6 +5,10 @@
 //! instructions), a large function gets *one* copy in the kernel that all its call sites share: they jump to it with
 //! their arguments and their number, and it jumps back by a switch on the number.
 //!
+//! The price is that every value which lives across a call travels through the shared code. With many values and calls
+//! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
+//! `pipeline`).
+//!
 //! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`BUDGET`].
 //! 2. Everything else is inlined.
 //! 3. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
@@ -29,7 +33,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Instructions, as read, from which on functions are shared.
-const BUDGET: u64 = 1_000_000;
+const BUDGET: u64 = 60_000;
+/// Instructions, as read, beyond which inlining everything is not even tried.
+const MOST: u64 = 4_000_000;
 /// The smallest function worth sharing.
 const MIN_SIZE: u64 = 600;
 
@@ -131,6 +137,11 @@ impl Graph {
         (size, copies)
     }
 
+    fn inlined_size(&self, kernel: FuncId) -> u64 {
+        let (size, _) = self.measure(&FxHashSet::default());
+        size.get(&kernel).copied().unwrap_or(0)
+    }
+
     fn choose(&self) -> FxHashSet<FuncId> {
         let mut shared = FxHashSet::default();
         let Some(&kernel) = self.order.last() else {
@@ -161,25 +172,45 @@ impl Graph {
     }
 }
 
+/// A kernel as one function without calls.
+pub struct OneFunction {
+    /// With everything inlined. None: that would be far too large, and there is the other form.
+    pub inlined: Option<Function>,
+    /// With large functions shared. None: there are none, or they cannot be.
+    pub shared: Option<Function>,
+}
+
 /// The kernel as one function without calls.
-pub fn run(module: &Module, kernel: FuncId) -> Result<Function> {
+pub fn run(module: &Module, kernel: FuncId) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
-    let shared = graph.choose();
-    if !shared.is_empty() {
-        let mut bodies = flatten_but(module, kernel, &shared, &mut clean)?;
-        bodies.retain(|id, _| *id == kernel || shared.contains(id));
-        let order: Vec<FuncId> = graph
-            .order
-            .iter()
-            .copied()
-            .filter(|id| shared.contains(id))
-            .collect();
-        if let Some(func) = share(bodies, kernel, &order) {
-            return Ok(func);
-        }
-    }
-    flatten(module, kernel, &mut clean)
+    let chosen = graph.choose();
+    let shared = match chosen.is_empty() {
+        true => None,
+        false => with_shared(module, kernel, &graph, &chosen)?,
+    };
+    let inlined = match &shared {
+        Some(_) if graph.inlined_size(kernel) > MOST => None,
+        _ => Some(flatten(module, kernel, &mut clean)?),
+    };
+    Ok(OneFunction { inlined, shared })
+}
+
+fn with_shared(
+    module: &Module,
+    kernel: FuncId,
+    graph: &Graph,
+    shared: &FxHashSet<FuncId>,
+) -> Result<Option<Function>> {
+    let mut bodies = flatten_but(module, kernel, shared, &mut clean)?;
+    bodies.retain(|id, _| *id == kernel || shared.contains(id));
+    let order: Vec<FuncId> = graph
+        .order
+        .iter()
+        .copied()
+        .filter(|id| shared.contains(id))
+        .collect();
+    Ok(share(bodies, kernel, &order))
 }
 
 /// A part of the memory behind a pointer parameter.

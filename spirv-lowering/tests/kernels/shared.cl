@@ -22,7 +22,10 @@ kernel void shared_calls(global const uint *in, global uint *out)
         w[k] = x * k;
     for (uint loop = 0; loop < (x & 3) + 1; loop++) {
         CALLS(0)
+        CALLS(1)
+        CALLS(2)
         CALLS(3)
+        CALLS(4)
     }
     out[i] = s[0] ^ s[1] ^ s[2] ^ s[3] ^ t[0] ^ t[1] ^ t[2] ^ t[3] ^ w[5];
 }
