@@ -17,6 +17,9 @@ uint4 pumice_image_fetch_u(IMAGE, int, int, int);
 void pumice_image_store_i(IMAGE, int, int, int, int4);
 void pumice_image_store_u(IMAGE, int, int, int, uint4);
 uint pumice_image_info(IMAGE, uint);
+// The device's own filter, at normalised coordinates; and whether it is to be used, known when a kernel is lowered.
+float4 pumice_image_filter(IMAGE, sampler_t, float, float, float);
+uint OVERLOAD pumice_device_filters(void);
 
 // Words of ImageInfo.
 #define INFO_WIDTH 0
@@ -206,43 +209,62 @@ ALWAYS_INLINE float4 plane(IMAGE im, uint s, int n, Pair x, Pair y, int z, int w
     return (1.0f - px) * (1.0f - py) * a + px * (1.0f - py) * b + (1.0f - px) * py * c + px * py * e;
 }
 
-float4 pumice_sample_1d_f(IMAGE im, uint s, float x, float y, float z)
+// The device's border is transparent.
+ALWAYS_INLINE bool device_filters(IMAGE im, uint s)
+{
+    return pumice_device_filters() &&
+           ((s & ADDRESS) != ADDRESS_CLAMP || pumice_image_info(im, INFO_FLAGS) & FLAG_BORDER_ALPHA_0);
+}
+
+ALWAYS_INLINE float unit(float c, uint s, int size) { return s & NORMALIZED ? c : c / (float)size; }
+
+float4 pumice_sample_1d_f(IMAGE im, uint s, float x, float y, float z, sampler_t sampler)
 {
     if (!(s & LINEAR))
         return nearest_1d_f(im, s, x, y, z);
     WIDTH
+    if (device_filters(im, s))
+        return pumice_image_filter(im, sampler, unit(x, s, w), 0.0f, 0.0f);
     return row(im, s, 1, neighbours(x, s, w), 0, 0, w, h, d);
 }
 
-float4 pumice_sample_1d_array_f(IMAGE im, uint s, float x, float y, float z)
+float4 pumice_sample_1d_array_f(IMAGE im, uint s, float x, float y, float z, sampler_t sampler)
 {
     if (!(s & LINEAR))
         return nearest_1d_array_f(im, s, x, y, z);
     WIDTH
+    if (device_filters(im, s))
+        return pumice_image_filter(im, sampler, unit(x, s, w), y, 0.0f);
     return row(im, s, 1, neighbours(x, s, w), LAYERS(layer, y), 0, w, h, d);
 }
 
-float4 pumice_sample_2d_f(IMAGE im, uint s, float x, float y, float z)
+float4 pumice_sample_2d_f(IMAGE im, uint s, float x, float y, float z, sampler_t sampler)
 {
     if (!(s & LINEAR))
         return nearest_2d_f(im, s, x, y, z);
     WIDTH HEIGHT
+    if (device_filters(im, s))
+        return pumice_image_filter(im, sampler, unit(x, s, w), unit(y, s, h), 0.0f);
     return plane(im, s, 2, neighbours(x, s, w), neighbours(y, s, h), 0, w, h, d);
 }
 
-float4 pumice_sample_2d_array_f(IMAGE im, uint s, float x, float y, float z)
+float4 pumice_sample_2d_array_f(IMAGE im, uint s, float x, float y, float z, sampler_t sampler)
 {
     if (!(s & LINEAR))
         return nearest_2d_array_f(im, s, x, y, z);
     WIDTH HEIGHT
+    if (device_filters(im, s))
+        return pumice_image_filter(im, sampler, unit(x, s, w), unit(y, s, h), z);
     return plane(im, s, 2, neighbours(x, s, w), neighbours(y, s, h), LAYERS(layer, z), w, h, d);
 }
 
-float4 pumice_sample_3d_f(IMAGE im, uint s, float x, float y, float z)
+float4 pumice_sample_3d_f(IMAGE im, uint s, float x, float y, float z, sampler_t sampler)
 {
     if (!(s & LINEAR))
         return nearest_3d_f(im, s, x, y, z);
     WIDTH HEIGHT DEPTH
+    if (device_filters(im, s))
+        return pumice_image_filter(im, sampler, unit(x, s, w), unit(y, s, h), unit(z, s, d));
     Pair px = neighbours(x, s, w), py = neighbours(y, s, h), pz = neighbours(z, s, d);
     float4 a = plane(im, s, 3, px, py, pz.low, w, h, d);
     float4 b = plane(im, s, 3, px, py, pz.high, w, h, d);

@@ -94,6 +94,8 @@ pub struct Target {
     pub integer_dot_product: bool,
     /// shaderStorageImageReadWithoutFormat.
     pub storage_image_read: bool,
+    /// The device's linear filter is good enough for images of floats, of all formats that kernels may read.
+    pub device_filters: bool,
     /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
@@ -154,6 +156,7 @@ impl Target {
             memory_model_device_scope: true,
             integer_dot_product: true,
             storage_image_read: true,
+            device_filters: true,
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,
@@ -183,6 +186,7 @@ impl Target {
             good_log2: false,
             workgroup_explicit_layout: false,
             storage_image_read: false,
+            device_filters: false,
             subgroup_size: 8,
             fences_wait: true,
             loop_limit: 65535,

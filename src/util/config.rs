@@ -8,6 +8,7 @@
 //! | `PUMICE_CACHE_DIR` | directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice` |
 //! | `PUMICE_CLANG` | the clang to use |
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
+//! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
 //! | `PUMICE_VALIDATION` | `1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors |
 
 use std::path::PathBuf;
@@ -26,6 +27,8 @@ pub struct Config {
     pub clang: Option<PathBuf>,
     /// PUMICE_LLVM_SPIRV
     pub llvm_spirv: Option<PathBuf>,
+    /// PUMICE_FILTER is `device`.
+    pub device_filters: bool,
     /// PUMICE_VALIDATION
     pub validation: bool,
 }
@@ -64,6 +67,7 @@ pub fn get() -> &'static Config {
         },
         clang: path("PUMICE_CLANG"),
         llvm_spirv: path("PUMICE_LLVM_SPIRV"),
+        device_filters: var("PUMICE_FILTER").is_some_and(|v| v == "device"),
         validation: var("PUMICE_VALIDATION").is_some_and(|v| v != "0" && !v.is_empty()),
     })
 }

@@ -175,6 +175,7 @@ impl Name for Op {
         (Op::SpaceCast, "space_cast"),
         (Op::PtrAdd, "ptr_add"),
         (Op::SamplerWord, "sampler_word"),
+        (Op::ImageFilter, "image_filter"),
     ];
 }
 
@@ -318,6 +319,9 @@ pub(crate) fn op_text(op: Op) -> String {
         Op::ImageWrite(t) => format!("image_write.{}", t.name()),
         Op::ImageQuery(p) => format!("image_query.{}", p.name()),
         Op::TexelFetch(s) => format!("texel_fetch.{}", slot_text(s)),
+        Op::TexelFilter { image, sampler } => {
+            format!("texel_filter.{}.{sampler}", slot_text(image))
+        }
         Op::TexelLoad(s) => format!("texel_load.{}", slot_text(s)),
         Op::TexelStore(s) => format!("texel_store.{}", slot_text(s)),
         Op::Call(f) => format!("call.{f}"),
@@ -350,7 +354,7 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
     };
     let arity = |n: usize| (parts.len() == n).then_some(());
     let slot = || match parts.as_slice() {
-        [binding, dim, texel] => Some(ImageSlot {
+        [binding, dim, texel, ..] => Some(ImageSlot {
             binding: binding.parse().ok()?,
             dim: ImageDim::from_name(dim)?,
             texel: Texel::from_name(texel)?,
@@ -471,9 +475,21 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
         "image_read" => Op::ImageRead(Texel::from_name(rest)?),
         "image_write" => Op::ImageWrite(Texel::from_name(rest)?),
         "image_query" => Op::ImageQuery(ImageProperty::from_name(rest)?),
-        "texel_fetch" => Op::TexelFetch(slot()?),
-        "texel_load" => Op::TexelLoad(slot()?),
-        "texel_store" => Op::TexelStore(slot()?),
+        "texel_filter" => {
+            arity(4)?;
+            Op::TexelFilter {
+                image: slot()?,
+                sampler: parts.get(3)?.parse().ok()?,
+            }
+        }
+        "texel_fetch" | "texel_load" | "texel_store" => {
+            arity(3)?;
+            match head {
+                "texel_fetch" => Op::TexelFetch(slot()?),
+                "texel_load" => Op::TexelLoad(slot()?),
+                _ => Op::TexelStore(slot()?),
+            }
+        }
         "call" => Op::Call(FuncId::new(
             rest.strip_prefix("fn")?.parse::<u32>().ok()? as usize
         )),

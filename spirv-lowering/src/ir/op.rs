@@ -478,6 +478,9 @@ pub enum Op {
     ImageRead(Texel),
     /// Image, coordinates, components. No result. Outside of the image nothing is written.
     ImageWrite(Texel),
+    /// Image, sampler, three F32 coordinates -> F32 components, filtered by the device: coordinates are normalised but for
+    /// the layer.
+    ImageFilter,
     /// Image -> I32.
     ImageQuery(ImageProperty),
     /// Sampler -> its property word (see [`crate::interface::sampler`]), I32. The constant handles are samplers of the
@@ -487,6 +490,9 @@ pub enum Op {
     // --- images by descriptor; the operands are those above without the image
     /// From a SAMPLED_IMAGE or UNIFORM_TEXEL_BUFFER.
     TexelFetch(ImageSlot),
+    /// The same with the SAMPLER at a binding; as [`Op::ImageFilter`].
+    #[allow(missing_docs)]
+    TexelFilter { image: ImageSlot, sampler: u32 },
     /// From a STORAGE_IMAGE or STORAGE_TEXEL_BUFFER.
     TexelLoad(ImageSlot),
     /// To a STORAGE_IMAGE or STORAGE_TEXEL_BUFFER.
@@ -564,6 +570,8 @@ impl Op {
             }
             | VarLoad(_)
             | ImageRead(_)
+            | ImageFilter
+            | TexelFilter { .. }
             | TexelFetch(_)
             | TexelLoad(_) => Effect::Read,
             Load { .. }

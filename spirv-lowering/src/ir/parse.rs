@@ -964,6 +964,10 @@ mod tests {
             Op::ImageWrite(Texel::Unsigned),
             Op::ImageQuery(ImageProperty::ArraySize),
             Op::TexelFetch(slot),
+            Op::TexelFilter {
+                image: slot,
+                sampler: 9,
+            },
             Op::TexelLoad(slot),
             Op::TexelStore(slot),
             Op::Call(FuncId::new(12)),

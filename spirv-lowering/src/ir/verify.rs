@@ -816,6 +816,17 @@ fn check(
             want(args[0] == Type::Handle, "no image")?;
             texel_access(&args[1..4], &args[4..], &[], texel)
         }
+        ImageFilter => {
+            arity(args, results, 5, 4)?;
+            want(args[..2] == [Type::Handle; 2], "no image and sampler")?;
+            want(args[2..] == [Type::F32; 3], "coordinates are no f32")?;
+            texel_access(&[], &[], results, Texel::Float)
+        }
+        TexelFilter { image, .. } => {
+            arity(args, results, 3, 4)?;
+            want(args == [Type::F32; 3], "coordinates are no f32")?;
+            texel_access(&[], &[], results, image.texel)
+        }
         ImageQuery(_) | SamplerWord => {
             arity(args, results, 1, 1)?;
             want(args[0] == Type::Handle, "no image or sampler")?;

@@ -116,7 +116,9 @@ pub fn analyse(func: &Function) -> Access {
                 continue;
             };
             match data.op {
-                Op::Load { .. } | Op::AtomicLoad { .. } | Op::ImageRead(_) => touch(first, READ),
+                Op::Load { .. } | Op::AtomicLoad { .. } | Op::ImageRead(_) | Op::ImageFilter => {
+                    touch(first, READ)
+                }
                 Op::ImageWrite(_) => touch(first, WRITE),
                 Op::Store { .. } | Op::AtomicStore { .. } => {
                     touch(first, WRITE);

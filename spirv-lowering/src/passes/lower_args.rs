@@ -15,7 +15,7 @@
 //!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
 
 use super::arg_access::Access;
-use super::lower_images::Bindings;
+use super::lower_images::Descriptors;
 use super::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
@@ -328,7 +328,7 @@ pub fn run(
     func: &mut Function,
     kernel: &Kernel,
     access: &Access,
-    images: &[Bindings],
+    images: &Descriptors,
     target: &Target,
 ) -> Result<KernelInterface> {
     let expected: usize = kernel.params.iter().map(|p| width(p.kind)).sum();
@@ -397,7 +397,7 @@ pub fn run(
                 constant: param.address == AddressQualifier::Constant,
             },
             ParamKind::Image { dim, depth } => {
-                let bindings = images.get(index).copied().unwrap_or_default();
+                let bindings = images.args.get(index).copied().unwrap_or_default();
                 ArgKind::Image(ImageArg {
                     dim,
                     depth,
@@ -556,7 +556,7 @@ pub fn run(
         uses_barrier: false,
         uses_subgroups: false,
         uses_indirect_pointers: access.indirect,
-        samplers: Vec::new(),
+        samplers: images.samplers.clone(),
         arg_access,
     };
     describe(func, &mut interface);

@@ -297,6 +297,10 @@ pub fn run(
         let Some((plain, letters)) = demangle(&name) else {
             return Ok(Action::Keep);
         };
+        if plain == "pumice_device_filters" {
+            let value = r.konst(Type::I32, target.device_filters.into());
+            return Ok(r.replace_result(inst, value));
+        }
         let args: Vec<Value> = r.data(inst).args.iter().map(|&v| r.resolve(v)).collect();
         match native(r, plain, letters, &args, target, config) {
             Some(value) => Ok(r.replace_result(inst, value)),

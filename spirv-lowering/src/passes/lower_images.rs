@@ -9,15 +9,17 @@
 //!   work-item wrote since the one before, each gets coordinates that only it has (a zero is added that is not known
 //!   until run time).
 //!
+//! Where the device filters, each sampler gets a binding after those of the images.
+//!
 //! Queries and sampler words stay for `lower_args`.
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, ImageDim};
+use crate::interface::{AccessQualifier, ImageDim, SamplerBinding, SamplerSource};
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::module::{Kernel, ParamKind};
-use crate::ir::op::{HwVar, ImageSlot, Op};
+use crate::ir::op::{HwVar, ImageSlot, Op, Texel};
 use crate::ir::types::Type;
 use crate::target::Target;
 
@@ -28,6 +30,15 @@ pub struct Bindings {
     pub sampled: Option<u32>,
     /// As in [`crate::interface::ImageArg::storage`].
     pub storage: Option<u32>,
+}
+
+/// All bindings of a kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Descriptors {
+    /// Those of each argument.
+    pub args: Vec<Bindings>,
+    /// Samplers.
+    pub samplers: Vec<SamplerBinding>,
 }
 
 /// An image argument while the pass runs.
@@ -50,15 +61,22 @@ enum Way {
 /// without a format have no more than 65535 there.
 const FIRST_SHIFT: u32 = 16;
 
-/// Runs the pass. The bindings of each argument of the kernel.
-pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<Bindings>> {
+/// Runs the pass.
+pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Descriptors> {
     let mut bindings = vec![Bindings::default(); kernel.params.len()];
+    let mut samplers: Vec<SamplerBinding> = Vec::new();
     let Some(entry) = func.entry() else {
-        return Ok(bindings);
+        return Ok(Descriptors::default());
     };
     let mut images: SecondaryMap<Value, Option<Image>> = SecondaryMap::new();
+    let mut sampler_args: SecondaryMap<Value, Option<u32>> = SecondaryMap::new();
     let mut first = 0;
     for (arg, param) in kernel.params.iter().enumerate() {
+        if let (ParamKind::Sampler, Some(&value)) =
+            (param.kind, func.blocks[entry].params.get(first))
+        {
+            sampler_args[value] = Some(arg as u32);
+        }
         if let (ParamKind::Image { dim, .. }, Some(&value)) =
             (param.kind, func.blocks[entry].params.get(first))
         {
@@ -72,6 +90,7 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<
     }
     let way = |op: Op, image: Image| match op {
         Op::ImageWrite(_) => Way::Storage,
+        Op::ImageFilter => Way::Sampled,
         _ if image.read_write && target.storage_image_read => Way::Storage,
         _ => Way::Sampled,
     };
@@ -80,7 +99,10 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
-            if matches!(data.op, Op::ImageRead(_) | Op::ImageWrite(_)) {
+            if matches!(
+                data.op,
+                Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter
+            ) {
                 let image = image_of(&images, data.args.first())?;
                 match way(data.op, image) {
                     Way::Sampled => uses[image.arg].0 = true,
@@ -104,8 +126,10 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<
     let mut reads = 0;
     rewrite(func, |r, inst| {
         let data = r.data(inst);
-        let (Op::ImageRead(texel) | Op::ImageWrite(texel)) = data.op else {
-            return Ok(Action::Keep);
+        let texel = match data.op {
+            Op::ImageRead(texel) | Op::ImageWrite(texel) => texel,
+            Op::ImageFilter => Texel::Float,
+            _ => return Ok(Action::Keep),
         };
         let image = image_of(&images, data.args.first())?;
         let way = way(data.op, image);
@@ -119,6 +143,26 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<
             texel,
         };
         let mut args = data.args[1..].to_vec();
+        if data.op == Op::ImageFilter {
+            let source = sampler_of(r.func, &sampler_args, args.remove(0))?;
+            let sampler = match samplers.iter().find(|s| s.source == source) {
+                Some(sampler) => sampler.binding,
+                None => {
+                    let binding = next + samplers.len() as u32;
+                    samplers.push(SamplerBinding { binding, source });
+                    binding
+                }
+            };
+            let op = Op::TexelFilter {
+                image: slot,
+                sampler,
+            };
+            let values = r.many(op, args, &[Type::F32; 4]);
+            for (&old, new) in data.results.iter().zip(values) {
+                r.replace(old, new);
+            }
+            return Ok(Action::Remove);
+        }
         if let Op::ImageWrite(_) = data.op {
             r.inst(Op::TexelStore(slot), args, &[]);
             return Ok(Action::Remove);
@@ -137,7 +181,25 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Vec<
         }
         Ok(Action::Remove)
     })?;
-    Ok(bindings)
+    Ok(Descriptors {
+        args: bindings,
+        samplers,
+    })
+}
+
+/// Where a sampler comes from.
+fn sampler_of(
+    func: &Function,
+    args: &SecondaryMap<Value, Option<u32>>,
+    value: Value,
+) -> Result<SamplerSource> {
+    match (args[value], func.as_const(value)) {
+        (Some(arg), _) => Ok(SamplerSource::Arg(arg)),
+        (None, Some(word)) => Ok(SamplerSource::Literal(word as u32)),
+        _ => Err(LowerError::unsupported(
+            "a sampler that is not known before run time",
+        )),
+    }
 }
 
 fn image_of(images: &SecondaryMap<Value, Option<Image>>, value: Option<&Value>) -> Result<Image> {

@@ -233,6 +233,14 @@ impl Body<'_, '_> {
                     self.ins_many(Op::ImageRead(texel), &operands, &[texel.component(); 4]);
                 self.set(id, ty, values)?;
             }
+            "filter" => {
+                for (i, &arg) in rest.iter().enumerate() {
+                    let ty = if i == 0 { Type::Handle } else { Type::F32 };
+                    operands.push(self.scalar_of(arg, ty)?);
+                }
+                let values = self.ins_many(Op::ImageFilter, &operands, &[Type::F32; 4]);
+                self.set(id, ty, values)?;
+            }
             "store_i" | "store_u" => {
                 for &arg in rest {
                     operands.extend(self.value(arg)?);
@@ -338,7 +346,10 @@ impl Body<'_, '_> {
             suffix(image.dim),
             letter(texel)
         );
-        let args = [image.handle, word, at[0], at[1], at[2]];
+        let mut args = vec![image.handle, word, at[0], at[1], at[2]];
+        if float && texel == Texel::Float {
+            args.push(sampler);
+        }
         self.call_name(&name, &args, &[texel.component(); 4])
     }
 

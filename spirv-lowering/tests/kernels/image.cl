@@ -17,3 +17,7 @@ kernel void w(write_only image2d_t a, write_only image2d_array_t b, write_only i
 kernel void rw(read_write image2d_t a, read_write image1d_buffer_t e, read_write image2d_array_t b, read_write image3d_t c) {
  float4 v = read_imagef(a, (int2)(1,2)); write_imagef(a, (int2)(2,3), v); atomic_work_item_fence(CLK_IMAGE_MEM_FENCE, memory_order_acq_rel, memory_scope_work_item); int4 q = read_imagei(e, 2); write_imagei(e, 1, q); write_imageui(b, (int4)(1), read_imageui(b,(int4)(2))); write_imagef(c, (int4)(1), read_imagef(c,(int4)(2))); 
 }
+kernel void filters(read_only image2d_t a, read_only image1d_array_t b, read_only image3d_t c, sampler_t s, global float4* o) {
+  const sampler_t lit = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_REPEAT | CLK_FILTER_LINEAR;
+  o[0] = read_imagef(a, s, (float2)(o[0].x, 2)) + read_imagef(b, lit, (float2)(o[0].y, 2)) + read_imagef(c, s, o[0]) + read_imagef(a, lit, o[0].xy);
+}

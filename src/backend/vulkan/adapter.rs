@@ -839,6 +839,7 @@ fn target(
             && on(workgroup.workgroup_memory_explicit_layout8_bit_access)
             && on(workgroup.workgroup_memory_explicit_layout16_bit_access),
         memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
+        device_filters: crate::util::config::get().device_filters,
         storage_image_read: on(features.core.shader_storage_image_read_without_format),
         integer_dot_product: on(features.v13.shader_integer_dot_product)
             || on(features.dot_product.shader_integer_dot_product),

@@ -447,6 +447,7 @@ impl<'a> Emitter<'a> {
             | Op::ArgLoad(_)
             | Op::SpecSize(_) => return self.memory(inst),
             Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) => return self.image(inst),
+            Op::TexelFilter { image, sampler } => return self.filter(inst, image, sampler),
             Op::Group(op, scope) => return self.group(inst, op, scope),
             _ => {}
         }

@@ -75,6 +75,25 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// A read through a sampler.
+    pub(super) fn filter(&mut self, inst: Inst, slot: ImageSlot, sampler: u32) -> Result<()> {
+        let data = &self.func.insts[inst];
+        let (var, image_ty) = self.w.image(slot, false);
+        let image = self.op(S::Load, image_ty, &[var]);
+        let (var, ty) = self.w.sampler(sampler);
+        let sampler = self.op(S::Load, ty, &[var]);
+        let both = self.w.sampled_image(image_ty);
+        let both = self.op(S::SampledImage, both, &[image, sampler]);
+        let n = coordinates(slot.dim);
+        let at = data.args.get(..n).ok_or_else(|| self.unsupported(inst))?;
+        let at = self.texel_vector(at, Type::F32);
+        let four = self.w.texel(slot.texel);
+        let (lod, zero) = (ImageOperands::LOD.bits(), self.w.constant(Type::F32, 0));
+        let read = self.op(S::ImageSampleExplicitLod, four, &[both, at, lod, zero]);
+        self.spread(inst, slot, read);
+        Ok(())
+    }
+
     /// A vector of values, or the one value.
     fn texel_vector(&mut self, values: &[Value], ty: Type) -> Id {
         let ids: Vec<Id> = values.iter().map(|&v| self.value(v)).collect();

@@ -326,6 +326,26 @@ impl Writer {
         (var, ty)
     }
 
+    /// The type of an image with a sampler.
+    pub fn sampled_image(&mut self, image: Id) -> Id {
+        self.unique_type(Op::TypeSampledImage, &[image])
+    }
+
+    /// The variable of a sampler and its type.
+    pub fn sampler(&mut self, binding: u32) -> (Id, Id) {
+        let ty = self.unique_type(Op::TypeSampler, &[]);
+        let key = (Op::Variable as u32, vec![binding, ty]);
+        if let Some(&var) = self.unique.get(&key) {
+            return (var, ty);
+        }
+        let pointer = self.pointer(StorageClass::UniformConstant, ty);
+        let var = self.global_var(StorageClass::UniformConstant, pointer);
+        self.decorate(var, Decoration::DescriptorSet, &[0]);
+        self.decorate(var, Decoration::Binding, &[binding]);
+        self.unique.insert(key, var);
+        (var, ty)
+    }
+
     /// An input variable with a built-in decoration.
     pub fn builtin(&mut self, which: BuiltIn, lanes: u32) -> Id {
         if let Some(&id) = self.builtins.get(&(which as u32)) {
