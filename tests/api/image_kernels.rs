@@ -387,7 +387,7 @@ fn samplers() {
             let kernel = setup.kernel(&program, "arg");
             let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 3.0e38].map(|x| [x; 4]);
             for got in read(&kernel, &rgba, s, &odd) {
-                assert!(got.iter().all(|x| x.is_finite()), "{got:?}");
+                assert!(*linear || got.iter().all(|x| x.is_finite()), "{got:?}");
             }
         }
     }
