@@ -138,31 +138,42 @@ fn run(command: &mut Command) -> Result<(), Error> {
 fn compile_with(tools: &Toolchain, out: &Path) -> Result<(), Error> {
     let target = out.join("builtins.spv");
     // Without the default header: see builtins/common.h.
-    let mut clang = Command::new(&tools.clang);
-    clang.args([
-        "-cc1",
-        "-O2",
-        "-ffp-contract=off",
-        "-fno-builtin",
-        "-cl-std=CL3.0",
-        "builtins/library.cl",
-    ]);
+    let clang = || {
+        let mut clang = Command::new(&tools.clang);
+        clang.args([
+            "-cc1",
+            "-ffp-contract=off",
+            "-fno-builtin",
+            "-cl-std=CL3.0",
+            "-O2",
+            "builtins/library.cl",
+        ]);
+        clang
+    };
     match &tools.translator {
-        None => run(clang
-            .args(["-triple", "spirv64", "-emit-obj", "-o"])
+        None => run(clang()
+            .args(["-triple", "spirv64", "-emit-obj"])
+            // LLVM finds a reversal of bits in what is written as one.
+            .args(["-mllvm", "-spirv-ext=+SPV_KHR_bit_instructions", "-o"])
             .arg(&target))?,
         Some(translator) => {
             let bitcode = out.join("builtins.bc");
-            if version_of(&tools.clang).is_some_and(|v| v == 15 || v == 16) {
-                clang.arg("-no-opaque-pointers");
-            }
-            run(clang
-                .args(["-triple", "spir64", "-emit-llvm-bc", "-o"])
-                .arg(&bitcode))?;
-            run(Command::new(translator)
-                .arg(&bitcode)
-                .arg("-o")
-                .arg(&target))?;
+            let translate = |extra: &[&str]| -> Result<(), Error> {
+                let mut clang = clang();
+                if version_of(&tools.clang).is_some_and(|v| v == 15 || v == 16) {
+                    clang.arg("-no-opaque-pointers");
+                }
+                run(clang
+                    .args(extra)
+                    .args(["-triple", "spir64", "-emit-llvm-bc", "-o"])
+                    .arg(&bitcode))?;
+                run(Command::new(translator)
+                    .arg(&bitcode)
+                    .arg("-o")
+                    .arg(&target))
+            };
+            // Optimised code may have instructions that the translator does not know (freeze).
+            translate(&[]).or_else(|_| translate(&["-disable-llvm-passes"]))?;
         }
     }
     check(&std::fs::read(&target)?, &target)

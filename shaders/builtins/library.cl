@@ -6,6 +6,7 @@
 #include "exp.cl"
 #include "fma.cl"
 #include "gamma.cl"
+#include "integer.cl"
 #include "math.cl"
 #include "remainder.cl"
 #include "trigpi.cl"

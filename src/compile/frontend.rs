@@ -144,15 +144,22 @@ pub fn compile(
     let object = match &toolchain.llvm_spirv {
         None => object,
         Some(tool) => {
-            let mut translate = Command::new(tool);
-            translate.args([
-                "--spirv-ext=+all",
-                "--preserve-ocl-kernel-arg-type-metadata-through-string",
-                "-o",
-                "-",
-                "-",
-            ]);
-            match run_stage(translate, &object, &mut log) {
+            let translated = run_stage(translator(tool), &object, &mut String::new());
+            let translated = translated.or_else(|()| {
+                // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
+                // Ours optimises what comes without.
+                let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+                clang.args([
+                    "-w",
+                    "-disable-llvm-passes",
+                    "-fgnu89-inline",
+                    "-emit-llvm-bc",
+                ]);
+                clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+                let plain = run_stage(clang, text.as_bytes(), &mut log)?;
+                run_stage(translator(tool), &plain, &mut log)
+            });
+            match translated {
                 Ok(object) => object,
                 Err(()) => return failed(readable(&log)),
             }
@@ -191,6 +198,19 @@ pub fn compile(
     }
 }
 
+/// llvm-spirv, bitcode to SPIR-V.
+fn translator(tool: &Path) -> Command {
+    let mut translate = Command::new(tool);
+    translate.args([
+        "--spirv-ext=+all",
+        "--preserve-ocl-kernel-arg-type-metadata-through-string",
+        "-o",
+        "-",
+        "-",
+    ]);
+    translate
+}
+
 /// What must stand before the source so that the compiler understands it.
 fn prelude(
     toolchain: &Toolchain,
@@ -198,15 +218,15 @@ fn prelude(
     headers: &[Header<'_>],
     options: &BuildOptions,
 ) -> Option<String> {
-    if toolchain.llvm_spirv.is_some() {
-        return None;
-    }
     let mut conversions = Conversions::default();
     conversions.scan(source);
     headers.iter().for_each(|h| conversions.scan(h.text));
     options.defines.iter().for_each(|d| conversions.scan(d));
     if !options.include_dirs.is_empty() && source.contains("include") {
         conversions.unknown();
+    }
+    if toolchain.llvm_spirv.is_some() {
+        conversions.only_unknown_functions();
     }
     conversions.prelude()
 }

@@ -42,6 +42,15 @@ impl Conversions {
         self.any = true;
     }
 
+    /// Leaves what the compiler does not know: llvm-spirv needs no other names for the rest.
+    pub fn only_unknown_functions(&mut self) {
+        let groups = self.groups || self.any;
+        *self = Self {
+            groups,
+            ..Self::default()
+        };
+    }
+
     /// Finds the conversions in a text.
     pub fn scan(&mut self, text: &str) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -337,6 +337,16 @@ impl Parsed {
                 self.consts.push(def);
                 self.define(inst.word(1)?, Def::Const(index))
             }
+            // Members of structures may name the pointer before what it points to is known; OpTypePointer adds that.
+            Op::TypeForwardPointer => {
+                let id = inst.word(0)?;
+                let kind = Kind::Pointer {
+                    space: space_of(inst.word(1)?)?,
+                    pointee: 0,
+                };
+                let ty = self.types.add(id, kind, false)?;
+                self.define(id, Def::Type(ty))
+            }
             Op::DecorationGroup => self.define(inst.word(0)?, Def::Ignored),
             Op::AliasDomainDeclINTEL | Op::AliasScopeDeclINTEL | Op::AliasScopeListDeclINTEL => {
                 self.define(inst.word(0)?, Def::Ignored)
@@ -367,7 +377,6 @@ impl Parsed {
             | Op::MemberDecorateString
             | Op::GroupMemberDecorate
             | Op::Nop
-            | Op::TypeForwardPointer
             | Op::ConstantCompositeContinuedINTEL
             | Op::SpecConstantCompositeContinuedINTEL
             | Op::TypeStructContinuedINTEL => Ok(()),
@@ -536,6 +545,9 @@ impl Parsed {
             | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
             _ => return Err(LowerError::unsupported("this type")),
         };
+        if let (&Kind::Pointer { space, pointee }, Ok(ty)) = (&kind, self.ty(id)) {
+            return self.types.complete(ty, space, pointee);
+        }
         let packed = self.deco(id, Decoration::CPacked).is_some();
         let ty = self.types.add(id, kind, packed)?;
         self.define(id, Def::Type(ty))

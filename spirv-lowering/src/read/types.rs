@@ -95,6 +95,19 @@ impl Types {
         &self.items[ty as usize]
     }
 
+    /// What a pointer that was announced by OpTypeForwardPointer points to.
+    pub fn complete(&mut self, ty: TyId, to: Space, pointee: u32) -> Result<()> {
+        match self.items.get_mut(ty as usize).map(|item| &mut item.kind) {
+            Some(Kind::Pointer { space, pointee: p }) if *space == to && *p == 0 => {
+                *p = pointee;
+                Ok(())
+            }
+            _ => Err(LowerError::invalid(
+                "the id names a type already, or a pointer of another storage class",
+            )),
+        }
+    }
+
     /// Adds a type and works out its layout. `packed`: structure without padding.
     pub fn add(&mut self, id: u32, kind: Kind, packed: bool) -> Result<TyId> {
         let (mut size, mut align, mut lanes, mut depth) = (0u64, 1u32, 0u64, 0u32);
