@@ -1,7 +1,7 @@
 //! OpenCL C to validated Vulkan SPIR-V: every kernel of `tests/kernels/*.cl`, for two targets, the verifier run after
 //! each pass. Without clang 20 or newer there is nothing to compile with, and the test says so and passes.
 
-use spirv_lowering::interface::{ArgKind, Implicit};
+use spirv_lowering::interface::{sampler, ArgKind, ImageDim, Implicit, SamplerSource};
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
 use spirv_tools::val::Validator;
@@ -174,4 +174,51 @@ fn interface() {
         [(Implicit::ArgBuffer, 0), (Implicit::GlobalBase, 8)]
     );
     assert_eq!(lowered.interface.push_size, 20);
+}
+
+#[test]
+fn images() {
+    let Some(clang) = clang() else {
+        return eprintln!("skipped: no clang 20 or newer");
+    };
+    let Some(library) = library(&clang) else {
+        return eprintln!("skipped: no libclc");
+    };
+    let input = compile(&clang, &root().join("tests/kernels/image.cl"), true);
+    let program = Program::read(&input, &ReadOptions::default()).unwrap();
+    let options = LinkOptions {
+        library: Some(&library),
+        ..Default::default()
+    };
+    let program = Program::link(&[&program], &options).unwrap();
+    // Read and written: one binding where the target can load without a format, two where not.
+    for (target, sampled) in [(Target::full(), false), (Target::lavapipe(), true)] {
+        let interface = lower(&program, "rw", &target).interface;
+        assert_eq!(interface.arg_access, [3; 4]);
+        for arg in &interface.args {
+            let ArgKind::Image(image) = arg.kind else {
+                panic!("{:?}", arg.kind);
+            };
+            assert_eq!(image.sampled.is_some(), sampled);
+            assert!(image.storage.is_some());
+            // Only integer writes need to know the format.
+            let writes_floats = matches!(image.dim, ImageDim::D2 | ImageDim::D3);
+            assert_eq!(image.info.is_none(), writes_floats);
+        }
+    }
+    // Where the device filters, samplers are descriptors: one for each argument and word.
+    let interface = lower(&program, "filters", &Target::full()).interface;
+    let sources: Vec<SamplerSource> = interface.samplers.iter().map(|s| s.source).collect();
+    let literal = SamplerSource::Literal(
+        sampler::NORMALIZED_COORDS | sampler::ADDRESS_REPEAT | sampler::FILTER_LINEAR,
+    );
+    assert_eq!(sources.len(), 2);
+    assert!(sources.contains(&SamplerSource::Arg(3)) && sources.contains(&literal));
+    assert_eq!(interface.arg_access, [1, 1, 1, 0, 3]);
+    let interface = lower(&program, "filters", &Target::lavapipe()).interface;
+    assert!(interface.samplers.is_empty());
+    assert!(matches!(
+        interface.args[3].kind,
+        ArgKind::Sampler { offset: Some(_) }
+    ));
 }
