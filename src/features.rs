@@ -42,6 +42,12 @@ pub struct Features {
     pub pipes: bool,
     pub device_enqueue: bool,
     pub integer_dot_product: bool,
+    /// Atomic functions on `float`.
+    pub float_atomics: bool,
+    /// Atomic functions on `double`: on global memory, on local memory.
+    pub double_atomics: [bool; 2],
+    /// Clocks of the device and of the processor that a sub-group runs on.
+    pub clocks: [bool; 2],
     /// SPIR-V through clCreateProgramWithIL.
     pub il: bool,
     pub device_uuid: bool,
@@ -72,6 +78,11 @@ impl Features {
             pipes: false,
             device_enqueue: false,
             integer_dot_product: true,
+            // Loops around a compare-and-exchange, where the device has nothing better.
+            float_atomics: true,
+            double_atomics: [target.int64_atomics_global, target.int64_atomics_local]
+                .map(|atomics| atomics && target.fp64.supported),
+            clocks: [target.clock_device, target.clock_subgroup],
             il: true,
             device_uuid: true,
             pci_bus_info: caps.pci.is_some(),
@@ -108,8 +119,12 @@ impl Features {
             // The work happens in clang: a macro and a hint.
             (true, "cl_khr_expect_assume", one),
             (true, "cl_khr_extended_bit_ops", one),
+            (true, "cl_khr_extended_async_copies", one),
+            (self.float_atomics, "cl_ext_float_atomics", one),
+            (self.kernel_clock(), "cl_khr_kernel_clock", one),
             (self.il, "cl_khr_il_program", one),
             (self.il, "cl_khr_spirv_queries", one),
+            (self.il, "cl_khr_spirv_linkonce_odr", one),
             // The decorations are read and carry no obligation.
             (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
             (true, "cl_khr_create_command_queue", one),
@@ -158,6 +173,7 @@ impl Features {
 
     /// OpenCL C features (`__opencl_c_*`), as CL_DEVICE_OPENCL_C_FEATURES lists them and the compiler defines them.
     pub fn opencl_c_features(&self) -> Vec<Versioned> {
+        let [global64, local64] = self.double_atomics;
         let features: &[(bool, &'static str)] = &[
             (true, "__opencl_c_int64"),
             (self.fp64, "__opencl_c_fp64"),
@@ -195,6 +211,32 @@ impl Features {
                 self.integer_dot_product,
                 "__opencl_c_integer_dot_product_input_4x8bit_packed",
             ),
+            (
+                self.float_atomics,
+                "__opencl_c_ext_fp32_global_atomic_load_store",
+            ),
+            (self.clocks[0], "__opencl_c_kernel_clock_scope_device"),
+            (self.clocks[1], "__opencl_c_kernel_clock_scope_sub_group"),
+            (self.float_atomics, "__opencl_c_ext_fp32_global_atomic_add"),
+            (
+                self.float_atomics,
+                "__opencl_c_ext_fp32_global_atomic_min_max",
+            ),
+            (
+                self.float_atomics,
+                "__opencl_c_ext_fp32_local_atomic_load_store",
+            ),
+            (self.float_atomics, "__opencl_c_ext_fp32_local_atomic_add"),
+            (
+                self.float_atomics,
+                "__opencl_c_ext_fp32_local_atomic_min_max",
+            ),
+            (global64, "__opencl_c_ext_fp64_global_atomic_load_store"),
+            (global64, "__opencl_c_ext_fp64_global_atomic_add"),
+            (global64, "__opencl_c_ext_fp64_global_atomic_min_max"),
+            (local64, "__opencl_c_ext_fp64_local_atomic_load_store"),
+            (local64, "__opencl_c_ext_fp64_local_atomic_add"),
+            (local64, "__opencl_c_ext_fp64_local_atomic_min_max"),
         ];
         features
             .iter()
@@ -253,6 +295,15 @@ impl Features {
                 c"SPV_KHR_integer_dot_product",
             ),
             (self.il && self.subgroups, c"SPV_KHR_subgroup_rotate"),
+            (self.il && self.kernel_clock(), c"SPV_KHR_shader_clock"),
+            (
+                self.il && self.float_atomics,
+                c"SPV_EXT_shader_atomic_float_add",
+            ),
+            (
+                self.il && self.float_atomics,
+                c"SPV_EXT_shader_atomic_float_min_max",
+            ),
             (
                 self.il && self.work_group_collectives,
                 c"SPV_KHR_uniform_group_instructions",
@@ -266,6 +317,7 @@ impl Features {
 
     /// SPIR-V capabilities, as their token values.
     pub fn spirv_capabilities(&self) -> Vec<u32> {
+        let doubles = self.double_atomics.contains(&true);
         // Name                      value  from the SPIR-V specification, section 3.31
         let all: &[(bool, u32)] = &[
             (true, 4), // Addresses
@@ -286,11 +338,23 @@ impl Features {
             (true, 22),                          // Int16
             (self.generic_address_space, 38),    // GenericPointer
             (true, 39),                          // Int8
-            (self.integer_dot_product, 6016),    // DotProductInput4x8Bit
+            (self.integer_dot_product, 6017),    // DotProductInput4x8Bit
             (self.integer_dot_product, 6018),    // DotProductInput4x8BitPacked
             (self.integer_dot_product, 6019),    // DotProduct
             (true, 5629),                        // ExpectAssumeKHR
             (true, 6025),                        // BitInstructions
+            (true, 71),                          // UniformDecoration
+            (self.images, 20),                   // LiteralSampler
+            (self.images, 43),                   // Sampled1D
+            (self.images, 44),                   // Image1D
+            (self.images, 46),                   // SampledBuffer
+            (self.images, 47),                   // ImageBuffer
+            (self.subgroups, 58),                // SubgroupDispatch
+            (self.float_atomics, 6033),          // AtomicFloat32AddEXT
+            (self.float_atomics, 5612),          // AtomicFloat32MinMaxEXT
+            (doubles, 6034),                     // AtomicFloat64AddEXT
+            (doubles, 5613),                     // AtomicFloat64MinMaxEXT
+            (self.kernel_clock(), 5055),         // ShaderClockKHR
             (self.subgroups, 61),                // GroupNonUniform
             (self.subgroups, 62),                // GroupNonUniformVote
             (self.subgroups, 63),                // GroupNonUniformArithmetic
@@ -303,6 +367,33 @@ impl Features {
         ];
         let works = |&&(works, _): &&(bool, u32)| works && self.il;
         all.iter().filter(works).map(|&(_, value)| value).collect()
+    }
+
+    /// cl_khr_kernel_clock, of any scope.
+    pub fn kernel_clock(&self) -> bool {
+        self.clocks.contains(&true)
+    }
+
+    /// CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR
+    pub fn clock_capabilities(&self) -> cl_bitfield {
+        let [device, subgroup] = self.clocks;
+        cl_bitfield::from(device) | cl_bitfield::from(subgroup) << 2
+    }
+
+    /// cl_ext_float_atomics: CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, and those of `double` and `half`.
+    pub fn float_atomic_capabilities(&self) -> [cl_bitfield; 3] {
+        /// Load and store, add, minimum and maximum; those of local memory stand 16 bits higher.
+        const ALL: cl_bitfield = 7;
+        let bits = |global: bool, local: bool| {
+            let part = |works: bool, shift: u32| if works { ALL << shift } else { 0 };
+            part(global, 0) | part(local, 16)
+        };
+        let [global, local] = self.double_atomics;
+        [
+            bits(self.float_atomics, self.float_atomics),
+            bits(global, local),
+            0,
+        ]
     }
 
     /// CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES

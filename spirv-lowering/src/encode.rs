@@ -316,6 +316,7 @@ fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
     w.option(&a.work_group_size_hint, size);
     w.option(&a.vec_type_hint, |w, v| w.bytes(v.as_bytes()));
     w.option(&a.required_sub_group_size, |w, &v| w.u32(v));
+    w.option(&a.required_sub_groups, |w, &v| w.u32(v));
 }
 
 fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
@@ -325,6 +326,7 @@ fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
         work_group_size_hint: r.option(size)?,
         vec_type_hint: r.option(|r| r.string())?,
         required_sub_group_size: r.option(|r| r.u32())?,
+        required_sub_groups: r.option(|r| r.u32())?,
     })
 }
 

@@ -264,6 +264,8 @@ pub struct KernelAttributes {
     pub vec_type_hint: Option<String>,
     /// intel_reqd_sub_group_size
     pub required_sub_group_size: Option<u32>,
+    /// The number of sub-groups that a work-group must have (SPIR-V's SubgroupsPerWorkgroup).
+    pub required_sub_groups: Option<u32>,
 }
 
 /// Everything the runtime must know of one lowered kernel.

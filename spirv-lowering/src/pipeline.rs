@@ -4,7 +4,7 @@
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_convert -> clean
-//!   -> expand_memcopy -> clean -> lower_local, lower_private, lower_atomic -> clean -> legalize -> clean
+//!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
@@ -324,12 +324,12 @@ fn lower_function(
     p.must("expand_memcopy", func, expand_memcopy::run)?;
     p.clean(func)?;
     let spec_ids: Vec<u32> = interface.args.iter().filter_map(local_spec_id).collect();
+    p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
     let local = p.must("lower_local", func, |f| {
         lower_local::run(f, &small.globals, &spec_ids, target)
     })?;
     interface.local_size = local.static_bytes;
     interface.private_size = p.must("lower_private", func, lower_private::run)?;
-    p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
     p.clean(func)?;
     p.must("legalize", func, legalize::run)?;
     p.clean(func)?;

@@ -102,6 +102,10 @@ pub struct Target {
     pub subgroup_size: u32,
     /// Subgroup operations take integers of 8, 16 and 64 bits and `half` (shaderSubgroupExtendedTypes).
     pub subgroup_extended_types: bool,
+    /// Shaders can read a clock of the device (shaderDeviceClock).
+    pub clock_device: bool,
+    /// Shaders can read a clock that the work-items of a sub-group share (shaderSubgroupClock).
+    pub clock_subgroup: bool,
     /// The driver's reductions and scans give what they should.
     pub subgroup_arithmetic: bool,
     /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
@@ -161,6 +165,8 @@ impl Target {
             subgroup_size: 32,
             subgroup_extended_types: true,
             subgroup_arithmetic: true,
+            clock_device: true,
+            clock_subgroup: true,
             fences_wait: false,
             loop_limit: 0,
             debug_lines: false,

@@ -41,6 +41,8 @@ struct Limits {
     max_groups: [u32; 3],
     subgroup: u32,
     required: Option<[u32; 3]>,
+    /// The number of sub-groups that the kernel requires.
+    sub_groups: Option<u32>,
     uniform: bool,
 }
 
@@ -56,6 +58,7 @@ fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         max_groups: caps.max_group_count.map(|n| n.max(1)),
         subgroup: caps.subgroup_size.max(1),
         required: kernel.code.interface().attributes.required_work_group_size,
+        sub_groups: kernel.code.interface().attributes.required_sub_groups,
         uniform: kernel.uniform,
     }
 }
@@ -124,6 +127,14 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
                     );
                 }
             }
+            if let Some(required) = limits.sub_groups {
+                if items.div_ceil(limits.subgroup as usize) != required as usize {
+                    return err(
+                        cl::CL_INVALID_WORK_GROUP_SIZE,
+                        "the work-group has not the number of sub-groups that the kernel requires",
+                    );
+                }
+            }
             if local
                 .iter()
                 .zip(&limits.max_items)
@@ -182,6 +193,10 @@ fn divisor(n: u32, limit: u32, unit: u32) -> u32 {
 fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
     if let Some(required) = limits.required {
         return required;
+    }
+    if let Some(count) = limits.sub_groups {
+        let items = count.saturating_mul(limits.subgroup);
+        return [items.clamp(1, limits.max_group), 1, 1];
     }
     let [gx, gy, gz] = global.map(|n| n.max(1));
     let [mx, my, mz] = limits.max_items;
@@ -361,6 +376,7 @@ mod tests {
             max_items: [1024, 1024, 64],
             max_groups: [65535; 3],
             subgroup: 32,
+            sub_groups: None,
             required: None,
             uniform,
         }

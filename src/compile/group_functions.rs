@@ -1,7 +1,10 @@
-//! Declarations of group functions that clang does not know, for the prelude of a source that uses them. They stay calls
-//! of functions with mangled names, which the reader of `spirv-lowering` translates.
+//! Group functions that clang does not know, for the prelude of a source that uses them: declarations of those that stay
+//! calls of functions with mangled names, which the reader of `spirv-lowering` translates; and definitions.
 
 use std::fmt::Write;
+
+/// What [`write_copies`] writes once for each direction.
+const COPIES: &str = include_str!("extended_copies.cl");
 
 /// The functions of cl_khr_work_group_uniform_arithmetic, which clang does not know.
 pub fn write(out: &mut String) -> std::fmt::Result {
@@ -42,4 +45,16 @@ pub fn write(out: &mut String) -> std::fmt::Result {
     }
     declare(Some("cl_khr_fp64"), "mul", &["double"])?;
     declare(Some("cl_khr_fp16"), "mul", &["half"])
+}
+
+/// The functions of cl_khr_extended_async_copies. Every work-item copies some of the elements; waiting for the event is a
+/// barrier, as it is for the other asynchronous copies.
+pub fn write_copies(out: &mut String) -> std::fmt::Result {
+    for (to, from) in [("__local", "__global"), ("__global", "__local")] {
+        writeln!(
+            out,
+            "#define PUMICE_TO {to}\n#define PUMICE_FROM {from}\n{COPIES}\n#undef PUMICE_TO\n#undef PUMICE_FROM"
+        )?;
+    }
+    Ok(())
 }

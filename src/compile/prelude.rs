@@ -26,6 +26,8 @@ pub struct Conversions {
     used: BTreeSet<Conversion>,
     /// `async_work_group_copy` and its strided form.
     copies: bool,
+    /// `async_work_group_copy_2D2D` and `_3D3D`.
+    planes: bool,
     /// `vloada_half3`.
     loads: bool,
     /// Signed integer texels, channel data types.
@@ -55,6 +57,7 @@ impl Conversions {
     pub fn scan(&mut self, text: &str) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         self.copies |= text.contains("async_work_group_");
+        self.planes |= text.contains("async_work_group_copy_");
         self.loads |= text.contains("vloada_half");
         self.images |= IMAGE_NAMES.iter().any(|name| text.contains(name))
             || [
@@ -85,6 +88,7 @@ impl Conversions {
         if self.any {
             self.used = all().collect();
             self.copies = true;
+            self.planes = true;
             self.loads = true;
             self.images = true;
             self.groups = true;
@@ -162,6 +166,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     }
     if uses.images {
         write_images(out)?;
+    }
+    if uses.planes {
+        group_functions::write_copies(out)?;
     }
     if uses.groups {
         group_functions::write(out)?;

@@ -404,6 +404,10 @@ impl Device {
             cl::CL_DEVICE_SPIRV_EXTENSIONS => out.write(pointers(&features.spirv_extensions())),
             cl::CL_DEVICE_SPIRV_CAPABILITIES => out.write(features.spirv_capabilities()),
 
+            cl::CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR if features.kernel_clock() => {
+                out.write(features.clock_capabilities())
+            }
+
             // cl_khr_extended_versioning, where its values differ from the core ones.
             cl::CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => out.write(version(1, 2, 0)),
             _ => unknown(param),
@@ -450,6 +454,15 @@ impl Device {
     fn query_extension(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
         match (param, self.caps().pci) {
             (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
+            // CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, that of double, that of half.
+            (0x4231..=0x4233, _) if self.features.float_atomics => {
+                let [single, double, half] = self.features.float_atomic_capabilities();
+                out.write(match param {
+                    0x4231 => single,
+                    0x4232 => double,
+                    _ => half,
+                })
+            }
             (0x4190..=0x4194, _) if self.features.usm => {
                 out.write(super::usm::capabilities(self, param))
             }

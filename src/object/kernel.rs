@@ -657,8 +657,9 @@ impl Kernel {
                 out.write(sizes.get(..dims).unwrap_or_default())
             }
             cl::CL_KERNEL_MAX_NUM_SUB_GROUPS => out.write(most.div_ceil(lanes)),
-            // No attribute of OpenCL C asks for a number of sub-groups.
-            cl::CL_KERNEL_COMPILE_NUM_SUB_GROUPS => out.write(0usize),
+            cl::CL_KERNEL_COMPILE_NUM_SUB_GROUPS => {
+                out.write(interface.attributes.required_sub_groups.unwrap_or(0) as usize)
+            }
             _ => unknown(param),
         }
     }

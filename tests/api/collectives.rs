@@ -1,8 +1,9 @@
-//! Sub-groups and the collective functions of work-groups and sub-groups; extended bit operations and dot products.
+//! Sub-groups and the collective functions of work-groups and sub-groups; extended bit operations and dot products;
+//! atomic functions on floats, clocks, copies by work-groups.
 
 use super::buffers::Random;
 use pumice_tests::sys::*;
-use pumice_tests::{fails, info_value, ok, Setup};
+use pumice_tests::{fails, info_text, info_value, ok, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
@@ -379,5 +380,147 @@ fn bit_operations_and_dot_products() {
             sat(dot(u(x), s(y)) + i64::from(z as i32)),
         ];
         assert_eq!(o, expected, "{v:x?}");
+    }
+}
+
+fn has_extension(setup: &Setup, name: &str) -> bool {
+    let device = setup.device;
+    info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS)
+        .split(' ')
+        .any(|n| n == name)
+}
+
+#[test]
+fn float_atomics() {
+    let setup = Setup::new();
+    if !has_extension(&setup, "cl_ext_float_atomics") {
+        return;
+    }
+    let program = build(
+        &setup,
+        "#if defined(__opencl_c_ext_fp64_global_atomic_add) && defined(__opencl_c_ext_fp64_local_atomic_min_max)
+         #define real double
+         #define atomic_real atomic_double
+         #else
+         #define real float
+         #define atomic_real atomic_float
+         #endif
+         kernel void f(volatile global atomic_float *p, volatile global atomic_real *q) {
+             local atomic_float low;
+             local atomic_real high;
+             if (get_local_id(0) == 0) { atomic_init(&low, 1000.0f); atomic_init(&high, (real)-1000); }
+             barrier(CLK_LOCAL_MEM_FENCE);
+             float x = get_global_id(0);
+             atomic_fetch_add(p, x);
+             atomic_fetch_sub_explicit(p + 1, 2.0f, memory_order_relaxed);
+             atomic_fetch_max_explicit(p + 2, x, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_min(&low, x);
+             atomic_fetch_max(&high, (real)x);
+             atomic_fetch_add_explicit(q, (real)0.5, memory_order_relaxed);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             if (get_local_id(0) == 0) {
+                 atomic_fetch_add(p + 3, atomic_load(&low));
+                 atomic_fetch_add(p + 4, (float)atomic_exchange(&high, (real)0));
+                 atomic_fetch_add(p + 5, (float)sizeof(real));
+             }
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let (a, b) = (setup.buffer_of(&[0f32; 6]), setup.buffer_of(&[0u64]));
+    kernel.set_buffer(0, &a).set_buffer(1, &b);
+    setup.run(&kernel, &[256], Some(&[64]));
+    let got = setup.read::<f32>(&a, 6);
+    let first = [0.0, 64.0, 128.0, 192.0];
+    let sum: f32 = first.iter().sum();
+    assert_eq!(
+        got[..5],
+        [255.0 * 128.0, -512.0, 255.0, sum, sum + 4.0 * 63.0]
+    );
+    let real = setup.read::<u64>(&b, 1)[0];
+    let real = if got[5] == 32.0 {
+        f64::from_bits(real)
+    } else {
+        f32::from_bits(real as u32).into()
+    };
+    assert_eq!(real, 128.0);
+}
+
+#[test]
+fn clocks() {
+    let setup = Setup::new();
+    if !has_extension(&setup, "cl_khr_kernel_clock") {
+        return;
+    }
+    let device = setup.device;
+    let scopes = info_value!(
+        u64,
+        clGetDeviceInfo(device),
+        CL_DEVICE_KERNEL_CLOCK_CAPABILITIES_KHR
+    );
+    assert!(scopes != 0 && scopes & !7 == 0);
+    let program = build(
+        &setup,
+        "kernel void f(global ulong *out, int n) {
+         #ifdef __opencl_c_kernel_clock_scope_device
+             ulong a = clock_read_device();
+             for (int i = 0; i < n; i++) out[8 + i] = i;
+             ulong b = clock_read_device();
+             uint2 c = clock_read_hilo_device();
+             out[0] = a; out[1] = b; out[2] = (ulong)c.y << 32 | c.x;
+         #endif
+         #ifdef __opencl_c_kernel_clock_scope_sub_group
+             out[3] = clock_read_sub_group(); out[4] = clock_read_sub_group();
+         #endif
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer_of(&[0u64; 72]);
+    kernel.set_buffer(0, &out).set(1, 64i32);
+    setup.run(&kernel, &[1], None);
+    let got = setup.read::<u64>(&out, 5);
+    assert!(got[0] <= got[1] && got[1] <= got[2], "{got:?}");
+    assert!(got[3] <= got[4], "{got:?}");
+    assert!(scopes & 1 == 0 || got[1] > 0, "{got:?}");
+}
+
+#[test]
+fn copies_of_planes() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "kernel void f(global const char *in, global char *out) {
+             local char box[3 * 4 * 5 * 6];
+             event_t e = async_work_group_copy_3D3D(box, 1, in, 2, 3, 4, 2, 3, 6, 20, 5, 17, 0);
+             wait_group_events(1, &e);
+             e = async_work_group_copy_2D2D(out, 3, box, 1, 3, 4, 5, 5, 7, 0);
+             wait_group_events(1, &e);
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let input: Vec<u8> = (0..255).collect();
+    let a = setup.buffer_of(&input);
+    let out = setup.buffer_of(&[255u8; 256]);
+    kernel.set_buffer(0, &a).set_buffer(1, &out);
+    setup.run(&kernel, &[10], Some(&[10]));
+    let got = setup.read::<u8>(&out, 256);
+    let mut inner = [0u8; 360];
+    let mut written = [false; 360];
+    for z in 0..3 {
+        for y in 0..2 {
+            for b in 0..4 * 3 {
+                let to = (1 + y * 5 + z * 17) * 3 + b;
+                inner[to] = input[(2 + y * 6 + z * 20) * 3 + b];
+                written[to] = true;
+            }
+        }
+    }
+    for y in 0..5 {
+        for b in 0..4 * 3 {
+            let from = (1 + y * 5) * 3 + b;
+            if written[from] {
+                assert_eq!(got[(3 + y * 7) * 3 + b], inner[from], "{y} {b}");
+            }
+        }
+        let gap = (3 + y * 7 + 4) * 3;
+        assert_eq!(got[gap..gap + 9], [255; 9]);
     }
 }

@@ -309,6 +309,7 @@ pub(crate) fn op_text(op: Op) -> String {
         Op::Fence { mem, order, fences } => {
             format!("fence.{}.{}", sync(mem, order), fences_text(fences))
         }
+        Op::Clock(scope) => format!("clock.{}", scope.name()),
         Op::Group(op, scope) => format!("group.{}.{}", scope.name(), group_op_text(op)),
         Op::Builtin(b) => format!("builtin.{}", b.name()),
         Op::Hw(h) => format!("hw.{}", h.name()),
@@ -461,6 +462,7 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
             let (scope, op) = rest.split_once('.')?;
             Op::Group(parse_group_op(op)?, Scope::from_name(scope)?)
         }
+        "clock" => Op::Clock(Scope::from_name(rest)?),
         "builtin" => Op::Builtin(Builtin::from_name(rest)?),
         "hw" => Op::Hw(HwVar::from_name(rest)?),
         "implicit" => {

@@ -516,6 +516,8 @@ pub enum Op {
     },
     /// Collective operation of a work-group or sub-group.
     Group(GroupOp, Scope),
+    /// Ticks of a clock, of the device or of a sub-group. Result I64.
+    Clock(Scope),
     /// OpenCL built-in variable.
     Builtin(Builtin),
     /// Vulkan built-in variable.
@@ -589,6 +591,7 @@ impl Op {
             | ImageWrite(_)
             | TexelStore(_)
             | Fence { .. }
+            | Clock(_)
             | Printf(_) => Effect::Write,
             Barrier { .. } | Group(..) | Call(_) => Effect::Convergent,
             _ => Effect::Pure,

@@ -429,6 +429,9 @@ impl Parser {
         if self.eat_word("sub_group_size") {
             attributes.required_sub_group_size = Some(self.number32()?);
         }
+        if self.eat_word("sub_groups") {
+            attributes.required_sub_groups = Some(self.number32()?);
+        }
         let mut params = Vec::new();
         self.expect('{')?;
         while !self.eat('}') {

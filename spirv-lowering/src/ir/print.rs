@@ -447,6 +447,9 @@ fn write_kernel(f: &mut Formatter<'_>, kernel: &Kernel) -> fmt::Result {
     if let Some(size) = a.required_sub_group_size {
         write!(f, " sub_group_size {size}")?;
     }
+    if let Some(count) = a.required_sub_groups {
+        write!(f, " sub_groups {count}")?;
+    }
     if kernel.params.is_empty() {
         return f.write_str(" {}\n");
     }

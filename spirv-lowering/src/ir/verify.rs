@@ -798,6 +798,10 @@ fn check(
             )
         }
         Barrier { .. } | Fence { .. } => arity(args, results, 0, 0),
+        Clock(_) => {
+            arity(args, results, 0, 1)?;
+            want(results[0] == Type::I64, "result is no i64")
+        }
         Group(op, scope) => check_group(op, scope, args, results),
         Builtin(builtin) => {
             arity(args, results, 0, 1)?;

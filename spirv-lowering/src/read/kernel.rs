@@ -129,6 +129,9 @@ fn attributes(p: &Parsed, modes: &[usize]) -> Result<(KernelAttributes, bool)> {
                 });
             }
             Some(Mode::SubgroupSize) => attributes.required_sub_group_size = Some(inst.word(2)?),
+            Some(Mode::SubgroupsPerWorkgroup) => {
+                attributes.required_sub_groups = Some(inst.word(2)?);
+            }
             Some(Mode::ContractionOff) => contraction_off = true,
             _ => {}
         }

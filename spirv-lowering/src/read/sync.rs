@@ -200,6 +200,24 @@ impl Body<'_, '_> {
                 let (order, fences) = (order_of(semantics), fences_of(semantics));
                 self.effect(Op::Fence { mem, order, fences }, &[]);
             }
+            S::ReadClockKHR => {
+                let (ty, id) = self.result(inst)?;
+                let (scalar, n) = self.vector_of(ty)?;
+                let scope = self.scope(inst.word(2)?)?;
+                let ticks = self.ins(Op::Clock(scope), &[], Type::I64);
+                let mut values = Values::new();
+                match (scalar, n) {
+                    (Type::I64, 1) => values.push(ticks),
+                    (Type::I32, 2) => {
+                        values.push(self.resize(ticks, Type::I32, false));
+                        let by = self.constant(Type::I64, 32);
+                        let high = self.ins(Op::LShr, &[ticks, by], Type::I64);
+                        values.push(self.resize(high, Type::I32, false));
+                    }
+                    _ => return bad("its result is neither one of 64 bits nor two of 32"),
+                }
+                self.set(id, ty, values)?;
+            }
             S::GroupAsyncCopy => self.async_copy(inst)?,
             S::GroupWaitEvents => {
                 let fences = Fences {

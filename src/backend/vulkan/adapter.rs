@@ -23,6 +23,7 @@ pub struct Extensions {
     pub push_descriptor: bool,
     pub atomic_float: bool,
     pub atomic_float2: bool,
+    pub shader_clock: bool,
     pub workgroup_explicit_layout: bool,
     pub memory_budget: bool,
     /// With VK_KHR_map_memory2, which it needs.
@@ -47,6 +48,7 @@ pub struct Features {
     subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>,
     atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
     atomic_float2: vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT<'static>,
+    clock: vk::PhysicalDeviceShaderClockFeaturesKHR<'static>,
     workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
     map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
 }
@@ -79,6 +81,9 @@ impl Features {
         if ext.atomic_float {
             base = base.push_next(&mut self.atomic_float);
         }
+        if ext.shader_clock {
+            base = base.push_next(&mut self.clock);
+        }
         if ext.atomic_float2 {
             base = base.push_next(&mut self.atomic_float2);
         }
@@ -98,6 +103,7 @@ impl Features {
         self.subgroup_size.p_next = std::ptr::null_mut();
         self.atomic_float.p_next = std::ptr::null_mut();
         self.atomic_float2.p_next = std::ptr::null_mut();
+        self.clock.p_next = std::ptr::null_mut();
         self.workgroup.p_next = std::ptr::null_mut();
         self.map_placed.p_next = std::ptr::null_mut();
         result
@@ -177,6 +183,9 @@ impl Features {
         w.shader_shared_float32_atomic_add = a.shader_shared_float32_atomic_add;
         w.shader_shared_float64_atomics = a.shader_shared_float64_atomics;
         w.shader_shared_float64_atomic_add = a.shader_shared_float64_atomic_add;
+        let (a, w) = (&self.clock, &mut want.clock);
+        w.shader_device_clock = a.shader_device_clock;
+        w.shader_subgroup_clock = a.shader_subgroup_clock;
         let (a, w) = (&self.atomic_float2, &mut want.atomic_float2);
         w.shader_buffer_float32_atomic_min_max = a.shader_buffer_float32_atomic_min_max;
         w.shader_shared_float32_atomic_min_max = a.shader_shared_float32_atomic_min_max;
@@ -329,6 +338,7 @@ impl Adapter {
             push_descriptor: has(&list, khr::push_descriptor::NAME),
             atomic_float: has(&list, ext::shader_atomic_float::NAME),
             atomic_float2: has(&list, ext::shader_atomic_float2::NAME),
+            shader_clock: has(&list, khr::shader_clock::NAME),
             workgroup_explicit_layout: has(&list, khr::workgroup_memory_explicit_layout::NAME),
             memory_budget: has(&list, ext::memory_budget::NAME),
             map_memory_placed: has(&list, ext::map_memory_placed::NAME)
@@ -594,6 +604,7 @@ impl Adapter {
             (ext.push_descriptor, khr::push_descriptor::NAME),
             (ext.atomic_float, ext::shader_atomic_float::NAME),
             (ext.atomic_float2, ext::shader_atomic_float2::NAME),
+            (ext.shader_clock, khr::shader_clock::NAME),
             (
                 ext.workgroup_explicit_layout,
                 khr::workgroup_memory_explicit_layout::NAME,
@@ -847,6 +858,8 @@ fn target(
         subgroup_size,
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
         subgroup_arithmetic: true,
+        clock_device: on(features.clock.shader_device_clock),
+        clock_subgroup: on(features.clock.shader_subgroup_clock),
         loop_limit: probe::loop_limit(v12.driver_id),
         debug_lines: false,
     }

@@ -449,6 +449,7 @@ impl<'a> Emitter<'a> {
             Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) => return self.image(inst),
             Op::TexelFilter { image, sampler } => return self.filter(inst, image, sampler),
             Op::Group(op, scope) => return self.group(inst, op, scope),
+            Op::Clock(scope) => return self.clock(inst, scope),
             _ => {}
         }
         let Some(&result) = data.results.first() else {

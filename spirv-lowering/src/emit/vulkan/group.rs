@@ -30,6 +30,22 @@ fn arith(op: GroupArith) -> S {
 }
 
 impl Emitter<'_> {
+    pub(super) fn clock(&mut self, inst: Inst, scope: Scope) -> Result<()> {
+        let scope = match scope {
+            Scope::SubGroup if self.target.clock_subgroup => VkScope::Subgroup,
+            Scope::Device | Scope::AllDevices if self.target.clock_device => VkScope::Device,
+            _ => return Err(self.unsupported(inst)),
+        };
+        let result = self.func.insts[inst].results.first().copied();
+        let result = result.ok_or_else(|| self.unsupported(inst))?;
+        self.w.cap(Capability::ShaderClockKHR);
+        self.w.extension("SPV_KHR_shader_clock");
+        let (ty, id) = (self.w.ty(Type::I64), self.value(result));
+        let scope = self.w.u32(scope as u32);
+        self.op_to(S::ReadClockKHR, ty, id, &[scope]);
+        Ok(())
+    }
+
     pub(super) fn group(&mut self, inst: Inst, op: GroupOp, scope: Scope) -> Result<()> {
         if scope != Scope::SubGroup {
             return Err(LowerError::unsupported(format!(
