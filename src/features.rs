@@ -129,6 +129,8 @@ impl Features {
             (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
             (true, "cl_khr_create_command_queue", one),
             (true, "cl_khr_suggested_local_work_size", one),
+            // Obeyed where the driver has queues of several priorities.
+            (true, "cl_khr_priority_hints", one),
             (self.device_uuid, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             // Global memory is addressed so in any case.

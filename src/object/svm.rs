@@ -231,6 +231,20 @@ pub(super) fn make(
     Ok(allocation)
 }
 
+/// The application has released a context. Without an object left that could use its allocations they are freed, as
+/// nobody can free them any more; they hold the context.
+pub fn abandon(context: &Ref<Context>) {
+    let left = {
+        let mut map = context.allocations().by_address.lock();
+        let held_by_us = map.len() + 1;
+        if context.api_refs() > 0 || Arc::strong_count(context) > held_by_us {
+            return;
+        }
+        std::mem::take(&mut *map)
+    };
+    drop(left);
+}
+
 /// clSVMFree. Other pointers than those of allocations are left alone.
 pub fn free(context: &Context, address: usize) {
     // Dropped without the lock.

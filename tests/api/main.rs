@@ -12,6 +12,7 @@ mod handles;
 mod image_kernels;
 mod images;
 mod kernels;
+mod large;
 mod long_loops;
 mod numerics;
 mod ordering;

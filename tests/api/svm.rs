@@ -683,3 +683,25 @@ fn memory_of_the_system_is_shared_where_the_device_says_so() {
     assert!((0..).zip(&copy).all(|(n, word)| *word == n * 4));
     assert_eq!(copy, target);
 }
+
+static GONE: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn gone(_context: cl_context, _data: *mut c_void) {
+    GONE.fetch_add(1, Ordering::SeqCst);
+}
+
+#[test]
+fn a_context_takes_forgotten_allocations_along() {
+    let Some(setup) = setup() else { return };
+    let device = setup.device;
+    let context: cl_context = create!(clCreateContext(null(), 1, &device, None, null_mut()));
+    ok!(clSetContextDestructorCallback(
+        context,
+        Some(gone),
+        null_mut()
+    ));
+    assert!(!call!(clSVMAlloc(context, 0, 4096, 0)).is_null());
+    assert!(!call!(clSVMAlloc(context, 0, 64, 0)).is_null());
+    ok!(clReleaseContext(context));
+    assert_eq!(GONE.load(Ordering::SeqCst), 1);
+}

@@ -10,6 +10,7 @@ use pumice_runtime::handle;
 use pumice_runtime::object::callback::{Callback, DestructorFn, ErrorFn};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::info::Info;
+use pumice_runtime::object::svm;
 use std::ffi::c_void;
 
 pub fn create(
@@ -42,7 +43,10 @@ pub fn retain(context: Handle) -> ClResult {
 }
 
 pub fn release(context: Handle) -> ClResult {
-    handle::release::<Context>(context.as_ptr())
+    let released = context.object::<Context>()?;
+    handle::release::<Context>(context.as_ptr())?;
+    svm::abandon(&released);
+    Ok(())
 }
 
 pub fn get_info(
