@@ -110,3 +110,11 @@ pub fn validate(words: &[u32]) -> Result<(), String> {
         .validate(declared.as_deref().unwrap_or(words), None)
         .map_err(|error| error.to_string())
 }
+
+/// Checks lowered code by the rules of Vulkan 1.2, local-size constants left as they are. `Err`: what is wrong.
+pub fn validate_vulkan(words: &[u32]) -> Result<(), String> {
+    use spirv_tools::val::Validator;
+    spirv_tools::val::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
+        .validate(words, None)
+        .map_err(|error| error.to_string())
+}

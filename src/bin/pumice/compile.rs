@@ -16,6 +16,8 @@ enum Emit {
     Kir,
     Vulkan,
     Reflection,
+    /// Nothing but a line for each kernel, whose Vulkan SPIR-V was validated.
+    Check,
 }
 
 struct Arguments {
@@ -46,9 +48,10 @@ fn parse(args: &[OsString]) -> Result<Arguments, String> {
                     "kir" => Emit::Kir,
                     "vulkan" => Emit::Vulkan,
                     "reflection" => Emit::Reflection,
+                    "check" => Emit::Check,
                     other => {
                         return Err(format!(
-                            "--emit {other}: one of spirv, kir, vulkan, reflection"
+                            "--emit {other}: one of spirv, kir, vulkan, reflection, check"
                         ))
                     }
                 }
@@ -137,6 +140,11 @@ pub fn compile(args: &[OsString]) -> Result<(), String> {
         let lowered = program.lower(&kernel.name, &target, &mut options);
         let lowered = lowered.map_err(|e| format!("kernel {}: {e}", kernel.name))?;
         match args.emit {
+            Emit::Check => {
+                compile::validate_vulkan(&lowered.words)
+                    .map_err(|e| format!("kernel {}: {e}", kernel.name))?;
+                println!("{}: {} words", kernel.name, lowered.words.len());
+            }
             Emit::Reflection => out(format!("{:#?}\n", lowered.interface).as_bytes())?,
             // One module: the kernel named, or the first.
             _ => return out(&compile::to_bytes(&lowered.words)),

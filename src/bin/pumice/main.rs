@@ -10,7 +10,7 @@ const HELP: &str = "\
 usage:
   pumice info                         the devices, and why there are none
   pumice run PROGRAM [ARGS...]        runs a program that sees Pumice alone
-  pumice compile FILE [--emit spirv|kir|vulkan|reflection] [--kernel NAME] [--device N] [-o OUT] [-- OPTIONS...]
+  pumice compile FILE [--emit spirv|kir|vulkan|reflection|check] [--kernel NAME] [--device N] [-o OUT] [-- OPTIONS...]
                                       FILE: OpenCL C (.cl), SPIR-V (.spv); OPTIONS as for clBuildProgram
   pumice cache [clear]                where the compile cache is and what it holds; empties it
 ";
