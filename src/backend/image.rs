@@ -127,6 +127,13 @@ impl Support {
     }
 }
 
+/// Images that a kernel may read on any device, however many it could.
+pub const MOST_SAMPLED: u32 = 256;
+/// Images that a kernel may write.
+pub const MOST_STORAGE: u32 = 128;
+/// Samplers that a kernel may use.
+pub const MOST_SAMPLERS: u32 = 64;
+
 /// Limits of images, zero where there are none.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs)]

@@ -421,12 +421,12 @@ impl Device {
             return 0;
         }
         match param {
-            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS => limits.max_sampled.min(1024),
-            cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS => limits.max_storage.min(1024),
+            cl::CL_DEVICE_MAX_READ_IMAGE_ARGS => limits.max_sampled,
+            cl::CL_DEVICE_MAX_WRITE_IMAGE_ARGS => limits.max_storage,
             cl::CL_DEVICE_MAX_READ_WRITE_IMAGE_ARGS if self.features.read_write_images => {
-                limits.max_storage.min(1024)
+                limits.max_storage
             }
-            cl::CL_DEVICE_MAX_SAMPLERS => limits.max_samplers.min(128),
+            cl::CL_DEVICE_MAX_SAMPLERS => limits.max_samplers,
             cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT => image::PITCH_ALIGNMENT,
             cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => image::BASE_ALIGNMENT,
             _ => 0,

@@ -909,3 +909,92 @@ fn kernels_refuse_images_that_do_not_fit() {
     assert_eq!(set(0, read_only.0), CL_SUCCESS);
     assert_eq!(set(1, write_only.0), CL_SUCCESS);
 }
+
+#[test]
+fn kernels_see_images_over_buffers_and_images() {
+    let setup = Setup::new();
+    if !has_images(&setup) {
+        return;
+    }
+    let uint8 = cl_image_format {
+        image_channel_order: CL_RGBA,
+        image_channel_data_type: CL_UNSIGNED_INT8,
+    };
+    let data = random(64 * 6);
+    let buffer = setup.buffer_of(&data);
+    let mut plane = desc(CL_MEM_OBJECT_IMAGE2D, [10, 6, 0]);
+    plane.buffer = buffer.0;
+    plane.image_row_pitch = 64;
+    let plane = image(&setup, CL_MEM_READ_WRITE, &uint8, &plane, null_mut());
+    let mut line = desc(CL_MEM_OBJECT_IMAGE1D_BUFFER, [96, 0, 0]);
+    line.buffer = buffer.0;
+    let line = image(&setup, CL_MEM_READ_WRITE, &uint8, &line, null_mut());
+    let program = setup.build(
+        "kernel void plane(read_only image2d_t from, global uint4 *to) {
+             int2 at = (int2)(get_global_id(0) % 10, get_global_id(0) / 10);
+             to[get_global_id(0)] = read_imageui(from, at);
+         }
+         kernel void invert(write_only image2d_t to) {
+             int2 at = (int2)(get_global_id(0) % 10, get_global_id(0) / 10);
+             write_imageui(to, at, (uint4)(get_global_id(0), 1, 2, 3));
+         }
+         kernel void line(read_only image1d_buffer_t from, global uint4 *to) {
+             to[get_global_id(0)] = read_imageui(from, (int)get_global_id(0));
+         }
+         kernel void colour(read_only image2d_t from, global float4 *to) {
+             to[0] = read_imagef(from, (int2)(0, 0));
+         }",
+    );
+    let seen = setup.buffer(96 * 16);
+    let kernel = setup.kernel(&program, "plane");
+    kernel.set_buffer(0, &plane).set_buffer(1, &seen);
+    setup.run(&kernel, &[60], None);
+    let texels = setup.read::<[u32; 4]>(&seen, 60);
+    for (at, texel) in texels.iter().enumerate() {
+        let first = at / 10 * 64 + at % 10 * 4;
+        let wanted: [u32; 4] = std::array::from_fn(|channel| data[first + channel].into());
+        assert_eq!(*texel, wanted, "pixel {at}");
+    }
+    let kernel = setup.kernel(&program, "invert");
+    kernel.set_buffer(0, &plane);
+    setup.run(&kernel, &[60], None);
+    let bytes = setup.read::<u8>(&buffer, data.len());
+    for (at, pixel) in bytes.chunks(4).enumerate() {
+        let (x, y) = (at % 16, at / 16);
+        if x < 10 {
+            assert_eq!(pixel, [(y * 10 + x) as u8, 1, 2, 3]);
+        } else {
+            assert_eq!(pixel, &data[at * 4..at * 4 + 4], "beyond the row");
+        }
+    }
+    // What one image writes, another over the same buffer sees.
+    let kernel = setup.kernel(&program, "line");
+    kernel.set_buffer(0, &line).set_buffer(1, &seen);
+    setup.run(&kernel, &[96], None);
+    assert_eq!(setup.read::<[u32; 4]>(&seen, 18)[17], [11, 1, 2, 3]);
+
+    // The same texels as sRGB.
+    let own = image(
+        &setup,
+        0,
+        &RGBA8,
+        &desc(CL_MEM_OBJECT_IMAGE2D, [2, 2, 0]),
+        null_mut(),
+    );
+    write(&setup, &own, [0; 3], [2, 2, 1], (0, 0), &[188; 16]);
+    let mut other = desc(CL_MEM_OBJECT_IMAGE2D, [2, 2, 0]);
+    other.buffer = own.0;
+    let srgb = cl_image_format {
+        image_channel_order: CL_sRGBA,
+        image_channel_data_type: CL_UNORM_INT8,
+    };
+    let other = image(&setup, CL_MEM_READ_ONLY, &srgb, &other, null_mut());
+    let kernel = setup.kernel(&program, "colour");
+    kernel.set_buffer(0, &other).set_buffer(1, &seen);
+    setup.run(&kernel, &[1], None);
+    let [r, _, _, a] = setup.read::<[f32; 4]>(&seen, 1)[0];
+    assert!(
+        (r - 0.5029).abs() < 0.001 && (a - 188.0 / 255.0).abs() < 0.001,
+        "{r} {a}"
+    );
+}

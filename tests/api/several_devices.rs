@@ -377,3 +377,71 @@ fn shared_virtual_memory_of_two_devices() {
     ok!(clFinish(queue));
     call!(clSVMFree(context, pointer));
 }
+
+#[test]
+fn images_follow_the_commands_that_use_them() {
+    let Some(pair) = pair() else { return };
+    let images = |device| info_value!(cl_bool, clGetDeviceInfo(device), CL_DEVICE_IMAGE_SUPPORT);
+    if pair.devices.iter().any(|device| images(*device) == 0) {
+        return;
+    }
+    let format = cl_image_format {
+        image_channel_order: CL_R,
+        image_channel_data_type: CL_UNSIGNED_INT32,
+    };
+    let desc = cl_image_desc {
+        image_type: CL_MEM_OBJECT_IMAGE2D,
+        image_width: 5,
+        image_height: 3,
+        image_depth: 0,
+        image_array_size: 0,
+        image_row_pitch: 0,
+        image_slice_pitch: 0,
+        num_mip_levels: 0,
+        num_samples: 0,
+        buffer: null_mut(),
+    };
+    let mut data: Vec<u32> = (0..15).map(|n| n * n + 7).collect();
+    let image = Buffer(create!(clCreateImage(
+        pair.context.0,
+        CL_MEM_COPY_HOST_PTR,
+        &format,
+        &desc,
+        data.as_mut_ptr().cast()
+    )));
+    let (origin, size) = ([0usize; 3], [5usize, 3, 1]);
+    let read = |on: usize| {
+        let mut seen = vec![0u32; 15];
+        ok!(clEnqueueReadImage(
+            pair.queues[on].0,
+            image.0,
+            CL_TRUE,
+            origin.as_ptr(),
+            size.as_ptr(),
+            0,
+            0,
+            seen.as_mut_ptr().cast(),
+            0,
+            null(),
+            null_mut()
+        ));
+        seen
+    };
+    assert_eq!(read(1), data);
+    assert_eq!(read(0), data);
+    for (on, other) in [(0, 1), (1, 0), (1, 0)] {
+        data[7] += 1;
+        ok!(clEnqueueFillImage(
+            pair.queues[on].0,
+            image.0,
+            [data[7], 0, 0, 0].as_ptr().cast(),
+            [2usize, 1, 0].as_ptr(),
+            [1usize, 1, 1].as_ptr(),
+            0,
+            null(),
+            null_mut()
+        ));
+        ok!(clFinish(pair.queues[on].0));
+        assert_eq!(read(other), data);
+    }
+}

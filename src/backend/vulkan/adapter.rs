@@ -4,7 +4,7 @@ use super::conv;
 use super::instance::{Instance, API_VERSION};
 use super::probe::{self, Arithmetic};
 use crate::backend::caps::{DeviceKind, SvmCaps};
-use crate::backend::image::ImageLimits;
+use crate::backend::image::{self, ImageLimits};
 use crate::backend::Caps;
 use ash::{amd, ext, khr, nv, vk};
 use spirv_lowering::target::{FloatCaps, Target};
@@ -492,9 +492,15 @@ impl Adapter {
             max_3d: limits.max_image_dimension3_d,
             max_layers: limits.max_image_array_layers,
             max_texels: limits.max_texel_buffer_elements,
-            max_sampled: limits.max_per_stage_descriptor_sampled_images,
-            max_storage: limits.max_per_stage_descriptor_storage_images,
-            max_samplers: limits.max_per_stage_descriptor_samplers,
+            max_sampled: limits
+                .max_per_stage_descriptor_sampled_images
+                .min(image::MOST_SAMPLED),
+            max_storage: limits
+                .max_per_stage_descriptor_storage_images
+                .min(image::MOST_STORAGE),
+            max_samplers: limits
+                .max_per_stage_descriptor_samplers
+                .min(image::MOST_SAMPLERS),
             buffer_align: limits.min_texel_buffer_offset_alignment.max(1) as u32,
             write_any: features.core.shader_storage_image_write_without_format == vk::TRUE,
             read_any: features.core.shader_storage_image_read_without_format == vk::TRUE,

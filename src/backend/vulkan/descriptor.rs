@@ -6,7 +6,7 @@
 use super::device::{failed, Shared};
 use super::image::{self, Descriptor};
 use super::submit::Batch;
-use crate::backend::image::{ImageDim, Resource};
+use crate::backend::image::{ImageDim, Resource, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORAGE};
 use crate::backend::{Binding, DeviceError, Result};
 use ash::vk::{self, Handle};
 use smallvec::SmallVec;
@@ -147,29 +147,17 @@ impl Sets {
     }
 
     fn new_pool(shared: &Shared) -> Result<vk::DescriptorPool> {
-        let limits = &shared.adapter.caps.images;
-        let size = |kind, count: u32| vk::DescriptorPoolSize {
+        let size = |kind, descriptor_count| vk::DescriptorPoolSize {
             ty: kind,
-            descriptor_count: count,
+            descriptor_count,
         };
+        // Room for one kernel with as many as are reported, and for many small ones.
         let sizes = [
-            size(
-                vk::DescriptorType::SAMPLED_IMAGE,
-                256.max(limits.max_sampled),
-            ),
-            size(
-                vk::DescriptorType::STORAGE_IMAGE,
-                256.max(limits.max_storage),
-            ),
-            size(
-                vk::DescriptorType::UNIFORM_TEXEL_BUFFER,
-                64.max(limits.max_sampled),
-            ),
-            size(
-                vk::DescriptorType::STORAGE_TEXEL_BUFFER,
-                64.max(limits.max_storage),
-            ),
-            size(vk::DescriptorType::SAMPLER, 128.max(limits.max_samplers)),
+            size(vk::DescriptorType::SAMPLED_IMAGE, 2 * MOST_SAMPLED),
+            size(vk::DescriptorType::STORAGE_IMAGE, 2 * MOST_STORAGE),
+            size(vk::DescriptorType::UNIFORM_TEXEL_BUFFER, MOST_SAMPLED),
+            size(vk::DescriptorType::STORAGE_TEXEL_BUFFER, MOST_STORAGE),
+            size(vk::DescriptorType::SAMPLER, 2 * MOST_SAMPLERS),
         ];
         let info = vk::DescriptorPoolCreateInfo::default()
             .max_sets(SETS)
