@@ -292,6 +292,7 @@ impl Features {
             (self.il, c"SPV_KHR_expect_assume"),
             (self.il, c"SPV_KHR_bit_instructions"),
             (self.il, c"SPV_KHR_linkonce_odr"),
+            (self.il, c"SPV_KHR_untyped_pointers"),
             (
                 self.il && self.integer_dot_product,
                 c"SPV_KHR_integer_dot_product",
@@ -346,6 +347,7 @@ impl Features {
             (true, 5629),                        // ExpectAssumeKHR
             (true, 6025),                        // BitInstructions
             (true, 71),                          // UniformDecoration
+            (true, 4473),                        // UntypedPointersKHR
             (self.images, 20),                   // LiteralSampler
             (self.images, 43),                   // Sampled1D
             (self.images, 44),                   // Image1D

@@ -3,7 +3,7 @@
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, lower_builtin_vars,
-//!   lower_globals, lower_args, lower_convert -> clean
+//!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
@@ -314,6 +314,7 @@ fn lower_function(
     p.must("lower_globals", func, |f| {
         lower_globals::run(f, small, layout)
     })?;
+    p.must("lower_dot", func, |f| lower_dot::run(f, target))?;
     p.must("lower_convert", func, |f| lower_convert::run(f, target))?;
     p.clean(func)?;
     let mut interface = p.must("lower_args", func, |f| {

@@ -90,8 +90,9 @@ pub struct Target {
     pub workgroup_explicit_layout: bool,
     /// vulkanMemoryModelDeviceScope.
     pub memory_model_device_scope: bool,
-    /// VK_KHR_shader_integer_dot_product.
-    pub integer_dot_product: bool,
+    /// The device has fast instructions for dot products of four bytes packed into words: signed ones, unsigned ones,
+    /// signed with unsigned ones.
+    pub dot_4x8: [bool; 3],
     /// shaderStorageImageReadWithoutFormat.
     pub storage_image_read: bool,
     /// The device's linear filter is good enough for images of floats, of all formats that kernels may read.
@@ -158,7 +159,7 @@ impl Target {
             float32_atomic_add_local: true,
             workgroup_explicit_layout: true,
             memory_model_device_scope: true,
-            integer_dot_product: true,
+            dot_4x8: [true; 3],
             storage_image_read: true,
             device_filters: true,
             subgroup_ops: 0xff,
@@ -193,6 +194,7 @@ impl Target {
             workgroup_explicit_layout: false,
             storage_image_read: false,
             device_filters: false,
+            dot_4x8: [false; 3],
             subgroup_size: 8,
             fences_wait: true,
             loop_limit: 65535,

@@ -40,6 +40,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "structurize" => Pass::Try(passes::structurize::run),
         "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
+        "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {
             passes::lower_group::run(
                 &mut m.functions[f],

@@ -391,12 +391,18 @@ impl Device {
                     cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
                         | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
                 ),
+            // Plain arithmetic.
             cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT
-            | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED
                 if features.integer_dot_product =>
             {
-                // Plain arithmetic, so far.
                 out.write([false; 6])
+            }
+            // Without accumulation, that is.
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED
+                if features.integer_dot_product =>
+            {
+                let [signed, unsigned, mixed] = self.backend.target().dot_4x8;
+                out.write([signed, unsigned, mixed, false, false, false])
             }
             cl::CL_DEVICE_SPIRV_EXTENDED_INSTRUCTION_SETS => {
                 out.write(pointers(&features.spirv_extended_instruction_sets()))

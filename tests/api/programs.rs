@@ -736,6 +736,70 @@ fn il_programs() {
     }
 }
 
+/// A module with untyped pointers, put together here: assemblers are often too old for it.
+#[test]
+fn untyped_pointers() {
+    let setup = Setup::new();
+    let device = setup.device;
+    let extensions = info!(clGetDeviceInfo(device), CL_DEVICE_SPIRV_EXTENSIONS);
+    if extensions.is_empty() {
+        return;
+    }
+    let text = |name: &str| {
+        let mut bytes = name.as_bytes().to_vec();
+        bytes.resize(name.len() / 4 * 4 + 4, 0);
+        bytes
+            .chunks(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect::<Vec<u32>>()
+    };
+    let mut words = vec![0x0723_0203, 0x0001_0400, 0, 16, 0];
+    let mut inst = |op: u32, operands: &[u32]| {
+        words.push((operands.len() as u32 + 1) << 16 | op);
+        words.extend(operands);
+    };
+    let (uint, void, pointer, function, one, kernel) = (1, 2, 3, 4, 5, 6);
+    let cross_workgroup = 5;
+    inst(17, &[4]); // OpCapability Addresses
+    inst(17, &[6]); // Kernel
+    inst(17, &[4473]); // UntypedPointersKHR
+    inst(10, &text("SPV_KHR_untyped_pointers"));
+    inst(14, &[2, 2]); // OpMemoryModel Physical64 OpenCL
+    inst(15, &[&[6, kernel][..], &text("f")].concat()); // OpEntryPoint Kernel
+    inst(21, &[uint, 32, 0]); // OpTypeInt
+    inst(19, &[void]); // OpTypeVoid
+    inst(4417, &[pointer, cross_workgroup]); // OpTypeUntypedPointerKHR
+    inst(33, &[function, void, pointer]); // OpTypeFunction
+    inst(43, &[uint, one, 1]); // OpConstant
+    inst(54, &[void, kernel, 0, function]); // OpFunction
+    inst(55, &[pointer, 7]); // OpFunctionParameter
+    inst(248, &[8]); // OpLabel
+    inst(4424, &[pointer, 9, uint, 7, one]); // OpUntypedInBoundsPtrAccessChainKHR
+    inst(61, &[uint, 10, 9, 2, 4]); // OpLoad Aligned 4
+    inst(128, &[uint, 11, 10, one]); // OpIAdd
+    inst(62, &[7, 11, 2, 4]); // OpStore Aligned 4
+    inst(253, &[]); // OpReturn
+    inst(56, &[]); // OpFunctionEnd
+    let program = Program(create!(clCreateProgramWithIL(
+        setup.context.0,
+        words.as_ptr().cast(),
+        words.len() * 4
+    )));
+    ok!(clBuildProgram(
+        program.0,
+        0,
+        null(),
+        null(),
+        None,
+        null_mut()
+    ));
+    let kernel = setup.kernel(&program, "f");
+    let buffer = setup.buffer_of(&[0u32, 41]);
+    kernel.set_buffer(0, &buffer);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(setup.read::<u32>(&buffer, 2), [42, 41]);
+}
+
 const IL: &str = r#"
     OpCapability Addresses
     OpCapability Kernel

@@ -329,6 +329,12 @@ pub enum Op {
     Popcount,
     #[allow(missing_docs)]
     BitReverse,
+    /// Dot product of four bytes in each I32, of signed ones; wraps.
+    SDot4,
+    /// The same of unsigned ones.
+    UDot4,
+    /// The same of signed with unsigned ones.
+    SUDot4,
 
     // --- floating point
     #[allow(missing_docs)]

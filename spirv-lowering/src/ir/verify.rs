@@ -582,6 +582,7 @@ fn check(
                 "not of an integer type or bool",
             )
         }
+        SDot4 | UDot4 | SUDot4 => want(same(args, results, 2)? == Type::I32, "not of type i32"),
         INeg | Clz | Ctz | Popcount | BitReverse => {
             want(same(args, results, 1)?.is_int(), "not of an integer type")
         }

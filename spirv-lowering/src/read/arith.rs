@@ -662,6 +662,7 @@ impl Body<'_, '_> {
         if !to.is_int() {
             return bad("its result type is not an integer");
         }
+        let packed = self.packed_dot(inst, op)?;
         let (a, b) = (
             self.dot_lanes(inst.word(2)?)?,
             self.dot_lanes(inst.word(3)?)?,
@@ -676,8 +677,9 @@ impl Body<'_, '_> {
             Type::I32
         };
         let wide = if acc { Type::I64 } else { wide };
-        let mut sum = None;
-        for (&x, &y) in a.iter().zip(&b) {
+        let mut sum = packed.map(|sum| self.resize(sum, wide, a_signed));
+        let lanes = if packed.is_some() { 0 } else { a.len() };
+        for (&x, &y) in a.iter().zip(&b).take(lanes) {
             let (x, y) = (
                 self.resize(x, wide, a_signed),
                 self.resize(y, wide, b_signed),
@@ -710,6 +712,21 @@ impl Body<'_, '_> {
         }
         let value = self.resize(value, to, a_signed);
         self.set(id, ty, [value].into_iter().collect())
+    }
+
+    /// The dot product of operands that are both packed.
+    fn packed_dot(&mut self, inst: &Inst, op: S) -> Result<Option<Value>> {
+        let (a, a_ty) = self.uniform(inst.word(2)?)?;
+        let (b, b_ty) = self.uniform(inst.word(3)?)?;
+        let (&[x], &[y], Type::I32, Type::I32) = (a.as_slice(), b.as_slice(), a_ty, b_ty) else {
+            return Ok(None);
+        };
+        let dot = match op {
+            S::SDot | S::SDotAccSat => Op::SDot4,
+            S::UDot | S::UDotAccSat => Op::UDot4,
+            _ => Op::SUDot4,
+        };
+        Ok(Some(self.ins(dot, &[x, y], Type::I32)))
     }
 
     /// The components of a dot-product operand; a 32-bit integer holds four of 8 bits.

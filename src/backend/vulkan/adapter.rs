@@ -360,6 +360,7 @@ impl Adapter {
         let mut v13 = vk::PhysicalDeviceVulkan13Properties::default();
         let mut maintenance4 = vk::PhysicalDeviceMaintenance4Properties::default();
         let mut subgroup_size = vk::PhysicalDeviceSubgroupSizeControlProperties::default();
+        let mut dot_product = vk::PhysicalDeviceShaderIntegerDotProductProperties::default();
         let mut import = vk::PhysicalDeviceExternalMemoryHostPropertiesEXT::default();
         let mut placed = vk::PhysicalDeviceMapMemoryPlacedPropertiesEXT::default();
         let mut pci = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
@@ -381,6 +382,9 @@ impl Adapter {
         }
         if extensions.subgroup_size_control {
             base = base.push_next(&mut subgroup_size);
+        }
+        if extensions.integer_dot_product {
+            base = base.push_next(&mut dot_product);
         }
         if extensions.external_memory_host {
             base = base.push_next(&mut import);
@@ -465,11 +469,27 @@ impl Adapter {
         };
         let known = probe::known(v12.driver_id);
         let answers = known.unwrap_or_default();
+        let dot = if old {
+            [
+                dot_product.integer_dot_product4x8_bit_packed_signed_accelerated,
+                dot_product.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                dot_product.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+            ]
+        } else {
+            [
+                v13.integer_dot_product4x8_bit_packed_signed_accelerated,
+                v13.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                v13.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+            ]
+        };
+        let has_dot = features.v13.shader_integer_dot_product == vk::TRUE
+            || features.dot_product.shader_integer_dot_product == vk::TRUE;
         let target = target(
             &features,
             &v12,
             limits,
             &answers,
+            dot.map(|fast| has_dot && fast == vk::TRUE),
             subgroup_ops,
             if size_min == size_max {
                 size_min
@@ -754,6 +774,7 @@ fn target(
     v12: &vk::PhysicalDeviceVulkan12Properties<'_>,
     limits: &vk::PhysicalDeviceLimits,
     answers: &probe::Answers,
+    dot_4x8: [bool; 3],
     subgroup_ops: u32,
     subgroup_size: u32,
 ) -> Target {
@@ -858,8 +879,7 @@ fn target(
         memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
         device_filters: crate::util::config::get().device_filters,
         storage_image_read: on(features.core.shader_storage_image_read_without_format),
-        integer_dot_product: on(features.v13.shader_integer_dot_product)
-            || on(features.dot_product.shader_integer_dot_product),
+        dot_4x8,
         subgroup_ops,
         subgroup_size,
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),

@@ -448,6 +448,7 @@ impl<'a> Emitter<'a> {
             | Op::SpecSize(_) => return self.memory(inst),
             Op::TexelFetch(_) | Op::TexelLoad(_) | Op::TexelStore(_) => return self.image(inst),
             Op::TexelFilter { image, sampler } => return self.filter(inst, image, sampler),
+            Op::SDot4 | Op::UDot4 | Op::SUDot4 => return self.dot4(inst),
             Op::Group(op, scope) => return self.group(inst, op, scope),
             Op::Clock(scope) => return self.clock(inst, scope),
             _ => {}

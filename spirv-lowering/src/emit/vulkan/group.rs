@@ -1,12 +1,13 @@
-//! Collective operations of a sub-group: `OpGroupNonUniform*`. Only those that `lower_group` leaves.
+//! Collective operations of a sub-group: `OpGroupNonUniform*`, only those that `lower_group` leaves; clocks and packed dot
+//! products.
 
 use super::body::Emitter;
 use super::writer::Id;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Inst;
-use crate::ir::op::{GroupArith, GroupOp, Scope};
+use crate::ir::op::{GroupArith, GroupOp, Op, Scope};
 use crate::ir::types::Type;
-use spirv::{Capability, GroupOperation, Op as S, Scope as VkScope};
+use spirv::{Capability, GroupOperation, Op as S, PackedVectorFormat, Scope as VkScope};
 
 fn arith(op: GroupArith) -> S {
     match op {
@@ -30,6 +31,26 @@ fn arith(op: GroupArith) -> S {
 }
 
 impl Emitter<'_> {
+    pub(super) fn dot4(&mut self, inst: Inst) -> Result<()> {
+        let data = &self.func.insts[inst];
+        let spelling = match data.op {
+            Op::SDot4 => S::SDot,
+            Op::UDot4 => S::UDot,
+            _ => S::SUDot,
+        };
+        let (Some(&result), &[a, b]) = (data.results.first(), data.args.as_slice()) else {
+            return Err(self.unsupported(inst));
+        };
+        self.w.cap(Capability::DotProduct);
+        self.w.cap(Capability::DotProductInput4x8BitPacked);
+        self.w.extension("SPV_KHR_integer_dot_product");
+        let (ty, id) = (self.w.ty(Type::I32), self.value(result));
+        let format = PackedVectorFormat::PackedVectorFormat4x8Bit as u32;
+        let operands = [self.value(a), self.value(b), format];
+        self.op_to(spelling, ty, id, &operands);
+        Ok(())
+    }
+
     pub(super) fn clock(&mut self, inst: Inst, scope: Scope) -> Result<()> {
         let scope = match scope {
             Scope::SubGroup if self.target.clock_subgroup => VkScope::Subgroup,
