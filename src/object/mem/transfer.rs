@@ -56,6 +56,42 @@ pub fn upload(
     )
 }
 
+/// Up to this size, reading memory that the host does not cache costs less than a submission.
+const SLOW_READ: u64 = 256;
+
+/// Memory of the host that a device copies to or from, with a stream for that.
+struct Staging {
+    memory: Arc<dyn Memory>,
+    pointer: NonNull<u8>,
+    stream: Box<dyn crate::backend::Stream>,
+}
+
+impl Staging {
+    fn new(device: &Ref<Device>, size: u64, placement: Placement) -> ClResult<Self> {
+        let memory = device.backend().allocate(CHUNK.min(size), placement)?;
+        let Some(pointer) = memory.mapped() else {
+            return crate::error::err(
+                crate::cl::CL_OUT_OF_RESOURCES,
+                "staging memory is not mapped",
+            );
+        };
+        let stream = device.backend().create_stream(StreamDesc::default())?;
+        Ok(Self {
+            memory,
+            pointer,
+            stream,
+        })
+    }
+
+    fn slice(&self, size: u64) -> Slice {
+        Slice {
+            memory: self.memory.clone(),
+            offset: 0,
+            size,
+        }
+    }
+}
+
 /// Copies all of one device's memory to another's. No command uses them meanwhile.
 pub fn between(
     from: &Ref<Device>,
@@ -65,30 +101,43 @@ pub fn between(
 ) -> ClResult {
     let size = src.size().min(dst.size());
     if let Some(pointer) = src.mapped() {
-        // SAFETY: mapped memory of `size` bytes at least that nothing writes to now.
-        let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), size as usize) };
-        return upload(to, dst, 0, bytes);
+        if src.host_cached() || size <= SLOW_READ {
+            // SAFETY: mapped memory of `size` bytes at least that nothing writes to now.
+            let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), size as usize) };
+            return upload(to, dst, 0, bytes);
+        }
     }
+    let mut down = Staging::new(from, size, Placement::HostRead)?;
+    let mut up = match dst.mapped() {
+        Some(_) => None,
+        None => Some(Staging::new(to, size, Placement::HostWrite)?),
+    };
     let mut at = 0;
     while at < size {
         let part = CHUNK.min(size - at);
-        let staging = from.backend().allocate(part, Placement::HostRead)?;
-        let mut stream = from.backend().create_stream(StreamDesc::default())?;
-        let source = Slice {
-            memory: src.clone(),
+        let piece = |memory: &Arc<dyn Memory>| Slice {
+            memory: memory.clone(),
             offset: at,
             size: part,
         };
-        let target = Slice {
-            memory: staging.clone(),
-            offset: 0,
-            size: part,
-        };
-        copy(stream.as_mut(), &source, &target, part)?;
-        if let Some(pointer) = staging.mapped() {
-            // SAFETY: staging memory of `part` bytes; the copy into it has completed.
-            let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), part as usize) };
-            upload(to, dst, at, bytes)?;
+        let staged = down.slice(part);
+        copy(down.stream.as_mut(), &piece(src), &staged, part)?;
+        // SAFETY: staging memory of `part` bytes at least; the copy into it has completed.
+        let bytes = unsafe { std::slice::from_raw_parts(down.pointer.as_ptr(), part as usize) };
+        match &mut up {
+            None => upload(to, dst, at, bytes)?,
+            Some(up) => {
+                // SAFETY: both are `part` bytes at least and nothing else uses them.
+                unsafe {
+                    crate::util::copy::copy(
+                        bytes.as_ptr() as usize,
+                        up.pointer.as_ptr() as usize,
+                        bytes.len(),
+                    )
+                };
+                let staged = up.slice(part);
+                copy(up.stream.as_mut(), &staged, &piece(dst), part)?;
+            }
         }
         at += part;
     }
