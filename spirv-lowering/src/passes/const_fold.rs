@@ -266,6 +266,18 @@ impl Folder<'_> {
                 Some(y) => two(Op::FCmp(invert_float(cond)), x, y),
                 None => Action::Keep,
             },
+            // LLVM writes the clearing of a sign bit so; a device that flushes subnormals would flush here.
+            (Op::Bitcast, Op::FAbs | Op::FNeg) if ty.is_int() => {
+                let bits = self.emit(Op::Bitcast, &[x], ty);
+                let sign = 1u64 << (ty.bits() - 1);
+                if inner == Op::FAbs {
+                    let mask = self.constant(ty, !sign & ty.mask());
+                    two(Op::And, bits, mask)
+                } else {
+                    let mask = self.constant(ty, sign);
+                    two(Op::Xor, bits, mask)
+                }
+            }
             (Op::Bitcast, Op::Bitcast) if xt == ty => Action::Value(x),
             (Op::Bitcast, Op::Bitcast) => one(Op::Bitcast, x),
             (Op::PtrToInt, Op::IntToPtr) => Action::Value(x),

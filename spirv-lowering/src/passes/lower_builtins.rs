@@ -207,6 +207,8 @@ fn native(
     }
     match name {
         "sqrt" if !config.correct_rounding => F32(r).function("sqrt", x),
+        // Scaled, see `divide_scaled`.
+        "half_recip" | "half_divide" if !caps.keeps_denormals() => None,
         "rsqrt" | "half_sqrt" | "half_rsqrt" | "half_recip" | "half_divide" | "half_exp2" => {
             F32(r).function(name.strip_prefix("half_").unwrap_or(name), x)
         }
