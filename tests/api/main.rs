@@ -19,6 +19,7 @@ mod ordering;
 mod printf;
 mod programs;
 mod queues;
+mod robustness;
 mod several_devices;
 mod svm;
 mod threads;

@@ -1,0 +1,456 @@
+//! What must not bring the process down: damaged input, damaged caches, exits at any time.
+
+use pumice_tests::sys::*;
+use pumice_tests::{call, code_name, create, info_value, ok, Program, Setup};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
+
+const CHILD: &str = "PUMICE_TESTS_ROBUSTNESS";
+const ADD: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)] += n; }";
+
+/// A generator of numbers (xorshift) that each run repeats.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 16) as usize % limit
+    }
+}
+
+/// Runs [`inner`] in a process of its own; kills it when it hangs.
+fn child(mode: &str, variables: &[(&str, &Path)]) -> Output {
+    let mut command = Command::new(std::env::current_exe().expect("this executable"));
+    command
+        .args(["robustness::inner", "--exact", "--nocapture"])
+        .arg("--test-threads=1")
+        .env(CHILD, mode)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    let mut running = command.spawn().expect("the child runs");
+    let end = Instant::now() + Duration::from_secs(120);
+    while running.try_wait().expect("its status").is_none() {
+        if Instant::now() > end {
+            let _ = running.kill();
+            panic!("the child hangs in mode {mode}");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    running.wait_with_output().expect("its output")
+}
+
+fn good(mode: &str, variables: &[(&str, &Path)]) {
+    let output = child(mode, variables);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{mode}: {}: {text}", output.status);
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let directory = std::env::temp_dir().join(format!("pumice-{name}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&directory);
+    std::fs::create_dir_all(&directory).expect("a directory");
+    directory
+}
+
+fn check_add(setup: &Setup, program: &Program) {
+    let kernel = setup.kernel(program, "add");
+    let buffer = setup.buffer_of(&[1i32; 16]);
+    kernel.set_buffer(0, &buffer).set(1, 5i32);
+    setup.run(&kernel, &[16], None);
+    assert_eq!(setup.read::<i32>(&buffer, 16), [6; 16]);
+}
+
+fn binary_of(program: &Program) -> Vec<u8> {
+    let size = info_value!(usize, clGetProgramInfo(program.0), CL_PROGRAM_BINARY_SIZES);
+    let mut binary = vec![0u8; size];
+    let mut place = binary.as_mut_ptr();
+    ok!(clGetProgramInfo(
+        program.0,
+        CL_PROGRAM_BINARIES,
+        size_of::<usize>(),
+        (&raw mut place).cast(),
+        null_mut()
+    ));
+    binary
+}
+
+fn load(setup: &Setup, binary: &[u8]) -> Result<Program, cl_int> {
+    let (length, mut place) = (binary.len(), binary.as_ptr());
+    let (mut status, mut code) = (77, 77);
+    let program = call!(clCreateProgramWithBinary(
+        setup.context.0,
+        1,
+        &setup.device,
+        &length,
+        &mut place,
+        &mut status,
+        &mut code
+    ));
+    if code == CL_SUCCESS {
+        Ok(Program(program))
+    } else {
+        assert!(program.is_null());
+        Err(code)
+    }
+}
+
+/// Not a test of its own: the child of the others.
+#[test]
+fn inner() {
+    let Ok(mode) = std::env::var(CHILD) else {
+        return;
+    };
+    let file = std::env::var_os("PUMICE_TESTS_FILE").map(PathBuf::from);
+    let setup = Setup::new();
+    match mode.as_str() {
+        "build" => check_add(&setup, &setup.build(ADD)),
+        "write binary" => {
+            let file = file.expect("a file");
+            std::fs::write(file, binary_of(&setup.build(ADD))).expect("the file");
+        }
+        "read binary" => {
+            let bytes = std::fs::read(file.expect("a file")).expect("the file");
+            let program = load(&setup, &bytes).map_err(code_name).expect("it loads");
+            ok!(clBuildProgram(
+                program.0,
+                1,
+                &setup.device,
+                null(),
+                None,
+                null_mut()
+            ));
+            check_add(&setup, &program);
+        }
+        _ => leave(&mode, &setup),
+    }
+}
+
+/// Ends the process in the middle of things.
+fn leave(mode: &str, setup: &Setup) {
+    let source = "kernel void busy(global uint *p) {
+        uint sum = p[0];
+        for (int i = 0; i < 2000; i++) sum = sum * 3 + p[i & 1023];
+        p[get_global_id(0)] = sum;
+    }";
+    let program = setup.build(source);
+    let kernel = setup.kernel(&program, "busy");
+    let buffer = setup.buffer(1 << 20);
+    let mut data = vec![0u8; 1 << 20];
+    kernel.set_buffer(0, &buffer);
+    // Once to its end: see `exits_at_any_time`.
+    setup.run(&kernel, &[64], None);
+    setup.enqueue(&kernel, &[1 << 14], None);
+    ok!(clEnqueueReadBuffer(
+        setup.queue.0,
+        buffer.0,
+        CL_FALSE,
+        0,
+        data.len(),
+        data.as_mut_ptr().cast(),
+        0,
+        null(),
+        null_mut()
+    ));
+    ok!(clFlush(setup.queue.0));
+    match mode {
+        "exit during a wait" => {
+            let user = create!(clCreateUserEvent(setup.context.0));
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(10));
+                std::process::exit(0);
+            });
+            ok!(clFinish(setup.queue.0));
+            call!(clWaitForEvents(1, &user));
+            unreachable!("nobody sets the event");
+        }
+        "exit during builds" => {
+            ok!(clFinish(setup.queue.0));
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(60));
+                std::process::exit(0);
+            });
+            for number in 0u64.. {
+                let unique = std::process::id();
+                let source =
+                    format!("kernel void f(global ulong *p) {{ p[0] = {number}{unique}ul; }}");
+                drop(setup.try_build(&source, ""));
+            }
+        }
+        "fork" => {
+            // SAFETY: the child only exits, running what was registered for that.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                std::process::exit(0);
+            }
+            let mut status = 0;
+            // SAFETY: the child's id and a place for its status.
+            unsafe { libc::waitpid(pid, &mut status, 0) };
+            assert_eq!(status, 0, "the forked child");
+            ok!(clFinish(setup.queue.0));
+        }
+        other => panic!("mode {other}"),
+    }
+}
+
+/// The process may end while threads wait or build, and in a forked child. (While kernels run it may not on lavapipe,
+/// whose threads go on while `exit` takes LLVM apart.)
+#[test]
+fn exits_at_any_time() {
+    for mode in ["exit", "exit during a wait", "exit during builds", "fork"] {
+        good(mode, &[]);
+    }
+}
+
+/// A binary loads in another process, where nothing of it is in the cache.
+#[test]
+fn binaries_travel_between_processes() {
+    let place = scratch("binary");
+    let file = place.join("program");
+    let (first, second) = (place.join("first"), place.join("second"));
+    let name = "PUMICE_CACHE_DIR";
+    good(
+        "write binary",
+        &[("PUMICE_TESTS_FILE", &file), (name, &first)],
+    );
+    good(
+        "read binary",
+        &[("PUMICE_TESTS_FILE", &file), (name, &second)],
+    );
+    let _ = std::fs::remove_dir_all(place);
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.path().is_dir() {
+            found.extend(files(&entry.path()));
+        } else {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+/// Whatever became of the files of the cache, programs are built.
+#[test]
+fn damaged_caches() {
+    let place = scratch("cache");
+    let build = || good("build", &[("PUMICE_CACHE_DIR", &place)]);
+    build();
+    assert!(!files(&place).is_empty(), "something is cached");
+    type Damage = fn(&Path, Vec<u8>) -> std::io::Result<()>;
+    let damages: [Damage; 6] = [
+        |path, bytes| std::fs::write(path, &bytes[..bytes.len() / 2]),
+        |path, _| std::fs::write(path, []),
+        |path, mut bytes| {
+            if let Some(last) = bytes.last_mut() {
+                *last ^= 1;
+            }
+            std::fs::write(path, bytes)
+        },
+        |path, mut bytes| {
+            bytes.fill(0xff);
+            std::fs::write(path, bytes)
+        },
+        |path, _| {
+            std::fs::remove_file(path)?;
+            std::fs::create_dir(path)
+        },
+        |path, bytes| {
+            // A link to itself.
+            drop(bytes);
+            std::fs::remove_file(path)?;
+            std::os::unix::fs::symlink(path, path)
+        },
+    ];
+    for damage in damages {
+        for file in files(&place) {
+            if let Ok(bytes) = std::fs::read(&file) {
+                damage(&file, bytes).expect("a damaged file");
+            }
+        }
+        build();
+    }
+    let _ = std::fs::remove_dir_all(&place);
+    // A file where the directory should be, and a directory that cannot be.
+    std::fs::write(&place, "no directory").expect("a file");
+    build();
+    let _ = std::fs::remove_file(&place);
+    good(
+        "build",
+        &[("PUMICE_CACHE_DIR", Path::new("/proc/no/such/place"))],
+    );
+}
+
+/// SPIR-V that the compiler makes of kernels with all kinds of things in them, out of their binaries.
+fn modules(setup: &Setup) -> Vec<Vec<u32>> {
+    let sources = [
+        ADD,
+        "struct s { int a; float4 b[3]; };
+         kernel void f(global struct s *p, local float *tmp, constant int *c) {
+            struct s mine = p[get_global_id(0)];
+            for (int i = 0; i < c[0]; i++) {
+                switch (c[i]) { case 1: mine.a += 3; break; case 7: mine.b[1].xy *= 2.0f; continue; default: mine.a--; }
+                tmp[get_local_id(0)] = mine.b[i & 3].x;
+                barrier(CLK_LOCAL_MEM_FENCE);
+                mine.b[2] += tmp[0];
+            }
+            p[get_global_id(0)] = mine;
+         }",
+        "constant int table[5] = { 1, 2, 3, 5, 8 };
+         int twice(int n) { return n > 0 ? table[n % 5] + twice(n - 5) * 0 : sin((float)n); }
+         kernel void g(global int *p, global long *q, uchar16 v) {
+            atomic_add(p, 3);
+            q[get_global_id(1)] = convert_long_sat(exp2((float)p[1])) + v.s3;
+            p[2] = table[p[3] & 3];
+            if (p[4]) printf(\"%d %s\\n\", p[5], \"text\");
+         }",
+    ];
+    let mut found = Vec::new();
+    for source in sources {
+        let Ok(program) = setup.try_build(source, "-cl-std=CL3.0") else {
+            continue;
+        };
+        let binary = binary_of(&program);
+        // The module stands in the binary after its length.
+        let magic = 0x0723_0203u32.to_le_bytes();
+        let Some(at) = binary.windows(4).position(|bytes| bytes == magic) else {
+            continue;
+        };
+        let length = binary[at - 8..at].try_into().map(u64::from_le_bytes);
+        let length = length.expect("eight bytes") as usize;
+        let words = binary[at..at + length].chunks_exact(4);
+        found.push(
+            words
+                .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
+                .collect(),
+        );
+    }
+    found
+}
+
+/// Modules with words changed, moved, left out and doubled are refused or built, and nothing worse; within a time.
+/// `PUMICE_FUZZ=N`: N times as many.
+#[test]
+fn mutated_modules() {
+    let setup = Setup::new();
+    let modules = modules(&setup);
+    assert!(modules.len() >= 2, "some kernels compile");
+    let rounds = std::env::var("PUMICE_FUZZ").map_or(1, |n| n.parse().expect("a number"));
+    let seed = std::env::var("PUMICE_FUZZ_SEED").map_or(7, |n| n.parse().expect("a number"));
+    let mut numbers = Numbers(0x1234_5678_9abc_def1 ^ seed);
+    let (mut refused, mut failed, mut built) = (0, 0, 0);
+    for round in 0..rounds * 600 {
+        let mut words = modules[round % modules.len()].clone();
+        for _ in 0..1 + numbers.below(3) {
+            let at = 5 + numbers.below(words.len() - 5);
+            match numbers.below(7) {
+                0 => words[at] ^= 1 << numbers.below(32),
+                1 => {
+                    words[at] = words[at]
+                        .wrapping_add(numbers.below(5) as u32)
+                        .wrapping_sub(2)
+                }
+                2 => words[at] = words[5 + numbers.below(words.len() - 5)],
+                3 => words[at] = [0, 1, u32::MAX, 0x8000_0000][numbers.below(4)],
+                4 => {
+                    // A whole instruction elsewhere, if one begins here.
+                    let length = (words[at] >> 16) as usize;
+                    if length > 0 && at + length <= words.len() {
+                        let taken: Vec<u32> = words.drain(at..at + length).collect();
+                        let to = 5 + numbers.below(words.len() - 5);
+                        words.splice(to..to, taken);
+                    }
+                }
+                5 => {
+                    let length = (words[at] >> 16) as usize;
+                    if length > 0 && length < 12 && at + length <= words.len() {
+                        words.drain(at..at + length);
+                    }
+                }
+                _ => {
+                    let other = 5 + numbers.below(words.len() - 5);
+                    words.swap(at, other);
+                }
+            }
+        }
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if rounds > 1 {
+            let file = std::env::temp_dir().join("pumice-fuzz-last.spv");
+            std::fs::write(file, &bytes).expect("a file");
+        }
+        let mut code = 77;
+        let program = call!(clCreateProgramWithIL(
+            setup.context.0,
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            &mut code
+        ));
+        if program.is_null() {
+            assert_eq!(code, CL_INVALID_VALUE, "round {round}");
+            refused += 1;
+            continue;
+        }
+        let program = Program(program);
+        let began = Instant::now();
+        let code = call!(clBuildProgram(
+            program.0,
+            1,
+            &setup.device,
+            null(),
+            None,
+            null_mut()
+        ));
+        assert!(
+            began.elapsed() < Duration::from_secs(30),
+            "round {round} takes too long"
+        );
+        let log = setup.build_log(&program);
+        assert!(!log.contains("defect"), "round {round}: {log}");
+        if code == CL_SUCCESS {
+            built += 1;
+        } else {
+            assert_eq!(code, CL_BUILD_PROGRAM_FAILURE, "round {round}");
+            assert!(!log.is_empty(), "round {round} fails without a word");
+            failed += 1;
+        }
+    }
+    println!("{refused} refused, {failed} failed to build, {built} built");
+    assert!(refused > 0 && built > 0);
+}
+
+/// Binaries with bytes changed, cut or doubled are refused.
+#[test]
+fn mutated_binaries() {
+    let setup = Setup::new();
+    let binary = binary_of(&setup.build(ADD));
+    let mut numbers = Numbers(99);
+    for round in 0..400 {
+        let mut bytes = binary.clone();
+        let at = numbers.below(bytes.len());
+        match numbers.below(4) {
+            0 => bytes[at] = bytes[at].wrapping_add(1 + numbers.below(255) as u8),
+            1 => bytes.truncate(at),
+            2 => bytes.extend_from_slice(&binary[at..]),
+            _ => {
+                bytes.remove(at);
+            }
+        }
+        if bytes == binary {
+            continue;
+        }
+        let expected = if bytes.is_empty() {
+            CL_INVALID_VALUE
+        } else {
+            CL_INVALID_BINARY
+        };
+        assert_eq!(load(&setup, &bytes).err(), Some(expected), "round {round}");
+    }
+}
