@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 5;
+pub const REVISION: u32 = 6;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -126,6 +126,9 @@ pub fn compile(
     // Moving alike stores of several branches into one leaves pointers that are not known until run time, which keeps
     // private arrays in memory.
     clang.args(["-mllvm", "-sink-common-insts=false"]);
+    // Loops of known length that are too long to be unrolled whole are repeated in part, up to 150 instructions: LLVM's
+    // SPIR-V target does not ask for it, and drivers have not been seen to do it.
+    clang.args(["-mllvm", "-unroll-allow-partial"]);
     if toolchain.llvm_spirv.is_some() {
         clang.arg("-emit-llvm-bc");
     } else {
