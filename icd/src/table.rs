@@ -129,9 +129,9 @@ macro_rules! entries {
             }
         }
 
-        /// Names of all entry points, in the order of the table.
+        /// Names of the entry points in the table, in its order.
         #[cfg(test)]
-        pub(crate) const NAMES: &[&str] = &[$(stringify!($name),)* $(stringify!($xname),)*];
+        pub(crate) const NAMES: &[&str] = &[$(stringify!($name),)*];
     };
 }
 
@@ -350,6 +350,6 @@ mod tests {
     #[test]
     fn the_table_has_no_holes() {
         let words = size_of::<cl_icd_dispatch>() / size_of::<usize>();
-        assert_eq!(words + 4, NAMES.len());
+        assert_eq!(words, NAMES.len());
     }
 }
