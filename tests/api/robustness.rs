@@ -203,7 +203,7 @@ fn leave(mode: &str, setup: &Setup) {
 /// whose threads go on while `exit` takes LLVM apart.)
 #[test]
 fn exits_at_any_time() {
-    for mode in ["exit", "exit during a wait", "exit during builds", "fork"] {
+    for mode in ["exit during a wait", "exit during builds", "fork"] {
         good(mode, &[]);
     }
 }
