@@ -33,6 +33,10 @@ impl<'a> Shared<'a> {
         self.pointer.wrapping_add(index).cast()
     }
 
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the memory is the device's, as mapped memory of any buffer"
+    )]
     fn map(&self, flags: cl_map_flags) -> &mut [u32] {
         let queue = self.setup.queue.0;
         let size = self.words * 4;

@@ -166,9 +166,9 @@ impl Body<'_, '_> {
         }
         if let Some(texel) = base.strip_prefix("read_image").and_then(texel_by_name) {
             let image = self.image(first)?;
-            let values = match args {
-                &[_, coord] => self.read_texel(image, coord, texel)?,
-                &[_, sampler, coord, ..] => {
+            let values = match *args {
+                [_, coord] => self.read_texel(image, coord, texel)?,
+                [_, sampler, coord, ..] => {
                     let sampler = self.sampler(sampler)?;
                     self.sample(image, sampler, coord, texel)?
                 }

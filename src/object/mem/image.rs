@@ -426,13 +426,11 @@ fn check_description(
         _ => 0,
     };
     let mut slice_pitch = row_pitch.saturating_mul(rows);
-    if pitched && wanted.slice_pitch != 0 {
-        if rows > 0 {
-            if wanted.slice_pitch < slice_pitch || !wanted.slice_pitch.is_multiple_of(row_pitch) {
-                return bad("image_slice_pitch is too small or no multiple of the row pitch");
-            }
-            slice_pitch = wanted.slice_pitch;
+    if pitched && wanted.slice_pitch != 0 && rows > 0 {
+        if wanted.slice_pitch < slice_pitch || !wanted.slice_pitch.is_multiple_of(row_pitch) {
+            return bad("image_slice_pitch is too small or no multiple of the row pitch");
         }
+        slice_pitch = wanted.slice_pitch;
     }
     if !context.devices().iter().any(|device| fits(device, &desc)) {
         return err(

@@ -100,7 +100,7 @@ fn freeing_waits_for_its_turn() {
     let gate = Event::user(bench.context.clone());
     let command = svm::free(queue.target(), vec![address], None).unwrap();
     let event = queue
-        .enqueue(command, &[gate.clone()], false, true)
+        .enqueue(command, std::slice::from_ref(&gate), false, true)
         .unwrap()
         .unwrap();
     assert!(bench.context.allocations().find(address).is_some());
