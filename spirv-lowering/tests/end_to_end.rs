@@ -7,6 +7,7 @@ use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, Rea
 use spirv_tools::val::Validator;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 fn words(bytes: &[u8]) -> Vec<u32> {
     bytes
@@ -28,7 +29,11 @@ fn clang() -> Option<String> {
 
 fn compile(clang: &str, source: &Path, header: bool) -> Vec<u32> {
     let name = source.file_stem().unwrap().to_string_lossy().into_owned();
-    let out = std::env::temp_dir().join(format!("pumice-e2e-{}-{name}.spv", std::process::id()));
+    // Tests run at the same time and may compile the same source.
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let unique = format!("pumice-e2e-{}-{number}-{name}.spv", std::process::id());
+    let out = std::env::temp_dir().join(unique);
     let mut command = Command::new(clang);
     command.args("-cc1 -triple spirv64 -O2 -w -ffp-contract=off -emit-obj -mllvm -sink-common-insts=false -mllvm -spirv-ext=all,-SPV_KHR_float_controls2 -cl-std=CL3.0".split(' '));
     if header {

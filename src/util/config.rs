@@ -9,6 +9,8 @@
 //! | `PUMICE_CLANG` | the clang to use |
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
 //! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
+//! | `PUMICE_COMPLETION` | how the host sees that work is done: `semaphore`, `word` or `event`; default: by device |
+//! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 16 |
 //! | `PUMICE_VALIDATION` | `1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors |
 
 use std::path::PathBuf;
@@ -29,6 +31,10 @@ pub struct Config {
     pub llvm_spirv: Option<PathBuf>,
     /// PUMICE_FILTER is `device`.
     pub device_filters: bool,
+    /// PUMICE_COMPLETION
+    pub completion: Option<String>,
+    /// PUMICE_QUEUES
+    pub queues: Option<u32>,
     /// PUMICE_VALIDATION
     pub validation: bool,
 }
@@ -68,6 +74,8 @@ pub fn get() -> &'static Config {
         clang: path("PUMICE_CLANG"),
         llvm_spirv: path("PUMICE_LLVM_SPIRV"),
         device_filters: var("PUMICE_FILTER").is_some_and(|v| v == "device"),
+        completion: var("PUMICE_COMPLETION"),
+        queues: var("PUMICE_QUEUES").and_then(|v| v.parse().ok()),
         validation: var("PUMICE_VALIDATION").is_some_and(|v| v != "0" && !v.is_empty()),
     })
 }

@@ -119,3 +119,20 @@ fn calls_are_traced() {
         String::from_utf8_lossy(&quiet.stderr)
     );
 }
+
+#[test]
+fn every_way_of_completion() {
+    for variables in [
+        [("PUMICE_COMPLETION", "semaphore"), ("PUMICE_QUEUES", "16")],
+        [("PUMICE_COMPLETION", "word"), ("PUMICE_QUEUES", "2")],
+        [("PUMICE_COMPLETION", "event"), ("PUMICE_QUEUES", "1")],
+    ] {
+        let output = Command::new(std::env::current_exe().expect("this executable"))
+            .args(["queues::", "ordering::", "events::"])
+            .envs(variables)
+            .output()
+            .expect("the child runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{variables:?}: {text}");
+    }
+}

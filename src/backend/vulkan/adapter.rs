@@ -1,5 +1,6 @@
 //! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
 
+use super::completion::Completion;
 use super::conv;
 use super::instance::{Instance, API_VERSION};
 use super::probe::{self, Arithmetic};
@@ -240,6 +241,8 @@ pub struct Workarounds {
     /// one semaphore a wake-up can come 10 ms late (NVIDIA 580), so GPUs are waited for in slices; on a software
     /// driver the timer of a limited wait costs 12 us. 2026-11.
     pub slice_ns: u64,
+    /// How the host learns that a batch is done.
+    pub completion: Completion,
 }
 
 /// The queue family in use.
@@ -600,6 +603,7 @@ impl Adapter {
             } else {
                 u64::MAX
             },
+            completion: Completion::wanted(Completion::Semaphore),
         };
         Ok(Self {
             instance: Arc::clone(instance),
@@ -704,7 +708,15 @@ fn choose_family(instance: &ash::Instance, device: vk::PhysicalDevice) -> Option
         })
         .map(|(index, family)| QueueFamily {
             index: index as u32,
-            count: family.queue_count.min(MAX_QUEUES),
+            count: family
+                .queue_count
+                .min(
+                    crate::util::config::get()
+                        .queues
+                        .unwrap_or(MAX_QUEUES)
+                        .max(1),
+                )
+                .min(MAX_QUEUES),
             timestamp_bits: family.timestamp_valid_bits,
             sparse: family.queue_flags.contains(vk::QueueFlags::SPARSE_BINDING),
         })

@@ -111,7 +111,8 @@ pub const STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
     vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
 );
 
-const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
+/// The writes of our commands.
+pub const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
     vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
 );
 

@@ -7,7 +7,7 @@ use super::descriptor::Sets;
 use super::device::{failed, monotonic_ns, Shared};
 use super::memory::{self, VulkanMemory};
 use super::profile::Queries;
-use super::record::{Tracker, STAGES};
+use super::record::{Tracker, STAGES, WRITES};
 use super::timeline::VulkanTimeline;
 use crate::backend::{
     DeviceError, Image, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result,
@@ -17,6 +17,7 @@ use ash::vk;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::VecDeque;
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -36,7 +37,12 @@ pub struct Batch {
     pub commands: vk::CommandBuffer,
     /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
     pub id: u64,
+    /// The command buffer is being recorded.
     begun: bool,
+    /// Something is in it, or is about to be.
+    used: bool,
+    /// It must be reset before it is begun.
+    dirty: bool,
     /// The value on the timeline when it has completed.
     value: u64,
     /// Operations recorded.
@@ -95,6 +101,8 @@ impl Batch {
             commands,
             id: shared.new_batch_id(),
             begun: false,
+            used: false,
+            dirty: false,
             value: 0,
             operations: 0,
             writes_host_memory: false,
@@ -113,6 +121,19 @@ impl Batch {
     }
 
     fn begin(&mut self, shared: &Shared) -> Result {
+        if self.begun {
+            return Ok(());
+        }
+        if self.dirty {
+            // SAFETY: the commands are not pending: the batch has completed or was never submitted.
+            unsafe {
+                shared
+                    .raw
+                    .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
+            }
+            .map_err(|result| failed(shared, "vkResetCommandPool", result))?;
+            self.dirty = false;
+        }
         let info = vk::CommandBufferBeginInfo::default()
             .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
         // SAFETY: the command buffer is not pending: the batch is new, or has completed and was reset.
@@ -123,7 +144,7 @@ impl Batch {
     }
 
     /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
-    fn recycle(&mut self, shared: &Shared) -> Result {
+    fn recycle(&mut self, shared: &Shared) {
         self.sets.reset(shared);
         self.memories.clear();
         self.images.clear();
@@ -137,14 +158,9 @@ impl Batch {
         self.bound = vk::Pipeline::null();
         self.bound_set = vk::DescriptorSet::null();
         self.id = shared.new_batch_id();
+        self.dirty |= self.begun;
         self.begun = false;
-        // SAFETY: the commands are not pending.
-        unsafe {
-            shared
-                .raw
-                .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
-        }
-        .map_err(|result| failed(shared, "vkResetCommandPool", result))
+        self.used = false;
     }
 
     fn destroy(mut self, shared: &Shared) {
@@ -234,9 +250,11 @@ impl VulkanStream {
 
     /// The open batch, ready for commands.
     pub(super) fn begun_batch(&mut self) -> Result<&mut Batch> {
-        if !self.open.as_ref().is_some_and(|batch| batch.begun) {
+        if !self.open.as_ref().is_some_and(|batch| batch.used) {
             let shared = Arc::clone(&self.shared);
-            self.open_batch()?.begin(&shared)?;
+            let batch = self.open_batch()?;
+            batch.begin(&shared)?;
+            batch.used = true;
         }
         self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
     }
@@ -245,7 +263,7 @@ impl VulkanStream {
         let Some(first) = self.in_flight.front() else {
             return;
         };
-        if !self.timeline.seen(first.value) && self.timeline.completed().is_err() {
+        if !self.timeline.seen(first.value) && self.timeline.read().is_err() {
             return;
         }
         while self
@@ -254,25 +272,54 @@ impl VulkanStream {
             .is_some_and(|batch| self.timeline.seen(batch.value))
         {
             if let Some(batch) = self.in_flight.pop_front() {
+                if let Some(marks) = &self.timeline.marks {
+                    marks.retire(&self.shared, batch.value);
+                }
                 self.put_away(batch);
             }
         }
     }
 
-    fn put_away(&mut self, mut batch: Batch) {
-        let reset = batch.recycle(&self.shared);
-        if reset.is_err() || self.spare.len() >= MOST_SPARE {
-            batch.destroy(&self.shared);
-        } else {
+    /// Gets a batch ready for the next commands while the device is busy with the one just submitted.
+    fn prepare(&mut self) {
+        if self.open.is_some() || self.spare.last().is_some_and(|batch| batch.begun) {
+            return;
+        }
+        let batch = match self.spare.pop() {
+            Some(batch) => Ok(batch),
+            // One is enough for those that submit and wait; the others take what has completed.
+            None if self.in_flight.len() < 2 => Batch::new(&self.shared),
+            None => return,
+        };
+        // What fails here fails again, and is told of, when the batch is needed.
+        if let Ok(mut batch) = batch {
+            let _ = batch.begin(&self.shared);
             self.spare.push(batch);
         }
     }
 
+    fn put_away(&mut self, mut batch: Batch) {
+        batch.recycle(&self.shared);
+        if self.spare.len() >= MOST_SPARE {
+            batch.destroy(&self.shared);
+            return;
+        }
+        // One that is begun stays on top.
+        let at = self
+            .spare
+            .iter()
+            .position(|batch| batch.begun)
+            .unwrap_or(self.spare.len());
+        self.spare.insert(at, batch);
+    }
+
     fn submit_batch(&self, batch: &mut Batch, value: u64) -> Result {
         let shared = &self.shared;
-        if batch.begun {
-            if batch.writes_host_memory {
-                batch.host_barrier(shared);
+        if batch.used {
+            match &self.timeline.marks {
+                Some(marks) => marks.record(shared, batch.commands, value, STAGES, WRITES)?,
+                None if batch.writes_host_memory => batch.host_barrier(shared),
+                None => {}
             }
             // SAFETY: the command buffer is being recorded by this thread.
             unsafe { shared.raw.end_command_buffer(batch.commands) }
@@ -294,7 +341,7 @@ impl VulkanStream {
         let info = [vk::SubmitInfo::default()
             .wait_semaphores(&semaphores)
             .wait_dst_stage_mask(&stages)
-            .command_buffers(if batch.begun { &commands } else { &[] })
+            .command_buffers(if batch.used { &commands } else { &[] })
             .signal_semaphores(&signal)
             .push_next(&mut timeline)];
         let queue = shared.queues.get(self.queue).ok_or(DeviceError::Lost)?;
@@ -378,8 +425,8 @@ impl Stream for VulkanStream {
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
-        let begun = self.open.as_ref().is_some_and(|batch| batch.begun);
-        if !begun && !force {
+        let used = self.open.as_ref().is_some_and(|batch| batch.used);
+        if !used && !force {
             return Ok(self.submitted);
         }
         if self.shared.is_lost() {
@@ -391,12 +438,22 @@ impl Stream for VulkanStream {
         };
         let value = self.submitted + 1;
         if let Err(error) = self.submit_batch(&mut batch, value) {
+            if let Some(marks) = &self.timeline.marks {
+                marks.forget(&self.shared, value);
+            }
             self.put_away(batch);
             return Err(error);
         }
         batch.value = value;
         self.submitted = value;
+        if let Some(marks) = &self.timeline.marks {
+            if batch.used {
+                marks.note_submitted(value);
+            }
+            self.timeline.submitted.store(value, Ordering::Release);
+        }
         self.in_flight.push_back(batch);
+        self.prepare();
         Ok(value)
     }
 
@@ -405,6 +462,11 @@ impl Stream for VulkanStream {
     }
 
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
+        if self.timeline.marks.is_some() {
+            // Queries are in use until the semaphore says otherwise. Whoever asks knows that the work is done.
+            let done = self.timeline.completed()?.min(self.submitted);
+            self.timeline.wait_semaphore(done)?;
+        }
         let (start, end) = self.queries.take(&self.shared, slot)?;
         let (start, end) = self.shared.clock.to_host(&self.shared, start, end)?;
         Ok(Times { start, end })
@@ -414,7 +476,7 @@ impl Stream for VulkanStream {
 impl Drop for VulkanStream {
     fn drop(&mut self) {
         if self.submitted > 0 && !self.shared.is_lost() {
-            if let Err(error) = self.timeline.wait(self.submitted, None) {
+            if let Err(error) = self.timeline.wait_semaphore(self.submitted) {
                 crate::log!(
                     Error,
                     "waiting for the last batch of a stream failed: {error}"

@@ -4,6 +4,7 @@
 //! polled in vain doubles the number of waits that block at once (up to [`MOST_PATIENCE`]), each that did not starts
 //! from anew.
 
+use super::completion::Marks;
 use super::conv::During;
 use super::device::Shared;
 use crate::backend::{DeviceError, Result, Timeline};
@@ -26,8 +27,14 @@ pub struct VulkanTimeline {
     pub semaphore: vk::Semaphore,
     /// The queue that its stream submits to.
     pub queue: usize,
-    /// The highest value seen: saves calls of the driver.
+    /// The highest value seen of the semaphore: saves calls of the driver.
     seen: AtomicU64,
+    /// What tells of completion before the semaphore does.
+    pub marks: Option<Marks>,
+    /// The last value submitted, where there are marks.
+    pub submitted: AtomicU64,
+    /// How often the marks were asked.
+    asked: AtomicU32,
     polling: Polling,
 }
 
@@ -105,21 +112,33 @@ impl VulkanTimeline {
         // SAFETY: the device lives and has timelineSemaphore enabled.
         let semaphore =
             unsafe { shared.raw.create_semaphore(&info, None) }.during("vkCreateSemaphore")?;
+        let marks = match Marks::new(shared, shared.adapter.workarounds.completion) {
+            Ok(marks) => marks,
+            Err(error) => {
+                // SAFETY: nothing uses it.
+                unsafe { shared.raw.destroy_semaphore(semaphore, None) };
+                return Err(error);
+            }
+        };
         Ok(Self {
             shared: Arc::clone(shared),
             semaphore,
             queue,
             seen: AtomicU64::new(0),
+            marks,
+            submitted: AtomicU64::new(0),
+            asked: AtomicU32::new(0),
             polling: Polling::default(),
         })
     }
 
-    /// Whether a value is known to be reached, without asking the driver.
+    /// Whether the semaphore is known to have reached a value, without asking the driver.
     pub fn seen(&self, value: u64) -> bool {
         self.seen.load(Ordering::Acquire) >= value
     }
 
-    fn read(&self) -> Result<u64> {
+    /// The value of the semaphore.
+    pub fn read(&self) -> Result<u64> {
         // SAFETY: the semaphore is a timeline semaphore of this device.
         let value = unsafe { self.shared.raw.get_semaphore_counter_value(self.semaphore) }
             .during("vkGetSemaphoreCounterValue")
@@ -131,38 +150,28 @@ impl VulkanTimeline {
         self.seen.fetch_max(value, Ordering::AcqRel);
         Ok(value)
     }
-}
 
-impl Timeline for VulkanTimeline {
-    fn completed(&self) -> Result<u64> {
-        self.read()
+    /// The highest value known to be done, `value` if that is. Asks the semaphore where no mark can tell, and from time
+    /// to time, since a lost device leaves no marks.
+    fn done(&self, value: u64) -> Result<u64> {
+        let Some(marks) = &self.marks else {
+            return self.read();
+        };
+        let done = marks.look(&self.shared, value);
+        if done >= value {
+            return Ok(done);
+        }
+        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
+        if value > marks.submitted() || asked.is_multiple_of(256) {
+            return Ok(self.read()?.max(done));
+        }
+        Ok(done.max(self.seen.load(Ordering::Acquire)))
     }
 
-    fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
-        if self.seen(value) || self.read()? >= value {
-            return Ok(true);
-        }
-        if timeout == Some(Duration::ZERO) {
-            return Ok(false);
-        }
-        let began = Instant::now();
+    /// Waits in the driver until the semaphore is there. False: time ran out.
+    fn block(&self, value: u64, began: Instant, timeout: Option<Duration>) -> Result<bool> {
         let limit = timeout.unwrap_or(Duration::MAX);
         let workarounds = &self.shared.adapter.workarounds;
-        let spin = Duration::from_nanos(workarounds.spin_ns).min(limit);
-        if self.polling.pays() {
-            while began.elapsed() < spin {
-                if workarounds.spin_yields {
-                    std::thread::yield_now();
-                } else {
-                    (0..16).for_each(|_| std::hint::spin_loop());
-                }
-                if self.read()? >= value {
-                    self.polling.learn(true);
-                    return Ok(true);
-                }
-            }
-            self.polling.learn(false);
-        }
         loop {
             let nanoseconds = match timeout {
                 Some(limit) => limit.saturating_sub(began.elapsed()).as_nanos(),
@@ -194,6 +203,51 @@ impl Timeline for VulkanTimeline {
         }
     }
 
+    /// Waits until the semaphore has reached a value, whatever the marks say.
+    pub fn wait_semaphore(&self, value: u64) -> Result {
+        if self.seen(value) || self.read()? >= value {
+            return Ok(());
+        }
+        self.block(value, Instant::now(), None).map(|_| ())
+    }
+}
+
+impl Timeline for VulkanTimeline {
+    fn completed(&self) -> Result<u64> {
+        match &self.marks {
+            Some(_) => self.done(self.submitted.load(Ordering::Acquire)),
+            None => self.read(),
+        }
+    }
+
+    fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
+        if self.seen(value) || self.done(value)? >= value {
+            return Ok(true);
+        }
+        if timeout == Some(Duration::ZERO) {
+            return Ok(false);
+        }
+        let began = Instant::now();
+        let limit = timeout.unwrap_or(Duration::MAX);
+        let workarounds = &self.shared.adapter.workarounds;
+        let spin = Duration::from_nanos(workarounds.spin_ns).min(limit);
+        if self.polling.pays() {
+            while began.elapsed() < spin {
+                if workarounds.spin_yields {
+                    std::thread::yield_now();
+                } else {
+                    (0..16).for_each(|_| std::hint::spin_loop());
+                }
+                if self.done(value)? >= value {
+                    self.polling.learn(true);
+                    return Ok(true);
+                }
+            }
+            self.polling.learn(false);
+        }
+        self.block(value, began, timeout)
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -203,6 +257,9 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
+        if let Some(marks) = &mut self.marks {
+            marks.destroy(&self.shared);
+        }
         self.shared.retired.retire(&self.shared.raw, self.semaphore);
     }
 }
