@@ -475,3 +475,44 @@ fn nesting_and_sizes() {
     text.push_str("%g = OpVariable %p CrossWorkgroup %v60\n");
     assert!(read_error(&text).contains("bytes"));
 }
+
+/// A loop whose blocks stand in an order in which a value is used in the text before it is defined, and a block that
+/// nothing branches to, which may use anything.
+#[test]
+fn blocks_in_any_order() {
+    let module = read(&kernel(
+        "OpBranch %head
+         %dead = OpLabel
+         %nothing = OpIAdd %u32 %late %late
+         OpBranch %end
+         %tail = OpLabel
+         OpStore %p %late Aligned 4
+         %more = OpULessThan %bool %next %n
+         OpBranchConditional %more %head %end
+         %head = OpLabel
+         %i = OpPhi %u32 %c0 %entry %next %tail
+         %next = OpIAdd %u32 %i %c1
+         OpSwitch %i %other 1 %one
+         %join = OpLabel
+         %late = OpIAdd %u32 %either %next
+         OpBranch %tail
+         %other = OpLabel
+         OpBranch %join_before
+         %one = OpLabel
+         OpBranch %join_before
+         %join_before = OpLabel
+         %either = OpPhi %u32 %c1 %other %c2 %one
+         OpBranch %join
+         %end = OpLabel",
+    ));
+    let (_, f) = module.functions.iter().next().expect("a function");
+    assert_eq!(f.layout.len(), 8);
+    let error = read_error(&kernel(
+        "OpBranchConditional %true_or_not %a %b
+         %a = OpLabel
+         %true_or_not = OpULessThan %bool %n %n
+         OpBranch %b
+         %b = OpLabel",
+    ));
+    assert!(error.contains("is not a value defined before"), "{error}");
+}

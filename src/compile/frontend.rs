@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 6;
+pub const REVISION: u32 = 7;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -148,6 +148,22 @@ pub fn compile(
         None => object,
         Some(tool) => {
             let translated = run_stage(translator(tool), &object, &mut String::new());
+            let translated = translated.or_else(|()| {
+                // What is kept in private memory crashes it at times (samplers): those are gone once optimised.
+                if !options.opt_disable {
+                    return Err(());
+                }
+                let optimised = BuildOptions {
+                    opt_disable: false,
+                    ..options.clone()
+                };
+                let args = optimised.clang_args(language);
+                let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+                clang.args(["-w", "-emit-llvm-bc"]);
+                clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+                let bitcode = run_stage(clang, text.as_bytes(), &mut String::new())?;
+                run_stage(translator(tool), &bitcode, &mut String::new())
+            });
             let translated = translated.or_else(|()| {
                 // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
                 // Ours optimises what comes without.

@@ -34,6 +34,8 @@ pub struct Conversions {
     images: bool,
     /// Work-group functions of cl_khr_work_group_uniform_arithmetic.
     groups: bool,
+    /// Clocks, which compilers without a SPIR-V target of their own do not know.
+    clocks: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -46,9 +48,10 @@ impl Conversions {
 
     /// Leaves what the compiler does not know: llvm-spirv needs no other names for the rest.
     pub fn only_unknown_functions(&mut self) {
-        let groups = self.groups || self.any;
         *self = Self {
-            groups,
+            groups: self.groups || self.any,
+            planes: self.planes || self.any,
+            clocks: self.clocks || self.any,
             ..Self::default()
         };
     }
@@ -68,6 +71,7 @@ impl Conversions {
             ]
             .iter()
             .any(|name| text.contains(name));
+        self.clocks |= text.contains("clock_read_");
         self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
@@ -92,8 +96,17 @@ impl Conversions {
             self.loads = true;
             self.images = true;
             self.groups = true;
+            self.clocks = true;
         }
-        if self.used.is_empty() && !(self.copies || self.loads || self.images || self.groups) {
+        let named = [
+            self.copies,
+            self.planes,
+            self.loads,
+            self.images,
+            self.groups,
+            self.clocks,
+        ];
+        if self.used.is_empty() && !named.contains(&true) {
             return None;
         }
         let mut text = String::new();
@@ -173,6 +186,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.groups {
         group_functions::write(out)?;
     }
+    if uses.clocks {
+        write_clocks(out)?;
+    }
     writeln!(
         out,
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
@@ -217,6 +233,17 @@ fn write_copies(out: &mut String) -> std::fmt::Result {
         writeln!(out, "#define {name} pumice_{name}")?;
     }
     Ok(())
+}
+
+/// The functions of cl_khr_kernel_clock, for compilers too old for it.
+fn write_clocks(out: &mut String) -> std::fmt::Result {
+    writeln!(out, "#if __clang_major__ < 20")?;
+    for scope in ["device", "work_group", "sub_group"] {
+        writeln!(out, "#ifdef __opencl_c_kernel_clock_scope_{scope}")?;
+        writeln!(out, "ulong clock_read_{scope}(void);")?;
+        writeln!(out, "uint2 clock_read_hilo_{scope}(void);\n#endif")?;
+    }
+    writeln!(out, "#endif")
 }
 
 fn write_loads(out: &mut String) -> std::fmt::Result {
@@ -335,6 +362,19 @@ mod tests {
     fn pasted_names_may_be_any() {
         let text = prelude("#define C(t) convert_ ## t ## _sat").unwrap_or_default();
         assert_eq!(text.matches("#define convert_").count(), 8 * 6 * 10);
+    }
+
+    #[test]
+    fn unknown_functions_alone() {
+        let mut conversions = Conversions::default();
+        conversions.scan(
+            "convert_int(x); clock_read_device(); async_work_group_copy_2D2D(a); read_imagei(a)",
+        );
+        conversions.only_unknown_functions();
+        let text = conversions.prelude().unwrap_or_default();
+        assert!(!text.contains("define convert_int") && !text.contains("read_imagei"));
+        assert!(text.contains("ulong clock_read_device(void);"));
+        assert!(text.contains("event_t async_work_group_copy_2D2D("));
     }
 
     #[test]

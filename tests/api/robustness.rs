@@ -161,12 +161,12 @@ fn leave(mode: &str, setup: &Setup) {
     ok!(clFlush(setup.queue.0));
     match mode {
         "exit during a wait" => {
+            ok!(clFinish(setup.queue.0));
             let user = create!(clCreateUserEvent(setup.context.0));
             std::thread::spawn(|| {
                 std::thread::sleep(Duration::from_millis(10));
                 std::process::exit(0);
             });
-            ok!(clFinish(setup.queue.0));
             call!(clWaitForEvents(1, &user));
             unreachable!("nobody sets the event");
         }

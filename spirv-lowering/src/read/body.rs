@@ -5,13 +5,15 @@ use super::parsed::{Def, ExtSet, FuncDef, Parsed};
 use super::types::{Kind, TyId};
 use super::words::Inst;
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Block, FuncId, Inst as InstId, Value};
+use crate::ir::entity::{Block, Entity, FuncId, Inst as InstId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage, Target, Terminator, Values};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use spirv::{Decoration, Op as S};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
 /// What an id of a function names.
 pub(super) enum Slot {
@@ -35,6 +37,15 @@ enum End {
     Branch(Value, u32, u32),
     Switch(Value, Vec<(u64, u32)>, u32),
     Done(Terminator),
+}
+
+/// Where the translation of a block starts.
+struct Start {
+    block: Block,
+    label: u32,
+    /// The word after the label.
+    at: usize,
+    line: u32,
 }
 
 /// A phi: result lanes are block parameters from `first` on; incoming values by sorted parent label.
@@ -92,7 +103,7 @@ pub(super) fn read_function(
         p,
         out,
         f,
-        block: crate::ir::entity::Entity::new(0),
+        block: Entity::new(0),
         slots: Vec::new(),
         index,
         touched: Vec::new(),
@@ -126,50 +137,45 @@ pub(super) fn unsupported<T>(what: impl Into<String>) -> Result<T> {
 }
 
 impl Body<'_, '_> {
+    /// Blocks are translated in the order of a search from the entry, the first in the text before others: what dominates
+    /// a block comes before it, as uses of values demand, whatever order a compiler wrote them in. What control cannot
+    /// reach is left out.
     fn read(&mut self, def: &FuncDef) -> Result<()> {
-        let labels = self.make_blocks(def)?;
-        let mut ends: Vec<(Block, u32, End)> = Vec::with_capacity(labels);
-        let mut at = def.start;
-        let mut label = 0;
-        let mut open = false;
-        let mut params = 0;
-        while at < def.end {
-            let inst = self.p.inst(at)?;
-            at += inst.words.len() + 1;
-            match inst.op {
-                Some(S::Function | S::FunctionEnd) => {}
-                Some(S::FunctionParameter) => {
-                    self.parameter(def, &inst, params)
-                        .map_err(|e| inst.blame(e))?;
-                    params += 1;
-                }
-                Some(S::Label) => {
-                    label = inst.word(0)?;
-                    if open {
-                        return Err(
-                            inst.blame(LowerError::invalid("the block before it does not end"))
-                        );
-                    }
-                    open = true;
-                    self.block = self.label(label)?;
-                }
-                Some(S::Line) => self.line = inst.word(1).unwrap_or(0),
-                Some(S::NoLine) => self.line = 0,
-                Some(S::Nop) => {}
-                _ if !open => {
-                    return Err(inst.blame(LowerError::invalid("an instruction outside a block")))
-                }
-                _ => {
-                    self.fp = FpFlags::default();
-                    if let Some(end) = self.inst(&inst).map_err(|e| inst.blame(e))? {
-                        ends.push((self.block, label, end));
-                        open = false;
-                    }
-                }
-            }
+        let starts = self.make_blocks(def)?;
+        let mut found = vec![false; starts.len()];
+        if let Some(entry) = found.first_mut() {
+            *entry = true;
         }
-        if open {
-            return bad("its last block does not end");
+        let mut waiting = BinaryHeap::from([Reverse(0)]);
+        let mut ends: Vec<(Block, u32, End)> = Vec::with_capacity(starts.len());
+        while let Some(Reverse(number)) = waiting.pop() {
+            let Some(start) = starts.get(number) else {
+                continue;
+            };
+            let end = self.block(start, def.end)?;
+            let mut reached = |body: &Self, label: u32| -> Result<()> {
+                let next = body.label(label)?.index();
+                if let Some(found) = found.get_mut(next).filter(|found| !**found) {
+                    *found = true;
+                    waiting.push(Reverse(next));
+                }
+                Ok(())
+            };
+            match &end {
+                End::Jump(to) => reached(self, *to)?,
+                End::Branch(_, a, b) => {
+                    reached(self, *a)?;
+                    reached(self, *b)?;
+                }
+                End::Switch(_, cases, default) => {
+                    for (_, to) in cases {
+                        reached(self, *to)?;
+                    }
+                    reached(self, *default)?;
+                }
+                End::Done(_) => {}
+            }
+            ends.push((self.block, start.label, end));
         }
         for (block, label, end) in ends {
             self.finish_block(block, label, end)?;
@@ -177,34 +183,96 @@ impl Body<'_, '_> {
         self.finish()
     }
 
-    /// Makes a block for each label, with parameters for its phi nodes, so that branches may go forward.
-    fn make_blocks(&mut self, def: &FuncDef) -> Result<usize> {
+    /// Translates the instructions of one block; its end.
+    fn block(&mut self, start: &Start, limit: usize) -> Result<End> {
+        self.block = start.block;
+        self.line = start.line;
+        let mut at = start.at;
+        while at < limit {
+            let inst = self.p.inst(at)?;
+            at += inst.words.len() + 1;
+            match inst.op {
+                Some(S::Line) => self.line = inst.word(1).unwrap_or(0),
+                Some(S::NoLine) => self.line = 0,
+                Some(S::Nop) => {}
+                Some(S::Label | S::FunctionEnd) => break,
+                _ => {
+                    self.fp = FpFlags::default();
+                    if let Some(end) = self.inst(&inst).map_err(|e| inst.blame(e))? {
+                        return Ok(end);
+                    }
+                }
+            }
+        }
+        bad(format!("block %{} does not end", start.label))
+    }
+
+    /// Makes a block for each label, with parameters for its phi nodes, so that branches may go forward, and gives where
+    /// they start, the entry first. Block numbers are those of this list.
+    fn make_blocks(&mut self, def: &FuncDef) -> Result<Vec<Start>> {
+        let mut starts: Vec<Start> = Vec::new();
+        let mut parameters = Vec::new();
         let mut at = def.start;
-        let mut count = 0;
+        let mut line = 0;
+        let mut open = false;
         while at < def.end {
             let inst = self.p.inst(at)?;
             at += inst.words.len() + 1;
-            if inst.op == Some(S::Label) {
-                let block = self.f.add_block();
-                self.block = block;
-                self.define(inst.word(0)?, Slot::Label(block))
-                    .map_err(|e| inst.blame(e))?;
-                count += 1;
-            } else if inst.op == Some(S::Phi) {
-                if count == 0 {
-                    return Err(inst.blame(LowerError::invalid("it stands outside a block")));
+            let outside = "it stands outside a block";
+            match inst.op {
+                Some(S::Function | S::FunctionEnd | S::Nop) => {}
+                Some(S::FunctionParameter) => parameters.push(inst),
+                Some(S::Line) => line = inst.word(1).unwrap_or(0),
+                Some(S::NoLine) => line = 0,
+                Some(S::Label) => {
+                    if open {
+                        return Err(
+                            inst.blame(LowerError::invalid("the block before it does not end"))
+                        );
+                    }
+                    open = true;
+                    let label = inst.word(0)?;
+                    let block = self.f.add_block();
+                    self.block = block;
+                    self.define(label, Slot::Label(block))
+                        .map_err(|e| inst.blame(e))?;
+                    starts.push(Start {
+                        block,
+                        label,
+                        at,
+                        line,
+                    });
                 }
-                self.phi(&inst).map_err(|e| inst.blame(e))?;
+                _ if !open => return Err(inst.blame(LowerError::invalid(outside))),
+                Some(S::Phi) => self.phi(&inst).map_err(|e| inst.blame(e))?,
+                Some(
+                    S::Branch
+                    | S::BranchConditional
+                    | S::Switch
+                    | S::Return
+                    | S::ReturnValue
+                    | S::Unreachable
+                    | S::Kill
+                    | S::TerminateInvocation,
+                ) => open = false,
+                _ => {}
             }
+        }
+        if open {
+            return bad("its last block does not end");
         }
         match self.f.entry() {
             Some(entry) if !self.phis.contains_key(&entry) => {
                 self.block = entry;
-                Ok(count)
             }
-            Some(_) => bad("the entry block has phi nodes"),
-            None => bad("there is no block"),
+            Some(_) => return bad("the entry block has phi nodes"),
+            None => return bad("there is no block"),
         }
+        for (number, inst) in parameters.iter().enumerate() {
+            self.parameter(def, inst, number)
+                .map_err(|e| inst.blame(e))?;
+        }
+        Ok(starts)
     }
 
     fn phi(&mut self, inst: &Inst) -> Result<()> {
@@ -334,14 +402,12 @@ impl Body<'_, '_> {
         let mut seen = vec![false; self.f.blocks.len()];
         let mut work = vec![entry];
         while let Some(block) = work.pop() {
-            let index = crate::ir::entity::Entity::index(block);
+            let index = Entity::index(block);
             if !std::mem::replace(&mut seen[index], true) {
                 work.extend(self.f.blocks[block].term.targets().iter().map(|t| t.block));
             }
         }
-        self.f
-            .layout
-            .retain(|&b| seen[crate::ir::entity::Entity::index(b)]);
+        self.f.layout.retain(|&b| seen[Entity::index(b)]);
         Ok(())
     }
 

@@ -268,6 +268,15 @@ impl Body<'_, '_> {
                     &[],
                 );
             }
+            ("clock_read_device" | "clock_read_hilo_device", &[]) => {
+                self.clock(ty, id, Scope::Device)?;
+            }
+            ("clock_read_work_group" | "clock_read_hilo_work_group", &[]) => {
+                self.clock(ty, id, Scope::WorkGroup)?;
+            }
+            ("clock_read_sub_group" | "clock_read_hilo_sub_group", &[]) => {
+                self.clock(ty, id, Scope::SubGroup)?;
+            }
             ("get_fence", &[pointer]) => {
                 let (pointer, space) = self.pointer(pointer)?;
                 let (local, global) = (self.constant(Type::I32, 1), self.constant(Type::I32, 2));

@@ -1,6 +1,7 @@
 //! Atomics, barriers, fences, group operations, asynchronous copies.
 
 use super::body::{bad, unsupported, Body};
+use super::types::TyId;
 use super::words::Inst;
 use crate::error::Result;
 use crate::ir::entity::Value;
@@ -75,6 +76,24 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
+    /// The clock of a scope, as one integer of 64 bits or the halves of it.
+    pub(super) fn clock(&mut self, ty: TyId, id: u32, scope: Scope) -> Result<()> {
+        let (scalar, n) = self.vector_of(ty)?;
+        let ticks = self.ins(Op::Clock(scope), &[], Type::I64);
+        let mut values = Values::new();
+        match (scalar, n) {
+            (Type::I64, 1) => values.push(ticks),
+            (Type::I32, 2) => {
+                values.push(self.resize(ticks, Type::I32, false));
+                let by = self.constant(Type::I64, 32);
+                let high = self.ins(Op::LShr, &[ticks, by], Type::I64);
+                values.push(self.resize(high, Type::I32, false));
+            }
+            _ => return bad("its result is neither one of 64 bits nor two of 32"),
+        }
+        self.set(id, ty, values)
+    }
+
     /// A scope operand; the widest one of a device where it is not constant.
     fn scope(&mut self, id: u32) -> Result<Scope> {
         Ok(match self.known(id) {
@@ -202,21 +221,8 @@ impl Body<'_, '_> {
             }
             S::ReadClockKHR => {
                 let (ty, id) = self.result(inst)?;
-                let (scalar, n) = self.vector_of(ty)?;
                 let scope = self.scope(inst.word(2)?)?;
-                let ticks = self.ins(Op::Clock(scope), &[], Type::I64);
-                let mut values = Values::new();
-                match (scalar, n) {
-                    (Type::I64, 1) => values.push(ticks),
-                    (Type::I32, 2) => {
-                        values.push(self.resize(ticks, Type::I32, false));
-                        let by = self.constant(Type::I64, 32);
-                        let high = self.ins(Op::LShr, &[ticks, by], Type::I64);
-                        values.push(self.resize(high, Type::I32, false));
-                    }
-                    _ => return bad("its result is neither one of 64 bits nor two of 32"),
-                }
-                self.set(id, ty, values)?;
+                self.clock(ty, id, scope)?;
             }
             S::GroupAsyncCopy => self.async_copy(inst)?,
             S::GroupWaitEvents => {
