@@ -235,3 +235,35 @@ fn fixed_values() {
         assert!(exact || close, "{i}: {got:e}, not {want:e}");
     }
 }
+
+/// Contraction is the only freedom that a compiler has by default (section 7.4): sums keep their order, so that the errors
+/// of sums and products can be computed, and library functions that do so are exact.
+#[test]
+fn sums_keep_their_order() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const float *x, global float *r) {
+             float a = x[0], b = x[1], c = x[2];
+             float sum = a + b, part = sum - a;
+             r[0] = b - part;
+             float product = mad(a, c, b);
+             r[1] = mad(a, c, -product) + b;
+             r[2] = fma(a, c, -(a * c + b));
+             r[3] = pown(x[3], 1); r[4] = pown(x[3], 2); r[5] = pow(x[4], 1.0f); r[6] = powr(x[4], 2.0f);
+             r[7] = rootn(x[4], 3); }",
+        "k",
+    );
+    let values = [1f32, 1e-9, 3.0, -9.223_372e18, 9.223_372e18];
+    let x = setup.buffer_of(&values);
+    let r = setup.buffer(8 * 4);
+    kernel.set_buffer(0, &x).set_buffer(1, &r);
+    setup.run(&kernel, &[1], None);
+    let got = setup.read::<f32>(&r, 8);
+    let big = 9.223_372e18f32;
+    assert_eq!(got[..3], [1e-9, 1e-9, 0.0], "{got:?}");
+    let want = [-big, big * big, big, big * big, 2_097_152.0];
+    for (i, (got, want)) in got[3..].iter().zip(want).enumerate() {
+        let ulps = (got.to_bits() as i64 - want.to_bits() as i64).abs();
+        assert!(ulps <= 16, "{i}: {got:e}, not {want:e}");
+    }
+}

@@ -528,10 +528,12 @@ impl<'a> Emitter<'a> {
         };
         if simple != S::Nop {
             self.op_to(simple, ty, id, a);
+            // What may be contracted is by now. A driver left free would not only contract: it takes the decoration's
+            // absence for leave to rearrange, and p - (p + s) loses what s was to tell.
             if matches!(
                 simple,
                 S::FAdd | S::FSub | S::FMul | S::FDiv | S::FRem | S::FNegate
-            ) && !data.fp.has(FpFlags::CONTRACT)
+            ) && !data.fp.has(FpFlags::REASSOC)
             {
                 self.w.decorate(id, Decoration::NoContraction, &[]);
             }
@@ -564,6 +566,9 @@ impl<'a> Emitter<'a> {
             _ => return self.composed(inst, id, ty, kind, a, from),
         };
         self.glsl_to(glsl, ty, id, a);
+        if data.op == Op::Fma && !data.fp.has(FpFlags::REASSOC) {
+            self.w.decorate(id, Decoration::NoContraction, &[]);
+        }
         Ok(())
     }
 
