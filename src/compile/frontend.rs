@@ -3,7 +3,7 @@
 use super::options::{BuildOptions, ClStd};
 use super::prelude::Conversions;
 use super::toolchain::Toolchain;
-use super::{arg_info, child};
+use super::{arg_info, child, internal};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -123,26 +123,29 @@ pub fn compile(
             .arg(scratch.dependency_file())
             .args(["-MT", "x"]);
     }
-    // Moving alike stores of several branches into one leaves pointers that are not known until run time, which keeps
-    // private arrays in memory.
-    clang.args(["-mllvm", "-sink-common-insts=false"]);
-    // Loops of known length that are too long to be unrolled whole are repeated in part, up to 150 instructions: LLVM's
-    // SPIR-V target does not ask for it, and drivers have not been seen to do it.
-    clang.args(["-mllvm", "-unroll-allow-partial"]);
-    if toolchain.llvm_spirv.is_some() {
-        clang.arg("-emit-llvm-bc");
-    } else {
-        clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
-    }
-    clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
     let text = match prelude(toolchain, source, headers, options) {
         Some(prelude) => Cow::Owned(prelude + source),
         None => Cow::Borrowed(source),
     };
     let mut log = String::new();
-    let object = match run_stage(clang, text.as_bytes(), &mut log) {
-        Ok(object) => object,
-        Err(()) => return failed(readable(&log)),
+    let object = if options.whole_program && likely_has_a_library(source) {
+        clang.args(["-emit-llvm", "-disable-llvm-passes"]);
+        clang.args(FROM_SOURCE);
+        run_stage(clang, text.as_bytes(), &mut log).and_then(|ir| {
+            let ir = internal::functions(&String::from_utf8_lossy(&ir));
+            let mut optimise = plain_clang_command(toolchain);
+            optimise.args(options.optimisation()).arg("-w");
+            passes_and_output(&mut optimise, toolchain);
+            optimise.args(["-o", "-", "-x", "ir", "-"]);
+            run_stage(optimise, ir.as_bytes(), &mut log)
+        })
+    } else {
+        passes_and_output(&mut clang, toolchain);
+        clang.args(FROM_SOURCE);
+        run_stage(clang, text.as_bytes(), &mut log)
+    };
+    let Ok(object) = object else {
+        return failed(readable(&log));
     };
     let object = match &toolchain.llvm_spirv {
         None => object,
@@ -174,7 +177,7 @@ pub fn compile(
                     "-fgnu89-inline",
                     "-emit-llvm-bc",
                 ]);
-                clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+                clang.args(FROM_SOURCE);
                 let plain = run_stage(clang, text.as_bytes(), &mut log)?;
                 run_stage(translator(tool), &plain, &mut log)
             });
@@ -217,6 +220,30 @@ pub fn compile(
     }
 }
 
+/// Input and output of a run of clang on OpenCL C.
+const FROM_SOURCE: [&str; 7] = ["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"];
+
+/// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
+/// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
+fn likely_has_a_library(source: &str) -> bool {
+    source.len() > 32 << 10 || source.contains("#include") || source.contains("# include")
+}
+
+/// What clang's passes are told, and what they are to leave behind.
+fn passes_and_output(clang: &mut Command, toolchain: &Toolchain) {
+    // Moving alike stores of several branches into one leaves pointers that are not known until run time, which keeps
+    // private arrays in memory.
+    clang.args(["-mllvm", "-sink-common-insts=false"]);
+    // Loops of known length that are too long to be unrolled whole are repeated in part, up to 150 instructions: LLVM's
+    // SPIR-V target does not ask for it, and drivers have not been seen to do it.
+    clang.args(["-mllvm", "-unroll-allow-partial"]);
+    if toolchain.llvm_spirv.is_some() {
+        clang.arg("-emit-llvm-bc");
+    } else {
+        clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
+    }
+}
+
 /// llvm-spirv, bitcode to SPIR-V.
 fn translator(tool: &Path) -> Command {
     let mut translate = Command::new(tool);
@@ -250,13 +277,25 @@ fn prelude(
     conversions.prelude()
 }
 
+/// clang for OpenCL C.
 fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratch>) -> Command {
+    let mut clang = plain_clang_command(toolchain);
+    clang.args(["-fdeclare-opencl-builtins", "-finclude-default-header"]);
+    if toolchain.llvm_spirv.is_none() {
+        // Real programs rely on what older compilers only warned about.
+        clang.arg("-Wno-error=incompatible-pointer-types");
+    }
+    if let Some(scratch) = scratch {
+        clang.arg("-I").arg(&scratch.dir);
+    }
+    clang.args(args);
+    clang
+}
+
+/// clang, with what holds for OpenCL C and for LLVM's IR alike.
+fn plain_clang_command(toolchain: &Toolchain) -> Command {
     let mut clang = Command::new(&toolchain.clang);
-    clang.args([
-        "-cc1",
-        "-fdeclare-opencl-builtins",
-        "-finclude-default-header",
-    ]);
+    clang.arg("-cc1");
     // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
     // told from one that the program asked for and must be exact; this one marks both operations as contractible.
     clang.arg("-ffp-contract=fast");
@@ -264,16 +303,10 @@ fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratc
         clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
     } else {
         clang.args(["-triple", "spirv64"]);
-        // Real programs rely on what older compilers only warned about.
-        clang.arg("-Wno-error=incompatible-pointer-types");
         // Otherwise a * b + c becomes a call of fma, which must round once and is slow where the device lacks it. This
         // way the instructions stay apart and say that they may be fused.
         clang.arg("-ffp-contract=fast-honor-pragmas");
     }
-    if let Some(scratch) = scratch {
-        clang.arg("-I").arg(&scratch.dir);
-    }
-    clang.args(args);
     clang
 }
 

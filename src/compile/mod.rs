@@ -17,6 +17,7 @@ mod arg_info;
 mod child;
 mod float_controls;
 mod group_functions;
+mod internal;
 pub mod library;
 mod prelude;
 mod source_cache;

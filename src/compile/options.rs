@@ -93,6 +93,8 @@ pub struct BuildOptions {
     pub create_library: bool,
     /// `-enable-link-options`
     pub enable_link_options: bool,
+    /// No option: the source is a whole program (clBuildProgram), none of its functions is called from another.
+    pub whole_program: bool,
 }
 
 /// Splits an option string into words. Double and single quotes group, a backslash takes the next quote, backslash or
@@ -128,7 +130,10 @@ impl BuildOptions {
     /// Parses an option string. `Err` says which option is not understood.
     pub fn parse(text: &str, stage: Stage) -> Result<Self, String> {
         let words = words(text).ok_or_else(|| format!("unbalanced quotes in \"{text}\""))?;
-        let mut options = Self::default();
+        let mut options = Self {
+            whole_program: stage == Stage::Build,
+            ..Self::default()
+        };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             options.take(&word, &mut words, stage)?;
@@ -208,14 +213,7 @@ impl BuildOptions {
         let mut args: Vec<String> = Vec::with_capacity(32);
         args.push(format!("-cl-std={}", std.clang_name()));
         args.push(language.cl_ext(std));
-        // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
-        // too large. So all of them are inlined or, where nothing is, are emitted after all.
-        let optimise: &[&str] = if self.opt_disable {
-            &["-O0", "-fgnu89-inline"]
-        } else {
-            &["-O2", "-mllvm", "-inlinehint-threshold=1000000"]
-        };
-        args.extend(optimise.iter().map(|&arg| arg.to_owned()));
+        args.extend(self.optimisation().iter().map(|&arg| arg.to_owned()));
         args.extend(language.macros(std));
         let flags = [
             (self.no_warnings, "-w"),
@@ -254,6 +252,17 @@ impl BuildOptions {
         args
     }
 
+    /// clang's arguments that say how much to optimise.
+    pub fn optimisation(&self) -> &'static [&'static str] {
+        // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
+        // too large. So all of them are inlined or, where nothing is, are emitted after all.
+        if self.opt_disable {
+            &["-O0", "-fgnu89-inline"]
+        } else {
+            &["-O2", "-mllvm", "-inlinehint-threshold=1000000"]
+        }
+    }
+
     /// Takes over the options that clLinkProgram may add to those that the objects were compiled with.
     pub fn merge_link_options(&mut self, link: &Self) {
         self.denorms_are_zero |= link.denorms_are_zero;
@@ -279,7 +288,15 @@ mod tests {
         assert_eq!(options.include_dirs, ["/a b", "/c"]);
         assert_eq!(options.std, Some(ClStd::C20));
         assert!(options.no_warnings);
-        assert_eq!(build("").unwrap(), BuildOptions::default());
+        let whole_program = BuildOptions {
+            whole_program: true,
+            ..Default::default()
+        };
+        assert_eq!(build("").unwrap(), whole_program);
+        assert_eq!(
+            BuildOptions::parse("", Stage::Compile).unwrap(),
+            BuildOptions::default()
+        );
     }
 
     #[test]

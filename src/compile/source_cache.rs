@@ -24,7 +24,10 @@ pub fn key(
     for arg in options.clang_args(language) {
         key.part(arg.as_bytes());
     }
-    key.part(&[u8::from(options.kernel_arg_info)]);
+    key.part(&[
+        u8::from(options.kernel_arg_info),
+        u8::from(options.whole_program),
+    ]);
     if options
         .include_dirs
         .iter()

@@ -77,3 +77,49 @@ fn attributes_of_kernels() {
         assert_eq!(attributes("g"), "reqd_work_group_size(4,1,1)");
     }
 }
+
+/// Sources that are long, or include others, become whole programs inside the compiler: kernels that call kernels,
+/// functions of every linkage that are used before they are defined, not inlined, or not used at all.
+#[test]
+fn programs_with_many_functions() {
+    let setup = Setup::new();
+    let mut source = String::from(
+        "#define TIMES(a) a a a a a a a a
+         float later(float x);
+         __attribute__((noinline)) float apart(float x) { return x + 1.0f; }
+         inline float plain(float x) { TIMES(TIMES(x = x * 1.0f + 0.0f;)) return x + 10.0f; }
+         static float hidden(float x) { return x + 100.0f; }
+         constant float table[4] = { 1000.0f, 2000.0f, 3000.0f, 4000.0f };
+         __attribute__((overloadable)) float many(float x) { return x + table[(int)x & 3]; }
+         __attribute__((overloadable)) int many(int x) { return x + 1; }
+         kernel void inner(global float *p) { p[1] = apart(p[1]); p[2] = hidden(plain(p[2])); }
+         __attribute__((reqd_work_group_size(1, 1, 1))) kernel void f(global float *p)
+         { p[0] = later(p[0]); inner(p); p[3] = many(p[3]) + many(3); }
+         float later(float x) { return apart(x) * 2.0f; }\n",
+    );
+    for unused in 0..800 {
+        source += &format!(
+            "float unused_{unused}(float x) {{ return sin(x) + cos(x * {unused}.0f); }}\n"
+        );
+    }
+    assert!(source.len() > 32 << 10);
+    for options in [
+        "",
+        "-cl-opt-disable",
+        "-cl-std=CL3.0 -g",
+        "-cl-fast-relaxed-math -w",
+    ] {
+        let program = setup
+            .try_build(&source, options)
+            .unwrap_or_else(|log| panic!("{options}: {log}"));
+        let kernel = setup.kernel(&program, "f");
+        let buffer = setup.buffer_of(&[1f32, 2.0, 3.0, 5.0]);
+        kernel.set_buffer(0, &buffer);
+        setup.run(&kernel, &[1], None);
+        assert_eq!(
+            setup.read::<f32>(&buffer, 4),
+            [4.0, 3.0, 113.0, 2009.0],
+            "{options}"
+        );
+    }
+}
