@@ -1,7 +1,8 @@
 //! What every entry point does round its body: the panic guard, the trace line, the conversion of errors.
 
-use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_SUCCESS};
+use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_SUCCESS};
 use pumice_runtime::error::{ClError, ClResult};
+use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
 use std::ffi::c_void;
 use std::fmt::{Debug, Write};
@@ -34,6 +35,9 @@ pub fn status(
     args: &dyn Fn(&mut Args<'_>),
     body: impl FnOnce() -> ClResult,
 ) -> cl_int {
+    let Some(_call) = Call::enter() else {
+        return too_late(name);
+    };
     match guarded(name, args, body, |()| String::new()) {
         Ok(()) => CL_SUCCESS,
         Err(error) => error.code,
@@ -65,6 +69,9 @@ pub fn value<T: Created>(
     args: &dyn Fn(&mut Args<'_>),
     body: impl FnOnce() -> ClResult<T>,
 ) -> (*mut c_void, cl_int) {
+    let Some(_call) = Call::enter() else {
+        return (std::ptr::null_mut(), CL_OUT_OF_RESOURCES);
+    };
     let mut pointer = std::ptr::null_mut();
     let place = &mut pointer;
     let body = move || {
@@ -75,6 +82,17 @@ pub fn value<T: Created>(
     match guarded(name, args, body, |made| format!(" {made:?}")) {
         Ok(_) => (pointer, CL_SUCCESS),
         Err(error) => (pointer, error.code),
+    }
+}
+
+/// What a call does once the process has begun to end and the drivers are gone: nothing. Releasing and waiting are what
+/// destructors do, and have nothing left to do; all else fails.
+#[cold]
+fn too_late(name: &str) -> cl_int {
+    if name.starts_with("clRelease") || name == "clFinish" || name == "clFlush" {
+        CL_SUCCESS
+    } else {
+        CL_OUT_OF_RESOURCES
     }
 }
 

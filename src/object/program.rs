@@ -13,6 +13,7 @@ use crate::compile::options::ClStd;
 use crate::compile::{self, executable, BuildOptions, Executable, Failure, Header, Module, Stage};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
+use crate::util::leaving::Call;
 use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -680,6 +681,7 @@ fn run(
     };
     let kept = program.clone();
     let body = move || {
+        let _call = Call::enter_or_stay();
         // A defect of ours must not leave the application waiting for its callback.
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
             kept.give_up();

@@ -13,6 +13,7 @@ use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
 use crate::object::mem::host_work::HostWork;
 use crate::util::copy;
+use crate::util::leaving::Call;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::Arc;
@@ -120,6 +121,14 @@ fn run(tasks: &Receiver<Task>, progress: &Arc<Progress>) {
             owner,
             failed,
         } = task;
+        let Some(_call) = Call::enter() else {
+            // The process is ending; what holds on to memory of the device is left.
+            let after = event
+                .as_ref()
+                .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
+            std::mem::forget((after, action, event, owner));
+            continue;
+        };
         let status = match failed {
             Some(code) => code,
             None => {

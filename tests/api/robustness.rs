@@ -1,10 +1,13 @@
 //! What must not bring the process down: damaged input, damaged caches, exits at any time.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, create, info_value, ok, Program, Setup};
+use pumice_tests::{
+    call, code_name, create, info_value, ok, Buffer, Kernel, Program, Queue, Setup,
+};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 const CHILD: &str = "PUMICE_TESTS_ROBUSTNESS";
@@ -108,6 +111,10 @@ fn inner() {
         return;
     };
     let file = std::env::var_os("PUMICE_TESTS_FILE").map(PathBuf::from);
+    if mode == "exit with releases" {
+        // SAFETY: a plain function. Registered before the drivers are loaded, it runs after they have been taken apart.
+        unsafe { libc::atexit(release_the_late) };
+    }
     let setup = Setup::new();
     match mode.as_str() {
         "build" => check_add(&setup, &setup.build(ADD)),
@@ -160,6 +167,62 @@ fn leave(mode: &str, setup: &Setup) {
     ));
     ok!(clFlush(setup.queue.0));
     match mode {
+        "exit while kernels run" => {
+            std::thread::spawn(|| {
+                std::thread::sleep(Duration::from_millis(10));
+                std::process::exit(0);
+            });
+            keep_launching(setup, &kernel)
+        }
+        "exit before new kernels have run" => {
+            // The driver compiles them when they run.
+            for number in 0..6 {
+                let source = format!(
+                    "kernel void fresh(global uint *p) {{
+                        for (uint i = 0; i < 100; i++) p[get_global_id(0)] += p[i * {number}] * i;
+                    }}"
+                );
+                let fresh = setup.kernel(&setup.build(&source), "fresh");
+                fresh.set_buffer(0, &buffer);
+                setup.enqueue(&fresh, &[64], None);
+                std::mem::forget(fresh);
+            }
+            ok!(clFlush(setup.queue.0));
+            std::process::exit(0);
+        }
+        "exit from a callback" => {
+            extern "C" fn leave(_: cl_event, _: cl_int, _: *mut std::ffi::c_void) {
+                std::process::exit(0);
+            }
+            let mut event = null_mut();
+            ok!(clEnqueueNDRangeKernel(
+                setup.queue.0,
+                kernel.0,
+                1,
+                null(),
+                &64,
+                null(),
+                0,
+                null(),
+                &mut event
+            ));
+            ok!(clSetEventCallback(
+                event,
+                CL_COMPLETE as cl_int,
+                Some(leave),
+                null_mut()
+            ));
+            keep_launching(setup, &kernel)
+        }
+        "exit with releases" => {
+            setup.enqueue(&kernel, &[1 << 14], None);
+            ok!(clFlush(setup.queue.0));
+            let mut late = LATE.lock().expect("the only user");
+            ok!(clRetainCommandQueue(setup.queue.0));
+            *late = Some((Queue(setup.queue.0), buffer, kernel, program));
+            drop(late);
+            std::process::exit(0);
+        }
         "exit during a wait" => {
             ok!(clFinish(setup.queue.0));
             let user = create!(clCreateUserEvent(setup.context.0));
@@ -199,11 +262,49 @@ fn leave(mode: &str, setup: &Setup) {
     }
 }
 
-/// The process may end while threads wait or build, and in a forked child. (While kernels run it may not on lavapipe,
-/// whose threads go on while `exit` takes LLVM apart.)
+type Late = (Queue, Buffer, Kernel, Program);
+static LATE: Mutex<Option<Late>> = Mutex::new(None);
+
+/// As the destructors of an application's global objects.
+extern "C" fn release_the_late() {
+    let late = LATE.lock().ok().and_then(|mut late| late.take());
+    if let Some((queue, ..)) = &late {
+        call!(clFinish(queue.0));
+    }
+    drop(late);
+}
+
+/// Launches until the process has ended; calls fail once it is ending.
+fn keep_launching(setup: &Setup, kernel: &Kernel) -> ! {
+    loop {
+        call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            &64,
+            null(),
+            0,
+            null(),
+            null_mut()
+        ));
+        call!(clFlush(setup.queue.0));
+    }
+}
+
+/// The process may end while kernels run, threads wait or build, and in a forked child. A software driver's threads go on
+/// while `exit` takes LLVM apart: the driver has to see to it that they have nothing to do.
 #[test]
 fn exits_at_any_time() {
-    for mode in ["exit during a wait", "exit during builds", "fork"] {
+    for mode in [
+        "exit while kernels run",
+        "exit before new kernels have run",
+        "exit from a callback",
+        "exit with releases",
+        "exit during a wait",
+        "exit during builds",
+        "fork",
+    ] {
         good(mode, &[]);
     }
 }

@@ -104,6 +104,7 @@ impl VulkanDevice {
         }
         let early = std::mem::take(&mut *self.early_cache.lock());
         let shared = Shared::new(&self.adapter, &early)?;
+        super::exit::register(&shared);
         Ok(self.shared.get_or_init(|| shared))
     }
 }
@@ -318,6 +319,9 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
+        if crate::util::leaving::is_leaving() {
+            return;
+        }
         // SAFETY: streams, memories, codes and pipelines hold an Arc of this, so none is left and no work is pending;
         // each handle is destroyed once, the device last.
         unsafe {

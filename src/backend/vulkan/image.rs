@@ -11,6 +11,7 @@ use super::memory::{self, VulkanMemory};
 use super::record::memory as ours;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
+use crate::util::leaving;
 use ash::vk;
 use gpu_allocator::vulkan::Allocation;
 use parking_lot::Mutex;
@@ -475,6 +476,9 @@ impl Images {
                 raw.end_command_buffer(setup.commands)?;
                 {
                     let queue = queue.raw.lock();
+                    if leaving::is_leaving() {
+                        return Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+                    }
                     raw.queue_submit(*queue, &submit, setup.fence)?;
                 }
                 raw.wait_for_fences(&[setup.fence], true, u64::MAX)?;

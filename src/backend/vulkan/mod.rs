@@ -20,6 +20,7 @@ mod conv;
 mod copy;
 mod descriptor;
 mod device;
+mod exit;
 mod format;
 mod image;
 mod instance;

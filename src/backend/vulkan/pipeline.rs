@@ -4,7 +4,9 @@ use super::adapter::Adapter;
 use super::conv::During;
 use super::descriptor::Layouts;
 use super::device::{failed, Shared};
+use super::exit;
 use crate::backend::{Code, DeviceError, Pipeline, Result};
+use crate::util::leaving;
 use ash::vk;
 use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHasher};
@@ -131,6 +133,7 @@ pub fn create_pipeline(
     let info = [vk::ComputePipelineCreateInfo::default()
         .stage(stage)
         .layout(layout)];
+    let _allowed = exit::compiling().ok_or(DeviceError::Lost)?;
     let cache = shared.pipelines.raw.read();
     // SAFETY: module, layout and cache belong to the device; the structures live.
     match unsafe { shared.raw.create_compute_pipelines(*cache, &info, None) } {
@@ -310,6 +313,9 @@ impl Pipeline for VulkanPipeline {
 
 impl Drop for VulkanPipeline {
     fn drop(&mut self) {
+        if leaving::is_leaving() {
+            return;
+        }
         // SAFETY: streams keep an Arc until the work that uses it has completed; destroyed once.
         unsafe { self.shared.raw.destroy_pipeline(self.raw, None) };
     }

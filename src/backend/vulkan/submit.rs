@@ -5,6 +5,7 @@
 
 use super::descriptor::Sets;
 use super::device::{failed, monotonic_ns, Shared};
+use super::exit;
 use super::memory::{self, VulkanMemory};
 use super::profile::Queries;
 use super::record::{Tracker, STAGES, WRITES};
@@ -13,6 +14,7 @@ use crate::backend::{
     DeviceError, Image, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result,
     Stream, StreamDesc, Timeline, Times,
 };
+use crate::util::leaving;
 use ash::vk;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -346,10 +348,15 @@ impl VulkanStream {
             .push_next(&mut timeline)];
         let queue = shared.queues.get(self.queue).ok_or(DeviceError::Lost)?;
         let queue = queue.raw.lock();
+        if leaving::is_leaving() {
+            return Err(DeviceError::Lost);
+        }
         // SAFETY: the lock keeps other threads off the queue; all handles belong to the device and live: the batch
         // keeps them until the value is reached.
         unsafe { shared.raw.queue_submit(*queue, &info, vk::Fence::null()) }
-            .map_err(|result| failed(shared, "vkQueueSubmit", result))
+            .map_err(|result| failed(shared, "vkQueueSubmit", result))?;
+        exit::note_batch();
+        Ok(())
     }
 }
 

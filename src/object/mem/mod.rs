@@ -20,6 +20,7 @@ use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
+use crate::util::leaving::Call;
 use map::Mapping;
 use parking_lot::Mutex;
 use std::ffi::c_void;
@@ -174,6 +175,7 @@ impl Drop for Mem {
         let store = self.store.clone();
         let parent = self.parent.take();
         let wait = move || {
+            let _call = Call::enter_or_stay();
             for (queue, value) in busy {
                 if queue.progress().submitted() < value {
                     queue.flush();

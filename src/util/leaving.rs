@@ -1,0 +1,149 @@
+//! The end of the process: whether `exit` has got as far as taking the device drivers apart, and who is still inside.
+//!
+//! Set once, by the back end's handler (`backend/vulkan/exit.rs`), and never taken back. What runs later (destructors of
+//! the application's global objects, handlers that it registered early, its other threads) must not reach a driver: calls
+//! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread.
+
+use parking_lot::Mutex;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+static LEAVING: AtomicBool = AtomicBool::new(false);
+
+/// How many calls a thread is in. Only the thread writes to its cell. Cells are used again, never freed.
+#[derive(Default)]
+#[repr(align(64))]
+struct Depth(AtomicU32);
+
+struct Depths {
+    all: Vec<&'static Depth>,
+    free: Vec<&'static Depth>,
+}
+
+static DEPTHS: Mutex<Depths> = Mutex::new(Depths {
+    all: Vec::new(),
+    free: Vec::new(),
+});
+
+struct Mine(&'static Depth);
+
+impl Mine {
+    fn new() -> Self {
+        let mut depths = DEPTHS.lock();
+        Self(depths.free.pop().unwrap_or_else(|| {
+            let made: &'static Depth = Box::leak(Box::default());
+            depths.all.push(made);
+            made
+        }))
+    }
+}
+
+impl Drop for Mine {
+    fn drop(&mut self) {
+        DEPTHS.lock().free.push(self.0);
+    }
+}
+
+thread_local! {
+    static MINE: Mine = Mine::new();
+}
+
+/// A call that may reach a driver is under way. It stays on its thread.
+pub struct Call(Option<&'static Depth>, PhantomData<*const ()>);
+
+impl Call {
+    /// Begins a call, unless the process is ending.
+    #[inline]
+    pub fn enter() -> Option<Self> {
+        // A thread whose local values are gone already is not counted.
+        let depth = MINE.try_with(|mine| mine.0).ok();
+        if let Some(Depth(depth)) = depth {
+            // Seen by `settle`, or sees `begin`.
+            depth.store(depth.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
+        }
+        let call = Self(depth, PhantomData);
+        (!is_leaving()).then_some(call)
+    }
+
+    /// As [`Call::enter`], for threads of our own: with the process ending they end with it.
+    pub fn enter_or_stay() -> Self {
+        loop {
+            match Self::enter() {
+                Some(call) => return call,
+                None => std::thread::park(),
+            }
+        }
+    }
+}
+
+impl Drop for Call {
+    #[inline]
+    fn drop(&mut self) {
+        if let Some(Depth(depth)) = self.0 {
+            depth.store(
+                depth.load(Ordering::Relaxed).wrapping_sub(1),
+                Ordering::Release,
+            );
+        }
+    }
+}
+
+/// The drivers are being taken apart, or are gone.
+pub fn is_leaving() -> bool {
+    LEAVING.load(Ordering::SeqCst)
+}
+
+/// From now on [`is_leaving`]. Returns whether it was so already.
+pub fn begin() -> bool {
+    LEAVING.swap(true, Ordering::SeqCst)
+}
+
+/// Waits until no other thread is in a call, at most for a while: some wait for what will not happen any more.
+pub fn settle(patience: Duration) {
+    let end = Instant::now() + patience;
+    let mine = MINE.try_with(|mine| mine.0).ok();
+    loop {
+        let Some(depths) = DEPTHS.try_lock_until(end) else {
+            return;
+        };
+        let busy = depths
+            .all
+            .iter()
+            .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, **depth)))
+            .any(|depth| depth.0.load(Ordering::SeqCst) > 0);
+        drop(depths);
+        if !busy || Instant::now() >= end {
+            return;
+        }
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn calls_are_counted() {
+        let (entered, wait) = std::sync::mpsc::channel();
+        let (leave, left) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let outer = Call::enter();
+            drop(Call::enter());
+            entered.send(()).unwrap();
+            left.recv().unwrap();
+            drop(outer);
+        });
+        wait.recv().unwrap();
+        // One's own calls are not waited for, those of others are.
+        let _own = Call::enter();
+        let start = Instant::now();
+        settle(Duration::from_millis(20));
+        assert!(start.elapsed() >= Duration::from_millis(20));
+        leave.send(()).unwrap();
+        thread.join().unwrap();
+        settle(Duration::from_secs(60));
+        assert!(start.elapsed() < Duration::from_secs(50));
+    }
+}
