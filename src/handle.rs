@@ -89,23 +89,7 @@ fn shard(address: usize) -> &'static Shard {
 impl<T: Body> Object<T> {
     /// Makes an object that the application does not know yet (no API reference): hand it out with [`Object::publish`].
     pub fn new(body: T) -> Ref<T> {
-        let object = Arc::new(Self {
-            dispatch: DISPATCH.load(Ordering::Acquire),
-            api_refs: AtomicU32::new(0),
-            body,
-        });
-        let address = Arc::as_ptr(&object) as usize;
-        let erased: Arc<dyn Any + Send + Sync> = object.clone();
-        let entry = Entry {
-            kind: T::KIND,
-            object: Arc::downgrade(&erased),
-            api: None,
-        };
-        shard(address)
-            .write()
-            .get_or_insert_with(FxHashMap::default)
-            .insert(address, entry);
-        object
+        Self::new_cyclic(|_| body)
     }
 
     /// Makes an object whose body needs a weak reference to itself.
