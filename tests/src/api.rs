@@ -180,6 +180,8 @@ pub fn cl() -> &'static Api {
         let code = unsafe { (api.clGetPlatformIDs)(0, std::ptr::null_mut(), &mut count) };
         let _ = std::fs::remove_file(&icd);
         assert_eq!((code, count), (0, 1), "the loader does not find Pumice");
+        // At the end of the process, when it is asked for the last time, calls of OpenCL do nothing any more.
+        let _ = COUNTER.set(counter(&api));
         api
     })
 }
@@ -194,18 +196,24 @@ extern "C" fn at_exit() {
     }
 }
 
-/// Messages of the Vulkan validation layer so far.
-pub fn validation_messages() -> u64 {
-    let api = cl();
+type Counter = extern "C" fn() -> u64;
+static COUNTER: OnceLock<Option<Counter>> = OnceLock::new();
+
+/// The driver's count of messages of the validation layer.
+fn counter(api: &Api) -> Option<Counter> {
     let mut platform = std::ptr::null_mut();
-    // SAFETY: the pointers are null or live; the driver declares this function so.
+    // SAFETY: the pointers are null or live; the driver declares the function so.
     unsafe {
         (api.clGetPlatformIDs)(1, &mut platform, std::ptr::null_mut());
         let name = c"pumiceValidationMessages";
         let address = (api.clGetExtensionFunctionAddressForPlatform)(platform, name.as_ptr());
-        if address.is_null() {
-            return 0;
-        }
-        std::mem::transmute::<*mut libc::c_void, extern "C" fn() -> u64>(address)()
+        (!address.is_null()).then(|| std::mem::transmute::<*mut libc::c_void, Counter>(address))
     }
+}
+
+/// Messages of the Vulkan validation layer so far.
+pub fn validation_messages() -> u64 {
+    cl();
+    let counter = COUNTER.get().copied().flatten();
+    counter.map_or(0, |counter| counter())
 }
