@@ -5,7 +5,7 @@
 //! the device (by UUID) and to the format version; a checksum guards the rest.
 
 use super::options::{BuildOptions, Stage};
-use super::{to_bytes, to_words, Executable, Module};
+use super::{parts, to_bytes, to_words, Executable, Module};
 use crate::backend::Device;
 use crate::cl::{
     cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
@@ -34,10 +34,7 @@ impl Binary {
     /// The bytes, for a device.
     pub fn to_bytes(&self, device: &dyn Device) -> Vec<u8> {
         let mut body = Vec::new();
-        let mut put = |bytes: &[u8]| {
-            body.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            body.extend_from_slice(bytes);
-        };
+        let mut put = |part: &[u8]| parts::put(&mut body, part);
         put(&device.caps().device_uuid);
         put(&self.kind.to_le_bytes());
         put(self.options.as_bytes());
@@ -66,13 +63,7 @@ impl Binary {
         if blake3::hash(body).as_bytes() != hash {
             return None;
         }
-        let mut take = || -> Option<&[u8]> {
-            let (length, rest) = body.split_first_chunk::<8>()?;
-            let (part, rest) =
-                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-            body = rest;
-            Some(part)
-        };
+        let mut take = || parts::take(&mut body);
         if take()? != device.caps().device_uuid {
             return None;
         }

@@ -50,17 +50,23 @@ fn build_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let file = own_path().unwrap_or_default();
-        let (size, time) = std::fs::metadata(&file)
-            .map(|m| {
-                let time = m
-                    .modified()
-                    .ok()
-                    .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-                (m.len(), time.map_or(0, |t| t.as_nanos()))
-            })
-            .unwrap_or_default();
-        format!("{} {size} {time}", env!("CARGO_PKG_VERSION"))
+        format!("{} {}", env!("CARGO_PKG_VERSION"), stamp(&file))
     })
+}
+
+/// Path, size and time of change of the file behind a path: enough to notice another one without reading it.
+pub fn stamp(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let (size, time) = std::fs::metadata(&real)
+        .map(|m| {
+            let time = m
+                .modified()
+                .ok()
+                .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+            (m.len(), time.map_or(0, |t| t.as_nanos()))
+        })
+        .unwrap_or_default();
+    format!("{} ({size} bytes, {time})", real.display())
 }
 
 /// The shared library (or executable) that this code is in.

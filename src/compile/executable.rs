@@ -2,7 +2,7 @@
 
 use super::cache::{self, Key};
 use super::options::BuildOptions;
-use super::{library, to_bytes, Failure, Module};
+use super::{library, parts, to_bytes, Failure, Module};
 use crate::backend::{Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::interface::ProgramGlobals;
@@ -185,29 +185,18 @@ impl Executable {
     /// Everything but the modules, for the cache and for program binaries.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        let mut put = |bytes: &[u8]| {
-            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            out.extend_from_slice(bytes);
-        };
-        put(&self.globals.to_bytes());
+        parts::put(&mut out, &self.globals.to_bytes());
         for kernel in &self.kernels {
-            put(&kernel.lowered.to_bytes());
+            parts::put(&mut out, &kernel.lowered.to_bytes());
         }
         out
     }
 
     /// The reverse of `to_bytes`. None: damaged.
     pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
-        let mut take = || -> Option<&[u8]> {
-            let (length, rest) = bytes.split_first_chunk::<8>()?;
-            let (part, rest) =
-                rest.split_at_checked(usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
-            bytes = rest;
-            Some(part)
-        };
-        let globals = ProgramGlobals::from_bytes(take()?).ok()?;
+        let globals = ProgramGlobals::from_bytes(parts::take(&mut bytes)?).ok()?;
         let mut kernels = Vec::new();
-        while let Some(part) = take() {
+        while let Some(part) = parts::take(&mut bytes) {
             kernels.push(Kernel {
                 lowered: Lowered::from_bytes(part).ok()?,
                 code: OnceLock::new(),

@@ -4,7 +4,7 @@ use super::cache::{self, Key};
 use super::frontend::{Header, Language, REVISION};
 use super::options::BuildOptions;
 use super::toolchain::Toolchain;
-use super::{to_bytes, to_words};
+use super::{parts, to_bytes, to_words};
 use std::path::{Path, PathBuf};
 
 const KIND: &str = "spv";
@@ -52,52 +52,31 @@ pub fn key(
 pub fn load(key: &Key) -> Option<(Vec<u32>, String)> {
     let payload = cache::load(KIND, key)?;
     let mut rest = payload.as_slice();
-    let count = u32::from_le_bytes(*take(&mut rest)?);
-    for _ in 0..count {
-        let path = String::from_utf8(take_bytes(&mut rest)?.to_vec()).ok()?;
-        let hash: &[u8; 32] = take(&mut rest)?;
-        if hash_file(Path::new(&path))? != *hash {
+    let (words, log) = (parts::take(&mut rest)?, parts::take(&mut rest)?);
+    while !rest.is_empty() {
+        let path = std::str::from_utf8(parts::take(&mut rest)?).ok()?;
+        if hash_file(Path::new(path))? != parts::take(&mut rest)? {
             return None;
         }
     }
-    let log = String::from_utf8(take_bytes(&mut rest)?.to_vec()).ok()?;
-    Some((to_words(rest)?, log))
+    Some((to_words(words)?, String::from_utf8(log.to_vec()).ok()?))
 }
 
 /// Makes the entry.
 pub fn store(key: &Key, words: &[u32], log: &str, dependencies: &[PathBuf]) {
     let mut payload = Vec::new();
-    payload.extend_from_slice(&(dependencies.len() as u32).to_le_bytes());
+    parts::put(&mut payload, &to_bytes(words));
+    parts::put(&mut payload, log.as_bytes());
     for path in dependencies {
         let (Some(text), Some(hash)) = (path.to_str(), hash_file(path)) else {
             return;
         };
-        put_bytes(&mut payload, text.as_bytes());
-        payload.extend_from_slice(&hash);
+        parts::put(&mut payload, text.as_bytes());
+        parts::put(&mut payload, &hash);
     }
-    put_bytes(&mut payload, log.as_bytes());
-    payload.extend_from_slice(&to_bytes(words));
     cache::store(KIND, key, &payload);
 }
 
 fn hash_file(path: &Path) -> Option<[u8; 32]> {
     Some(*blake3::hash(&std::fs::read(path).ok()?).as_bytes())
-}
-
-fn take<'a, const N: usize>(rest: &mut &'a [u8]) -> Option<&'a [u8; N]> {
-    let (head, tail) = rest.split_first_chunk::<N>()?;
-    *rest = tail;
-    Some(head)
-}
-
-fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = u32::from_le_bytes(*take(rest)?) as usize;
-    let (head, tail) = rest.split_at_checked(length)?;
-    *rest = tail;
-    Some(head)
-}
-
-fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
 }

@@ -1,11 +1,11 @@
 //! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. Looked for once a process,
 //! newest first; `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
 
+use super::cache;
 use crate::util::config;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::UNIX_EPOCH;
 
 /// How OpenCL C becomes SPIR-V.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,31 +82,16 @@ fn find(dirs: &[PathBuf]) -> Option<Toolchain> {
 }
 
 fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
-    let mut identity = stamp(&clang);
+    let mut identity = cache::stamp(&clang);
     if let Some(tool) = &llvm_spirv {
         identity += " + ";
-        identity += &stamp(tool);
+        identity += &cache::stamp(tool);
     }
     Toolchain {
         clang,
         llvm_spirv,
         identity,
     }
-}
-
-/// Path, size and time of change of the file behind a path: enough to notice an upgrade without running the tool.
-fn stamp(path: &Path) -> String {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (size, time) = std::fs::metadata(&real)
-        .map(|m| {
-            let time = m
-                .modified()
-                .ok()
-                .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-            (m.len(), time.map_or(0, |t| t.as_nanos()))
-        })
-        .unwrap_or_default();
-    format!("{} ({size} bytes, {time})", real.display())
 }
 
 fn is_executable(path: &Path) -> bool {
