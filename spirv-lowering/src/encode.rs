@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 
 struct Writer(Vec<u8>);
 
@@ -350,6 +350,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         i.uses_printf,
         i.uses_barrier,
         i.uses_subgroups,
+        i.guarded,
         i.uses_indirect_pointers,
     ] {
         w.bool(v);
@@ -379,8 +380,14 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
     let [push_size, arg_buffer_size, local_size, private_size] =
         [r.u32()?, r.u32()?, r.u32()?, r.u32()?];
     let attributes = read_attributes(r)?;
-    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, uses_indirect_pointers] =
-        [r.bool()?, r.bool()?, r.bool()?, r.bool()?, r.bool()?];
+    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, uses_indirect_pointers] = [
+        r.bool()?,
+        r.bool()?,
+        r.bool()?,
+        r.bool()?,
+        r.bool()?,
+        r.bool()?,
+    ];
     let samplers = r.list(9, |r| {
         Ok(SamplerBinding {
             binding: r.u32()?,
@@ -408,6 +415,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         uses_printf,
         uses_barrier,
         uses_subgroups,
+        guarded,
         uses_indirect_pointers,
         samplers,
         arg_access,
@@ -607,6 +615,7 @@ mod tests {
                 uses_printf: true,
                 uses_barrier: true,
                 uses_subgroups: false,
+                guarded: true,
                 uses_indirect_pointers: true,
                 samplers: vec![SamplerBinding {
                     binding: 2,

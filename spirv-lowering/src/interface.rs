@@ -8,7 +8,8 @@
 //! arguments lie in that buffer at their offsets (which then count from the start of the buffer).
 //!
 //! # Specialisation constants
-//! 0, 1, 2: work-group size x, y, z (32-bit unsigned). Local-memory arguments: one 32-bit constant each, their size
+//! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]: work-items beyond
+//! [`Implicit::GlobalEnd`] do nothing (0: there are none). Local-memory arguments: one 32-bit constant each, their size
 //! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
 //!
 //! # Images and samplers
@@ -19,6 +20,8 @@
 
 /// Specialisation constant ids of the work-group size.
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
+/// Specialisation constant id of the test for work-items beyond the ND-range: 0 (none is), 1.
+pub const SPEC_GUARD: u32 = 3;
 /// First specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 
@@ -46,13 +49,15 @@ pub enum Implicit {
     GroupOffset,
     /// u32 x 3: global id of the first work-item of this dispatch, global offset included.
     GlobalBase,
+    /// u32 x 3: one past the last global id of the ND-range.
+    GlobalEnd,
     /// u32: get_work_dim.
     WorkDim,
 }
 
 impl Implicit {
     /// All of them, in the order in which they are laid out.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
         Self::PrintfBuffer,
@@ -62,6 +67,7 @@ impl Implicit {
         Self::EnqueuedLocalSize,
         Self::GroupOffset,
         Self::GlobalBase,
+        Self::GlobalEnd,
         Self::WorkDim,
     ];
 
@@ -295,6 +301,8 @@ pub struct KernelInterface {
     pub uses_barrier: bool,
     /// The kernel uses sub-group operations or built-ins.
     pub uses_subgroups: bool,
+    /// The kernel cannot tell how its work-items are grouped, and has the test of [`SPEC_GUARD`].
+    pub guarded: bool,
     /// The kernel may write to memory through pointers it did not get as arguments (pointers loaded from memory):
     /// hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
-//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, lower_builtin_vars,
+//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
@@ -308,6 +308,8 @@ fn lower_function(
             lower_group::run(f, &mut small.globals, target)
         })?;
     }
+    let guarded = guard_range::applies(func, kernel, small)
+        && p.run("guard_range", func, guard_range::run)? == Some(true);
     p.must("lower_builtin_vars", func, |f| {
         lower_builtin_vars::run(f, collective.then_some(target.subgroup_size))
     })?;
@@ -321,6 +323,7 @@ fn lower_function(
         lower_args::run(f, kernel, &access, &images, target)
     })?;
     interface.uses_subgroups = collective;
+    interface.guarded = guarded;
     p.clean(func)?;
     p.must("expand_memcopy", func, expand_memcopy::run)?;
     p.clean(func)?;

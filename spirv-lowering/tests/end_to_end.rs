@@ -136,7 +136,11 @@ fn interface() {
     let program = Program::read(&input, &ReadOptions::default()).unwrap();
     let lowered = lower(&program, "vector_add", &Target::full());
     let interface = &lowered.interface;
-    assert_eq!(interface.implicit, [(Implicit::GlobalBase, 0)]);
+    assert!(interface.guarded);
+    assert_eq!(
+        interface.implicit,
+        [(Implicit::GlobalBase, 0), (Implicit::GlobalEnd, 12)]
+    );
     let kinds: Vec<ArgKind> = interface.args.iter().map(|a| a.kind).collect();
     let buffer = |offset| ArgKind::Buffer {
         offset,
@@ -145,16 +149,16 @@ fn interface() {
     assert_eq!(
         kinds,
         [
-            buffer(16),
             buffer(24),
             buffer(32),
+            buffer(40),
             ArgKind::Value {
-                offset: 40,
+                offset: 48,
                 size: 4
             }
         ]
     );
-    assert_eq!(interface.push_size, 44);
+    assert_eq!(interface.push_size, 52);
     assert_eq!(interface.arg_access, [1, 1, 2, 0]);
     assert!(!interface.uses_indirect_pointers && !interface.uses_barrier);
     // A 3-vector has the size and alignment of a 4-vector.
@@ -176,9 +180,13 @@ fn interface() {
     assert_eq!(lowered.interface.arg_buffer_size, 28);
     assert_eq!(
         lowered.interface.implicit,
-        [(Implicit::ArgBuffer, 0), (Implicit::GlobalBase, 8)]
+        [
+            (Implicit::ArgBuffer, 0),
+            (Implicit::GlobalBase, 8),
+            (Implicit::GlobalEnd, 20)
+        ]
     );
-    assert_eq!(lowered.interface.push_size, 20);
+    assert_eq!(lowered.interface.push_size, 32);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::object::device::Device;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
+use spirv_lowering::interface::SPEC_GUARD;
 use std::sync::Arc;
 
 /// The index space of a launch, as the application gives it. Slices have `dims` elements.
@@ -32,7 +33,12 @@ struct Space {
     offset: [u32; 3],
     global: [u32; 3],
     local: [u32; 3],
+    /// The last work-groups reach beyond the global size, and the kernel tests for that.
+    guard: bool,
 }
+
+/// Work-items of a work-group whose size is left to us, at most.
+const MOST_ITEMS: u32 = 256;
 
 /// What the kernel and the device together allow.
 struct Limits {
@@ -44,6 +50,8 @@ struct Limits {
     /// The number of sub-groups that the kernel requires.
     sub_groups: Option<u32>,
     uniform: bool,
+    /// The kernel cannot tell how its work-items are grouped.
+    guarded: bool,
 }
 
 fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
@@ -60,6 +68,7 @@ fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         required: kernel.code.interface().attributes.required_work_group_size,
         sub_groups: kernel.code.interface().attributes.required_sub_groups,
         uniform: kernel.uniform,
+        guarded: kernel.code.interface().guarded,
     }
 }
 
@@ -99,6 +108,13 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     }
     let global = global.map(|n| n as u32);
     let offset = offset.map(|n| n as u32);
+    // Ids of work-items beyond the end must not wrap around.
+    let room = most - (1 << 16);
+    let guarded = limits.guarded
+        && global
+            .iter()
+            .zip(&offset)
+            .all(|(size, offset)| *size as usize + *offset as usize <= room);
     let local = match range.local {
         Some(_) => {
             let local = extend(range.local, range.dims, 1);
@@ -155,6 +171,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
             }
             local.map(|n| n as u32)
         }
+        None if guarded && !global.contains(&0) => free_shape(limits, global),
         None => {
             let local = choose_local(limits, range.dims, global);
             let divides = global
@@ -170,10 +187,15 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
             local
         }
     };
+    let divides = global
+        .iter()
+        .zip(&local)
+        .all(|(size, n)| size.is_multiple_of(*n));
     Ok(Space {
         offset,
         global,
         local,
+        guard: guarded && !divides && !global.contains(&0),
     })
 }
 
@@ -200,7 +222,7 @@ fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
     }
     let [gx, gy, gz] = global.map(|n| n.max(1));
     let [mx, my, mz] = limits.max_items;
-    let most = limits.max_group.min(256);
+    let most = limits.max_group.min(MOST_ITEMS);
     let unit = limits.subgroup.min(most);
     // Rows of one or two sub-groups leave room for neighbours in y; one-dimensional groups take all in x.
     let across = if dims > 1 && gy > 1 {
@@ -227,7 +249,42 @@ fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
     [x, y, z]
 }
 
-/// clGetKernelSuggestedLocalWorkSize. Makes the same checks, and the same choice, as an enqueue without local size.
+/// The work-group of a kernel that cannot tell: one of a few shapes, so that it has few pipelines, the largest that does
+/// not waste much.
+fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
+    let most = limits.max_group.clamp(1, MOST_ITEMS);
+    let unit = limits.subgroup.clamp(1, most);
+    let row = (2 * unit).max(32).min(most);
+    let [gx, gy, gz] = global;
+    let plane = if gy > 1 || gz > 1 { row } else { most };
+    let shapes = [
+        [plane, most / plane, 1],
+        [8, 8, 1],
+        [unit, 1, 1],
+        [1, 64, 1],
+        [1, 1, 64],
+    ];
+    let fits = |shape: &[u32; 3]| {
+        shape.iter().product::<u32>() <= most
+            && shape.iter().zip(&limits.max_items).all(|(n, max)| n <= max)
+    };
+    let volume = |shape: &[u32; 3]| -> u64 {
+        let sides = [gx, gy, gz].into_iter().zip(shape);
+        // Sizes of 32 bits, of which two may be rounded up to more.
+        sides.fold(1u64, |volume, (size, n)| {
+            volume.saturating_mul(u64::from(size.div_ceil(*n)) * u64::from(*n))
+        })
+    };
+    let possible = || shapes.iter().filter(|shape| fits(shape));
+    let least = possible().map(volume).min().unwrap_or(0);
+    possible()
+        .find(|shape| volume(shape) <= least.saturating_add(least / 4))
+        .copied()
+        .unwrap_or([1, 1, 1])
+}
+
+/// clGetKernelSuggestedLocalWorkSize. Makes the same checks as an enqueue without local size, and the same choice unless
+/// the kernel cannot tell.
 pub fn suggested_local_size(
     device: &Device,
     kernel: &KernelLaunch,
@@ -244,7 +301,11 @@ pub fn suggested_local_size(
             local: None,
             ..*range
         },
-        &limits(device, kernel),
+        &Limits {
+            // What is suggested must be accepted when given.
+            guarded: false,
+            ..limits(device, kernel)
+        },
     )?;
     Ok(space.local.map(|n| n as usize))
 }
@@ -252,8 +313,13 @@ pub fn suggested_local_size(
 /// A run of work-groups of one size in one dimension: first group, number of groups, size.
 type Run = (u32, u32, u32);
 
-fn runs(global: u32, local: u32, max_groups: u32) -> SmallVec<[Run; 2]> {
-    let full = global / local;
+/// The runs of an axis. `guard`: the last work-group is a full one, too.
+fn runs(global: u32, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
+    let full = if guard {
+        global.div_ceil(local)
+    } else {
+        global / local
+    };
     let mut runs = SmallVec::new();
     let mut first = 0;
     while first < full {
@@ -261,7 +327,7 @@ fn runs(global: u32, local: u32, max_groups: u32) -> SmallVec<[Run; 2]> {
         runs.push((first, count, local));
         first += count;
     }
-    if !global.is_multiple_of(local) {
+    if !guard && !global.is_multiple_of(local) {
         runs.push((full, 1, global % local));
     }
     runs
@@ -302,13 +368,18 @@ pub fn nd_range(
         offset,
         global,
         local,
+        guard,
     } = space;
+    let mut constants = kernel.local_args.clone();
+    if guard {
+        constants.push((SPEC_GUARD, 1));
+    }
     let mut axes = [0, 1, 2].map(|_| SmallVec::<[Run; 2]>::new());
     for (axis, ((global, local), max)) in axes
         .iter_mut()
         .zip(global.iter().zip(&local).zip(&limits.max_groups))
     {
-        *axis = runs(*global, *local, *max);
+        *axis = runs(*global, *local, *max, guard);
     }
     type Made = ([u32; 3], Arc<dyn Pipeline>);
     let mut made: SmallVec<[Made; 2]> = SmallVec::new();
@@ -323,7 +394,7 @@ pub fn nd_range(
                     None => {
                         let pipeline = kernel
                             .code
-                            .specialise(size, &kernel.local_args)
+                            .specialise(size, &constants)
                             .map_err(ClError::from)?;
                         made.push((size, pipeline.clone()));
                         pipeline
@@ -377,9 +448,49 @@ mod tests {
             max_groups: [65535; 3],
             subgroup: 32,
             sub_groups: None,
+            guarded: false,
             required: None,
             uniform,
         }
+    }
+
+    #[test]
+    fn free_shapes_waste_little() {
+        let free = Limits {
+            guarded: true,
+            ..gpu(true)
+        };
+        for global in [
+            [1, 1, 1],
+            [13, 9, 1],
+            [1021, 1, 1],
+            [4099, 1, 1],
+            [1, 997, 1],
+            [1, 1, 97],
+            [1547, 833, 1],
+            [u32::MAX - 70000, 1, 1],
+        ] {
+            let shape = free_shape(&free, global);
+            let items: u64 = shape.iter().map(|n| u64::from(*n)).product();
+            assert!((32..=256).contains(&items), "{global:?}: {shape:?}");
+        }
+        assert_eq!(free_shape(&free, [1 << 20, 1, 1]), [256, 1, 1]);
+        assert_eq!(free_shape(&free, [1024, 1024, 1]), [64, 4, 1]);
+        assert_eq!(free_shape(&free, [1, 997, 1]), [1, 64, 1]);
+        let range = |global: &'static [usize]| NdRange {
+            dims: 1,
+            offset: None,
+            global: Some(global),
+            local: None,
+        };
+        let space = check(&range(&[1021]), &free).ok().unwrap();
+        assert!(space.guard && space.local == [256, 1, 1]);
+        let space = check(&range(&[1024]), &free).ok().unwrap();
+        assert!(!space.guard);
+        // Ids beyond the end would wrap around.
+        let space = check(&range(&[u32::MAX as usize]), &free).ok().unwrap();
+        assert!(!space.guard);
+        assert_eq!(runs(100, 16, 65535, true).as_slice(), &[(0, 7, 16)]);
     }
 
     #[test]
@@ -498,10 +609,13 @@ mod tests {
 
     #[test]
     fn runs_cover_every_group() {
-        assert_eq!(runs(100, 16, 65535).as_slice(), &[(0, 6, 16), (6, 1, 4)]);
-        assert_eq!(runs(10, 16, 65535).as_slice(), &[(0, 1, 10)]);
         assert_eq!(
-            runs(10, 1, 4).as_slice(),
+            runs(100, 16, 65535, false).as_slice(),
+            &[(0, 6, 16), (6, 1, 4)]
+        );
+        assert_eq!(runs(10, 16, 65535, false).as_slice(), &[(0, 1, 10)]);
+        assert_eq!(
+            runs(10, 1, 4, false).as_slice(),
             &[(0, 4, 1), (4, 4, 1), (8, 2, 1)]
         );
     }

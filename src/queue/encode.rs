@@ -761,6 +761,14 @@ impl Queue {
                     Implicit::EnqueuedLocalSize => put3(&mut push, at, launch.local),
                     Implicit::GroupOffset => put3(&mut push, at, part.first_group),
                     Implicit::GlobalBase => put3(&mut push, at, first_item),
+                    Implicit::GlobalEnd => {
+                        let mut end = launch.offset;
+                        for (end, size) in end.iter_mut().zip(launch.global) {
+                            // Both together are at most u32::MAX.
+                            *end = end.wrapping_add(size);
+                        }
+                        put3(&mut push, at, end);
+                    }
                     Implicit::WorkDim => put(&mut push, at, &launch.dims.to_le_bytes()),
                 }
             }

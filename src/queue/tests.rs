@@ -747,6 +747,7 @@ fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
         uses_printf: false,
         uses_barrier: false,
         uses_subgroups: false,
+        guarded: false,
         uses_indirect_pointers: false,
         samplers: Vec::new(),
         arg_access: vec![],

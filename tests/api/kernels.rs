@@ -277,6 +277,74 @@ const IDS: &str = "
         }
     }";
 
+/// Each work-item counts itself, so that one too few, one too many and one with wrong ids all show.
+const COUNT: &str = "
+    kernel void count(global uint *out, uint guess) {
+        size_t x = get_global_id(0) - get_global_offset(0);
+        size_t y = get_global_id(1) - get_global_offset(1);
+        size_t z = get_global_id(2) - get_global_offset(2);
+        size_t at = (z * get_global_size(1) + y) * get_global_size(0) + x;
+        uint table[8];
+        for (uint i = 0; i < 8; ++i)
+            table[i] = i * guess;
+        atomic_add(out + at, table[at & 7] + 1);
+    }";
+
+#[test]
+fn odd_sizes_where_the_grouping_does_not_show() {
+    let setup = Setup::new();
+    let guess = 3u32;
+    for options in ["-cl-std=CL1.2", "-cl-std=CL3.0"] {
+        let program = setup
+            .try_build(COUNT, options)
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernel = setup.kernel(&program, "count");
+        ok!(clSetKernelArg(kernel.0, 1, 4, (&raw const guess).cast()));
+        let cases: [(u32, [usize; 3]); 11] = [
+            (1, [1, 1, 1]),
+            (1, [37, 1, 1]),
+            (1, [251, 1, 1]),
+            (1, [4099, 1, 1]),
+            (2, [13, 9, 1]),
+            (2, [257, 3, 1]),
+            (2, [1, 511, 1]),
+            (2, [64, 64, 1]),
+            (3, [7, 5, 3]),
+            (3, [1, 1, 97]),
+            (3, [33, 17, 5]),
+        ];
+        for (dims, global) in cases {
+            for offset in [[0, 0, 0], [11, 5, 3]] {
+                let items: usize = global.iter().product();
+                // A row more than is counted.
+                let room = items + global[0] * global[1] + 300;
+                let buffer = setup.buffer_of(&vec![0u32; room]);
+                kernel.set_buffer(0, &buffer);
+                ok!(clEnqueueNDRangeKernel(
+                    setup.queue.0,
+                    kernel.0,
+                    dims,
+                    offset.as_ptr(),
+                    global.as_ptr(),
+                    null(),
+                    0,
+                    null(),
+                    null_mut()
+                ));
+                let out = setup.read::<u32>(&buffer, room);
+                for (at, count) in out.iter().enumerate() {
+                    let expected = if at < items {
+                        (at as u32 & 7) * 3 + 1
+                    } else {
+                        0
+                    };
+                    assert_eq!(*count, expected, "{options} {global:?} {offset:?} {at}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn work_item_functions() {
     let setup = Setup::new();

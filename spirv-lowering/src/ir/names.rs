@@ -89,7 +89,7 @@ names!(HwVar {
 names!(Implicit {
     ArgBuffer "arg_buffer", ProgramGlobals "program_globals", PrintfBuffer "printf_buffer",
     GlobalOffset "global_offset", GlobalSize "global_size", NumGroups "num_groups",
-    EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base",
+    EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base", GlobalEnd "global_end",
     WorkDim "work_dim",
 });
 

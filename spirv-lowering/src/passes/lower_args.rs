@@ -555,6 +555,7 @@ pub fn run(
         uses_printf: false,
         uses_barrier: false,
         uses_subgroups: false,
+        guarded: false,
         uses_indirect_pointers: access.indirect,
         samplers: images.samplers.clone(),
         arg_access,

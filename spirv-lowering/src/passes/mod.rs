@@ -8,6 +8,7 @@ pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;
 pub mod flow;
+pub mod guard_range;
 pub mod inline;
 pub mod legalize;
 pub mod lower_args;

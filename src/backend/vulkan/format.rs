@@ -2,7 +2,8 @@
 //! that the device can do.
 //!
 //! Orders that Vulkan lacks are stored as the order it has with as many channels, and read through a swizzle. Storage
-//! images and texel buffers have no swizzle, so such formats are read-only, and not for buffers.
+//! images and texel buffers have no swizzle, so such formats are read-only, and not for buffers. The orders with an `x`,
+//! all optional, are not offered: by the specification their border is transparent, by the conformance tests opaque.
 
 use super::adapter::Adapter;
 use crate::backend::image::{Access, ImageDim, PixelFormat, Support, DIMS};
@@ -73,15 +74,9 @@ pub fn stored(format: PixelFormat) -> Option<Stored> {
         })
     };
     match (format.order, data) {
-        (cl::CL_RGB | cl::CL_RGBx, cl::CL_UNORM_SHORT_565) => {
-            return with(F::R5G6B5_UNORM_PACK16, PLAIN)
-        }
-        (cl::CL_RGB | cl::CL_RGBx, cl::CL_UNORM_SHORT_555) => {
-            return with(F::A1R5G5B5_UNORM_PACK16, opaque)
-        }
-        (cl::CL_RGB | cl::CL_RGBx, cl::CL_UNORM_INT_101010) => {
-            return with(F::A2R10G10B10_UNORM_PACK32, opaque)
-        }
+        (cl::CL_RGB, cl::CL_UNORM_SHORT_565) => return with(F::R5G6B5_UNORM_PACK16, PLAIN),
+        (cl::CL_RGB, cl::CL_UNORM_SHORT_555) => return with(F::A1R5G5B5_UNORM_PACK16, opaque),
+        (cl::CL_RGB, cl::CL_UNORM_INT_101010) => return with(F::A2R10G10B10_UNORM_PACK32, opaque),
         (cl::CL_BGRA, cl::CL_UNORM_INT8) => return with(F::B8G8R8A8_UNORM, PLAIN),
         (cl::CL_sRGBA, cl::CL_UNORM_INT8) => return with(F::R8G8B8A8_SRGB, PLAIN),
         (cl::CL_sBGRA, cl::CL_UNORM_INT8) => return with(F::B8G8R8A8_SRGB, PLAIN),
@@ -120,7 +115,7 @@ pub fn stored(format: PixelFormat) -> Option<Stored> {
 
 /// Every format that [`stored`] knows, the usual ones first.
 fn all() -> impl Iterator<Item = PixelFormat> {
-    const ORDERS: [u32; 17] = [
+    const ORDERS: [u32; 14] = [
         cl::CL_RGBA,
         cl::CL_R,
         cl::CL_RG,
@@ -135,9 +130,6 @@ fn all() -> impl Iterator<Item = PixelFormat> {
         cl::CL_ABGR,
         cl::CL_INTENSITY,
         cl::CL_LUMINANCE,
-        cl::CL_RGBx,
-        cl::CL_Rx,
-        cl::CL_RGx,
     ];
     const TYPES: [u32; 15] = [
         cl::CL_UNORM_INT8,

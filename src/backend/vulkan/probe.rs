@@ -441,6 +441,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         uses_printf: false,
         uses_barrier: false,
         uses_subgroups: false,
+        guarded: false,
         uses_indirect_pointers: false,
         samplers: Vec::new(),
         arg_access: Vec::new(),

@@ -140,6 +140,7 @@ fn interface() -> KernelInterface {
         uses_printf: false,
         uses_barrier: false,
         uses_subgroups: false,
+        guarded: false,
         uses_indirect_pointers: false,
         samplers: Vec::new(),
         arg_access: Vec::new(),

@@ -1,0 +1,97 @@
+//! Kernels that cannot tell how work-items are grouped end at once in work-items beyond the ND-range.
+//!
+//! Where the application leaves the grouping to us, or gives a work-group size that does not divide the ND-range, the
+//! runtime then rounds the number of work-groups up instead of looking for divisors: odd sizes run in full work-groups,
+//! and a kernel has a few pipelines instead of one for each size. Whether the test is made is a specialisation constant
+//! ([`SPEC_GUARD`]), so that launches whose sizes fit do not pay for it.
+
+use super::rewrite::{rewrite, Action, Rewriter};
+use crate::error::Result;
+use crate::interface::{Implicit, SPEC_GUARD};
+use crate::ir::entity::Value;
+use crate::ir::function::{Function, Target as Edge, Terminator};
+use crate::ir::module::{Kernel, Module, ParamKind};
+use crate::ir::op::{Builtin, HwVar, IntCond, Op};
+use crate::ir::types::{Space, Type};
+
+/// Whether the kernel behaves alike however its work-items are grouped. Asked before built-in variables are lowered.
+pub fn applies(func: &Function, kernel: &Kernel, module: &Module) -> bool {
+    let attributes = &kernel.attributes;
+    if attributes.required_work_group_size.is_some() || attributes.required_sub_groups.is_some() {
+        return false;
+    }
+    let local = |param: &ParamKind| matches!(param, ParamKind::Pointer(Space::Local));
+    if kernel.params.iter().any(|param| local(&param.kind)) {
+        return false;
+    }
+    let tells = |op: Op| match op {
+        Op::Barrier { .. } | Op::Group(..) => true,
+        Op::GlobalAddr(id) => module
+            .globals
+            .get(id)
+            .is_none_or(|global| global.space == Some(Space::Local)),
+        Op::Builtin(builtin) => !matches!(
+            builtin,
+            Builtin::GlobalId(_)
+                | Builtin::GlobalSize(_)
+                | Builtin::GlobalOffset(_)
+                | Builtin::GlobalLinearId
+                | Builtin::WorkDim
+        ),
+        _ => false,
+    };
+    !func
+        .layout
+        .iter()
+        .flat_map(|&block| &func.blocks[block].insts)
+        .any(|&inst| tells(func.insts[inst].op))
+}
+
+/// Beyond the end of the ND-range, and to be tested for that.
+fn beyond(r: &mut Rewriter) -> Value {
+    let guard = r.op(Op::SpecSize(SPEC_GUARD), [], Type::I32);
+    let mut beyond = None;
+    for dim in 0..3 {
+        let group = r.op(Op::Hw(HwVar::WorkgroupId(dim)), [], Type::I32);
+        let size = r.op(Op::Hw(HwVar::WorkgroupSize(dim)), [], Type::I32);
+        let local = r.op(Op::Hw(HwVar::LocalInvocationId(dim)), [], Type::I32);
+        let base = r.op(Op::Implicit(Implicit::GlobalBase, dim), [], Type::I32);
+        let end = r.op(Op::Implicit(Implicit::GlobalEnd, dim), [], Type::I32);
+        let first = r.same(Op::IMul, [group, size]);
+        let id = r.same(Op::IAdd, [first, local]);
+        let id = r.same(Op::IAdd, [id, base]);
+        let outside = r.icmp(IntCond::Uge, id, end);
+        beyond = Some(match beyond {
+            Some(others) => r.same(Op::Or, [others, outside]),
+            None => outside,
+        });
+    }
+    let on = r.icmp_const(IntCond::Ne, guard, 0);
+    match beyond {
+        Some(beyond) => r.same(Op::And, [on, beyond]),
+        None => on,
+    }
+}
+
+/// Runs the pass on a kernel to which it [`applies`]. False: there was nothing to guard.
+pub fn run(func: &mut Function) -> Result<bool> {
+    if let Some(entry) = func.entry() {
+        // Variables stay in the entry block.
+        let mut insts = std::mem::take(&mut func.blocks[entry].insts);
+        insts.sort_by_key(|&inst| !matches!(func.insts[inst].op, Op::Alloca { .. }));
+        func.blocks[entry].insts = insts;
+    }
+    let mut done = false;
+    rewrite(func, |r, inst| {
+        if !done && !matches!(r.func.insts[inst].op, Op::Alloca { .. }) {
+            done = true;
+            let beyond = beyond(r);
+            let (end, rest) = (r.new_block(&[]), r.new_block(&[]));
+            let branch = Terminator::Branch(beyond, Edge::new(end), Edge::new(rest));
+            r.end_block(branch, end);
+            r.end_block(Terminator::Return(Default::default()), rest);
+        }
+        Ok(Action::Keep)
+    })?;
+    Ok(done)
+}
