@@ -153,6 +153,8 @@ fn compile_with(tools: &Toolchain, out: &Path) -> Result<(), Error> {
     match &tools.translator {
         None => run(clang()
             .args(["-triple", "spirv64", "-emit-obj"])
+            // Else LLVM compares with 0.0 what is written as a comparison of bits, which some devices flush.
+            .arg("-fdenormal-fp-math=dynamic,dynamic")
             // LLVM finds a reversal of bits in what is written as one.
             .args(["-mllvm", "-spirv-ext=+SPV_KHR_bit_instructions", "-o"])
             .arg(&target))?,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 7;
+pub const REVISION: u32 = 8;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -303,6 +303,8 @@ fn plain_clang_command(toolchain: &Toolchain) -> Command {
         clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
     } else {
         clang.args(["-triple", "spirv64"]);
+        // Some devices flush subnormal numbers: LLVM must not compare with 0.0 what the program compares as bits.
+        clang.arg("-fdenormal-fp-math=dynamic,dynamic");
         // Otherwise a * b + c becomes a call of fma, which must round once and is slow where the device lacks it. This
         // way the instructions stay apart and say that they may be fused.
         clang.arg("-ffp-contract=fast-honor-pragmas");

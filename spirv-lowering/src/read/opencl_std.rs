@@ -160,7 +160,7 @@ impl Body<'_, '_> {
         };
         if let Some((kir, ok)) = binary {
             need(ok, 2)?;
-            if kir == Op::FDiv {
+            if op == E::native_divide {
                 self.fp = FpFlags(self.fp.0 | FpFlags::ARCP);
             }
             let y = arg(1)?;
@@ -170,7 +170,9 @@ impl Body<'_, '_> {
             E::native_recip | E::half_recip => {
                 need(float, 1)?;
                 let one = self.float(ty, 1.0);
-                self.fp = FpFlags(self.fp.0 | FpFlags::ARCP);
+                if op == E::native_recip {
+                    self.fp = FpFlags(self.fp.0 | FpFlags::ARCP);
+                }
                 Ok(self.ins(Op::FDiv, &[one, x], ty))
             }
             E::mad => {
@@ -259,20 +261,6 @@ impl Body<'_, '_> {
                 let below = self.ins(Op::FCmp(FloatCond::Ole), &[x, y], Type::Bool);
                 let diff = self.ins(Op::FSub, &[x, y], ty);
                 Ok(self.select(below, zero, diff))
-            }
-            E::maxmag | E::minmag => {
-                need(float, 2)?;
-                let y = arg(1)?;
-                let (ax, ay) = (self.ins(Op::FAbs, &[x], ty), self.ins(Op::FAbs, &[y], ty));
-                let (first, both) = match op {
-                    E::maxmag => (FloatCond::Ogt, Op::FMax),
-                    _ => (FloatCond::Olt, Op::FMin),
-                };
-                let take_x = self.ins(Op::FCmp(first), &[ax, ay], Type::Bool);
-                let take_y = self.ins(Op::FCmp(first), &[ay, ax], Type::Bool);
-                let rest = self.ins(both, &[x, y], ty);
-                let rest = self.select(take_y, y, rest);
-                Ok(self.select(take_x, x, rest))
             }
             E::nan => {
                 let (quiet, payload) = match ty {
@@ -425,6 +413,8 @@ impl Body<'_, '_> {
             | E::fmod
             | E::hypot
             | E::ldexp
+            | E::maxmag
+            | E::minmag
             | E::nextafter
             | E::pow
             | E::pown
