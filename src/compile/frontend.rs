@@ -226,7 +226,7 @@ const FROM_SOURCE: [&str; 7] = ["-o", "-", "-x", "cl", "-main-file-name", "progr
 /// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
 /// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
 fn likely_has_a_library(source: &str) -> bool {
-    source.len() > 32 << 10 || source.contains("#include") || source.contains("# include")
+    source.len() > 64 << 10 || source.contains("#include") || source.contains("# include")
 }
 
 /// What clang's passes are told, and what they are to leave behind.
