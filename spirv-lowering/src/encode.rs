@@ -341,7 +341,13 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         w.u8(code as u8);
         w.u32(offset);
     });
-    for v in [i.push_size, i.arg_buffer_size, i.local_size, i.private_size] {
+    for v in [
+        i.push_size,
+        i.arg_buffer_size,
+        i.local_size,
+        i.private_size,
+        i.resume_bytes,
+    ] {
         w.u32(v);
     }
     write_attributes(w, &i.attributes);
@@ -377,8 +383,8 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             r.u32()?,
         ))
     })?;
-    let [push_size, arg_buffer_size, local_size, private_size] =
-        [r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    let [push_size, arg_buffer_size, local_size, private_size, resume_bytes] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
     let attributes = read_attributes(r)?;
     let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, uses_indirect_pointers] = [
         r.bool()?,
@@ -411,6 +417,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         arg_buffer_size,
         local_size,
         private_size,
+        resume_bytes,
         attributes,
         uses_printf,
         uses_barrier,
@@ -607,6 +614,7 @@ mod tests {
                 arg_buffer_size: 0,
                 local_size: 64,
                 private_size: 0,
+                resume_bytes: 0,
                 attributes: KernelAttributes {
                     required_work_group_size: Some([8, 8, 1]),
                     vec_type_hint: Some("float4".into()),

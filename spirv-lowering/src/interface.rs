@@ -9,7 +9,7 @@
 //!
 //! # Specialisation constants
 //! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]: work-items beyond
-//! [`Implicit::GlobalEnd`] do nothing (0: there are none). Local-memory arguments: one 32-bit constant each, their size
+//! [`Implicit::GlobalEnd`] do nothing (0: there are none). 4: see [`SPEC_RESUME`]. Local-memory arguments: one 32-bit constant each, their size
 //! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
 //!
 //! # Images and samplers
@@ -22,11 +22,19 @@
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
 /// Specialisation constant id of the test for work-items beyond the ND-range: 0 (none is), 1.
 pub const SPEC_GUARD: u32 = 3;
+/// Specialisation constant id of a switch: 1 lets long loops go on in further dispatches, 2 those of a work-item that is
+/// alone; 0 does not. See [`KernelInterface::resume_bytes`].
+pub const SPEC_RESUME: u32 = 4;
 /// First specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 
 /// Alignment of local-memory arguments in bytes: that of the largest type of OpenCL C, double16.
 pub const LOCAL_ARG_ALIGN: u32 = 128;
+
+/// Bytes before the records in the memory behind [`Implicit::ResumeState`].
+pub const RESUME_HEADER: u32 = 1024;
+/// Dispatches that may follow the first one, at most: so many numbers of work-groups fit the header.
+pub const RESUME_ROUNDS: u32 = RESUME_HEADER / 16 - 2;
 
 /// A value that the runtime supplies with every dispatch, if the kernel asks for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -53,11 +61,15 @@ pub enum Implicit {
     GlobalEnd,
     /// u32: get_work_dim.
     WorkDim,
+    /// u64: device address of what loops need to go on, see [`KernelInterface::resume_bytes`].
+    ResumeState,
+    /// u32 x 3: how many work-groups the dispatch has.
+    ResumeGroups,
 }
 
 impl Implicit {
     /// All of them, in the order in which they are laid out.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
         Self::PrintfBuffer,
@@ -69,12 +81,14 @@ impl Implicit {
         Self::GlobalBase,
         Self::GlobalEnd,
         Self::WorkDim,
+        Self::ResumeState,
+        Self::ResumeGroups,
     ];
 
     /// Size in bytes.
     pub fn size(self) -> u32 {
         match self {
-            Self::ArgBuffer | Self::ProgramGlobals | Self::PrintfBuffer => 8,
+            Self::ArgBuffer | Self::ProgramGlobals | Self::PrintfBuffer | Self::ResumeState => 8,
             Self::WorkDim => 4,
             _ => 12,
         }
@@ -303,6 +317,12 @@ pub struct KernelInterface {
     pub uses_subgroups: bool,
     /// The kernel cannot tell how its work-items are grouped, and has the test of [`SPEC_GUARD`].
     pub guarded: bool,
+    /// Where not 0, long loops can go on in further dispatches of the same size: a work-item has a record of so many bytes,
+    /// which before the first dispatch begins with the words 1 and 0. The records, ordered by work-group and local id, lie
+    /// [`RESUME_HEADER`] bytes behind [`Implicit::ResumeState`]. Before them there are 16 bytes for each dispatch: the
+    /// numbers of work-groups that it needs, the first of which is 0 until one asks for it. Only with [`SPEC_RESUME`],
+    /// and for launches of one dispatch.
+    pub resume_bytes: u32,
     /// The kernel may write to memory through pointers it did not get as arguments (pointers loaded from memory):
     /// hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,

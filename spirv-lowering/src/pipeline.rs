@@ -5,7 +5,7 @@
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
-//!   -> unroll_loops (where the driver counts iterations) -> contract -> structurize -> emit
+//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -346,6 +346,10 @@ fn lower_function(
             ))
         };
         if p.run("unroll_loops", func, unroll)? == Some(true) {
+            p.clean(func)?;
+        }
+        let resume = |f: &mut Function| Ok(resume_loops::run(f, &mut interface, target));
+        if p.run("resume_loops", func, resume)? == Some(true) {
             p.clean(func)?;
         }
     }

@@ -3,6 +3,7 @@
 //! files. To add a folder, add a line to [`passes`].
 
 use spirv_lowering::error::LowerError;
+use spirv_lowering::interface::{KernelAttributes, KernelInterface};
 use spirv_lowering::ir::entity::FuncId;
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
@@ -40,6 +41,9 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "structurize" => Pass::Try(passes::structurize::run),
         "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
+        "resume_loops" => {
+            Pass::Function(|f| passes::resume_loops::run(f, &mut interface(), &Target::lavapipe()))
+        }
         "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {
             passes::lower_group::run(
@@ -60,6 +64,28 @@ fn passes(folder: &str) -> Option<Pass> {
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })
+}
+
+fn interface() -> KernelInterface {
+    KernelInterface {
+        name: "test".into(),
+        args: Vec::new(),
+        implicit: Vec::new(),
+        push_size: 8,
+        args_in_buffer: false,
+        arg_buffer_size: 0,
+        local_size: 0,
+        private_size: 0,
+        resume_bytes: 0,
+        attributes: KernelAttributes::default(),
+        uses_printf: false,
+        uses_barrier: false,
+        uses_subgroups: false,
+        guarded: false,
+        uses_indirect_pointers: false,
+        samplers: Vec::new(),
+        arg_access: Vec::new(),
+    }
 }
 
 fn local(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {

@@ -322,6 +322,8 @@ impl Stream for FakeStream {
     ) -> Result<Option<ProfileSlot>> {
         self.open.unordered |= order == OrderRule::Unordered;
         let step = match op {
+            // Nothing runs here, so nothing asks for it.
+            Op::DispatchIndirect { .. } => return Ok(None),
             Op::Dispatch {
                 pipeline,
                 groups,

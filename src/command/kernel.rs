@@ -11,7 +11,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::object::device::Device;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
-use spirv_lowering::interface::SPEC_GUARD;
+use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
 use std::sync::Arc;
 
 /// The index space of a launch, as the application gives it. Slices have `dims` elements.
@@ -333,6 +333,20 @@ fn runs(global: u32, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run;
     runs
 }
 
+/// How many dispatches shall follow the first one of a launch for the sake of long loops. Each that is not needed costs
+/// a little, and each one needed takes its time for every work-item; large launches cannot have such loops and end soon.
+fn resumes(global: &[u32; 3]) -> u32 {
+    let items = global
+        .iter()
+        .fold(1u64, |all, &n| all.saturating_mul(n.into()));
+    match items {
+        0..=64 => RESUME_ROUNDS.min(40),
+        65..=1024 => 16,
+        1025..=16384 => 4,
+        _ => 0,
+    }
+}
+
 /// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`). The caller has checked that kernel and queue are of the same
 /// context; `kernel` is a snapshot for the target's device.
 pub fn nd_range(
@@ -381,6 +395,15 @@ pub fn nd_range(
     {
         *axis = runs(*global, *local, *max, guard);
     }
+    let single = axes.iter().all(|runs| runs.len() == 1);
+    let resumes = match kernel.code.interface().resume_bytes {
+        0 => None,
+        _ => Some(if single { resumes(&global) } else { 0 }),
+    };
+    constants.extend(resumes.map(|count| {
+        let alone = global.iter().all(|&n| n == 1);
+        (SPEC_RESUME, u32::from(count > 0) << u32::from(alone))
+    }));
     type Made = ([u32; 3], Arc<dyn Pipeline>);
     let mut made: SmallVec<[Made; 2]> = SmallVec::new();
     let mut parts = SmallVec::new();
@@ -420,6 +443,7 @@ pub fn nd_range(
         local,
         groups,
         parts,
+        resumes: resumes.unwrap_or(0),
     };
     Ok(Command {
         kind,

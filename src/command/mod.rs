@@ -238,6 +238,8 @@ pub struct Launch {
     pub groups: [u32; 3],
     /// The dispatches it takes.
     pub parts: SmallVec<[Part; 1]>,
+    /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
+    pub resumes: u32,
 }
 
 /// One dispatch of a launch.

@@ -3,6 +3,7 @@
 use super::enqueue::Ready;
 use super::host::{copy_region, Action};
 use super::printf;
+use super::resume::encode_resumes;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
@@ -732,6 +733,14 @@ impl Queue {
             }
             _ => None,
         };
+        let resume = self.resume_memory(state, launch)?;
+        if let Some(piece) = &resume {
+            uses.push(Use {
+                slice: piece.slice(),
+                write: true,
+            });
+        }
+        let resume_address = resume.as_ref().map_or(0, |piece| piece.address());
         let mut slots: SmallVec<[_; 2]> = SmallVec::new();
         let last = launch.parts.len().saturating_sub(1);
         for (number, part) in launch.parts.iter().enumerate() {
@@ -770,6 +779,10 @@ impl Queue {
                         put3(&mut push, at, end);
                     }
                     Implicit::WorkDim => put(&mut push, at, &launch.dims.to_le_bytes()),
+                    Implicit::ResumeState => put(&mut push, at, &resume_address.to_le_bytes()),
+                    Implicit::ResumeGroups => {
+                        put3(&mut push, at, launch.groups);
+                    }
                 }
             }
             let op = Op::Dispatch {
@@ -781,6 +794,11 @@ impl Queue {
                 touches_anything: kernel.touches_anything,
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
+        }
+        if let (Some(piece), Some(part)) = (&resume, launch.parts.first()) {
+            slots.extend(encode_resumes(
+                state, launch, part, piece, &push, &uses, how,
+            )?);
         }
         let [x, y, z] = launch.global.map(u64::from);
         state.note_work(x.saturating_mul(y).saturating_mul(z));

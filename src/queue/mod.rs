@@ -21,6 +21,7 @@ mod host;
 mod images;
 mod info;
 mod printf;
+mod resume;
 mod staging;
 mod state;
 

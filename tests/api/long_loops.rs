@@ -91,3 +91,109 @@ fn many_barriers() {
     let expected: Vec<i32> = (0..16).map(|id| (id + n) % 16).collect();
     assert_eq!(setup.read::<i32>(&result, 16), expected);
 }
+
+#[test]
+fn millions_of_iterations() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const int *a, global long *p, int n, int stop) {
+            long s = 0;
+            int i = 0, last = get_global_id(0);
+            while (true) {
+                int v = a[i & 1023];
+                s += v ^ last;
+                last = v;
+                if (s == stop || i == n) break;
+                i++;
+            }
+            p[get_global_id(0) * 2] = s;
+            long t = 0;
+            for (int j = 0; j < n; j++) t += (j ^ (int)s) & a[j & 1023];
+            p[get_global_id(0) * 2 + 1] = t;
+        }",
+        "k",
+    );
+    let a: Vec<i32> = (0..1024).map(|i| (i * 7919) % 1013).collect();
+    let input = setup.buffer_of(&a);
+    for (items, n) in [(1usize, 1_000_000i32), (1, 9_000_000), (13, 2_500_000)] {
+        let result = setup.buffer_of(&vec![0i64; items * 2]);
+        kernel.set_buffer(0, &input).set_buffer(1, &result);
+        kernel.set(2, n).set(3, -1i32);
+        setup.run(&kernel, &[items], None);
+        let expected: Vec<i64> = (0..items as i32)
+            .flat_map(|id| {
+                let (mut s, mut last) = (0i64, id);
+                for i in 0..=n {
+                    let v = a[i as usize & 1023];
+                    s += i64::from(v ^ last);
+                    last = v;
+                }
+                let t = (0..n)
+                    .map(|j| i64::from((j ^ s as i32) & a[j as usize & 1023]))
+                    .sum();
+                [s, t]
+            })
+            .collect();
+        assert_eq!(
+            setup.read::<i64>(&result, items * 2),
+            expected,
+            "{items} {n}"
+        );
+    }
+}
+
+#[test]
+fn long_loops_that_differ() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global uint *p, uint n) {
+            uint id = get_global_id(0), x = id + 1, rounds = 0;
+            bool odd = false;
+            float f = 0;
+            for (uint i = 0; i < n * (id % 3); i++) {
+                uint y = x;
+                while (y > 100) { y = y / 3; rounds++; }
+                x = x * 1664525 + 1013904223 + y;
+                odd = odd != ((x & 1) != 0);
+                f = f * 0.5f + y;
+            }
+            if (id % 3 == 2)
+                for (uint i = 0; i < n; i++) x ^= x << 13, x ^= x >> 17, x ^= x << 5;
+            p[id * 3] = odd ? x : ~x;
+            p[id * 3 + 1] = rounds;
+            p[id * 3 + 2] = as_uint(f);
+        }",
+        "k",
+    );
+    let (items, n) = (50u32, 100_000u32);
+    let result = setup.buffer_of(&vec![0u32; items as usize * 3]);
+    kernel.set_buffer(0, &result).set(1, n);
+    setup.run(&kernel, &[items as usize], None);
+    let expected: Vec<u32> = (0..items)
+        .flat_map(|id| {
+            let (mut x, mut rounds, mut odd, mut f) = (id + 1, 0u32, false, 0f32);
+            for _ in 0..n * (id % 3) {
+                let mut y = x;
+                while y > 100 {
+                    y /= 3;
+                    rounds += 1;
+                }
+                x = x
+                    .wrapping_mul(1664525)
+                    .wrapping_add(1013904223)
+                    .wrapping_add(y);
+                odd ^= x & 1 != 0;
+                f = f * 0.5 + y as f32;
+            }
+            if id % 3 == 2 {
+                for _ in 0..n {
+                    x ^= x << 13;
+                    x ^= x >> 17;
+                    x ^= x << 5;
+                }
+            }
+            [if odd { x } else { !x }, rounds, f.to_bits()]
+        })
+        .collect();
+    assert_eq!(setup.read::<u32>(&result, items as usize * 3), expected);
+}

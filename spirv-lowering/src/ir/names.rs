@@ -90,7 +90,7 @@ names!(Implicit {
     ArgBuffer "arg_buffer", ProgramGlobals "program_globals", PrintfBuffer "printf_buffer",
     GlobalOffset "global_offset", GlobalSize "global_size", NumGroups "num_groups",
     EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base", GlobalEnd "global_end",
-    WorkDim "work_dim",
+    WorkDim "work_dim", ResumeState "resume_state", ResumeGroups "resume_groups",
 });
 
 names!(Texel {

@@ -854,7 +854,8 @@ fn check(
             let (ty, count) = match implicit {
                 self::Implicit::ArgBuffer
                 | self::Implicit::ProgramGlobals
-                | self::Implicit::PrintfBuffer => (Type::I64, 1),
+                | self::Implicit::PrintfBuffer
+                | self::Implicit::ResumeState => (Type::I64, 1),
                 other => (Type::I32, other.size() / 4),
             };
             want(results[0] == ty, "not of the type of the implicit argument")?;

@@ -28,6 +28,7 @@ pub mod make_reducible;
 pub mod mem2reg;
 pub mod narrow_params;
 pub mod repair_ssa;
+pub mod resume_loops;
 pub mod rewrite;
 pub mod share_calls;
 pub mod simplify_cfg;

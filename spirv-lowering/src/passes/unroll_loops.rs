@@ -73,7 +73,7 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
 }
 
 /// Instructions of some blocks, constants aside.
-fn weight(func: &Function, blocks: &[Block]) -> usize {
+pub(super) fn weight(func: &Function, blocks: &[Block]) -> usize {
     let cost = |&b: &Block| {
         let insts = &func.blocks[b].insts;
         let real = insts
@@ -101,7 +101,7 @@ fn factor(func: &Function, lp: &Loop) -> usize {
 }
 
 /// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
-fn iterations(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
+pub(super) fn iterations(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
     let mut total = 1u64;
     let mut at = Some(id);
     while let Some(id) = at {
@@ -109,6 +109,13 @@ fn iterations(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
         at = forest.loops[id].parent;
     }
     total
+}
+
+/// An upper bound of the iterations of the first of some loops, each inside the next, while the last is run once.
+pub(super) fn within(func: &Function, loops: &[&Loop]) -> u64 {
+    loops.iter().fold(1, |all, lp| {
+        all.saturating_mul(trips(func, lp).unwrap_or(u64::MAX))
+    })
 }
 
 /// An upper bound of the iterations of a loop each time it is entered: for a counter that goes up or down from a

@@ -437,6 +437,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         arg_buffer_size: 0,
         local_size: 0,
         private_size: 0,
+        resume_bytes: 0,
         attributes: KernelAttributes::default(),
         uses_printf: false,
         uses_barrier: false,

@@ -135,6 +135,12 @@ fn pipeline(pipeline: &dyn Pipeline) -> Result<&VulkanPipeline> {
         .ok_or_else(|| DeviceError::Unsupported("a kernel of another back end".to_owned()))
 }
 
+/// How many work-groups a dispatch has.
+enum Groups<'a> {
+    Known([u32; 3]),
+    InMemory(&'a Slice),
+}
+
 impl Batch {
     /// A barrier between what was recorded in `stages` and what follows.
     pub fn barrier(&self, shared: &Shared, stages: vk::PipelineStageFlags) {
@@ -153,6 +159,27 @@ impl Batch {
                 self.commands,
                 stages,
                 STAGES,
+                flags,
+                &barrier,
+                &[],
+                &[],
+            )
+        };
+    }
+
+    /// A barrier between all that was recorded and a dispatch that takes its numbers from memory.
+    pub fn indirect_barrier(&self, shared: &Shared) {
+        let barrier = [vk::MemoryBarrier::default()
+            .src_access_mask(WRITES)
+            .dst_access_mask(READS | WRITES | vk::AccessFlags::INDIRECT_COMMAND_READ)];
+        let flags = vk::DependencyFlags::empty();
+        let stages = STAGES | vk::PipelineStageFlags::DRAW_INDIRECT;
+        // SAFETY: the command buffer is being recorded by this thread.
+        unsafe {
+            shared.raw.cmd_pipeline_barrier(
+                self.commands,
+                STAGES,
+                stages,
                 flags,
                 &barrier,
                 &[],
@@ -218,7 +245,7 @@ impl Batch {
         &mut self,
         shared: &Shared,
         pipeline: &VulkanPipeline,
-        groups: [u32; 3],
+        groups: Groups,
         push: &[u8],
         bindings: &[Binding],
     ) -> Result {
@@ -258,7 +285,17 @@ impl Batch {
                     push,
                 );
             }
-            raw.cmd_dispatch(self.commands, groups[0], groups[1], groups[2]);
+            match groups {
+                Groups::Known([x, y, z]) => raw.cmd_dispatch(self.commands, x, y, z),
+                Groups::InMemory(slice) => {
+                    let ours = memory(&*slice.memory)?;
+                    for number in 0..slice.size / 16 {
+                        self.indirect_barrier(shared);
+                        let at = ours.offset + slice.offset + number * 16;
+                        raw.cmd_dispatch_indirect(self.commands, ours.buffer, at);
+                    }
+                }
+            }
         }
         Ok(())
     }
@@ -396,6 +433,13 @@ impl VulkanStream {
                 bindings,
                 touches_anything,
                 ..
+            }
+            | Op::DispatchIndirect {
+                pipeline: kept,
+                uses,
+                bindings,
+                touches_anything,
+                ..
             } => {
                 anything = *touches_anything;
                 batch.writes_host_memory |= anything;
@@ -452,7 +496,10 @@ impl VulkanStream {
             OrderRule::InOrder => tracker.conflicts(&accesses, anything),
             OrderRule::Unordered => waits_for_own && !tracker.is_clear(),
         };
-        if acquired || conflict {
+        if let Op::DispatchIndirect { .. } = &op {
+            // It places its own.
+            tracker.clear();
+        } else if acquired || conflict {
             let earlier = tracker.clear();
             batch.barrier(shared, if acquired { STAGES } else { earlier });
         }
@@ -475,6 +522,22 @@ impl VulkanStream {
                 bindings,
                 ..
             } => {
+                batch.dispatch(
+                    shared,
+                    pipeline(&**kept)?,
+                    Groups::Known(groups),
+                    push,
+                    bindings,
+                )?;
+            }
+            Op::DispatchIndirect {
+                pipeline: kept,
+                groups,
+                push,
+                bindings,
+                ..
+            } => {
+                let groups = Groups::InMemory(groups);
                 batch.dispatch(shared, pipeline(&**kept)?, groups, push, bindings)?;
             }
             Op::ImageToMemory {

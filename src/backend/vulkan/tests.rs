@@ -136,6 +136,7 @@ fn interface() -> KernelInterface {
         arg_buffer_size: 0,
         local_size: 0,
         private_size: 0,
+        resume_bytes: 0,
         attributes: KernelAttributes::default(),
         uses_printf: false,
         uses_barrier: false,
