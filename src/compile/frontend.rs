@@ -3,7 +3,7 @@
 use super::options::{BuildOptions, ClStd};
 use super::prelude::Conversions;
 use super::toolchain::Toolchain;
-use super::{arg_info, child, internal};
+use super::{arg_info, child, internal, own_target};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -128,6 +128,8 @@ pub fn compile(
         None => Cow::Borrowed(source),
     };
     let mut log = String::new();
+    // What clang still has to optimise, if it was made in two runs.
+    let mut whole = None;
     let object = if options.whole_program && likely_has_a_library(source) {
         clang.args(["-emit-llvm", "-disable-llvm-passes"]);
         clang.args(FROM_SOURCE);
@@ -136,8 +138,10 @@ pub fn compile(
             let mut optimise = plain_clang_command(toolchain);
             optimise.args(options.optimisation()).arg("-w");
             passes_and_output(&mut optimise, toolchain);
-            optimise.args(["-o", "-", "-x", "ir", "-"]);
-            run_stage(optimise, ir.as_bytes(), &mut log)
+            optimise.args(FROM_IR);
+            let object = run_stage(optimise, ir.as_bytes(), &mut log);
+            whole = Some(ir);
+            object
         })
     } else {
         passes_and_output(&mut clang, toolchain);
@@ -162,8 +166,7 @@ pub fn compile(
                 };
                 let args = optimised.clang_args(language);
                 let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-                clang.args(["-w", "-emit-llvm-bc"]);
-                clang.args(["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"]);
+                clang.args(["-w", "-emit-llvm-bc"]).args(FROM_SOURCE);
                 let bitcode = run_stage(clang, text.as_bytes(), &mut String::new())?;
                 run_stage(translator(tool), &bitcode, &mut String::new())
             });
@@ -191,6 +194,23 @@ pub fn compile(
         log += "the compiler's output is not SPIR-V\n";
         return failed(readable(&log));
     };
+    if toolchain.llvm_spirv.is_none() && own_target::doubtful(&words) {
+        let optimised = if let Some(ir) = &whole {
+            let mut optimise = plain_clang_command(toolchain);
+            optimise.args(options.optimisation()).args(PASSES);
+            optimise.args(["-w", "-emit-llvm"]).args(FROM_IR);
+            run_stage(optimise, ir.as_bytes(), &mut log)
+        } else {
+            let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+            clang.args(PASSES).args(["-w", "-emit-llvm"]);
+            clang.args(FROM_SOURCE);
+            run_stage(clang, text.as_bytes(), &mut log)
+        };
+        match optimised.and_then(|ir| generate(toolchain, &ir, options, &mut log)) {
+            Ok(again) => words = again,
+            Err(()) => return failed(readable(&log)),
+        }
+    }
     let hints = source.contains("vec_type_hint");
     if (options.kernel_arg_info && toolchain.llvm_spirv.is_none()) || hints {
         let mut clang = clang_command(toolchain, &args, scratch.as_ref());
@@ -223,6 +243,19 @@ pub fn compile(
 /// Input and output of a run of clang on OpenCL C.
 const FROM_SOURCE: [&str; 7] = ["-o", "-", "-x", "cl", "-main-file-name", "program.cl", "-"];
 
+/// The same for LLVM's IR.
+const FROM_IR: [&str; 5] = ["-o", "-", "-x", "ir", "-"];
+
+/// Options of LLVM's passes. Moving alike stores of several branches into one leaves pointers that are not known until run
+/// time, which keeps private arrays in memory. Loops of known length that are too long to be unrolled whole are repeated
+/// in part, up to 150 instructions: LLVM's SPIR-V target does not ask for it, and drivers have not been seen to do it.
+const PASSES: [&str; 4] = [
+    "-mllvm",
+    "-sink-common-insts=false",
+    "-mllvm",
+    "-unroll-allow-partial",
+];
+
 /// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
 /// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
 fn likely_has_a_library(source: &str) -> bool {
@@ -231,17 +264,40 @@ fn likely_has_a_library(source: &str) -> bool {
 
 /// What clang's passes are told, and what they are to leave behind.
 fn passes_and_output(clang: &mut Command, toolchain: &Toolchain) {
-    // Moving alike stores of several branches into one leaves pointers that are not known until run time, which keeps
-    // private arrays in memory.
-    clang.args(["-mllvm", "-sink-common-insts=false"]);
-    // Loops of known length that are too long to be unrolled whole are repeated in part, up to 150 instructions: LLVM's
-    // SPIR-V target does not ask for it, and drivers have not been seen to do it.
-    clang.args(["-mllvm", "-unroll-allow-partial"]);
+    clang.args(PASSES);
     if toolchain.llvm_spirv.is_some() {
         clang.arg("-emit-llvm-bc");
     } else {
         clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
     }
+}
+
+/// SPIR-V of optimised IR, by LLVM's own target, without what that loses otherwise.
+fn generate(
+    toolchain: &Toolchain,
+    ir: &[u8],
+    options: &BuildOptions,
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let ir = own_target::initialised(&String::from_utf8_lossy(ir));
+    // The extension has had two names, and clang takes none that it does not know.
+    let mut result = Err(());
+    for vendor in ["ALTERA", "INTEL"] {
+        let mut clang = plain_clang_command(toolchain);
+        clang.args(options.optimisation());
+        clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
+        clang.arg(format!(
+            "-spirv-ext=all,-SPV_{vendor}_arbitrary_precision_integers"
+        ));
+        clang.args(FROM_IR);
+        let mut said = String::new();
+        result = run_stage(clang, ir.as_bytes(), &mut said);
+        if result.is_ok() {
+            break;
+        }
+        *log += &said;
+    }
+    super::to_words(&result?).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")
 }
 
 /// llvm-spirv, bitcode to SPIR-V.

@@ -19,6 +19,7 @@ mod float_controls;
 mod group_functions;
 mod internal;
 pub mod library;
+mod own_target;
 mod parts;
 mod prelude;
 mod source_cache;

@@ -13,6 +13,7 @@ mod image_kernels;
 mod images;
 mod kernels;
 mod large;
+mod local_memory;
 mod long_loops;
 mod numerics;
 mod ordering;

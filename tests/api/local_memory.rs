@@ -1,0 +1,69 @@
+//! Arrays in local memory keep their sizes however kernels step through them, and integers of odd widths that compilers
+//! make of counters do no harm.
+
+use pumice_tests::sys::*;
+use pumice_tests::{info_value, Setup};
+
+#[test]
+fn arrays_keep_their_sizes() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "kernel void steps(global int *p, int n) {
+             local int t[256], guard[256];
+             int x = get_local_id(0);
+             guard[x] = -x;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             if (x == 0) for (int i = 0; i < n; i++) t[i] = p[i];
+             barrier(CLK_LOCAL_MEM_FENCE);
+             int s = 0;
+             for (int i = 0; i < n; i++) s += t[i];
+             p[x] = s + guard[x];
+         }
+         kernel void choice(global int *p, int n) {
+             local int t[64], u[64];
+             local int *q = n ? t : u, *r = n ? u : t;
+             int x = get_local_id(0);
+             q[x] = p[x];
+             r[x] = 1000;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             p[x] = t[63 - x];
+         }
+         void add(local int *a, int n) { for (int i = 0; i < n; i++) a[i] += i; }
+         kernel void function(global int *p, int n) {
+             local int t[64];
+             t[get_local_id(0)] = p[get_local_id(0)];
+             barrier(CLK_LOCAL_MEM_FENCE);
+             if (get_local_id(0) == 0) add(t, n);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             p[get_local_id(0)] = t[get_local_id(0)];
+         }
+         kernel void rows(global int *p, int n) {
+             local int tile[8][8];
+             local int (*row)[8] = tile;
+             for (int i = 0; i < n; i++, row++)
+                 for (int j = 0; j < n; j++) (*row)[j] = p[i * 8 + j];
+             p[1] = tile[n - 1][n - 2];
+         }",
+    );
+    let run = |name: &str, items: usize, n: i32, bytes: u64| {
+        let kernel = setup.kernel(&program, name);
+        let size = info_value!(
+            u64,
+            clGetKernelWorkGroupInfo(kernel.0, setup.device),
+            CL_KERNEL_LOCAL_MEM_SIZE
+        );
+        assert!(size >= bytes, "{name}: {size}");
+        let data: Vec<i32> = (0..256).collect();
+        let buffer = setup.buffer_of(&data);
+        kernel.set_buffer(0, &buffer).set(1, n);
+        setup.run(&kernel, &[items], Some(&[items]));
+        setup.read::<i32>(&buffer, items.max(2))
+    };
+    let sums: Vec<i32> = (0..128).map(|x| 255 * 128 - x).collect();
+    assert_eq!(run("steps", 128, 256, 2048), sums);
+    let back: Vec<i32> = (0..64).map(|x| 63 - x).collect();
+    assert_eq!(run("choice", 64, 1, 512), back);
+    let doubled: Vec<i32> = (0..64).map(|x| 2 * x).collect();
+    assert_eq!(run("function", 64, 64, 256), doubled);
+    assert_eq!(run("rows", 1, 7, 256)[1], 6 * 8 + 5);
+}
