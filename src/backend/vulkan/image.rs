@@ -1,17 +1,16 @@
 //! Images: optimally tiled VkImages in layout GENERAL all their life, views of them, texel buffers, and samplers.
 //!
-//! An image goes to layout GENERAL when it is made, by a submission of its own that is waited for: streams then need no
-//! image barriers at all, only the memory barriers that they place for buffers too. For the stream's tracker an image
+//! An image goes to layout GENERAL in the batch that uses it first, just before that use; from then on streams need no
+//! image barriers, only the memory barriers that they place for buffers too. A use in another stream comes after that
+//! batch, since OpenCL demands an event between them. For the stream's tracker an image
 //! is a range of addresses that no memory has.
 
-use super::conv::During;
 use super::device::{failed, Shared};
 use super::format::{self, Stored};
 use super::memory::{self, VulkanMemory};
 use super::record::memory as ours;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
-use crate::util::leaving;
 use ash::vk;
 use gpu_allocator::vulkan::Allocation;
 use parking_lot::Mutex;
@@ -19,7 +18,7 @@ use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// No memory has addresses like these.
@@ -35,6 +34,8 @@ struct Texels {
     /// Its address for the tracker.
     mark: u64,
     storage: bool,
+    /// A batch has brought it to its layout.
+    settled: AtomicBool,
 }
 
 impl Drop for Texels {
@@ -123,6 +124,44 @@ impl VulkanImage {
         }
         self.stamp.store(batch, Ordering::Relaxed);
         true
+    }
+
+    /// Brings the image to layout GENERAL by `commands` if nothing has done that before.
+    ///
+    /// # Safety
+    /// The command buffer must be recorded by this thread, and the image outlive it.
+    pub unsafe fn settle(&self, commands: vk::CommandBuffer) {
+        let Backing::Image { texels, .. } = &self.backing else {
+            return;
+        };
+        if texels.settled.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let barrier = [vk::ImageMemoryBarrier::default()
+            .dst_access_mask(vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE)
+            .old_layout(vk::ImageLayout::UNDEFINED)
+            .new_layout(vk::ImageLayout::GENERAL)
+            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+            .image(texels.raw)
+            .subresource_range(
+                vk::ImageSubresourceRange::default()
+                    .aspect_mask(vk::ImageAspectFlags::COLOR)
+                    .level_count(1)
+                    .layer_count(vk::REMAINING_ARRAY_LAYERS),
+            )];
+        // SAFETY: as promised by the caller; nothing has used the image before.
+        unsafe {
+            self.shared.raw.cmd_pipeline_barrier(
+                commands,
+                vk::PipelineStageFlags::TOP_OF_PIPE,
+                vk::PipelineStageFlags::ALL_COMMANDS,
+                vk::DependencyFlags::empty(),
+                &[],
+                &[],
+                &barrier,
+            );
+        }
     }
 
     /// The VkImage, for copies.
@@ -225,6 +264,9 @@ impl Drop for Guard<'_> {
 
 /// Makes an image.
 pub fn create(shared: &Arc<Shared>, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
+    if shared.is_lost() {
+        return Err(DeviceError::Lost);
+    }
     let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
     // An sRGB image may be viewed as the plain one, which can be written where its format can.
     let storage = writable || stored.view != stored.image;
@@ -257,8 +299,8 @@ pub fn create(shared: &Arc<Shared>, desc: &ImageDesc, writable: bool) -> Result<
         // Ranges that touch are joined by the tracker.
         mark: NEXT_MARK.fetch_add(2, Ordering::Relaxed),
         storage,
+        settled: AtomicBool::new(false),
     });
-    shared.images.prepare(shared, raw)?;
     view(&texels, *desc, writable)
 }
 
@@ -369,125 +411,13 @@ pub fn texel_buffer(
     })
 }
 
-/// What images need of a device: the commands that bring them to their layout, and samplers.
+/// What images need of a device: samplers.
 #[derive(Default)]
 pub struct Images {
-    setup: Mutex<Option<Setup>>,
     samplers: Mutex<FxHashMap<u32, vk::Sampler>>,
 }
 
-struct Setup {
-    pool: vk::CommandPool,
-    commands: vk::CommandBuffer,
-    fence: vk::Fence,
-}
-
-impl Setup {
-    fn new(shared: &Shared) -> Result<Self> {
-        let raw = &shared.raw;
-        let info = vk::CommandPoolCreateInfo::default()
-            .flags(vk::CommandPoolCreateFlags::TRANSIENT)
-            .queue_family_index(shared.adapter.family.index);
-        // SAFETY: the device lives; the family is the one its queues are of.
-        let pool = unsafe { raw.create_command_pool(&info, None) }.during("vkCreateCommandPool")?;
-        let mut setup = Self {
-            pool,
-            commands: vk::CommandBuffer::null(),
-            fence: vk::Fence::null(),
-        };
-        let result = setup.fill(shared);
-        if result.is_err() {
-            // SAFETY: nothing was submitted.
-            unsafe { setup.destroy(raw) };
-        }
-        result.map(|()| setup)
-    }
-
-    fn fill(&mut self, shared: &Shared) -> Result {
-        let raw = &shared.raw;
-        let info = vk::CommandBufferAllocateInfo::default()
-            .command_pool(self.pool)
-            .level(vk::CommandBufferLevel::PRIMARY)
-            .command_buffer_count(1);
-        // SAFETY: the pool was just made and is used under a lock.
-        let made =
-            unsafe { raw.allocate_command_buffers(&info) }.during("vkAllocateCommandBuffers")?;
-        self.commands = made.first().copied().unwrap_or_default();
-        // SAFETY: the device lives.
-        self.fence = unsafe { raw.create_fence(&vk::FenceCreateInfo::default(), None) }
-            .during("vkCreateFence")?;
-        Ok(())
-    }
-
-    unsafe fn destroy(&self, raw: &ash::Device) {
-        // SAFETY: the caller knows that nothing is pending; null is fine.
-        unsafe {
-            raw.destroy_fence(self.fence, None);
-            raw.destroy_command_pool(self.pool, None);
-        }
-    }
-}
-
 impl Images {
-    /// Brings a new image to layout GENERAL and waits for that.
-    fn prepare(&self, shared: &Shared, image: vk::Image) -> Result {
-        if shared.is_lost() {
-            return Err(DeviceError::Lost);
-        }
-        let mut setup = self.setup.lock();
-        let setup = match &*setup {
-            Some(setup) => setup,
-            None => setup.insert(Setup::new(shared)?),
-        };
-        let raw = &shared.raw;
-        let begin = vk::CommandBufferBeginInfo::default()
-            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
-        let barrier = [vk::ImageMemoryBarrier::default()
-            .dst_access_mask(vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE)
-            .old_layout(vk::ImageLayout::UNDEFINED)
-            .new_layout(vk::ImageLayout::GENERAL)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .image(image)
-            .subresource_range(
-                vk::ImageSubresourceRange::default()
-                    .aspect_mask(vk::ImageAspectFlags::COLOR)
-                    .level_count(1)
-                    .layer_count(vk::REMAINING_ARRAY_LAYERS),
-            )];
-        let commands = [setup.commands];
-        let submit = [vk::SubmitInfo::default().command_buffers(&commands)];
-        let queue = shared.queues.first().ok_or(DeviceError::Lost)?;
-        // SAFETY: pool, command buffer and fence are used under the lock alone and are not pending: each use is waited
-        // for; the queue is used under its lock.
-        let result = unsafe {
-            (|| {
-                raw.reset_command_pool(setup.pool, vk::CommandPoolResetFlags::empty())?;
-                raw.begin_command_buffer(setup.commands, &begin)?;
-                raw.cmd_pipeline_barrier(
-                    setup.commands,
-                    vk::PipelineStageFlags::TOP_OF_PIPE,
-                    vk::PipelineStageFlags::ALL_COMMANDS,
-                    vk::DependencyFlags::empty(),
-                    &[],
-                    &[],
-                    &barrier,
-                );
-                raw.end_command_buffer(setup.commands)?;
-                {
-                    let queue = queue.raw.lock();
-                    if leaving::is_leaving() {
-                        return Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
-                    }
-                    raw.queue_submit(*queue, &submit, setup.fence)?;
-                }
-                raw.wait_for_fences(&[setup.fence], true, u64::MAX)?;
-                raw.reset_fences(&[setup.fence])
-            })()
-        };
-        result.map_err(|result| failed(shared, "bringing an image to its layout", result))
-    }
-
     /// The sampler of a property word.
     pub fn sampler(&self, shared: &Shared, word: u32) -> Result<vk::Sampler> {
         let mut samplers = self.samplers.lock();
@@ -527,9 +457,6 @@ impl Images {
     pub unsafe fn destroy(&mut self, raw: &ash::Device) {
         // SAFETY: as promised by the caller.
         unsafe {
-            if let Some(setup) = self.setup.get_mut().take() {
-                setup.destroy(raw);
-            }
             for (_, sampler) in self.samplers.get_mut().drain() {
                 raw.destroy_sampler(sampler, None);
             }
