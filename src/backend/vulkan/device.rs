@@ -11,6 +11,7 @@ use super::image::{self, Images};
 use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
 use super::probe;
+use super::recent::Recent;
 use super::submit::VulkanStream;
 use super::svm;
 use super::timeline::Retired;
@@ -36,6 +37,7 @@ pub struct VulkanDevice {
     /// The target with measured arithmetic, where the driver is not known.
     measured: OnceLock<Target>,
     formats: OnceLock<Vec<Support>>,
+    recent: Recent,
 }
 
 /// A queue of the device. The driver wants one thread at a time on it.
@@ -88,6 +90,7 @@ impl VulkanDevice {
             shared: OnceLock::new(),
             creating: Mutex::new(()),
             early_cache: Mutex::new(Vec::new()),
+            recent: Recent::default(),
             measured: OnceLock::new(),
             formats: OnceLock::new(),
         }
@@ -186,7 +189,9 @@ impl Device for VulkanDevice {
     }
 
     fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
-        Ok(Arc::new(VulkanCode::new(self.shared()?, words, interface)?))
+        let shared = self.shared()?;
+        let load = || VulkanCode::new(shared, words, interface);
+        Ok(self.recent.find_or(words, interface, load)?)
     }
 
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>> {

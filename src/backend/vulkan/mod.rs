@@ -28,6 +28,7 @@ mod memory;
 mod pipeline;
 mod probe;
 mod profile;
+mod recent;
 mod record;
 mod sparse;
 mod submit;

@@ -157,7 +157,16 @@ fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
             },
         )
         .expect("the test kernel assembles");
-    let code = device.load(code.as_words(), &interface()).expect("load");
+    let words = code.as_words();
+    let code = device.load(words, &interface()).expect("load");
+    let known = device.load(words, &interface()).expect("load");
+    assert!(Arc::ptr_eq(&code, &known), "the last kernels are kept");
+    let larger = KernelInterface {
+        push_size: 32,
+        ..interface()
+    };
+    let other = device.load(words, &larger).expect("load");
+    assert!(!Arc::ptr_eq(&code, &other), "the interface is compared");
     let pipeline = code.specialise([64, 1, 1], &[]).expect("specialise");
     let again = code.specialise([64, 1, 1], &[]).expect("specialise");
     assert!(Arc::ptr_eq(&pipeline, &again), "specialisations are cached");
