@@ -16,8 +16,8 @@
 
 use super::callback::{Callback, EventFn};
 use super::context::Context;
-use super::device::Device;
-use crate::backend::{ProfileSlot, Timeline};
+pub use super::progress::{Owner, Progress};
+use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
@@ -26,142 +26,12 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
 const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
 const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
 const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
-
-/// How long a thread waits actively for host tasks before it sleeps.
-const ACTIVE_WAIT: std::time::Duration = std::time::Duration::from_micros(60);
-
-/// How far a queue has come: what events need of it without its lock.
-pub struct Progress {
-    /// The timeline of its stream.
-    pub timeline: Arc<dyn Timeline>,
-    recorded: AtomicU64,
-    submitted: AtomicU64,
-    host_done: AtomicU64,
-    held: AtomicUsize,
-    lock: Mutex<()>,
-    changed: Condvar,
-}
-
-impl Progress {
-    /// Of a new queue.
-    pub fn new(timeline: Arc<dyn Timeline>) -> Self {
-        Self {
-            timeline,
-            recorded: AtomicU64::new(0),
-            submitted: AtomicU64::new(0),
-            host_done: AtomicU64::new(0),
-            held: AtomicUsize::new(0),
-            lock: Mutex::new(()),
-            changed: Condvar::new(),
-        }
-    }
-
-    /// When the timeline reaches this value, everything recorded so far is done.
-    pub fn recorded(&self) -> u64 {
-        self.recorded.load(Ordering::Acquire)
-    }
-
-    /// The last value submitted.
-    pub fn submitted(&self) -> u64 {
-        self.submitted.load(Ordering::Acquire)
-    }
-
-    /// The last host task finished.
-    pub fn host_done(&self) -> u64 {
-        self.host_done.load(Ordering::Acquire)
-    }
-
-    /// The number of held commands.
-    pub fn held(&self) -> usize {
-        self.held.load(Ordering::Acquire)
-    }
-
-    pub(crate) fn set_recorded(&self, value: u64) {
-        self.recorded.fetch_max(value, Ordering::AcqRel);
-    }
-
-    pub(crate) fn set_submitted(&self, value: u64) {
-        self.recorded.fetch_max(value, Ordering::AcqRel);
-        self.submitted.fetch_max(value, Ordering::AcqRel);
-    }
-
-    pub(crate) fn set_host_done(&self, seq: u64) {
-        self.host_done.fetch_max(seq, Ordering::AcqRel);
-        drop(self.lock.lock());
-        self.changed.notify_all();
-    }
-
-    pub(crate) fn set_held(&self, count: usize) {
-        let before = self.held.swap(count, Ordering::AcqRel);
-        if count < before {
-            drop(self.lock.lock());
-            self.changed.notify_all();
-        }
-    }
-
-    /// Waits until host task `seq` has finished.
-    pub fn wait_host(&self, seq: u64) {
-        if self.host_done() >= seq {
-            return;
-        }
-        if crate::util::many_cores() {
-            // Being woken takes longer than most host tasks.
-            let began = std::time::Instant::now();
-            while began.elapsed() < ACTIVE_WAIT {
-                for _ in 0..32 {
-                    std::hint::spin_loop();
-                }
-                if self.host_done() >= seq {
-                    return;
-                }
-            }
-        }
-        let mut guard = self.lock.lock();
-        while self.host_done() < seq {
-            self.changed.wait(&mut guard);
-        }
-    }
-
-    /// Waits until no command is held.
-    pub fn wait_unheld(&self) {
-        if self.held() == 0 {
-            return;
-        }
-        let mut guard = self.lock.lock();
-        while self.held() != 0 {
-            self.changed.wait(&mut guard);
-        }
-    }
-}
-
-/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
-pub trait Owner: Send + Sync {
-    /// The queue's handle.
-    fn handle(&self) -> *mut c_void;
-    /// Its device.
-    fn device(&self) -> &Ref<Device>;
-    /// How far it is.
-    fn progress(&self) -> &Arc<Progress>;
-    /// It measures times.
-    fn profiling(&self) -> bool;
-    /// Submits everything recorded. Failures go to the events concerned.
-    fn flush(&self);
-    /// Has the host thread complete the event when its time has come.
-    fn watch(&self, event: Ref<Event>);
-    /// Encodes held commands that have become ready. Called through [`wake`] only.
-    fn pump(&self);
-    /// Start and end over all of the slots, which are freed.
-    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
-    /// The slots will not be asked for.
-    fn discard_times(&self, slots: &[ProfileSlot]);
-}
 
 /// Where a recorded command is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

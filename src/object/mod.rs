@@ -11,6 +11,7 @@ pub mod launch;
 pub mod mem;
 pub mod platform;
 pub mod program;
+pub mod progress;
 pub mod queries;
 pub mod sampler;
 pub mod svm;

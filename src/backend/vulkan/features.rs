@@ -1,0 +1,244 @@
+//! Extensions and features of a physical device: what it offers, which of it is wanted, what it must not lack.
+
+use ash::{ext, khr, vk};
+
+/// Device extensions that are used where they exist.
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)]
+pub struct Extensions {
+    pub external_memory_host: bool,
+    pub calibrated_timestamps: bool,
+    pub push_descriptor: bool,
+    pub atomic_float: bool,
+    pub atomic_float2: bool,
+    pub shader_clock: bool,
+    pub workgroup_explicit_layout: bool,
+    pub memory_budget: bool,
+    /// With VK_KHR_map_memory2, which it needs.
+    pub map_memory_placed: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub maintenance4: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub integer_dot_product: bool,
+    /// Of Vulkan 1.3, as an extension on 1.2.
+    pub subgroup_size_control: bool,
+}
+
+impl Extensions {
+    /// Those to enable, by name.
+    pub fn names(&self) -> Vec<*const std::ffi::c_char> {
+        [
+            (self.external_memory_host, ext::external_memory_host::NAME),
+            (self.calibrated_timestamps, ext::calibrated_timestamps::NAME),
+            (self.push_descriptor, khr::push_descriptor::NAME),
+            (self.atomic_float, ext::shader_atomic_float::NAME),
+            (self.atomic_float2, ext::shader_atomic_float2::NAME),
+            (self.shader_clock, khr::shader_clock::NAME),
+            (
+                self.workgroup_explicit_layout,
+                khr::workgroup_memory_explicit_layout::NAME,
+            ),
+            (self.memory_budget, ext::memory_budget::NAME),
+            (self.map_memory_placed, ext::map_memory_placed::NAME),
+            (self.map_memory_placed, khr::map_memory2::NAME),
+            (self.maintenance4, khr::maintenance4::NAME),
+            (
+                self.integer_dot_product,
+                khr::shader_integer_dot_product::NAME,
+            ),
+            (self.subgroup_size_control, ext::subgroup_size_control::NAME),
+        ]
+        .into_iter()
+        .filter(|(wanted, _)| *wanted)
+        .map(|(_, name)| name.as_ptr())
+        .collect()
+    }
+}
+
+/// The feature structures of a device: offered, or (after [`Features::wanted`]) to be enabled.
+#[derive(Default)]
+pub struct Features {
+    pub(super) core: vk::PhysicalDeviceFeatures,
+    pub(super) v11: vk::PhysicalDeviceVulkan11Features<'static>,
+    pub(super) v12: vk::PhysicalDeviceVulkan12Features<'static>,
+    pub(super) v13: vk::PhysicalDeviceVulkan13Features<'static>,
+    pub(super) maintenance4: vk::PhysicalDeviceMaintenance4Features<'static>,
+    pub(super) dot_product: vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>,
+    pub(super) subgroup_size: vk::PhysicalDeviceSubgroupSizeControlFeatures<'static>,
+    pub(super) atomic_float: vk::PhysicalDeviceShaderAtomicFloatFeaturesEXT<'static>,
+    pub(super) atomic_float2: vk::PhysicalDeviceShaderAtomicFloat2FeaturesEXT<'static>,
+    pub(super) clock: vk::PhysicalDeviceShaderClockFeaturesKHR<'static>,
+    pub(super) workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
+    pub(super) map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
+}
+
+impl Features {
+    /// Hands `with` a chain of the structures that this device knows.
+    pub(super) fn chained<R>(
+        &mut self,
+        api: u32,
+        ext: &Extensions,
+        with: impl FnOnce(&mut vk::PhysicalDeviceFeatures2<'_>) -> R,
+    ) -> R {
+        let mut base = vk::PhysicalDeviceFeatures2::default()
+            .features(self.core)
+            .push_next(&mut self.v11)
+            .push_next(&mut self.v12);
+        if api >= vk::API_VERSION_1_3 {
+            base = base.push_next(&mut self.v13);
+        } else {
+            if ext.maintenance4 {
+                base = base.push_next(&mut self.maintenance4);
+            }
+            if ext.integer_dot_product {
+                base = base.push_next(&mut self.dot_product);
+            }
+            if ext.subgroup_size_control {
+                base = base.push_next(&mut self.subgroup_size);
+            }
+        }
+        if ext.atomic_float {
+            base = base.push_next(&mut self.atomic_float);
+        }
+        if ext.shader_clock {
+            base = base.push_next(&mut self.clock);
+        }
+        if ext.atomic_float2 {
+            base = base.push_next(&mut self.atomic_float2);
+        }
+        if ext.workgroup_explicit_layout {
+            base = base.push_next(&mut self.workgroup);
+        }
+        if ext.map_memory_placed {
+            base = base.push_next(&mut self.map_placed);
+        }
+        let result = with(&mut base);
+        self.core = base.features;
+        self.v11.p_next = std::ptr::null_mut();
+        self.v12.p_next = std::ptr::null_mut();
+        self.v13.p_next = std::ptr::null_mut();
+        self.maintenance4.p_next = std::ptr::null_mut();
+        self.dot_product.p_next = std::ptr::null_mut();
+        self.subgroup_size.p_next = std::ptr::null_mut();
+        self.atomic_float.p_next = std::ptr::null_mut();
+        self.atomic_float2.p_next = std::ptr::null_mut();
+        self.clock.p_next = std::ptr::null_mut();
+        self.workgroup.p_next = std::ptr::null_mut();
+        self.map_placed.p_next = std::ptr::null_mut();
+        result
+    }
+
+    pub(super) fn offered(
+        instance: &ash::Instance,
+        device: vk::PhysicalDevice,
+        api: u32,
+        ext: &Extensions,
+    ) -> Self {
+        let mut features = Self::default();
+        features.chained(api, ext, |chain| {
+            // SAFETY: the device belongs to the instance; the chain holds structures that the device knows.
+            unsafe { instance.get_physical_device_features2(device, chain) }
+        });
+        features
+    }
+
+    /// Of what is offered, that which is enabled: everything that shaders can gain from, nothing that costs
+    /// (robustness stays off).
+    pub(super) fn wanted(&self) -> Self {
+        let (c, v11, v12, v13) = (&self.core, &self.v11, &self.v12, &self.v13);
+        let mut want = Self::default();
+        want.core.shader_int64 = c.shader_int64;
+        want.core.shader_int16 = c.shader_int16;
+        want.core.shader_float64 = c.shader_float64;
+        want.core.sparse_binding = c.sparse_binding;
+        want.core.shader_storage_image_read_without_format =
+            c.shader_storage_image_read_without_format;
+        want.core.shader_storage_image_write_without_format =
+            c.shader_storage_image_write_without_format;
+        want.core.shader_storage_image_extended_formats = c.shader_storage_image_extended_formats;
+        want.core.image_cube_array = 0;
+
+        want.v11.storage_buffer16_bit_access = v11.storage_buffer16_bit_access;
+        want.v11.uniform_and_storage_buffer16_bit_access =
+            v11.uniform_and_storage_buffer16_bit_access;
+        want.v11.storage_push_constant16 = v11.storage_push_constant16;
+        want.v11.variable_pointers = v11.variable_pointers;
+        want.v11.variable_pointers_storage_buffer = v11.variable_pointers_storage_buffer;
+
+        want.v12.storage_buffer8_bit_access = v12.storage_buffer8_bit_access;
+        want.v12.uniform_and_storage_buffer8_bit_access =
+            v12.uniform_and_storage_buffer8_bit_access;
+        want.v12.storage_push_constant8 = v12.storage_push_constant8;
+        want.v12.shader_buffer_int64_atomics = v12.shader_buffer_int64_atomics;
+        want.v12.shader_shared_int64_atomics = v12.shader_shared_int64_atomics;
+        want.v12.shader_float16 = v12.shader_float16;
+        want.v12.shader_int8 = v12.shader_int8;
+        want.v12.scalar_block_layout = v12.scalar_block_layout;
+        want.v12.uniform_buffer_standard_layout = v12.uniform_buffer_standard_layout;
+        want.v12.shader_subgroup_extended_types = v12.shader_subgroup_extended_types;
+        want.v12.host_query_reset = v12.host_query_reset;
+        want.v12.timeline_semaphore = v12.timeline_semaphore;
+        want.v12.buffer_device_address = v12.buffer_device_address;
+        want.v12.vulkan_memory_model = v12.vulkan_memory_model;
+        want.v12.vulkan_memory_model_device_scope = v12.vulkan_memory_model_device_scope;
+
+        want.v13.maintenance4 = v13.maintenance4;
+        want.v13.shader_integer_dot_product = v13.shader_integer_dot_product;
+        want.v13.subgroup_size_control = v13.subgroup_size_control;
+        want.v13.compute_full_subgroups = v13.compute_full_subgroups;
+        want.v13.shader_zero_initialize_workgroup_memory =
+            v13.shader_zero_initialize_workgroup_memory;
+        want.maintenance4.maintenance4 = self.maintenance4.maintenance4;
+        want.dot_product.shader_integer_dot_product = self.dot_product.shader_integer_dot_product;
+        want.subgroup_size.subgroup_size_control = self.subgroup_size.subgroup_size_control;
+        want.subgroup_size.compute_full_subgroups = self.subgroup_size.compute_full_subgroups;
+
+        let (a, w) = (&self.atomic_float, &mut want.atomic_float);
+        w.shader_buffer_float32_atomics = a.shader_buffer_float32_atomics;
+        w.shader_buffer_float32_atomic_add = a.shader_buffer_float32_atomic_add;
+        w.shader_buffer_float64_atomics = a.shader_buffer_float64_atomics;
+        w.shader_buffer_float64_atomic_add = a.shader_buffer_float64_atomic_add;
+        w.shader_shared_float32_atomics = a.shader_shared_float32_atomics;
+        w.shader_shared_float32_atomic_add = a.shader_shared_float32_atomic_add;
+        w.shader_shared_float64_atomics = a.shader_shared_float64_atomics;
+        w.shader_shared_float64_atomic_add = a.shader_shared_float64_atomic_add;
+        let (a, w) = (&self.clock, &mut want.clock);
+        w.shader_device_clock = a.shader_device_clock;
+        w.shader_subgroup_clock = a.shader_subgroup_clock;
+        let (a, w) = (&self.atomic_float2, &mut want.atomic_float2);
+        w.shader_buffer_float32_atomic_min_max = a.shader_buffer_float32_atomic_min_max;
+        w.shader_shared_float32_atomic_min_max = a.shader_shared_float32_atomic_min_max;
+        let (a, w) = (&self.workgroup, &mut want.workgroup);
+        w.workgroup_memory_explicit_layout = a.workgroup_memory_explicit_layout;
+        w.workgroup_memory_explicit_layout_scalar_block_layout =
+            a.workgroup_memory_explicit_layout_scalar_block_layout;
+        w.workgroup_memory_explicit_layout8_bit_access =
+            a.workgroup_memory_explicit_layout8_bit_access;
+        w.workgroup_memory_explicit_layout16_bit_access =
+            a.workgroup_memory_explicit_layout16_bit_access;
+        want.map_placed.memory_map_placed = self.map_placed.memory_map_placed;
+        want
+    }
+
+    /// The first required feature that is missing.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        [
+            (self.v12.buffer_device_address, "bufferDeviceAddress"),
+            (self.v12.timeline_semaphore, "timelineSemaphore"),
+            (self.v12.host_query_reset, "hostQueryReset"),
+            (self.v12.vulkan_memory_model, "vulkanMemoryModel"),
+            (self.core.shader_int64, "shaderInt64"),
+            (
+                self.v12.storage_buffer8_bit_access,
+                "storageBuffer8BitAccess",
+            ),
+            (
+                self.v11.storage_buffer16_bit_access,
+                "storageBuffer16BitAccess",
+            ),
+        ]
+        .into_iter()
+        .find(|(have, _)| *have == vk::FALSE)
+        .map(|(_, name)| name)
+    }
+}
