@@ -95,3 +95,10 @@ static double OVERLOAD cos_part(double r)
 
 TRIGPI(float, 0x1p24f, 0x7fc00000u, uint)
 TRIGPI(double, 0x1p53, 0x7ff8000000000000UL, ulong)
+
+// libclc's compares x with |x| to find its sign, and takes minus zero for positive.
+double OVERLOAD atan(double x);
+double OVERLOAD atanpi(double x)
+{
+    return copysign(atan(fabs(x)) / 0x1.921fb54442d18p+1, x);
+}

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 9;
+pub const REVISION: u32 = 10;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -267,3 +267,26 @@ fn sums_keep_their_order() {
         assert!(ulps <= 16, "{i}: {got:e}, not {want:e}");
     }
 }
+
+/// Functions that keep the sign of zero (C99, Annex F) keep that of a double's.
+#[test]
+fn minus_zero_of_double_precision() {
+    let setup = Setup::new();
+    let d = setup.device;
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+        return;
+    }
+    let kernel = setup.kernel_of(
+        "kernel void k(global const double2 *x, global double2 *r) {
+             r[0] = atanpi(x[0]); r[1] = asinpi(x[0]); r[2] = tanpi(x[0]); r[3] = sinpi(x[0]); }",
+        "k",
+    );
+    let x = setup.buffer_of(&[-0f64, 0.0]);
+    let r = setup.buffer(8 * 8);
+    kernel.set_buffer(0, &x).set_buffer(1, &r);
+    setup.run(&kernel, &[1], None);
+    for (i, got) in setup.read::<f64>(&r, 8).into_iter().enumerate() {
+        let want = if i % 2 == 0 { -0f64 } else { 0.0 };
+        assert_eq!(got.to_bits(), want.to_bits(), "{i}: {got:e}");
+    }
+}
