@@ -4,44 +4,58 @@
 //! the application's global objects, handlers that it registered early, its other threads) must not reach a driver: calls
 //! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread.
 
-use parking_lot::Mutex;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 static LEAVING: AtomicBool = AtomicBool::new(false);
 
-/// How many calls a thread is in. Only the thread writes to its cell. Cells are used again, never freed.
+/// The cell of a thread. Cells are used again, never freed, and in a list without a lock: a forked child has the memory of
+/// threads that it lacks, and would wait for ever for what one of them held.
 #[derive(Default)]
 #[repr(align(64))]
-struct Depth(AtomicU32);
-
-struct Depths {
-    all: Vec<&'static Depth>,
-    free: Vec<&'static Depth>,
+struct Depth {
+    /// How many calls the thread is in. Only the thread writes to it.
+    calls: AtomicU32,
+    /// A thread has it.
+    taken: AtomicBool,
+    /// The cell made before it.
+    next: AtomicPtr<Depth>,
 }
 
-static DEPTHS: Mutex<Depths> = Mutex::new(Depths {
-    all: Vec::new(),
-    free: Vec::new(),
-});
+/// The cell made last.
+static DEPTHS: AtomicPtr<Depth> = AtomicPtr::new(null_mut());
+
+fn depths() -> impl Iterator<Item = &'static Depth> {
+    // SAFETY: every pointer of the list was a reference to a leaked cell.
+    let at = |pointer: &AtomicPtr<Depth>| unsafe { pointer.load(Ordering::Acquire).as_ref() };
+    std::iter::successors(at(&DEPTHS), move |depth| at(&depth.next))
+}
 
 struct Mine(&'static Depth);
 
 impl Mine {
     fn new() -> Self {
-        let mut depths = DEPTHS.lock();
-        Self(depths.free.pop().unwrap_or_else(|| {
-            let made: &'static Depth = Box::leak(Box::default());
-            depths.all.push(made);
-            made
-        }))
+        if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
+            return Self(free);
+        }
+        let made: &'static mut Depth = Box::leak(Box::default());
+        made.taken = true.into();
+        let mut last = DEPTHS.load(Ordering::Acquire);
+        loop {
+            *made.next.get_mut() = last;
+            match DEPTHS.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
+                Ok(_) => return Self(made),
+                Err(now) => last = now,
+            }
+        }
     }
 }
 
 impl Drop for Mine {
     fn drop(&mut self) {
-        DEPTHS.lock().free.push(self.0);
+        self.0.taken.store(false, Ordering::Release);
     }
 }
 
@@ -58,9 +72,9 @@ impl Call {
     pub fn enter() -> Option<Self> {
         // A thread whose local values are gone already is not counted.
         let depth = MINE.try_with(|mine| mine.0).ok();
-        if let Some(Depth(depth)) = depth {
+        if let Some(Depth { calls, .. }) = depth {
             // Seen by `settle`, or sees `begin`.
-            depth.store(depth.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
+            calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
         }
         let call = Self(depth, PhantomData);
         (!is_leaving()).then_some(call)
@@ -80,9 +94,9 @@ impl Call {
 impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
-        if let Some(Depth(depth)) = self.0 {
-            depth.store(
-                depth.load(Ordering::Relaxed).wrapping_sub(1),
+        if let Some(Depth { calls, .. }) = self.0 {
+            calls.store(
+                calls.load(Ordering::Relaxed).wrapping_sub(1),
                 Ordering::Release,
             );
         }
@@ -104,15 +118,9 @@ pub fn settle(patience: Duration) {
     let end = Instant::now() + patience;
     let mine = MINE.try_with(|mine| mine.0).ok();
     loop {
-        let Some(depths) = DEPTHS.try_lock_until(end) else {
-            return;
-        };
-        let busy = depths
-            .all
-            .iter()
-            .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, **depth)))
-            .any(|depth| depth.0.load(Ordering::SeqCst) > 0);
-        drop(depths);
+        let busy = depths()
+            .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
+            .any(|depth| depth.calls.load(Ordering::SeqCst) > 0);
         if !busy || Instant::now() >= end {
             return;
         }

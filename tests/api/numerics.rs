@@ -161,8 +161,8 @@ fn single_precision() {
     run("scale_exact", &|x, y, _| {
         scaled(x.into(), y.to_bits() as i32 >> 22) as f32
     });
-    run("fma_software", &|x, y, z| x.mul_add(y, z));
     if keeps_subnormals(&setup) {
+        run("fma_software", &|x, y, z| x.mul_add(y, z));
         run("divide_exact", &|x, y, _| x / y);
         run("root_exact", &|x, _, _| x.sqrt());
         run("fma_exact", &|x, y, z| x.mul_add(y, z));
