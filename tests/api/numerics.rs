@@ -278,14 +278,15 @@ fn minus_zero_of_double_precision() {
     }
     let kernel = setup.kernel_of(
         "kernel void k(global const double2 *x, global double2 *r) {
-             r[0] = atanpi(x[0]); r[1] = asinpi(x[0]); r[2] = tanpi(x[0]); r[3] = sinpi(x[0]); }",
+             r[0] = atanpi(x[0]); r[1] = asinpi(x[0]); r[2] = tanpi(x[0]); r[3] = sinpi(x[0]);
+             r[4] = sin(x[0]); r[5] = tan(x[0]); r[6] = atan(x[0]); r[7] = expm1(x[0]); r[8] = erf(x[0]); }",
         "k",
     );
     let x = setup.buffer_of(&[-0f64, 0.0]);
-    let r = setup.buffer(8 * 8);
+    let r = setup.buffer(18 * 8);
     kernel.set_buffer(0, &x).set_buffer(1, &r);
     setup.run(&kernel, &[1], None);
-    for (i, got) in setup.read::<f64>(&r, 8).into_iter().enumerate() {
+    for (i, got) in setup.read::<f64>(&r, 18).into_iter().enumerate() {
         let want = if i % 2 == 0 { -0f64 } else { 0.0 };
         assert_eq!(got.to_bits(), want.to_bits(), "{i}: {got:e}");
     }

@@ -450,10 +450,17 @@ impl Body<'_, '_> {
         for &a in args {
             mangled.push_str(mangle(self.f.ty(a), false)?);
         }
-        match self.call_name(&mangled, args, &[ty])?.as_slice() {
-            [value] => Ok(*value),
-            _ => Err(LowerError::internal("a call without result")),
+        let &[value] = self.call_name(&mangled, args, &[ty])?.as_slice() else {
+            return Err(LowerError::internal("a call without result"));
+        };
+        // libclc's compare x with |x| to find its sign, and take minus zero for positive.
+        let loses_sign = matches!(op, E::sin | E::tan | E::atan | E::expm1 | E::erf);
+        if ty != Type::F64 || !loses_sign {
+            return Ok(value);
         }
+        let zero = self.float(ty, 0.0);
+        let is_zero = self.ins(Op::FCmp(FloatCond::Oeq), &[x, zero], Type::Bool);
+        Ok(self.select(is_zero, x, value))
     }
 
     /// Addition or subtraction that clamps.
