@@ -1,7 +1,9 @@
-//! Runs a compiler as a child process: input through a pipe, output and diagnostics through pipes, a time limit. Its
-//! crash or hang never reaches the application.
+//! Runs a compiler as a child process: input from a file in memory, output and diagnostics through pipes, a time limit. Its
+//! crash or hang never reaches the application. Often it is forked from one that is loaded already (`server`).
 
-use std::io::{Read, Write};
+use super::server;
+use crate::util::fds;
+use std::io::Read;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -21,23 +23,36 @@ pub struct Finished {
 }
 
 /// Runs `command` on `input`. `Err` only when it cannot be started.
-pub fn run(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
+pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
+    match server::run(&command, input, TIME_LIMIT) {
+        Some(finished) => Ok(finished),
+        None => run_alone(command, input),
+    }
+}
+
+/// What is said of a compiler that took too long.
+pub fn stopped(after: Duration) -> String {
+    format!(
+        "the compiler was stopped after {} seconds\n",
+        after.as_secs()
+    )
+}
+
+/// Runs `command` in a process of its own.
+pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
     let mut child = command
-        .stdin(Stdio::piped())
+        // Writing to a pipe whose reader has died raises a signal that ends most applications.
+        .stdin(fds::memory_file(c"pumice-source", input)?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()?;
-    let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let mut out = Vec::new();
     let mut diagnostics = Vec::new();
     let mut timed_out = false;
     let (done, finished) = mpsc::channel::<()>();
     let status = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // An error here means that the child closed its end: its own message says why.
-            let _ = stdin.map(|mut pipe| pipe.write_all(input));
-        });
         scope.spawn(|| stderr.map(|mut pipe| pipe.read_to_end(&mut diagnostics)));
         let (child_done, out) = (done, &mut out);
         scope.spawn(move || {
@@ -57,10 +72,7 @@ pub fn run(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
         Err(_) => !out.is_empty(),
     };
     if timed_out {
-        diagnostics += &format!(
-            "the compiler was stopped after {} seconds\n",
-            started.elapsed().as_secs()
-        );
+        diagnostics += &stopped(started.elapsed());
     } else if let Ok(status) = status {
         use std::os::unix::process::ExitStatusExt;
         if let Some(signal) = status.signal() {

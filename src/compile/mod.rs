@@ -22,6 +22,7 @@ pub mod library;
 mod own_target;
 mod parts;
 mod prelude;
+mod server;
 mod source_cache;
 
 pub use executable::Executable;

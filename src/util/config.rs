@@ -8,6 +8,7 @@
 //! | `PUMICE_CACHE_DIR` | directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice` |
 //! | `PUMICE_CLANG` | the clang to use |
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
+//! | `PUMICE_CLANG_SERVER` | `0`: every compilation loads clang anew; default: from the second on one is loaded and forked |
 //! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
 //! | `PUMICE_COMPLETION` | how the host sees that work is done: `semaphore`, `word` or `event`; default: by device |
 //! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 16 |
@@ -29,6 +30,8 @@ pub struct Config {
     pub clang: Option<PathBuf>,
     /// PUMICE_LLVM_SPIRV
     pub llvm_spirv: Option<PathBuf>,
+    /// PUMICE_CLANG_SERVER is not `0`.
+    pub clang_server: bool,
     /// PUMICE_FILTER is `device`.
     pub device_filters: bool,
     /// PUMICE_COMPLETION
@@ -73,6 +76,7 @@ pub fn get() -> &'static Config {
         },
         clang: path("PUMICE_CLANG"),
         llvm_spirv: path("PUMICE_LLVM_SPIRV"),
+        clang_server: var("PUMICE_CLANG_SERVER").is_none_or(|v| v != "0"),
         device_filters: var("PUMICE_FILTER").is_some_and(|v| v == "device"),
         completion: var("PUMICE_COMPLETION"),
         queues: var("PUMICE_QUEUES").and_then(|v| v.parse().ok()),

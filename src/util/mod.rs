@@ -1,8 +1,9 @@
-//! Leaf utilities: options from the environment, the log, copies between threads, the end of the process.
+//! Leaf utilities: options from the environment, the log, file descriptors, copies between threads, the end of the process.
 
 pub mod address;
 pub mod config;
 pub mod copy;
+pub mod fds;
 pub mod leaving;
 pub mod log;
 

@@ -258,6 +258,37 @@ fn leave(mode: &str, setup: &Setup) {
             assert_eq!(status, 0, "the forked child");
             ok!(clFinish(setup.queue.0));
         }
+        "builds around a fork" => {
+            ok!(clFinish(setup.queue.0));
+            let build = |first: u32| {
+                for number in first..first + 4 {
+                    let unique = std::process::id();
+                    let source =
+                        format!("kernel void f(global ulong *p) {{ p[{number}] = {unique}ul; }}");
+                    drop(setup.build(&source));
+                }
+            };
+            build(0);
+            // An application that waits for its children must find none of ours.
+            let end = Instant::now() + Duration::from_secs(10);
+            // SAFETY: a status is not asked for.
+            while unsafe { libc::waitpid(-1, null_mut(), libc::WNOHANG) } != -1 {
+                assert!(Instant::now() < end, "children are left");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // SAFETY: the child only builds, and ends without further ado.
+            let pid = unsafe { libc::fork() };
+            build(10);
+            if pid == 0 {
+                // SAFETY: ends the process.
+                unsafe { libc::_exit(0) };
+            }
+            let mut status = 0;
+            // SAFETY: the child's id and a place for its status.
+            unsafe { libc::waitpid(pid, &mut status, 0) };
+            assert_eq!(status, 0, "the forked child");
+            build(20);
+        }
         other => panic!("mode {other}"),
     }
 }
@@ -307,6 +338,22 @@ fn exits_at_any_time() {
     ] {
         good(mode, &[]);
     }
+}
+
+/// Compilers that wait for work are not in the way of the application's own children.
+#[test]
+fn compilers_and_children() {
+    let place = scratch("children");
+    for server in ["1", "0"] {
+        good(
+            "builds around a fork",
+            &[
+                ("PUMICE_CACHE_DIR", &place),
+                ("PUMICE_CLANG_SERVER", Path::new(server)),
+            ],
+        );
+    }
+    let _ = std::fs::remove_dir_all(place);
 }
 
 /// A binary loads in another process, where nothing of it is in the cache.

@@ -1,0 +1,316 @@
+//! A compiler process that is loaded once and forked for each job.
+//!
+//! Of the 25 ms of a small compilation 20 pass before clang reads its input: the kernel maps its libraries, the dynamic
+//! linker relocates them. So from the second compilation of a process on, clang runs as a server: a library that is
+//! preloaded into it (`preload.rs`) takes the place of its `main`, and forks it for each job. It is the same program on the
+//! same arguments; whenever anything about it is not as it should be, the job is left to a process of its own (`child.rs`).
+//!
+//! Protocol: a job is one message of a socket, the arguments with a zero after each, and four descriptors: input, output,
+//! diagnostics, and one end of a socket through which the job says that it has begun (255) and how it ended (0 or 1).
+//! When the client closes its end, the job is ended by a signal.
+//!
+//! Nothing stays behind. The server ends when the application does, or 15 s after the last job; a job ends with its client's
+//! socket; neither depends on the application's handlers at exit. The server is no child of the application, which could
+//! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
+//! own.
+
+use super::child::Finished;
+use crate::util::{config, fds};
+use parking_lot::Mutex;
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The library that is preloaded. Empty: there is none on this system.
+const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+/// How long a job may take to begin. The first waits until the server is loaded.
+const START_LIMIT: Duration = Duration::from_secs(10);
+/// What a message may have.
+const MOST_BYTES: usize = 60 << 10;
+const MOST_ARGUMENTS: usize = 2000;
+/// Servers that a process starts at most: where nobody reaps what was left by its parent, each leaves an entry behind.
+const MOST_STARTS: u32 = 64;
+/// Job's first word.
+const BEGUN: u8 = 0xff;
+
+/// The servers of this process: one, unless the compiler changes.
+static SERVERS: Mutex<State> = Mutex::new(State {
+    servers: Vec::new(),
+    starts: 0,
+    broken: false,
+});
+
+struct State {
+    servers: Vec<Server>,
+    starts: u32,
+    /// A server did not do what it should: there will be no other.
+    broken: bool,
+}
+
+struct Server {
+    program: PathBuf,
+    /// The process that started it.
+    owner: u32,
+    /// Where jobs go. None: so far there was a job for the program, but no server.
+    socket: Option<Arc<OwnedFd>>,
+}
+
+/// What became of a job.
+#[derive(Debug)]
+struct Outcome {
+    stdout: Vec<u8>,
+    stderr: Vec<u8>,
+    /// None: it did not say; it crashed, or was stopped.
+    status: Option<u8>,
+    timed_out: bool,
+}
+
+/// Runs `command` on `input` in a server. None: not here.
+pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished> {
+    let usable = config::get().clang_server && !LIBRARY.is_empty() && std::process::id() != 1;
+    if !usable || !is_for_servers(command) {
+        return None;
+    }
+    let program = Path::new(command.get_program());
+    let message = message(command)?;
+    let mut outcome = None;
+    // A server that has had nothing to do ends: then there is a second one.
+    for _ in 0..2 {
+        let socket = server(program)?;
+        match job(&socket, &message, input, limit) {
+            Ok(done) => {
+                outcome = Some(done);
+                break;
+            }
+            Err(Trouble::Gone) => forget(&socket),
+            Err(Trouble::Broken) => break,
+        }
+    }
+    let Some(outcome) = outcome else {
+        break_off();
+        return None;
+    };
+    let mut diagnostics = String::from_utf8_lossy(&outcome.stderr).into_owned();
+    if outcome.timed_out {
+        diagnostics += &super::child::stopped(limit);
+    } else if outcome.status.is_none() {
+        // In a process of its own it can be seen how it ends.
+        crate::log!(Info, "{} ended without a status", program.display());
+        return None;
+    }
+    Some(Finished {
+        success: outcome.status == Some(0),
+        stdout: outcome.stdout,
+        diagnostics,
+    })
+}
+
+/// Whether a job depends on nothing but its arguments and its input: a server may be in another directory than the
+/// application by now, or have other rights.
+fn is_for_servers(command: &Command) -> bool {
+    let reads_files = |argument: &OsStr| argument == "-I" || argument == "-dependency-file";
+    command.get_current_dir().is_none()
+        && command.get_envs().next().is_none()
+        && !command.get_args().any(reads_files)
+}
+
+fn message(command: &Command) -> Option<Vec<u8>> {
+    let mut text = Vec::new();
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    for word in words {
+        text.extend(word.as_bytes());
+        text.push(0);
+    }
+    let fits = text.len() <= MOST_BYTES && command.get_args().len() < MOST_ARGUMENTS;
+    fits.then_some(text)
+}
+
+/// The socket of the program's server. None: there is none, since this is the first job, or none can be.
+fn server(program: &Path) -> Option<Arc<OwnedFd>> {
+    // In a forked child another thread may have left this locked.
+    let mut state = SERVERS.try_lock_for(Duration::from_millis(500))?;
+    let owner = std::process::id();
+    state.servers.retain(|server| server.owner == owner);
+    if state.broken {
+        return None;
+    }
+    let Some(at) = state.servers.iter().position(|s| s.program == program) else {
+        state.servers.push(Server {
+            program: program.to_owned(),
+            owner,
+            socket: None,
+        });
+        return None;
+    };
+    if let Some(socket) = &state.servers.get(at)?.socket {
+        return Some(socket.clone());
+    }
+    if state.starts >= MOST_STARTS {
+        return None;
+    }
+    state.starts += 1;
+    match start(program) {
+        Ok(socket) => {
+            let socket = Arc::new(socket);
+            state.servers.get_mut(at)?.socket = Some(socket.clone());
+            Some(socket)
+        }
+        Err(error) => {
+            crate::log!(
+                Info,
+                "cannot run {} as a server: {error}",
+                program.display()
+            );
+            state.broken = true;
+            None
+        }
+    }
+}
+
+/// That server has ended.
+fn forget(socket: &Arc<OwnedFd>) {
+    for server in &mut SERVERS.lock().servers {
+        if server
+            .socket
+            .as_ref()
+            .is_some_and(|s| Arc::ptr_eq(s, socket))
+        {
+            server.socket = None;
+        }
+    }
+}
+
+/// Servers do not serve here.
+fn break_off() {
+    crate::log!(Info, "clang does not run as a server");
+    let mut state = SERVERS.lock();
+    state.broken = true;
+    state.servers.clear();
+}
+
+/// Starts a server. Whether it serves shows with its first job.
+fn start(program: &Path) -> std::io::Result<OwnedFd> {
+    let (ours, theirs) = fds::socket_pair()?;
+    let library = fds::memory_file(c"pumice-compile-server", LIBRARY)?;
+    let mut preload = std::ffi::OsString::from("/proc/self/fd/0");
+    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+        preload.push(":");
+        preload.push(others);
+    }
+    let mut process = Command::new(program)
+        .env("LD_PRELOAD", preload)
+        .env("PUMICE_SERVER", program.canonicalize()?)
+        .stdin(library)
+        .stdout(theirs)
+        .stderr(Stdio::null())
+        .spawn()?;
+    // It forks the server and ends, at once when it is loaded; nobody has to wait for that but a thread.
+    std::thread::Builder::new()
+        .name("pumice-server".into())
+        .spawn(move || process.wait())?;
+    Ok(ours)
+}
+
+enum Trouble {
+    /// Nobody listens any longer.
+    Gone,
+    /// Somebody does, but does not answer.
+    Broken,
+}
+
+fn job(
+    server: &OwnedFd,
+    message: &[u8],
+    input: &[u8],
+    limit: Duration,
+) -> Result<Outcome, Trouble> {
+    let begun = Instant::now();
+    let set_up = || -> std::io::Result<_> {
+        let input = fds::memory_file(c"pumice-source", input)?;
+        let (out, err, (client, theirs)) =
+            (std::io::pipe()?, std::io::pipe()?, UnixStream::pair()?);
+        Ok((input, out, err, client, theirs))
+    };
+    let (input, out, err, mut client, theirs) = set_up().map_err(|_| Trouble::Broken)?;
+    let ((mut out, their_out), (mut err, their_err)) = (out, err);
+    let sent = fds::send(
+        server.as_fd(),
+        message,
+        [
+            input.as_fd(),
+            their_out.as_fd(),
+            their_err.as_fd(),
+            theirs.as_fd(),
+        ],
+    );
+    if sent.is_err() {
+        return Err(Trouble::Gone);
+    }
+    drop((input, their_out, their_err, theirs));
+    let mut outcome = Outcome {
+        stdout: Vec::new(),
+        stderr: Vec::new(),
+        status: None,
+        timed_out: false,
+    };
+    let mut open = [true; 3];
+    let mut started = false;
+    let mut chunk = vec![0; 64 << 10];
+    while open.contains(&true) {
+        let limit = if started { limit } else { START_LIMIT };
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            if !started {
+                return Err(Trouble::Broken);
+            }
+            outcome.timed_out = true;
+            // The end of `client`, when it goes, is the job's.
+            break;
+        }
+        let fds = [out.as_fd(), err.as_fd(), client.as_fd()];
+        let mut wanted = fds.map(Some);
+        for (fd, open) in wanted.iter_mut().zip(open) {
+            fd.take_if(|_| !open);
+        }
+        let ready = fds::readable(wanted, left).map_err(|_| Trouble::Broken)?;
+        let mut said = Vec::new();
+        let mut read = |number: usize, from: &mut dyn Read, to: &mut Vec<u8>| {
+            if !ready.get(number).is_some_and(|ready| *ready) {
+                return;
+            }
+            let size = from.read(&mut chunk).unwrap_or(0);
+            to.extend(chunk.get(..size).unwrap_or(&[]));
+            if let (0, Some(open)) = (size, open.get_mut(number)) {
+                *open = false;
+            }
+        };
+        read(0, &mut out, &mut outcome.stdout);
+        read(1, &mut err, &mut outcome.stderr);
+        read(2, &mut client, &mut said);
+        for word in said {
+            if word == BEGUN {
+                started = true;
+            } else {
+                outcome.status = Some(word);
+            }
+        }
+        // With its status a job has closed everything; what is left is in the pipes.
+        if outcome.status.is_some() {
+            open[2] = false;
+        }
+    }
+    if started {
+        Ok(outcome)
+    } else {
+        Err(Trouble::Gone)
+    }
+}
+
+#[cfg(test)]
+mod tests;

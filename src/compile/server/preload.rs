@@ -1,0 +1,279 @@
+//! The part of the compile server that lives in the compiler's process: a library of its own that is preloaded into clang.
+//!
+//! It takes the place of `main` once clang is loaded, linked and initialised, which is what costs most of a small
+//! compilation, and forks a process for every job, in which the true `main` runs with the arguments of the job.
+//! `mod.rs` has the protocol. Everything here is single-threaded and calls nothing but the C library.
+//!
+//! It serves only in the executable that `PUMICE_SERVER` names: whatever else was started with this library preloaded (the
+//! interpreter of a script that stands for clang) goes its own way.
+
+#![no_std]
+#![crate_type = "cdylib"]
+#![allow(clippy::missing_safety_doc)]
+
+use core::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_void};
+use core::ptr::{null, null_mut};
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+type Main = unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) -> c_int;
+type Hook = unsafe extern "C" fn();
+type Start = unsafe extern "C" fn(
+    Main,
+    c_int,
+    *const *const c_char,
+    Option<Hook>,
+    Option<Hook>,
+    Option<Hook>,
+    *mut c_void,
+) -> c_int;
+
+#[repr(C)]
+struct PollFd {
+    fd: c_int,
+    events: c_short,
+    revents: c_short,
+}
+
+#[repr(C)]
+struct IoVec {
+    base: *mut c_void,
+    length: usize,
+}
+
+#[repr(C)]
+struct Message {
+    name: *mut c_void,
+    name_length: c_uint,
+    parts: *mut IoVec,
+    part_count: usize,
+    control: *mut c_void,
+    control_length: usize,
+    flags: c_int,
+}
+
+/// A control message with file descriptors.
+#[repr(C)]
+struct Descriptors {
+    length: usize,
+    level: c_int,
+    kind: c_int,
+    fds: [c_int; 4],
+}
+
+#[link(name = "c")]
+extern "C" {
+    fn _exit(status: c_int) -> !;
+    fn close(fd: c_int) -> c_int;
+    fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
+    fn dup2(from: c_int, to: c_int) -> c_int;
+    fn fcntl(fd: c_int, command: c_int, ...) -> c_int;
+    fn fflush(stream: *mut c_void) -> c_int;
+    fn fork() -> c_int;
+    fn getenv(name: *const c_char) -> *const c_char;
+    fn getpid() -> c_int;
+    fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
+    fn readlink(path: *const c_char, buffer: *mut c_char, size: usize) -> isize;
+    fn recvmsg(socket: c_int, message: *mut Message, flags: c_int) -> isize;
+    fn setsid() -> c_int;
+    fn signal(number: c_int, handler: usize) -> usize;
+    fn strncmp(a: *const c_char, b: *const c_char, length: usize) -> c_int;
+    fn syscall(number: c_long, ...) -> c_long;
+    fn unsetenv(name: *const c_char) -> c_int;
+    fn write(fd: c_int, data: *const c_void, size: usize) -> isize;
+}
+
+const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
+const SYS_CLOSE_RANGE: c_long = 436;
+const SIGCHLD: c_int = 17;
+const SIGIO: c_int = 29;
+const SIG_DFL: usize = 0;
+const SIG_IGN: usize = 1;
+const POLLIN: c_short = 1;
+const POLLHUP: c_short = 0x10;
+const F_GETFL: c_int = 3;
+const F_SETFL: c_int = 4;
+const F_SETOWN: c_int = 8;
+const O_ASYNC: c_int = 0o20000;
+const SCM_RIGHTS: c_int = 1;
+const SOL_SOCKET: c_int = 1;
+
+/// The socket with the jobs.
+const JOBS: c_int = 1;
+/// Milliseconds without a job after which the server ends.
+const IDLE: c_int = 15_000;
+const MOST_BYTES: usize = 64 << 10;
+const MOST_ARGUMENTS: usize = 2048;
+
+static MAIN: AtomicUsize = AtomicUsize::new(0);
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: ends the process.
+    unsafe { _exit(1) }
+}
+
+/// Named by the compiled `core`, though nothing unwinds here.
+#[no_mangle]
+pub extern "C" fn rust_eh_personality() {}
+
+/// What every program on this C library begins with.
+#[no_mangle]
+pub unsafe extern "C" fn __libc_start_main(
+    main: Main,
+    count: c_int,
+    arguments: *const *const c_char,
+    init: Option<Hook>,
+    fini: Option<Hook>,
+    end: Option<Hook>,
+    stack: *mut c_void,
+) -> c_int {
+    // SAFETY: the C library's function of this name has this type.
+    unsafe {
+        let next = dlsym(RTLD_NEXT, c"__libc_start_main".as_ptr());
+        if next.is_null() {
+            _exit(1);
+        }
+        let start: Start = core::mem::transmute::<*mut c_void, Start>(next);
+        let mut first = main;
+        if is_the_compiler() {
+            MAIN.store(main as usize, Ordering::Relaxed);
+            first = serve;
+        }
+        start(first, count, arguments, init, fini, end, stack)
+    }
+}
+
+unsafe fn is_the_compiler() -> bool {
+    // SAFETY: strings of the environment; `path` is as long as told.
+    unsafe {
+        let expected = getenv(c"PUMICE_SERVER".as_ptr());
+        let mut path = [0; 4096];
+        let length = readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr(), path.len() - 1);
+        // With the zero that ends both.
+        !expected.is_null()
+            && length > 0
+            && strncmp(expected, path.as_ptr(), length as usize + 1) == 0
+    }
+}
+
+/// In place of `main`: takes jobs until there are none for a while, or nobody left who could send one.
+unsafe extern "C" fn serve(
+    _: c_int,
+    _: *const *const c_char,
+    environment: *const *const c_char,
+) -> c_int {
+    let mut text = [0u8; MOST_BYTES];
+    // SAFETY: calls of the C library with memory of this function.
+    unsafe {
+        // A child that the application does not know of must not be found by its `wait`, nor be ended by its terminal.
+        match fork() {
+            0 => {}
+            -1 => _exit(1),
+            _ => _exit(0),
+        }
+        setsid();
+        unsetenv(c"LD_PRELOAD".as_ptr());
+        unsetenv(c"PUMICE_SERVER".as_ptr());
+        signal(SIGCHLD, SIG_IGN);
+        // Whatever the application left open is not ours to keep open.
+        if syscall(SYS_CLOSE_RANGE, 3 as c_uint, c_uint::MAX, 0 as c_uint) != 0 {
+            (3..1024).for_each(|fd| shut(fd));
+        }
+        loop {
+            let mut jobs = PollFd {
+                fd: JOBS,
+                events: POLLIN,
+                revents: 0,
+            };
+            if poll(&mut jobs, 1, IDLE) <= 0 {
+                _exit(0);
+            }
+            let mut part = IoVec {
+                base: text.as_mut_ptr().cast(),
+                length: MOST_BYTES,
+            };
+            let mut control = Descriptors {
+                length: 0,
+                level: 0,
+                kind: 0,
+                fds: [-1; 4],
+            };
+            let mut message = Message {
+                name: null_mut(),
+                name_length: 0,
+                parts: &mut part,
+                part_count: 1,
+                control: (&raw mut control).cast(),
+                control_length: size_of::<Descriptors>(),
+                flags: 0,
+            };
+            let size = recvmsg(JOBS, &mut message, 0);
+            // Nothing: all who could send are gone.
+            if size <= 0
+                || control.level != SOL_SOCKET
+                || control.kind != SCM_RIGHTS
+                || control.length != size_of::<Descriptors>()
+            {
+                _exit(0);
+            }
+            if fork() == 0 {
+                job(&text[..size as usize], control.fds, environment);
+            }
+            control.fds.into_iter().for_each(|fd| shut(fd));
+        }
+    }
+}
+
+/// Runs one job in this process.
+unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -> ! {
+    let mut arguments: [*const c_char; MOST_ARGUMENTS] = [null(); MOST_ARGUMENTS];
+    // SAFETY: calls of the C library; `main` is that of this program, each argument ends with a zero.
+    unsafe {
+        signal(SIGCHLD, SIG_DFL);
+        signal(SIGIO, SIG_DFL);
+        let [input, output, diagnostics, client] = fds;
+        dup2(input, 0);
+        dup2(output, 1);
+        dup2(diagnostics, 2);
+        for fd in [input, output, diagnostics] {
+            close(fd);
+        }
+        // The job ends when the other end of its socket is closed: the signal's default is to end the process.
+        fcntl(client, F_SETOWN, getpid());
+        fcntl(client, F_SETFL, fcntl(client, F_GETFL) | O_ASYNC);
+        let mut closed = PollFd {
+            fd: client,
+            events: 0,
+            revents: 0,
+        };
+        if poll(&mut closed, 1, 0) > 0 && closed.revents & POLLHUP != 0 {
+            _exit(1);
+        }
+        say(client, 0xff);
+        let mut count = 0;
+        for argument in text.split_inclusive(|&byte| byte == 0) {
+            if count + 1 == MOST_ARGUMENTS {
+                _exit(1);
+            }
+            arguments[count] = argument.as_ptr().cast();
+            count += 1;
+        }
+        let main: Main = core::mem::transmute::<usize, Main>(MAIN.load(Ordering::Relaxed));
+        let status = main(count as c_int, arguments.as_ptr(), environment);
+        fflush(null_mut());
+        // Not `exit`: to clear up memory that is about to go takes time, during which nobody could read the output's end.
+        say(client, if status == 0 { 0 } else { 1 });
+        (0..3).for_each(|fd| shut(fd));
+        _exit(status)
+    }
+}
+
+unsafe fn say(client: c_int, byte: u8) {
+    // SAFETY: one byte.
+    unsafe { write(client, (&raw const byte).cast(), 1) };
+}
+
+unsafe fn shut(fd: c_int) {
+    // SAFETY: nothing uses it any longer.
+    unsafe { close(fd) };
+}

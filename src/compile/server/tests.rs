@@ -1,0 +1,129 @@
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// A server of any program, which need not be a compiler.
+fn shell() -> OwnedFd {
+    start(Path::new("/bin/sh")).unwrap()
+}
+
+fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> Outcome {
+    let message = message(Command::new("/bin/sh").args(["-c", text])).unwrap();
+    match job(server, &message, input, limit) {
+        Ok(outcome) => outcome,
+        Err(_) => panic!("no job"),
+    }
+}
+
+fn number(text: &[u8]) -> u32 {
+    String::from_utf8_lossy(text).trim().parse().unwrap()
+}
+
+fn ends(pid: u32) -> bool {
+    let gone = || {
+        std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .map_or(true, |stat| stat.contains(") Z "))
+    };
+    (0..200).any(|_| {
+        std::thread::sleep(Duration::from_millis(10));
+        gone()
+    })
+}
+
+#[test]
+fn input_output_and_diagnostics() {
+    let server = shell();
+    let large = vec![b'x'; 3 << 20];
+    let outcome = script(&server, "cat; echo said >&2", &large, LIMIT);
+    assert_eq!(outcome.stdout, large);
+    assert_eq!(outcome.stderr, b"said\n");
+}
+
+/// The shell ends by itself and not by returning from `main`, as a compiler does that crashes.
+#[test]
+fn an_end_without_status() {
+    let outcome = script(&shell(), "kill -9 $$", b"", LIMIT);
+    assert!(outcome.status.is_none() && !outcome.timed_out);
+}
+
+#[test]
+fn jobs_that_take_too_long_end() {
+    let server = shell();
+    for what in ["while :; do :; done", "exec sleep 100"] {
+        let outcome = script(
+            &server,
+            &format!("echo $$; {what}"),
+            b"",
+            Duration::from_millis(500),
+        );
+        assert!(outcome.timed_out);
+        assert!(ends(number(&outcome.stdout)), "{what}");
+    }
+}
+
+/// The server is no child of this process, has none of its files, and ends with its socket.
+#[test]
+fn servers_leave_nothing_behind() {
+    use std::os::fd::AsRawFd;
+    let inherited = std::fs::File::open("/dev/null").unwrap();
+    let fd = inherited.as_raw_fd();
+    let server = shell();
+    let pid = number(&script(&server, "echo $PPID", b"", LIMIT).stdout);
+    let parent = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let ours = format!(" {} ", std::process::id());
+    assert!(!parent.split_once(')').unwrap().1.starts_with(&ours));
+    assert!(std::fs::read_link(format!("/proc/{pid}/fd/{fd}"))
+        .map_or(true, |file| file != Path::new("/dev/null")));
+    drop(server);
+    assert!(ends(pid));
+}
+
+/// A program that does not serve is noticed at once.
+#[test]
+fn scripts_are_no_servers() {
+    let path = std::env::temp_dir().join(format!("pumice-script-{}", std::process::id()));
+    std::fs::write(&path, "#!/bin/sh\nexec /bin/cat \"$@\"\n").unwrap();
+    let mut mode = std::fs::metadata(&path).unwrap().permissions();
+    std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
+    std::fs::set_permissions(&path, mode).unwrap();
+    let server = start(&path).unwrap();
+    let message = message(&Command::new(&path)).unwrap();
+    let began = Instant::now();
+    assert!(job(&server, &message, b"", LIMIT).is_err());
+    assert!(began.elapsed() < START_LIMIT);
+    let _ = std::fs::remove_file(path);
+}
+
+/// The same as in a process of its own, from the second job on in a server, and for wrong input too.
+#[test]
+fn clang_is_the_same() {
+    let Some(toolchain) = crate::compile::toolchain::get() else {
+        return;
+    };
+    let command = || {
+        let mut command = Command::new(&toolchain.clang);
+        command.args(["-cc1", "-emit-llvm", "-o", "-", "-x", "cl", "-"]);
+        command
+    };
+    for (source, right) in [
+        ("kernel void f(global int *p) { *p = 1; }", true),
+        ("kernel void f(global int *p) { *p = q; }", false),
+        ("", true),
+    ] {
+        let alone = crate::compile::child::run_alone(command(), source.as_bytes()).unwrap();
+        let served = (0..2).find_map(|_| run(&command(), source.as_bytes(), LIMIT));
+        let served = served.expect("a server");
+        assert_eq!(alone.success, right);
+        assert_eq!(served.success, right);
+        assert_eq!(served.stdout, alone.stdout);
+        assert_eq!(served.diagnostics, alone.diagnostics);
+    }
+}
+
+#[test]
+fn jobs_with_files_of_the_application_stay_here() {
+    assert!(is_for_servers(Command::new("clang").args(["-cc1", "-"])));
+    assert!(!is_for_servers(Command::new("clang").args(["-I", "/x"])));
+    assert!(!is_for_servers(Command::new("clang").current_dir("/")));
+    assert!(message(Command::new("clang").arg("x".repeat(MOST_BYTES))).is_none());
+}
