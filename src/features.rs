@@ -38,6 +38,8 @@ pub struct Features {
     pub generic_address_space: bool,
     pub work_group_collectives: bool,
     pub subgroups: bool,
+    /// Sub-groups of a work-group make progress independently of one another.
+    pub independent_subgroups: bool,
     pub program_scope_variables: bool,
     pub pipes: bool,
     pub device_enqueue: bool,
@@ -74,6 +76,7 @@ impl Features {
             generic_address_space: true,
             work_group_collectives: subgroups,
             subgroups,
+            independent_subgroups: subgroups && caps.independent_subgroups,
             program_scope_variables: true,
             pipes: false,
             device_enqueue: false,
@@ -139,8 +142,8 @@ impl Features {
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
             (self.images, "cl_khr_image2d_from_buffer", one),
-            // cl_khr_subgroups itself demands that sub-groups make progress independently of one another, which no Vulkan
-            // driver promises. Sub-groups of OpenCL 2.1 and later do not.
+            // This one demands that sub-groups make progress independently of one another, the rest do not.
+            (self.independent_subgroups, "cl_khr_subgroups", one),
             (self.subgroups, "cl_khr_subgroup_extended_types", one),
             (self.subgroups, "cl_khr_subgroup_non_uniform_vote", one),
             (self.subgroups, "cl_khr_subgroup_ballot", one),

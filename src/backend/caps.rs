@@ -37,6 +37,8 @@ pub struct Caps {
     /// VkSubgroupFeatureFlagBits that work in compute.
     pub subgroup_ops: u32,
     pub max_subgroups: u32,
+    /// Sub-groups of a work-group may wait for one another in loops.
+    pub independent_subgroups: bool,
     pub fp16: bool,
     pub fp64: bool,
     pub int64_atomics: bool,

@@ -155,6 +155,8 @@ pub struct ImageLimits {
     pub write_any: bool,
     #[allow(missing_docs)]
     pub read_any: bool,
+    /// Channels of 5 and 6 bits are read as OpenCL wants them (within half a step of 16 bits).
+    pub exact_short: bool,
 }
 
 impl ImageLimits {

@@ -366,7 +366,9 @@ impl Device {
             } else {
                 0
             }),
-            cl::CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS => out.write(false),
+            cl::CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS => {
+                out.write(features.independent_subgroups)
+            }
             cl::CL_DEVICE_NON_UNIFORM_WORK_GROUP_SUPPORT => out.write(true),
             cl::CL_DEVICE_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
                 out.write(self.preferred_multiple())

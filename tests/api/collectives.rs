@@ -524,3 +524,55 @@ fn copies_of_planes() {
         assert_eq!(got[gap..gap + 9], [255; 9]);
     }
 }
+
+#[test]
+fn independent_sub_groups_wait_for_one_another() {
+    let setup = Setup::new();
+    let independent = info_value!(
+        u32,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_SUB_GROUP_INDEPENDENT_FORWARD_PROGRESS
+    ) != 0;
+    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    // Khronos' extension demands it.
+    assert_eq!(
+        extensions
+            .split_whitespace()
+            .any(|e| e == "cl_khr_subgroups"),
+        independent
+    );
+    if !independent {
+        return;
+    }
+    // The last sub-group begins; each of the others waits for its successor.
+    let program = build(
+        &setup,
+        "kernel void chain(global uint *out) {
+             local atomic_uint turn;
+             if (get_local_linear_id() == 0) atomic_init(&turn, get_num_sub_groups());
+             work_group_barrier(CLK_LOCAL_MEM_FENCE);
+             uint me = get_sub_group_id();
+             if (get_sub_group_local_id() == 0) {
+                 while (atomic_load_explicit(&turn, memory_order_acquire, memory_scope_work_group) != me + 1) {}
+                 out[get_group_id(0) * get_num_sub_groups() + me] = get_num_sub_groups() - me;
+                 atomic_store_explicit(&turn, me, memory_order_release, memory_scope_work_group);
+             }
+         }",
+    );
+    let kernel = setup.kernel(&program, "chain");
+    let size = [256usize, 1, 1];
+    let count = sub_group_query(
+        kernel.0,
+        setup.device,
+        CL_KERNEL_SUB_GROUP_COUNT_FOR_NDRANGE,
+        &size,
+    );
+    let groups = 64;
+    let out = setup.buffer(groups * count * 4);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[groups * 256, 1, 1], Some(&size));
+    let expected: Vec<u32> = (0..groups * count)
+        .map(|at| (count - at % count) as u32)
+        .collect();
+    assert_eq!(setup.read::<u32>(&out, groups * count), expected);
+}

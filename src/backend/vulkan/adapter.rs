@@ -318,6 +318,7 @@ impl Adapter {
             buffer_align: limits.min_texel_buffer_offset_alignment.max(1) as u32,
             write_any: features.core.shader_storage_image_write_without_format == vk::TRUE,
             read_any: features.core.shader_storage_image_read_without_format == vk::TRUE,
+            exact_short: probe::exact_short(v12.driver_id),
         };
         let caps = Caps {
             images,
@@ -357,6 +358,7 @@ impl Adapter {
             max_subgroups: limits
                 .max_compute_work_group_invocations
                 .div_ceil(size_min.max(1)),
+            independent_subgroups: probe::independent_subgroups(v12.driver_id),
             fp16: target.fp16.supported,
             fp64: target.fp64.supported,
             int64_atomics: target.int64_atomics_global,

@@ -204,6 +204,10 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
         let Some(stored) = stored(format) else {
             continue;
         };
+        let short = [cl::CL_UNORM_SHORT_565, cl::CL_UNORM_SHORT_555].contains(&format.data);
+        if short && !limits.exact_short {
+            continue;
+        }
         let (views, image) = (properties(stored.view), properties(stored.image));
         let has = |features: vk::FormatFeatureFlags, wanted| features.contains(wanted);
         use vk::FormatFeatureFlags as P;

@@ -51,6 +51,19 @@ pub fn loop_limit(driver: vk::DriverId) -> u32 {
     }
 }
 
+/// Whether sub-groups of a work-group make progress independently of one another. Vulkan has no promise of it and a
+/// measurement could hang the device, so only drivers that are known to do so count.
+pub fn independent_subgroups(driver: vk::DriverId) -> bool {
+    // Warps are scheduled one by one; CUDA promises it of the same hardware.
+    driver == vk::DriverId::NVIDIA_PROPRIETARY
+}
+
+/// Whether channels of 5 and 6 bits are read exactly.
+pub fn exact_short(driver: vk::DriverId) -> bool {
+    // NVIDIA's widen them to 8 bits first: 1/31 reads as 8/255. Vulkan allows it.
+    driver != vk::DriverId::NVIDIA_PROPRIETARY
+}
+
 /// What is known of a driver. None: it must be measured.
 pub fn known(driver: vk::DriverId) -> Option<Answers> {
     let software = Arithmetic {
