@@ -67,3 +67,24 @@ fn arrays_keep_their_sizes() {
     assert_eq!(run("function", 64, 64, 256), doubled);
     assert_eq!(run("rows", 1, 7, 256)[1], 6 * 8 + 5);
 }
+
+#[test]
+fn addresses_of_arrays_are_numbers() {
+    // Differences of truncated addresses are those of the addresses; alignments show in the low bits.
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "typedef struct { char2 v; char rest[12]; } S;
+         kernel void f(global uint *p) {
+             local S s; local long16 wide[2];
+             p[0] = (uint)(local uchar *)&s.v & 1;
+             p[1] = (uint)(local uchar *)&wide[1] - (uint)(local uchar *)&wide[0];
+             p[2] = (uchar)(ulong)&wide[1] & 127;
+             p[3] = (ushort)(ulong)&s.rest[3] - (ushort)(ulong)&s.v;
+         }",
+        "f",
+    );
+    let out = setup.buffer(16);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(setup.read::<u32>(&out, 4), [0, 128, 0, 5]);
+}

@@ -236,6 +236,11 @@ impl Body<'_, '_> {
                     _ if ty == pointer => Ok(value),
                     Type::Ptr(_) => Ok(self.prologue(Op::SpaceCast, [value], ty)),
                     Type::I64 => Ok(self.prologue(Op::PtrToInt, [value], ty)),
+                    // `(uint)&variable` outside of every function.
+                    Type::I8 | Type::I16 | Type::I32 => {
+                        let whole = self.prologue(Op::PtrToInt, [value], Type::I64);
+                        Ok(self.prologue(Op::Trunc, [whole], ty))
+                    }
                     _ => bad("the address of a variable as a value of another type"),
                 }
             }
