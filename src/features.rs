@@ -324,6 +324,7 @@ impl Features {
     /// SPIR-V capabilities, as their token values.
     pub fn spirv_capabilities(&self) -> Vec<u32> {
         let doubles = self.double_atomics.contains(&true);
+        let groups = self.subgroups || self.work_group_collectives;
         // Name                      value  from the SPIR-V specification, section 3.31
         let all: &[(bool, u32)] = &[
             (true, 4), // Addresses
@@ -339,7 +340,7 @@ impl Features {
             (self.images, 13),                   // ImageBasic
             (self.read_write_images, 14),        // ImageReadWrite
             (self.pipes, 17),                    // Pipes
-            (self.subgroups, 18),                // Groups
+            (groups, 18),                        // Groups
             (self.device_enqueue, 19),           // DeviceEnqueue
             (true, 22),                          // Int16
             (self.generic_address_space, 38),    // GenericPointer

@@ -231,6 +231,69 @@ fn errors_name_the_instruction() {
     }
 }
 
+/// Sizes, differences of pointers without type, initial values too large to be scalars, constants of half precision,
+/// alignments by constants; and a phi node of a built-in variable, whose copy belongs to the predecessor.
+#[test]
+fn less_common_instructions() {
+    let text = "OpCapability Addresses
+        OpCapability Kernel
+        OpCapability Int64
+        OpCapability Float16
+        OpCapability UntypedPointersKHR
+        OpExtension \"SPV_KHR_untyped_pointers\"
+        OpMemoryModel Physical64 OpenCL
+        OpEntryPoint Kernel %k \"k\"
+        OpDecorate %gid BuiltIn GlobalInvocationId
+        OpDecorateId %aligned AlignmentId %c64
+        %void = OpTypeVoid
+        %u32 = OpTypeInt 32 0
+        %u64 = OpTypeInt 64 0
+        %f16 = OpTypeFloat 16
+        %v3 = OpTypeVector %u64 3
+        %c64 = OpConstant %u32 64
+        %c5000 = OpConstant %u32 5000
+        %big = OpTypeArray %u32 %c5000
+        %zero = OpConstantNull %big
+        %h = OpConstant %f16 1.5
+        %sum = OpSpecConstantOp %f16 FAdd %h %h
+        %up = OpTypeUntypedPointerKHR CrossWorkgroup
+        %p_big = OpTypePointer Function %big
+        %p_h = OpTypePointer CrossWorkgroup %f16
+        %i_v3 = OpTypePointer Input %v3
+        %p_v3 = OpTypePointer Function %v3
+        %gid = OpVariable %i_v3 Input
+        %aligned = OpVariable %p_h CrossWorkgroup
+        %fn = OpTypeFunction %void %up
+        %k = OpFunction %void None %fn
+        %p = OpFunctionParameter %up
+        %entry = OpLabel
+        %a = OpVariable %p_big Function %zero
+        %mine = OpVariable %p_v3 Function
+        %size = OpSizeOf %u32 %a
+        OpStore %p %size
+        %q = OpUntypedPtrAccessChainKHR %up %u32 %p %c64
+        %d = OpPtrDiff %u64 %q %p
+        OpStore %q %d
+        OpStore %aligned %sum
+        OpBranch %next
+        %next = OpLabel
+        %b = OpPhi %i_v3 %gid %entry
+        OpCopyMemory %mine %b
+        OpReturn
+        OpFunctionEnd";
+    let module = read(text);
+    expect(
+        &module,
+        &["const 20000 : i32", ": f16", "align 64", "mem_copy.size20000"],
+    );
+    let text = module.to_string();
+    assert!(!text.contains("sdiv"), "{text}");
+    // The copy of the built-in variable stands before the jump that passes it on.
+    let jump = text.find("jump").expect("a jump");
+    assert!(text[..jump].contains("builtin.global_id.2"), "{text}");
+    assert!(!text[jump..].contains("store.align8 "), "{text}");
+}
+
 /// What compilers leave as calls by name: there the signedness of integers is known.
 #[test]
 fn builtins_by_name() {

@@ -192,7 +192,7 @@ pub fn with_binaries(
 /// One device's share of a build: what to do, decided before anything is changed.
 enum Job {
     Source(String),
-    Modules(Vec<Module>),
+    Il(Module),
     Binary(usize),
 }
 
@@ -267,7 +267,7 @@ impl Program {
         for &index in indices {
             let job = match &self.origin {
                 Origin::Source(text) => Job::Source(text.clone()),
-                Origin::Il { words, .. } => Job::Modules(vec![words.clone()]),
+                Origin::Il { words, .. } => Job::Il(words.clone()),
                 Origin::Binaries | Origin::Linked => Job::Binary(index),
             };
             let built = self.build_device(index, job, options);
@@ -300,7 +300,13 @@ impl Program {
                 let Some(module) = module else { return build };
                 build.modules = vec![module];
             }
-            Job::Modules(modules) => build.modules = modules,
+            Job::Il(words) => {
+                if let Err(what) = check_capabilities(device, &words) {
+                    build.log = what;
+                    return build;
+                }
+                build.modules = vec![words];
+            }
             Job::Binary(index) => {
                 let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
                     return build;
@@ -343,12 +349,22 @@ impl Program {
                     build.log = log;
                     module
                 }
-                (Origin::Il { words, .. }, _) => Some(words.clone()),
+                (Origin::Il { words, .. }, Some(device)) => {
+                    match check_capabilities(device, words) {
+                        Ok(()) => {
+                            let values = self.spec_constants.lock().clone();
+                            Some(Arc::new(compile::spec_constants::frozen(words, &values)))
+                        }
+                        Err(what) => {
+                            build.log = what;
+                            None
+                        }
+                    }
+                }
                 _ => None,
             };
             if let Some(module) = module {
-                let spec_constants = self.spec_constants.lock().clone();
-                match executable::read_all(std::slice::from_ref(&module), &spec_constants) {
+                match executable::read_all(std::slice::from_ref(&module), &[]) {
                     Ok(_) => {
                         build.status = cl::CL_BUILD_SUCCESS;
                         build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
@@ -645,6 +661,11 @@ impl Object<Program> {
     }
 }
 
+/// `Err`: what the build log says of a capability that the device lacks.
+fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
+    compile::capabilities::check(words, &device.features().spirv_capabilities())
+}
+
 fn make_executable(
     mut build: DeviceBuild,
     device: &Ref<Device>,
@@ -733,9 +754,7 @@ pub fn link(
     let target = program.clone();
     let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
         let mut good = true;
-        for (index, ((modules, spec_constants, merged), device)) in
-            jobs.into_iter().zip(&devices).enumerate()
-        {
+        for (index, ((modules, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
             let build = DeviceBuild {
                 status: cl::CL_BUILD_ERROR,
                 modules,
@@ -744,8 +763,7 @@ pub fn link(
             let build = if parsed.create_library {
                 make_library(build)
             } else {
-                *target.spec_constants.lock() = spec_constants.clone();
-                make_executable(build, device, &spec_constants, &merged)
+                make_executable(build, device, &[], &merged)
             };
             good &= build.status == cl::CL_BUILD_SUCCESS;
             target.finish(index, build);
@@ -755,7 +773,7 @@ pub fn link(
     Ok((program, result))
 }
 
-type LinkJob = (Vec<Module>, Vec<(u32, Vec<u8>)>, BuildOptions);
+type LinkJob = (Vec<Module>, BuildOptions);
 
 /// What the input programs have for a device.
 fn link_inputs(
@@ -763,7 +781,7 @@ fn link_inputs(
     inputs: &[Ref<Program>],
     options: &BuildOptions,
 ) -> ClResult<LinkJob> {
-    let mut job: LinkJob = (Vec::new(), Vec::new(), options.clone());
+    let mut job: LinkJob = (Vec::new(), options.clone());
     for input in inputs {
         let index = match input.device_index(device) {
             Ok(index) => index,
@@ -786,10 +804,9 @@ fn link_inputs(
             );
         };
         job.0.extend(build.modules);
-        job.1.extend(input.spec_constants.lock().iter().cloned());
         if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
-            job.2.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
-            job.2.merge_link_options(&compiled);
+            job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
+            job.1.merge_link_options(&compiled);
         }
     }
     Ok(job)

@@ -9,6 +9,7 @@ mod devices;
 mod environment;
 mod events;
 mod handles;
+mod il;
 mod image_kernels;
 mod images;
 mod kernels;

@@ -489,8 +489,9 @@ fn modules(setup: &Setup) -> Vec<Vec<u32>> {
 #[test]
 fn mutated_modules() {
     let setup = Setup::new();
-    let modules = modules(&setup);
+    let mut modules = modules(&setup);
     assert!(modules.len() >= 2, "some kernels compile");
+    modules.extend(super::il::samples());
     let rounds = std::env::var("PUMICE_FUZZ").map_or(1, |n| n.parse().expect("a number"));
     let seed = std::env::var("PUMICE_FUZZ_SEED").map_or(7, |n| n.parse().expect("a number"));
     let mut numbers = Numbers(0x1234_5678_9abc_def1 ^ seed);

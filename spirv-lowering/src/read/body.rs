@@ -325,6 +325,8 @@ impl Body<'_, '_> {
 
     /// Adds targets' arguments and stores the terminator.
     fn finish_block(&mut self, block: Block, label: u32, end: End) -> Result<()> {
+        // What the arguments need goes to the end of this block.
+        self.block = block;
         let term = match end {
             End::Jump(to) => Terminator::Jump(self.target(label, to)?),
             End::Branch(cond, a, b) => {
@@ -414,7 +416,7 @@ impl Body<'_, '_> {
     /// Translates an instruction inside a block; the end of the block, if it is one.
     fn inst(&mut self, inst: &Inst) -> Result<Option<End>> {
         let Some(op) = inst.op else {
-            return unsupported("an instruction that is not known");
+            return unsupported("the instruction is not known");
         };
         match op {
             S::Phi
@@ -459,7 +461,7 @@ impl Body<'_, '_> {
             S::ExtInst => match self.p.defs.get(inst.word(2)? as usize) {
                 Some(Def::ExtSet(ExtSet::OpenCl)) => self.opencl_std(inst)?,
                 Some(Def::ExtSet(ExtSet::NonSemantic)) => {}
-                _ => return unsupported("an instruction of a set that is not known"),
+                _ => return unsupported("its instruction set is not known"),
             },
             _ => self.plain(inst, op)?,
         }
@@ -477,7 +479,7 @@ impl Body<'_, '_> {
         if self.sync_inst(inst, op)? || self.image_inst(inst, op)? {
             return Ok(());
         }
-        unsupported("this instruction")
+        unsupported("the instruction is not known to this driver, or none of OpenCL's")
     }
 
     fn switch(&mut self, inst: &Inst) -> Result<End> {

@@ -5,6 +5,9 @@ use super::types::{Kind, TyId, MAX_LANES};
 use super::words::{inst_at, Inst};
 use crate::error::{LowerError, Result};
 use crate::interface::sampler;
+use crate::ir::fold::fold as fold_kir;
+use crate::ir::function::FpFlags;
+use crate::ir::op::{FloatCond, Op as K, Rounding};
 use crate::ir::types::Type;
 use spirv::{Decoration, Op};
 
@@ -405,6 +408,13 @@ impl Parsed {
                     .copy_from_slice(&part);
                 lanes
             }
+            Op::Select if self.types.vector(ty).is_none() => {
+                operand(if operand(0)?.first() == Some(&Lane::Bits(0)) {
+                    2
+                } else {
+                    1
+                })?
+            }
             _ => {
                 let count = inst.rest(3).len().min(3);
                 let operands = (0..count).map(operand).collect::<Result<Vec<_>>>()?;
@@ -590,18 +600,17 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
         return Err(missing());
     };
     // Addresses may only be added to.
-    if let Lane::Addr { var, addend } = first {
-        if let (Op::IAdd | Op::ISub, Some(Lane::Bits(b))) = (op, args.get(1)) {
-            let delta = if op == Op::IAdd {
-                *b as i64
-            } else {
-                (*b as i64).wrapping_neg()
-            };
-            return Ok(Lane::Addr {
-                var,
-                addend: addend.wrapping_add(delta),
-            });
+    match (op, first, args.get(1)) {
+        (Op::IAdd, Lane::Addr { var, addend }, Some(&Lane::Bits(b)))
+        | (Op::IAdd, Lane::Bits(b), Some(&Lane::Addr { var, addend })) => {
+            let addend = addend.wrapping_add(b as i64);
+            return Ok(Lane::Addr { var, addend });
         }
+        (Op::ISub, Lane::Addr { var, addend }, Some(&Lane::Bits(b))) => {
+            let addend = addend.wrapping_sub(b as i64);
+            return Ok(Lane::Addr { var, addend });
+        }
+        _ => {}
     }
     let mut bits = [0u64; 3];
     for (slot, lane) in bits.iter_mut().zip(args) {
@@ -616,17 +625,18 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
             }
         };
     }
-    let [a, b, c] = bits;
+    let [a, b, _] = bits;
     if op == Op::Select {
         return args
             .get(if a != 0 { 1 } else { 2 })
             .copied()
             .ok_or_else(missing);
     }
-    let _ = c;
     let n = ty.bits();
     let (sa, sb) = (sext(a, n), sext(b, n));
-    let (fa, fb) = (to_f64(a, ty), to_f64(b, ty));
+    if let Some(value) = fold_float(op, [a, b], ty, out) {
+        return Ok(Lane::Bits(value));
+    }
     use Op::*;
     let value = match op {
         IAdd => a.wrapping_add(b),
@@ -666,48 +676,46 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
         SGreaterThanEqual => u64::from(sa >= sb),
         UConvert => a,
         SConvert => sa as u64,
-        FAdd if ty != Type::F16 => from_f64(fa + fb, out),
-        FSub if ty != Type::F16 => from_f64(fa - fb, out),
-        FMul if ty != Type::F16 => from_f64(fa * fb, out),
-        FDiv if ty != Type::F16 => from_f64(fa / fb, out),
-        FRem if ty != Type::F16 => from_f64(fa % fb, out),
-        FNegate => a ^ 1 << (n - 1),
-        FConvert if ty != Type::F16 && out != Type::F16 => from_f64(fa, out),
-        FConvert if ty == out => a,
-        ConvertSToF if out != Type::F16 => int_to_float(sa as i128, out),
-        ConvertUToF if out != Type::F16 => int_to_float(i128::from(a), out),
-        ConvertFToS if ty != Type::F16 => fa as i64 as u64,
-        ConvertFToU if ty != Type::F16 => fa as u64,
-        FOrdEqual => u64::from(fa == fb),
-        FOrdLessThan => u64::from(fa < fb),
-        FOrdGreaterThan => u64::from(fa > fb),
-        FOrdLessThanEqual => u64::from(fa <= fb),
-        FOrdGreaterThanEqual => u64::from(fa >= fb),
-        FUnordNotEqual => u64::from(fa != fb),
         _ => return Err(LowerError::unsupported(format!("constant Op{op:?}"))),
     };
     Ok(Lane::Bits(value & out.mask()))
 }
 
-fn to_f64(bits: u64, ty: Type) -> f64 {
-    match ty {
-        Type::F32 => f64::from(f32::from_bits(bits as u32)),
-        Type::F64 => f64::from_bits(bits),
-        _ => 0.0,
-    }
-}
-
-/// Rounds to the type. Exact for the single operations above: double has more than twice float's precision.
-fn from_f64(value: f64, ty: Type) -> u64 {
-    match ty {
-        Type::F32 => u64::from((value as f32).to_bits()),
-        _ => value.to_bits(),
-    }
-}
-
-fn int_to_float(value: i128, ty: Type) -> u64 {
-    match ty {
-        Type::F32 => u64::from((value as f32).to_bits()),
-        _ => (value as f64).to_bits(),
-    }
+/// Operations on floats. Conversions out of range, which have no meaning, clamp.
+fn fold_float(op: Op, [a, b]: [u64; 2], ty: Type, out: Type) -> Option<u64> {
+    let rounding = Rounding::Rtz;
+    let near = Rounding::Rte;
+    let sat = true;
+    let kir = match op {
+        Op::FAdd => K::FAdd,
+        Op::FSub => K::FSub,
+        Op::FMul => K::FMul,
+        Op::FDiv => K::FDiv,
+        Op::FRem => K::FRem,
+        Op::FNegate => K::FNeg,
+        Op::FConvert if ty == out => return Some(a),
+        Op::FConvert => K::FConv(near),
+        Op::ConvertSToF => K::SToF(near),
+        Op::ConvertUToF => K::UToF(near),
+        Op::ConvertFToS => K::FToS { rounding, sat },
+        Op::ConvertFToU => K::FToU { rounding, sat },
+        Op::FMod => {
+            // The remainder of the sign of the divisor.
+            let two = |op, x, y, out| fold_kir(op, FpFlags::default(), &[ty, ty], &[x, y], out);
+            let rest = two(K::FRem, a, b, ty)?;
+            let below = |x| two(K::FCmp(FloatCond::Olt), x, 0, Type::Bool);
+            let some = two(K::FCmp(FloatCond::One), rest, 0, Type::Bool)?;
+            return if some == 1 && below(rest)? != below(b)? {
+                two(K::FAdd, rest, b, ty)
+            } else {
+                Some(rest)
+            };
+        }
+        Op::QuantizeToF16 => {
+            let half = fold_float(Op::FConvert, [a, 0], ty, Type::F16)?;
+            return fold_float(Op::FConvert, [half, 0], Type::F16, out);
+        }
+        _ => return None,
+    };
+    fold_kir(kir, FpFlags::default(), &[ty, ty], &[a, b], out)
 }

@@ -1,6 +1,6 @@
 //! Memory instructions: variables, access chains, loads, stores, copies, pointer conversions.
 
-use super::body::{bad, unsupported, Body, Slot};
+use super::body::{bad, Body, Slot};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
 use super::words::Inst;
@@ -9,7 +9,7 @@ use crate::ir::entity::Value;
 use crate::ir::function::Values;
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
-use spirv::{Decoration, Op as S};
+use spirv::Op as S;
 
 /// Memory operands of a load, store or copy.
 struct Access {
@@ -311,14 +311,23 @@ impl Body<'_, '_> {
                 let value = self.ins(Op::ICmp(cond), &[a, b], Type::Bool);
                 self.set(id, ty, [value].into_iter().collect())?;
             }
+            S::SizeOf => {
+                let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
+                let data = self.pointee(self.type_of(inst.word(2)?)?)?;
+                let Some(scalar) = self.p.types.scalar(ty).filter(|t| t.is_int()) else {
+                    return bad("the result is not an integer");
+                };
+                let size = self.constant(scalar, self.p.types.get(data).size);
+                self.set(id, ty, [size].into_iter().collect())?;
+            }
             S::PtrDiff => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
-                let stride = self
-                    .p
-                    .types
-                    .get(self.pointee(self.type_of(inst.word(2)?)?)?)
-                    .size
-                    .max(1);
+                // Between untyped pointers the unit is a byte.
+                let stride = match self.p.types.get(self.type_of(inst.word(2)?)?).kind {
+                    Kind::Pointer { pointee: 0, .. } => 1,
+                    Kind::Pointer { pointee, .. } => self.p.types.get(self.p.ty(pointee)?).size,
+                    _ => return bad("an operand is not a pointer"),
+                };
                 let (a, b) = self.pointer_pair(inst.word(2)?, inst.word(3)?)?;
                 let a = self.ins(Op::PtrToInt, &[a], Type::I64);
                 let b = self.ins(Op::PtrToInt, &[b], Type::I64);
@@ -357,7 +366,8 @@ impl Body<'_, '_> {
         }
     }
 
-    fn copy_access(&mut self, inst: &Inst, at: usize, natural: u32) -> Result<(u32, bool)> {
+    /// Alignment and volatility by the memory operands of a copy: one set or two.
+    pub fn copy_access(&mut self, inst: &Inst, at: usize, natural: u32) -> Result<(u32, bool)> {
         let first = access(inst, at)?;
         let second = access(inst, first.next)?;
         let align = match (first.align, second.align) {
@@ -411,11 +421,7 @@ impl Body<'_, '_> {
             (self.p.ty(inst.word(3)?)?, inst.words.get(4).copied())
         };
         let (size, natural) = (self.p.types.get(data).size, self.p.types.get(data).align);
-        let align = self
-            .p
-            .deco_word(id, Decoration::Alignment)
-            .filter(|a| a.is_power_of_two())
-            .unwrap_or(1);
+        let align = self.p.alignment(id).unwrap_or(1);
         let align = align.clamp(natural, 4096.max(natural));
         let pointer = self.alloca(size, align)?;
         if let Some(init) = init.filter(|&i| i != 0) {
@@ -423,7 +429,11 @@ impl Body<'_, '_> {
                 let values = self.value(init)?;
                 self.store(pointer, data, &values, align, false)?;
             } else {
-                return unsupported("an initialised private variable of that size");
+                let table = self.out.table(self.p, init, data)?;
+                let space = Type::Ptr(Space::Constant);
+                let from = self.prologue(Op::GlobalAddr(table), [], space);
+                let align = natural;
+                self.effect(Op::MemCopy { size, align }, &[pointer, from]);
             }
         }
         self.set(id, ty, [pointer].into_iter().collect())

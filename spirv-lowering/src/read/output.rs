@@ -1,14 +1,14 @@
 //! The module being filled, and how SPIR-V ids map to its functions and variables.
 
+use super::consts::InitReloc;
 use super::parsed::{Def, FuncDef, Parsed};
-use super::types::Kind;
+use super::types::{Kind, TyId};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{FuncId, GlobalId};
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Global, GlobalReloc, Module};
-use crate::ir::types::Type;
+use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
-use spirv::Decoration;
 
 /// Where functions and variables of one SPIR-V module go.
 pub(super) struct Output<'m> {
@@ -174,9 +174,7 @@ impl<'m> Output<'m> {
             Some((name, _)) => (name, Linkage::Internal),
             None => (p.name(id), Linkage::Internal),
         };
-        let align = p
-            .deco_word(id, Decoration::Alignment)
-            .filter(|a| a.is_power_of_two() && *a <= 1 << 16);
+        let align = p.alignment(id).filter(|a| *a <= 1 << 16);
         let global = self.module.globals.push(Global {
             name,
             linkage,
@@ -191,6 +189,40 @@ impl<'m> Output<'m> {
             self.new_globals.push(id);
         }
         Ok(global)
+    }
+
+    /// Constant memory with the bytes of a constant of type `data`.
+    pub fn table(&mut self, p: &Parsed, init: u32, data: TyId) -> Result<GlobalId> {
+        if let Some(&global) = self.globals.get(&init) {
+            return Ok(global);
+        }
+        let (bytes, relocs) = p.init_bytes(init, data)?.unwrap_or_default();
+        let t = p.types.get(data);
+        let relocs = self.relocs(p, relocs)?;
+        let global = self.module.globals.push(Global {
+            name: p.name(init),
+            linkage: Linkage::Internal,
+            space: Some(Space::Constant),
+            size: t.size,
+            align: t.align,
+            init: Some(bytes).filter(|b| !b.is_empty()),
+            relocs,
+        });
+        // Ids of constants are not those of variables.
+        self.globals.insert(init, global);
+        Ok(global)
+    }
+
+    fn relocs(&mut self, p: &Parsed, relocs: Vec<InitReloc>) -> Result<Vec<GlobalReloc>> {
+        let mut list = Vec::with_capacity(relocs.len());
+        for r in relocs {
+            list.push(GlobalReloc {
+                offset: r.offset,
+                target: self.global(p, r.var)?,
+                addend: r.addend as u64,
+            });
+        }
+        Ok(list)
     }
 
     /// Fills in the initial bytes of variables, and of those that they point to.
@@ -211,15 +243,7 @@ impl<'m> Output<'m> {
             let Some((bytes, relocs)) = p.init_bytes(var.init, var.data).map_err(in_var)? else {
                 continue;
             };
-            let mut list = Vec::with_capacity(relocs.len());
-            for r in relocs {
-                let target = self.global(p, r.var)?;
-                list.push(GlobalReloc {
-                    offset: r.offset,
-                    target,
-                    addend: r.addend as u64,
-                });
-            }
+            let list = self.relocs(p, relocs)?;
             let global = self.global(p, id)?;
             let global = &mut self.module.globals[global];
             global.init = Some(bytes);
@@ -255,7 +279,7 @@ pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>
     let (mut flat, mut results) = (Vec::new(), Vec::new());
     for &param in params {
         if entry && p.types.vector(param).is_none() {
-            flat.push(Type::Ptr(crate::ir::types::Space::Private));
+            flat.push(Type::Ptr(Space::Private));
         } else {
             p.types.flatten(param, &mut flat).map_err(name)?;
         }

@@ -247,7 +247,7 @@ impl Parsed {
 
     fn global_inst(&mut self, inst: &Inst) -> Result<()> {
         let Some(op) = inst.op else {
-            return Err(LowerError::unsupported("an instruction that is not known"));
+            return Err(LowerError::unsupported("the instruction is not known"));
         };
         match op {
             Op::ExtInstImport => {
@@ -543,7 +543,7 @@ impl Parsed {
             | Op::TypePipe
             | Op::TypePipeStorage
             | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
-            _ => return Err(LowerError::unsupported("this type")),
+            _ => return Err(LowerError::unsupported("no type of OpenCL kernels")),
         };
         if let (&Kind::Pointer { space, pointee }, Ok(ty)) = (&kind, self.ty(id)) {
             return self.types.complete(ty, space, pointee);
@@ -612,6 +612,16 @@ impl Parsed {
         self.deco(id, kind)
             .filter(|d| d.len > 0)
             .and_then(|d| self.words.get(d.at as usize).copied())
+    }
+
+    /// The alignment that decorations give a variable, a power of two.
+    pub fn alignment(&self, id: u32) -> Option<u32> {
+        let by_id = || self.const_u64(self.deco_word(id, Decoration::AlignmentId)?);
+        let align = match self.deco_word(id, Decoration::Alignment) {
+            Some(align) => align,
+            None => u32::try_from(by_id()?).ok()?,
+        };
+        Some(align).filter(|a| a.is_power_of_two())
     }
 
     /// Does the id have that decoration with that first operand?

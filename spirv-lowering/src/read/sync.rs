@@ -225,6 +225,18 @@ impl Body<'_, '_> {
                 self.clock(ty, id, scope)?;
             }
             S::GroupAsyncCopy => self.async_copy(inst)?,
+            S::UntypedGroupAsyncCopyKHR => {
+                let (ty, id) = self.result(inst)?;
+                let Some(size) = self.known(inst.word(5)?).filter(|&size| size > 0) else {
+                    return bad("the size of an element is not a constant above zero");
+                };
+                let (align, _) = self.copy_access(inst, 9, 1)?;
+                let (to, from) = (inst.word(3)?, inst.word(4)?);
+                let (count, stride) = (inst.word(6)?, Some(inst.word(7)?));
+                self.group_copy(to, from, count, stride, size, align, None)?;
+                let event = self.value(inst.word(8)?)?;
+                self.set(id, ty, event)?;
+            }
             S::GroupWaitEvents => {
                 let fences = Fences {
                     global: true,

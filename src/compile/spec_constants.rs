@@ -1,0 +1,89 @@
+//! Specialisation constants made plain values.
+//!
+//! clCompileProgram ends the time in which constants of a module can be set. What it compiles is linked with modules whose
+//! constants may have the same numbers, so the values go into the module and the numbers go away.
+
+use rustc_hash::FxHashMap;
+use spirv::{Decoration, Op};
+
+/// The module with these values (number and little-endian bytes), and without numbers of constants.
+pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
+    let mut out = words.to_vec();
+    let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut at = 5;
+    while let Some(&first) = words.get(at) {
+        let length = (first >> 16) as usize;
+        let Some(inst) = out.get_mut(at..at + length).filter(|i| !i.is_empty()) else {
+            break;
+        };
+        at += length;
+        let value = |id: &u32| {
+            let number = numbers.get(id)?;
+            values.iter().find(|v| v.0 == *number).map(|v| &v.1)
+        };
+        match (Op::from_u32(first & 0xffff), inst) {
+            (Some(Op::Decorate), inst @ &mut [_, target, kind, number])
+                if kind == Decoration::SpecId as u32 =>
+            {
+                numbers.insert(target, number);
+                inst.fill(1 << 16 | Op::Nop as u32);
+            }
+            (Some(Op::SpecConstant), [_, _, id, literal @ ..]) => {
+                let Some(bytes) = value(id) else { continue };
+                for (word, bytes) in literal.iter_mut().zip(bytes.chunks(4)) {
+                    *word = bytes.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b));
+                }
+            }
+            (Some(Op::SpecConstantTrue | Op::SpecConstantFalse), [first, _, id]) => {
+                let Some(bytes) = value(id) else { continue };
+                let op = if bytes.first().is_some_and(|&b| b != 0) {
+                    Op::SpecConstantTrue
+                } else {
+                    Op::SpecConstantFalse
+                };
+                *first = 3 << 16 | op as u32;
+            }
+            (Some(Op::Function), _) => break,
+            _ => {}
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_go_in_and_numbers_go_away() {
+        let header = [0x0723_0203, 0x1_0400, 0, 20, 0];
+        let decorate = |target: u32, number: u32| [4 << 16 | 71, target, 1, number];
+        let words = [
+            &header[..],
+            &decorate(7, 1),
+            &decorate(8, 2),
+            &decorate(9, 3),
+            &[4 << 16 | 50, 4, 7, 5],
+            &[5 << 16 | 50, 5, 8, 6, 7],
+            &[3 << 16 | 48, 6, 9],
+        ]
+        .concat();
+        let values = [
+            (2, vec![1, 0, 0, 0, 2, 0, 0, 0]),
+            (3, vec![0]),
+            (1, vec![9]),
+        ];
+        let nops = [1 << 16; 12];
+        let expected = [
+            &header[..],
+            &nops,
+            &[4 << 16 | 50, 4, 7, 9],
+            &[5 << 16 | 50, 5, 8, 1, 2],
+            &[3 << 16 | 49, 6, 9],
+        ]
+        .concat();
+        assert_eq!(frozen(&words, &values), expected);
+        let plain = [&header[..], &nops, &words[17..]].concat();
+        assert_eq!(frozen(&words, &[]), plain);
+    }
+}
