@@ -364,6 +364,11 @@ pub fn allocate(
             return Err(failed(shared, "vkBindBufferMemory", result));
         }
         let address = address_of(shared, buffer);
+        if let Some(pointer) = allocation.mapped_ptr() {
+            if shared.adapter.host_addresses {
+                ask_for_large_pages(pointer.cast(), size);
+            }
+        }
         return Ok(Arc::new(VulkanMemory {
             shared: Arc::clone(shared),
             buffer: guard.take(),
@@ -379,6 +384,18 @@ pub fn allocate(
         }));
     }
     Err(last)
+}
+
+/// Asks the kernel to back memory of a software driver, which is plain memory of this process, by large pages: kernels that
+/// go through it, and the first touch of it, are faster. Only whole large pages are asked for.
+fn ask_for_large_pages(pointer: NonNull<u8>, size: u64) {
+    const LARGE: usize = 2 << 20;
+    let begin = (pointer.as_ptr() as usize).next_multiple_of(LARGE);
+    let end = (pointer.as_ptr() as usize).saturating_add(size as usize) / LARGE * LARGE;
+    if begin < end {
+        // SAFETY: the range is mapped, and the advice changes nothing but how it is backed. Refused, it is harmless.
+        unsafe { libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_HUGEPAGE) };
+    }
 }
 
 /// A part of a piece of memory, as memory of its own.

@@ -268,6 +268,34 @@ fn memory_of_every_placement() {
         .expect("memory again");
 }
 
+/// Software drivers' memory asks for large pages: the kernel notes "hg" on its mapping.
+#[test]
+fn large_pages() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    if !device.shared().expect("a device").adapter.host_addresses
+        || !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
+    {
+        return;
+    }
+    let memory = device
+        .allocate(40 << 20, Placement::Device)
+        .expect("allocate");
+    let middle = memory.address() + (20 << 20);
+    let maps = std::fs::read_to_string("/proc/self/smaps").expect("this process");
+    let mut inside = false;
+    let mut found = false;
+    for line in maps.lines() {
+        let range = line.split(' ').next().and_then(|r| r.split_once('-'));
+        let parse = |text: &str| u64::from_str_radix(text, 16).ok();
+        if let Some((begin, end)) = range.and_then(|(b, e)| Some((parse(b)?, parse(e)?))) {
+            inside = (begin..end).contains(&middle);
+        }
+        found |= inside && line.starts_with("VmFlags:") && line.contains(" hg");
+    }
+    assert!(found);
+}
+
 #[test]
 fn host_memory_in_place() {
     let _silence = Silence::new();
