@@ -7,6 +7,7 @@ use super::resume::encode_resumes;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
+use crate::backend::caps::DeviceKind;
 use crate::backend::{BufferCopy, Memory, Op, Placement, Slice, Use};
 use crate::cl;
 use crate::command::{extent, Command, HostSide, Launch, Work};
@@ -16,15 +17,17 @@ use crate::object::event::{now_ns, Recorded, Times};
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
-use crate::util::copy;
+use crate::util::{config, copy};
 use smallvec::SmallVec;
 use spirv_lowering::interface::Implicit;
 use std::sync::Arc;
 
 /// Up to this size bytes travel with the batch; beyond it a copy from staging is faster (measured on an H200).
 const UPDATE: u64 = 16 << 10;
-/// Reads up to this many bytes from uncached mapped memory are cheaper than a submission.
+/// Reads up to this many bytes from uncached mapped memory are cheaper than a copy in a batch that is waited for anyway.
 const SLOW_READ: u64 = 256;
+/// Up to this size an unmap writes mapped memory itself, while it is idle.
+const SMALL_UNMAP: u64 = 64 << 10;
 /// Transfers beyond this are cut into chunks, so that host and device copy at the same time.
 const BIG: u64 = 16 << 20;
 const CHUNK: u64 = 4 << 20;
@@ -90,6 +93,16 @@ impl Queue {
         ready: Ready,
         how: How,
     ) -> ClResult<Encoded> {
+        let mut ready = ready;
+        if how.blocking && !ready.points.is_empty() && self.is_for_the_host(&command.work) {
+            // The host waits for other queues itself, rather than for a batch of this one that does.
+            self.submit_before(state)?;
+            for point in &ready.points {
+                point.timeline.wait(point.value, None)?;
+            }
+            state.wait_for(&ready.points)?;
+            ready.points.clear();
+        }
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
         if ready.barrier {
@@ -149,7 +162,7 @@ impl Queue {
                 mem.store()
                     .prepare(&self.target.context, self.target.index, true)?;
                 let dst = tight(mem, self.target.index, *offset, *size)?;
-                state.note_work(*size);
+                self.note_copy(state, *size);
                 let slot = state.record(Op::Fill { dst: &dst, pattern }, how.profile)?;
                 Ok(self.on_device(state, slot.into_iter().collect()))
             }
@@ -190,6 +203,12 @@ impl Queue {
         }
     }
 
+    /// A copy or fill within the device's memory is among what is recorded: a GPU moves 4 MiB in the time of a submission.
+    fn note_copy(&self, state: &mut State, bytes: u64) {
+        let gpu = self.target.device.backend().caps().kind == DeviceKind::Gpu;
+        state.note_work(if gpu { bytes / 8 } else { bytes });
+    }
+
     pub(super) fn on_device(
         &self,
         state: &State,
@@ -205,6 +224,30 @@ impl Queue {
             action: None,
             done: false,
             wait: false,
+        }
+    }
+
+    /// Submits what is recorded; an error if that fails.
+    fn submit_before(&self, state: &mut State) -> ClResult {
+        let value = state.value();
+        state.submit();
+        if self.progress.submitted() < value {
+            return err(
+                cl::CL_OUT_OF_RESOURCES,
+                "the batch before could not be submitted",
+            );
+        }
+        Ok(())
+    }
+
+    /// The device has nothing to do for a command, at least once all before it is done.
+    fn is_for_the_host(&self, work: &Work) -> bool {
+        match work {
+            Work::Map { mapping, .. } => mapping.direct || !mapping.reads(),
+            Work::Read { mem, .. } => mem
+                .slice(self.target.index, 0, 0)
+                .is_ok_and(|slice| slice.memory.mapped().is_some() && slice.memory.host_cached()),
+            _ => false,
         }
     }
 
@@ -225,7 +268,14 @@ impl Queue {
 
     fn encode_nothing(&self, state: &mut State, ready: &Ready, how: How) -> ClResult<Encoded> {
         let mut slots = SmallVec::new();
-        if how.profile || !ready.points.is_empty() {
+        let quiet = self.progress.host_done() >= state.host_posted;
+        if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
+            // Nothing to measure but when all before it is done.
+            self.submit_before(state)?;
+            self.progress
+                .timeline
+                .wait(self.progress.submitted(), None)?;
+        } else if how.profile || !ready.points.is_empty() {
             slots.extend(state.record(Op::Marker, how.profile)?);
         }
         let mut encoded = self.on_device(state, slots);
@@ -306,6 +356,47 @@ impl Queue {
         let (row, plane, total) = packed(region);
         let span = src_extent(region);
         let src = tight(mem, index, region.src_offset, span)?;
+        // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
+        // the caller waits and keeps others out of the queue meanwhile.
+        let cached = src.memory.host_cached();
+        let linear = region.rows == 1 && region.slices == 1;
+        let limit = if idle && linear {
+            config::get().direct_read
+        } else {
+            SLOW_READ
+        };
+        if let (Some(pointer), true) = (src.memory.mapped(), cached || total <= limit) {
+            let quiet = self.progress.host_done() >= state.host_posted;
+            let wait = how.blocking && no_waits && quiet && !how.profile;
+            if idle || (wait && host.visible.is_none()) {
+                if !idle {
+                    self.submit_before(state)?;
+                    let value = self.progress.submitted();
+                    self.progress.timeline.wait(value, None)?;
+                }
+                let start = self.host_start();
+                let from = pointer.as_ptr() as usize + src.offset as usize;
+                if linear && !cached {
+                    let to = host.base.wrapping_add(region.dst_offset as usize);
+                    // SAFETY: as below.
+                    unsafe { copy::copy_uncached(from, to, total as usize) };
+                    return Ok(self.on_host(state, start));
+                }
+                // SAFETY: the region lies within the memory object (checked by the builder) and the application keeps
+                // the destination valid; the device does not write the source now.
+                unsafe {
+                    copy_region(
+                        from,
+                        host.base,
+                        &BufferCopy {
+                            src_offset: 0,
+                            ..*region
+                        },
+                    )
+                };
+                return Ok(self.on_host(state, start));
+            }
+        }
         if let Some(visible) = &host.visible {
             let region = BufferCopy {
                 src_offset: 0,
@@ -324,43 +415,7 @@ impl Queue {
             encoded.wait = true;
             return Ok(encoded);
         }
-        // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
-        // the caller waits and keeps others out of the queue meanwhile.
-        let fast = src.memory.host_cached() || total <= SLOW_READ;
-        if let (Some(pointer), true) = (src.memory.mapped(), fast) {
-            let quiet = self.progress.host_done() >= state.host_posted;
-            let wait = how.blocking && no_waits && quiet && !how.profile;
-            if idle || wait {
-                if !idle {
-                    state.submit();
-                    let value = self.progress.submitted();
-                    if state.stream.open_len() > 0 {
-                        return err(
-                            cl::CL_OUT_OF_RESOURCES,
-                            "the batch before could not be submitted",
-                        );
-                    }
-                    self.progress.timeline.wait(value, None)?;
-                }
-                let start = self.host_start();
-                let from = pointer.as_ptr() as usize + src.offset as usize;
-                // SAFETY: the region lies within the memory object (checked by the builder) and the application keeps
-                // the destination valid; the device does not write the source now.
-                unsafe {
-                    copy_region(
-                        from,
-                        host.base,
-                        &BufferCopy {
-                            src_offset: 0,
-                            ..*region
-                        },
-                    )
-                };
-                return Ok(self.on_host(state, start));
-            }
-        }
         state.note_work(total);
-        let linear = region.rows == 1 && region.slices == 1;
         if how.blocking && linear && total > BIG && self.progress.host_done() >= state.host_posted {
             return self.read_chunks(
                 state,
@@ -478,7 +533,8 @@ impl Queue {
         let span = dst_extent(region);
         let dst = tight(mem, index, region.dst_offset, span)?;
         let linear = region.rows == 1 && region.slices == 1;
-        if let Some(visible) = &host.visible {
+        let direct = idle && (host.visible.is_none() || total <= SMALL_UNMAP);
+        if let (Some(visible), false) = (&host.visible, direct && dst.memory.mapped().is_some()) {
             let region = BufferCopy {
                 dst_offset: 0,
                 ..*region
@@ -494,7 +550,7 @@ impl Queue {
             )?;
             return Ok(self.on_device(state, slot.into_iter().collect()));
         }
-        if let (Some(pointer), true) = (dst.memory.mapped(), idle) {
+        if let (Some(pointer), true) = (dst.memory.mapped(), direct) {
             let start = self.host_start();
             let to = pointer.as_ptr() as usize + dst.offset as usize;
             // SAFETY: the region lies within the memory object (checked by the builder), nothing on the device uses it
@@ -616,7 +672,7 @@ impl Queue {
         dst.store().prepare(&self.target.context, index, true)?;
         let from = tight(src, index, region.src_offset, src_extent(region))?;
         let to = tight(dst, index, region.dst_offset, dst_extent(region))?;
-        state.note_work(packed(region).2);
+        self.note_copy(state, packed(region).2);
         let region = BufferCopy {
             src_offset: 0,
             dst_offset: 0,

@@ -642,6 +642,75 @@ fn maps() {
     }
 }
 
+/// While nothing is under way, small maps of memory that the host reaches need no submission, whether it caches it or not.
+#[test]
+fn small_maps_of_idle_memory() {
+    for reach in [Reach::Cached, Reach::Uncached] {
+        let bench = Bench::new(reach);
+        let queue = bench.queue(0);
+        let mem = bench.filled(&(0..200).collect::<Vec<u8>>());
+        let before = bench.fake.submits();
+        let (command, pointer) =
+            map::map_buffer(queue.target(), &mem, cl::CL_MAP_WRITE, 5, 150).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 150 bytes.
+        let seen = unsafe { std::slice::from_raw_parts_mut(pointer as *mut u8, 150) };
+        assert_eq!(seen, (5..155).collect::<Vec<u8>>());
+        seen.fill(9);
+        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        queue.enqueue(command, &[], false, false).unwrap();
+        let mut expected: Vec<u8> = (0..200).collect();
+        expected[5..155].fill(9);
+        assert_eq!(contents(&queue, &mem), expected);
+        assert_eq!(bench.fake.submits(), before, "{reach:?}");
+        // After a command they are in its batch: one submission for both.
+        queue
+            .enqueue(fill(&queue, &mem, 3), &[], false, false)
+            .unwrap();
+        let (command, pointer) =
+            map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 200).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 200 bytes.
+        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 200) };
+        assert_eq!(seen, [3; 200]);
+        assert_eq!(bench.fake.submits(), before + 1, "{reach:?}");
+    }
+}
+
+/// Blocking maps and reads of memory that the host reaches wait themselves, for commands before and for other queues: there
+/// is no batch for them alone.
+#[test]
+fn blocking_maps_and_reads_submit_nothing() {
+    for flags in [0, PROFILING] {
+        let bench = Bench::new(Reach::Cached);
+        let (one, two) = (bench.queue(flags), bench.queue(flags));
+        let mem = bench.filled(&[0; 64]);
+        let map = |queue: &Queue, wait: &[Ref<Event>]| {
+            let (command, pointer) =
+                map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+            queue.enqueue(command, wait, true, true).unwrap();
+            // SAFETY: mapped for 64 bytes.
+            let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) }.to_vec();
+            let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+            queue.enqueue(command, &[], false, false).unwrap();
+            seen
+        };
+        for round in 1..5u8 {
+            let before = bench.fake.submits();
+            let event = one.enqueue(fill(&one, &mem, round), &[], false, true);
+            let event = event.unwrap().unwrap();
+            one.flush().unwrap();
+            let queue = if round % 2 == 0 { &one } else { &two };
+            assert_eq!(map(queue, std::slice::from_ref(&event)), [round; 64]);
+            let mut bytes = [0; 64];
+            let command = read(queue, &mem, 0, &mut bytes);
+            queue.enqueue(command, &[event], true, false).unwrap();
+            assert_eq!(bytes, [round; 64]);
+            assert_eq!(bench.fake.submits(), before + 1, "round {round}, {flags}");
+        }
+    }
+}
+
 #[test]
 fn maps_of_application_memory_derive_from_it() {
     for reach in ALL {

@@ -98,8 +98,85 @@ pub unsafe fn copy(src: usize, dst: usize, size: usize) {
     }
 }
 
+/// Copies `size` bytes from memory that the processor does not cache (a device's memory, mapped).
+///
+/// Plain loads from such memory go over the bus one at a time, and a cache line takes several. Streaming loads fetch a line
+/// at once, and several lines are under way together.
+///
+/// # Safety
+/// `src` must be readable and `dst` writable for `size` bytes. They may overlap.
+pub unsafe fn copy_uncached(src: usize, dst: usize, size: usize) {
+    let overlap = src < dst.wrapping_add(size) && dst < src.wrapping_add(size);
+    #[cfg(target_arch = "x86_64")]
+    if !overlap && std::arch::is_x86_feature_detected!("avx2") {
+        // SAFETY: the processor has the instructions; the caller vouches for both ranges.
+        unsafe { streaming(src, dst, size) };
+        return;
+    }
+    let _ = overlap;
+    // SAFETY: the caller vouches for both ranges.
+    unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, size) };
+}
+
+/// # Safety
+/// As [`copy_uncached`], of ranges that do not overlap, on a processor with AVX2.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2")]
+unsafe fn streaming(src: usize, dst: usize, size: usize) {
+    use std::arch::x86_64::{
+        __m256i, _mm256_setzero_si256, _mm256_storeu_si256, _mm256_stream_load_si256, _mm_mfence,
+    };
+    const VECTOR: usize = size_of::<__m256i>();
+    /// Vectors fetched before the first is used: four lines.
+    const TOGETHER: usize = 8;
+    let plain = |at: usize, size: usize| {
+        // SAFETY: a part of both ranges.
+        unsafe {
+            std::ptr::copy_nonoverlapping((src + at) as *const u8, (dst + at) as *mut u8, size)
+        };
+    };
+    let head = (src.next_multiple_of(64) - src).min(size);
+    plain(0, head);
+    let mut at = head;
+    // Lines that streaming loads before have left behind are dropped.
+    _mm_mfence();
+    while size - at >= TOGETHER * VECTOR {
+        let mut vectors = [_mm256_setzero_si256(); TOGETHER];
+        for (number, vector) in vectors.iter_mut().enumerate() {
+            // SAFETY: within the source, and aligned: `src + at` is a multiple of 64.
+            *vector =
+                unsafe { _mm256_stream_load_si256((src + at + number * VECTOR) as *const __m256i) };
+        }
+        for (number, vector) in vectors.into_iter().enumerate() {
+            // SAFETY: within the destination.
+            unsafe { _mm256_storeu_si256((dst + at + number * VECTOR) as *mut __m256i, vector) };
+        }
+        at += TOGETHER * VECTOR;
+    }
+    plain(at, size - at);
+}
+
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn uncached() {
+        let src: Vec<u8> = (0..3000u32).map(|n| (n * 31 % 251) as u8).collect();
+        for begin in [0, 1, 63, 64] {
+            for size in [0, 1, 64, 255, 256, 257, 1024, 2900] {
+                let mut dst = vec![0u8; size + 1];
+                // SAFETY: both vectors have that many bytes from there on.
+                unsafe {
+                    super::copy_uncached(
+                        src.as_ptr() as usize + begin,
+                        dst.as_mut_ptr() as usize,
+                        size,
+                    )
+                };
+                assert!(dst[..size] == src[begin..begin + size] && dst[size] == 0);
+            }
+        }
+    }
+
     #[test]
     fn every_byte_arrives() {
         for size in [0, 1, 4095, 1 << 20, (1 << 20) + 1, (5 << 20) + 777] {

@@ -392,12 +392,9 @@ impl Stream for VulkanStream {
             }
             return;
         }
-        if other.seen(point.value) || other.completed().is_ok_and(|value| value >= point.value) {
-            self.acquire = true;
-            return;
-        }
-        if other.queue == self.queue {
-            // Submitted before on the same queue: a barrier orders what follows after it.
+        // Whoever asks for the wait has just looked whether it is needed, so the driver is not asked again.
+        if other.seen(point.value) || other.queue == self.queue {
+            // On the same queue, submitted before: a barrier orders what follows after it.
             self.acquire = true;
             return;
         }

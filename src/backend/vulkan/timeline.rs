@@ -236,7 +236,7 @@ impl Timeline for VulkanTimeline {
                 if workarounds.spin_yields {
                     std::thread::yield_now();
                 } else {
-                    (0..16).for_each(|_| std::hint::spin_loop());
+                    (0..4).for_each(|_| std::hint::spin_loop());
                 }
                 if self.done(value)? >= value {
                     self.polling.learn(true);
