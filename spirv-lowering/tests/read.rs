@@ -284,7 +284,12 @@ fn less_common_instructions() {
     let module = read(text);
     expect(
         &module,
-        &["const 20000 : i32", ": f16", "align 64", "mem_copy.size20000"],
+        &[
+            "const 20000 : i32",
+            ": f16",
+            "align 64",
+            "mem_copy.size20000",
+        ],
     );
     let text = module.to_string();
     assert!(!text.contains("sdiv"), "{text}");

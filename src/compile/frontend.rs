@@ -360,7 +360,8 @@ fn clang_command(toolchain: &Toolchain, args: &[String], scratch: Option<&Scratc
 /// clang, with what holds for OpenCL C and for LLVM's IR alike.
 fn plain_clang_command(toolchain: &Toolchain) -> Command {
     let mut clang = Command::new(&toolchain.clang);
-    clang.arg("-cc1");
+    // As clang's own driver has it: memory goes with the process, and LLVM's code is not checked for errors of clang.
+    clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier"]);
     // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
     // told from one that the program asked for and must be exact; this one marks both operations as contractible.
     clang.arg("-ffp-contract=fast");

@@ -198,11 +198,12 @@ fn break_off() {
 fn start(program: &Path) -> std::io::Result<OwnedFd> {
     let (ours, theirs) = fds::socket_pair()?;
     let library = fds::memory_file(c"pumice-compile-server", LIBRARY)?;
-    let mut preload = std::ffi::OsString::from("/proc/self/fd/0");
-    if let Some(others) = std::env::var_os("LD_PRELOAD").filter(|others| !others.is_empty()) {
+    // After those that the application has: some insist on being first.
+    let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !preload.is_empty() {
         preload.push(":");
-        preload.push(others);
     }
+    preload.push("/proc/self/fd/0");
     let mut process = Command::new(program)
         .env("LD_PRELOAD", preload)
         .env("PUMICE_SERVER", program.canonicalize()?)
