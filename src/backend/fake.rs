@@ -6,7 +6,8 @@
 
 use super::{
     BufferCopy, Caps, Code, Device, DeviceError, Memory, Op, OrderRule, Pipeline, Placement, Point,
-    ProfileSlot, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps, Timeline, Times,
+    ProfileSlot, Replay, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps, Timeline, Times,
+    Way,
 };
 use parking_lot::{Condvar, Mutex};
 use spirv_lowering::interface::KernelInterface;
@@ -14,7 +15,7 @@ use spirv_lowering::target::Target;
 use std::any::Any;
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{mpsc, Arc};
 use std::time::Duration;
 
@@ -53,6 +54,10 @@ pub struct FakeDevice {
     target: Target,
     reach: Reach,
     shared: Arc<Shared>,
+    /// How memory can be given another device's address.
+    ways: Mutex<Vec<Way>>,
+    /// So many addresses of others are refused first.
+    refusals: Mutex<usize>,
 }
 
 impl FakeDevice {
@@ -88,7 +93,15 @@ impl FakeDevice {
             target: Target::full(),
             reach,
             shared: Arc::new(shared),
+            ways: Mutex::new(vec![Way::Whole, Way::Pieces, Way::Host]),
+            refusals: Mutex::new(0),
         })
+    }
+
+    /// Gives addresses of other devices in these ways alone, and not the first `refusals`.
+    pub fn replay_by(&self, ways: &[Way], refusals: usize) {
+        *self.ways.lock() = ways.to_vec();
+        *self.refusals.lock() = refusals;
     }
 
     /// Work stops before the next batch.
@@ -118,12 +131,22 @@ impl FakeDevice {
     }
 }
 
+type Bytes = Arc<[UnsafeCell<u8>]>;
+
+fn bytes(size: u64, value: u8) -> Bytes {
+    (0..size).map(|_| UnsafeCell::new(value)).collect()
+}
+
 struct FakeMemory {
-    bytes: Box<[UnsafeCell<u8>]>,
-    /// The host's own bytes, at the memory's address.
-    pages: Option<Box<[UnsafeCell<u8>]>>,
+    /// Where the bytes are.
+    base: *mut u8,
+    size: u64,
+    address: u64,
     mapped: bool,
     cached: bool,
+    /// The bytes, and the host's own at the memory's address, where they are ours.
+    _kept: [Option<Bytes>; 2],
+    _whole: Option<Arc<dyn Memory>>,
 }
 
 // SAFETY: the bytes are accessed through raw pointers alone, by whoever the tests have made sure is alone.
@@ -132,27 +155,33 @@ unsafe impl Send for FakeMemory {}
 unsafe impl Sync for FakeMemory {}
 
 impl FakeMemory {
+    /// Of the device's bytes; its address is that of the host's, if there are such.
+    fn new(bytes: Bytes, pages: Option<Bytes>, mapped: bool, cached: bool) -> Self {
+        Self {
+            base: bytes.as_ptr() as *mut u8,
+            size: bytes.len() as u64,
+            address: pages.as_ref().unwrap_or(&bytes).as_ptr() as u64,
+            mapped,
+            cached,
+            _kept: [Some(bytes), pages],
+            _whole: None,
+        }
+    }
+
     fn pointer(&self) -> *mut u8 {
-        self.bytes.as_ptr() as *mut u8
+        self.base
     }
 }
 
 impl Memory for FakeMemory {
     fn address(&self) -> u64 {
-        match &self.pages {
-            Some(pages) => pages.as_ptr() as u64,
-            None => self.pointer() as u64,
-        }
+        self.address
     }
     fn size(&self) -> u64 {
-        self.bytes.len() as u64
+        self.size
     }
     fn mapped(&self) -> Option<NonNull<u8>> {
-        if self.mapped {
-            NonNull::new(self.pointer())
-        } else {
-            None
-        }
+        NonNull::new(self.base).filter(|_| self.mapped)
     }
     fn host_cached(&self) -> bool {
         self.cached
@@ -448,22 +477,91 @@ impl Device for FakeDevice {
             Placement::HostWrite => (true, false),
             Placement::HostRead => (true, true),
         };
-        let bytes = (0..size).map(|_| UnsafeCell::new(0xcd)).collect();
-        Ok(Arc::new(FakeMemory {
-            bytes,
-            pages: None,
-            mapped,
-            cached,
-        }))
+        let memory = FakeMemory::new(bytes(size, 0xcd), None, mapped, cached);
+        Ok(Arc::new(memory))
     }
     fn allocate_shared(&self, size: u64, _align: u64, kind: SharedKind) -> Result<Arc<dyn Memory>> {
-        let zeros = || (0..size).map(|_| UnsafeCell::new(0)).collect();
         let fine = kind == SharedKind::Fine || self.reach == Reach::Cached;
+        let pages = (!fine).then(|| bytes(size, 0));
+        let memory = FakeMemory::new(bytes(size, 0), pages, fine, fine);
+        Ok(Arc::new(memory))
+    }
+    fn place(
+        &self,
+        size: u64,
+        way: Way,
+        like: Option<&Replay>,
+    ) -> Result<(Arc<dyn Memory>, Replay)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0x5c00_0000_0000);
+        if !self.ways.lock().contains(&way) {
+            return Err(DeviceError::Unsupported(format!("{way:?}")));
+        }
+        let address = match like {
+            None => NEXT.fetch_add(size, Ordering::Relaxed),
+            Some(like) => {
+                let mut refusals = self.refusals.lock();
+                if *refusals > 0 {
+                    *refusals -= 1;
+                    return Err(DeviceError::OutOfDeviceMemory { size });
+                }
+                like.buffer
+            }
+        };
+        let kept = (way == Way::Whole).then(|| bytes(size, 0));
+        let memory = FakeMemory {
+            base: kept
+                .as_ref()
+                .map_or(std::ptr::null_mut(), |b| b.as_ptr() as *mut u8),
+            size,
+            address,
+            mapped: false,
+            cached: false,
+            _kept: [kept, None],
+            _whole: None,
+        };
+        let replay = Replay {
+            way,
+            size,
+            buffer: address,
+            memory: 0,
+        };
+        Ok((Arc::new(memory), replay))
+    }
+    unsafe fn back(
+        &self,
+        placed: &Arc<dyn Memory>,
+        host: Option<NonNull<u8>>,
+    ) -> Result<Arc<dyn Memory>> {
+        let ours: &FakeMemory = placed.as_any().downcast_ref().expect("fake memory");
+        if !ours.base.is_null() {
+            return Ok(placed.clone());
+        }
+        let kept = host.is_none().then(|| bytes(ours.size, 0));
+        let base = match (&kept, host) {
+            (Some(bytes), _) => bytes.as_ptr() as *mut u8,
+            (None, host) => host.map_or(std::ptr::null_mut(), NonNull::as_ptr),
+        };
         Ok(Arc::new(FakeMemory {
-            bytes: zeros(),
-            pages: (!fine).then(zeros),
-            mapped: fine,
-            cached: fine,
+            base,
+            size: ours.size,
+            address: ours.address,
+            mapped: host.is_some(),
+            cached: host.is_some(),
+            _kept: [kept, None],
+            _whole: Some(placed.clone()),
+        }))
+    }
+    fn part(&self, whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
+        let ours: &FakeMemory = whole.as_any().downcast_ref().expect("fake memory");
+        assert!(offset + size <= ours.size, "a part beyond the whole");
+        Ok(Arc::new(FakeMemory {
+            base: ours.base.wrapping_add(offset as usize),
+            size,
+            address: ours.address + offset,
+            mapped: ours.mapped,
+            cached: ours.cached,
+            _kept: [None, None],
+            _whole: Some(whole.clone()),
         }))
     }
     unsafe fn import_host(&self, _pointer: NonNull<u8>, _size: u64) -> Result<Arc<dyn Memory>> {

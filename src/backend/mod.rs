@@ -16,6 +16,7 @@ pub mod caps;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
+pub mod mirror;
 pub mod op;
 pub mod vulkan;
 
@@ -82,6 +83,30 @@ pub enum SharedKind {
     /// Either that, or (`mapped` is `None`) the bytes are the device's, and the host has plain memory of its own at the
     /// same addresses, readable and writable, to which contents are copied when they are mapped.
     Coarse,
+}
+
+/// How memory comes to lie at an address that other devices of the same driver have too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// One allocation, whose address the driver gives and takes again (Vulkan's capture and replay).
+    Whole,
+    /// Addresses alone, given and taken like that; memory of the device is put there later, in pieces (sparse binding).
+    Pieces,
+    /// As that, but what is put there is memory of the host.
+    Host,
+}
+
+/// What another device needs to give memory the same address. The numbers are the driver's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Replay {
+    /// How the memory was made.
+    pub way: Way,
+    /// Its size in bytes.
+    pub size: u64,
+    /// Of its buffer.
+    pub buffer: u64,
+    /// Of its allocation.
+    pub memory: u64,
 }
 
 /// A timeline: a counter that only grows. One a stream.
@@ -205,6 +230,34 @@ pub trait Device: Send + Sync {
     /// # Safety
     /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>>;
+    /// Makes memory of `size` bytes (a multiple of 64 KiB) at an address of the driver's choice, or at that of `like`,
+    /// which has the same size and way. Only memory of [`Way::Whole`] can be used before [`Device::back`].
+    fn place(
+        &self,
+        size: u64,
+        way: Way,
+        like: Option<&Replay>,
+    ) -> Result<(Arc<dyn Memory>, Replay)> {
+        let _ = (size, like);
+        Err(DeviceError::Unsupported(format!("memory by {way:?}")))
+    }
+    /// Puts memory behind the addresses of a [`Device::place`]: the device's, or with [`Way::Host`] the host's at `host`.
+    ///
+    /// # Safety
+    /// `host` must be valid for reads and writes of the memory's size as long as what is returned lives.
+    unsafe fn back(
+        &self,
+        placed: &Arc<dyn Memory>,
+        host: Option<NonNull<u8>>,
+    ) -> Result<Arc<dyn Memory>> {
+        let _ = (placed, host);
+        Err(DeviceError::Unsupported("memory placed before".to_owned()))
+    }
+    /// A part of such memory, as memory of its own that keeps the whole.
+    fn part(&self, whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
+        let _ = (whole, offset, size);
+        Err(DeviceError::Unsupported("parts of memory".to_owned()))
+    }
     /// Formats of images. Empty: no images.
     fn image_formats(&self) -> &[Support] {
         &[]

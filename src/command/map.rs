@@ -1,6 +1,6 @@
 //! Maps, unmaps and migrations.
 
-use super::{Command, Target, Work};
+use super::{migration, Command, Target, Work};
 use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
@@ -81,20 +81,22 @@ pub fn migrate(
     mems: Vec<Ref<Mem>>,
     flags: cl_mem_migration_flags,
 ) -> ClResult<Command> {
-    const KNOWN: cl_mem_migration_flags =
-        cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     if mems.is_empty() {
         return err(cl::CL_INVALID_VALUE, "no memory objects");
     }
     for mem in &mems {
         target.check(mem)?;
     }
-    if flags & !KNOWN != 0 {
-        return err(cl::CL_INVALID_VALUE, "unknown migration flags");
-    }
-    let to_device = flags & cl::CL_MIGRATE_MEM_OBJECT_HOST == 0;
+    let touch = migration(flags)?;
+    let whole = |mem: Ref<Mem>| {
+        let range = 0..mem.size() as u64;
+        (mem, range)
+    };
     Ok(Command {
         kind: cl::CL_COMMAND_MIGRATE_MEM_OBJECTS,
-        work: Work::Migrate { mems, to_device },
+        work: Work::Migrate {
+            parts: mems.into_iter().map(whole).collect(),
+            touch,
+        },
     })
 }

@@ -14,12 +14,13 @@ pub mod sync;
 
 use crate::backend::image::ImageRegion;
 use crate::backend::{BufferCopy, Pipeline, Slice};
-use crate::cl::{self, cl_command_type};
+use crate::cl::{self, cl_command_type, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
+use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
@@ -207,10 +208,10 @@ pub enum Work {
     },
     /// Brings objects to the device (or only tells that the host will want them).
     Migrate {
-        #[allow(missing_docs)]
-        mems: Vec<Ref<Mem>>,
-        /// To the queue's device; otherwise to the host.
-        to_device: bool,
+        /// Which bytes of which objects; images are brought whole.
+        parts: Vec<(Ref<Mem>, Range<u64>)>,
+        /// To the queue's device: `Read`, or `Overwrite` where contents need not come along. `None`: to the host.
+        touch: Option<Touch>,
     },
     /// Has the host do something, after everything before.
     Host(Arc<dyn HostWork>),
@@ -274,6 +275,22 @@ impl Work {
             _ => None,
         }
     }
+}
+
+/// What clEnqueueMigrateMemObjects and clEnqueueSVMMigrateMem do, by their flags.
+fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
+    const KNOWN: cl_mem_migration_flags =
+        cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    if flags & !KNOWN != 0 {
+        return err(cl::CL_INVALID_VALUE, "unknown migration flags");
+    }
+    Ok(if flags & cl::CL_MIGRATE_MEM_OBJECT_HOST != 0 {
+        None
+    } else if flags & cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED != 0 {
+        Some(Touch::Overwrite)
+    } else {
+        Some(Touch::Read)
+    })
 }
 
 /// The bytes from `base` on that a region with these pitches spans.

@@ -3,7 +3,7 @@
 //! Pointers are looked up among the allocations of the context. What lies in none is memory of the host: the host copies
 //! and fills it, which needs no support of the device.
 
-use super::{Command, HostSide, Target, Work};
+use super::{migration, Command, HostSide, Target, Work};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
@@ -13,6 +13,7 @@ use crate::object::mem::host_work::{HostCopy, HostFill};
 use crate::object::mem::Mem;
 use crate::object::svm::{self, Allocation, Free};
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// CL_INVALID_OPERATION where the device does not support shared virtual memory.
@@ -250,19 +251,21 @@ pub fn migrate(
     ranges: &[(usize, usize)],
     flags: cl_mem_migration_flags,
 ) -> ClResult<Command> {
-    const KNOWN: cl_mem_migration_flags =
-        cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
     check_device(target)?;
     if ranges.is_empty() {
         return err(cl::CL_INVALID_VALUE, "no pointers");
     }
-    if flags & !KNOWN != 0 {
-        return err(cl::CL_INVALID_VALUE, "unknown migration flags");
-    }
-    let mut mems: Vec<Ref<Mem>> = Vec::with_capacity(ranges.len());
+    let touch = migration(flags)?;
+    let mut parts: Vec<(Ref<Mem>, Range<u64>)> = Vec::with_capacity(ranges.len());
     for (address, size) in ranges {
         match find(target, *address, *size)? {
-            Some((allocation, _)) => mems.push(allocation.mem().clone()),
+            Some((allocation, offset)) => {
+                let range = match size {
+                    0 => 0..allocation.size() as u64,
+                    size => offset as u64..(offset + size) as u64,
+                };
+                parts.push((allocation.mem().clone(), range));
+            }
             None => {
                 return err(
                     cl::CL_INVALID_VALUE,
@@ -271,10 +274,9 @@ pub fn migrate(
             }
         }
     }
-    let to_device = flags & cl::CL_MIGRATE_MEM_OBJECT_HOST == 0;
     Ok(Command {
         kind: cl::CL_COMMAND_SVM_MIGRATE_MEM,
-        work: Work::Migrate { mems, to_device },
+        work: Work::Migrate { parts, touch },
     })
 }
 

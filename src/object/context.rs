@@ -8,6 +8,7 @@ use super::device::Device;
 use super::event::Owner;
 use super::mem::address::Addressed;
 use super::svm::Allocations;
+use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::pipeline_cache;
 use crate::error::{err, ClResult};
@@ -24,6 +25,7 @@ pub struct Context {
     destructors: Destructors,
     queues: Mutex<Vec<Weak<dyn Owner>>>,
     allocations: Allocations,
+    mirror: Mirror,
     addressed: Addressed,
     handle: usize,
 }
@@ -56,6 +58,7 @@ impl Context {
             destructors: Mutex::default(),
             queues: Mutex::default(),
             allocations: Allocations::default(),
+            mirror: Mirror::default(),
             addressed: Addressed::default(),
             handle: me.as_ptr() as usize,
         }))
@@ -69,6 +72,11 @@ impl Context {
     /// Memory with an address that the application got.
     pub fn allocations(&self) -> &Allocations {
         &self.allocations
+    }
+
+    /// Memory that several of its devices have at one address.
+    pub(super) fn mirror(&self) -> &Mirror {
+        &self.mirror
     }
 
     /// Buffers whose device addresses the application knows.

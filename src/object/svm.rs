@@ -192,36 +192,26 @@ pub(super) fn make(
             "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
         );
     }
-    // What several devices are to see must be the host's.
-    let kind = if devices.len() > 1 {
-        SharedKind::Fine
-    } else {
-        kind
-    };
-    let mut memories: Vec<Option<Arc<dyn Memory>>> = vec![None; context.devices().len()];
-    let mut first: Option<Arc<dyn Memory>> = None;
-    for index in devices {
-        let (Some(device), Some(place)) = (context.devices().get(*index), memories.get_mut(*index))
-        else {
-            continue;
-        };
-        let memory = match &first {
-            None => device.backend().allocate_shared(size as u64, align, kind)?,
-            Some(first) => same_bytes(first, device)?,
-        };
-        first.get_or_insert_with(|| memory.clone());
-        *place = Some(memory);
-    }
-    let Some(address) = first.map(|memory| memory.address() as usize) else {
+    let sharing: Vec<&Ref<Device>> = used().collect();
+    let made = memories(context, &sharing, size as u64, align, kind)?;
+    let Some(address) = made.first().map(|memory| memory.address() as usize) else {
         return err(cl::CL_INVALID_DEVICE, "no device to allocate for");
     };
+    let at = |memory: &Arc<dyn Memory>| memory.mapped().map(|pointer| pointer.as_ptr() as usize);
+    let apart = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
+    let mut places: Vec<Option<Arc<dyn Memory>>> = vec![None; context.devices().len()];
+    for (index, memory) in devices.iter().zip(made) {
+        if let Some(place) = places.get_mut(*index) {
+            *place = Some(memory);
+        }
+    }
     let flags = if access == 0 {
         cl::CL_MEM_READ_WRITE
     } else {
         access
     };
     let allocation = Arc::new(Allocation {
-        mem: Mem::shared(context, flags, address, size, memories),
+        mem: Mem::shared(context, flags, address, size, places, apart),
         address,
         size,
         usm,
@@ -229,6 +219,35 @@ pub(super) fn make(
     let mut map = context.allocations().by_address.lock();
     map.insert(address, allocation.clone());
     Ok(allocation)
+}
+
+/// Memory on each of the devices, all at one address. Devices that read the host's memory by its address see the same.
+fn memories(
+    context: &Context,
+    devices: &[&Ref<Device>],
+    size: u64,
+    align: u64,
+    kind: SharedKind,
+) -> ClResult<Vec<Arc<dyn Memory>>> {
+    let Some((first, others)) = devices.split_first() else {
+        return Ok(Vec::new());
+    };
+    if !others.is_empty() && !devices.iter().all(|device| device.caps().svm.system) {
+        let backends: Vec<_> = devices.iter().map(|d| d.backend().clone()).collect();
+        return Ok(context.mirror().allocate(&backends, size, align, kind)?);
+    }
+    // What several devices are to see must be the host's.
+    let kind = if others.is_empty() {
+        kind
+    } else {
+        SharedKind::Fine
+    };
+    let own = first.backend().allocate_shared(size, align, kind)?;
+    let mut made = vec![own.clone()];
+    for device in others {
+        made.push(same_bytes(&own, device)?);
+    }
+    Ok(made)
 }
 
 /// The application has released a context. Without an object left that could use its allocations they are freed, as

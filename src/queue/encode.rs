@@ -14,6 +14,7 @@ use crate::command::{extent, Command, HostSide, Launch, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
+use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
@@ -84,6 +85,15 @@ fn dst_extent(region: &BufferCopy) -> u64 {
     extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
 }
 
+/// What is done to the `span` bytes that a region of `total` bytes lies in.
+fn writing(span: u64, total: u64) -> Touch {
+    if span == total {
+        Touch::Overwrite
+    } else {
+        Touch::Modify
+    }
+}
+
 impl Queue {
     /// Encodes a command whose wait list is resolved.
     pub(super) fn encode(
@@ -120,7 +130,6 @@ impl Queue {
                 self.encode_write(state, mem, host, region, how, idle)
             }
             Work::Map { mem, mapping } => {
-                mem.prepare(self.target.index, false)?;
                 if mapping.direct || !mapping.reads() {
                     return self.encode_nothing(state, &ready, how);
                 }
@@ -159,17 +168,17 @@ impl Queue {
                 size,
                 pattern,
             } => {
-                mem.store()
-                    .prepare(&self.target.context, self.target.index, true)?;
+                let range = *offset..*offset + *size;
+                mem.prepare_bytes(self.target.index, range, Touch::Overwrite)?;
                 let dst = tight(mem, self.target.index, *offset, *size)?;
                 self.note_copy(state, *size);
                 let slot = state.record(Op::Fill { dst: &dst, pattern }, how.profile)?;
                 Ok(self.on_device(state, slot.into_iter().collect()))
             }
-            Work::Migrate { mems, to_device } => {
-                if *to_device {
-                    for mem in mems {
-                        mem.prepare(self.target.index, false)?;
+            Work::Migrate { parts, touch } => {
+                for (mem, range) in parts {
+                    if let Some(touch) = touch {
+                        mem.prepare_part(self.target.index, range.clone(), *touch)?;
                     }
                 }
                 self.encode_nothing(state, &ready, how)
@@ -352,9 +361,10 @@ impl Queue {
         no_waits: bool,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
-        mem.store().prepare(&self.target.context, index, false)?;
         let (row, plane, total) = packed(region);
         let span = src_extent(region);
+        let range = region.src_offset..region.src_offset + span;
+        mem.prepare_bytes(index, range, Touch::Read)?;
         let src = tight(mem, index, region.src_offset, span)?;
         // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
         // the caller waits and keeps others out of the queue meanwhile.
@@ -528,9 +538,10 @@ impl Queue {
         idle: bool,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
-        mem.store().prepare(&self.target.context, index, true)?;
         let (row, plane, total) = packed(region);
         let span = dst_extent(region);
+        let range = region.dst_offset..region.dst_offset + span;
+        mem.prepare_bytes(index, range, writing(span, total))?;
         let dst = tight(mem, index, region.dst_offset, span)?;
         let linear = region.rows == 1 && region.slices == 1;
         let direct = idle && (host.visible.is_none() || total <= SMALL_UNMAP);
@@ -668,10 +679,13 @@ impl Queue {
         how: How,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
-        src.store().prepare(&self.target.context, index, false)?;
-        dst.store().prepare(&self.target.context, index, true)?;
-        let from = tight(src, index, region.src_offset, src_extent(region))?;
-        let to = tight(dst, index, region.dst_offset, dst_extent(region))?;
+        let (read, written) = (src_extent(region), dst_extent(region));
+        let range = region.src_offset..region.src_offset + read;
+        src.prepare_bytes(index, range, Touch::Read)?;
+        let range = region.dst_offset..region.dst_offset + written;
+        dst.prepare_bytes(index, range, writing(written, packed(region).2))?;
+        let from = tight(src, index, region.src_offset, read)?;
+        let to = tight(dst, index, region.dst_offset, written)?;
         self.note_copy(state, packed(region).2);
         let region = BufferCopy {
             src_offset: 0,
@@ -715,7 +729,7 @@ impl Queue {
         let mut uses: SmallVec<[Use; 8]> = SmallVec::new();
         for (mem, access) in &kernel.buffers {
             let write = access & 2 != 0;
-            mem.store().prepare(&self.target.context, index, write)?;
+            mem.prepare(index, write)?;
             uses.push(Use {
                 slice: mem.slice(index, 0, mem.size() as u64)?,
                 write,

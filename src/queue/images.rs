@@ -14,6 +14,7 @@ use crate::command::{extent, rect, HostSide, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::launch::KernelLaunch;
+use crate::object::mem::coherence::Touch;
 use crate::object::mem::image::Backing;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::transfer::{split, volume};
@@ -110,9 +111,9 @@ impl Queue {
                 buffer,
                 offset,
             } => {
-                image.prepare(index, false)?;
-                buffer.prepare(index, true)?;
                 let total = volume(at.size, image.image()?.element());
+                image.prepare(index, false)?;
+                buffer.prepare_bytes(index, *offset..*offset + total, Touch::Overwrite)?;
                 let to = buffer.slice(index, *offset, total)?;
                 let slots = self.image_to_slice(state, image, at, &to, how)?;
                 Ok(self.on_device(state, slots))
@@ -123,9 +124,9 @@ impl Queue {
                 buffer,
                 offset,
             } => {
-                buffer.prepare(index, false)?;
-                image.prepare(index, true)?;
                 let total = volume(at.size, image.image()?.element());
+                buffer.prepare_bytes(index, *offset..*offset + total, Touch::Read)?;
+                image.prepare(index, true)?;
                 let from = buffer.slice(index, *offset, total)?;
                 let slots = self.slice_to_image(state, image, at, &from, how)?;
                 Ok(self.on_device(state, slots))

@@ -6,6 +6,7 @@ pub mod copy;
 pub mod fds;
 pub mod leaving;
 pub mod log;
+pub mod ranges;
 
 /// There are cores to spare for helpers and for waiting actively.
 pub fn many_cores() -> bool {

@@ -66,6 +66,8 @@ pub struct Adapter {
     pub max_sparse: u64,
     /// Device addresses are host addresses: software drivers.
     pub host_addresses: bool,
+    /// Memory can be given the address that other memory had (bufferDeviceAddressCaptureReplay).
+    pub replays_addresses: bool,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
     /// For kernels that use sub-groups, where the driver would choose among sizes: the one to ask for, and the most of
@@ -408,6 +410,7 @@ impl Adapter {
             max_allocation,
             max_sparse,
             host_addresses,
+            replays_addresses: features.v12.buffer_device_address_capture_replay == vk::TRUE,
             placed_map_align,
             required_subgroups,
             workarounds,

@@ -10,14 +10,15 @@ use super::format;
 use super::image::{self, Images};
 use super::memory::{self, Heaps};
 use super::pipeline::{PipelineCache, VulkanCode};
+use super::place;
 use super::probe;
 use super::recent::Recent;
 use super::submit::VulkanStream;
 use super::svm;
 use super::timeline::Retired;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Image, ImageDesc, Memory, PixelFormat, Placement, Result,
-    SharedKind, Slice, Stream, StreamDesc, Support,
+    Caps, Code, Device, DeviceError, Image, ImageDesc, Memory, PixelFormat, Placement, Replay,
+    Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
 };
 use ash::{ext, khr, vk};
 use parking_lot::Mutex;
@@ -159,6 +160,29 @@ impl Device for VulkanDevice {
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>> {
         // SAFETY: the caller's promise is passed on.
         Ok(unsafe { memory::import_host(self.shared()?, pointer, size)? })
+    }
+
+    fn place(
+        &self,
+        size: u64,
+        way: Way,
+        like: Option<&Replay>,
+    ) -> Result<(Arc<dyn Memory>, Replay)> {
+        let (memory, replay) = place::place(self.shared()?, size, way, like)?;
+        Ok((Arc::new(memory), replay))
+    }
+
+    unsafe fn back(
+        &self,
+        placed: &Arc<dyn Memory>,
+        host: Option<NonNull<u8>>,
+    ) -> Result<Arc<dyn Memory>> {
+        // SAFETY: the caller's promise is passed on.
+        Ok(unsafe { place::back(self.shared()?, placed, host)? })
+    }
+
+    fn part(&self, whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
+        place::part(whole, offset, size)
     }
 
     fn image_formats(&self) -> &[Support] {

@@ -179,6 +179,7 @@ impl Features {
         want.v12.host_query_reset = v12.host_query_reset;
         want.v12.timeline_semaphore = v12.timeline_semaphore;
         want.v12.buffer_device_address = v12.buffer_device_address;
+        want.v12.buffer_device_address_capture_replay = v12.buffer_device_address_capture_replay;
         want.v12.vulkan_memory_model = v12.vulkan_memory_model;
         want.v12.vulkan_memory_model_device_scope = v12.vulkan_memory_model_device_scope;
 

@@ -30,7 +30,7 @@ const DEDICATED_FROM: u64 = 32 << 20;
 const MIB: u64 = 1 << 20;
 
 /// What every buffer may be used for.
-const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
+pub const USAGE: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::SHADER_DEVICE_ADDRESS.as_raw()
         | vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
         | vk::BufferUsageFlags::UNIFORM_TEXEL_BUFFER.as_raw()
@@ -132,7 +132,8 @@ impl Heaps {
         drop(self.allocator.lock().take());
     }
 
-    fn types(&self, placement: Placement) -> &[u32] {
+    /// The memory types for a placement, best first.
+    pub fn types(&self, placement: Placement) -> &[u32] {
         match placement {
             Placement::Device => &self.device,
             Placement::DeviceMapped => &self.device_mapped,
@@ -152,6 +153,11 @@ enum Backing {
     },
     /// Owns the buffer too.
     Sparse(Sparse),
+    /// Bound to the buffer of other memory, which is all addresses ([`super::place`]).
+    Pieces {
+        pieces: Vec<vk::DeviceMemory>,
+        _addresses: Arc<dyn Memory>,
+    },
 }
 
 /// A piece of memory.
@@ -185,6 +191,11 @@ impl VulkanMemory {
         }
         self.stamp.store(batch, Ordering::Relaxed);
         true
+    }
+
+    /// It is addresses with nothing behind them.
+    pub fn is_addresses(&self) -> bool {
+        matches!(&self.backing, Backing::Sparse(sparse) if sparse.pieces.is_empty())
     }
 
     /// Maps memory of [`allocate_unmapped`]: `map` gets it and gives the pointer, which is valid until it is freed.
@@ -223,7 +234,8 @@ impl Memory for VulkanMemory {
 
 impl Drop for VulkanMemory {
     fn drop(&mut self) {
-        if !matches!(self.backing, Backing::Sparse(_) | Backing::Part { .. }) {
+        let owns = matches!(self.backing, Backing::Managed(_) | Backing::Imported(_));
+        if owns {
             // SAFETY: streams keep an Arc of the memory until the work that uses it has completed, so the buffer is
             // idle; it is destroyed once.
             unsafe { self.shared.raw.destroy_buffer(self.buffer, None) };
@@ -240,6 +252,12 @@ impl Drop for VulkanMemory {
             Backing::Imported(memory) => unsafe { self.shared.raw.free_memory(*memory, None) },
             // It gives its range back itself.
             Backing::Part { .. } => {}
+            Backing::Pieces { pieces, .. } => {
+                for piece in pieces.drain(..) {
+                    // SAFETY: the buffer it is bound to is idle, as above; freed once.
+                    unsafe { self.shared.raw.free_memory(piece, None) };
+                }
+            }
         }
     }
 }
@@ -254,13 +272,16 @@ pub fn release(shared: &Shared, allocation: Allocation) {
 }
 
 /// A buffer that destroys itself unless it is handed on.
-struct Guard<'a> {
-    shared: &'a Shared,
-    buffer: vk::Buffer,
+pub struct Guard<'a> {
+    #[allow(missing_docs)]
+    pub shared: &'a Shared,
+    #[allow(missing_docs)]
+    pub buffer: vk::Buffer,
 }
 
 impl Guard<'_> {
-    fn take(self) -> vk::Buffer {
+    /// Hands the buffer on.
+    pub fn take(self) -> vk::Buffer {
         let buffer = self.buffer;
         std::mem::forget(self);
         buffer
@@ -274,9 +295,10 @@ impl Drop for Guard<'_> {
     }
 }
 
-fn address_of(shared: &Shared, buffer: vk::Buffer) -> u64 {
+/// The address of a buffer that has memory bound, or is sparse.
+pub fn address_of(shared: &Shared, buffer: vk::Buffer) -> u64 {
     let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
-    // SAFETY: the buffer has memory bound and was made with SHADER_DEVICE_ADDRESS.
+    // SAFETY: the buffer has memory bound or is sparse, and was made with SHADER_DEVICE_ADDRESS.
     unsafe { shared.raw.get_buffer_device_address(&info) }
 }
 
@@ -398,9 +420,58 @@ fn ask_for_large_pages(pointer: NonNull<u8>, size: u64) {
     }
 }
 
+/// A buffer of [`super::place`] as memory: with an allocation of its own, or sparse with nothing bound yet.
+pub fn placed(
+    shared: &Arc<Shared>,
+    buffer: vk::Buffer,
+    memory: Option<vk::DeviceMemory>,
+    size: u64,
+) -> VulkanMemory {
+    VulkanMemory {
+        shared: Arc::clone(shared),
+        buffer,
+        offset: 0,
+        address: address_of(shared, buffer),
+        size,
+        mapped: None,
+        cached: false,
+        backing: match memory {
+            Some(memory) => Backing::Imported(memory),
+            None => Backing::Sparse(Sparse {
+                buffer,
+                pieces: Vec::new(),
+            }),
+        },
+        stamp: AtomicU64::new(0),
+    }
+}
+
+/// Sparse memory of [`placed`], which is `keep`, with what was bound to its buffer. `host`: where the host has the bytes.
+pub fn backed(
+    placed: &VulkanMemory,
+    keep: Arc<dyn Memory>,
+    pieces: Vec<vk::DeviceMemory>,
+    host: Option<NonNull<u8>>,
+) -> VulkanMemory {
+    VulkanMemory {
+        shared: Arc::clone(&placed.shared),
+        buffer: placed.buffer,
+        offset: placed.offset,
+        address: placed.address,
+        size: placed.size,
+        mapped: host,
+        cached: host.is_some(),
+        backing: Backing::Pieces {
+            pieces,
+            _addresses: keep,
+        },
+        stamp: AtomicU64::new(0),
+    }
+}
+
 /// A part of a piece of memory, as memory of its own.
 pub fn part(
-    whole: &Arc<VulkanMemory>,
+    whole: &VulkanMemory,
     offset: u64,
     size: u64,
     part: super::svm::Part,
@@ -539,10 +610,9 @@ pub unsafe fn import_host(
     size: u64,
 ) -> Result<Arc<VulkanMemory>> {
     let unsupported = |why: &str| DeviceError::Unsupported(format!("importing host memory: {why}"));
-    let table = shared
-        .external_memory_host
-        .as_ref()
-        .ok_or_else(|| unsupported("no VK_EXT_external_memory_host"))?;
+    if shared.external_memory_host.is_none() {
+        return Err(unsupported("no VK_EXT_external_memory_host"));
+    }
     let align = shared.adapter.caps.host_import_align.max(1);
     let address = pointer.as_ptr() as u64;
     // Widening to whole pages touches nothing that is not mapped only where the unit is a page at most.
@@ -560,19 +630,6 @@ pub unsafe fn import_host(
         return Err(DeviceError::OutOfDeviceMemory { size });
     }
     let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
-    let host = first as *mut std::ffi::c_void;
-    let mut found = vk::MemoryHostPointerPropertiesEXT::default();
-    // SAFETY: the pointer lies in memory that the caller vouches for; the result's place is valid.
-    unsafe {
-        (table.fp().get_memory_host_pointer_properties_ext)(
-            shared.raw.handle(),
-            kind,
-            host,
-            &mut found,
-        )
-    }
-    .result()
-    .during("vkGetMemoryHostPointerPropertiesEXT")?;
     let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(kind);
     let info = vk::BufferCreateInfo::default()
         .size(length)
@@ -588,26 +645,8 @@ pub unsafe fn import_host(
     if requirements.size > length {
         return Err(unsupported("size"));
     }
-    let bits = requirements.memory_type_bits & found.memory_type_bits;
-    let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
-    let index = (0u32..)
-        .zip(shared.adapter.memory.memory_types_as_slice())
-        .find(|(index, t)| bits & (1 << index) != 0 && t.property_flags.contains(coherent))
-        .map(|(index, _)| index)
-        .ok_or_else(|| unsupported("no coherent memory type"))?;
-    let mut import = vk::ImportMemoryHostPointerInfoEXT::default()
-        .handle_type(kind)
-        .host_pointer(host);
-    let mut flags =
-        vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
-    let info = vk::MemoryAllocateInfo::default()
-        .allocation_size(length)
-        .memory_type_index(index)
-        .push_next(&mut import)
-        .push_next(&mut flags);
-    // SAFETY: pointer and length are aligned as the device asks and cover mapped pages; the type is allowed.
-    let memory = unsafe { shared.raw.allocate_memory(&info, None) }
-        .map_err(|result| failed(shared, "vkAllocateMemory", result))?;
+    // SAFETY: the caller's promise is passed on; pages that the range reaches into are mapped.
+    let memory = unsafe { host_memory(shared, first, length, requirements.memory_type_bits) }?;
     // SAFETY: the memory is as large as the buffer needs and of an allowed type.
     if let Err(result) = unsafe { shared.raw.bind_buffer_memory(buffer, memory, 0) } {
         // SAFETY: nothing is bound to the memory.
@@ -626,4 +665,56 @@ pub unsafe fn import_host(
         cached: true,
         stamp: AtomicU64::new(0),
     }))
+}
+
+/// An allocation that is memory of the host, for buffers that allow one of these memory types.
+///
+/// # Safety
+/// `length` bytes from address `first` on must be valid for reads and writes as long as the allocation lives; both are
+/// multiples of the alignment that the device asks for.
+pub unsafe fn host_memory(
+    shared: &Shared,
+    first: u64,
+    length: u64,
+    type_bits: u32,
+) -> Result<vk::DeviceMemory> {
+    let unsupported = |why: &str| DeviceError::Unsupported(format!("importing host memory: {why}"));
+    let table = shared
+        .external_memory_host
+        .as_ref()
+        .ok_or_else(|| unsupported("no VK_EXT_external_memory_host"))?;
+    let kind = vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+    let host = first as *mut std::ffi::c_void;
+    let mut found = vk::MemoryHostPointerPropertiesEXT::default();
+    // SAFETY: the pointer lies in memory that the caller vouches for; the result's place is valid.
+    unsafe {
+        (table.fp().get_memory_host_pointer_properties_ext)(
+            shared.raw.handle(),
+            kind,
+            host,
+            &mut found,
+        )
+    }
+    .result()
+    .during("vkGetMemoryHostPointerPropertiesEXT")?;
+    let bits = type_bits & found.memory_type_bits;
+    let coherent = vk::MemoryPropertyFlags::HOST_VISIBLE | vk::MemoryPropertyFlags::HOST_COHERENT;
+    let index = (0u32..)
+        .zip(shared.adapter.memory.memory_types_as_slice())
+        .find(|(index, t)| bits & (1 << index) != 0 && t.property_flags.contains(coherent))
+        .map(|(index, _)| index)
+        .ok_or_else(|| unsupported("no coherent memory type"))?;
+    let mut import = vk::ImportMemoryHostPointerInfoEXT::default()
+        .handle_type(kind)
+        .host_pointer(host);
+    let mut flags =
+        vk::MemoryAllocateFlagsInfo::default().flags(vk::MemoryAllocateFlags::DEVICE_ADDRESS);
+    let info = vk::MemoryAllocateInfo::default()
+        .allocation_size(length)
+        .memory_type_index(index)
+        .push_next(&mut import)
+        .push_next(&mut flags);
+    // SAFETY: pointer and length are aligned as the device asks and cover mapped pages; the type is allowed.
+    unsafe { shared.raw.allocate_memory(&info, None) }
+        .map_err(|result| failed(shared, "vkAllocateMemory", result))
 }

@@ -27,6 +27,7 @@ mod image;
 mod instance;
 mod memory;
 mod pipeline;
+mod place;
 mod probe;
 mod profile;
 mod recent;

@@ -83,7 +83,7 @@ pub fn allocate(
 
 impl Sparse {
     /// Allocates the pieces and binds them.
-    fn fill(
+    pub(super) fn fill(
         &mut self,
         shared: &Shared,
         requirements: vk::MemoryRequirements,
@@ -122,7 +122,8 @@ impl Sparse {
         self.bind(shared, &binds)
     }
 
-    fn bind(&mut self, shared: &Shared, binds: &[vk::SparseMemoryBind]) -> Result {
+    /// Binds pieces that `self` has, or that the caller keeps as long as the buffer is used.
+    pub(super) fn bind(&mut self, shared: &Shared, binds: &[vk::SparseMemoryBind]) -> Result {
         // SAFETY: the device lives.
         let fence = unsafe {
             shared

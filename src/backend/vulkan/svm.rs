@@ -13,6 +13,7 @@ use super::device::{failed, Shared};
 use super::memory::{self, VulkanMemory};
 use crate::backend::{DeviceError, Memory, Placement, Result, SharedKind};
 use crate::util::address::{Reservation, PAGE};
+use crate::util::ranges::Ranges;
 use ash::vk;
 use parking_lot::Mutex;
 use std::ptr::NonNull;
@@ -27,49 +28,6 @@ const UNIT: u64 = 64 << 10;
 
 /// How many addresses are tried.
 const TRIES: usize = 16;
-
-/// Ranges of a block that are free, in order, none touching another.
-#[derive(Debug, Default)]
-struct Ranges(Vec<(u64, u64)>);
-
-impl Ranges {
-    /// Takes `size` bytes at a multiple of `align`, counted from address `base`.
-    fn take(&mut self, base: u64, size: u64, align: u64) -> Option<u64> {
-        let place = |&(begin, end): &(u64, u64)| {
-            let at = (base + begin).checked_next_multiple_of(align)? - base;
-            (at.checked_add(size)? <= end).then_some(at)
-        };
-        let (index, at) = self
-            .0
-            .iter()
-            .enumerate()
-            .find_map(|(index, range)| Some((index, place(range)?)))?;
-        let (begin, end) = self.0.remove(index);
-        if at + size < end {
-            self.0.insert(index, (at + size, end));
-        }
-        if begin < at {
-            self.0.insert(index, (begin, at));
-        }
-        Some(at)
-    }
-
-    fn give(&mut self, begin: u64, size: u64) {
-        let mut end = begin + size;
-        let index = self.0.partition_point(|range| range.0 < begin);
-        if let Some(next) = self.0.get(index).copied().filter(|next| next.0 == end) {
-            end = next.1;
-            self.0.remove(index);
-        }
-        if let Some(before) = index.checked_sub(1).and_then(|at| self.0.get_mut(at)) {
-            if before.1 == begin {
-                before.1 = end;
-                return;
-            }
-        }
-        self.0.insert(index, (begin, end));
-    }
-}
 
 /// A block.
 struct Block {
@@ -89,8 +47,18 @@ pub struct SharedHeap {
 /// A range of a block, or of other memory.
 pub struct Part {
     /// Keeps the memory.
-    _whole: Arc<VulkanMemory>,
+    _whole: Arc<dyn Memory>,
     range: Option<(Arc<Block>, u64, u64)>,
+}
+
+impl Part {
+    /// Of memory that is not dealt out here.
+    pub fn of(whole: Arc<dyn Memory>) -> Self {
+        Self {
+            _whole: whole,
+            range: None,
+        }
+    }
 }
 
 impl Drop for Part {
@@ -176,11 +144,7 @@ fn by_pointer(shared: &Arc<Shared>, size: u64, align: u64) -> Result<Arc<VulkanM
         ));
     }
     let at = address.next_multiple_of(align) - address;
-    let part = Part {
-        _whole: whole.clone(),
-        range: None,
-    };
-    Ok(memory::part(&whole, at, size, part))
+    Ok(memory::part(&whole, at, size, Part::of(whole.clone())))
 }
 
 fn new_block(shared: &Arc<Shared>, size: u64, kind: SharedKind) -> Result<Block> {
@@ -213,7 +177,7 @@ fn new_block(shared: &Arc<Shared>, size: u64, kind: SharedKind) -> Result<Block>
         return Ok(Block {
             memory,
             kind,
-            free: Mutex::new(Ranges(vec![(0, size)])),
+            free: Mutex::new(Ranges::whole(size)),
             _pages: pages,
         });
     }
@@ -247,27 +211,4 @@ fn map_at(shared: &Shared, memory: vk::DeviceMemory, pages: Reservation) -> Resu
             call: "vkMapMemory2KHR",
             code: "mapped elsewhere".to_owned(),
         })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ranges_join_again() {
-        let mut free = Ranges(vec![(0, 1000)]);
-        let a = free.take(0, 100, 1).unwrap();
-        let b = free.take(0, 100, 256).unwrap();
-        let c = free.take(0, 600, 4).unwrap();
-        assert_eq!((a, b, c), (0, 256, 356));
-        assert_eq!(free.take(0, 100, 1), Some(100));
-        assert_eq!(free.take(0, 100, 1), None);
-        free.give(b, 100);
-        free.give(a, 100);
-        free.give(100, 100);
-        free.give(c, 600);
-        assert_eq!(free.0, vec![(0, 1000)]);
-        assert_eq!(free.take(0x1100, 10, 0x1000), None);
-        assert_eq!(free.take(0xf00, 10, 0x1000), Some(0x100));
-    }
 }

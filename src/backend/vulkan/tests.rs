@@ -6,6 +6,8 @@ use crate::backend::{
     BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
     StreamDesc, Use,
 };
+mod several_cards;
+
 use spirv_lowering::interface::{KernelAttributes, KernelInterface};
 use spirv_tools::assembler::{self, Assembler};
 use std::ptr::NonNull;

@@ -7,6 +7,7 @@
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
 use super::buffer::{check_flags, check_host_ptr, check_properties};
+use super::coherence::Touch;
 use super::store::Store;
 use super::{transfer, Mem};
 use crate::backend::image::{Access, ImageDim};
@@ -22,6 +23,7 @@ use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
 use parking_lot::Mutex;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// CL_DEVICE_IMAGE_PITCH_ALIGNMENT, in pixels.
@@ -731,13 +733,20 @@ impl Mem {
         Ok(cell.get_or_init(|| made).clone())
     }
 
-    /// As [`Store::prepare`], for every kind of memory object.
+    /// As [`Store::prepare`], for all of any kind of memory object.
     pub fn prepare(&self, device: usize, write: bool) -> ClResult {
+        let touch = if write { Touch::Modify } else { Touch::Read };
+        self.prepare_part(device, 0..self.size as u64, touch)
+    }
+
+    /// As [`Store::prepare`], for bytes that count from the start of the object, or all of an image.
+    pub fn prepare_part(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
         match &self.image {
             Some(image) if image.backing == Backing::Own => {
+                let write = touch != Touch::Read;
                 image.texels.prepare(&self.context, device, write)
             }
-            _ => self.store.prepare(&self.context, device, write),
+            _ => self.prepare_bytes(device, range, touch),
         }
     }
 

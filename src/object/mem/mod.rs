@@ -3,6 +3,7 @@
 
 pub mod address;
 pub mod buffer;
+pub mod coherence;
 pub mod host_work;
 pub mod image;
 pub mod map;
@@ -21,9 +22,11 @@ use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_ui
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
 use crate::util::leaving::Call;
+use coherence::Touch;
 use map::Mapping;
 use parking_lot::Mutex;
 use std::ffi::c_void;
+use std::ops::Range;
 use std::sync::Arc;
 use store::Store;
 pub(crate) use svm::same_bytes;
@@ -131,6 +134,13 @@ impl Mem {
             offset: self.origin as u64 + offset,
             size,
         })
+    }
+
+    /// As [`Store::prepare`], for bytes that count from the start of the object.
+    pub fn prepare_bytes(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
+        let origin = self.origin as u64;
+        let range = origin + range.start..origin + range.end;
+        self.store.prepare(&self.context, device, range, touch)
     }
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins.

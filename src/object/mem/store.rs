@@ -1,9 +1,11 @@
 //! The bytes of a memory object: one allocation for each device that uses it, and which of them are current.
 //!
 //! In a context with one device there is one allocation, made and filled when the object is made. With several, each is
-//! made at its first use, and a command finds the newest contents brought over before it is encoded (through the host;
-//! what the command depends on is complete by then, since commands wait on the host for events of other devices).
+//! made at its first use, and a command finds the newest contents of what it uses brought over before it is encoded
+//! (through the host; what the command depends on is complete by then, since commands wait on the host for events of
+//! other devices).
 
+use super::coherence::{Newest, Touch};
 use super::transfer;
 use crate::backend::{Memory, Placement};
 use crate::cl::{self, cl_mem_flags};
@@ -11,6 +13,7 @@ use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::context::Context;
 use parking_lot::Mutex;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
 
@@ -29,9 +32,17 @@ enum HostCopy {
 }
 
 struct Coherence {
-    /// Bit per device: its allocation has the newest contents.
-    valid: u64,
+    newest: Newest,
     host: HostCopy,
+}
+
+impl Coherence {
+    fn new(size: u64, host: HostCopy) -> Mutex<Self> {
+        Mutex::new(Self {
+            newest: Newest::new(size),
+            host,
+        })
+    }
 }
 
 /// Memory through which the host sees a part of an object while that is mapped, where the device's own memory will not
@@ -75,7 +86,7 @@ impl Store {
                 None if host_ptr != 0 => HostCopy::Application,
                 None => HostCopy::None,
             };
-            Mutex::new(Coherence { valid: 0, host })
+            Coherence::new(size, host)
         });
         let store = Arc::new(Self {
             size,
@@ -101,12 +112,13 @@ impl Store {
     }
 
     /// Of an allocation of shared virtual memory at `address`: one memory for each device of the context that has it.
-    /// Several are the same bytes.
+    /// Several are the same bytes, unless they are `apart`: then contents are moved between them.
     pub(super) fn shared(
         size: u64,
         flags: cl_mem_flags,
         address: usize,
         memories: Vec<Option<Arc<dyn Memory>>>,
+        apart: bool,
     ) -> Arc<Self> {
         let cell = |memory: Option<Arc<dyn Memory>>| match memory {
             Some(memory) => OnceLock::from(memory),
@@ -118,7 +130,7 @@ impl Store {
             host_ptr: address,
             copies: memories.into_iter().map(cell).collect(),
             making: Mutex::new(()),
-            coherence: None,
+            coherence: apart.then(|| Coherence::new(size, HostCopy::None)),
             svm: true,
             shadows: Mutex::default(),
         })
@@ -223,44 +235,68 @@ impl Store {
         Ok(cell.get_or_init(|| memory))
     }
 
-    /// Makes the contents on a device the newest ones, before a command that reads them, or writes a part of them, is
-    /// encoded. `write`: they will be the only newest ones. Free in contexts with one device.
-    pub fn prepare(&self, context: &Context, device: usize, write: bool) -> ClResult {
+    /// Makes a range on a device the newest, before a command that uses it so is encoded. What is written is the newest
+    /// there alone. Free in contexts with one device.
+    pub fn prepare(
+        &self,
+        context: &Context,
+        device: usize,
+        range: Range<u64>,
+        touch: Touch,
+    ) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
         };
         let memory = self.memory(context, device)?;
         let mut state = coherence.lock();
         let bit = 1u64 << (device as u32 % 64);
-        if state.valid & bit == 0 {
-            let devices = context.devices();
-            if let Some(target) = devices.get(device) {
-                if state.valid != 0 {
-                    let source = state.valid.trailing_zeros() as usize;
-                    if let (Some(origin), Some(newest)) =
-                        (devices.get(source), self.copies.get(source))
-                    {
-                        if let Some(newest) = newest.get() {
-                            transfer::between(origin, newest, target, memory)?;
-                        }
-                    }
-                } else {
-                    match &state.host {
-                        HostCopy::Bytes(bytes) => transfer::upload(target, memory, 0, bytes)?,
-                        HostCopy::Application if !self.is_host(memory) => {
-                            transfer::upload(target, memory, 0, self.application_bytes())?;
-                        }
-                        _ => {}
-                    }
+        if touch != Touch::Overwrite {
+            for (part, devices) in state.newest.of(range.clone()) {
+                if devices & bit == 0 {
+                    self.bring(context, device, memory, part, devices, &state.host)?;
                 }
             }
-            state.valid |= bit;
         }
-        if write {
-            state.valid = bit;
+        if touch == Touch::Read {
+            state.newest.change(range, |devices| devices | bit);
+        } else {
+            state.newest.change(range, |_| bit);
+        }
+        if !matches!(state.host, HostCopy::None) && !state.newest.any_initial() {
             state.host = HostCopy::None;
         }
         Ok(())
+    }
+
+    /// Brings a range to the memory of a device, from one of those that have it, or else from the host.
+    fn bring(
+        &self,
+        context: &Context,
+        device: usize,
+        memory: &Arc<dyn Memory>,
+        range: Range<u64>,
+        devices: u64,
+        host: &HostCopy,
+    ) -> ClResult {
+        let all = context.devices();
+        let Some(target) = all.get(device) else {
+            return Ok(());
+        };
+        if devices != 0 {
+            let source = devices.trailing_zeros() as usize;
+            let newest = self.copies.get(source).and_then(OnceLock::get);
+            if let (Some(origin), Some(newest)) = (all.get(source), newest) {
+                transfer::between(origin, newest, target, memory, range)?;
+            }
+            return Ok(());
+        }
+        let bytes = match host {
+            HostCopy::Bytes(bytes) => bytes.as_slice(),
+            HostCopy::Application if !self.is_host(memory) => self.application_bytes(),
+            _ => return Ok(()),
+        };
+        let part = bytes.get(range.start as usize..range.end as usize);
+        transfer::upload(target, memory, range.start, part.unwrap_or_default())
     }
 
     /// Memory that the host sees while a range of the object is mapped, and where the range begins in it. Ranges within

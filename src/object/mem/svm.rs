@@ -18,15 +18,16 @@ use std::sync::Arc;
 
 impl Mem {
     /// For an allocation of shared virtual memory at `address`. One memory for each device of the context that has it;
-    /// several are the same bytes.
+    /// several are the same bytes, unless they are `apart`.
     pub(crate) fn shared(
         context: &Ref<Context>,
         flags: cl_mem_flags,
         address: usize,
         size: usize,
         memories: Vec<Option<Arc<dyn Memory>>>,
+        apart: bool,
     ) -> Ref<Self> {
-        let store = Store::shared(size as u64, flags, address, memories);
+        let store = Store::shared(size as u64, flags, address, memories, apart);
         Object::new_cyclic(|me| Self {
             context: context.clone(),
             object_type: cl::CL_MEM_OBJECT_BUFFER,

@@ -5,6 +5,7 @@ use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice, Stream
 use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::device::Device;
+use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -92,19 +93,26 @@ impl Staging {
     }
 }
 
-/// Copies all of one device's memory to another's. No command uses them meanwhile.
+/// Copies a range of one device's memory to the same place in another's. No command writes it meanwhile.
 pub fn between(
     from: &Ref<Device>,
     src: &Arc<dyn Memory>,
     to: &Ref<Device>,
     dst: &Arc<dyn Memory>,
+    range: Range<u64>,
 ) -> ClResult {
-    let size = src.size().min(dst.size());
+    let end = range.end.min(src.size()).min(dst.size());
+    let size = end.saturating_sub(range.start);
     if let Some(pointer) = src.mapped() {
+        if dst.mapped() == Some(pointer) {
+            // The same memory of the host.
+            return Ok(());
+        }
         if src.host_cached() || size <= SLOW_READ {
-            // SAFETY: mapped memory of `size` bytes at least that nothing writes to now.
-            let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), size as usize) };
-            return upload(to, dst, 0, bytes);
+            let first = pointer.as_ptr().wrapping_add(range.start as usize);
+            // SAFETY: mapped memory that has this range and that nothing writes to now.
+            let bytes = unsafe { std::slice::from_raw_parts(first, size as usize) };
+            return upload(to, dst, range.start, bytes);
         }
     }
     let mut down = Staging::new(from, size, Placement::HostRead)?;
@@ -112,9 +120,9 @@ pub fn between(
         Some(_) => None,
         None => Some(Staging::new(to, size, Placement::HostWrite)?),
     };
-    let mut at = 0;
-    while at < size {
-        let part = CHUNK.min(size - at);
+    let mut at = range.start;
+    while at < end {
+        let part = CHUNK.min(end - at);
         let piece = |memory: &Arc<dyn Memory>| Slice {
             memory: memory.clone(),
             offset: at,

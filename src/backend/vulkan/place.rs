@@ -1,0 +1,280 @@
+//! Memory at addresses that other devices have too ([`Way`]): Vulkan's capture and replay of buffer device addresses.
+//!
+//! The driver is asked for memory, or for a sparse buffer, whose address can be had again, tells two numbers, and gives
+//! the same address to who shows them on another device, if it is free there. Strictly the numbers are for a later run
+//! on the same device; so the caller compares the addresses, and treats a refusal as the normal case that it may be.
+
+use super::conv::During;
+use super::device::{failed, Shared};
+use super::memory::{self, Guard, VulkanMemory, USAGE};
+use super::record;
+use super::sparse::Sparse;
+use super::svm::Part;
+use crate::backend::{DeviceError, Memory, Placement, Replay, Result, Way};
+use ash::vk;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+/// Bytes of host memory in one allocation, at most.
+const PIECE: u64 = 1 << 30;
+
+const HOST: vk::ExternalMemoryHandleTypeFlags =
+    vk::ExternalMemoryHandleTypeFlags::HOST_ALLOCATION_EXT;
+
+fn unsupported<T>(what: &str) -> Result<T> {
+    Err(DeviceError::Unsupported(what.to_owned()))
+}
+
+fn buffer_flags(way: Way) -> vk::BufferCreateFlags {
+    let replay = vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY;
+    match way {
+        Way::Whole => replay,
+        Way::Pieces | Way::Host => replay | vk::BufferCreateFlags::SPARSE_BINDING,
+    }
+}
+
+/// What the device lacks for memory of `size` bytes.
+fn check(shared: &Shared, size: u64, way: Way) -> Result {
+    let adapter = &shared.adapter;
+    if !adapter.replays_addresses {
+        return unsupported("addresses that are given again");
+    }
+    if way == Way::Whole {
+        return if size <= adapter.max_allocation {
+            Ok(())
+        } else {
+            Err(DeviceError::OutOfDeviceMemory { size })
+        };
+    }
+    if size > adapter.max_sparse {
+        return unsupported("sparse memory of that size");
+    }
+    if way == Way::Host {
+        if shared.external_memory_host.is_none() {
+            return unsupported("VK_EXT_external_memory_host");
+        }
+        let info = vk::PhysicalDeviceExternalBufferInfo::default()
+            .flags(buffer_flags(way))
+            .usage(USAGE)
+            .handle_type(HOST);
+        let mut found = vk::ExternalBufferProperties::default();
+        // SAFETY: the device belongs to the instance; the result's place is valid.
+        unsafe {
+            adapter
+                .instance
+                .raw
+                .get_physical_device_external_buffer_properties(adapter.raw, &info, &mut found)
+        };
+        let features = found.external_memory_properties.external_memory_features;
+        if !features.contains(vk::ExternalMemoryFeatureFlags::IMPORTABLE) {
+            return unsupported("sparse buffers of host memory");
+        }
+    }
+    Ok(())
+}
+
+/// See [`crate::backend::Device::place`].
+pub fn place(
+    shared: &Arc<Shared>,
+    size: u64,
+    way: Way,
+    like: Option<&Replay>,
+) -> Result<(VulkanMemory, Replay)> {
+    check(shared, size, way)?;
+    let mut address = vk::BufferOpaqueCaptureAddressCreateInfo::default()
+        .opaque_capture_address(like.map_or(0, |like| like.buffer));
+    let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(HOST);
+    let mut info = vk::BufferCreateInfo::default()
+        .flags(buffer_flags(way))
+        .size(size)
+        .usage(USAGE)
+        .sharing_mode(vk::SharingMode::EXCLUSIVE)
+        .push_next(&mut address);
+    if way == Way::Host {
+        info = info.push_next(&mut external);
+    }
+    // SAFETY: the size is within the device's limit and not 0; what the flags ask for is enabled.
+    let buffer =
+        unsafe { shared.raw.create_buffer(&info, None) }.during("vkCreateBuffer (replay)")?;
+    let guard = Guard { shared, buffer };
+    let memory = match way {
+        Way::Whole => Some(allocate(shared, buffer, size, like)?),
+        Way::Pieces | Way::Host => None,
+    };
+    let mut replay = Replay {
+        way,
+        size,
+        buffer: 0,
+        memory: 0,
+    };
+    let made = memory::placed(shared, guard.take(), memory, size);
+    let info = vk::BufferDeviceAddressInfo::default().buffer(buffer);
+    // SAFETY: the buffer has the flag for it and, unless it is sparse, memory.
+    replay.buffer = unsafe { shared.raw.get_buffer_opaque_capture_address(&info) };
+    if let Some(memory) = memory {
+        let info = vk::DeviceMemoryOpaqueCaptureAddressInfo::default().memory(memory);
+        // SAFETY: the memory was allocated with the flag for it.
+        replay.memory = unsafe { shared.raw.get_device_memory_opaque_capture_address(&info) };
+    }
+    Ok((made, replay))
+}
+
+/// An allocation for a buffer, bound to it.
+fn allocate(
+    shared: &Shared,
+    buffer: vk::Buffer,
+    size: u64,
+    like: Option<&Replay>,
+) -> Result<vk::DeviceMemory> {
+    // SAFETY: the buffer belongs to the device.
+    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(buffer) };
+    let mut last = DeviceError::OutOfDeviceMemory { size };
+    for index in shared.heaps.types(Placement::Device) {
+        if requirements.memory_type_bits & (1 << index) == 0 {
+            continue;
+        }
+        let mut address = vk::MemoryOpaqueCaptureAddressAllocateInfo::default()
+            .opaque_capture_address(like.map_or(0, |like| like.memory));
+        let mut flags = vk::MemoryAllocateFlagsInfo::default().flags(
+            vk::MemoryAllocateFlags::DEVICE_ADDRESS
+                | vk::MemoryAllocateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY,
+        );
+        let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(buffer);
+        let info = vk::MemoryAllocateInfo::default()
+            .allocation_size(requirements.size)
+            .memory_type_index(*index)
+            .push_next(&mut address)
+            .push_next(&mut flags)
+            .push_next(&mut dedicated);
+        // SAFETY: the size is within the device's limit and the type is allowed for the buffer.
+        let memory = match unsafe { shared.raw.allocate_memory(&info, None) } {
+            Ok(memory) => memory,
+            Err(error) => {
+                last = failed(shared, "vkAllocateMemory (replay)", error);
+                continue;
+            }
+        };
+        // SAFETY: the memory was made for the buffer.
+        if let Err(result) = unsafe { shared.raw.bind_buffer_memory(buffer, memory, 0) } {
+            // SAFETY: nothing is bound to the memory.
+            unsafe { shared.raw.free_memory(memory, None) };
+            return Err(failed(shared, "vkBindBufferMemory (replay)", result));
+        }
+        return Ok(memory);
+    }
+    Err(last)
+}
+
+/// See [`crate::backend::Device::back`].
+///
+/// # Safety
+/// As there.
+pub unsafe fn back(
+    shared: &Arc<Shared>,
+    placed: &Arc<dyn Memory>,
+    host: Option<NonNull<u8>>,
+) -> Result<Arc<dyn Memory>> {
+    let ours = record::memory(&**placed)?;
+    if !ours.is_addresses() {
+        return Ok(placed.clone());
+    }
+    // SAFETY: the buffer belongs to the device.
+    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(ours.buffer) };
+    let mut sparse = Sparse {
+        buffer: ours.buffer,
+        pieces: Vec::new(),
+    };
+    let result = match host {
+        // SAFETY: the caller's promise is passed on.
+        Some(host) => unsafe { bind_host(shared, &mut sparse, requirements, host) },
+        None => bind_own(shared, &mut sparse, requirements),
+    };
+    match result {
+        Ok(()) => Ok(Arc::new(memory::backed(
+            ours,
+            placed.clone(),
+            sparse.pieces,
+            host,
+        ))),
+        Err(error) => {
+            if sparse.buffer == vk::Buffer::null() {
+                // Still in use, for all that is known: it must not be destroyed.
+                std::mem::forget(placed.clone());
+            }
+            for piece in sparse.pieces {
+                // SAFETY: it was not bound: binding failed, or was not reached.
+                unsafe { shared.raw.free_memory(piece, None) };
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Memory of the device behind a sparse buffer.
+fn bind_own(shared: &Shared, sparse: &mut Sparse, requirements: vk::MemoryRequirements) -> Result {
+    let mut last = DeviceError::OutOfDeviceMemory {
+        size: requirements.size,
+    };
+    for index in shared.heaps.types(Placement::Device) {
+        if requirements.memory_type_bits & (1 << index) == 0 {
+            continue;
+        }
+        match sparse.fill(shared, requirements, *index) {
+            Err(error @ DeviceError::OutOfDeviceMemory { .. }) => {
+                for piece in sparse.pieces.drain(..) {
+                    // SAFETY: nothing was bound yet: binding comes after all pieces are there.
+                    unsafe { shared.raw.free_memory(piece, None) };
+                }
+                last = error;
+            }
+            other => return other,
+        }
+    }
+    Err(last)
+}
+
+/// Memory of the host behind a sparse buffer.
+///
+/// # Safety
+/// The bytes from `host` on must be valid as long as the pieces live.
+unsafe fn bind_host(
+    shared: &Shared,
+    sparse: &mut Sparse,
+    requirements: vk::MemoryRequirements,
+    host: NonNull<u8>,
+) -> Result {
+    let unit = requirements
+        .alignment
+        .max(shared.adapter.caps.host_import_align)
+        .max(1);
+    let (first, size) = (host.as_ptr() as u64, requirements.size);
+    let most = PIECE.min(shared.adapter.max_allocation) / unit * unit;
+    if most == 0 || !first.is_multiple_of(unit) || !size.is_multiple_of(unit) {
+        return unsupported("sparse host memory of that alignment");
+    }
+    let mut binds = Vec::new();
+    let mut done = 0;
+    while done < size {
+        let length = (size - done).min(most);
+        // SAFETY: the caller vouches for the range, which is aligned.
+        let piece = unsafe {
+            memory::host_memory(shared, first + done, length, requirements.memory_type_bits)
+        }?;
+        sparse.pieces.push(piece);
+        binds.push(vk::SparseMemoryBind {
+            resource_offset: done,
+            size: length,
+            memory: piece,
+            memory_offset: 0,
+            flags: vk::SparseMemoryBindFlags::empty(),
+        });
+        done += length;
+    }
+    sparse.bind(shared, &binds)
+}
+
+/// See [`crate::backend::Device::part`].
+pub fn part(whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
+    let ours = record::memory(&**whole)?;
+    Ok(memory::part(ours, offset, size, Part::of(whole.clone())))
+}

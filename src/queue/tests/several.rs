@@ -1,0 +1,223 @@
+//! Several devices in a context: contents follow the commands that use them, range by range, and shared virtual memory
+//! lies at one address.
+
+use super::*;
+use crate::backend::Way;
+use crate::command::svm;
+use crate::object::svm::{alloc, free};
+
+struct Pair {
+    fakes: [Arc<FakeDevice>; 2],
+    context: Ref<Context>,
+    queues: [Ref<Queue>; 2],
+}
+
+impl Pair {
+    fn new(reach: Reach) -> Self {
+        let fakes = [FakeDevice::new(reach), FakeDevice::new(reach)];
+        let devices = fakes.clone().map(|fake| Device::for_tests(fake));
+        let context = Context::new(devices.to_vec(), vec![], None).unwrap();
+        let queues = devices.map(|device| Queue::with_flags(&context, &device, 0).unwrap());
+        Self {
+            fakes,
+            context,
+            queues,
+        }
+    }
+
+    fn buffer(&self, size: usize) -> Ref<Mem> {
+        // SAFETY: no host pointer.
+        unsafe { Mem::buffer(&self.context, vec![], 0, size, std::ptr::null_mut()) }.unwrap()
+    }
+
+    fn go(&self, on: usize, command: Command) {
+        self.queues[on].enqueue(command, &[], false, false).unwrap();
+    }
+
+    fn finish(&self) {
+        for queue in &self.queues {
+            queue.finish().unwrap();
+        }
+    }
+}
+
+#[test]
+fn sub_buffers_are_written_by_two_devices_at_a_time() {
+    for reach in ALL {
+        let pair = Pair::new(reach);
+        let buffer = pair.buffer(1024);
+        pair.go(0, fill(&pair.queues[0], &buffer, 9));
+        pair.finish();
+        let halves = [0, 512].map(|origin| Mem::sub_buffer(&buffer, 0, origin, 512).unwrap());
+        // Neither has begun when the other is enqueued.
+        pair.fakes[0].stop();
+        pair.fakes[1].stop();
+        for (on, half) in halves.iter().enumerate() {
+            let command = buffer::fill(pair.queues[on].target(), half, &[on as u8 + 1], 0, 256);
+            pair.go(on, command.unwrap());
+            pair.queues[on].flush().unwrap();
+        }
+        pair.fakes[0].start();
+        pair.fakes[1].start();
+        pair.finish();
+        let mut expected = [9u8; 1024];
+        expected[..256].fill(1);
+        expected[512..768].fill(2);
+        for queue in &pair.queues {
+            assert_eq!(contents(queue, &buffer), expected, "{reach:?}");
+        }
+    }
+}
+
+#[test]
+fn copies_read_what_the_other_device_wrote() {
+    let pair = Pair::new(Reach::Hidden);
+    let (a, b) = (pair.buffer(300), pair.buffer(300));
+    let bytes: Vec<u8> = (0..=255).chain(0..44).collect();
+    pair.go(0, write(&pair.queues[0], &a, 0, &bytes));
+    pair.go(1, fill(&pair.queues[1], &b, 5));
+    pair.finish();
+    let copy = buffer::copy(pair.queues[1].target(), &a, &b, 10, 20, 100).unwrap();
+    pair.go(1, copy);
+    pair.finish();
+    let mut expected = vec![5; 300];
+    expected[20..120].copy_from_slice(&bytes[10..110]);
+    assert_eq!(contents(&pair.queues[0], &b), expected);
+    assert_eq!(contents(&pair.queues[1], &a), bytes);
+}
+
+#[test]
+fn migration_brings_contents_or_leaves_them() {
+    let pair = Pair::new(Reach::Hidden);
+    let buffer = pair.buffer(64);
+    pair.go(0, fill(&pair.queues[0], &buffer, 3));
+    pair.finish();
+    let list = || vec![buffer.clone()];
+    let command = map::migrate(pair.queues[1].target(), list(), 0).unwrap();
+    pair.go(1, command);
+    pair.finish();
+    assert_eq!(contents(&pair.queues[1], &buffer), [3; 64]);
+    let undefined = cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;
+    let host = cl::CL_MIGRATE_MEM_OBJECT_HOST;
+    pair.go(0, fill(&pair.queues[0], &buffer, 4));
+    pair.finish();
+    for flags in [host, host | undefined] {
+        let command = map::migrate(pair.queues[1].target(), list(), flags).unwrap();
+        pair.go(1, command);
+        pair.finish();
+        assert_eq!(contents(&pair.queues[0], &buffer), [4; 64]);
+    }
+    let command = map::migrate(pair.queues[1].target(), list(), undefined).unwrap();
+    pair.go(1, command);
+    pair.finish();
+    // Whatever they are, they are the same for both now, and what is written holds.
+    assert_eq!(
+        contents(&pair.queues[0], &buffer),
+        contents(&pair.queues[1], &buffer)
+    );
+    pair.go(1, write(&pair.queues[1], &buffer, 8, &[7; 8]));
+    pair.finish();
+    assert_eq!(contents(&pair.queues[0], &buffer)[8..16], [7; 8]);
+    assert_eq!(
+        code(map::migrate(pair.queues[1].target(), list(), 1 << 9)),
+        cl::CL_INVALID_VALUE
+    );
+}
+
+#[test]
+fn shared_virtual_memory_is_at_one_address() {
+    let ways: [&[Way]; 2] = [&[Way::Whole], &[Way::Pieces]];
+    for (ways, refusals) in ways.into_iter().flat_map(|ways| [(ways, 0), (ways, 3)]) {
+        let pair = Pair::new(Reach::Hidden);
+        pair.fakes[1].replay_by(ways, refusals);
+        let one = alloc(&pair.context, 0, 1000, 0).unwrap();
+        let two = alloc(&pair.context, 0, 1000, 4096).unwrap();
+        assert!(two.address().is_multiple_of(4096));
+        assert!(two.address().abs_diff(one.address()) >= 1000);
+        let mem = one.mem();
+        for (device, _) in pair.fakes.iter().enumerate() {
+            let memory = mem.store().memory(&pair.context, device).unwrap();
+            assert_eq!(memory.address(), one.address() as u64);
+        }
+        let at = |offset: usize| (one.address() + offset) as *mut u8;
+        // SAFETY: the allocation.
+        let command = unsafe { svm::svm_fill(pair.queues[0].target(), at(0).cast(), &[5], 1000) };
+        pair.go(0, command.unwrap());
+        pair.finish();
+        // Each device in turn sees, and changes, what the other left.
+        for round in 0..6u8 {
+            let queue = &pair.queues[usize::from(round) % 2];
+            let flags = cl::CL_MAP_READ | cl::CL_MAP_WRITE;
+            let command = svm::map(queue.target(), flags, at(8).cast(), 16).unwrap();
+            queue.enqueue(command, &[], true, false).unwrap();
+            // SAFETY: mapped.
+            unsafe {
+                let expected = if round == 0 { 5 } else { 10 * round };
+                assert_eq!(at(9).read(), expected);
+                assert_eq!(at(10).read(), 5);
+                at(9).write(10 * (round + 1));
+            }
+            let command = svm::unmap(queue.target(), at(8).cast()).unwrap();
+            queue.enqueue(command, &[], false, false).unwrap();
+            queue.finish().unwrap();
+        }
+        let mut expected = [5; 1000];
+        expected[9] = 60;
+        for queue in &pair.queues {
+            assert_eq!(contents(queue, mem), expected);
+        }
+        let (first, second) = (one.address(), two.address());
+        drop((one, two));
+        free(&pair.context, first);
+        free(&pair.context, second);
+        // The block is gone and its place on the host free.
+        eventually("the range is given back", || {
+            crate::util::address::Reservation::at(first as u64, 4096).is_some()
+        });
+    }
+}
+
+#[test]
+fn fine_grained_memory_is_the_hosts() {
+    let pair = Pair::new(Reach::Cached);
+    let flags = cl::CL_MEM_SVM_FINE_GRAIN_BUFFER;
+    let one = alloc(&pair.context, flags, 4096, 0).unwrap();
+    let at = one.address() as *mut u8;
+    for (on, queue) in pair.queues.iter().enumerate() {
+        // SAFETY: the allocation.
+        let command = unsafe { svm::svm_fill(queue.target(), at.cast(), &[on as u8 + 7], 100) };
+        pair.go(on, command.unwrap());
+        pair.finish();
+        // SAFETY: the host's own memory; nothing writes it now.
+        unsafe {
+            assert_eq!(at.add(99).read(), on as u8 + 7);
+            at.add(100).write(on as u8 + 50);
+        }
+        assert_eq!(
+            contents(&pair.queues[1 - on], one.mem())[99..101],
+            [on as u8 + 7, on as u8 + 50]
+        );
+    }
+    let address = one.address();
+    drop(one);
+    free(&pair.context, address);
+    pair.fakes[1].replay_by(&[Way::Whole, Way::Pieces], 0);
+    let other = Context::new(pair.context.devices().to_vec(), vec![], None).unwrap();
+    assert!(alloc(&other, flags, 4096, 0).is_err());
+    assert!(alloc(&other, 0, 4096, 0).is_ok());
+}
+
+#[test]
+fn no_address_in_common_is_an_error() {
+    let pair = Pair::new(Reach::Hidden);
+    let refuse = |count: usize| {
+        for fake in &pair.fakes {
+            fake.replay_by(&[Way::Whole, Way::Pieces], count);
+        }
+    };
+    refuse(usize::MAX);
+    assert!(code(alloc(&pair.context, 0, 64, 0)) < 0);
+    // Later allocations do not try it all again.
+    refuse(0);
+    assert!(code(alloc(&pair.context, 0, 64, 0)) < 0);
+}
