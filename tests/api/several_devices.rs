@@ -891,6 +891,102 @@ fn kernels_tell_of_the_devices_they_are_built_for() {
 }
 
 #[test]
+fn binaries_of_several_devices_load_again() {
+    let Some(pair) = pair() else { return };
+    let program = pair.program(ADD, 2);
+    let mut sizes = [0usize; 2];
+    ok!(clGetProgramInfo(
+        program.0,
+        CL_PROGRAM_BINARY_SIZES,
+        size_of_val(&sizes),
+        sizes.as_mut_ptr().cast(),
+        null_mut()
+    ));
+    let mut binaries = sizes.map(|size| vec![0u8; size]);
+    let [first, second] = &mut binaries;
+    let mut places = [first.as_mut_ptr(), second.as_mut_ptr()];
+    ok!(clGetProgramInfo(
+        program.0,
+        CL_PROGRAM_BINARIES,
+        size_of_val(&places),
+        places.as_mut_ptr().cast(),
+        null_mut()
+    ));
+    // For both in the other order, and for the second alone.
+    for order in [&[1usize, 0][..], &[1]] {
+        let devices: Vec<_> = order.iter().map(|at| pair.devices[*at]).collect();
+        let lengths: Vec<_> = order.iter().map(|at| sizes[*at]).collect();
+        let data: Vec<_> = order.iter().map(|at| binaries[*at].as_ptr()).collect();
+        let mut statuses = vec![9; order.len()];
+        let count = order.len() as u32;
+        let loaded = Program(create!(clCreateProgramWithBinary(
+            pair.context.0,
+            count,
+            devices.as_ptr(),
+            lengths.as_ptr(),
+            data.as_ptr().cast_mut(),
+            statuses.as_mut_ptr()
+        )));
+        assert!(statuses.iter().all(|status| *status == CL_SUCCESS));
+        ok!(clBuildProgram(
+            loaded.0,
+            0,
+            null(),
+            null(),
+            None,
+            null_mut()
+        ));
+        let kernel = pair.kernel(&loaded, "add");
+        let buffer = pair.buffer(CL_MEM_COPY_HOST_PTR, 4, [1u32, 2, 3, 4].as_mut_ptr());
+        kernel.set_buffer(0, &buffer).set(1, 10u32);
+        for on in order {
+            assert_eq!(pair.launch(*on, &kernel, 4, &[]).wait(), 0);
+        }
+        let added = 10 * count;
+        let expected = [1, 2, 3, 4].map(|n| n + added);
+        assert_eq!(pair.read(0, &buffer, 4, &[]), expected);
+    }
+}
+
+#[test]
+fn barriers_and_markers_wait_for_other_devices() {
+    let Some(pair) = pair() else { return };
+    let program = pair.program(ADD, 2);
+    let kernel = pair.kernel(&program, "add");
+    let buffer = pair.buffer(CL_MEM_COPY_HOST_PTR, 64, [0u32; 64].as_mut_ptr());
+    kernel.set_buffer(0, &buffer).set(1, 1u32);
+    for round in 1..4u32 {
+        let gate = Event::user(&pair.context);
+        let first = pair.launch(0, &kernel, 64, &[gate.0]);
+        let mut events = [null_mut(); 2];
+        let queue = pair.queues[1].0;
+        ok!(clEnqueueBarrierWithWaitList(
+            queue,
+            1,
+            &first.0,
+            &mut events[0]
+        ));
+        // Behind the barrier, with no list of its own.
+        let second = pair.launch(1, &kernel, 64, &[]);
+        ok!(clEnqueueMarkerWithWaitList(
+            pair.queues[0].0,
+            1,
+            &second.0,
+            &mut events[1]
+        ));
+        let events = events.map(Event);
+        for queue in &pair.queues {
+            ok!(clFlush(queue.0));
+        }
+        assert!(events.iter().all(|event| event.status() > CL_COMPLETE));
+        gate.finish(CL_COMPLETE);
+        assert_eq!(events[1].wait(), 0);
+        assert!(second.status() == CL_COMPLETE && events[0].status() == CL_COMPLETE);
+        assert_eq!(pair.read(0, &buffer, 64, &[]), [2 * round; 64]);
+    }
+}
+
+#[test]
 fn images_are_copied_from_and_to_buffers_of_the_other_device() {
     let Some(pair) = pair() else { return };
     let images = |device| info_value!(cl_bool, clGetDeviceInfo(device), CL_DEVICE_IMAGE_SUPPORT);
