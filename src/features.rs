@@ -128,6 +128,8 @@ impl Features {
             (self.il, "cl_khr_il_program", one),
             (self.il, "cl_khr_spirv_queries", one),
             (self.il, "cl_khr_spirv_linkonce_odr", one),
+            // Read over.
+            (self.il, "cl_khr_spirv_extended_debug_info", one),
             // The decorations are read and carry no obligation.
             (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
             (true, "cl_khr_create_command_queue", one),
@@ -282,7 +284,7 @@ impl Features {
     /// SPIR-V extended instruction sets.
     pub fn spirv_extended_instruction_sets(&self) -> Vec<&'static CStr> {
         if self.il {
-            vec![c"OpenCL.std"]
+            vec![c"OpenCL.std", c"OpenCL.DebugInfo.100"]
         } else {
             Vec::new()
         }

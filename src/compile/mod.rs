@@ -26,6 +26,7 @@ mod parts;
 mod prelude;
 mod server;
 mod source_cache;
+mod tolerance;
 mod validator_gaps;
 
 pub use executable::Executable;
@@ -109,16 +110,22 @@ pub fn to_bytes(words: &[u32]) -> Vec<u8> {
 ///
 /// LLVM's SPIR-V target uses SPV_KHR_float_controls2 without declaring its capability; that much is granted here, since
 /// the rest of the module is as valid with the declaration as without, and ours is the only reader. What the validator
-/// that is compiled in refuses wrongly is hidden from it.
+/// that is compiled in refuses wrongly is hidden from it; what compilers get wrong and nobody minds is put right.
 pub fn validate(words: &[u32]) -> Result<(), String> {
-    use spirv_tools::val::Validator;
-    let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6));
     let declared = float_controls::declared(words);
     let words = declared.as_deref().unwrap_or(words);
     let known = validator_gaps::replaced(words);
-    validator
-        .validate(known.as_deref().unwrap_or(words), None)
-        .map_err(|error| error.to_string())
+    let words = known.as_deref().unwrap_or(words);
+    let check = |words: &[u32]| {
+        use spirv_tools::val::Validator;
+        spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6))
+            .validate(words, None)
+            .map_err(|error| error.to_string())
+    };
+    check(words).or_else(|error| match tolerance::corrected(words) {
+        Some(corrected) if corrected != words => check(&corrected),
+        _ => Err(error),
+    })
 }
 
 /// Checks lowered code by the rules of Vulkan 1.2, local-size constants left as they are. `Err`: what is wrong.

@@ -438,7 +438,7 @@ fn damaged_caches() {
 }
 
 /// SPIR-V that the compiler makes of kernels with all kinds of things in them, out of their binaries.
-fn modules(setup: &Setup) -> Vec<Vec<u32>> {
+pub fn modules(setup: &Setup) -> Vec<Vec<u32>> {
     let sources = [
         ADD,
         "struct s { int a; float4 b[3]; };

@@ -458,11 +458,13 @@ impl Body<'_, '_> {
                 return unsupported("the end of a work-item other than by return")
             }
             S::FunctionCall => self.call(inst)?,
-            S::ExtInst => match self.p.defs.get(inst.word(2)? as usize) {
-                Some(Def::ExtSet(ExtSet::OpenCl)) => self.opencl_std(inst)?,
-                Some(Def::ExtSet(ExtSet::NonSemantic)) => {}
-                _ => return unsupported("its instruction set is not known"),
-            },
+            S::ExtInst | S::ExtInstWithForwardRefsKHR => {
+                match self.p.defs.get(inst.word(2)? as usize) {
+                    Some(Def::ExtSet(ExtSet::OpenCl)) => self.opencl_std(inst)?,
+                    Some(Def::ExtSet(ExtSet::NonSemantic)) => {}
+                    _ => return unsupported("its instruction set is not known"),
+                }
+            }
             _ => self.plain(inst, op)?,
         }
         Ok(None)

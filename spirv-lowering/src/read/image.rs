@@ -313,6 +313,17 @@ impl Body<'_, '_> {
     /// How texels of a type are read or written.
     fn texel_of(&self, ty: TyId, operands: u32) -> Result<Texel> {
         let (scalar, _) = self.vector_of(ty)?;
+        let without = ImageOperands::BIAS
+            | ImageOperands::GRAD
+            | ImageOperands::CONST_OFFSET
+            | ImageOperands::OFFSET
+            | ImageOperands::CONST_OFFSETS
+            | ImageOperands::SAMPLE
+            | ImageOperands::MIN_LOD;
+        let refused = ImageOperands::from_bits_truncate(operands) & without;
+        if !refused.is_empty() {
+            return unsupported(format!("image operands {refused:?}"));
+        }
         match scalar {
             Type::F16 | Type::F32 => Ok(Texel::Float),
             Type::I32 if operands & ImageOperands::SIGN_EXTEND.bits() != 0 => Ok(Texel::Signed),

@@ -132,7 +132,15 @@ fn attributes(p: &Parsed, modes: &[usize]) -> Result<(KernelAttributes, bool)> {
             Some(Mode::SubgroupsPerWorkgroup) => {
                 attributes.required_sub_groups = Some(inst.word(2)?);
             }
+            Some(Mode::SubgroupsPerWorkgroupId) => {
+                attributes.required_sub_groups = Some(constant(0));
+            }
             Some(Mode::ContractionOff) => contraction_off = true,
+            Some(mode @ (Mode::Initializer | Mode::Finalizer)) => {
+                return Err(inst.blame(LowerError::unsupported(format!(
+                    "execution mode {mode:?}: program-scope constructors and destructors"
+                ))));
+            }
             _ => {}
         }
     }

@@ -351,7 +351,7 @@ impl Parsed {
             Op::AliasDomainDeclINTEL | Op::AliasScopeDeclINTEL | Op::AliasScopeListDeclINTEL => {
                 self.define(inst.word(0)?, Def::Ignored)
             }
-            Op::ExtInst => {
+            Op::ExtInst | Op::ExtInstWithForwardRefsKHR => {
                 let set = self
                     .defs
                     .get(inst.word(2)? as usize)

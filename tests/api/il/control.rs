@@ -244,6 +244,48 @@ pub(super) fn calling() -> Il {
     )
 }
 
+/// Blocks in an order that no module may have and llvm-spirv writes.
+#[test]
+fn blocks_before_their_dominators() {
+    let setup = Setup::new();
+    let il = Il::new(
+        "%n = in u32 0
+         OpBranch %head
+         %done = OpLabel
+         %twice = OpIMul %u32 %sum %u32_2
+         out 0 u32 %twice
+         OpBranch %last
+         %body = OpLabel
+         %sum = OpPhi %u32 %u32_0 %head %next %body
+         %i = OpPhi %u32 %n %head %less %body
+         %next = OpIAdd %u32 %sum %i
+         %less = OpISub %u32 %i %u32_1
+         %more = OpINotEqual %bool %less %u32_0
+         OpBranchConditional %more %body %done
+         %head = OpLabel
+         OpBranch %body
+         %last = OpLabel",
+    );
+    let out = il.run(&setup, &Data::new().put(0, &[4u32]));
+    assert_eq!(out.one::<u32>(0), 18);
+    // What is wrong otherwise stays wrong.
+    let wrong = Il::new(
+        "OpBranch %one
+         %two = OpLabel
+         %x = OpIAdd %u32 %y %u32_1
+         OpBranch %end
+         %one = OpLabel
+         OpBranchConditional %yes %two %three
+         %three = OpLabel
+         %y = OpIAdd %u32 %u32_2 %u32_1
+         OpBranch %end
+         %end = OpLabel",
+    )
+    .with("%yes = OpConstantTrue %bool");
+    let error = super::create(&setup, &wrong.words()).expect_err("refused");
+    assert!(error.starts_with("CL_INVALID_VALUE"), "{error}");
+}
+
 /// Functions with structures and pointers as parameters and results, called before they are defined.
 #[test]
 fn functions() {

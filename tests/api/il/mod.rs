@@ -8,7 +8,10 @@
 mod arithmetic;
 mod constants;
 mod control;
+mod converted;
+mod debug;
 mod extended;
+mod groups;
 mod linking;
 mod memory;
 mod queries;
