@@ -266,9 +266,7 @@ pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
 /// Applies `f` to every item, on as many threads as the machine has cores.
 fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    let threads = std::thread::available_parallelism()
-        .map_or(1, usize::from)
-        .min(items.len());
+    let threads = crate::util::cores().min(items.len());
     if threads <= 1 {
         return items.iter().map(f).collect();
     }

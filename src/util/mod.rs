@@ -8,8 +8,13 @@ pub mod leaving;
 pub mod log;
 pub mod ranges;
 
+/// Processors that this process may use, asked once.
+pub fn cores() -> usize {
+    static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
+    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+}
+
 /// There are cores to spare for helpers and for waiting actively.
 pub fn many_cores() -> bool {
-    static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get())) >= 4
+    cores() >= 4
 }
