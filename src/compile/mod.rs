@@ -42,6 +42,11 @@ pub type Module = Arc<Vec<u32>>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure(pub String);
 
+/// Ends the compiler that waits for the next source. Jobs that it has go on.
+pub fn unload() {
+    server::unload();
+}
+
 /// Compiles OpenCL C. The log holds warnings also when it succeeds.
 pub fn compile_source(
     source: &str,

@@ -2,6 +2,7 @@
 
 use crate::abi::{self, Handle, Out};
 use pumice_runtime::cl::{cl_platform_id, cl_platform_info, cl_uint};
+use pumice_runtime::compile;
 use pumice_runtime::error::ClResult;
 use pumice_runtime::handle::{self, Object, Ref};
 use pumice_runtime::object::info::Info;
@@ -42,12 +43,14 @@ pub fn get_info(
         .map(drop)
 }
 
-/// The compiler is a process of its own and holds nothing between builds.
+/// Ends the process that waits for further compilations, if there is one; the next build starts another.
 pub fn unload_compiler() -> ClResult {
+    compile::unload();
     Ok(())
 }
 
 /// As [`unload_compiler`].
 pub fn unload_platform_compiler(platform: Handle) -> ClResult {
-    handle::lookup::<Platform>(platform.as_ptr()).map(drop)
+    handle::lookup::<Platform>(platform.as_ptr())?;
+    unload_compiler()
 }

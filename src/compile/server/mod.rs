@@ -31,6 +31,8 @@ use std::time::{Duration, Instant};
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
 /// How long a job may take to begin. The first waits until the server is loaded.
 const START_LIMIT: Duration = Duration::from_secs(10);
+/// How long the list of servers is waited for: in a forked child another thread may have left it locked.
+const LOCK_LIMIT: Duration = Duration::from_millis(500);
 /// What a message may have.
 const MOST_BYTES: usize = 60 << 10;
 const MOST_ARGUMENTS: usize = 2000;
@@ -133,8 +135,7 @@ fn message(command: &Command) -> Option<Vec<u8>> {
 
 /// The socket of the program's server. None: there is none, since this is the first job, or none can be.
 fn server(program: &Path) -> Option<Arc<OwnedFd>> {
-    // In a forked child another thread may have left this locked.
-    let mut state = SERVERS.try_lock_for(Duration::from_millis(500))?;
+    let mut state = SERVERS.try_lock_for(LOCK_LIMIT)?;
     let owner = std::process::id();
     state.servers.retain(|server| server.owner == owner);
     if state.broken {
@@ -170,6 +171,13 @@ fn server(program: &Path) -> Option<Arc<OwnedFd>> {
             state.broken = true;
             None
         }
+    }
+}
+
+/// Lets the servers go: they end when the jobs that are being sent have been.
+pub fn unload() {
+    if let Some(mut state) = SERVERS.try_lock_for(LOCK_LIMIT) {
+        state.servers.clear();
     }
 }
 
