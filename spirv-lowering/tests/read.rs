@@ -245,6 +245,7 @@ fn less_common_instructions() {
         OpEntryPoint Kernel %k \"k\"
         OpDecorate %gid BuiltIn GlobalInvocationId
         OpDecorateId %aligned AlignmentId %c64
+        OpDecorate %aligned Volatile
         %void = OpTypeVoid
         %u32 = OpTypeInt 32 0
         %u64 = OpTypeInt 64 0
@@ -289,6 +290,7 @@ fn less_common_instructions() {
             ": f16",
             "align 64",
             "mem_copy.size20000",
+            "store.align2.volatile",
         ],
     );
     let text = module.to_string();

@@ -1,16 +1,27 @@
-//! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right for the validator:
-//! debug information that does not follow its own specification (left out), decorations that stand twice (left out once),
-//! and blocks that stand before a block that dominates them (moved). llvm-spirv writes all of these. Our reader minds none.
+//! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right for the validator.
+//! Left out: debug information, which may not follow its own specification; decorations that stand twice; merge
+//! instructions, which mean nothing to kernels and may contradict each other; a surplus word of OpConstantNull. Moved:
+//! blocks that stand before a block that dominates them, variables that are not at the start of a function. Added: the
+//! variables that an entry point has to name since SPIR-V 1.4. Constant aggregates count as null: where they hold pointers,
+//! what those point to often is not what the type says.
+//!
+//! llvm-spirv and clang write all of these; our reader minds none.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
 
 const HEADER_WORDS: usize = 5;
 
-/// The module without debug information, its blocks in an order that the validator accepts. None: cut short.
+/// The module put right, for the validator alone. None: cut short.
 pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
+    // Before 1.4 only built-in variables are named, and may be left out.
+    let variables = match words.get(1) {
+        Some(&version) if version >= 0x1_0400 => Some(global_variables(words)?),
+        _ => None,
+    };
     let mut out = words.get(..HEADER_WORDS)?.to_vec();
     let mut debug_sets: FxHashSet<u32> = FxHashSet::default();
+    let mut aggregates: FxHashSet<u32> = FxHashSet::default();
     let mut decorations: FxHashSet<&[u32]> = FxHashSet::default();
     let mut function: Vec<&[u32]> = Vec::new();
     let mut rest = words.get(HEADER_WORDS..)?;
@@ -21,6 +32,30 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
         let op = Op::from_u32(first & 0xffff);
         match (op, inst) {
             (Some(Op::Name | Op::MemberName | Op::Line | Op::NoLine), _) => continue,
+            (Some(Op::LoopMerge | Op::SelectionMerge), _) => continue,
+            (Some(Op::TypeArray | Op::TypeStruct), &[_, id, ..]) => {
+                aggregates.insert(id);
+            }
+            (Some(Op::ConstantComposite), &[_, ty, id, ..]) if aggregates.contains(&ty) => {
+                out.extend([3 << 16 | Op::ConstantNull as u32, ty, id]);
+                continue;
+            }
+            (Some(Op::ConstantNull), &[_, ty, id, _, ..]) => {
+                out.extend([3 << 16 | Op::ConstantNull as u32, ty, id]);
+                continue;
+            }
+            (Some(Op::EntryPoint), inst) => {
+                if let Some(variables) = &variables {
+                    // The name ends with the first word that has a zero byte at its end.
+                    let name = inst.get(3..)?;
+                    let end = name.iter().position(|word| word >> 24 == 0)? + 4;
+                    let length = (end + variables.len()) as u32;
+                    out.push(length << 16 | Op::EntryPoint as u32);
+                    out.extend_from_slice(inst.get(1..end)?);
+                    out.extend_from_slice(variables);
+                    continue;
+                }
+            }
             (Some(Op::Decorate | Op::MemberDecorate), inst) if !decorations.insert(inst) => {
                 continue
             }
@@ -42,6 +77,23 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
         }
     }
     function.is_empty().then_some(out)
+}
+
+/// The variables of module scope. None: cut short.
+fn global_variables(words: &[u32]) -> Option<Vec<u32>> {
+    let mut found = Vec::new();
+    let mut rest = words.get(HEADER_WORDS..)?;
+    while let Some(&first) = rest.first() {
+        let length = (first >> 16) as usize;
+        let inst = rest.get(..length).filter(|i| !i.is_empty())?;
+        rest = rest.get(length..)?;
+        match (opcode(inst), inst) {
+            (Some(Op::Function), _) => break,
+            (Some(Op::Variable | Op::UntypedVariableKHR), &[_, _, id, ..]) => found.push(id),
+            _ => {}
+        }
+    }
+    Some(found)
 }
 
 /// Is the instruction set, by its name in words, one of debug information or without semantics?
@@ -78,11 +130,20 @@ fn put_function(insts: &[&[u32]], out: &mut Vec<u32>) {
     let Some(first) = blocks.first() else {
         return put(insts);
     };
-    put(insts.get(..first.begin).unwrap_or_default());
-    for number in order(&blocks, insts) {
-        if let Some(block) = blocks.get(number) {
-            put(insts.get(block.begin..block.end).unwrap_or_default());
-        }
+    let is_variable =
+        |inst: &&&[u32]| matches!(opcode(inst), Some(Op::Variable | Op::UntypedVariableKHR));
+    put(insts.get(..=first.begin).unwrap_or_default());
+    let variables: Vec<&[u32]> = insts.iter().filter(is_variable).copied().collect();
+    put(&variables);
+    for (place, number) in order(&blocks, insts).into_iter().enumerate() {
+        let Some(block) = blocks.get(number) else {
+            continue;
+        };
+        // The label of the entry is written.
+        let begin = block.begin + usize::from(place == 0);
+        let insts = insts.get(begin..block.end).unwrap_or_default();
+        let rest: Vec<&[u32]> = insts.iter().filter(|i| !is_variable(i)).copied().collect();
+        put(&rest);
     }
     put(insts.get(insts.len() - 1..).unwrap_or_default());
 }
@@ -190,6 +251,52 @@ mod tests {
         // A declaration has no blocks.
         let declared = module(&[start, end]);
         assert_eq!(corrected(&declared), Some(declared));
+    }
+
+    #[test]
+    fn variables_come_first_and_are_named() {
+        let name = u32::from_le_bytes(*b"k\0\0\0");
+        let global = inst(Op::Variable, &[1, 4, 5]);
+        let (start, end) = (
+            inst(Op::Function, &[1, 2, 0, 3]),
+            inst(Op::FunctionEnd, &[]),
+        );
+        let (label, done) = (inst(Op::Label, &[7]), inst(Op::Return, &[]));
+        let (sum, merge) = (
+            inst(Op::IAdd, &[1, 8, 4, 4]),
+            inst(Op::SelectionMerge, &[7, 0]),
+        );
+        let local = inst(Op::Variable, &[1, 9, 7]);
+        let all = module(&[
+            inst(Op::EntryPoint, &[6, 2, name]),
+            inst(Op::TypeArray, &[20, 21, 22]),
+            inst(Op::ConstantComposite, &[20, 23, 24, 25]),
+            inst(Op::ConstantComposite, &[26, 27, 28, 29]),
+            inst(Op::ConstantNull, &[1, 10, 0]),
+            global.clone(),
+            start.clone(),
+            label.clone(),
+            sum.clone(),
+            merge,
+            local.clone(),
+            done.clone(),
+            end.clone(),
+        ]);
+        let expected = module(&[
+            inst(Op::EntryPoint, &[6, 2, name, 4]),
+            inst(Op::TypeArray, &[20, 21, 22]),
+            inst(Op::ConstantNull, &[20, 23]),
+            inst(Op::ConstantComposite, &[26, 27, 28, 29]),
+            inst(Op::ConstantNull, &[1, 10]),
+            global,
+            start,
+            label,
+            local,
+            sum,
+            done,
+            end,
+        ]);
+        assert_eq!(corrected(&all), Some(expected));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::ir::entity::Value;
 use crate::ir::function::Values;
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
-use spirv::Op as S;
+use spirv::{Decoration, Op as S};
 
 /// Memory operands of a load, store or copy.
 struct Access {
@@ -194,7 +194,8 @@ impl Body<'_, '_> {
                 let access = access(inst, 3)?;
                 let (pointer, _) = self.pointer(from)?;
                 let align = access.align.unwrap_or(self.p.types.get(ty).align);
-                let values = self.load(pointer, ty, align, access.volatile)?;
+                let volatile = access.volatile || self.p.deco(from, Decoration::Volatile).is_some();
+                let values = self.load(pointer, ty, align, volatile)?;
                 self.set(id, ty, values)?;
             }
             S::Store => {
@@ -204,7 +205,8 @@ impl Body<'_, '_> {
                 let ty = self.type_of(value)?;
                 let values = self.value(value)?;
                 let align = access.align.unwrap_or(self.p.types.get(ty).align);
-                self.store(pointer, ty, &values, align, access.volatile)?;
+                let volatile = access.volatile || self.p.deco(to, Decoration::Volatile).is_some();
+                self.store(pointer, ty, &values, align, volatile)?;
             }
             S::Variable | S::UntypedVariableKHR => self.local_variable(inst, op)?,
             S::AccessChain

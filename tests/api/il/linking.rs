@@ -219,6 +219,62 @@ fn types_must_agree() {
     );
 }
 
+/// Modules may number their specialisation constants alike: each keeps what was set before it was compiled.
+#[test]
+fn specialisation_constants() {
+    let setup = Setup::new();
+    let types = "%get_type = OpTypeFunction %u32";
+    let user = Il::new(
+        "%x = OpFunctionCall %u32 %get
+         out 0 u32 %x
+         out 1 u32 %n
+         out 2 bool %b",
+    )
+    .decorated(
+        "OpDecorate %get LinkageAttributes \"get\" Import
+         OpDecorate %n SpecId 1
+         OpDecorate %b SpecId 2",
+    )
+    .with(types)
+    .with("%n = OpSpecConstant %u32 5\n%b = OpSpecConstantFalse %bool")
+    .imports("%get = OpFunction %u32 None %get_type\nOpFunctionEnd");
+    let provider = library(
+        "OpDecorate %get LinkageAttributes \"get\" Export\nOpDecorate %n SpecId 1",
+        "%get = OpFunction %u32 None %get_type
+         %g0 = OpLabel
+         OpReturnValue %n
+         OpFunctionEnd",
+    )
+    .with(types)
+    .with("%n = OpSpecConstant %u32 7");
+    let first = create(&setup, &user.words()).expect("valid");
+    for (id, bytes) in [(1, &50u32.to_le_bytes()[..]), (2, &[1])] {
+        ok!(clSetProgramSpecializationConstant(
+            first.0,
+            id,
+            bytes.len(),
+            bytes.as_ptr().cast()
+        ));
+    }
+    let second = create(&setup, &renamed(&provider)).expect("valid");
+    for program in [&first, &second] {
+        ok!(clCompileProgram(
+            program.0,
+            0,
+            null(),
+            null(),
+            0,
+            null(),
+            null_mut(),
+            None,
+            null_mut()
+        ));
+    }
+    let program = link(&setup, &[&first, &second]).expect("links");
+    let out = run_program(&setup, &program, &Data::new(), 1);
+    assert_eq!([out.one::<u32>(0), out.one(1), out.one(2)], [7, 50, 1]);
+}
+
 /// Kernels and functions of OpenCL C and of IL in one program.
 #[test]
 fn with_opencl_c() {

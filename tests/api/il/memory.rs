@@ -460,3 +460,63 @@ fn builtin_variables() {
     assert_eq!(out.one::<u32>(2), 1);
     assert_eq!(out.one::<u64>(3), 4);
 }
+
+/// Kernel arguments by value: structures, pointers to structures, vectors, small and large scalars.
+#[test]
+fn arguments_by_value() {
+    let setup = Setup::new();
+    let il = Il::new("OpNop")
+        .decorated("OpEntryPoint Kernel %m \"m\"\nOpDecorate %m2 FuncParamAttr ByVal")
+        .with(
+            "%pair = OpTypeStruct %u8 %u64
+             %p_pair = OpTypePointer Function %pair
+             %m_type = OpTypeFunction %void %g_u64 %pair %p_pair %u8x3 %f64 %u16 %f16",
+        )
+        .calls(
+            "%m = OpFunction %void None %m_type
+             %m0 = OpFunctionParameter %g_u64
+             %m1 = OpFunctionParameter %pair
+             %m2 = OpFunctionParameter %p_pair
+             %m3 = OpFunctionParameter %u8x3
+             %m4 = OpFunctionParameter %f64
+             %m5 = OpFunctionParameter %u16
+             %m6 = OpFunctionParameter %f16
+             %m7 = OpLabel
+             %a = OpCompositeExtract %u64 %m1 1
+             %bp = OpInBoundsAccessChain %p_u64 %m2 %u32_1
+             %b = OpLoad %u64 %bp
+             %c8 = OpCompositeExtract %u8 %m3 2
+             %c = OpUConvert %u64 %c8
+             %d = OpConvertFToS %u64 %m4
+             %e = OpSConvert %u64 %m5
+             %f = OpConvertFToS %u64 %m6
+             OpStore %m0 %a
+             %p1 = OpInBoundsPtrAccessChain %g_u64 %m0 %u64_1
+             OpStore %p1 %b
+             %p2 = OpInBoundsPtrAccessChain %g_u64 %m0 %u64_2
+             OpStore %p2 %c
+             %p3 = OpInBoundsPtrAccessChain %g_u64 %m0 %u64_3
+             OpStore %p3 %d
+             %p4 = OpInBoundsPtrAccessChain %g_u64 %m0 %u64_4
+             OpStore %p4 %e
+             %p5 = OpInBoundsPtrAccessChain %g_u64 %m0 %u64_5
+             OpStore %p5 %f
+             OpReturn
+             OpFunctionEnd",
+        )
+        .needs("Float16");
+    let program =
+        super::build(&setup, &il.words()).unwrap_or_else(|e| panic!("{e}\n{}", il.text()));
+    let kernel = setup.kernel(&program, "m");
+    let out = setup.buffer(48);
+    kernel.set_buffer(0, &out);
+    kernel.set(1, [1u64, 1 << 40]).set(2, [2u64, 1 << 41]);
+    kernel.set(3, [7u8, 8, 9, 0]).set(4, -3.5f64);
+    kernel.set(5, -2i16 as u16).set(6, 0x4500u16);
+    setup.run(&kernel, &[1], None);
+    let minus = |n: i64| n as u64;
+    assert_eq!(
+        setup.read::<u64>(&out, 6),
+        [1 << 40, 1 << 41, 9, minus(-3), minus(-2), 5]
+    );
+}
