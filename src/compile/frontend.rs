@@ -115,16 +115,7 @@ pub fn compile(
             }
         }
     };
-    let args = if scratch.is_some() {
-        options.clang_args(language)
-    } else {
-        // Directories of which nothing is read would keep the job from a server.
-        let without = BuildOptions {
-            include_dirs: Vec::new(),
-            ..options.clone()
-        };
-        without.clang_args(language)
-    };
+    let args = options.clang_args(language);
     let mut clang = clang_command(toolchain, &args, scratch.as_ref());
     if let Some(scratch) = &scratch {
         clang

@@ -1,4 +1,4 @@
-//! File descriptors: files in memory, descriptors sent through sockets, waiting for several.
+//! File descriptors: files in memory, descriptors sent through sockets, waiting for several; and as whom files are opened.
 
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek, Write};
@@ -18,6 +18,12 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file)
+}
+
+/// The user and the group that files are opened as.
+pub fn effective_ids() -> (u32, u32) {
+    // SAFETY: they only tell.
+    unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// Two connected sockets that keep messages apart.

@@ -289,6 +289,24 @@ fn leave(mode: &str, setup: &Setup) {
             assert_eq!(status, 0, "the forked child");
             build(20);
         }
+        "builds in several directories" => {
+            let place = std::env::var_os("PUMICE_TESTS_FILE").map(PathBuf::from);
+            let place = place.expect("a directory");
+            let buffer = setup.buffer_of(&[0i32]);
+            for number in 0..9 {
+                let here = place.join(format!("{}", number / 3));
+                std::fs::create_dir_all(&here).expect("a directory");
+                let text = format!("constant int value = {number};\n");
+                std::fs::write(here.join("value.h"), text).expect("a header");
+                std::env::set_current_dir(&here).expect("to be there");
+                let source = "#include \"value.h\"\nkernel void f(global int *p) { *p = value; }";
+                let program = setup.try_build(source, "-I .").expect("a program");
+                let kernel = setup.kernel(&program, "f");
+                kernel.set_buffer(0, &buffer);
+                setup.run(&kernel, &[1], None);
+                assert_eq!(setup.read::<i32>(&buffer, 1), [number]);
+            }
+        }
         other => panic!("mode {other}"),
     }
 }
@@ -353,6 +371,17 @@ fn compilers_and_children() {
             ],
         );
     }
+    let _ = std::fs::remove_dir_all(place);
+}
+
+/// Relative names of headers are those of the directory that the application is in at the time.
+#[test]
+fn headers_of_the_current_directory() {
+    let place = scratch("directories");
+    good(
+        "builds in several directories",
+        &[("PUMICE_TESTS_FILE", &place), ("PUMICE_CACHE_DIR", &place)],
+    );
     let _ = std::fs::remove_dir_all(place);
 }
 

@@ -12,12 +12,11 @@
 //! Nothing stays behind. The server ends when the application does, or 15 s after the last job; a job ends with its client's
 //! socket; neither depends on the application's handlers at exit. The server is no child of the application, which could
 //! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
-//! own.
+//! own, and so does an application that has changed its directory or its rights.
 
 use super::child::Finished;
 use crate::util::{config, fds};
 use parking_lot::Mutex;
-use std::ffi::OsStr;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -59,6 +58,8 @@ struct Server {
     program: PathBuf,
     /// The process that started it.
     owner: u32,
+    /// Where it is.
+    place: Place,
     /// Where jobs go. None: so far there was a job for the program, but no server.
     socket: Option<Arc<OwnedFd>>,
 }
@@ -113,13 +114,27 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     })
 }
 
-/// Whether a job depends on nothing but its arguments and its input: a server may be in another directory than the
-/// application by now, or have other rights.
+/// Where a process is in the file system, and with which rights: what it finds under a name.
+type Place = [u64; 6];
+
+/// Of this process. A server has that of its start.
+fn place() -> Option<Place> {
+    use std::os::unix::fs::MetadataExt;
+    let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
+    let (user, group) = fds::effective_ids();
+    Some([
+        here.dev(),
+        here.ino(),
+        root.dev(),
+        root.ino(),
+        user.into(),
+        group.into(),
+    ])
+}
+
+/// Whether a job needs nothing but its arguments and its input.
 fn is_for_servers(command: &Command) -> bool {
-    let reads_files = |argument: &OsStr| argument == "-I" || argument == "-dependency-file";
-    command.get_current_dir().is_none()
-        && command.get_envs().next().is_none()
-        && !command.get_args().any(reads_files)
+    command.get_current_dir().is_none() && command.get_envs().next().is_none()
 }
 
 fn message(command: &Command) -> Option<Vec<u8>> {
@@ -137,7 +152,10 @@ fn message(command: &Command) -> Option<Vec<u8>> {
 fn server(program: &Path) -> Option<Arc<OwnedFd>> {
     let mut state = SERVERS.try_lock_for(LOCK_LIMIT)?;
     let owner = std::process::id();
-    state.servers.retain(|server| server.owner == owner);
+    let place = place()?;
+    state
+        .servers
+        .retain(|server| server.owner == owner && server.place == place);
     if state.broken {
         return None;
     }
@@ -145,6 +163,7 @@ fn server(program: &Path) -> Option<Arc<OwnedFd>> {
         state.servers.push(Server {
             program: program.to_owned(),
             owner,
+            place,
             socket: None,
         });
         return None;

@@ -121,9 +121,20 @@ fn clang_is_the_same() {
 }
 
 #[test]
-fn jobs_with_files_of_the_application_stay_here() {
+fn jobs_that_need_more_than_arguments_stay_here() {
     assert!(is_for_servers(Command::new("clang").args(["-cc1", "-"])));
-    assert!(!is_for_servers(Command::new("clang").args(["-I", "/x"])));
     assert!(!is_for_servers(Command::new("clang").current_dir("/")));
+    assert!(!is_for_servers(Command::new("clang").env("A", "B")));
     assert!(message(Command::new("clang").arg("x".repeat(MOST_BYTES))).is_none());
+}
+
+/// Names mean the same in a server as here.
+#[test]
+fn servers_are_where_the_application_is() {
+    let here = std::env::current_dir().unwrap();
+    let outcome = script(&shell(), "pwd -P; id -u", b"", LIMIT);
+    let (user, _) = fds::effective_ids();
+    let expected = format!("{}\n{user}\n", here.canonicalize().unwrap().display());
+    assert_eq!(String::from_utf8_lossy(&outcome.stdout), expected);
+    assert_eq!(place(), place());
 }
