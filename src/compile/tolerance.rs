@@ -1,6 +1,7 @@
 //! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right for the validator.
 //! Left out: debug information, which may not follow its own specification; decorations that stand twice; merge
-//! instructions, which mean nothing to kernels and may contradict each other; a surplus word of OpConstantNull. Moved:
+//! instructions, which mean nothing to kernels and may contradict each other; a surplus word of OpConstantNull;
+//! conversions of a type to itself; OpAny and OpAll, which clang applies to integers. Moved:
 //! blocks that stand before a block that dominates them, variables that are not at the start of a function. Added: the
 //! variables that an entry point has to name since SPIR-V 1.4. Constant aggregates count as null: where they hold pointers,
 //! what those point to often is not what the type says.
@@ -14,6 +15,7 @@ const HEADER_WORDS: usize = 5;
 
 /// The module put right, for the validator alone. None: cut short.
 pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
+    let words = &with_copies(words)?;
     // Before 1.4 only built-in variables are named, and may be left out.
     let variables = match words.get(1) {
         Some(&version) if version >= 0x1_0400 => Some(global_variables(words)?),
@@ -77,6 +79,45 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
         }
     }
     function.is_empty().then_some(out)
+}
+
+/// The module with copies for conversions of a type to itself, and any value for OpAny and OpAll. None: cut short.
+fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
+    let mut out = words.to_vec();
+    let mut types: FxHashSet<u32> = FxHashSet::default();
+    let mut type_of: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut conversions = Vec::new();
+    let mut at = HEADER_WORDS;
+    while let Some(&first) = words.get(at) {
+        let length = (first >> 16) as usize;
+        let inst = words.get(at..at + length).filter(|i| !i.is_empty())?;
+        match (opcode(inst), inst) {
+            (Some(Op::TypeInt | Op::TypeFloat | Op::TypeVector), &[_, id, ..]) => {
+                types.insert(id);
+            }
+            (Some(Op::Any | Op::All), &[_, ty, id, _]) => {
+                let undef = [3 << 16 | Op::Undef as u32, ty, id, 1 << 16 | Op::Nop as u32];
+                out.get_mut(at..at + 4)?.copy_from_slice(&undef);
+            }
+            // Nothing but a result type is a type and the first operand.
+            (_, &[_, ty, id, ..]) if types.contains(&ty) => {
+                type_of.insert(id, ty);
+                if let (Some(Op::FConvert | Op::UConvert | Op::SConvert), &[_, _, _, from]) =
+                    (opcode(inst), inst)
+                {
+                    conversions.push((at, ty, from));
+                }
+            }
+            _ => {}
+        }
+        at += length;
+    }
+    for (at, ty, from) in conversions {
+        if type_of.get(&from) == Some(&ty) {
+            *out.get_mut(at)? = 4 << 16 | Op::CopyObject as u32;
+        }
+    }
+    Some(out)
 }
 
 /// The variables of module scope. None: cut short.
@@ -269,6 +310,10 @@ mod tests {
         let local = inst(Op::Variable, &[1, 9, 7]);
         let all = module(&[
             inst(Op::EntryPoint, &[6, 2, name]),
+            inst(Op::TypeFloat, &[30, 32]),
+            inst(Op::Constant, &[30, 31, 0]),
+            inst(Op::FConvert, &[30, 32, 31]),
+            inst(Op::FConvert, &[30, 33, 21]),
             inst(Op::TypeArray, &[20, 21, 22]),
             inst(Op::ConstantComposite, &[20, 23, 24, 25]),
             inst(Op::ConstantComposite, &[26, 27, 28, 29]),
@@ -278,12 +323,17 @@ mod tests {
             label.clone(),
             sum.clone(),
             merge,
+            inst(Op::Any, &[1, 14, 8]),
             local.clone(),
             done.clone(),
             end.clone(),
         ]);
         let expected = module(&[
             inst(Op::EntryPoint, &[6, 2, name, 4]),
+            inst(Op::TypeFloat, &[30, 32]),
+            inst(Op::Constant, &[30, 31, 0]),
+            inst(Op::CopyObject, &[30, 32, 31]),
+            inst(Op::FConvert, &[30, 33, 21]),
             inst(Op::TypeArray, &[20, 21, 22]),
             inst(Op::ConstantNull, &[20, 23]),
             inst(Op::ConstantComposite, &[26, 27, 28, 29]),
@@ -293,6 +343,8 @@ mod tests {
             label,
             local,
             sum,
+            inst(Op::Undef, &[1, 14]),
+            inst(Op::Nop, &[]),
             done,
             end,
         ]);

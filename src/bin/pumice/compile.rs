@@ -98,7 +98,14 @@ pub fn compile(args: &[OsString]) -> Result<(), String> {
     let options = BuildOptions::parse(&args.options, Stage::Build)?;
     let bytes = std::fs::read(&args.file).map_err(|e| format!("cannot read {}: {e}", args.file))?;
     let module = match compile::to_words(&bytes) {
-        Some(words) => Arc::new(words),
+        Some(words) => {
+            // What clCreateProgramWithIL would say. Dumps of compiled sources may break rules that only others' SPIR-V
+            // has to keep, so it goes on all the same.
+            if let Err(what) = compile::validate(&words) {
+                eprintln!("{}: invalid SPIR-V: {what}", args.file);
+            }
+            Arc::new(words)
+        }
         None => {
             let source = String::from_utf8(bytes)
                 .map_err(|_| format!("{} is neither text nor SPIR-V", args.file))?;
