@@ -6,7 +6,7 @@ use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
 use crate::read::{Import, Library};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Defines the imported functions of a module from libraries, with everything that those need in turn. The first
 /// library that defines a name is taken. Names that no library defines stay imports (and are an error only if they
@@ -65,12 +65,17 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
     let old_globals: Vec<Global> = module.globals.values().cloned().collect();
     let mut globals = Vec::with_capacity(old_globals.len());
     let mut fill = Vec::new();
+    let used = used_globals(&module);
     for (index, global) in old_globals.iter().enumerate() {
+        if global.name.is_empty() && !used.contains(&index) {
+            globals.push(None);
+            continue;
+        }
         let id = place_global(out, global, names)?;
         if let Some(id) = id.1 {
             fill.push((index, id));
         }
-        globals.push(id.0);
+        globals.push(Some(id.0));
     }
     for (index, id) in fill {
         let Some(source) = old_globals.get(index) else {
@@ -80,7 +85,8 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         for reloc in &mut global.relocs {
             let target = globals
                 .get(crate::ir::entity::Entity::index(reloc.target))
-                .copied();
+                .copied()
+                .flatten();
             reloc.target =
                 target.ok_or_else(|| LowerError::internal("a relocation to no variable"))?;
         }
@@ -115,6 +121,7 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
                 Op::GlobalAddr(global) => Op::GlobalAddr(
                     *globals
                         .get(crate::ir::entity::Entity::index(global))
+                        .and_then(Option::as_ref)
                         .ok_or_else(|| LowerError::internal("the address of no variable"))?,
                 ),
                 Op::Printf(site) => Op::Printf(site + printfs),
@@ -136,6 +143,22 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         out.kernels.push(kernel);
     }
     Ok(())
+}
+
+/// The variables, by index, that functions or other variables know. LLVM's SPIR-V target adds a nameless one to most modules
+/// that nothing knows: it would cost every program a buffer.
+fn used_globals(module: &Module) -> FxHashSet<usize> {
+    use crate::ir::entity::Entity;
+    let of_functions = module.functions.values().flat_map(|function| {
+        function.insts.values().filter_map(|inst| match inst.op {
+            Op::GlobalAddr(global) => Some(global.index()),
+            _ => None,
+        })
+    });
+    let of_variables = module.globals.values().flat_map(|global| &global.relocs);
+    of_functions
+        .chain(of_variables.map(|reloc| reloc.target.index()))
+        .collect()
 }
 
 /// Where a variable goes, and the same again if its contents are to be copied there.

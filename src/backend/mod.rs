@@ -18,6 +18,7 @@ pub mod fake;
 pub mod image;
 pub mod mirror;
 pub mod op;
+pub mod spare;
 pub mod vulkan;
 
 pub use caps::{Caps, SvmCaps};
@@ -280,6 +281,14 @@ pub trait Device: Send + Sync {
     fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>>;
     /// Makes a stream.
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>>;
+    /// A stream as by default that has no work: one that was kept, or a new one.
+    fn spare_stream(&self) -> Result<Box<dyn Stream>> {
+        self.create_stream(StreamDesc::default())
+    }
+    /// Keeps a stream without work for the next [`Device::spare_stream`], if it likes.
+    fn keep_stream(&self, stream: Box<dyn Stream>) {
+        drop(stream);
+    }
     /// Device time and host CLOCK_MONOTONIC time of the same moment, in nanoseconds (clGetDeviceAndHostTimer).
     fn timestamps(&self) -> Result<(u64, u64)>;
     /// Contents of the driver's pipeline cache, to be kept on disk.

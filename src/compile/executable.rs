@@ -136,7 +136,8 @@ impl Executable {
     }
 
     fn upload_globals(&self) -> Result<Arc<dyn Memory>, DeviceError> {
-        use crate::backend::{BufferCopy, Op, OrderRule, Slice, StreamDesc};
+        use crate::backend::spare::Lent;
+        use crate::backend::{BufferCopy, Op, OrderRule, Slice};
         let size = self.globals.data.len() as u64;
         let memory = self.device.allocate(size, Placement::Device)?;
         let mut data = self.globals.data.clone();
@@ -156,7 +157,7 @@ impl Executable {
             .mapped()
             .ok_or_else(|| DeviceError::Unsupported("staging memory is not mapped".into()))?;
         copy_in(pointer, &data);
-        let mut stream = self.device.create_stream(StreamDesc::default())?;
+        let mut stream = Lent::new(self.device.as_ref())?;
         let src = Slice {
             memory: staging,
             offset: 0,
@@ -179,6 +180,7 @@ impl Executable {
         )?;
         let value = stream.submit(true)?;
         stream.timeline().wait(value, None)?;
+        stream.give_back();
         Ok(memory)
     }
 

@@ -871,3 +871,22 @@ fn large_inline_functions() {
         assert_eq!(setup.read::<u32>(&buffer, 2), [mix(3, 1), mix(7, 2)]);
     }
 }
+
+#[test]
+fn only_variables_of_the_source_take_memory() {
+    let setup = Setup::new();
+    let total = |source: &str| {
+        let program = setup
+            .try_build(source, "-cl-std=CL3.0")
+            .unwrap_or_else(|log| panic!("{log}"));
+        info_value!(
+            usize,
+            clGetProgramBuildInfo(program.0, setup.device),
+            CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE
+        )
+    };
+    assert_eq!(total("kernel void f(global int *p) { *p = 1; }"), 0);
+    let two =
+        "global int a = 3; global long b[4]; kernel void f(global int *p) { *p = a + (int)b[1]; }";
+    assert!(total(two) >= 36);
+}

@@ -28,6 +28,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
+/// Streams that are kept. Transfers of more threads at a time make some of their own.
+const MOST_SPARE: usize = 4;
+
 /// A device as the layers above see it.
 pub struct VulkanDevice {
     adapter: Arc<Adapter>,
@@ -39,6 +42,8 @@ pub struct VulkanDevice {
     measured: OnceLock<Target>,
     formats: OnceLock<Vec<Support>>,
     recent: Recent,
+    /// Streams without work.
+    spare: Mutex<Vec<Box<dyn Stream>>>,
 }
 
 /// A queue of the device. The driver wants one thread at a time on it.
@@ -92,6 +97,7 @@ impl VulkanDevice {
             creating: Mutex::new(()),
             early_cache: Mutex::new(Vec::new()),
             recent: Recent::default(),
+            spare: Mutex::default(),
             measured: OnceLock::new(),
             formats: OnceLock::new(),
         }
@@ -220,6 +226,18 @@ impl Device for VulkanDevice {
 
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>> {
         Ok(Box::new(VulkanStream::new(self.shared()?, desc)?))
+    }
+
+    fn spare_stream(&self) -> Result<Box<dyn Stream>> {
+        let kept = self.spare.lock().pop();
+        kept.map_or_else(|| self.create_stream(StreamDesc::default()), Ok)
+    }
+
+    fn keep_stream(&self, stream: Box<dyn Stream>) {
+        let mut spare = self.spare.lock();
+        if spare.len() < MOST_SPARE {
+            spare.push(stream);
+        }
     }
 
     fn timestamps(&self) -> Result<(u64, u64)> {

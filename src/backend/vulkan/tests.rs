@@ -650,6 +650,32 @@ fn timestamps_are_ordered_and_on_the_host_clock() {
 }
 
 #[test]
+fn spare_streams_are_kept() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let first = device.spare_stream().unwrap();
+    let second = device.spare_stream().unwrap();
+    let timelines = [first.timeline().clone(), second.timeline().clone()];
+    assert!(!Arc::ptr_eq(&timelines[0], &timelines[1]));
+    device.keep_stream(first);
+    let mut again = device.spare_stream().unwrap();
+    assert!(Arc::ptr_eq(again.timeline(), &timelines[0]));
+    // It works as before, and goes with the device.
+    let memory = device.allocate(64, Placement::HostRead).unwrap();
+    let fill = Op::Fill {
+        dst: &all(&memory),
+        pattern: &[7],
+    };
+    again.record(fill, OrderRule::InOrder, false).unwrap();
+    run(&mut again);
+    assert_eq!(bytes_of(&memory), [7; 64]);
+    drop(memory);
+    again.reclaim();
+    device.keep_stream(again);
+    device.keep_stream(second);
+}
+
+#[test]
 fn values_and_empty_submissions() {
     let _silence = Silence::new();
     let Some(device) = device(false) else { return };

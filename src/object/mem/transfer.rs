@@ -1,7 +1,8 @@
 //! Synchronous transfers outside any queue: initial contents, and contents that move between devices.
 
 use crate::backend::image::{Image, ImageDim, ImageRegion};
-use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice, StreamDesc};
+use crate::backend::spare::Lent;
+use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice};
 use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::device::Device;
@@ -61,14 +62,14 @@ pub fn upload(
 const SLOW_READ: u64 = 256;
 
 /// Memory of the host that a device copies to or from, with a stream for that.
-struct Staging {
+struct Staging<'a> {
     memory: Arc<dyn Memory>,
     pointer: NonNull<u8>,
-    stream: Box<dyn crate::backend::Stream>,
+    stream: Lent<'a>,
 }
 
-impl Staging {
-    fn new(device: &Ref<Device>, size: u64, placement: Placement) -> ClResult<Self> {
+impl<'a> Staging<'a> {
+    fn new(device: &'a Ref<Device>, size: u64, placement: Placement) -> ClResult<Self> {
         let memory = device.backend().allocate(CHUNK.min(size), placement)?;
         let Some(pointer) = memory.mapped() else {
             return crate::error::err(
@@ -76,7 +77,7 @@ impl Staging {
                 "staging memory is not mapped",
             );
         };
-        let stream = device.backend().create_stream(StreamDesc::default())?;
+        let stream = Lent::new(device.backend().as_ref())?;
         Ok(Self {
             memory,
             pointer,
@@ -129,7 +130,7 @@ pub fn between(
             size: part,
         };
         let staged = down.slice(part);
-        copy(down.stream.as_mut(), &piece(src), &staged, part)?;
+        copy(&mut *down.stream, &piece(src), &staged, part)?;
         // SAFETY: staging memory of `part` bytes at least; the copy into it has completed.
         let bytes = unsafe { std::slice::from_raw_parts(down.pointer.as_ptr(), part as usize) };
         match &mut up {
@@ -144,10 +145,14 @@ pub fn between(
                     )
                 };
                 let staged = up.slice(part);
-                copy(up.stream.as_mut(), &staged, &piece(dst), part)?;
+                copy(&mut *up.stream, &staged, &piece(dst), part)?;
             }
         }
         at += part;
+    }
+    down.stream.give_back();
+    if let Some(up) = up {
+        up.stream.give_back();
     }
     Ok(())
 }
@@ -197,13 +202,14 @@ fn chunks(
             "staging memory is not mapped",
         );
     };
-    let mut stream = backend.create_stream(StreamDesc::default())?;
+    let mut stream = Lent::new(backend.as_ref())?;
     let mut at = 0;
     while at < size {
         let part = CHUNK.min(size - at);
-        step(stream.as_mut(), &staging, pointer, at, part)?;
+        step(&mut *stream, &staging, pointer, at, part)?;
         at += part;
     }
+    stream.give_back();
     Ok(())
 }
 
@@ -285,7 +291,7 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
     let backend = device.backend();
     let staging = backend.allocate(largest.unwrap_or(1), Placement::HostWrite)?;
-    let mut stream = backend.create_stream(StreamDesc::default())?;
+    let mut stream = Lent::new(backend.as_ref())?;
     let Some(pointer) = staging.mapped() else {
         return crate::error::err(
             crate::cl::CL_OUT_OF_RESOURCES,
@@ -317,6 +323,7 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
         stream.reclaim();
         at += size as usize;
     }
+    stream.give_back();
     Ok(())
 }
 
@@ -327,7 +334,7 @@ pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
     let backend = device.backend();
     let staging = backend.allocate(largest.unwrap_or(1), Placement::HostRead)?;
-    let mut stream = backend.create_stream(StreamDesc::default())?;
+    let mut stream = Lent::new(backend.as_ref())?;
     let mut bytes = Vec::with_capacity(volume(extent(image), element) as usize);
     for region in parts {
         let size = volume(region.size, element);
@@ -356,6 +363,7 @@ pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec
             });
         }
     }
+    stream.give_back();
     Ok(bytes)
 }
 
