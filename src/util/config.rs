@@ -84,7 +84,7 @@ pub fn get() -> &'static Config {
         completion: var("PUMICE_COMPLETION"),
         direct_read: var("PUMICE_DIRECT_READ")
             .and_then(|v| v.parse().ok())
-            .unwrap_or(256),
+            .unwrap_or(4096),
         queues: var("PUMICE_QUEUES").and_then(|v| v.parse().ok()),
         validation: var("PUMICE_VALIDATION").is_some_and(|v| v != "0" && !v.is_empty()),
     })

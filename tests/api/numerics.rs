@@ -291,3 +291,56 @@ fn minus_zero_of_double_precision() {
         assert_eq!(got.to_bits(), want.to_bits(), "{i}: {got:e}");
     }
 }
+
+#[test]
+fn divisions_of_negative_integers() {
+    // Vulkan promises nothing of remainders of negative numbers: they are made of divisions, at every width.
+    let setup = Setup::new();
+    for (ty, lanes) in [("char", 16), ("short", 16), ("int", 16), ("long", 16)] {
+        let source = format!(
+            "kernel void f(global long *out, global const {ty} *a, global const {ty} *b) {{
+                 int i = get_global_id(0);
+                 out[i] = a[i] / b[i]; out[{lanes} + i] = a[i] % b[i];
+             }}
+             kernel void v(global long *out, global const {ty}4 *a, global const {ty}4 *b) {{
+                 int i = get_global_id(0);
+                 vstore4(convert_long4(a[i] / b[i]), i, out);
+                 vstore4(convert_long4(a[i] % b[i]), i, out + {lanes});
+             }}"
+        );
+        let program = setup.build(&source);
+        let a: [i64; 16] = [
+            -7, 7, -7, 7, -128, 127, -1, 0, -100, 100, -99, 6, -6, 1, -127, 120,
+        ];
+        let b: [i64; 16] = [
+            3, -3, -3, 3, 7, -128, 2, -5, -1, -1, 10, -6, 6, -9, -128, -11,
+        ];
+        let pack = |values: &[i64; 16]| -> Vec<u8> {
+            let width = match ty {
+                "char" => 1,
+                "short" => 2,
+                "int" => 4,
+                _ => 8,
+            };
+            values
+                .iter()
+                .flat_map(|v| v.to_le_bytes()[..width].to_vec())
+                .collect()
+        };
+        let (left, right) = (setup.buffer_of(&pack(&a)), setup.buffer_of(&pack(&b)));
+        let expected: Vec<i64> = (0..16)
+            .map(|i| a[i] / b[i])
+            .chain((0..16).map(|i| a[i] % b[i]))
+            .collect();
+        for (name, items) in [("f", 16), ("v", 4)] {
+            let out = setup.buffer(32 * 8);
+            let kernel = setup.kernel(&program, name);
+            kernel
+                .set_buffer(0, &out)
+                .set_buffer(1, &left)
+                .set_buffer(2, &right);
+            setup.run(&kernel, &[items], None);
+            assert_eq!(setup.read::<i64>(&out, 32), expected, "{ty} {name}");
+        }
+    }
+}

@@ -481,7 +481,6 @@ impl<'a> Emitter<'a> {
             Op::IMul => S::IMul,
             Op::SDiv => S::SDiv,
             Op::UDiv => S::UDiv,
-            Op::SRem => S::SRem,
             Op::URem => S::UMod,
             Op::And if logical => S::LogicalAnd,
             Op::Or if logical => S::LogicalOr,
@@ -526,6 +525,13 @@ impl<'a> Emitter<'a> {
             Op::Bitcast => S::Bitcast,
             _ => S::Nop,
         };
+        if let (Op::SRem, &[x, y]) = (&data.op, a) {
+            // Vulkan leaves OpSRem undefined for negative operands; NVIDIA's driver divides without signs.
+            let quotient = self.op(S::SDiv, ty, &[x, y]);
+            let product = self.op(S::IMul, ty, &[quotient, y]);
+            self.op_to(S::ISub, ty, id, &[x, product]);
+            return Ok(());
+        }
         if simple != S::Nop {
             self.op_to(simple, ty, id, a);
             // What may be contracted is by now. A driver left free would not only contract: it takes the decoration's
