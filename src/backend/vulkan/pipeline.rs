@@ -142,7 +142,10 @@ pub fn create_pipeline(
             .copied()
             .filter(|pipeline| *pipeline != vk::Pipeline::null())
             .ok_or(DeviceError::OutOfHostMemory),
-        Err((_, result)) => Err(failed(shared, "vkCreateComputePipelines", result)),
+        Err((_, result)) => {
+            crate::log!(Warn, "the driver did not compile a kernel: {result:?}");
+            Err(failed(shared, "vkCreateComputePipelines", result))
+        }
     }
 }
 
