@@ -11,8 +11,8 @@
 //! | `PUMICE_CLANG_SERVER` | `0`: every compilation loads clang anew; default: from the second on one is loaded and forked |
 //! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
 //! | `PUMICE_COMPLETION` | how the host sees that work is done: `semaphore`, `word` or `event`; default: by device |
-//! | `PUMICE_DIRECT_READ` | bytes up to which idle memory of a GPU is read through its mapping; default: 256 |
-//! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 16 |
+//! | `PUMICE_DIRECT_READ` | bytes up to which idle memory of a GPU is read through its mapping; default: 4096 |
+//! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 8 |
 //! | `PUMICE_VALIDATION` | `1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors |
 
 use std::path::PathBuf;
