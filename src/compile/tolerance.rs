@@ -1,10 +1,10 @@
 //! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right for the validator.
 //! Left out: debug information, which may not follow its own specification; decorations that stand twice; merge
 //! instructions, which mean nothing to kernels and may contradict each other; a surplus word of OpConstantNull;
-//! conversions of a type to itself; OpAny and OpAll, which clang applies to integers. Moved:
-//! blocks that stand before a block that dominates them, variables that are not at the start of a function. Added: the
-//! variables that an entry point has to name since SPIR-V 1.4. Constant aggregates count as null: where they hold pointers,
-//! what those point to often is not what the type says.
+//! conversions of a type to itself; OpAny and OpAll, which clang applies to integers. Moved: blocks that stand before a
+//! block that dominates them, variables that are not at the start of a function. Added: the variables that an entry point
+//! has to name since SPIR-V 1.4, the extension of contracted arithmetic. Constant aggregates count as null: where they hold
+//! pointers, what those point to often is not what the type says.
 //!
 //! llvm-spirv and clang write all of these; our reader minds none.
 
@@ -12,6 +12,19 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
 
 const HEADER_WORDS: usize = 5;
+
+/// Capability FPFastMathModeINTEL.
+const FAST_MATH: u32 = 5837;
+
+fn put_extension(name: &[u8], out: &mut Vec<u32>) {
+    let length = name.len() / 4 + 1;
+    out.push((length as u32 + 1) << 16 | Op::Extension as u32);
+    out.extend((0..length).map(|word| {
+        let letter =
+            |at: usize| u32::from(name.get(word * 4 + at).copied().unwrap_or(0)) << (at * 8);
+        letter(0) | letter(1) | letter(2) | letter(3)
+    }));
+}
 
 /// The module put right, for the validator alone. None: cut short.
 pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
@@ -22,6 +35,7 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
         _ => None,
     };
     let mut out = words.get(..HEADER_WORDS)?.to_vec();
+    let mut fast_math = false;
     let mut debug_sets: FxHashSet<u32> = FxHashSet::default();
     let mut aggregates: FxHashSet<u32> = FxHashSet::default();
     let mut decorations: FxHashSet<&[u32]> = FxHashSet::default();
@@ -32,6 +46,16 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
         let inst = rest.get(..length).filter(|i| !i.is_empty())?;
         rest = rest.get(length..)?;
         let op = Op::from_u32(first & 0xffff);
+        match (op, inst) {
+            (Some(Op::Capability), &[_, FAST_MATH]) => fast_math = true,
+            (Some(Op::Capability), _) => {}
+            _ if fast_math => {
+                // llvm-spirv 15 forgets it.
+                fast_math = false;
+                put_extension(b"SPV_INTEL_fp_fast_math_mode", &mut out);
+            }
+            _ => {}
+        }
         match (op, inst) {
             (Some(Op::Name | Op::MemberName | Op::Line | Op::NoLine), _) => continue,
             (Some(Op::LoopMerge | Op::SelectionMerge), _) => continue,
@@ -292,6 +316,22 @@ mod tests {
         // A declaration has no blocks.
         let declared = module(&[start, end]);
         assert_eq!(corrected(&declared), Some(declared));
+    }
+
+    #[test]
+    fn contracted_arithmetic_has_its_extension() {
+        let capabilities = [4, 5837, 6]
+            .map(|number| inst(Op::Capability, &[number]))
+            .concat();
+        let model = inst(Op::MemoryModel, &[2, 2]);
+        let name: Vec<u32> = b"SPV_INTEL_fp_fast_math_mode\0"
+            .chunks(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect();
+        let extension = inst(Op::Extension, &name);
+        let written = module(&[capabilities.clone(), model.clone()]);
+        let expected = module(&[capabilities, extension, model]);
+        assert_eq!(corrected(&written), Some(expected));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Pointers, copies, atomics, variables.
 
 use super::{Data, Il};
-use pumice_tests::Setup;
+use pumice_tests::sys::*;
+use pumice_tests::{info_value, Setup};
 
 #[test]
 fn sizes_and_pointers() {
@@ -401,7 +402,14 @@ fn large_private_initialisers() {
          %init = OpConstantComposite %big %thousand %thousand %thousand %thousand %thousand",
         values.join(" ")
     ));
-    let out = il.run(&setup, &Data::new().put(0, &[777u32]));
+    let input = Data::new().put(0, &[777u32]);
+    // 40 KB a work-item are more than the driver of some GPUs has room for, which shows when the kernel is compiled there.
+    let kind = info_value!(u64, clGetDeviceInfo(setup.device), CL_DEVICE_TYPE);
+    if kind == CL_DEVICE_TYPE_GPU && il.launch(&setup, &input) == CL_OUT_OF_RESOURCES {
+        eprintln!("skipped: the device has no room for these arrays");
+        return;
+    }
+    let out = il.run(&setup, &input);
     assert_eq!(out.one::<u32>(0), 777);
     assert_eq!(out.one::<u32>(1), 0);
 }

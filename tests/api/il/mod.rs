@@ -165,6 +165,29 @@ impl Il {
         Ok(run_program(setup, &program, input, size))
     }
 
+    /// Builds it and launches one work-item: what the launch returns.
+    #[track_caller]
+    fn launch(&self, setup: &Setup, input: &Data) -> sys::cl_int {
+        let program = build(setup, &self.words()).unwrap_or_else(|log| panic!("{log}"));
+        let kernel = setup.kernel(&program, "k");
+        let (from, to) = (setup.buffer_of(&input.0), setup.buffer(SLOT * SLOTS));
+        kernel.set_buffer(0, &from).set_buffer(1, &to);
+        let one = 1usize;
+        let code = call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            &one,
+            null(),
+            0,
+            null(),
+            null_mut()
+        ));
+        ok!(clFinish(setup.queue.0));
+        code
+    }
+
     /// The log of the build that must fail.
     #[track_caller]
     fn log(&self, setup: &Setup) -> String {
