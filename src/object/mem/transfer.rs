@@ -70,7 +70,7 @@ struct Staging<'a> {
 
 impl<'a> Staging<'a> {
     fn new(device: &'a Ref<Device>, size: u64, placement: Placement) -> ClResult<Self> {
-        let memory = device.backend().allocate(CHUNK.min(size), placement)?;
+        let memory = device.backend().allocate(size, placement)?;
         let Some(pointer) = memory.mapped() else {
             return crate::error::err(
                 crate::cl::CL_OUT_OF_RESOURCES,
@@ -116,10 +116,10 @@ pub fn between(
             return upload(to, dst, range.start, bytes);
         }
     }
-    let mut down = Staging::new(from, size, Placement::HostRead)?;
+    let mut down = Staging::new(from, CHUNK.min(size), Placement::HostRead)?;
     let mut up = match dst.mapped() {
         Some(_) => None,
-        None => Some(Staging::new(to, size, Placement::HostWrite)?),
+        None => Some(Staging::new(to, CHUNK.min(size), Placement::HostWrite)?),
     };
     let mut at = range.start;
     while at < end {
@@ -194,22 +194,20 @@ fn chunks(
     ) -> ClResult,
 ) -> ClResult {
     let step: Step<'_> = &mut step;
-    let backend = device.backend();
-    let staging = backend.allocate(CHUNK.min(size), placement)?;
-    let Some(pointer) = staging.mapped() else {
-        return crate::error::err(
-            crate::cl::CL_OUT_OF_RESOURCES,
-            "staging memory is not mapped",
-        );
-    };
-    let mut stream = Lent::new(backend.as_ref())?;
+    let mut staging = Staging::new(device, CHUNK.min(size), placement)?;
     let mut at = 0;
     while at < size {
         let part = CHUNK.min(size - at);
-        step(&mut *stream, &staging, pointer, at, part)?;
+        step(
+            &mut *staging.stream,
+            &staging.memory,
+            staging.pointer,
+            at,
+            part,
+        )?;
         at += part;
     }
-    stream.give_back();
+    staging.stream.give_back();
     Ok(())
 }
 
@@ -289,26 +287,16 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
     let mut at = 0usize;
     let parts = split(extent(image), element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let backend = device.backend();
-    let staging = backend.allocate(largest.unwrap_or(1), Placement::HostWrite)?;
-    let mut stream = Lent::new(backend.as_ref())?;
-    let Some(pointer) = staging.mapped() else {
-        return crate::error::err(
-            crate::cl::CL_OUT_OF_RESOURCES,
-            "staging memory is not mapped",
-        );
-    };
+    let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostWrite)?;
     for region in parts {
         let size = volume(region.size, element);
         let part = bytes.get(at..at + size as usize).unwrap_or_default();
         // SAFETY: staging has `size` bytes at least, and the part has no more; the copy out of it before has completed.
-        unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), pointer.as_ptr(), part.len()) };
-        let src = Slice {
-            memory: staging.clone(),
-            offset: 0,
-            size,
+        unsafe {
+            std::ptr::copy_nonoverlapping(part.as_ptr(), staging.pointer.as_ptr(), part.len())
         };
-        stream.record(
+        let src = staging.slice(size);
+        staging.stream.record(
             Op::MemoryToImage {
                 src: &src,
                 row_texels: 0,
@@ -318,12 +306,12 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
             OrderRule::InOrder,
             false,
         )?;
-        let value = stream.submit(false)?;
-        stream.timeline().clone().wait(value, None)?;
-        stream.reclaim();
+        let value = staging.stream.submit(false)?;
+        staging.stream.timeline().clone().wait(value, None)?;
+        staging.stream.reclaim();
         at += size as usize;
     }
-    stream.give_back();
+    staging.stream.give_back();
     Ok(())
 }
 
@@ -332,18 +320,12 @@ pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec
     let element = image.desc().format.bytes();
     let parts = split(extent(image), element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let backend = device.backend();
-    let staging = backend.allocate(largest.unwrap_or(1), Placement::HostRead)?;
-    let mut stream = Lent::new(backend.as_ref())?;
+    let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostRead)?;
     let mut bytes = Vec::with_capacity(volume(extent(image), element) as usize);
     for region in parts {
         let size = volume(region.size, element);
-        let dst = Slice {
-            memory: staging.clone(),
-            offset: 0,
-            size,
-        };
-        stream.record(
+        let dst = staging.slice(size);
+        staging.stream.record(
             Op::ImageToMemory {
                 image,
                 region,
@@ -353,17 +335,15 @@ pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec
             OrderRule::InOrder,
             false,
         )?;
-        let value = stream.submit(false)?;
-        stream.timeline().clone().wait(value, None)?;
-        stream.reclaim();
-        if let Some(pointer) = staging.mapped() {
-            // SAFETY: staging memory of `size` bytes; the copy into it has completed.
-            bytes.extend_from_slice(unsafe {
-                std::slice::from_raw_parts(pointer.as_ptr(), size as usize)
-            });
-        }
+        let value = staging.stream.submit(false)?;
+        staging.stream.timeline().clone().wait(value, None)?;
+        staging.stream.reclaim();
+        // SAFETY: staging memory of `size` bytes; the copy into it has completed.
+        bytes.extend_from_slice(unsafe {
+            std::slice::from_raw_parts(staging.pointer.as_ptr(), size as usize)
+        });
     }
-    stream.give_back();
+    staging.stream.give_back();
     Ok(bytes)
 }
 
