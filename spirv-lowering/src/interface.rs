@@ -289,7 +289,7 @@ pub struct KernelAttributes {
 }
 
 /// Everything the runtime must know of one lowered kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct KernelInterface {
     /// Kernel (entry point) name.
     pub name: String,

@@ -3,7 +3,7 @@
 //! files. To add a folder, add a line to [`passes`].
 
 use spirv_lowering::error::LowerError;
-use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::ir::entity::FuncId;
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
@@ -69,22 +69,8 @@ fn passes(folder: &str) -> Option<Pass> {
 fn interface() -> KernelInterface {
     KernelInterface {
         name: "test".into(),
-        args: Vec::new(),
-        implicit: Vec::new(),
         push_size: 8,
-        args_in_buffer: false,
-        arg_buffer_size: 0,
-        local_size: 0,
-        private_size: 0,
-        resume_bytes: 0,
-        attributes: KernelAttributes::default(),
-        uses_printf: false,
-        uses_barrier: false,
-        uses_subgroups: false,
-        guarded: false,
-        uses_indirect_pointers: false,
-        samplers: Vec::new(),
-        arg_access: Vec::new(),
+        ..Default::default()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Random control-flow graphs: after structurizing they do what they did before, and the emitted module is valid.
 
 use spirv_lowering::emit::vulkan;
-use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::ir::entity::{Block, Entity, Value};
 use spirv_lowering::ir::function::{Function, Merge, Target as Edge, Terminator, Values};
 use spirv_lowering::ir::op::{IntCond, Op, Order, Scope};
@@ -422,22 +422,7 @@ fn interpret(f: &Function, seed: u64, limit: usize) -> (Vec<u64>, bool) {
 fn interface() -> KernelInterface {
     KernelInterface {
         name: "test".into(),
-        args: Vec::new(),
-        implicit: Vec::new(),
-        push_size: 0,
-        args_in_buffer: false,
-        arg_buffer_size: 0,
-        local_size: 0,
-        private_size: 0,
-        resume_bytes: 0,
-        attributes: KernelAttributes::default(),
-        uses_printf: false,
-        uses_barrier: false,
-        uses_subgroups: false,
-        guarded: false,
-        uses_indirect_pointers: false,
-        samplers: Vec::new(),
-        arg_access: Vec::new(),
+        ..Default::default()
     }
 }
 

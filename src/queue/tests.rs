@@ -18,7 +18,7 @@ use crate::object::event::{self, Event};
 use crate::object::mem::Mem;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{Implicit, KernelAttributes, KernelInterface};
+use spirv_lowering::interface::{Implicit, KernelInterface};
 use std::ffi::c_void;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -806,22 +806,9 @@ fn profiling_times_are_in_order() {
 fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
     KernelInterface {
         name: "k".into(),
-        args: vec![],
         implicit: implicit.to_vec(),
         push_size,
-        args_in_buffer: false,
-        arg_buffer_size: 0,
-        local_size: 0,
-        private_size: 0,
-        resume_bytes: 0,
-        attributes: KernelAttributes::default(),
-        uses_printf: false,
-        uses_barrier: false,
-        uses_subgroups: false,
-        guarded: false,
-        uses_indirect_pointers: false,
-        samplers: Vec::new(),
-        arg_access: vec![],
+        ..Default::default()
     }
 }
 

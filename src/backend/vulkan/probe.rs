@@ -9,7 +9,7 @@ use crate::backend::{
     Device, DeviceError, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
 };
 use ash::vk;
-use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -444,22 +444,8 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         .map_err(|error| DeviceError::Unsupported(format!("assembling a probe: {error}")))?;
     let interface = KernelInterface {
         name: "probe".to_owned(),
-        args: Vec::new(),
-        implicit: Vec::new(),
         push_size: 16,
-        args_in_buffer: false,
-        arg_buffer_size: 0,
-        local_size: 0,
-        private_size: 0,
-        resume_bytes: 0,
-        attributes: KernelAttributes::default(),
-        uses_printf: false,
-        uses_barrier: false,
-        uses_subgroups: false,
-        guarded: false,
-        uses_indirect_pointers: false,
-        samplers: Vec::new(),
-        arg_access: Vec::new(),
+        ..Default::default()
     };
     let pipeline = device
         .load(words.as_words(), &interface)?

@@ -8,7 +8,7 @@ use crate::backend::{
 };
 mod several_cards;
 
-use spirv_lowering::interface::{KernelAttributes, KernelInterface};
+use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -131,22 +131,8 @@ impl Drop for Silence {
 fn interface() -> KernelInterface {
     KernelInterface {
         name: "add".to_owned(),
-        args: Vec::new(),
-        implicit: Vec::new(),
         push_size: 28,
-        args_in_buffer: false,
-        arg_buffer_size: 0,
-        local_size: 0,
-        private_size: 0,
-        resume_bytes: 0,
-        attributes: KernelAttributes::default(),
-        uses_printf: false,
-        uses_barrier: false,
-        uses_subgroups: false,
-        guarded: false,
-        uses_indirect_pointers: false,
-        samplers: Vec::new(),
-        arg_access: Vec::new(),
+        ..Default::default()
     }
 }
 
