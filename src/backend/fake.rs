@@ -457,6 +457,9 @@ impl Code for FakeCode {
     ) -> Result<Arc<dyn Pipeline>> {
         Ok(Arc::new(FakePipeline { local: local_size }))
     }
+    fn specialised(&self) -> usize {
+        0
+    }
     fn max_work_group_size(&self) -> u32 {
         256
     }

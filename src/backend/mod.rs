@@ -154,6 +154,8 @@ pub trait Code: Send + Sync {
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
     ) -> Result<Arc<dyn Pipeline>>;
+    /// How many pipelines [`Code::specialise`] keeps.
+    fn specialised(&self) -> usize;
     /// Work-items a group may have at most (register pressure included, where the driver says so).
     fn max_work_group_size(&self) -> u32;
 }

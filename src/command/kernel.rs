@@ -5,6 +5,7 @@
 //! each dimension are smaller: up to 8 regions), and where there are more groups than the device takes at once.
 
 use super::{Command, Launch, Part, Target, Work};
+use crate::backend::caps::DeviceKind;
 use crate::backend::Pipeline;
 use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClError, ClResult};
@@ -39,6 +40,10 @@ struct Space {
 
 /// Work-items of a work-group whose size is left to us, at most.
 const MOST_ITEMS: u32 = 256;
+/// Work-groups of fewer work-items cost more than what they do.
+const FEW_ITEMS: u32 = 64;
+/// A kernel that cannot tell how it is grouped is compiled for so many sizes of the application's choice.
+const MANY_SIZES: usize = 8;
 
 /// What the kernel and the device together allow.
 struct Limits {
@@ -52,6 +57,19 @@ struct Limits {
     uniform: bool,
     /// The kernel cannot tell how its work-items are grouped.
     guarded: bool,
+    /// Sub-groups are made of the rows of a work-group (software drivers), so that short rows leave lanes empty.
+    rows: bool,
+    /// The kernel has been compiled for many work-group sizes.
+    many_sizes: bool,
+}
+
+impl Limits {
+    /// A work-group of the application's choice that wastes too much of the device, where there is a choice.
+    fn is_poor(&self, local: [u32; 3]) -> bool {
+        let items = local.iter().product::<u32>();
+        let row = if self.rows { local[0] } else { items };
+        self.many_sizes || items < FEW_ITEMS || !row.is_multiple_of(self.subgroup)
+    }
 }
 
 fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
@@ -69,6 +87,8 @@ fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         sub_groups: kernel.code.interface().attributes.required_sub_groups,
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
+        rows: caps.kind == DeviceKind::Cpu,
+        many_sizes: kernel.code.specialised() >= MANY_SIZES,
     }
 }
 
@@ -169,7 +189,12 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
                     "the work-group is larger than kernel and device allow",
                 );
             }
-            local.map(|n| n as u32)
+            let local = local.map(|n| n as u32);
+            if guarded && !global.contains(&0) && limits.is_poor(local) {
+                free_shape(limits, global)
+            } else {
+                local
+            }
         }
         None if guarded && !global.contains(&0) => free_shape(limits, global),
         None => {
@@ -252,6 +277,11 @@ fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
 /// The work-group of a kernel that cannot tell: one of a few shapes, so that it has few pipelines, the largest that does
 /// not waste much.
 fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
+    if global == [1; 3] {
+        // No test for the end of the ND-range: llvmpipe loads from addresses that all work-items share at once, unless it
+        // stands under a condition, where each component is a loop over the lanes, and takes long to compile.
+        return global;
+    }
     let most = limits.max_group.clamp(1, MOST_ITEMS);
     let unit = limits.subgroup.clamp(1, most);
     let row = (2 * unit).max(32).min(most);
@@ -473,6 +503,8 @@ mod tests {
             subgroup: 32,
             sub_groups: None,
             guarded: false,
+            rows: false,
+            many_sizes: false,
             required: None,
             uniform,
         }
@@ -485,7 +517,7 @@ mod tests {
             ..gpu(true)
         };
         for global in [
-            [1, 1, 1],
+            [2, 1, 1],
             [13, 9, 1],
             [1021, 1, 1],
             [4099, 1, 1],
@@ -501,6 +533,7 @@ mod tests {
         assert_eq!(free_shape(&free, [1 << 20, 1, 1]), [256, 1, 1]);
         assert_eq!(free_shape(&free, [1024, 1024, 1]), [64, 4, 1]);
         assert_eq!(free_shape(&free, [1, 997, 1]), [1, 64, 1]);
+        assert_eq!(free_shape(&free, [1, 1, 1]), [1, 1, 1]);
         let range = |global: &'static [usize]| NdRange {
             dims: 1,
             offset: None,
@@ -515,6 +548,47 @@ mod tests {
         let space = check(&range(&[u32::MAX as usize]), &free).ok().unwrap();
         assert!(!space.guard);
         assert_eq!(runs(100, 16, 65535, true).as_slice(), &[(0, 7, 16)]);
+    }
+
+    #[test]
+    fn poor_work_groups_are_replaced() {
+        let of = |limits: &Limits, global: &[usize], local: &[usize]| {
+            let range = NdRange {
+                dims: global.len() as u32,
+                offset: None,
+                global: Some(global),
+                local: Some(local),
+            };
+            let space = check(&range, limits).ok().unwrap();
+            (space.local, space.guard)
+        };
+        let free = Limits {
+            guarded: true,
+            ..gpu(false)
+        };
+        let shown = gpu(false);
+        assert_eq!(of(&shown, &[1024, 3], &[1, 1]), ([1, 1, 1], false));
+        assert_eq!(of(&free, &[1024, 3], &[1, 1]), ([32, 1, 1], false));
+        assert_eq!(of(&free, &[1024, 16], &[16, 16]), ([16, 16, 1], false));
+        assert_eq!(of(&free, &[1000, 1], &[10, 1]), ([256, 1, 1], true));
+        assert_eq!(of(&free, &[1, 1024], &[1, 1024]), ([1, 1024, 1], false));
+        let rows = Limits {
+            rows: true,
+            subgroup: 8,
+            ..gpu(false)
+        };
+        assert_eq!(of(&rows, &[1, 1024], &[1, 1024]), ([1, 1024, 1], false));
+        let rows = Limits {
+            guarded: true,
+            ..rows
+        };
+        assert_eq!(of(&rows, &[1, 1024], &[1, 1024]), ([1, 64, 1], false));
+        assert_eq!(of(&rows, &[1024, 1], &[512, 1]), ([512, 1, 1], false));
+        let many = Limits {
+            many_sizes: true,
+            ..rows
+        };
+        assert_eq!(of(&many, &[1024, 1], &[512, 1]), ([256, 1, 1], false));
     }
 
     #[test]

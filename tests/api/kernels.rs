@@ -2,7 +2,9 @@
 
 use super::buffers::Random;
 use pumice_tests::sys::*;
-use pumice_tests::{create_fails, fails, info, info_text, info_value, ok, Kernel, Plain, Setup};
+use pumice_tests::{
+    call, create_fails, fails, info, info_text, info_value, ok, Kernel, Plain, Setup,
+};
 use std::ptr::{null, null_mut};
 
 #[test]
@@ -343,6 +345,51 @@ fn odd_sizes_where_the_grouping_does_not_show() {
             }
         }
     }
+}
+
+#[test]
+fn group_sizes_where_the_grouping_does_not_show() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(COUNT, "count");
+    kernel.set(1, 3u32);
+    let global = [24, 12, 10];
+    let items: usize = global.iter().product();
+    let sizes = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
+    // More sizes than a kernel is compiled for.
+    for x in sizes(global[0]) {
+        for (y, z) in [(1, 1), (3, 1), (12, 1), (1, 10), (2, 5), (6, 1)] {
+            let buffer = setup.buffer_of(&vec![0u32; items + 300]);
+            kernel.set_buffer(0, &buffer);
+            setup.enqueue(&kernel, &global, Some(&[x, y, z]));
+            let out = setup.read::<u32>(&buffer, items + 300);
+            for (at, count) in out.iter().enumerate() {
+                let expected = (at as u32 & 7) * 3 + 1;
+                let expected = if at < items { expected } else { 0 };
+                assert_eq!(*count, expected, "{x} {y} {z}: {at}");
+            }
+        }
+    }
+    // What is wrong stays wrong.
+    let buffer = setup.buffer(4);
+    kernel.set_buffer(0, &buffer);
+    let wrong = |global: [usize; 3], local: [usize; 3]| {
+        call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            3,
+            null(),
+            global.as_ptr(),
+            local.as_ptr(),
+            0,
+            null(),
+            null_mut()
+        ))
+    };
+    assert_eq!(wrong(global, [0, 1, 1]), CL_INVALID_WORK_GROUP_SIZE);
+    assert_eq!(
+        wrong([1 << 20, 1, 1], [1 << 20, 1, 1]),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
 }
 
 #[test]

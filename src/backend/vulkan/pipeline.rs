@@ -262,6 +262,10 @@ impl Code for VulkanCode {
         Ok(made)
     }
 
+    fn specialised(&self) -> usize {
+        self.pipelines.read().len()
+    }
+
     fn max_work_group_size(&self) -> u32 {
         let most = self.shared.adapter.caps.max_work_group_size;
         match self.required_subgroups() {
