@@ -233,6 +233,8 @@ fn start(program: &Path) -> std::io::Result<OwnedFd> {
     preload.push("/proc/self/fd/0");
     let mut process = Command::new(program)
         .env("LD_PRELOAD", preload)
+        // Once, not in each job.
+        .env("LD_BIND_NOW", "1")
         .env("PUMICE_SERVER", program.canonicalize()?)
         .stdin(library)
         .stdout(theirs)

@@ -82,6 +82,7 @@ extern "C" {
     fn write(fd: c_int, data: *const c_void, size: usize) -> isize;
 }
 
+const RTLD_DEFAULT: *mut c_void = null_mut();
 const RTLD_NEXT: *mut c_void = usize::MAX as *mut c_void;
 const SYS_CLOSE_RANGE: c_long = 436;
 const SIGCHLD: c_int = 17;
@@ -148,7 +149,11 @@ unsafe fn is_the_compiler() -> bool {
     unsafe {
         let expected = getenv(c"PUMICE_SERVER".as_ptr());
         let mut path = [0; 4096];
-        let length = readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr(), path.len() - 1);
+        let length = readlink(
+            c"/proc/self/exe".as_ptr(),
+            path.as_mut_ptr(),
+            path.len() - 1,
+        );
         // With the zero that ends both.
         !expected.is_null()
             && length > 0
@@ -174,11 +179,13 @@ unsafe extern "C" fn serve(
         setsid();
         unsetenv(c"LD_PRELOAD".as_ptr());
         unsetenv(c"PUMICE_SERVER".as_ptr());
+        unsetenv(c"LD_BIND_NOW".as_ptr());
         signal(SIGCHLD, SIG_IGN);
         // Whatever the application left open is not ours to keep open.
         if syscall(SYS_CLOSE_RANGE, 3 as c_uint, c_uint::MAX, 0 as c_uint) != 0 {
             (3..1024).for_each(|fd| shut(fd));
         }
+        initialise_targets();
         loop {
             let mut jobs = PollFd {
                 fd: JOBS,
@@ -220,6 +227,64 @@ unsafe extern "C" fn serve(
                 job(&text[..size as usize], control.fds, environment);
             }
             control.fds.into_iter().for_each(|fd| shut(fd));
+        }
+    }
+}
+
+/// LLVM's targets and the functions that enter one of them in the registry, by the names of LLVM's interface for C.
+const TARGETS: [&[u8]; 24] = [
+    b"AArch64",
+    b"AMDGPU",
+    b"ARC",
+    b"ARM",
+    b"AVR",
+    b"BPF",
+    b"CSKY",
+    b"Hexagon",
+    b"Lanai",
+    b"LoongArch",
+    b"M68k",
+    b"MSP430",
+    b"Mips",
+    b"NVPTX",
+    b"PowerPC",
+    b"RISCV",
+    b"SPIRV",
+    b"Sparc",
+    b"SystemZ",
+    b"VE",
+    b"WebAssembly",
+    b"X86",
+    b"XCore",
+    b"Xtensa",
+];
+const PARTS: [&[u8]; 5] = [
+    b"TargetInfo",
+    b"Target",
+    b"TargetMC",
+    b"AsmPrinter",
+    b"AsmParser",
+];
+
+/// Does in advance what clang begins each job with: it registers all of LLVM's targets and their hundreds of passes. Doing
+/// so again is quick and changes nothing. Where LLVM is no library of its own, the names are not found.
+unsafe fn initialise_targets() {
+    for target in TARGETS {
+        for part in PARTS {
+            let mut name = [0u8; 64];
+            let words: [&[u8]; 3] = [b"LLVMInitialize", target, part];
+            // The last byte stays zero.
+            let bytes = words.into_iter().flatten();
+            for (place, byte) in name[..63].iter_mut().zip(bytes) {
+                *place = *byte;
+            }
+            // SAFETY: functions of these names take and return nothing.
+            unsafe {
+                let function = dlsym(RTLD_DEFAULT, name.as_ptr().cast());
+                if !function.is_null() {
+                    core::mem::transmute::<*mut c_void, Hook>(function)();
+                }
+            }
         }
     }
 }
