@@ -22,6 +22,9 @@ pub const PRINTF_BUFFER_SIZE: usize = 1 << 20;
 /// Bytes of all arguments of a kernel.
 pub const MAX_PARAMETER_SIZE: usize = 4096;
 
+/// CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE in bytes, at most: programs take a part of what is reported and index it with `int`.
+const MAX_CONSTANT_BUFFER_SIZE: u64 = 4 << 30;
+
 /// A device.
 pub struct Device {
     platform: Weak<Object<Platform>>,
@@ -258,8 +261,10 @@ impl Device {
             cl::CL_DEVICE_GLOBAL_MEM_CACHELINE_SIZE => out.write(caps.global_cacheline),
             cl::CL_DEVICE_GLOBAL_MEM_CACHE_SIZE => out.write(caps.global_cache_size),
             cl::CL_DEVICE_GLOBAL_MEM_SIZE => out.write(caps.global_mem_size),
-            // Constant memory is global memory.
-            cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => out.write(caps.max_alloc_size),
+            // Constant memory is global memory; larger buffers work, too.
+            cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE => {
+                out.write(caps.max_alloc_size.min(MAX_CONSTANT_BUFFER_SIZE))
+            }
             cl::CL_DEVICE_MAX_CONSTANT_ARGS => out.write((MAX_PARAMETER_SIZE / 8) as cl_uint),
             cl::CL_DEVICE_LOCAL_MEM_TYPE => out.write(if caps.local_mem_dedicated {
                 cl::CL_LOCAL
