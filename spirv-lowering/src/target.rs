@@ -112,6 +112,9 @@ pub struct Target {
     /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
     /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
     pub fences_wait: bool,
+    /// Memory is accessed an element at a time, whatever the vector, so that one of 64 bits is better than two of 32
+    /// (llvmpipe; each is a loop over the work-items of a sub-group).
+    pub long_words: bool,
     /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
     /// limit.
     pub loop_limit: u32,
@@ -169,6 +172,7 @@ impl Target {
             clock_device: true,
             clock_subgroup: true,
             fences_wait: false,
+            long_words: false,
             loop_limit: 0,
             debug_lines: false,
         }
@@ -197,6 +201,7 @@ impl Target {
             dot_4x8: [false; 3],
             subgroup_size: 8,
             fences_wait: true,
+            long_words: true,
             loop_limit: 65535,
             ..Self::full()
         }

@@ -620,6 +620,7 @@ fn target(
     let workgroup = &features.workgroup;
     Target {
         fences_wait: v12.driver_id == vk::DriverId::MESA_LLVMPIPE,
+        long_words: v12.driver_id == vk::DriverId::MESA_LLVMPIPE,
         address_bits: 64,
         max_push_constants: limits.max_push_constants_size,
         max_local_memory: limits.max_compute_shared_memory_size,

@@ -16,15 +16,23 @@ const MAX_ACCESS: u32 = 16;
 /// One access: some lanes of a load or store.
 struct Part {
     lanes: u32,
-    /// What is accessed: elements, or words of several narrow elements.
+    /// What is accessed: elements, or words (of 32 or 64 bits) of several narrower elements.
     unit: Type,
     units: u32,
 }
 
 impl Part {
-    /// The next part of an access with so many lanes left.
-    fn next(left: u32, elem: Type, align: u32) -> Self {
+    /// The next part of an access with so many lanes left. `long`: words of 64 bits are better than two of 32.
+    fn next(left: u32, elem: Type, align: u32, long: bool) -> Self {
         let size = elem.size();
+        if long && size <= 4 && align >= 8 && left * size >= 8 {
+            let units = lanes(left * size / 8, 8, align);
+            return Self {
+                lanes: units * 8 / size,
+                unit: Type::I64,
+                units,
+            };
+        }
         if size < 4 && align >= 4 && left * size >= 4 {
             let units = lanes(left * size / 4, 4, align);
             return Self {
@@ -251,7 +259,8 @@ impl Emitter<'_> {
                 while at < values.len() {
                     let offset = at as u32 * elem.size();
                     let align = align_at(align, offset);
-                    let part = Part::next((values.len() - at) as u32, elem, align);
+                    let left = (values.len() - at) as u32;
+                    let part = Part::next(left, elem, align, self.target.long_words);
                     let lanes = &values[at..at + part.lanes as usize];
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
@@ -471,12 +480,12 @@ impl Emitter<'_> {
         };
         let elem = self.func.ty(first);
         let align = self.check_elem(inst, elem, align)?;
-        let scalar = self.w.ty(elem);
         let mut at = 0;
         while at < results.len() {
             let offset = at as u32 * elem.size();
             let align = align_at(align, offset);
-            let part = Part::next((results.len() - at) as u32, elem, align);
+            let left = (results.len() - at) as u32;
+            let part = Part::next(left, elem, align, self.target.long_words);
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let (operands, count) = self.access_operands(align, volatile, shared);
@@ -490,31 +499,62 @@ impl Emitter<'_> {
             };
             self.op_to(S::Load, ty, id, &words);
             let per_unit = part.lanes / part.units;
-            let mut small = id;
-            for (k, &lane) in lanes.iter().enumerate() {
-                let (unit, sub) = (k as u32 / per_unit, k as u32 % per_unit);
-                if per_unit == 1 {
-                    if part.lanes > 1 {
-                        let value = self.value(lane);
-                        self.op_to(S::CompositeExtract, scalar, value, &[id, unit]);
-                    }
-                    continue;
+            for (unit, lanes) in lanes.chunks(per_unit as usize).enumerate() {
+                let mut word = id;
+                if part.units > 1 {
+                    let unit_ty = self.w.ty(part.unit);
+                    word = match per_unit {
+                        1 => self.value(lanes[0]),
+                        _ => self.w.id(),
+                    };
+                    self.op_to(S::CompositeExtract, unit_ty, word, &[id, unit as u32]);
                 }
-                if sub == 0 {
-                    let mut word = id;
-                    if part.units > 1 {
-                        let word_ty = self.w.ty(part.unit);
-                        word = self.op(S::CompositeExtract, word_ty, &[id, unit]);
-                    }
-                    let small_ty = self.w.vec(elem, per_unit);
-                    small = self.op(S::Bitcast, small_ty, &[word]);
+                if per_unit > 1 {
+                    self.split(word, part.unit, elem, lanes);
                 }
-                let value = self.value(lane);
-                self.op_to(S::CompositeExtract, scalar, value, &[small, sub]);
             }
             at += part.lanes as usize;
         }
         Ok(())
+    }
+
+    /// Takes a word apart into its elements.
+    fn split(&mut self, word: Id, unit: Type, elem: Type, lanes: &[Value]) {
+        let (half, most) = (Type::I32, 4 / elem.size());
+        let (ty, count) = match unit {
+            Type::I64 if elem.size() < 4 => (half, 2),
+            _ => (elem, lanes.len() as u32),
+        };
+        let parts = self.w.vec(ty, count);
+        let parts = self.op(S::Bitcast, parts, &[word]);
+        let scalar = self.w.ty(ty);
+        if count == lanes.len() as u32 && ty == elem {
+            for (k, &lane) in lanes.iter().enumerate() {
+                let value = self.value(lane);
+                self.op_to(S::CompositeExtract, scalar, value, &[parts, k as u32]);
+            }
+            return;
+        }
+        for (k, lanes) in lanes.chunks(most as usize).enumerate() {
+            let word = self.op(S::CompositeExtract, scalar, &[parts, k as u32]);
+            self.split(word, half, elem, lanes);
+        }
+    }
+
+    /// A word of these elements.
+    fn join(&mut self, unit: Type, elem: Type, lanes: &[Id]) -> Id {
+        let (ty, parts) = match unit {
+            Type::I64 if elem.size() < 4 => {
+                let halves = lanes.chunks(4 / elem.size() as usize);
+                let halves = halves.map(|half| self.join(Type::I32, elem, half));
+                (Type::I32, halves.collect())
+            }
+            _ => (elem, lanes.to_vec()),
+        };
+        let small = self.w.vec(ty, parts.len() as u32);
+        let small = self.op(S::CompositeConstruct, small, &parts);
+        let word = self.w.ty(unit);
+        self.op(S::Bitcast, word, &[small])
     }
 
     /// The value to store for the lanes of a part.
@@ -526,10 +566,7 @@ impl Emitter<'_> {
                 units.push(group[0]);
                 continue;
             }
-            let small = self.w.vec(elem, per_unit as u32);
-            let small = self.op(S::CompositeConstruct, small, group);
-            let word = self.w.ty(part.unit);
-            units.push(self.op(S::Bitcast, word, &[small]));
+            units.push(self.join(part.unit, elem, group));
         }
         if units.len() == 1 {
             return units[0];
