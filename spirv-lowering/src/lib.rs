@@ -16,6 +16,7 @@ pub mod analysis;
 pub mod emit;
 pub mod encode;
 pub mod error;
+pub mod insts;
 pub mod interface;
 pub mod ir;
 pub mod link;

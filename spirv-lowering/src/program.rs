@@ -276,22 +276,16 @@ fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
 
 /// Walks over the words: SpecId decorations, and the sizes of the constants that they name.
 fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
-    let cut = || LowerError::invalid("the module ends within an instruction");
     if words.first() != Some(&spirv::MAGIC_NUMBER) {
         return Err(LowerError::invalid("not a SPIR-V module"));
     }
-    let mut rest = words.get(5..).ok_or_else(cut)?;
     let mut ids: Vec<(u32, u32)> = Vec::new();
     let mut sizes: rustc_hash::FxHashMap<u32, u32> = Default::default();
     let mut found = Vec::new();
-    while let Some(&first) = rest.first() {
-        let length = (first >> 16) as usize;
-        let inst = rest
-            .get(..length)
-            .filter(|i| !i.is_empty())
-            .ok_or_else(cut)?;
-        rest = rest.get(length..).unwrap_or_default();
-        match (spirv::Op::from_u32(first & 0xffff), inst) {
+    for inst in crate::insts::insts(words) {
+        let inst =
+            inst.ok_or_else(|| LowerError::invalid("the module ends within an instruction"))?;
+        match (inst.op(), inst.words) {
             (Some(spirv::Op::Decorate), &[_, target, decoration, id])
                 if decoration == spirv::Decoration::SpecId as u32 =>
             {

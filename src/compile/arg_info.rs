@@ -4,17 +4,8 @@
 //! `kernel_arg_type_qual.NAME.Q1,Q2,`. So too `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
 
 use rustc_hash::FxHashMap;
-
-const OP_NAME: u32 = 5;
-const OP_MEMBER_NAME: u32 = 6;
-const OP_STRING: u32 = 7;
-const OP_EXTENSION: u32 = 10;
-const OP_EXT_INST_IMPORT: u32 = 11;
-const OP_MEMORY_MODEL: u32 = 14;
-const OP_ENTRY_POINT: u32 = 15;
-const OP_EXECUTION_MODE: u32 = 16;
-const OP_CAPABILITY: u32 = 17;
-const OP_EXECUTION_MODE_ID: u32 = 331;
+use spirv::Op;
+use spirv_lowering::insts::{insts, string_words, HEADER_WORDS};
 
 /// Adds the OpStrings for every kernel in `ir` (textual LLVM IR). Leaves the module as it is where something does not
 /// fit: the information is a convenience.
@@ -25,42 +16,34 @@ pub fn add(words: &mut Vec<u32>, ir: &str) {
     };
     let mut strings: Vec<u32> = Vec::new();
     for text in descriptions(ir) {
-        let mut bytes = text.into_bytes();
-        bytes.push(0);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        let length = 2 + bytes.len() / 4;
-        let Ok(length) = u16::try_from(length) else {
+        let text = string_words(text.as_bytes());
+        let Ok(length) = u16::try_from(2 + text.len()) else {
             continue;
         };
-        strings.push(u32::from(length) << 16 | OP_STRING);
+        strings.push(u32::from(length) << 16 | Op::String as u32);
         strings.push(bound);
         bound += 1;
-        strings.extend(
-            bytes
-                .chunks_exact(4)
-                .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]])),
-        );
+        strings.extend(text);
     }
     // OpString stands after the execution modes and before names.
-    let mut at = 5;
-    while let Some(&first) = words.get(at) {
-        let before = matches!(
-            first & 0xffff,
-            OP_CAPABILITY
-                | OP_EXTENSION
-                | OP_EXT_INST_IMPORT
-                | OP_MEMORY_MODEL
-                | OP_ENTRY_POINT
-                | OP_EXECUTION_MODE
-                | OP_EXECUTION_MODE_ID
-        );
-        debug_assert!(!matches!(first & 0xffff, OP_NAME | OP_MEMBER_NAME) || !before);
-        let length = (first >> 16) as usize;
-        if !before || length == 0 {
-            break;
-        }
-        at += length;
-    }
+    let before = |op: Option<Op>| {
+        matches!(
+            op,
+            Some(
+                Op::Capability
+                    | Op::Extension
+                    | Op::ExtInstImport
+                    | Op::MemoryModel
+                    | Op::EntryPoint
+                    | Op::ExecutionMode
+                    | Op::ExecutionModeId
+            )
+        )
+    };
+    let last = insts(words)
+        .map_while(|inst| inst.filter(|inst| before(inst.op())))
+        .last();
+    let at = last.map_or(HEADER_WORDS, |inst| inst.end());
     if at > words.len() {
         return;
     }
@@ -169,13 +152,13 @@ define dso_local spir_kernel void @f(ptr addrspace(1) align 4 %a, i32 %b) #0 !ke
 
     #[test]
     fn strings_stand_before_the_names() {
-        let capability = 2 << 16 | OP_CAPABILITY;
-        let name = 3 << 16 | OP_NAME;
+        let capability = 2 << 16 | Op::Capability as u32;
+        let name = 3 << 16 | Op::Name as u32;
         let mut words = vec![0x0723_0203, 0x10000, 0, 10, 0, capability, 4, name, 1, 0];
         add(&mut words, IR);
         assert_eq!(words[3], 13);
         assert_eq!(words[5..7], [capability, 4]);
-        assert_eq!(words[7] & 0xffff, OP_STRING);
+        assert_eq!(words[7] & 0xffff, Op::String as u32);
         assert_eq!(words[words.len() - 3..], [name, 1, 0]);
     }
 }

@@ -1,6 +1,7 @@
 //! What SPIR-V modules may declare: the capabilities that CL_DEVICE_SPIRV_CAPABILITIES names, and a few without obligation.
 
 use spirv::{Capability as C, Op};
+use spirv_lowering::insts::insts;
 
 /// Not reported, since only a part of what they allow works or nothing depends on them. What does not work is refused where
 /// it is read, by the name of the instruction.
@@ -24,11 +25,8 @@ const TOLERATED: &[C] = &[
 
 /// Refuses a module that declares what is neither among those (token values) nor tolerated. `Err`: a line for the build log.
 pub fn check(words: &[u32], supported: &[u32]) -> Result<(), String> {
-    let mut rest = words.get(5..).unwrap_or_default();
-    while let Some(&first) = rest.first() {
-        let length = (first >> 16).max(1) as usize;
-        let (op, operand) = (Op::from_u32(first & 0xffff), rest.get(1));
-        let (Some(Op::Capability), Some(&declared)) = (op, operand) else {
+    for inst in insts(words).flatten() {
+        let (Some(Op::Capability), &[declared]) = (inst.op(), inst.operands()) else {
             // Capabilities come before everything else.
             return Ok(());
         };
@@ -42,7 +40,6 @@ pub fn check(words: &[u32], supported: &[u32]) -> Result<(), String> {
                 "error: OpCapability {name}: the device does not support this capability\n"
             ));
         }
-        rest = rest.get(length..).unwrap_or_default();
     }
     Ok(())
 }

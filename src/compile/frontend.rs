@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 10;
+pub const REVISION: u32 = 11;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -130,11 +130,15 @@ pub fn compile(
     let mut log = String::new();
     // What clang still has to optimise, if it was made in two runs.
     let mut whole = None;
-    let object = if options.whole_program && likely_has_a_library(source) {
+    let library = options.whole_program && likely_has_a_library(source);
+    let object = if library || has_attribute_used(source) {
         clang.args(["-emit-llvm", "-disable-llvm-passes"]);
         clang.args(FROM_SOURCE);
         run_stage(clang, text.as_bytes(), &mut log).and_then(|ir| {
-            let ir = internal::functions(&String::from_utf8_lossy(&ir));
+            let mut ir = internal::without_lists(&String::from_utf8_lossy(&ir));
+            if library {
+                ir = internal::functions(&ir);
+            }
             let mut optimise = plain_clang_command(toolchain);
             optimise.args(options.optimisation()).arg("-w");
             passes_and_output(&mut optimise, toolchain);
@@ -260,6 +264,14 @@ const PASSES: [&str; 4] = [
 /// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
 fn likely_has_a_library(source: &str) -> bool {
     source.len() > 64 << 10 || source.contains("#include") || source.contains("# include")
+}
+
+/// Whether a source may well say `__attribute__((used))`, which has no meaning for kernels and gives LLVM's SPIR-V target
+/// trouble.
+fn has_attribute_used(source: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = source.split(|c| !word(c));
+    source.contains("__attribute") && words.any(|w| matches!(w, "used" | "__used__"))
 }
 
 /// What clang's passes are told, and what they are to leave behind.

@@ -14,6 +14,18 @@ use std::collections::HashMap;
 /// visibility or linkage that this does not understand, and such a function is left as it is.
 const BEFORE: [&str; 3] = ["internal", "dso_local", "available_externally"];
 
+/// The same module without the lists of what `__attribute__((used))` keeps: there is no linker that would read them, and
+/// LLVM's SPIR-V target fails on those that name variables in constant memory.
+pub fn without_lists(ir: &str) -> String {
+    ir.split_inclusive('\n')
+        .filter(|line| {
+            !["@llvm.used = ", "@llvm.compiler.used = "]
+                .iter()
+                .any(|l| line.starts_with(l))
+        })
+        .collect()
+}
+
 /// The same module with its functions internal, and without the unused ones. Kernels, declarations and variables stay.
 pub fn functions(ir: &str) -> String {
     let items = items(ir);

@@ -9,6 +9,7 @@
 
 use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, StorageClass};
+use spirv_lowering::insts::insts;
 
 /// Does the module have to be made again, from text that went through [`initialised`]?
 pub fn doubtful(words: &[u32]) -> bool {
@@ -18,13 +19,11 @@ pub fn doubtful(words: &[u32]) -> bool {
     let mut locals: FxHashMap<u32, Option<Op>> = FxHashMap::default();
     let mut zeros: Vec<u32> = Vec::new();
     let mut inside = false;
-    let mut rest = words.get(5..).unwrap_or(&[]);
-    while let Some(&first) = rest.first() {
-        let Some((inst, after)) = rest.split_at_checked((first >> 16).max(1) as usize) else {
+    for inst in insts(words) {
+        let Some(inst) = inst else {
             return false;
         };
-        rest = after;
-        let (Some(op), Some(operands)) = (Op::from_u32(first & 0xffff), inst.get(1..)) else {
+        let (Some(op), operands) = (inst.op(), inst.operands()) else {
             continue;
         };
         match (op, operands) {

@@ -5,28 +5,26 @@
 
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op};
+use spirv_lowering::insts::insts;
 
 /// The module with these values (number and little-endian bytes), and without numbers of constants.
 pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
     let mut out = words.to_vec();
     let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut at = 5;
-    while let Some(&first) = words.get(at) {
-        let length = (first >> 16) as usize;
-        let Some(inst) = out.get_mut(at..at + length).filter(|i| !i.is_empty()) else {
+    for inst in insts(words).flatten() {
+        let Some(changed) = out.get_mut(inst.at..inst.end()) else {
             break;
         };
-        at += length;
         let value = |id: &u32| {
             let number = numbers.get(id)?;
             values.iter().find(|v| v.0 == *number).map(|v| &v.1)
         };
-        match (Op::from_u32(first & 0xffff), inst) {
-            (Some(Op::Decorate), inst @ &mut [_, target, kind, number])
+        match (inst.op(), changed) {
+            (Some(Op::Decorate), changed @ &mut [_, target, kind, number])
                 if kind == Decoration::SpecId as u32 =>
             {
                 numbers.insert(target, number);
-                inst.fill(1 << 16 | Op::Nop as u32);
+                changed.fill(1 << 16 | Op::Nop as u32);
             }
             (Some(Op::SpecConstant), [_, _, id, literal @ ..]) => {
                 let Some(bytes) = value(id) else { continue };

@@ -4,26 +4,22 @@
 //! conversions of a type to itself; OpAny and OpAll, which clang applies to integers. Moved: blocks that stand before a
 //! block that dominates them, variables that are not at the start of a function. Added: the variables that an entry point
 //! has to name since SPIR-V 1.4, the extension of contracted arithmetic. Constant aggregates count as null: where they hold
-//! pointers, what those point to often is not what the type says.
+//! pointers, what those point to often is not what the type says. Pointers to functions point to what those
+//! return; constant ones are null.
 //!
 //! llvm-spirv and clang write all of these; our reader minds none.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
-
-const HEADER_WORDS: usize = 5;
+use spirv_lowering::insts::{insts, string_words, HEADER_WORDS};
 
 /// Capability FPFastMathModeINTEL.
 const FAST_MATH: u32 = 5837;
 
 fn put_extension(name: &[u8], out: &mut Vec<u32>) {
-    let length = name.len() / 4 + 1;
-    out.push((length as u32 + 1) << 16 | Op::Extension as u32);
-    out.extend((0..length).map(|word| {
-        let letter =
-            |at: usize| u32::from(name.get(word * 4 + at).copied().unwrap_or(0)) << (at * 8);
-        letter(0) | letter(1) | letter(2) | letter(3)
-    }));
+    let name = string_words(name);
+    out.push((name.len() as u32 + 1) << 16 | Op::Extension as u32);
+    out.extend(name);
 }
 
 /// The module put right, for the validator alone. None: cut short.
@@ -40,12 +36,10 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
     let mut aggregates: FxHashSet<u32> = FxHashSet::default();
     let mut decorations: FxHashSet<&[u32]> = FxHashSet::default();
     let mut function: Vec<&[u32]> = Vec::new();
-    let mut rest = words.get(HEADER_WORDS..)?;
-    while let Some(&first) = rest.first() {
-        let length = (first >> 16) as usize;
-        let inst = rest.get(..length).filter(|i| !i.is_empty())?;
-        rest = rest.get(length..)?;
-        let op = Op::from_u32(first & 0xffff);
+    // Function types, by what they return.
+    let mut functions: FxHashMap<u32, u32> = FxHashMap::default();
+    for inst in insts(words) {
+        let (op, inst) = (inst?.op(), inst?.words);
         match (op, inst) {
             (Some(Op::Capability), &[_, FAST_MATH]) => fast_math = true,
             (Some(Op::Capability), _) => {}
@@ -62,11 +56,22 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
             (Some(Op::TypeArray | Op::TypeStruct), &[_, id, ..]) => {
                 aggregates.insert(id);
             }
+            (Some(Op::TypeFunction), &[_, id, result, ..]) => {
+                functions.insert(id, result);
+            }
+            (Some(Op::TypePointer), &[first, id, class, pointee]) => {
+                if let Some(&result) = functions.get(&pointee) {
+                    out.extend([first, id, class, result]);
+                    continue;
+                }
+            }
             (Some(Op::ConstantComposite), &[_, ty, id, ..]) if aggregates.contains(&ty) => {
                 out.extend([3 << 16 | Op::ConstantNull as u32, ty, id]);
                 continue;
             }
-            (Some(Op::ConstantNull), &[_, ty, id, _, ..]) => {
+            // The function comes later, which the validator does not expect.
+            (Some(Op::ConstantFunctionPointerINTEL), &[_, ty, id, _])
+            | (Some(Op::ConstantNull), &[_, ty, id, _, ..]) => {
                 out.extend([3 << 16 | Op::ConstantNull as u32, ty, id]);
                 continue;
             }
@@ -111,10 +116,8 @@ fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
     let mut types: FxHashSet<u32> = FxHashSet::default();
     let mut type_of: FxHashMap<u32, u32> = FxHashMap::default();
     let mut conversions = Vec::new();
-    let mut at = HEADER_WORDS;
-    while let Some(&first) = words.get(at) {
-        let length = (first >> 16) as usize;
-        let inst = words.get(at..at + length).filter(|i| !i.is_empty())?;
+    for inst in insts(words) {
+        let (at, inst) = (inst?.at, inst?.words);
         match (opcode(inst), inst) {
             (Some(Op::TypeInt | Op::TypeFloat | Op::TypeVector), &[_, id, ..]) => {
                 types.insert(id);
@@ -134,7 +137,6 @@ fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
             }
             _ => {}
         }
-        at += length;
     }
     for (at, ty, from) in conversions {
         if type_of.get(&from) == Some(&ty) {
@@ -147,12 +149,9 @@ fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
 /// The variables of module scope. None: cut short.
 fn global_variables(words: &[u32]) -> Option<Vec<u32>> {
     let mut found = Vec::new();
-    let mut rest = words.get(HEADER_WORDS..)?;
-    while let Some(&first) = rest.first() {
-        let length = (first >> 16) as usize;
-        let inst = rest.get(..length).filter(|i| !i.is_empty())?;
-        rest = rest.get(length..)?;
-        match (opcode(inst), inst) {
+    for inst in insts(words) {
+        let inst = inst?;
+        match (inst.op(), inst.words) {
             (Some(Op::Function), _) => break,
             (Some(Op::Variable | Op::UntypedVariableKHR), &[_, _, id, ..]) => found.push(id),
             _ => {}

@@ -5,18 +5,15 @@
 //! are checked where the instructions are read.
 
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
-
-const HEADER_WORDS: usize = 5;
+use spirv_lowering::insts::insts;
 
 /// A copy of the module for the validator, if the module has such an instruction.
 pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
     let mut copy: Option<Vec<u32>> = None;
     let (mut untyped, mut set) = (false, 0);
-    let mut at = HEADER_WORDS;
-    while let Some(&first) = words.get(at) {
-        let length = (first >> 16) as usize;
-        let inst = words.get(at..at + length).filter(|i| !i.is_empty())?;
-        let instead = match (Op::from_u32(first & 0xffff)?, inst) {
+    for inst in insts(words) {
+        let inst = inst?;
+        let instead = match (inst.op()?, inst.words) {
             (Op::Capability, &[_, name]) => {
                 untyped |= name == Capability::UntypedPointersKHR as u32;
                 None
@@ -45,12 +42,11 @@ pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
         };
         match (instead, &mut copy) {
             (Some(instead), _) => copy
-                .get_or_insert_with(|| words[..at].to_vec())
+                .get_or_insert_with(|| words[..inst.at].to_vec())
                 .extend(instead),
-            (None, Some(copy)) => copy.extend_from_slice(inst),
+            (None, Some(copy)) => copy.extend_from_slice(inst.words),
             (None, None) => {}
         }
-        at += length;
     }
     copy
 }

@@ -125,3 +125,29 @@ fn programs_with_many_functions() {
         );
     }
 }
+
+/// `__attribute__((used))` on kernels, functions and variables, for programs that are built and that are linked.
+#[test]
+fn attribute_used() {
+    let setup = Setup::new();
+    let source = "__attribute__((used)) static int triple(int x) { return x * 3; }
+        constant int table[3] __attribute__((__used__)) = {1, 2, 3};
+        __attribute__((used)) kernel void f(global int *p) { p[0] = triple(p[1]) + table[p[2]]; }
+        kernel void g(global int *p) { p[0] = 5; }";
+    for options in [
+        "",
+        "-cl-std=CL3.0",
+        "-cl-opt-disable",
+        "-cl-kernel-arg-info",
+    ] {
+        let program = match setup.try_build(source, options) {
+            Ok(program) => program,
+            Err(log) => panic!("{options}: {log}"),
+        };
+        let kernel = setup.kernel(&program, "f");
+        let buffer = setup.buffer_of(&[0, 7, 2]);
+        kernel.set_buffer(0, &buffer);
+        setup.run(&kernel, &[1], None);
+        assert_eq!(setup.read::<i32>(&buffer, 1), [24], "{options}");
+    }
+}

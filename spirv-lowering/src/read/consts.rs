@@ -118,6 +118,9 @@ impl Parsed {
                     bits
                 } & ty.mask())
             }
+            Op::ConstantFunctionPointerINTEL => {
+                Err(LowerError::unsupported("a pointer to a function"))
+            }
             _ => Err(LowerError::invalid("its type does not fit")),
         }
     }

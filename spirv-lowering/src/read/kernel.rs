@@ -173,7 +173,7 @@ fn param(
         } => {
             if *pointee == 0 {
                 return Err(LowerError::unsupported(
-                    "an argument by value through an untyped pointer",
+                    "an argument by value through an untyped pointer, which does not say how large it is",
                 ));
             }
             let data = p.types.get(p.ty(*pointee)?);

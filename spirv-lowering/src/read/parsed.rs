@@ -8,7 +8,7 @@ use crate::error::{LowerError, Result};
 use crate::ir::function::{FpFlags, Linkage};
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
-use spirv::{Decoration, Op};
+use spirv::{Decoration, Op, StorageClass};
 use std::sync::Arc;
 
 /// What an id of module scope names.
@@ -380,9 +380,7 @@ impl Parsed {
             | Op::ConstantCompositeContinuedINTEL
             | Op::SpecConstantCompositeContinuedINTEL
             | Op::TypeStructContinuedINTEL => Ok(()),
-            Op::ConstantFunctionPointerINTEL | Op::AsmTargetINTEL | Op::AsmINTEL => Err(
-                LowerError::unsupported("function pointers and inline assembly"),
-            ),
+            Op::AsmTargetINTEL | Op::AsmINTEL => Err(LowerError::unsupported("inline assembly")),
             _ => Err(LowerError::invalid(
                 "this instruction may not stand outside a function",
             )),
@@ -479,6 +477,10 @@ impl Parsed {
                     lanes: Vec::new(),
                 }
             }
+            // Of functions: harmless where nothing is done with it.
+            Op::TypePointer if inst.word(1)? == StorageClass::CodeSectionINTEL as u32 => {
+                Kind::Opaque(Opaque::Other)
+            }
             Op::TypePointer | Op::TypeUntypedPointerKHR => {
                 let class = inst.word(1)?;
                 let pointee = if op == Op::TypePointer {
@@ -558,6 +560,14 @@ impl Parsed {
         let Kind::Pointer { space, pointee, .. } = self.types.get(ty).kind else {
             return Err(LowerError::invalid("its type is not a pointer"));
         };
+        // LLVM's lists of what `__attribute__((used))` keeps: nothing but a note for linkers.
+        if let Some(("llvm.used" | "llvm.compiler.used", _)) = self
+            .linkage(id)
+            .as_ref()
+            .map(|(name, l)| (name.as_str(), l))
+        {
+            return self.define(id, Def::Ignored);
+        }
         if space_of(class)? != space {
             return Err(LowerError::invalid(
                 "its storage class is not that of its type",
@@ -754,5 +764,6 @@ fn is_const(op: Op) -> bool {
             | SpecConstantOp
             | Undef
             | ConstantPipeStorage
+            | ConstantFunctionPointerINTEL
     )
 }

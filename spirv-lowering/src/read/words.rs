@@ -1,6 +1,7 @@
 //! Walks the words of a SPIR-V module: header, byte order, instruction framing, literal strings.
 
 use crate::error::{LowerError, Result};
+use crate::insts::frame;
 use spirv::Op;
 
 /// Largest id bound accepted: the universal limit of the SPIR-V specification.
@@ -83,16 +84,15 @@ pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Inst<'_>> {
     let first = *words
         .get(at)
         .ok_or_else(|| LowerError::invalid(format!("the module ends before word {at}")))?;
-    let count = (first >> 16) as usize;
     let code = first as u16;
-    if count == 0 {
-        return Err(LowerError::invalid(format!(
-            "the instruction at word {at} (opcode {code}) has length zero"
-        )));
-    }
-    let body = words.get(at + 1..at + count).ok_or_else(|| {
+    let body = frame(words, at).and_then(|inst| inst.get(1..));
+    let body = body.ok_or_else(|| {
+        let what = match first >> 16 {
+            0 => "has length zero",
+            _ => "goes past the end of the module",
+        };
         LowerError::invalid(format!(
-            "the instruction at word {at} (opcode {code}) goes past the end of the module"
+            "the instruction at word {at} (opcode {code}) {what}"
         ))
     })?;
     Ok(Inst {

@@ -528,3 +528,39 @@ fn arguments_by_value() {
         [1 << 40, 1 << 41, 9, minus(-3), minus(-2), 5]
     );
 }
+
+/// LLVM's lists of what `__attribute__((used))` keeps hold pointers to functions, which are never called. Modules as clang
+/// writes them, with the storage class of functions and without.
+#[test]
+fn lists_of_used_functions() {
+    let setup = Setup::new();
+    let list = "%f_list = OpTypeArray %p_f %u32_2
+         %g_list = OpTypePointer CrossWorkgroup %f_list
+         %null = OpConstantNull %p_f";
+    let plain = "%f = OpTypeFunction %void %g_u8
+         %p_f = OpTypePointer Function %f";
+    let variable = "%members = OpConstantComposite %f_list %null %cast
+         %list = OpVariable %g_list CrossWorkgroup %members";
+    let copy = "%x = in u32 0\nout 0 u32 %x";
+    let il = Il::new(copy)
+        .needs("Linkage")
+        .decorated("OpDecorate %list LinkageAttributes \"llvm.used\" Export")
+        .with(plain)
+        .with(list)
+        .with("%cast = OpSpecConstantOp %p_f Bitcast %null")
+        .with(variable);
+    let input = Data::new().put(0, &[77u32]);
+    assert_eq!(il.run(&setup, &input).one::<u32>(0), 77);
+    let code = "%f = OpTypeFunction %void %g_u8
+         %p_code = OpTypePointer CodeSectionINTEL %f
+         %p_f = OpTypePointer CodeSectionINTEL %u8";
+    let il = Il::new(copy)
+        .needs("Linkage FunctionPointersINTEL SPV_INTEL_function_pointers")
+        .decorated("OpDecorate %list LinkageAttributes \"llvm.compiler.used\" Export")
+        .with(code)
+        .with(list)
+        .with("%pointer = OpConstantFunctionPointerINTEL %p_code %k")
+        .with("%cast = OpSpecConstantOp %p_f Bitcast %pointer")
+        .with(variable);
+    assert_eq!(il.run(&setup, &input).one::<u32>(0), 77);
+}

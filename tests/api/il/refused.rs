@@ -105,3 +105,41 @@ fn memory_models() {
         "{log}"
     );
 }
+
+/// What a kernel may ask about the sub-groups of another is part of enqueueing on the device.
+#[test]
+fn questions_about_kernels() {
+    let setup = Setup::new();
+    for (inst, operands) in [
+        ("OpGetKernelMaxNumSubgroups", "%k %null %u32_4 %u32_4"),
+        (
+            "OpGetKernelLocalSizeForSubgroupCount",
+            "%u32_4 %k %null %u32_4 %u32_4",
+        ),
+    ] {
+        for capability in ["", "SubgroupDispatch", "DeviceEnqueue"] {
+            let result = if inst.ends_with("Count") {
+                "%nd"
+            } else {
+                "%u32"
+            };
+            let il = Il::new(&format!("%x = {inst} {result} {operands}"))
+                .needs(capability)
+                .with("%null = OpConstantNull %p_u8\n%sizes = OpTypeArray %u64 %u32_3\n%nd = OpTypeStruct %u32 %sizes %sizes %sizes");
+            let log = il.log(&setup);
+            let named = [
+                inst,
+                "OpCapability SubgroupDispatch",
+                "OpCapability DeviceEnqueue",
+            ];
+            assert!(
+                log.contains("CL_BUILD_PROGRAM_FAILURE") || log.contains("CL_INVALID_"),
+                "{log}"
+            );
+            assert!(
+                named.iter().any(|name| log.contains(name)),
+                "{inst} {capability}: {log}"
+            );
+        }
+    }
+}

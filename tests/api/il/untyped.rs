@@ -261,3 +261,44 @@ fn kernel_arguments() {
     setup.run(&kernel, &[1], None);
     assert_eq!(setup.read::<u32>(&to, 1), [5]);
 }
+
+/// An argument by value has a typed pointer, which says its size; what is done with it goes through an untyped one.
+#[test]
+fn arguments_by_value() {
+    let setup = Setup::new();
+    let kernel = |parameter: &str| {
+        untyped("OpNop")
+            .decorated("OpEntryPoint Kernel %m \"m\"\nOpDecorate %m1 FuncParamAttr ByVal")
+            .with(&format!(
+                "%p_pair = OpTypePointer Function %pair
+                 %m_type = OpTypeFunction %void %g_u32 {parameter}"
+            ))
+            .calls(&format!(
+                "%m = OpFunction %void None %m_type
+                 %m0 = OpFunctionParameter %g_u32
+                 %m1 = OpFunctionParameter {parameter}
+                 %m2 = OpLabel
+                 %p = {} %up %m1
+                 %a = OpUntypedInBoundsAccessChainKHR %up %pair %p %u32_1 %u32_2
+                 %x = OpLoad %u32 %a Aligned 4
+                 OpStore %m0 %x Aligned 4
+                 OpReturn
+                 OpFunctionEnd",
+                if parameter == "%up" {
+                    "OpCopyObject"
+                } else {
+                    "OpBitcast"
+                }
+            ))
+    };
+    let il = kernel("%p_pair");
+    let program =
+        super::build(&setup, &il.words()).unwrap_or_else(|e| panic!("{e}\n{}", il.text()));
+    let run = setup.kernel(&program, "m");
+    let out = setup.buffer(4);
+    run.set_buffer(0, &out).set(1, [1u32, 2, 3, 4]);
+    setup.run(&run, &[1], None);
+    assert_eq!(setup.read::<u32>(&out, 1), [4]);
+    let log = kernel("%up").log(&setup);
+    assert!(log.contains("does not say how large"), "{log}");
+}
