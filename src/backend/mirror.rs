@@ -7,12 +7,11 @@
 //!
 //! Blocks are dealt out in ranges, as those of a single device. A block lives as long as one of its ranges does.
 
+use super::kept::Kept;
 use super::{Device, DeviceError, Memory, Replay, Result, SharedKind, Way};
 use crate::util::address::{Reservation, PAGE};
 use crate::util::ranges::Ranges;
 use parking_lot::Mutex;
-use std::any::Any;
-use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
 /// Size of a block in bytes, at least.
@@ -62,34 +61,6 @@ struct Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.block.free.lock().give(self.begin, self.size);
-    }
-}
-
-/// The memory of one device in a range of a block.
-struct Leased {
-    memory: Arc<dyn Memory>,
-    _lease: Arc<Lease>,
-}
-
-impl Memory for Leased {
-    fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-
-    fn mapped(&self) -> Option<NonNull<u8>> {
-        self.memory.mapped()
-    }
-
-    fn host_cached(&self) -> bool {
-        self.memory.host_cached()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.memory.as_any()
     }
 }
 
@@ -150,10 +121,8 @@ fn lease(block: &Arc<Block>, size: u64, align: u64) -> Result<Option<Vec<Arc<dyn
     });
     let part = |(device, whole): (&Arc<dyn Device>, &Arc<dyn Memory>)| {
         let memory = device.part(whole, begin, size)?;
-        Ok(Arc::new(Leased {
-            memory,
-            _lease: lease.clone(),
-        }) as Arc<dyn Memory>)
+        // Each keeps its range of the block.
+        Ok(Kept::new(memory, lease.clone()))
     };
     let pairs = block.devices.iter().zip(&block.memories);
     pairs.map(part).collect::<Result<_>>().map(Some)

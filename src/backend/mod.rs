@@ -16,6 +16,7 @@ pub mod caps;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
+pub mod kept;
 pub mod mirror;
 pub mod op;
 pub mod spare;

@@ -226,8 +226,24 @@ pub fn copy(
     })
 }
 
-fn check_bytes(target: &Target, buffer: &Ref<Mem>, offset: usize, bytes: u64) -> ClResult {
+/// The checks of the buffer's side of a copy between image and buffer.
+fn check_bytes(
+    target: &Target,
+    image: &Ref<Mem>,
+    buffer: &Ref<Mem>,
+    offset: usize,
+    bytes: u64,
+) -> ClResult {
     target.check_buffer(buffer)?;
+    let made_of = image
+        .parent()
+        .is_some_and(|parent| Arc::ptr_eq(parent, buffer));
+    if made_of && image.image()?.backing() == Backing::Texels {
+        return err(
+            cl::CL_INVALID_MEM_OBJECT,
+            "the image is a 1D image buffer made from that buffer",
+        );
+    }
     if (offset as u64)
         .checked_add(bytes)
         .is_none_or(|end| end > buffer.size() as u64)
@@ -247,7 +263,7 @@ pub fn copy_to_buffer(
 ) -> ClResult<Command> {
     let image = check(target, src)?;
     let at = place(image, region.origin, region.size)?;
-    check_bytes(target, dst, offset, volume(image, &at))?;
+    check_bytes(target, src, dst, offset, volume(image, &at))?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
         work: Work::ImageToBuffer {
@@ -269,7 +285,7 @@ pub fn copy_from_buffer(
 ) -> ClResult<Command> {
     let image = check(target, dst)?;
     let at = place(image, region.origin, region.size)?;
-    check_bytes(target, src, offset, volume(image, &at))?;
+    check_bytes(target, dst, src, offset, volume(image, &at))?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
         work: Work::BufferToImage {

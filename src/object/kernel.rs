@@ -11,6 +11,7 @@ use super::launch::KernelLaunch;
 use super::mem::Mem;
 use super::program::Program;
 use super::sampler::Sampler;
+use super::svm;
 use crate::backend::image::Resource;
 use crate::backend::Binding;
 use crate::cl::{
@@ -397,6 +398,12 @@ impl Kernel {
                 (ArgKind::Buffer { offset, .. }, Value::Pointer { address, mem }) => {
                     put(&mut launch.args, offset, &address.to_ne_bytes());
                     match mem {
+                        Some(_) if !svm::supported(device) => {
+                            return err(
+                                cl::CL_INVALID_OPERATION,
+                                "an argument is shared virtual memory, which the device does not support",
+                            )
+                        }
                         Some(mem) => {
                             let Some(mem) = mem.upgrade() else {
                                 let what =

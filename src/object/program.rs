@@ -601,6 +601,12 @@ impl Object<Program> {
         }
         let mut texts = Vec::with_capacity(headers.len());
         for (name, header) in headers {
+            if !Arc::ptr_eq(header.context(), &self.context) {
+                return err(
+                    cl::CL_INVALID_CONTEXT,
+                    "a header program is of another context",
+                );
+            }
             let Some(text) = header.source() else {
                 return err(
                     cl::CL_INVALID_PROGRAM,
@@ -741,6 +747,15 @@ pub fn link(
     }
     if inputs.is_empty() {
         return err(cl::CL_INVALID_VALUE, "no input programs");
+    }
+    if inputs
+        .iter()
+        .any(|input| !Arc::ptr_eq(input.context(), context))
+    {
+        return err(
+            cl::CL_INVALID_CONTEXT,
+            "an input program is of another context",
+        );
     }
     let parsed = BuildOptions::parse(options, Stage::Link)
         .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;

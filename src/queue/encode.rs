@@ -349,6 +349,15 @@ impl Queue {
         })
     }
 
+    /// Mapped memory that kernels of the open batch read, or write for later ones of the same launch.
+    pub(super) fn argument_piece(&self, state: &mut State, size: u64) -> ClResult<Piece> {
+        let value = state.stream.open_value();
+        let progress = self.progress.clone();
+        let completed = || progress.timeline.completed().unwrap_or(0);
+        let device = self.target.device.backend();
+        state.args.take(device, size, value, completed)
+    }
+
     #[allow(clippy::too_many_arguments)]
     pub(super) fn encode_read(
         &self,
@@ -755,12 +764,7 @@ impl Queue {
             let size = u64::from(interface.arg_buffer_size)
                 .max(kernel.args.len() as u64)
                 .max(8);
-            let value = state.stream.open_value();
-            let progress = self.progress.clone();
-            let completed = || progress.timeline.completed().unwrap_or(0);
-            let piece = state
-                .args
-                .take(self.target.device.backend(), size, value, completed)?;
+            let piece = self.argument_piece(state, size)?;
             // SAFETY: the piece is at least as large as the arguments, and nothing else uses it.
             unsafe {
                 let to = piece.pointer as *mut u8;

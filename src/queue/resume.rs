@@ -28,12 +28,7 @@ impl Queue {
         let sizes = launch.groups.iter().chain(&launch.local);
         let items = sizes.map(|&n| u64::from(n)).product::<u64>();
         let size = u64::from(RESUME_HEADER) + items * record;
-        let value = state.stream.open_value();
-        let progress = self.progress.clone();
-        let completed = || progress.timeline.completed().unwrap_or(0);
-        let piece = state
-            .args
-            .take(self.target.device.backend(), size, value, completed)?;
+        let piece = self.argument_piece(state, size)?;
         let [_, y, z] = launch.groups;
         for round in 1..=u64::from(launch.resumes) + 1 {
             let words = [0, y, z, 0];

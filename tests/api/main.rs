@@ -21,6 +21,7 @@ mod ordering;
 mod printf;
 mod programs;
 mod queues;
+mod refusals;
 mod robustness;
 mod several_devices;
 mod svm;

@@ -4,6 +4,7 @@
 use super::map::Mapping;
 use super::store::Store;
 use super::Mem;
+use crate::backend::kept::Kept;
 use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
 use crate::error::{err, ClResult};
@@ -12,8 +13,6 @@ use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::svm::Allocation;
 use parking_lot::Mutex;
-use std::any::Any;
-use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl Mem {
@@ -93,34 +92,6 @@ impl Mem {
     }
 }
 
-/// Memory that another one lies in as well (another device's view of it): keeps both.
-struct Joined {
-    memory: Arc<dyn Memory>,
-    _owner: Arc<dyn Memory>,
-}
-
-impl Memory for Joined {
-    fn address(&self) -> u64 {
-        self.memory.address()
-    }
-
-    fn size(&self) -> u64 {
-        self.memory.size()
-    }
-
-    fn mapped(&self) -> Option<NonNull<u8>> {
-        self.memory.mapped()
-    }
-
-    fn host_cached(&self) -> bool {
-        self.memory.host_cached()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self.memory.as_any()
-    }
-}
-
 /// Memory of `owner` as another device sees it, if it does at the same address.
 pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<Arc<dyn Memory>> {
     let (Some(pointer), address) = (owner.mapped(), owner.address()) else {
@@ -137,8 +108,5 @@ pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<A
             "the devices see the memory at different addresses",
         );
     }
-    Ok(Arc::new(Joined {
-        memory,
-        _owner: owner.clone(),
-    }))
+    Ok(Kept::new(memory, owner.clone()))
 }
