@@ -6,19 +6,17 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 /// Memory, and what must live as long.
-pub struct Kept<K> {
+struct Kept<K> {
     memory: Arc<dyn Memory>,
     _keeps: K,
 }
 
-impl<K: Send + Sync + 'static> Kept<K> {
-    /// `memory`, which keeps `keeps`.
-    pub fn new(memory: Arc<dyn Memory>, keeps: K) -> Arc<dyn Memory> {
-        Arc::new(Self {
-            memory,
-            _keeps: keeps,
-        })
-    }
+/// `memory`, which keeps `other`.
+pub fn keep<K: Send + Sync + 'static>(memory: Arc<dyn Memory>, other: K) -> Arc<dyn Memory> {
+    Arc::new(Kept {
+        memory,
+        _keeps: other,
+    })
 }
 
 impl<K: Send + Sync + 'static> Memory for Kept<K> {

@@ -17,7 +17,7 @@ use crate::object::launch::KernelLaunch;
 use crate::object::mem::coherence::Touch;
 use crate::object::mem::image::Backing;
 use crate::object::mem::map::Mapping;
-use crate::object::mem::transfer::{split, volume};
+use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -49,15 +49,6 @@ fn alike(a: &Arc<dyn Image>, b: &Arc<dyn Image>) -> bool {
     let line =
         |image: &Arc<dyn Image>| matches!(image.desc().dim, ImageDim::D1 | ImageDim::D1Array);
     line(a) == line(b)
-}
-
-/// A part of a box, `part` counting from the box's origin.
-fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
-    let ([x, y, z], [px, py, pz]) = (at.origin, part.origin);
-    ImageRegion {
-        origin: [x + px, y + py, z + pz],
-        size: part.size,
-    }
 }
 
 /// The rows of a part of a box in host memory, where `rows` are those of the box (as destination).
@@ -112,7 +103,7 @@ impl Queue {
                 offset,
             } => {
                 let total = volume(at.size, image.image()?.element());
-                image.prepare(index, false)?;
+                image.prepare_box(index, at, Touch::Read)?;
                 buffer.prepare_bytes(index, *offset..*offset + total, Touch::Overwrite)?;
                 let to = buffer.slice(index, *offset, total)?;
                 let slots = self.image_to_slice(state, image, at, &to, how)?;
@@ -126,7 +117,7 @@ impl Queue {
             } => {
                 let total = volume(at.size, image.image()?.element());
                 buffer.prepare_bytes(index, *offset..*offset + total, Touch::Read)?;
-                image.prepare(index, true)?;
+                image.prepare_box(index, at, Touch::Overwrite)?;
                 let from = buffer.slice(index, *offset, total)?;
                 let slots = self.slice_to_image(state, image, at, &from, how)?;
                 Ok(self.on_device(state, slots))
@@ -223,7 +214,7 @@ impl Queue {
             return self.encode_read(state, mem, host, &region, how, idle, no_waits);
         }
         let index = self.target.index;
-        mem.prepare(index, false)?;
+        mem.prepare_box(index, at, Touch::Read)?;
         let image = mem.texels(index)?;
         let element = mem.image()?.element();
         let total = volume(at.size, element);
@@ -335,7 +326,7 @@ impl Queue {
             return self.encode_write(state, mem, host, &region, how, idle);
         }
         let index = self.target.index;
-        mem.prepare(index, true)?;
+        mem.prepare_box(index, at, Touch::Overwrite)?;
         let image = mem.texels(index)?;
         let total = volume(at.size, element);
         state.note_work(total);
@@ -486,8 +477,8 @@ impl Queue {
         how: How,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
-        src.prepare(index, false)?;
-        dst.prepare(index, true)?;
+        src.prepare_box(index, from, Touch::Read)?;
+        dst.prepare_box(index, to, Touch::Overwrite)?;
         let element = src.image()?.element();
         let total = volume(from.size, element);
         state.note_work(total);
@@ -548,7 +539,7 @@ impl Queue {
         how: How,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
-        mem.prepare(index, true)?;
+        mem.prepare_box(index, at, Touch::Overwrite)?;
         let element = pixel.len();
         let total = volume(at.size, element);
         state.note_work(total);

@@ -9,8 +9,9 @@
 use super::buffer::{check_flags, check_host_ptr, check_properties};
 use super::coherence::Touch;
 use super::store::Store;
+use super::texels::Texels;
 use super::{transfer, Mem};
-use crate::backend::image::{Access, ImageDim};
+use crate::backend::image::{Access, ImageDim, ImageRegion};
 use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
@@ -55,21 +56,6 @@ pub enum Backing {
     Texels,
     /// A buffer with rows `row_pitch` bytes apart, shown to kernels as an image beside it.
     Rows,
-}
-
-struct Coherence {
-    /// Bit per device: its image has the newest contents.
-    valid: u64,
-    /// Newest contents where no device has them, packed.
-    host: Option<Vec<u8>>,
-}
-
-/// The images of a memory object on the devices of its context. An image made from an image shares them.
-pub struct Texels {
-    desc: ImageDesc,
-    images: Box<[OnceLock<Arc<dyn backend::Image>>]>,
-    making: Mutex<()>,
-    coherence: Option<Mutex<Coherence>>,
 }
 
 /// The part of a memory object that images alone have.
@@ -224,65 +210,6 @@ fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
     Ok(pixel)
 }
 
-impl Texels {
-    fn new(devices: usize, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
-        Arc::new(Self {
-            desc,
-            images: (0..devices).map(|_| OnceLock::new()).collect(),
-            making: Mutex::new(()),
-            coherence: (devices > 1).then(|| Mutex::new(Coherence { valid: 0, host })),
-        })
-    }
-
-    fn on(&self, context: &Context, device: usize) -> ClResult<&Arc<dyn backend::Image>> {
-        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
-        let cell = self.images.get(device).ok_or_else(missing)?;
-        if let Some(image) = cell.get() {
-            return Ok(image);
-        }
-        let _making = self.making.lock();
-        if let Some(image) = cell.get() {
-            return Ok(image);
-        }
-        let target = context.devices().get(device).ok_or_else(missing)?;
-        let made = target.backend().create_image(&self.desc)?;
-        Ok(cell.get_or_init(|| made))
-    }
-
-    /// Makes the contents on a device the newest ones. `write`: they will be the only newest ones.
-    fn prepare(&self, context: &Context, device: usize, write: bool) -> ClResult {
-        let Some(coherence) = &self.coherence else {
-            return Ok(());
-        };
-        let image = self.on(context, device)?;
-        let mut state = coherence.lock();
-        let bit = 1u64 << (device as u32 % 64);
-        if state.valid & bit == 0 {
-            let devices = context.devices();
-            if let Some(target) = devices.get(device) {
-                if state.valid != 0 {
-                    let source = state.valid.trailing_zeros() as usize;
-                    if let (Some(origin), Some(newest)) = (
-                        devices.get(source),
-                        self.images.get(source).and_then(OnceLock::get),
-                    ) {
-                        let bytes = transfer::image_bytes(origin, newest)?;
-                        transfer::fill_image(target, image, &bytes)?;
-                    }
-                } else if let Some(bytes) = &state.host {
-                    transfer::fill_image(target, image, bytes)?;
-                }
-            }
-            state.valid |= bit;
-        }
-        if write {
-            state.valid = bit;
-            state.host = None;
-        }
-        Ok(())
-    }
-}
-
 impl Image {
     /// Geometry, format, extents.
     pub fn desc(&self) -> &ImageDesc {
@@ -346,7 +273,7 @@ impl Image {
 }
 
 /// Extents in the specification's coordinates.
-fn extent(desc: &ImageDesc) -> [u32; 3] {
+pub(super) fn extent(desc: &ImageDesc) -> [u32; 3] {
     match desc.dim {
         ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
         ImageDim::D1Array => [desc.width, desc.layers, 1],
@@ -545,7 +472,11 @@ impl Mem {
                 if let (1, Some(device)) = (devices, context.devices().first()) {
                     let texels = image.texels.on(context, 0)?;
                     if let Some(bytes) = initial {
-                        transfer::fill_image(device, texels, &bytes)?;
+                        let all = ImageRegion {
+                            origin: [0; 3],
+                            size: extent(&desc),
+                        };
+                        transfer::fill_image(device, texels, &all, &bytes)?;
                     }
                 }
                 let [_, height, depth] = extent(&desc).map(|n| n as usize);
@@ -743,10 +674,23 @@ impl Mem {
     pub fn prepare_part(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
         match &self.image {
             Some(image) if image.backing == Backing::Own => {
-                let write = touch != Touch::Read;
-                image.texels.prepare(&self.context, device, write)
+                let all = ImageRegion {
+                    origin: [0; 3],
+                    size: image.extent(),
+                };
+                image.texels.prepare(&self.context, device, &all, touch)
             }
             _ => self.prepare_bytes(device, range, touch),
+        }
+    }
+
+    /// The same for a box of an image that has texels of its own; all of one that is made from a buffer.
+    pub fn prepare_box(&self, device: usize, at: &ImageRegion, touch: Touch) -> ClResult {
+        match &self.image {
+            Some(image) if image.backing == Backing::Own => {
+                image.texels.prepare(&self.context, device, at, touch)
+            }
+            _ => self.prepare(device, touch != Touch::Read),
         }
     }
 

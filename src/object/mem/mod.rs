@@ -11,6 +11,7 @@ pub mod map_image;
 pub mod pixel;
 pub mod store;
 mod svm;
+mod texels;
 pub(crate) mod transfer;
 
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors};

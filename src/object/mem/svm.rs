@@ -4,7 +4,7 @@
 use super::map::Mapping;
 use super::store::Store;
 use super::Mem;
-use crate::backend::kept::Kept;
+use crate::backend::kept::keep;
 use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
 use crate::error::{err, ClResult};
@@ -108,5 +108,5 @@ pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<A
             "the devices see the memory at different addresses",
         );
     }
-    Ok(Kept::new(memory, owner.clone()))
+    Ok(keep(memory, owner.clone()))
 }

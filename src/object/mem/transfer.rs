@@ -1,6 +1,6 @@
 //! Synchronous transfers outside any queue: initial contents, and contents that move between devices.
 
-use crate::backend::image::{Image, ImageDim, ImageRegion};
+use crate::backend::image::{Image, ImageRegion};
 use crate::backend::spare::Lent;
 use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice};
 use crate::error::ClResult;
@@ -264,28 +264,31 @@ pub fn split(size: [u32; 3], element: usize, limit: u64) -> Vec<ImageRegion> {
     all
 }
 
-fn extent(image: &Arc<dyn Image>) -> [u32; 3] {
-    let desc = image.desc();
-    match desc.dim {
-        ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
-        ImageDim::D1Array => [desc.width, desc.layers, 1],
-        ImageDim::D2 => [desc.width, desc.height, 1],
-        ImageDim::D2Array => [desc.width, desc.height, desc.layers],
-        ImageDim::D3 => [desc.width, desc.height, desc.depth],
-    }
-}
-
 /// Bytes of a box.
 pub fn volume(size: [u32; 3], element: usize) -> u64 {
     size.iter()
         .fold(element as u64, |all, n| all.saturating_mul(u64::from(*n)))
 }
 
-/// Gives an image that no command uses its contents, packed.
-pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) -> ClResult {
+/// A part of a box, which counts from the box's first pixel, as it lies in the image.
+pub fn within(at: &ImageRegion, part: &ImageRegion) -> ImageRegion {
+    let ([x, y, z], [px, py, pz]) = (at.origin, part.origin);
+    ImageRegion {
+        origin: [x + px, y + py, z + pz],
+        size: part.size,
+    }
+}
+
+/// Gives a box of an image that no command uses its contents, packed.
+pub fn fill_image(
+    device: &Ref<Device>,
+    image: &Arc<dyn Image>,
+    whole: &ImageRegion,
+    bytes: &[u8],
+) -> ClResult {
     let element = image.desc().format.bytes();
     let mut at = 0usize;
-    let parts = split(extent(image), element, CHUNK);
+    let parts = split(whole.size, element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
     let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostWrite)?;
     for region in parts {
@@ -301,7 +304,7 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
                 src: &src,
                 row_texels: 0,
                 image,
-                region,
+                region: within(whole, &region),
             },
             OrderRule::InOrder,
             false,
@@ -315,20 +318,24 @@ pub fn fill_image(device: &Ref<Device>, image: &Arc<dyn Image>, bytes: &[u8]) ->
     Ok(())
 }
 
-/// The contents of an image that no command writes, packed.
-pub fn image_bytes(device: &Ref<Device>, image: &Arc<dyn Image>) -> ClResult<Vec<u8>> {
+/// The contents of a box of an image that no command writes, packed.
+pub fn image_bytes(
+    device: &Ref<Device>,
+    image: &Arc<dyn Image>,
+    whole: &ImageRegion,
+) -> ClResult<Vec<u8>> {
     let element = image.desc().format.bytes();
-    let parts = split(extent(image), element, CHUNK);
+    let parts = split(whole.size, element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
     let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostRead)?;
-    let mut bytes = Vec::with_capacity(volume(extent(image), element) as usize);
+    let mut bytes = Vec::with_capacity(volume(whole.size, element) as usize);
     for region in parts {
         let size = volume(region.size, element);
         let dst = staging.slice(size);
         staging.stream.record(
             Op::ImageToMemory {
                 image,
-                region,
+                region: within(whole, &region),
                 dst: &dst,
                 row_texels: 0,
             },

@@ -1,0 +1,218 @@
+//! The images of a memory object on the devices of its context, and which of them have its newest rows.
+//!
+//! Contents move between devices by whole rows (see [`Newest`], whose units are rows here, those of one slice or layer
+//! after those of the one before): two devices may write halves of one image, and one that reads a few rows is not
+//! brought all.
+
+use super::coherence::{Newest, Touch};
+use super::image::extent;
+use super::transfer;
+use crate::backend::image::ImageRegion;
+use crate::backend::{self, ImageDesc};
+use crate::cl;
+use crate::error::{ClError, ClResult};
+use crate::object::context::Context;
+use parking_lot::Mutex;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+struct Coherence {
+    newest: Newest,
+    /// What the object was made with, packed, while no device has some of it.
+    host: Option<Vec<u8>>,
+}
+
+/// The images of a memory object on the devices of its context. An image made from an image shares them.
+pub struct Texels {
+    desc: ImageDesc,
+    pub(super) images: Box<[OnceLock<Arc<dyn backend::Image>>]>,
+    making: Mutex<()>,
+    /// Where there are several devices.
+    coherence: Option<Mutex<Coherence>>,
+}
+
+/// The rows of a box, slice by slice.
+fn rows(at: &ImageRegion, height: u32) -> impl Iterator<Item = Range<u64>> {
+    let ([_, y, z], [_, rows, slices]) = (at.origin.map(u64::from), at.size.map(u64::from));
+    let height = u64::from(height);
+    let (first, each, count) = if rows == height {
+        (z * height, rows * slices, 1)
+    } else {
+        (z * height + y, rows, slices)
+    };
+    (0..count).map(move |slice| {
+        let begin = first + slice * height;
+        begin..begin + each
+    })
+}
+
+/// The boxes that rows of an image of that width and height make up, in their order.
+fn boxes(mut range: Range<u64>, width: u32, height: u32) -> Vec<ImageRegion> {
+    let mut all = Vec::new();
+    let height = u64::from(height.max(1));
+    while range.start < range.end {
+        let (z, y) = (range.start / height, range.start % height);
+        let left = range.end - range.start;
+        let (rows, slices) = if y == 0 && left >= height {
+            (height, left / height)
+        } else {
+            (left.min(height - y), 1)
+        };
+        // Extents of images are 32 bits wide.
+        all.push(ImageRegion {
+            origin: [0, y as u32, z as u32],
+            size: [width, rows as u32, slices as u32],
+        });
+        range.start += rows * slices;
+    }
+    all
+}
+
+impl Texels {
+    /// Of an image that is not on any device yet. `host`: its initial contents, packed, where they are kept.
+    pub(super) fn new(devices: usize, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
+        let [_, height, depth] = extent(&desc).map(u64::from);
+        let newest = Newest::new(height * depth);
+        Arc::new(Self {
+            desc,
+            images: (0..devices).map(|_| OnceLock::new()).collect(),
+            making: Mutex::new(()),
+            coherence: (devices > 1).then(|| Mutex::new(Coherence { newest, host })),
+        })
+    }
+
+    /// The image on a device of the context, made if need be.
+    pub(super) fn on(
+        &self,
+        context: &Context,
+        device: usize,
+    ) -> ClResult<&Arc<dyn backend::Image>> {
+        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
+        let cell = self.images.get(device).ok_or_else(missing)?;
+        if let Some(image) = cell.get() {
+            return Ok(image);
+        }
+        let _making = self.making.lock();
+        if let Some(image) = cell.get() {
+            return Ok(image);
+        }
+        let target = context.devices().get(device).ok_or_else(missing)?;
+        let made = target.backend().create_image(&self.desc)?;
+        Ok(cell.get_or_init(|| made))
+    }
+
+    /// Makes the rows of a box on a device the newest, before a command that uses the box so is encoded. What is written
+    /// is the newest there alone. Free in contexts with one device.
+    pub(super) fn prepare(
+        &self,
+        context: &Context,
+        device: usize,
+        at: &ImageRegion,
+        touch: Touch,
+    ) -> ClResult {
+        let Some(coherence) = &self.coherence else {
+            return Ok(());
+        };
+        let image = self.on(context, device)?;
+        let [width, height, _] = extent(&self.desc);
+        let whole_rows = at.size[0] == width;
+        let touch = match touch {
+            Touch::Overwrite if !whole_rows => Touch::Modify,
+            touch => touch,
+        };
+        let mut state = coherence.lock();
+        let bit = 1u64 << (device as u32 % 64);
+        for range in rows(at, height) {
+            if touch != Touch::Overwrite {
+                for (part, devices) in state.newest.of(range.clone()) {
+                    if devices & bit == 0 {
+                        let host = state.host.as_deref();
+                        self.bring(context, device, image, part, devices, host)?;
+                    }
+                }
+            }
+            if touch == Touch::Read {
+                state.newest.change(range, |devices| devices | bit);
+            } else {
+                state.newest.change(range, |_| bit);
+            }
+        }
+        if state.host.is_some() && !state.newest.any_initial() {
+            state.host = None;
+        }
+        Ok(())
+    }
+
+    /// Brings rows to the image on a device, from one of those that have them, or else from the host.
+    fn bring(
+        &self,
+        context: &Context,
+        device: usize,
+        image: &Arc<dyn backend::Image>,
+        range: Range<u64>,
+        devices: u64,
+        host: Option<&[u8]>,
+    ) -> ClResult {
+        let all = context.devices();
+        let Some(target) = all.get(device) else {
+            return Ok(());
+        };
+        let source = devices.trailing_zeros() as usize;
+        let newest = self.images.get(source).and_then(OnceLock::get);
+        let [width, height, _] = extent(&self.desc);
+        let row = u64::from(width) * self.desc.format.bytes() as u64;
+        let mut at = (range.start * row) as usize;
+        for part in boxes(range, width, height) {
+            if let (Some(origin), Some(newest)) = (all.get(source), newest) {
+                let bytes = transfer::image_bytes(origin, newest, &part)?;
+                transfer::fill_image(target, image, &part, &bytes)?;
+            } else if let (0, Some(host)) = (devices, host) {
+                let size = transfer::volume(part.size, self.desc.format.bytes()) as usize;
+                let bytes = host.get(at..at + size).unwrap_or_default();
+                transfer::fill_image(target, image, &part, bytes)?;
+                at += size;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn region(origin: [u32; 3], size: [u32; 3]) -> ImageRegion {
+        ImageRegion { origin, size }
+    }
+
+    #[test]
+    fn rows_of_boxes() {
+        let of = |origin, size| {
+            let rows = rows(&region(origin, size), 5);
+            rows.map(|range| (range.start, range.end))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of([1, 2, 0], [3, 2, 1]), [(2, 4)]);
+        assert_eq!(of([0, 0, 1], [9, 5, 2]), [(5, 15)]);
+        assert_eq!(of([0, 3, 1], [9, 2, 2]), [(8, 10), (13, 15)]);
+    }
+
+    #[test]
+    fn boxes_cover_their_rows_once() {
+        for (height, slices) in [(1u32, 1u32), (5, 1), (5, 4), (1, 7)] {
+            let total = u64::from(height * slices);
+            for begin in 0..total {
+                for end in begin..=total {
+                    let mut next = begin;
+                    for part in boxes(begin..end, 3, height) {
+                        for range in rows(&part, height) {
+                            assert_eq!(range.start, next);
+                            next = range.end;
+                        }
+                    }
+                    assert_eq!(next, end);
+                }
+            }
+        }
+    }
+}
