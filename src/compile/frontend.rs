@@ -3,7 +3,7 @@
 use super::options::{BuildOptions, ClStd};
 use super::prelude::Conversions;
 use super::toolchain::Toolchain;
-use super::{arg_info, child, internal, own_target};
+use super::{arg_info, child, internal, left_out, own_target};
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,6 +103,26 @@ pub fn compile(
     options: &BuildOptions,
     language: &Language,
 ) -> Compiled {
+    let whole = options.whole_program;
+    let two_runs = whole && likely_has_a_library(source);
+    let compiled = compile_in(toolchain, source, headers, options, language, two_runs);
+    match &compiled.words {
+        Some(words) if whole && !two_runs && left_out::functions(words, source) => {
+            compile_in(toolchain, source, headers, options, language, true)
+        }
+        _ => compiled,
+    }
+}
+
+/// The same in two runs of clang, the first of which leaves a whole program for the second, or in one.
+fn compile_in(
+    toolchain: &Toolchain,
+    source: &str,
+    headers: &[Header<'_>],
+    options: &BuildOptions,
+    language: &Language,
+    two_runs: bool,
+) -> Compiled {
     let scratch = if headers.is_empty() && !source.contains("include") {
         None
     } else {
@@ -130,13 +150,16 @@ pub fn compile(
     let mut log = String::new();
     // What clang still has to optimise, if it was made in two runs.
     let mut whole = None;
-    let library = options.whole_program && likely_has_a_library(source);
-    let object = if library || has_attribute_used(source) {
+    let object = if two_runs || has_attribute_used(source) {
         clang.args(["-emit-llvm", "-disable-llvm-passes"]);
+        if two_runs {
+            // Emitted, `inline` functions cost nothing: those that are not used are taken out.
+            clang.arg("-fgnu89-inline");
+        }
         clang.args(FROM_SOURCE);
         run_stage(clang, text.as_bytes(), &mut log).and_then(|ir| {
             let mut ir = internal::without_lists(&String::from_utf8_lossy(&ir));
-            if library {
+            if two_runs {
                 ir = internal::functions(&ir);
             }
             let mut optimise = plain_clang_command(toolchain);

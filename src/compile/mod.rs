@@ -20,6 +20,7 @@ mod child;
 mod float_controls;
 mod group_functions;
 mod internal;
+mod left_out;
 pub mod library;
 mod own_target;
 mod parts;

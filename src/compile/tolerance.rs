@@ -1,8 +1,8 @@
 //! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right for the validator.
 //! Left out: debug information, which may not follow its own specification; decorations that stand twice; merge
 //! instructions, which mean nothing to kernels and may contradict each other; a surplus word of OpConstantNull;
-//! conversions of a type to itself; OpAny and OpAll, which clang applies to integers. Moved: blocks that stand before a
-//! block that dominates them, variables that are not at the start of a function. Added: the variables that an entry point
+//! conversions of a type to itself; OpAny and OpAll, which clang applies to integers; `ldexp` of a vector by a scalar.
+//! Moved: blocks that stand before a block that dominates them, variables that are not at the start of a function. Added: the variables that an entry point
 //! has to name since SPIR-V 1.4, the extension of contracted arithmetic. Constant aggregates count as null: where they hold
 //! pointers, what those point to often is not what the type says. Pointers to functions point to what those
 //! return; constant ones are null.
@@ -15,6 +15,9 @@ use spirv_lowering::insts::{insts, string_words, HEADER_WORDS};
 
 /// Capability FPFastMathModeINTEL.
 const FAST_MATH: u32 = 5837;
+
+/// The number of `ldexp` in OpenCL.std. The other sets that a kernel may import give no vectors.
+const LDEXP: u32 = spirv::OpenclStd100Op::ldexp as u32;
 
 fn put_extension(name: &[u8], out: &mut Vec<u32>) {
     let name = string_words(name);
@@ -110,17 +113,23 @@ pub fn corrected(words: &[u32]) -> Option<Vec<u32>> {
     function.is_empty().then_some(out)
 }
 
-/// The module with copies for conversions of a type to itself, and any value for OpAny and OpAll. None: cut short.
+/// The module with copies for conversions of a type to itself and for `ldexp` of a vector by a scalar, and any value for
+/// OpAny and OpAll. None: cut short.
 fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
     let mut out = words.to_vec();
     let mut types: FxHashSet<u32> = FxHashSet::default();
+    let mut vectors: FxHashSet<u32> = FxHashSet::default();
     let mut type_of: FxHashMap<u32, u32> = FxHashMap::default();
     let mut conversions = Vec::new();
+    let mut scaled = Vec::new();
     for inst in insts(words) {
         let (at, inst) = (inst?.at, inst?.words);
         match (opcode(inst), inst) {
             (Some(Op::TypeInt | Op::TypeFloat | Op::TypeVector), &[_, id, ..]) => {
                 types.insert(id);
+                if opcode(inst) == Some(Op::TypeVector) {
+                    vectors.insert(id);
+                }
             }
             (Some(Op::Any | Op::All), &[_, ty, id, _]) => {
                 let undef = [3 << 16 | Op::Undef as u32, ty, id, 1 << 16 | Op::Nop as u32];
@@ -129,6 +138,10 @@ fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
             // Nothing but a result type is a type and the first operand.
             (_, &[_, ty, id, ..]) if types.contains(&ty) => {
                 type_of.insert(id, ty);
+                if let (Some(Op::ExtInst), &[_, _, _, _, LDEXP, _, exponent]) = (opcode(inst), inst)
+                {
+                    scaled.push((at, ty, id, exponent));
+                }
                 if let (Some(Op::FConvert | Op::UConvert | Op::SConvert), &[_, _, _, from]) =
                     (opcode(inst), inst)
                 {
@@ -141,6 +154,25 @@ fn with_copies(words: &[u32]) -> Option<Vec<u32>> {
     for (at, ty, from) in conversions {
         if type_of.get(&from) == Some(&ty) {
             *out.get_mut(at)? = 4 << 16 | Op::CopyObject as u32;
+        }
+    }
+    for (at, ty, id, exponent) in scaled {
+        let scalar = type_of
+            .get(&exponent)
+            .is_some_and(|ty| !vectors.contains(ty));
+        if scalar && vectors.contains(&ty) {
+            let value = *words.get(at + 5)?;
+            let nop = 1 << 16 | Op::Nop as u32;
+            let copy = [
+                4 << 16 | Op::CopyObject as u32,
+                ty,
+                id,
+                value,
+                nop,
+                nop,
+                nop,
+            ];
+            out.get_mut(at..at + copy.len())?.copy_from_slice(&copy);
         }
     }
     Some(out)
@@ -388,6 +420,26 @@ mod tests {
             end,
         ]);
         assert_eq!(corrected(&all), Some(expected));
+    }
+
+    #[test]
+    fn vectors_are_scaled_by_scalars() {
+        let types = [
+            inst(Op::TypeFloat, &[2, 32]),
+            inst(Op::TypeInt, &[3, 32, 0]),
+            inst(Op::TypeVector, &[4, 2, 2]),
+            inst(Op::TypeVector, &[5, 3, 2]),
+            inst(Op::Constant, &[3, 6, 1]),
+            inst(Op::ConstantNull, &[5, 7]),
+        ]
+        .concat();
+        let ldexp =
+            |ty: u32, id: u32, exponent: u32| inst(Op::ExtInst, &[ty, id, 1, LDEXP, 20, exponent]);
+        let kept = [ldexp(4, 8, 7), ldexp(2, 9, 6)].concat();
+        let nops = [1 << 16 | Op::Nop as u32; 3].to_vec();
+        let copied = [inst(Op::CopyObject, &[4, 10, 20]), nops].concat();
+        let written = module(&[types.clone(), kept.clone(), ldexp(4, 10, 6)]);
+        assert_eq!(corrected(&written), Some(module(&[types, kept, copied])));
     }
 
     #[test]

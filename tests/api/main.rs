@@ -1,6 +1,7 @@
 //! The API, chapter by chapter, on the first device that Pumice offers.
 
 mod addresses;
+mod applications;
 mod buffers;
 mod builds;
 mod collectives;

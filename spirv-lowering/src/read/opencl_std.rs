@@ -91,10 +91,14 @@ impl Body<'_, '_> {
         }
         let (scalar, n) = self.vector_of(ty)?;
         self.fp = self.fp_of(id);
-        // Operands: each has the result's number of components, or one.
+        // Operands: each has the result's number of components. One stands for all of them: LLVM's SPIR-V target leaves
+        // the exponent of OpenCL C's `ldexp(float4, int)` a scalar.
         let mut operands: Vec<Values> = Vec::new();
         for &arg in inst.rest(4) {
-            let (values, _) = self.uniform(arg)?;
+            let (mut values, _) = self.uniform(arg)?;
+            if let [one] = *values {
+                values = std::iter::repeat_n(one, n).collect();
+            }
             if values.len() != n {
                 return bad(format!(
                     "%{arg} has another number of components than the result"
