@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 
 struct Writer(Vec<u8>);
 
@@ -347,6 +347,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         i.local_size,
         i.private_size,
         i.resume_bytes,
+        i.parts,
     ] {
         w.u32(v);
     }
@@ -383,8 +384,11 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             r.u32()?,
         ))
     })?;
-    let [push_size, arg_buffer_size, local_size, private_size, resume_bytes] =
-        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    let [push_size, arg_buffer_size, local_size, private_size, resume_bytes, parts] =
+        [r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?, r.u32()?];
+    if parts > MOST_PARTS {
+        return Err(DecodeError::Field);
+    }
     let attributes = read_attributes(r)?;
     let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, uses_indirect_pointers] = [
         r.bool()?,
@@ -418,6 +422,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         local_size,
         private_size,
         resume_bytes,
+        parts,
         attributes,
         uses_printf,
         uses_barrier,
@@ -615,6 +620,7 @@ mod tests {
                 local_size: 64,
                 private_size: 0,
                 resume_bytes: 0,
+                parts: 3,
                 attributes: KernelAttributes {
                     required_work_group_size: Some([8, 8, 1]),
                     vec_type_hint: Some("float4".into()),

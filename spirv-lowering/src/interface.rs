@@ -9,7 +9,7 @@
 //!
 //! # Specialisation constants
 //! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]: work-items beyond
-//! [`Implicit::GlobalEnd`] do nothing (0: there are none). 4: see [`SPEC_RESUME`]. Local-memory arguments: one 32-bit constant each, their size
+//! [`Implicit::GlobalEnd`] do nothing (0: there are none). 4: see [`SPEC_RESUME`]. 5: see [`SPEC_PART`]. Local-memory arguments: one 32-bit constant each, their size
 //! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
 //!
 //! # Images and samplers
@@ -25,6 +25,10 @@ pub const SPEC_GUARD: u32 = 3;
 /// Specialisation constant id of a switch: 1 lets long loops go on in further dispatches, 2 those of a work-item that is
 /// alone; 0 does not. See [`KernelInterface::resume_bytes`].
 pub const SPEC_RESUME: u32 = 4;
+/// Specialisation constant id of the part of the kernel to run, where [`KernelInterface::parts`] says that there are several.
+pub const SPEC_PART: u32 = 5;
+/// Parts of a kernel, at most.
+pub const MOST_PARTS: u32 = 64;
 /// First specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 
@@ -323,6 +327,8 @@ pub struct KernelInterface {
     /// numbers of work-groups that it needs, the first of which is 0 until one asks for it. Only with [`SPEC_RESUME`],
     /// and for launches of one dispatch.
     pub resume_bytes: u32,
+    /// Parts of the kernel that are dispatched one after the other over the whole ND-range; 0 and 1: it is in one piece.
+    pub parts: u32,
     /// The kernel may write to memory through pointers it did not get as arguments (pointers loaded from memory):
     /// hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,

@@ -5,7 +5,7 @@
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
-//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract -> structurize -> emit
+//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract -> split_parts -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -356,6 +356,12 @@ fn lower_function(
     p.run("contract", func, |f| {
         Ok(contract::run(f, target) && dce::run(f))
     })?;
+    if target.long_words && !interface.uses_printf {
+        let split = |f: &mut Function| Ok(split_parts::run(f, split_parts::WEIGHT));
+        if let Some(parts) = p.run("split_parts", func, split)? {
+            interface.parts = parts;
+        }
+    }
     p.must("structurize", func, structurize::run)?;
     let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
     let printfs = if interface.uses_printf {

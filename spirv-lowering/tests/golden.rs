@@ -39,6 +39,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
+        "split_parts" => Pass::Function(|f| passes::split_parts::run(f, 4) > 1),
         "structurize" => Pass::Try(passes::structurize::run),
         "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
         "resume_loops" => {

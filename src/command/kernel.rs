@@ -12,7 +12,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::object::device::Device;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
+use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_PART, SPEC_RESUME};
 use std::sync::Arc;
 
 /// The index space of a launch, as the application gives it. Slices have `dims` elements.
@@ -88,7 +88,8 @@ fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
         rows: caps.kind == DeviceKind::Cpu,
-        many_sizes: kernel.code.specialised() >= MANY_SIZES,
+        many_sizes: kernel.code.specialised()
+            >= MANY_SIZES * kernel.code.interface().parts.max(1) as usize,
     }
 }
 
@@ -377,6 +378,43 @@ fn resumes(global: &[u32; 3]) -> u32 {
     }
 }
 
+/// Adds the dispatches of all runs of the three axes, with pipelines made with these constants.
+fn dispatches(
+    kernel: &KernelLaunch,
+    [xs, ys, zs]: &[SmallVec<[Run; 2]>; 3],
+    constants: &[(u32, u32)],
+    step: u32,
+    parts: &mut SmallVec<[Part; 1]>,
+) -> ClResult {
+    type Made = ([u32; 3], Arc<dyn Pipeline>);
+    let mut made: SmallVec<[Made; 2]> = SmallVec::new();
+    for z in zs {
+        for y in ys {
+            for x in xs {
+                let size = [x.2, y.2, z.2];
+                let pipeline = match made.iter().find(|(known, _)| *known == size) {
+                    Some((_, pipeline)) => pipeline.clone(),
+                    None => {
+                        let pipeline = kernel
+                            .code
+                            .specialise(size, constants)
+                            .map_err(ClError::from)?;
+                        made.push((size, pipeline.clone()));
+                        pipeline
+                    }
+                };
+                parts.push(Part {
+                    pipeline,
+                    groups: [x.1, y.1, z.1],
+                    first_group: [x.0, y.0, z.0],
+                    step,
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
 /// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`). The caller has checked that kernel and queue are of the same
 /// context; `kernel` is a snapshot for the target's device.
 pub fn nd_range(
@@ -434,30 +472,15 @@ pub fn nd_range(
         let alone = global.iter().all(|&n| n == 1);
         (SPEC_RESUME, u32::from(count > 0) << u32::from(alone))
     }));
-    type Made = ([u32; 3], Arc<dyn Pipeline>);
-    let mut made: SmallVec<[Made; 2]> = SmallVec::new();
     let mut parts = SmallVec::new();
-    let [xs, ys, zs] = &axes;
-    for z in zs {
-        for y in ys {
-            for x in xs {
-                let size = [x.2, y.2, z.2];
-                let pipeline = match made.iter().find(|(known, _)| *known == size) {
-                    Some((_, pipeline)) => pipeline.clone(),
-                    None => {
-                        let pipeline = kernel
-                            .code
-                            .specialise(size, &constants)
-                            .map_err(ClError::from)?;
-                        made.push((size, pipeline.clone()));
-                        pipeline
-                    }
-                };
-                parts.push(Part {
-                    pipeline,
-                    groups: [x.1, y.1, z.1],
-                    first_group: [x.0, y.0, z.0],
-                });
+    match kernel.code.interface().parts {
+        0 | 1 => dispatches(&kernel, &axes, &constants, 0, &mut parts)?,
+        steps => {
+            let fixed = constants.len();
+            for step in 0..steps {
+                constants.truncate(fixed);
+                constants.push((SPEC_PART, step));
+                dispatches(&kernel, &axes, &constants, step, &mut parts)?;
             }
         }
     }

@@ -251,6 +251,8 @@ pub struct Part {
     pub groups: [u32; 3],
     /// First work-group, in groups of the whole launch.
     pub first_group: [u32; 3],
+    /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
+    pub step: u32,
 }
 
 impl Work {

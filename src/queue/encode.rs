@@ -817,7 +817,12 @@ impl Queue {
         let resume_address = resume.as_ref().map_or(0, |piece| piece.address());
         let mut slots: SmallVec<[_; 2]> = SmallVec::new();
         let last = launch.parts.len().saturating_sub(1);
+        let mut step = 0;
         for (number, part) in launch.parts.iter().enumerate() {
+            if part.step != step {
+                step = part.step;
+                state.unordered_barrier()?;
+            }
             for (implicit, offset) in &interface.implicit {
                 let at = *offset as usize;
                 let mut first_item = launch.offset;

@@ -16,6 +16,7 @@ mod images;
 mod kernels;
 mod large;
 mod local_memory;
+mod long_code;
 mod long_loops;
 mod numerics;
 mod ordering;

@@ -552,6 +552,7 @@ pub fn run(
         local_size: 0,
         private_size: 0,
         resume_bytes: 0,
+        parts: 1,
         attributes: kernel.attributes.clone(),
         uses_printf: false,
         uses_barrier: false,

@@ -32,6 +32,7 @@ pub mod resume_loops;
 pub mod rewrite;
 pub mod share_calls;
 pub mod simplify_cfg;
+pub mod split_parts;
 pub mod sroa;
 pub mod structurize;
 pub mod unroll_loops;
