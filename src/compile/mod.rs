@@ -34,6 +34,8 @@ pub use executable::Executable;
 pub use frontend::{Header, Language};
 pub use options::{BuildOptions, Stage};
 
+use spirv_lowering::error::LowerError;
+use spirv_lowering::{Program, ReadOptions};
 use std::sync::Arc;
 
 /// A SPIR-V module, shared by the programs that it is linked into.
@@ -117,7 +119,19 @@ pub fn to_bytes(words: &[u32]) -> Vec<u8> {
 /// LLVM's SPIR-V target uses SPV_KHR_float_controls2 without declaring its capability; that much is granted here, since
 /// the rest of the module is as valid with the declaration as without, and ours is the only reader. What the validator
 /// that is compiled in refuses wrongly is hidden from it; what compilers get wrong and nobody minds is put right.
+///
+/// Our reader goes first: on some of what it refuses SPIRV-Tools end the process. What it does not support is not looked
+/// at further, since no build of it succeeds but by other values of constants, and then the reader judges again.
 pub fn validate(words: &[u32]) -> Result<(), String> {
+    match Program::read(words, &ReadOptions::default()) {
+        Ok(_) | Err(LowerError::Undefined { .. }) => {}
+        Err(error @ LowerError::InvalidInput { .. }) => {
+            let text = error.to_string();
+            let what = text.strip_prefix("invalid SPIR-V").unwrap_or(&text);
+            return Err(what.trim_start_matches([':', ' ']).to_owned());
+        }
+        Err(LowerError::Unsupported { .. } | LowerError::Internal { .. }) => return Ok(()),
+    }
     let declared = float_controls::declared(words);
     let words = declared.as_deref().unwrap_or(words);
     let known = validator_gaps::replaced(words);

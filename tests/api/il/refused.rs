@@ -1,7 +1,7 @@
 //! Modules that are valid and not supported: the build log names the instruction and says why.
 
 use super::{build, Il};
-use pumice_tests::Setup;
+use pumice_tests::*;
 
 #[track_caller]
 fn refused(setup: &Setup, il: &Il, parts: &[&str]) {
@@ -141,5 +141,30 @@ fn questions_about_kernels() {
                 "{inst} {capability}: {log}"
             );
         }
+    }
+}
+
+/// Operands of types on which SPIRV-Tools end the process: our reader looks first.
+#[test]
+fn operands_without_a_width() {
+    let setup = Setup::new();
+    for name in ["vstore_half", "vstore_half_r"] {
+        let mode = if name.ends_with('r') { "RTE" } else { "" };
+        let il = Il::new(&format!(
+            "%h = OpBitcast %g_f16 %out
+             %x = OpExtInst %void %cl {name} %in %u64_0 %h {mode}"
+        ))
+        .needs("Float16");
+        let words = il.words();
+        let mut code = 0;
+        // Not `Il::log`, which asks SPIRV-Tools.
+        let program = call!(clCreateProgramWithIL(
+            setup.context.0,
+            words.as_ptr().cast(),
+            words.len() * 4,
+            &mut code
+        ));
+        assert!(program.is_null());
+        assert_eq!(code, sys::CL_INVALID_VALUE);
     }
 }
