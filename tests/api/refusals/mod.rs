@@ -49,3 +49,4 @@ mod events;
 mod images;
 mod memory;
 mod programs;
+mod queries;
