@@ -20,6 +20,7 @@ pub mod kept;
 pub mod mirror;
 pub mod op;
 pub mod spare;
+pub mod staging;
 pub mod vulkan;
 
 pub use caps::{Caps, SvmCaps};

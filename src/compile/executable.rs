@@ -3,7 +3,7 @@
 use super::cache::{self, Key};
 use super::options::BuildOptions;
 use super::{library, parts, to_bytes, Failure, Module};
-use crate::backend::{Code, Device, DeviceError, Memory, Placement};
+use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::interface::ProgramGlobals;
 use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
@@ -136,8 +136,6 @@ impl Executable {
     }
 
     fn upload_globals(&self) -> Result<Arc<dyn Memory>, DeviceError> {
-        use crate::backend::spare::Lent;
-        use crate::backend::{BufferCopy, Op, OrderRule, Slice};
         let size = self.globals.data.len() as u64;
         let memory = self.device.allocate(size, Placement::Device)?;
         let mut data = self.globals.data.clone();
@@ -148,39 +146,7 @@ impl Executable {
                 place.copy_from_slice(&address.to_le_bytes());
             }
         }
-        if let Some(pointer) = memory.mapped() {
-            copy_in(pointer, &data);
-            return Ok(memory);
-        }
-        let staging = self.device.allocate(size, Placement::HostWrite)?;
-        let pointer = staging
-            .mapped()
-            .ok_or_else(|| DeviceError::Unsupported("staging memory is not mapped".into()))?;
-        copy_in(pointer, &data);
-        let mut stream = Lent::new(self.device.as_ref())?;
-        let src = Slice {
-            memory: staging,
-            offset: 0,
-            size,
-        };
-        let dst = Slice {
-            memory: memory.clone(),
-            offset: 0,
-            size,
-        };
-        let region = BufferCopy::linear(0, 0, size);
-        stream.record(
-            Op::Copy {
-                src: &src,
-                dst: &dst,
-                region,
-            },
-            OrderRule::InOrder,
-            false,
-        )?;
-        let value = stream.submit(true)?;
-        stream.timeline().wait(value, None)?;
-        stream.give_back();
+        staging::upload(self.device.as_ref(), &memory, 0, &data)?;
         Ok(memory)
     }
 
@@ -318,9 +284,4 @@ fn dump(name: &str, lowered: &Lowered) {
             file.display()
         );
     }
-}
-
-fn copy_in(pointer: std::ptr::NonNull<u8>, data: &[u8]) {
-    // SAFETY: the caller allocated mapped memory of at least `data.len()` bytes that nothing else uses yet.
-    unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), pointer.as_ptr(), data.len()) }
 }

@@ -1,16 +1,13 @@
 //! Synchronous transfers outside any queue: initial contents, and contents that move between devices.
 
 use crate::backend::image::{Image, ImageRegion};
-use crate::backend::spare::Lent;
-use crate::backend::{BufferCopy, Memory, Op, OrderRule, Placement, Slice};
+use crate::backend::staging::{self, copy, Staging, CHUNK};
+use crate::backend::{Memory, Op, OrderRule, Placement, Slice};
 use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::device::Device;
 use std::ops::Range;
-use std::ptr::NonNull;
 use std::sync::Arc;
-
-const CHUNK: u64 = 32 << 20;
 
 /// Copies bytes into memory of a device that no command uses meanwhile.
 pub fn upload(
@@ -19,80 +16,12 @@ pub fn upload(
     offset: u64,
     bytes: &[u8],
 ) -> ClResult {
-    if let Some(pointer) = memory.mapped() {
-        // SAFETY: the range lies within the memory (the caller checked sizes); nothing else uses it now.
-        unsafe {
-            std::ptr::copy(
-                bytes.as_ptr(),
-                pointer.as_ptr().add(offset as usize),
-                bytes.len(),
-            )
-        };
-        return Ok(());
-    }
-    chunks(
-        device,
-        bytes.len() as u64,
-        Placement::HostWrite,
-        |stream, staging, pointer, at, size| {
-            // SAFETY: staging has `size` bytes at least, and so has the source from `at` on.
-            unsafe {
-                std::ptr::copy_nonoverlapping(
-                    bytes.as_ptr().add(at as usize),
-                    pointer.as_ptr(),
-                    size as usize,
-                )
-            };
-            let src = Slice {
-                memory: staging.clone(),
-                offset: 0,
-                size,
-            };
-            let dst = Slice {
-                memory: memory.clone(),
-                offset: offset + at,
-                size,
-            };
-            copy(stream, &src, &dst, size)
-        },
-    )
+    staging::upload(device.backend().as_ref(), memory, offset, bytes)?;
+    Ok(())
 }
 
 /// Up to this size, reading memory that the host does not cache costs less than a submission.
 const SLOW_READ: u64 = 256;
-
-/// Memory of the host that a device copies to or from, with a stream for that.
-struct Staging<'a> {
-    memory: Arc<dyn Memory>,
-    pointer: NonNull<u8>,
-    stream: Lent<'a>,
-}
-
-impl<'a> Staging<'a> {
-    fn new(device: &'a Ref<Device>, size: u64, placement: Placement) -> ClResult<Self> {
-        let memory = device.backend().allocate(size, placement)?;
-        let Some(pointer) = memory.mapped() else {
-            return crate::error::err(
-                crate::cl::CL_OUT_OF_RESOURCES,
-                "staging memory is not mapped",
-            );
-        };
-        let stream = Lent::new(device.backend().as_ref())?;
-        Ok(Self {
-            memory,
-            pointer,
-            stream,
-        })
-    }
-
-    fn slice(&self, size: u64) -> Slice {
-        Slice {
-            memory: self.memory.clone(),
-            offset: 0,
-            size,
-        }
-    }
-}
 
 /// Copies a range of one device's memory to the same place in another's. No command writes it meanwhile.
 pub fn between(
@@ -116,10 +45,18 @@ pub fn between(
             return upload(to, dst, range.start, bytes);
         }
     }
-    let mut down = Staging::new(from, CHUNK.min(size), Placement::HostRead)?;
+    let mut down = Staging::new(
+        from.backend().as_ref(),
+        CHUNK.min(size),
+        Placement::HostRead,
+    )?;
     let mut up = match dst.mapped() {
         Some(_) => None,
-        None => Some(Staging::new(to, CHUNK.min(size), Placement::HostWrite)?),
+        None => Some(Staging::new(
+            to.backend().as_ref(),
+            CHUNK.min(size),
+            Placement::HostWrite,
+        )?),
     };
     let mut at = range.start;
     while at < end {
@@ -154,60 +91,6 @@ pub fn between(
     if let Some(up) = up {
         up.stream.give_back();
     }
-    Ok(())
-}
-
-fn copy(stream: &mut dyn crate::backend::Stream, src: &Slice, dst: &Slice, size: u64) -> ClResult {
-    stream.record(
-        Op::Copy {
-            src,
-            dst,
-            region: BufferCopy::linear(0, 0, size),
-        },
-        OrderRule::InOrder,
-        false,
-    )?;
-    let value = stream.submit(false)?;
-    stream.timeline().clone().wait(value, None)?;
-    stream.reclaim();
-    Ok(())
-}
-
-type Step<'a> = &'a mut dyn FnMut(
-    &mut dyn crate::backend::Stream,
-    &Arc<dyn Memory>,
-    NonNull<u8>,
-    u64,
-    u64,
-) -> ClResult;
-
-fn chunks(
-    device: &Ref<Device>,
-    size: u64,
-    placement: Placement,
-    mut step: impl FnMut(
-        &mut dyn crate::backend::Stream,
-        &Arc<dyn Memory>,
-        NonNull<u8>,
-        u64,
-        u64,
-    ) -> ClResult,
-) -> ClResult {
-    let step: Step<'_> = &mut step;
-    let mut staging = Staging::new(device, CHUNK.min(size), placement)?;
-    let mut at = 0;
-    while at < size {
-        let part = CHUNK.min(size - at);
-        step(
-            &mut *staging.stream,
-            &staging.memory,
-            staging.pointer,
-            at,
-            part,
-        )?;
-        at += part;
-    }
-    staging.stream.give_back();
     Ok(())
 }
 
@@ -290,7 +173,11 @@ pub fn fill_image(
     let mut at = 0usize;
     let parts = split(whole.size, element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostWrite)?;
+    let mut staging = Staging::new(
+        device.backend().as_ref(),
+        largest.unwrap_or(1),
+        Placement::HostWrite,
+    )?;
     for region in parts {
         let size = volume(region.size, element);
         let part = bytes.get(at..at + size as usize).unwrap_or_default();
@@ -327,7 +214,11 @@ pub fn image_bytes(
     let element = image.desc().format.bytes();
     let parts = split(whole.size, element, CHUNK);
     let largest = parts.iter().map(|part| volume(part.size, element)).max();
-    let mut staging = Staging::new(device, largest.unwrap_or(1), Placement::HostRead)?;
+    let mut staging = Staging::new(
+        device.backend().as_ref(),
+        largest.unwrap_or(1),
+        Placement::HostRead,
+    )?;
     let mut bytes = Vec::with_capacity(volume(whole.size, element) as usize);
     for region in parts {
         let size = volume(region.size, element);
