@@ -5,6 +5,7 @@ use super::prelude::Conversions;
 use super::toolchain::Toolchain;
 use super::{arg_info, child, internal, left_out, own_target};
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -95,6 +96,26 @@ fn failed(log: impl Into<String>) -> Compiled {
     }
 }
 
+/// A source that clang has read and not optimised yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unoptimised {
+    /// LLVM's textual IR.
+    pub ir: String,
+    /// The same with what the source says of the kernels' arguments, where that is wanted.
+    pub described: Option<String>,
+}
+
+/// What the front end left of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrontEnd {
+    /// None when there were errors.
+    pub unoptimised: Option<Unoptimised>,
+    /// Everything the compiler said.
+    pub log: String,
+    /// As in [`Compiled`].
+    pub dependencies: Option<Vec<PathBuf>>,
+}
+
 /// Compiles a source. `headers` are found before any directory.
 pub fn compile(
     toolchain: &Toolchain,
@@ -103,144 +124,187 @@ pub fn compile(
     options: &BuildOptions,
     language: &Language,
 ) -> Compiled {
+    let job = match Job::new(toolchain, source, headers, options, language) {
+        Ok(job) => job,
+        Err(log) => return failed(log),
+    };
     let whole = options.whole_program;
     let two_runs = whole && likely_has_a_library(source);
-    let compiled = compile_in(toolchain, source, headers, options, language, two_runs);
+    let compiled = compile_in(&job, two_runs);
     match &compiled.words {
         Some(words) if whole && !two_runs && left_out::functions(words, source) => {
-            compile_in(toolchain, source, headers, options, language, true)
+            compile_in(&job, true)
         }
         _ => compiled,
     }
 }
 
 /// The same in two runs of clang, the first of which leaves a whole program for the second, or in one.
-fn compile_in(
+fn compile_in(job: &Job<'_>, two_runs: bool) -> Compiled {
+    let (toolchain, options) = (job.toolchain, job.options);
+    let mut log = String::new();
+    let from_source = Input::Source(job);
+    let words = if two_runs || has_attribute_used(job.source) {
+        // Emitted, `inline` functions cost nothing: those that are not used are taken out.
+        let inline: &[&str] = if two_runs { &["-fgnu89-inline"] } else { &[] };
+        job.read(inline, &mut log).and_then(|mut ir| {
+            if two_runs {
+                ir = internal::functions(&ir, &HashSet::new());
+            }
+            spirv(toolchain, &Input::Ir(&ir), &from_source, options, &mut log)
+        })
+    } else {
+        spirv(toolchain, &from_source, &from_source, options, &mut log)
+    };
+    let Ok(mut words) = words else {
+        return failed(readable(&log));
+    };
+    if let Some(described) = job.described() {
+        arg_info::add(&mut words, &described);
+    }
+    Compiled {
+        words: Some(words),
+        log: readable(&log),
+        dependencies: job.dependencies(),
+    }
+}
+
+/// Whether a source that is compiled for linking is better only read before it is known what it is linked with. What
+/// is not to be optimised is marked so by the front end already, which would leave nothing to fall back to.
+pub fn better_read_first(source: &str, options: &BuildOptions) -> bool {
+    !options.opt_disable && likely_has_a_library(source)
+}
+
+/// Reads a source: all errors that it can have are found.
+pub fn read(
     toolchain: &Toolchain,
     source: &str,
     headers: &[Header<'_>],
     options: &BuildOptions,
     language: &Language,
-    two_runs: bool,
-) -> Compiled {
-    let scratch = if headers.is_empty() && !source.contains("include") {
-        None
-    } else {
-        match Scratch::new(headers) {
-            Ok(scratch) => Some(scratch),
-            Err(error) => {
-                return failed(format!(
-                    "cannot write headers to a temporary directory: {error}\n"
-                ))
-            }
+) -> FrontEnd {
+    let mut log = String::new();
+    let unoptimised = match Job::new(toolchain, source, headers, options, language) {
+        Ok(job) => job.read(&[], &mut log).ok().map(|ir| {
+            let unoptimised = Unoptimised {
+                ir,
+                described: job.described(),
+            };
+            (unoptimised, job.dependencies())
+        }),
+        Err(why) => {
+            log += &why;
+            None
         }
     };
-    let args = options.clang_args(language);
-    let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-    if let Some(scratch) = &scratch {
-        clang
-            .arg("-dependency-file")
-            .arg(scratch.dependency_file())
-            .args(["-MT", "x"]);
+    let (unoptimised, dependencies) = unoptimised.unzip();
+    FrontEnd {
+        unoptimised,
+        log: readable(&log),
+        dependencies: dependencies.flatten(),
     }
-    let text = match prelude(toolchain, source, headers, options) {
-        Some(prelude) => Cow::Owned(prelude + source),
-        None => Cow::Borrowed(source),
+}
+
+/// The rest of a compilation. With `keep`, functions of other names become internal, and those that are not used go.
+/// Gives the SPIR-V, and what was said.
+pub fn optimise(
+    toolchain: &Toolchain,
+    unoptimised: &Unoptimised,
+    options: &BuildOptions,
+    keep: Option<&HashSet<String>>,
+) -> (Option<Vec<u32>>, String) {
+    let ir = match keep {
+        Some(keep) => Cow::Owned(internal::functions(&unoptimised.ir, keep)),
+        None => Cow::Borrowed(unoptimised.ir.as_str()),
     };
     let mut log = String::new();
-    // What clang still has to optimise, if it was made in two runs.
-    let mut whole = None;
-    let object = if two_runs || has_attribute_used(source) {
-        clang.args(["-emit-llvm", "-disable-llvm-passes"]);
-        if two_runs {
-            // Emitted, `inline` functions cost nothing: those that are not used are taken out.
-            clang.arg("-fgnu89-inline");
-        }
-        clang.args(FROM_SOURCE);
-        run_stage(clang, text.as_bytes(), &mut log).and_then(|ir| {
-            let mut ir = internal::without_lists(&String::from_utf8_lossy(&ir));
-            if two_runs {
-                ir = internal::functions(&ir);
-            }
-            let mut optimise = plain_clang_command(toolchain);
-            optimise.args(options.optimisation()).arg("-w");
-            passes_and_output(&mut optimise, toolchain);
-            optimise.args(FROM_IR);
-            let object = run_stage(optimise, ir.as_bytes(), &mut log);
-            whole = Some(ir);
-            object
-        })
-    } else {
-        passes_and_output(&mut clang, toolchain);
-        clang.args(FROM_SOURCE);
-        run_stage(clang, text.as_bytes(), &mut log)
-    };
-    let Ok(object) = object else {
-        return failed(readable(&log));
-    };
-    let object = match &toolchain.llvm_spirv {
-        None => object,
-        Some(tool) => {
-            let translated = run_stage(translator(tool), &object, &mut String::new());
-            let translated = translated.or_else(|()| {
-                // What is kept in private memory crashes it at times (samplers): those are gone once optimised.
-                if !options.opt_disable {
-                    return Err(());
-                }
-                let optimised = BuildOptions {
-                    opt_disable: false,
-                    ..options.clone()
-                };
-                let args = optimised.clang_args(language);
-                let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-                clang.args(["-w", "-emit-llvm-bc"]).args(FROM_SOURCE);
-                let bitcode = run_stage(clang, text.as_bytes(), &mut String::new())?;
-                run_stage(translator(tool), &bitcode, &mut String::new())
-            });
-            let translated = translated.or_else(|()| {
-                // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
-                // Ours optimises what comes without.
-                let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-                clang.args([
-                    "-w",
-                    "-disable-llvm-passes",
-                    "-fgnu89-inline",
-                    "-emit-llvm-bc",
-                ]);
-                clang.args(FROM_SOURCE);
-                let plain = run_stage(clang, text.as_bytes(), &mut log)?;
-                run_stage(translator(tool), &plain, &mut log)
-            });
-            match translated {
-                Ok(object) => object,
-                Err(()) => return failed(readable(&log)),
-            }
-        }
-    };
-    let Some(mut words) = super::to_words(&object) else {
-        log += "the compiler's output is not SPIR-V\n";
-        return failed(readable(&log));
-    };
-    if toolchain.llvm_spirv.is_none() && own_target::doubtful(&words) {
-        let optimised = if let Some(ir) = &whole {
-            let mut optimise = plain_clang_command(toolchain);
-            optimise.args(options.optimisation()).args(PASSES);
-            optimise.args(["-w", "-emit-llvm"]).args(FROM_IR);
-            run_stage(optimise, ir.as_bytes(), &mut log)
+    let input = Input::Ir(&ir);
+    let mut words = spirv(toolchain, &input, &input, options, &mut log).ok();
+    if let (Some(words), Some(described)) = (&mut words, &unoptimised.described) {
+        arg_info::add(words, described);
+    }
+    (words, readable(&log))
+}
+
+/// One source with all that clang has to know of it.
+struct Job<'a> {
+    toolchain: &'a Toolchain,
+    source: &'a str,
+    /// What clang reads.
+    text: Cow<'a, str>,
+    options: &'a BuildOptions,
+    language: &'a Language,
+    scratch: Option<Scratch>,
+}
+
+impl<'a> Job<'a> {
+    fn new(
+        toolchain: &'a Toolchain,
+        source: &'a str,
+        headers: &[Header<'_>],
+        options: &'a BuildOptions,
+        language: &'a Language,
+    ) -> Result<Self, String> {
+        let scratch = if headers.is_empty() && !source.contains("include") {
+            None
         } else {
-            let mut clang = clang_command(toolchain, &args, scratch.as_ref());
-            clang.args(PASSES).args(["-w", "-emit-llvm"]);
-            clang.args(FROM_SOURCE);
-            run_stage(clang, text.as_bytes(), &mut log)
+            let scratch = Scratch::new(headers).map_err(|error| {
+                format!("cannot write headers to a temporary directory: {error}\n")
+            })?;
+            Some(scratch)
         };
-        match optimised.and_then(|ir| generate(toolchain, &ir, options, &mut log)) {
-            Ok(again) => words = again,
-            Err(()) => return failed(readable(&log)),
+        let text = match prelude(toolchain, source, headers, options) {
+            Some(prelude) => Cow::Owned(prelude + source),
+            None => Cow::Borrowed(source),
+        };
+        Ok(Self {
+            toolchain,
+            source,
+            text,
+            options,
+            language,
+            scratch,
+        })
+    }
+
+    fn clang(&self, options: &BuildOptions) -> Command {
+        let args = options.clang_args(self.language);
+        clang_command(self.toolchain, &args, self.scratch.as_ref())
+    }
+
+    /// LLVM's IR without any pass, and without what its SPIR-V target has trouble with.
+    fn read(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
+        let mut clang = self.clang(self.options);
+        self.ask_for_dependencies(&mut clang);
+        clang.args(["-emit-llvm", "-disable-llvm-passes"]);
+        clang.args(args).args(FROM_SOURCE);
+        let ir = run_stage(clang, self.text.as_bytes(), log)?;
+        Ok(internal::without_lists(&String::from_utf8_lossy(&ir)))
+    }
+
+    fn ask_for_dependencies(&self, clang: &mut Command) {
+        if let Some(scratch) = &self.scratch {
+            clang
+                .arg("-dependency-file")
+                .arg(scratch.dependency_file())
+                .args(["-MT", "x"]);
         }
     }
-    let hints = source.contains("vec_type_hint");
-    if (options.kernel_arg_info && toolchain.llvm_spirv.is_none()) || hints {
-        let mut clang = clang_command(toolchain, &args, scratch.as_ref());
+
+    fn dependencies(&self) -> Option<Vec<PathBuf>> {
+        match &self.scratch {
+            None => Some(Vec::new()),
+            Some(scratch) => scratch.dependencies(),
+        }
+    }
+
+    /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.
+    fn described(&self) -> Option<String> {
+        let wanted = self.options.kernel_arg_info && self.toolchain.llvm_spirv.is_none();
+        if !wanted && !self.source.contains("vec_type_hint") {
+            return None;
+        }
+        let mut clang = self.clang(self.options);
         clang.args([
             "-w",
             "-emit-llvm",
@@ -252,19 +316,96 @@ fn compile_in(
             "cl",
             "-",
         ]);
-        if let Ok(text) = run_stage(clang, source.as_bytes(), &mut String::new()) {
-            arg_info::add(&mut words, &String::from_utf8_lossy(&text));
+        let text = run_stage(clang, self.source.as_bytes(), &mut String::new()).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// What the passes of LLVM begin with.
+enum Input<'a> {
+    Source(&'a Job<'a>),
+    /// Textual IR that no pass has seen.
+    Ir(&'a str),
+}
+
+impl Input<'_> {
+    /// Runs clang on it.
+    fn run(
+        &self,
+        toolchain: &Toolchain,
+        options: &BuildOptions,
+        args: &[&str],
+        log: &mut String,
+    ) -> Result<Vec<u8>, ()> {
+        match self {
+            Self::Source(job) => {
+                let mut clang = job.clang(options);
+                job.ask_for_dependencies(&mut clang);
+                clang.args(args).args(FROM_SOURCE);
+                run_stage(clang, job.text.as_bytes(), log)
+            }
+            Self::Ir(ir) => {
+                let mut clang = plain_clang_command(toolchain);
+                clang.args(options.optimisation()).arg("-w");
+                clang.args(args).args(FROM_IR);
+                run_stage(clang, ir.as_bytes(), log)
+            }
         }
     }
-    let dependencies = match &scratch {
-        None => Some(Vec::new()),
-        Some(scratch) => scratch.dependencies(),
+}
+
+/// SPIR-V words of an input. `retry` is what to begin with again where the translator fails.
+fn spirv(
+    toolchain: &Toolchain,
+    input: &Input<'_>,
+    retry: &Input<'_>,
+    options: &BuildOptions,
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let output: &[&str] = if toolchain.llvm_spirv.is_some() {
+        &["-emit-llvm-bc"]
+    } else {
+        &["-emit-obj", "-mllvm", "-spirv-ext=all"]
     };
-    Compiled {
-        words: Some(words),
-        log: readable(&log),
-        dependencies,
+    let mut object = input.run(toolchain, options, &[&PASSES, output].concat(), log)?;
+    if let Some(tool) = &toolchain.llvm_spirv {
+        let translated = run_stage(translator(tool), &object, &mut String::new());
+        let translated = translated.or_else(|()| {
+            // What is kept in private memory crashes it at times (samplers): those are gone once optimised.
+            if !options.opt_disable {
+                return Err(());
+            }
+            let optimised = BuildOptions {
+                opt_disable: false,
+                ..options.clone()
+            };
+            let args = ["-w", "-emit-llvm-bc"];
+            let bitcode = retry.run(toolchain, &optimised, &args, &mut String::new())?;
+            run_stage(translator(tool), &bitcode, &mut String::new())
+        });
+        object = translated.or_else(|()| {
+            // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
+            // Ours optimises what comes without.
+            let args = [
+                "-w",
+                "-disable-llvm-passes",
+                "-fgnu89-inline",
+                "-emit-llvm-bc",
+            ];
+            let plain = retry.run(toolchain, options, &args, log)?;
+            run_stage(translator(tool), &plain, log)
+        })?;
     }
+    let Some(words) = super::to_words(&object) else {
+        *log += "the compiler's output is not SPIR-V\n";
+        return Err(());
+    };
+    if toolchain.llvm_spirv.is_none() && own_target::doubtful(&words) {
+        let args = [&PASSES[..], &["-w", "-emit-llvm"]].concat();
+        let optimised = input.run(toolchain, options, &args, log)?;
+        return generate(toolchain, &optimised, options, log);
+    }
+    Ok(words)
 }
 
 /// Input and output of a run of clang on OpenCL C.
@@ -295,16 +436,6 @@ fn has_attribute_used(source: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut words = source.split(|c| !word(c));
     source.contains("__attribute") && words.any(|w| matches!(w, "used" | "__used__"))
-}
-
-/// What clang's passes are told, and what they are to leave behind.
-fn passes_and_output(clang: &mut Command, toolchain: &Toolchain) {
-    clang.args(PASSES);
-    if toolchain.llvm_spirv.is_some() {
-        clang.arg("-emit-llvm-bc");
-    } else {
-        clang.args(["-emit-obj", "-mllvm", "-spirv-ext=all"]);
-    }
 }
 
 /// SPIR-V of optimised IR, by LLVM's own target, without what that loses otherwise.

@@ -8,7 +8,7 @@
 //! uses 22 of its 197 functions. Whatever is not understood here stays as it is: a function becomes internal only if the
 //! whole beginning of its first line is known, and goes only if no other text but that of such functions names it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Words that may stand between `define` and the calling convention of a function that becomes internal. Others say
 /// visibility or linkage that this does not understand, and such a function is left as it is.
@@ -26,9 +26,10 @@ pub fn without_lists(ir: &str) -> String {
         .collect()
 }
 
-/// The same module with its functions internal, and without the unused ones. Kernels, declarations and variables stay.
-pub fn functions(ir: &str) -> String {
-    let items = items(ir);
+/// The same module with its functions internal, and without the unused ones. Kernels, declarations and variables stay, and
+/// so do functions whose names are in `keep`.
+pub fn functions(ir: &str, keep: &HashSet<String>) -> String {
+    let items = items(ir, keep);
     let by_name: HashMap<&str, usize> = items
         .iter()
         .enumerate()
@@ -66,15 +67,22 @@ struct Item<'a> {
     name: Option<&'a str>,
 }
 
+/// The names of all functions that a module defines or declares.
+pub fn function_names(ir: &str) -> impl Iterator<Item = &str> {
+    ir.lines()
+        .filter(|line| line.starts_with("define ") || line.starts_with("declare "))
+        .filter_map(|line| names(line).next())
+}
+
 /// Cuts the module into functions and what is between them.
-fn items(ir: &str) -> Vec<Item<'_>> {
+fn items<'a>(ir: &'a str, keep: &HashSet<String>) -> Vec<Item<'a>> {
     let mut items = Vec::new();
     // Where the text that belongs to no item yet begins.
     let mut begin = 0;
     let mut at = 0;
     while let Some(line) = ir.get(at..).and_then(|r| r.split_inclusive('\n').next()) {
         let function = after_linkage(line).and_then(|text| Some((text, names(text).next()?)));
-        let Some((text, name)) = function else {
+        let Some((text, name)) = function.filter(|(_, name)| !keep.contains(*name)) else {
             at += line.len();
             continue;
         };
@@ -137,7 +145,26 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::functions;
+    use super::{function_names, functions};
+    use std::collections::HashSet;
+
+    fn alone(ir: &str) -> String {
+        functions(ir, &HashSet::new())
+    }
+
+    #[test]
+    fn what_others_know_stays() {
+        let ir = "define spir_func void @a() {\n  call void @b()\n}\n\
+                  define spir_func void @b() {\n  ret\n}\n\
+                  define spir_func void @c() {\n  ret\n}\n\
+                  declare void @d()\n";
+        assert_eq!(function_names(ir).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
+        let kept = functions(ir, &HashSet::from(["a".to_owned(), "d".to_owned()]));
+        let expected = "define spir_func void @a() {\n  call void @b()\n}\n\
+                        define internal spir_func void @b() {\n  ret\n}\n\
+                        declare void @d()\n";
+        assert_eq!(kept, expected);
+    }
 
     #[test]
     fn functions_become_internal() {
@@ -171,10 +198,10 @@ mod tests {
             let module = |head: &str| {
                 format!("@s = constant ptr @a\n\n{head}() #0 {{\n  ret\n}}\n\n!0 = !{{}}\n")
             };
-            assert_eq!(functions(&module(before)), module(after));
+            assert_eq!(alone(&module(before)), module(after));
         }
         for text in ["", "define spir_func ", "x\ndefine hidden", "}\n"] {
-            assert_eq!(functions(text), text);
+            assert_eq!(alone(text), text);
         }
     }
 
@@ -208,15 +235,15 @@ mod tests {
         ]
         .concat()
         .concat();
-        assert_eq!(functions(&ir), expected);
+        assert_eq!(alone(&ir), expected);
     }
 
     /// A function whose end is missing takes the rest along.
     #[test]
     fn cut_off() {
         let ir = "define spir_func void @a() {\n  ret\n";
-        assert_eq!(functions(ir), "");
+        assert_eq!(alone(ir), "");
         let ir = format!("@x = global ptr @a\n{ir}");
-        assert!(functions(&ir).contains("define internal spir_func void @a() {\n  ret\n"));
+        assert!(alone(&ir).contains("define internal spir_func void @a() {\n  ret\n"));
     }
 }

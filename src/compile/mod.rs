@@ -14,6 +14,7 @@ pub mod options;
 pub mod pipeline_cache;
 pub mod spec_constants;
 pub mod toolchain;
+pub mod unit;
 
 mod arg_info;
 mod child;
@@ -33,6 +34,7 @@ mod validator_gaps;
 pub use executable::Executable;
 pub use frontend::{Header, Language};
 pub use options::{BuildOptions, Stage};
+pub use unit::Unit;
 
 use spirv_lowering::error::LowerError;
 use spirv_lowering::{Program, ReadOptions};

@@ -10,7 +10,9 @@ use super::kernel::Kernel;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type, cl_uint};
 use crate::compile::binary::Binary;
 use crate::compile::options::ClStd;
-use crate::compile::{self, executable, BuildOptions, Executable, Failure, Header, Module, Stage};
+use crate::compile::{
+    self, executable, unit, BuildOptions, Executable, Failure, Header, Module, Stage, Unit,
+};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use crate::util::leaving::Call;
@@ -59,7 +61,7 @@ pub struct DeviceBuild {
     options: String,
     log: String,
     kind: cl_program_binary_type,
-    modules: Vec<Module>,
+    units: Vec<Unit>,
     executable: Option<Arc<Executable>>,
 }
 
@@ -70,7 +72,7 @@ impl DeviceBuild {
             options: String::new(),
             log: String::new(),
             kind: cl::CL_PROGRAM_BINARY_TYPE_NONE,
-            modules: Vec::new(),
+            units: Vec::new(),
             executable: None,
         }
     }
@@ -179,7 +181,7 @@ pub fn with_binaries(
         .flatten()
         .map(|binary| DeviceBuild {
             kind: binary.kind,
-            modules: binary.modules.clone(),
+            units: units(&binary.modules),
             options: binary.options.clone(),
             ..DeviceBuild::none()
         })
@@ -298,20 +300,20 @@ impl Program {
                 let (module, log) = compile::compile_source(&text, &[], options, device.language());
                 build.log = log;
                 let Some(module) = module else { return build };
-                build.modules = vec![module];
+                build.units = vec![module.into()];
             }
             Job::Il(words) => {
                 if let Err(what) = check_capabilities(device, &words) {
                     build.log = what;
                     return build;
                 }
-                build.modules = vec![words];
+                build.units = vec![words.into()];
             }
             Job::Binary(index) => {
                 let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
                     return build;
                 };
-                build.modules = binary.modules.clone();
+                build.units = units(&binary.modules);
                 spec_constants = binary.spec_constants.clone();
                 let mut merged = options.clone();
                 if let Some(old) = binary.parsed_options() {
@@ -342,18 +344,19 @@ impl Program {
                 status: cl::CL_BUILD_ERROR,
                 ..DeviceBuild::none()
             };
-            let module = match (&self.origin, self.devices.get(index)) {
+            let unit = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
-                    let (module, log) =
-                        compile::compile_source(text, headers, options, device.language());
+                    let (unit, log) =
+                        unit::compile_source(text, headers, options, device.language());
                     build.log = log;
-                    module
+                    unit
                 }
                 (Origin::Il { words, .. }, Some(device)) => {
                     match check_capabilities(device, words) {
                         Ok(()) => {
                             let values = self.spec_constants.lock().clone();
-                            Some(Arc::new(compile::spec_constants::frozen(words, &values)))
+                            let frozen = compile::spec_constants::frozen(words, &values);
+                            Some(Unit::Spirv(Arc::new(frozen)))
                         }
                         Err(what) => {
                             build.log = what;
@@ -363,12 +366,19 @@ impl Program {
                 }
                 _ => None,
             };
-            if let Some(module) = module {
-                match executable::read_all(std::slice::from_ref(&module), &[]) {
-                    Ok(_) => {
+            if let Some(unit) = unit {
+                let good = match &unit {
+                    Unit::Spirv(module) => {
+                        executable::read_all(std::slice::from_ref(module), &[]).map(|_| ())
+                    }
+                    // Made into SPIR-V when it is linked.
+                    Unit::Read(_) => Ok(()),
+                };
+                match good {
+                    Ok(()) => {
                         build.status = cl::CL_BUILD_SUCCESS;
                         build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
-                        build.modules = vec![module];
+                        build.units = vec![unit];
                     }
                     Err(Failure(what)) => build.log += &what,
                 }
@@ -465,13 +475,20 @@ impl Program {
             .iter()
             .zip(&builds)
             .map(|(device, build)| {
-                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.modules.is_empty() {
+                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.units.is_empty() {
                     return Vec::new();
                 }
+                let modules = match unit::for_library(&build.units) {
+                    Ok(modules) => modules,
+                    Err(Failure(what)) => {
+                        crate::log!(Warn, "a program has no binary: {what}");
+                        return Vec::new();
+                    }
+                };
                 let mut binary = Binary {
                     kind: build.kind,
                     options: build.options.clone(),
-                    modules: build.modules.clone(),
+                    modules,
                     spec_constants: spec_constants.clone(),
                     executable: None,
                 };
@@ -480,7 +497,7 @@ impl Program {
                 {
                     let key = executable::key(
                         device.backend().as_ref(),
-                        &build.modules,
+                        &binary.modules,
                         &spec_constants,
                         &options,
                     );
@@ -672,13 +689,22 @@ fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String>
     compile::capabilities::check(words, &device.features().spirv_capabilities())
 }
 
+/// SPIR-V modules, as what is linked.
+fn units(modules: &[Module]) -> Vec<Unit> {
+    modules.iter().cloned().map(Unit::Spirv).collect()
+}
+
 fn make_executable(
     mut build: DeviceBuild,
     device: &Ref<Device>,
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
 ) -> DeviceBuild {
-    match Executable::build(device.backend(), &build.modules, spec_constants, options) {
+    let built = unit::for_executable(&build.units).and_then(|modules| {
+        build.units = units(&modules);
+        Executable::build(device.backend(), &modules, spec_constants, options)
+    });
+    match built {
         Ok(executable) => {
             build.executable = Some(Arc::new(executable));
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
@@ -769,10 +795,10 @@ pub fn link(
     let target = program.clone();
     let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
         let mut good = true;
-        for (index, ((modules, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
+        for (index, ((units, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
             let build = DeviceBuild {
                 status: cl::CL_BUILD_ERROR,
-                modules,
+                units,
                 ..DeviceBuild::none()
             };
             let build = if parsed.create_library {
@@ -788,7 +814,7 @@ pub fn link(
     Ok((program, result))
 }
 
-type LinkJob = (Vec<Module>, BuildOptions);
+type LinkJob = (Vec<Unit>, BuildOptions);
 
 /// What the input programs have for a device.
 fn link_inputs(
@@ -818,7 +844,7 @@ fn link_inputs(
                 "an input program is neither a compiled object nor a library",
             );
         };
-        job.0.extend(build.modules);
+        job.0.extend(build.units);
         if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
             job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
             job.1.merge_link_options(&compiled);
@@ -828,7 +854,11 @@ fn link_inputs(
 }
 
 fn make_library(mut build: DeviceBuild) -> DeviceBuild {
-    match executable::check_library(&build.modules) {
+    let checked = unit::for_library(&build.units).and_then(|modules| {
+        build.units = units(&modules);
+        executable::check_library(&modules)
+    });
+    match checked {
         Ok(()) => {
             build.status = cl::CL_BUILD_SUCCESS;
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;

@@ -15,6 +15,7 @@ mod image_kernels;
 mod images;
 mod kernels;
 mod large;
+mod linking;
 mod local_memory;
 mod long_code;
 mod long_loops;

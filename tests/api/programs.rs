@@ -9,7 +9,7 @@ use std::ptr::{null, null_mut};
 
 const ADD: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)] += n; }";
 
-fn check_add(setup: &Setup, program: &Program, expected: i32) {
+pub fn check_add(setup: &Setup, program: &Program, expected: i32) {
     let kernel = setup.kernel(program, "add");
     let buffer = setup.buffer_of(&[1i32; 16]);
     kernel.set_buffer(0, &buffer).set(1, 5i32);
@@ -485,7 +485,7 @@ fn compile_and_link() {
     );
 }
 
-fn binary_of(program: &Program) -> Vec<u8> {
+pub fn binary_of(program: &Program) -> Vec<u8> {
     let size = info_value!(usize, clGetProgramInfo(program.0), CL_PROGRAM_BINARY_SIZES);
     let mut binary = vec![0u8; size];
     let mut place = binary.as_mut_ptr();

@@ -1,0 +1,168 @@
+//! What clCompileProgram leaves for clLinkProgram: SPIR-V, or a source that was read and waits to be optimised.
+//!
+//! A source with a library of functions in it is better optimised when it is known that nobody else calls them (see
+//! `internal`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
+//! seconds went into functions that no kernel used. Errors in the source are found when it is read. Where the SPIR-V of
+//! all of it is asked for after all, for a library or a binary, it is made then, once.
+
+use super::cache::{self, Key};
+use super::executable::read_all;
+use super::frontend::{self, Header, Language, Unoptimised};
+use super::options::BuildOptions;
+use super::{parts, source_cache, to_bytes, to_words, toolchain, Failure, Module};
+use std::collections::HashSet;
+use std::sync::{Arc, OnceLock};
+
+/// Cache entries: the SPIR-V of a source that was read first.
+const KIND: &str = "unit";
+
+/// Something that can be linked.
+#[derive(Clone)]
+pub enum Unit {
+    /// A SPIR-V module.
+    Spirv(Module),
+    /// A source that was read.
+    Read(Arc<Pending>),
+}
+
+/// A source that was read, and how to go on with it.
+pub struct Pending {
+    unoptimised: Unoptimised,
+    options: BuildOptions,
+    /// Names the source with everything that it depends on.
+    key: [u8; 32],
+    /// The SPIR-V of all of it.
+    whole: OnceLock<Result<Module, Failure>>,
+}
+
+impl From<Module> for Unit {
+    fn from(module: Module) -> Self {
+        Self::Spirv(module)
+    }
+}
+
+impl Unit {
+    /// SPIR-V with every function that others may call.
+    pub fn module(&self) -> Result<Module, Failure> {
+        match self {
+            Self::Spirv(module) => Ok(module.clone()),
+            Self::Read(pending) => pending.whole.get_or_init(|| pending.optimise(None)).clone(),
+        }
+    }
+}
+
+impl Pending {
+    fn optimise(&self, keep: Option<&HashSet<String>>) -> Result<Module, Failure> {
+        let toolchain = toolchain::get()
+            .ok_or_else(|| Failure("error: the OpenCL C compiler is gone\n".into()))?;
+        let mut key = Key::new(KIND);
+        key.part(&self.key);
+        if let Some(keep) = keep {
+            let mut names: Vec<&String> = keep.iter().collect();
+            names.sort();
+            key.part(&[1]);
+            names.into_iter().for_each(|name| {
+                key.part(name.as_bytes());
+            });
+        }
+        if let Some(words) = cache::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
+            return Ok(Arc::new(words));
+        }
+        let (words, log) = frontend::optimise(toolchain, &self.unoptimised, &self.options, keep);
+        let words = words.ok_or(Failure(log))?;
+        cache::store(KIND, &key, &to_bytes(&words));
+        Ok(Arc::new(words))
+    }
+}
+
+/// Compiles OpenCL C for linking. The log holds warnings also when it succeeds.
+pub fn compile_source(
+    source: &str,
+    headers: &[Header<'_>],
+    options: &BuildOptions,
+    language: &Language,
+) -> (Option<Unit>, String) {
+    let toolchain = toolchain::get();
+    let (Some(toolchain), true) = (toolchain, frontend::better_read_first(source, options)) else {
+        let (module, log) = super::compile_source(source, headers, options, language);
+        return (module.map(Unit::Spirv), log);
+    };
+    let key = source_cache::key(toolchain, source, headers, options, language);
+    let (unoptimised, log) = match load(&key) {
+        Some(known) => known,
+        None => {
+            let read = frontend::read(toolchain, source, headers, options, language);
+            let Some(unoptimised) = read.unoptimised else {
+                return (None, read.log);
+            };
+            if let Some(dependencies) = &read.dependencies {
+                let payload = payload(&unoptimised);
+                source_cache::store_as(source_cache::READ, &key, &payload, &read.log, dependencies);
+            }
+            (unoptimised, read.log)
+        }
+    };
+    let mut hash = blake3::Hasher::new();
+    hash.update(key.name().as_bytes());
+    hash.update(unoptimised.ir.as_bytes());
+    let pending = Pending {
+        unoptimised,
+        options: options.clone(),
+        key: *hash.finalize().as_bytes(),
+        whole: OnceLock::new(),
+    };
+    (Some(Unit::Read(Arc::new(pending))), log)
+}
+
+fn payload(unoptimised: &Unoptimised) -> Vec<u8> {
+    let mut out = Vec::new();
+    parts::put(&mut out, unoptimised.ir.as_bytes());
+    if let Some(described) = &unoptimised.described {
+        parts::put(&mut out, described.as_bytes());
+    }
+    out
+}
+
+fn load(key: &Key) -> Option<(Unoptimised, String)> {
+    let (payload, log) = source_cache::load_as(source_cache::READ, key)?;
+    let mut rest = payload.as_slice();
+    let mut text = || String::from_utf8(parts::take(&mut rest)?.to_vec()).ok();
+    let unoptimised = Unoptimised {
+        ir: text()?,
+        described: text(),
+    };
+    Some((unoptimised, log))
+}
+
+/// The modules of an executable: of each unit what its kernels and the other units use.
+pub fn for_executable(units: &[Unit]) -> Result<Vec<Module>, Failure> {
+    let mut modules = Vec::with_capacity(units.len());
+    for (index, unit) in units.iter().enumerate() {
+        let Unit::Read(pending) = unit else {
+            modules.push(unit.module()?);
+            continue;
+        };
+        // Whatever another unit knows by name stays as it is, definitions of the same function too: those are errors.
+        let mut keep = HashSet::new();
+        for (_, other) in units.iter().enumerate().filter(|(i, _)| *i != index) {
+            match other {
+                Unit::Read(other) => keep.extend(
+                    super::internal::function_names(&other.unoptimised.ir).map(str::to_owned),
+                ),
+                Unit::Spirv(module) => {
+                    for program in read_all(std::slice::from_ref(module), &[])? {
+                        let functions = program.module().functions.values();
+                        keep.extend(functions.map(|function| function.name.clone()));
+                    }
+                }
+            }
+        }
+        modules.push(pending.optimise(Some(&keep))?);
+    }
+    Ok(modules)
+}
+
+/// The modules of a library: all of each unit.
+pub fn for_library(units: &[Unit]) -> Result<Vec<Module>, Failure> {
+    units.iter().map(Unit::module).collect()
+}
