@@ -460,6 +460,9 @@ impl Code for FakeCode {
     fn specialised(&self) -> usize {
         0
     }
+    fn costly(&self) -> bool {
+        false
+    }
     fn max_work_group_size(&self) -> u32 {
         256
     }

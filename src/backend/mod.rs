@@ -158,6 +158,8 @@ pub trait Code: Send + Sync {
     ) -> Result<Arc<dyn Pipeline>>;
     /// How many pipelines [`Code::specialise`] keeps.
     fn specialised(&self) -> usize;
+    /// A pipeline takes long to make, so that few of them are worth more than the best size for each launch.
+    fn costly(&self) -> bool;
     /// Work-items a group may have at most (register pressure included, where the driver says so).
     fn max_work_group_size(&self) -> u32;
 }

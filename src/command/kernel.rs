@@ -59,8 +59,10 @@ struct Limits {
     guarded: bool,
     /// Sub-groups are made of the rows of a work-group (software drivers), so that short rows leave lanes empty.
     rows: bool,
-    /// The kernel has been compiled for many work-group sizes.
-    many_sizes: bool,
+    /// The kernel has been compiled for many work-group sizes, or takes long to compile for one.
+    few_sizes: bool,
+    /// Launches of all sizes have one pipeline, with the test for the end of the ND-range.
+    one_pipeline: bool,
 }
 
 impl Limits {
@@ -68,12 +70,15 @@ impl Limits {
     fn is_poor(&self, local: [u32; 3]) -> bool {
         let items = local.iter().product::<u32>();
         let row = if self.rows { local[0] } else { items };
-        self.many_sizes || items < FEW_ITEMS || !row.is_multiple_of(self.subgroup)
+        self.few_sizes || items < FEW_ITEMS || !row.is_multiple_of(self.subgroup)
     }
 }
 
 fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
+    let costly = kernel.code.costly();
+    let software = caps.kind == DeviceKind::Cpu;
+    let parts = kernel.code.interface().parts.max(1) as usize;
     Limits {
         max_group: kernel
             .code
@@ -87,9 +92,10 @@ fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         sub_groups: kernel.code.interface().attributes.required_sub_groups,
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
-        rows: caps.kind == DeviceKind::Cpu,
-        many_sizes: kernel.code.specialised()
-            >= MANY_SIZES * kernel.code.interface().parts.max(1) as usize,
+        rows: software,
+        few_sizes: costly || kernel.code.specialised() >= MANY_SIZES * parts,
+        // The test makes software drivers' code slower and longer.
+        one_pipeline: costly && !software,
     }
 }
 
@@ -221,7 +227,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
         offset,
         global,
         local,
-        guard: guarded && !divides && !global.contains(&0),
+        guard: guarded && (limits.one_pipeline || !divides) && !global.contains(&0),
     })
 }
 
@@ -278,7 +284,7 @@ fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
 /// The work-group of a kernel that cannot tell: one of a few shapes, so that it has few pipelines, the largest that does
 /// not waste much.
 fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
-    if global == [1; 3] {
+    if global == [1; 3] && !limits.one_pipeline {
         // No test for the end of the ND-range: llvmpipe loads from addresses that all work-items share at once, unless it
         // stands under a condition, where each component is a loop over the lanes, and takes long to compile.
         return global;
@@ -307,6 +313,9 @@ fn free_shape(limits: &Limits, global: [u32; 3]) -> [u32; 3] {
         })
     };
     let possible = || shapes.iter().filter(|shape| fits(shape));
+    if limits.one_pipeline && gy == 1 && gz == 1 {
+        return possible().next().copied().unwrap_or([1, 1, 1]);
+    }
     let least = possible().map(volume).min().unwrap_or(0);
     possible()
         .find(|shape| volume(shape) <= least.saturating_add(least / 4))
@@ -527,7 +536,8 @@ mod tests {
             sub_groups: None,
             guarded: false,
             rows: false,
-            many_sizes: false,
+            few_sizes: false,
+            one_pipeline: false,
             required: None,
             uniform,
         }
@@ -608,10 +618,25 @@ mod tests {
         assert_eq!(of(&rows, &[1, 1024], &[1, 1024]), ([1, 64, 1], false));
         assert_eq!(of(&rows, &[1024, 1], &[512, 1]), ([512, 1, 1], false));
         let many = Limits {
-            many_sizes: true,
+            few_sizes: true,
             ..rows
         };
         assert_eq!(of(&many, &[1024, 1], &[512, 1]), ([256, 1, 1], false));
+        let costly = Limits {
+            few_sizes: true,
+            one_pipeline: true,
+            ..free
+        };
+        for (global, local) in [
+            (1024, 512),
+            (1024, 64),
+            (1000, 8),
+            (256, 256),
+            (1, 1),
+            (300, 30),
+        ] {
+            assert_eq!(of(&costly, &[global], &[local]), ([256, 1, 1], true));
+        }
     }
 
     #[test]
