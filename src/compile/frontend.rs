@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 11;
+pub const REVISION: u32 = 12;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -470,7 +470,8 @@ fn generate(
 fn translator(tool: &Path) -> Command {
     let mut translate = Command::new(tool);
     translate.args([
-        "--spirv-ext=+all",
+        // Optimised code may have integers of any width, which the translator then refuses, and we take it without passes.
+        "--spirv-ext=+all,-SPV_INTEL_arbitrary_precision_integers",
         "--preserve-ocl-kernel-arg-type-metadata-through-string",
         "-o",
         "-",

@@ -14,6 +14,7 @@ mod il;
 mod image_kernels;
 mod images;
 mod kernels;
+mod language;
 mod large;
 mod linking;
 mod local_memory;

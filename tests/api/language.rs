@@ -1,0 +1,115 @@
+//! OpenCL C, section 6, in unusual and legal ways: the kernels of `language.cl` on numbers without a pattern.
+//!
+//! What they must write stands here as a hash of it. Pocl writes the same, as far as it knows the functions; the rest
+//! (`half`, bit fields, dot products) was computed by hand.
+
+use pumice_tests::sys::*;
+use pumice_tests::{info_text, Setup};
+
+/// Words of the buffers.
+const WORDS: usize = 16384;
+
+/// Kernel, extensions that it needs, and the hash of what it writes.
+const KERNELS: &[(&str, &str, u64)] = &[
+    ("literals", "cl_khr_fp64", 0x0d2c_f990_ba65_29e9),
+    ("reinterpretation", "cl_khr_fp64", 0x3606_e65b_5b78_cd9f),
+    ("halves_of_vectors", "", 0xa45b_1e5f_c37f_0201),
+    ("swizzled_targets", "", 0xfb44_fa57_2ce9_5174),
+    ("shuffles", "", 0xa0d8_caa8_14a2_7960),
+    ("half_in_memory", "cl_khr_fp64", 0xa596_26e2_89a8_54a0),
+    ("conversions", "cl_khr_fp64", 0xefe0_2fa5_1868_1870),
+    (
+        "conversions_of_half",
+        "cl_khr_fp16 cl_khr_fp64",
+        0xb8de_5144_41f8_d3f9,
+    ),
+    ("integer_functions", "", 0x073a_ba36_854e_df22),
+    ("unions", "cl_khr_fp64", 0x1178_cab3_6540_56ab),
+    ("jumps", "", 0x45a3_97e7_48b9_ad10),
+    ("switches", "", 0x45bd_d0a8_eba6_53e7),
+    ("program_scope", "", 0x39d7_68bd_2a03_81c7),
+    ("operators", "cl_khr_fp64", 0x96ed_238c_a028_93b7),
+    ("exact_functions", "", 0x0852_9dbe_9afe_ce3f),
+    ("atomics", "", 0xa7ef_933b_0386_77a7),
+    (
+        "bit_fields",
+        "cl_khr_extended_bit_ops",
+        0x20f3_ee61_68fb_570c,
+    ),
+    (
+        "dot_products",
+        "cl_khr_integer_dot_product",
+        0x404b_7514_6df5_981d,
+    ),
+    ("structures", "", 0xe43b_1007_f3e5_68f0),
+    ("loops", "", 0xad2c_4efc_14d7_c2b4),
+    ("sizes", "cl_khr_fp64", 0xd5ad_327f_c79d_8e81),
+];
+
+/// Half of the words have no pattern, then come floats of many sizes.
+fn input() -> Vec<u32> {
+    let mut state = 12345u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state
+    };
+    let mut words: Vec<u32> = (0..WORDS)
+        .map(|_| {
+            let x = next();
+            x ^ x >> 13
+        })
+        .collect();
+    for word in &mut words[WORDS / 2..WORDS / 4 * 3] {
+        let x = next();
+        let float = ((x >> 4) as i32 - (1 << 27)) as f32 / 1i32.wrapping_shl(x & 31) as f32;
+        *word = float.to_bits();
+    }
+    words
+}
+
+/// FNV-1a.
+fn hash(words: &[u32]) -> u64 {
+    let bytes = words.iter().flat_map(|word| word.to_le_bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+    })
+}
+
+#[test]
+fn unusual_ways() {
+    let setup = Setup::new();
+    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    let mut parts = include_str!("language.cl").split("\n//== ");
+    let common = parts.next().expect("what all kernels have");
+    let sources: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('\n')).collect();
+    assert_eq!(sources.len(), KERNELS.len());
+    let input = input();
+    let mut wrong = Vec::new();
+    for (&(name, needed, expected), (title, source)) in KERNELS.iter().zip(sources) {
+        assert_eq!(name, title);
+        if !needed
+            .split_whitespace()
+            .all(|name| extensions.contains(name))
+        {
+            continue;
+        }
+        let program = match setup.try_build(&format!("{common}\n{source}"), "-cl-std=CL3.0") {
+            Ok(program) => program,
+            Err(log) => panic!("{name}: {log}"),
+        };
+        let kernel = setup.kernel(&program, name);
+        let (from, to) = (
+            setup.buffer_of(&input),
+            setup.buffer_of(&vec![0xcdcd_cdcdu32; WORDS]),
+        );
+        kernel.set_buffer(0, &from).set_buffer(1, &to);
+        setup.run(&kernel, &[16], Some(&[16]));
+        // Beyond these are structures with their padding.
+        let written = setup.read::<u32>(&to, WORDS / 2);
+        let found = hash(&written);
+        if found != expected {
+            wrong.push(format!("{name}: {found:#x}, {:x?}", &written[..64]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
