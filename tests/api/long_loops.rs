@@ -92,6 +92,42 @@ fn many_barriers() {
     assert_eq!(setup.read::<i32>(&result, 16), expected);
 }
 
+/// A loop with accesses to memory in a kernel that has a barrier and many more of them.
+#[test]
+fn many_accesses_and_a_barrier() {
+    let setup = Setup::new();
+    let stores = "q[id] = id; ".repeat(256);
+    let kernel = setup.kernel_of(
+        &format!(
+            "kernel void k(global volatile int *q, global const int *a, global long *p, int n) {{
+                local int t[8];
+                int id = get_local_id(0);
+                t[id] = id;
+                {stores}
+                barrier(CLK_LOCAL_MEM_FENCE);
+                long s = t[7 - id];
+                for (int i = 0; i < n; i++) s += a[i & 15] ^ a[(i * 7 + id) & 15];
+                p[id] = s;
+            }}"
+        ),
+        "k",
+    );
+    let a: Vec<i32> = (0..16).map(|i| i * i * 31 + 5).collect();
+    let n = 150_001;
+    let (unused, input) = (setup.buffer_of(&[0i32; 8]), setup.buffer_of(&a));
+    let result = setup.buffer_of(&[0i64; 8]);
+    kernel.set_buffer(0, &unused).set_buffer(1, &input);
+    kernel.set_buffer(2, &result).set(3, n);
+    setup.run(&kernel, &[8], Some(&[8]));
+    let expected: Vec<i64> = (0..8i32)
+        .map(|id| {
+            let terms = (0..n).map(|i| a[(i & 15) as usize] ^ a[((i * 7 + id) & 15) as usize]);
+            i64::from(7 - id) + terms.map(i64::from).sum::<i64>()
+        })
+        .collect();
+    assert_eq!(setup.read::<i64>(&result, 8), expected);
+}
+
 #[test]
 fn millions_of_iterations() {
     let setup = Setup::new();

@@ -6,8 +6,7 @@
 //! moves the limit by an order of magnitude for the small loops that run so long; it cannot remove it. Loops that are
 //! known to run only a few times stay as they are. Barriers and group operations are copied too, which is right only where,
 //! as in llvmpipe, the work-items that left a loop just wait behind it; each one costs the driver much, so loops with them
-//! are repeated less often. A kernel with a barrier is a coroutine there, which takes LLVM time that grows with the square
-//! of the accesses to memory in the kernel, so those have a budget of their own.
+//! are repeated less often.
 
 use super::repair_ssa;
 use crate::analysis::cfg::Cfg;
@@ -16,7 +15,7 @@ use crate::analysis::loops::{Loop, LoopForest, LoopId};
 use crate::ir::compact::CopyMap;
 use crate::ir::entity::{Block, Value};
 use crate::ir::function::{Function, Terminator, ValueDef};
-use crate::ir::op::{Effect, IntCond, Op, Scope};
+use crate::ir::op::{Effect, IntCond, Op};
 use rustc_hash::FxHashSet;
 
 /// Times that a body is repeated, at most.
@@ -27,16 +26,12 @@ const MAX_CONVERGENT: usize = 4;
 const LOOP_BUDGET: usize = 512;
 /// Instructions of a function in which more loops are unrolled, at most.
 const FUNCTION_BUDGET: usize = 8192;
-/// Accesses to memory of a function with barriers in which loops with accesses are unrolled, at most. As many take LLVM a
-/// third of a second, twice as many more than a second.
-const ACCESS_BUDGET: usize = 256;
 
 /// Runs the pass for a driver that gives up after `limit` iterations; bodies are repeated `max_factor` times at most. Returns whether anything changed. The graph must
 /// be reducible where loops are to be unrolled; other cycles are left alone.
 pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
     let mut done: FxHashSet<Block> = FxHashSet::default();
     let mut changed = false;
-    let coroutine = has_barrier(func);
     loop {
         let cfg = Cfg::new(func);
         let dom = DomTree::new(&cfg);
@@ -66,10 +61,7 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
         }
         for lp in ready {
             done.insert(lp.header);
-            let mut factor = factor(func, lp).min(max_factor);
-            if coroutine {
-                factor = factor.min(affordable(func, lp));
-            }
+            let factor = factor(func, lp).min(max_factor);
             if factor > 1 && weight(func, &func.layout) < FUNCTION_BUDGET {
                 // Loops inside have had their turn, and so have their copies.
                 let copied = unroll(func, lp, factor, |b| done.contains(&b));
@@ -90,30 +82,6 @@ pub(super) fn weight(func: &Function, blocks: &[Block]) -> usize {
         real.count() + 1
     };
     blocks.iter().map(cost).sum()
-}
-
-/// Whether the work-items of a group wait for one another.
-fn has_barrier(func: &Function) -> bool {
-    let group = |op: Op| matches!(op, Op::Barrier { exec, .. } if exec != Scope::SubGroup);
-    let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
-    insts.any(|&i| group(func.insts[i].op))
-}
-
-/// Instructions of some blocks that access memory.
-fn accesses(func: &Function, blocks: &[Block]) -> usize {
-    let insts = blocks.iter().flat_map(|&b| &func.blocks[b].insts);
-    insts
-        .filter(|&&i| matches!(func.insts[i].op.effect(), Effect::Read | Effect::Write))
-        .count()
-}
-
-/// How often the body of a loop may stand there as far as the budget of accesses to memory goes.
-fn affordable(func: &Function, lp: &Loop) -> usize {
-    let left = ACCESS_BUDGET.saturating_sub(accesses(func, &func.layout));
-    match accesses(func, &lp.blocks) {
-        0 => usize::MAX,
-        each => 1 + left / each,
-    }
 }
 
 /// How often to repeat the body of a loop.
@@ -320,50 +288,4 @@ fn unroll(
     let kept = lp.blocks.iter().filter(|&&b| wanted(b));
     kept.flat_map(|&b| maps.iter().map(move |m| m.block(b)))
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// How often the body of a loop with some stores stands there in the end.
-    fn bodies(stores: usize, barrier: bool) -> usize {
-        let barrier = if barrier {
-            "barrier.work_group.work_group.acq_rel.l"
-        } else {
-            ""
-        };
-        let stores = "store.align4 v0, v1\n".repeat(stores);
-        let text = format!(
-            "func fn0 \"f\" (ptr.global, i32) -> () {{
-             block0(v0: ptr.global, v1: i32):
-               v2 = const 0 : i32
-               v3 = const 1 : i32
-               {barrier}
-               jump block1(v2)
-             block1(v4: i32):
-               v5 = iadd v4, v3 : i32
-               v6 = icmp.ult v5, v1 : bool
-               br v6, block2, block3
-             block2:
-               {stores}
-               jump block1(v5)
-             block3:
-               return
-             }}"
-        );
-        let mut func = crate::ir::parse::parse_function(&text).expect("text");
-        let before = accesses(&func, &func.layout);
-        run(&mut func, 65535, MAX_FACTOR);
-        accesses(&func, &func.layout) / before
-    }
-
-    #[test]
-    fn accesses_of_coroutines_have_a_budget() {
-        assert_eq!(bodies(50, false), 9);
-        assert_eq!(bodies(50, true), 5);
-        assert_eq!(bodies(10, true), 16);
-        assert_eq!(bodies(200, false), 2);
-        assert_eq!(bodies(200, true), 1);
-    }
 }
