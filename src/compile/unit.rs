@@ -49,6 +49,21 @@ impl Unit {
             Self::Read(pending) => pending.whole.get_or_init(|| pending.optimise(None)).clone(),
         }
     }
+
+    /// The names of all functions that it defines or declares.
+    fn function_names(&self) -> Result<Vec<String>, Failure> {
+        match self {
+            Self::Read(pending) => {
+                let names = super::internal::function_names(&pending.unoptimised.ir);
+                Ok(names.map(str::to_owned).collect())
+            }
+            Self::Spirv(module) => {
+                let programs = read_all(std::slice::from_ref(module), &[])?;
+                let functions = programs.iter().flat_map(|p| p.module().functions.values());
+                Ok(functions.map(|function| function.name.clone()).collect())
+            }
+        }
+    }
 }
 
 impl Pending {
@@ -136,30 +151,23 @@ fn load(key: &Key) -> Option<(Unoptimised, String)> {
 
 /// The modules of an executable: of each unit what its kernels and the other units use.
 pub fn for_executable(units: &[Unit]) -> Result<Vec<Module>, Failure> {
-    let mut modules = Vec::with_capacity(units.len());
-    for (index, unit) in units.iter().enumerate() {
-        let Unit::Read(pending) = unit else {
-            modules.push(unit.module()?);
-            continue;
-        };
-        // Whatever another unit knows by name stays as it is, definitions of the same function too: those are errors.
-        let mut keep = HashSet::new();
-        for (_, other) in units.iter().enumerate().filter(|(i, _)| *i != index) {
-            match other {
-                Unit::Read(other) => keep.extend(
-                    super::internal::function_names(&other.unoptimised.ir).map(str::to_owned),
-                ),
-                Unit::Spirv(module) => {
-                    for program in read_all(std::slice::from_ref(module), &[])? {
-                        let functions = program.module().functions.values();
-                        keep.extend(functions.map(|function| function.name.clone()));
-                    }
-                }
-            }
+    let waits = units.iter().any(|unit| matches!(unit, Unit::Read(_)));
+    let names = if waits && units.len() > 1 {
+        let names = units.iter().map(Unit::function_names);
+        names.collect::<Result<Vec<_>, _>>()?
+    } else {
+        Vec::new()
+    };
+    let module = |(index, unit): (usize, &Unit)| match unit {
+        Unit::Spirv(module) => Ok(module.clone()),
+        Unit::Read(pending) => {
+            // Whatever another unit knows by name stays as it is, definitions of the same function too: those are errors.
+            let others = names.iter().enumerate().filter(|(i, _)| *i != index);
+            let keep = others.flat_map(|(_, names)| names).cloned().collect();
+            pending.optimise(Some(&keep))
         }
-        modules.push(pending.optimise(Some(&keep))?);
-    }
-    Ok(modules)
+    };
+    units.iter().enumerate().map(module).collect()
 }
 
 /// The modules of a library: all of each unit.
