@@ -31,7 +31,8 @@ fn has_images(setup: &Setup) -> bool {
     yes
 }
 
-fn desc(kind: cl_mem_object_type, [width, height, depth]: [usize; 3]) -> cl_image_desc {
+/// A description without pitches; the layers of an array stand where its next coordinate does.
+pub fn desc(kind: cl_mem_object_type, [width, height, depth]: [usize; 3]) -> cl_image_desc {
     let layers = match kind {
         CL_MEM_OBJECT_IMAGE1D_ARRAY => height,
         CL_MEM_OBJECT_IMAGE2D_ARRAY => depth,

@@ -1,6 +1,7 @@
 //! Images: commands and creation.
 
 use super::Seen;
+use crate::images::desc;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok, Buffer, Event, Setup};
 use std::ffi::c_void;
@@ -14,26 +15,6 @@ const RGBA8: cl_image_format = cl_image_format {
     image_channel_order: CL_RGBA,
     image_channel_data_type: CL_UNSIGNED_INT8,
 };
-
-fn desc(kind: cl_mem_object_type, [width, height, depth]: [usize; 3]) -> cl_image_desc {
-    let array = match kind {
-        CL_MEM_OBJECT_IMAGE1D_ARRAY => height,
-        CL_MEM_OBJECT_IMAGE2D_ARRAY => depth,
-        _ => 0,
-    };
-    cl_image_desc {
-        image_type: kind,
-        image_width: width,
-        image_height: height,
-        image_depth: depth,
-        image_array_size: array,
-        image_row_pitch: 0,
-        image_slice_pitch: 0,
-        num_mip_levels: 0,
-        num_samples: 0,
-        buffer: null_mut(),
-    }
-}
 
 fn has_images(setup: &Setup) -> bool {
     let device = setup.device;

@@ -2,6 +2,7 @@
 
 use super::pair;
 use crate::buffers::Random;
+use crate::images::desc;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok, Buffer};
 use std::ptr::{null, null_mut};
@@ -238,23 +239,7 @@ fn two_devices_write_parts_of_an_image() {
     let mut random = Random(0x5eed);
     for (kind, size) in kinds {
         let [width, height, depth] = size;
-        let layers = match kind {
-            CL_MEM_OBJECT_IMAGE1D_ARRAY => height,
-            CL_MEM_OBJECT_IMAGE2D_ARRAY => depth,
-            _ => 0,
-        };
-        let desc = cl_image_desc {
-            image_type: kind,
-            image_width: width,
-            image_height: height,
-            image_depth: depth,
-            image_array_size: layers,
-            image_row_pitch: 0,
-            image_slice_pitch: 0,
-            num_mip_levels: 0,
-            num_samples: 0,
-            buffer: null_mut(),
-        };
+        let desc = desc(kind, [width, height, depth]);
         let mut model: Vec<u32> = (0..width * height * depth).map(|n| n as u32 * 3).collect();
         let image = Buffer(create!(clCreateImage(
             pair.context.0,
