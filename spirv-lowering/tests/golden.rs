@@ -38,6 +38,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
+        "lower_convert" => Pass::Try(|f| passes::lower_convert::run(f, &Target::full())),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "split_parts" => Pass::Function(|f| passes::split_parts::run(f, 4) > 1),
         "structurize" => Pass::Try(passes::structurize::run),

@@ -125,6 +125,16 @@ impl Context {
         queues.push(queue);
     }
 
+    /// There is more than one queue.
+    pub(crate) fn has_other_queues(&self) -> bool {
+        self.queues
+            .lock()
+            .iter()
+            .filter(|known| known.strong_count() > 0)
+            .count()
+            > 1
+    }
+
     /// The queues that are alive.
     pub(crate) fn queues(&self) -> Vec<Arc<dyn Owner>> {
         self.queues

@@ -110,8 +110,8 @@ impl Queue {
         Resolved::Ready(ready)
     }
 
-    /// Enqueues a command. With `blocking` it is complete on return (writes: the host memory is free again). Gives the
-    /// event if it is wanted.
+    /// Enqueues a command. With `blocking` it is complete on return; of a write, at least the host memory is free again,
+    /// which is all that can be seen of it without an event and another queue. Gives the event if it is wanted.
     pub fn enqueue(
         &self,
         command: Command,
@@ -240,7 +240,8 @@ impl Queue {
             wait: must_wait,
         } = encoded;
         place.depends = !wait.is_empty();
-        if blocking && (must_wait || action.is_some()) {
+        let seen = || want_event || self.target.context.has_other_queues();
+        if blocking && (must_wait || action.is_some() || (!done && seen())) {
             if place.value > self.progress.submitted() {
                 state.submit();
             }

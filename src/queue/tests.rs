@@ -14,7 +14,7 @@ use crate::handle::Ref;
 use crate::object::callback::Callback;
 use crate::object::context::Context;
 use crate::object::device::Device;
-use crate::object::event::{self, Event};
+use crate::object::event::{self, Event, Readiness};
 use crate::object::mem::Mem;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -710,6 +710,35 @@ fn blocking_maps_and_reads_submit_nothing() {
             assert_eq!(bench.fake.submits(), before + 1, "round {round}, {flags}");
         }
     }
+}
+
+/// A blocking write returns when its source is free. Where somebody could tell, by an event or from another queue, it is
+/// over by then: applications read the times of such events at once, and use what is written in other queues.
+#[test]
+fn blocking_writes_are_over_where_that_shows() {
+    let bench = Bench::new(Reach::Hidden);
+    let one = bench.queue(0);
+    let (mem, other) = (bench.filled(&[0; 64]), bench.filled(&[0; 64]));
+    let write_one = |byte, event| {
+        let command = write(&one, &mem, 0, &[byte; 64]);
+        one.enqueue(command, &[], true, event).unwrap()
+    };
+    let before = bench.fake.submits();
+    assert!(write_one(1, false).is_none());
+    assert_eq!(bench.fake.submits(), before, "nobody can tell");
+    let event = write_one(2, true).unwrap();
+    assert!(matches!(event.readiness(), Readiness::Done));
+    let two = bench.queue(0);
+    let before = bench.fake.submits();
+    write_one(3, false);
+    assert_eq!(bench.fake.submits(), before + 1);
+    assert_eq!(contents(&two, &mem), [3; 64]);
+    assert_eq!(contents(&two, &other), [0; 64]);
+    drop(two);
+    let before = bench.fake.submits();
+    write_one(4, false);
+    assert_eq!(bench.fake.submits(), before, "the other queue is gone");
+    assert_eq!(contents(&one, &mem), [4; 64]);
 }
 
 #[test]

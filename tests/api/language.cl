@@ -142,15 +142,20 @@ kernel void half_in_memory(global uint*in, global uint*out) {
     int i=I;
     global half*h=(global half*)(in+i*8);
     global uint*o=out+i*256;
-    vstore16(as_uint16(vload_half16(0,h)),0,o);
+    // What a NaN carries need not survive.
+#undef N
+#define N(e,n) select(as_uint##n(e),(uint##n)(0x7fc00000),isnan(e))
+    vstore16(N(vload_half16(0,h),16),0,o);
     float3 f3=vload_half3(1,h);
-    o[16]=as_uint(f3.x);
-    o[17]=as_uint(f3.z);
+    uint3 n3=N(f3,3);
+    o[16]=n3.x;
+    o[17]=n3.z;
     float3 a3=vloada_half3(1,h);
-    o[18]=as_uint(a3.x);
-    o[19]=as_uint(a3.z);
-    o[20]=as_uint(vload_half(5,h));
-    vstore4(as_uint4(vloada_half4(2,h)),6,o);
+    n3=N(a3,3);
+    o[18]=n3.x;
+    o[19]=n3.z;
+    o[20]=N(vload_half(5,h),);
+    vstore4(N(vloada_half4(2,h),4),6,o);
     global half*w=(global half*)(o+32);
     global float*ff=(global float*)(in+8192);
     float8 x=vload8(i,ff);

@@ -16,7 +16,7 @@ const KERNELS: &[(&str, &str, u64)] = &[
     ("halves_of_vectors", "", 0xa45b_1e5f_c37f_0201),
     ("swizzled_targets", "", 0xfb44_fa57_2ce9_5174),
     ("shuffles", "", 0xa0d8_caa8_14a2_7960),
-    ("half_in_memory", "cl_khr_fp64", 0xa596_26e2_89a8_54a0),
+    ("half_in_memory", "cl_khr_fp64", 0x5289_5628_9888_8fd8),
     ("conversions", "cl_khr_fp64", 0xefe0_2fa5_1868_1870),
     (
         "conversions_of_half",

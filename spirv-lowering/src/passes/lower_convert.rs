@@ -6,15 +6,18 @@
 //! - Float to integer: round in the float type first, then select the limits.
 //! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
 //! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
-//!   To half precision by integer arithmetic where the device does not promise to round to nearest.
+//!   To half precision by integer arithmetic where the device does not promise to round to nearest, and where what is
+//!   narrowed is widened again (see [`comes_back`]).
 
 use super::rewrite::{rewrite, Action, Rewriter};
+use crate::analysis::cfg::Cfg;
 use crate::error::Result;
 use crate::ir::entity::Value;
-use crate::ir::function::Function;
+use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use crate::target::Target;
+use rustc_hash::FxHashSet;
 
 /// Bits of the significand, the implicit one included.
 fn precision(ty: Type) -> u32 {
@@ -220,7 +223,7 @@ fn float_to_float(
     x: Value,
     to: Type,
     rounding: Rounding,
-    target: &Target,
+    by_driver: bool,
 ) -> Value {
     let from = r.func.ty(x);
     if from.bits() <= to.bits() {
@@ -230,9 +233,7 @@ fn float_to_float(
             r.op(Op::FConv(Rounding::Rte), [x], to)
         };
     }
-    // What a driver knows to be a conversion there and back it takes for the identity (seen on NVIDIA with `half`), and
-    // finds that nothing was lost: where the difference matters, the way there goes by integers.
-    let by_driver = target.fp16.rte && rounding == Rounding::Rte;
+    let by_driver = by_driver && rounding == Rounding::Rte;
     let nearest = if to == Type::F16 && from == Type::F32 && !by_driver {
         float_to_half(r, x)
     } else if to == Type::F16 && from == Type::F64 {
@@ -295,8 +296,52 @@ fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool) -> Value {
     }
 }
 
+/// The values whose bits are those of a `half` that is widened.
+///
+/// What a driver knows to be a conversion there and back it takes for the identity (seen with NVIDIA's on `half`), so that
+/// nothing is rounded. A `half` that comes back is made by integers. One that only reaches arithmetic or memory is not
+/// among them.
+fn comes_back(func: &Function) -> FxHashSet<Value> {
+    let mut known = FxHashSet::default();
+    let mut open: Vec<Value> = Vec::new();
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            let widens = |&x: &Value| matches!(data.op, Op::FConv(_)) && func.ty(x) == Type::F16;
+            open.extend(data.args.first().copied().filter(widens));
+        }
+    }
+    if open.is_empty() {
+        return known;
+    }
+    let cfg = Cfg::new(func);
+    while let Some(value) = open.pop() {
+        if !known.insert(value) {
+            continue;
+        }
+        match func.values[value].def {
+            ValueDef::Result(inst, _) => {
+                let data = &func.insts[inst];
+                if matches!(data.op, Op::Bitcast | Op::Select | Op::FNeg | Op::FAbs) {
+                    let bits = |&x: &Value| func.ty(x).bits() == 16;
+                    open.extend(data.args.iter().copied().filter(bits));
+                }
+            }
+            ValueDef::Param(block, index) => {
+                for &from in cfg.preds(block) {
+                    let edges = func.blocks[from].term.targets();
+                    let into = edges.iter().filter(|target| target.block == block);
+                    open.extend(into.filter_map(|target| target.args.get(index as usize)));
+                }
+            }
+        }
+    }
+    known
+}
+
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
+    let back = comes_back(func);
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         let (Some(&x), Some(&result)) = (data.args.first(), data.results.first()) else {
@@ -306,7 +351,10 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
         let to = r.func.ty(result);
         let x = r.resolve(x);
         let value = match op {
-            Op::FConv(rounding) => float_to_float(r, x, to, rounding, target),
+            Op::FConv(rounding) => {
+                let by_driver = target.fp16.rte && !back.contains(&result);
+                float_to_float(r, x, to, rounding, by_driver)
+            }
             Op::SToF(rounding) if rounding != Rounding::Rte => {
                 int_to_float(r, x, to, true, rounding)
             }
