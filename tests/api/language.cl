@@ -244,7 +244,7 @@ kernel void conversions_of_half(global uint*in, global uint*out) {
     H4(convert_half4_rtn(d)) half4 h=convert_half4(f*0.01f);
     P4(convert_char4_sat_rte(h))
     P4(convert_uchar4_sat_rtp(h))
-    P4(convert_int4_rtn(h))
+    P4(convert_int4_sat_rtn(h))
     P4(as_int4(convert_float4(h)))
     P4(convert_ulong4_sat(h))
     H4(convert_half4(convert_ushort4(n)))
@@ -527,7 +527,7 @@ kernel void operators(global uint*in, global uint*out) {
     P4(a) bool q=a.x;
     P1(q+q);
     P1(1.5f==a.x/2.0f);
-    P1((int)(float)in[i]);
+    P1((int)(float)(in[i]>>2));
     a++;
     --a;
     P1(a++.x);

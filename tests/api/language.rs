@@ -21,14 +21,14 @@ const KERNELS: &[(&str, &str, u64)] = &[
     (
         "conversions_of_half",
         "cl_khr_fp16 cl_khr_fp64",
-        0xb8de_5144_41f8_d3f9,
+        0x927d_6c54_aaf2_d255,
     ),
     ("integer_functions", "", 0x073a_ba36_854e_df22),
     ("unions", "cl_khr_fp64", 0x1178_cab3_6540_56ab),
     ("jumps", "", 0x45a3_97e7_48b9_ad10),
     ("switches", "", 0x45bd_d0a8_eba6_53e7),
     ("program_scope", "", 0x39d7_68bd_2a03_81c7),
-    ("operators", "cl_khr_fp64", 0x96ed_238c_a028_93b7),
+    ("operators", "cl_khr_fp64", 0xc68b_14dd_c585_c5cd),
     ("exact_functions", "", 0x0852_9dbe_9afe_ce3f),
     ("atomics", "", 0xa7ef_933b_0386_77a7),
     (
