@@ -1,0 +1,195 @@
+//! Which variables share a class, and what is done to each class: by a union-find over pointers.
+
+use super::access::{accessed, align_of, is_access};
+use super::{Class, Lower, Name};
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::analysis::loops::LoopForest;
+use crate::error::Result;
+use crate::ir::entity::{Entity, GlobalId, Value};
+use crate::ir::function::{InstData, Storage};
+use crate::ir::op::{Op, RmwOp};
+use crate::ir::types::Type;
+use rustc_hash::FxHashMap;
+
+impl Lower<'_> {
+    pub(super) fn escaped(&self) -> u32 {
+        self.parent.len() as u32 - 1
+    }
+
+    fn find(&mut self, mut i: u32) -> u32 {
+        while self.parent[i as usize] != i {
+            let up = self.parent[self.parent[i as usize] as usize];
+            self.parent[i as usize] = up;
+            i = up;
+        }
+        i
+    }
+
+    fn union(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.find(a), self.find(b));
+        self.parent[a as usize] = b;
+    }
+
+    fn is_ours(&self, value: Value) -> bool {
+        self.func.ty(value) == Type::Ptr(self.plan.space)
+    }
+
+    pub(super) fn unite(&mut self) -> Result<()> {
+        let escaped = self.escaped();
+        let mut globals: FxHashMap<GlobalId, u32> = FxHashMap::default();
+        for block in self.func.layout.clone() {
+            for k in 0..self.func.blocks[block].insts.len() {
+                let inst = self.func.blocks[block].insts[k];
+                let data = self.func.insts[inst].clone();
+                let node = |v: Value| v.index() as u32;
+                match data.op {
+                    Op::PtrAdd | Op::Bitcast | Op::SpaceCast => {
+                        let (from, to) = (data.args[0], data.results[0]);
+                        match (self.is_ours(from), self.is_ours(to)) {
+                            (true, true) => self.union(node(from), node(to)),
+                            (true, false) => self.union(node(from), escaped),
+                            (false, true) => self.union(node(to), escaped),
+                            _ => {}
+                        }
+                    }
+                    Op::Select => {
+                        if self.is_ours(data.results[0]) {
+                            self.union(node(data.args[1]), node(data.results[0]));
+                            self.union(node(data.args[2]), node(data.results[0]));
+                        }
+                    }
+                    Op::GlobalAddr(id) if self.is_ours(data.results[0]) => {
+                        let me = node(data.results[0]);
+                        let other = *globals.entry(id).or_insert(me);
+                        self.union(other, me);
+                    }
+                    Op::Alloca { .. }
+                    | Op::Const(_)
+                    | Op::Undef
+                    | Op::ICmp(_)
+                    | Op::GlobalAddr(_) => {}
+                    op => {
+                        // The address of an access stays in its class; everything else escapes.
+                        let address = is_access(op);
+                        for (i, &v) in data.args.iter().enumerate() {
+                            if self.is_ours(v) && !(address && i == 0) {
+                                self.union(node(v), escaped);
+                            }
+                        }
+                        for &v in &data.results {
+                            if self.is_ours(v) {
+                                self.union(node(v), escaped);
+                            }
+                        }
+                    }
+                }
+            }
+            for target in self.func.blocks[block]
+                .term
+                .targets()
+                .into_iter()
+                .cloned()
+                .collect::<Vec<_>>()
+            {
+                let params = self.func.blocks[target.block].params.clone();
+                for (&arg, &param) in target.args.iter().zip(&params) {
+                    if self.is_ours(param) {
+                        self.union(arg.index() as u32, param.index() as u32);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The class of a node, made when first asked for.
+    pub(super) fn class_at(&mut self, node: u32) -> usize {
+        if self.single {
+            return 0;
+        }
+        let root = self.find(node);
+        if let Some(&c) = self.class_of_root.get(&root) {
+            return c;
+        }
+        self.classes.push(Class::default());
+        self.class_of_root.insert(root, self.classes.len() - 1);
+        self.classes.len() - 1
+    }
+
+    pub(super) fn class(&mut self, value: Value) -> usize {
+        self.class_at(value.index() as u32)
+    }
+
+    /// Gathers the variables and the accesses of every class, or of one class that is all.
+    pub(super) fn collect(&mut self, one: bool) -> Result<()> {
+        self.classes.clear();
+        self.class_of_root.clear();
+        self.single = one;
+        if one {
+            self.classes.push(Class::default());
+        }
+        let mut named: FxHashMap<GlobalId, Value> = FxHashMap::default();
+        let cfg = Cfg::new(self.func);
+        let loops = LoopForest::new(&cfg, &DomTree::new(&cfg));
+        for block in self.func.layout.clone() {
+            let depth = loops.depth(block);
+            for k in 0..self.func.blocks[block].insts.len() {
+                let inst = self.func.blocks[block].insts[k];
+                let data = self.func.insts[inst].clone();
+                match data.op {
+                    Op::GlobalAddr(id) if self.is_ours(data.results[0]) => {
+                        named.entry(id).or_insert(data.results[0]);
+                    }
+                    op if is_access(op) && data.args.first().is_some_and(|&v| self.is_ours(v)) => {
+                        self.note_access(&data, depth)?;
+                    }
+                    _ => {}
+                }
+            }
+        }
+        for variable in self.plan.variables.clone() {
+            let value = match variable.name {
+                Name::Value(v) => Some(v),
+                Name::Global(id) => named.get(&id).copied(),
+            };
+            if let Some(value) = value {
+                let class = self.class(value);
+                self.classes[class].variables.push(variable);
+            }
+        }
+        Ok(())
+    }
+
+    fn note_access(&mut self, data: &InstData, depth: u32) -> Result<()> {
+        let class = self.class(data.args[0]);
+        let atomic = !matches!(data.op, Op::Load { .. } | Op::Store { .. });
+        let (ty, lanes) = accessed(self.func, data)?;
+        let align = match data.op {
+            Op::Load { align, .. } | Op::Store { align, .. } => align_of(align, ty),
+            _ => ty.size(),
+        };
+        let width = ty.size().min(align);
+        let class = &mut self.classes[class];
+        if atomic && self.plan.storage == Storage::Workgroup {
+            class.atomics |= width;
+            class.float_atomics |= matches!(
+                data.op,
+                Op::AtomicRmw {
+                    op: RmwOp::FAdd,
+                    ..
+                }
+            );
+        }
+        class.widths |= width;
+        let store = matches!(data.op, Op::Store { .. });
+        class.costs.add(store, lanes, ty.size(), width, depth);
+        let weight = i64::from(lanes * ty.size());
+        class.float_weight += if ty.is_float() && width == ty.size() {
+            weight
+        } else {
+            -weight
+        };
+        Ok(())
+    }
+}
