@@ -20,10 +20,12 @@ mod enqueue;
 mod host;
 mod images;
 mod info;
+mod launch;
 mod printf;
 mod resume;
 mod staging;
 mod state;
+mod transfer;
 
 #[cfg(test)]
 mod tests;

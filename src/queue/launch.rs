@@ -1,0 +1,236 @@
+//! Launches of kernels: their arguments, what else they are told, printf, and the parts that they are dispatched in.
+
+use super::encode::{Encoded, How};
+use super::host::Action;
+use super::printf;
+use super::resume::encode_resumes;
+use super::state::State;
+use super::Queue;
+use crate::backend::{BufferCopy, Memory, Op, Placement, Slice, Use};
+use crate::command::{Launch, Part};
+use crate::error::ClResult;
+use smallvec::SmallVec;
+use spirv_lowering::interface::Implicit;
+use std::sync::Arc;
+
+/// Addresses that a kernel is told, 0: none.
+struct Addresses {
+    arguments: u64,
+    globals: u64,
+    printf: u64,
+    resume: u64,
+}
+
+impl Queue {
+    fn printf_buffer(&self, state: &mut State) -> ClResult<Slice> {
+        let memory: Arc<dyn Memory> = match &state.printf {
+            Some(memory) => memory.clone(),
+            None => {
+                let made = self
+                    .target
+                    .device
+                    .backend()
+                    .allocate(printf::BUFFER_SIZE, Placement::Device)?;
+                state.printf.insert(made).clone()
+            }
+        };
+        Ok(Slice {
+            memory,
+            offset: 0,
+            size: printf::BUFFER_SIZE,
+        })
+    }
+
+    /// The printf buffer, emptied.
+    fn empty_printf_buffer(&self, state: &mut State) -> ClResult<Slice> {
+        let buffer = self.printf_buffer(state)?;
+        let zeros = Op::Fill {
+            dst: &buffer,
+            pattern: &[0; 4],
+        };
+        let head = Slice {
+            size: 8,
+            ..buffer.clone()
+        };
+        let header = Op::Update {
+            dst: &head,
+            data: &printf::header(),
+        };
+        for op in [zeros, header] {
+            state.unordered_barrier()?;
+            state.record(op, false)?;
+        }
+        state.unordered_barrier()?;
+        Ok(buffer)
+    }
+
+    pub(super) fn encode_launch(
+        &self,
+        state: &mut State,
+        launch: &Launch,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let index = self.target.index;
+        let kernel = &launch.kernel;
+        let interface = kernel.code.interface();
+        let mut uses: SmallVec<[Use; 8]> = SmallVec::new();
+        for (mem, access) in &kernel.buffers {
+            let write = access & 2 != 0;
+            mem.prepare(index, write)?;
+            uses.push(Use {
+                slice: mem.slice(index, 0, mem.size() as u64)?,
+                write,
+            });
+        }
+        for (mem, access) in &kernel.images {
+            mem.prepare(index, access & 2 != 0)?;
+        }
+        if !kernel.images.is_empty() {
+            self.fill_shown_images(state, kernel)?;
+        }
+        if let Some(globals) = &kernel.globals {
+            let slice = Slice {
+                memory: globals.clone(),
+                offset: 0,
+                size: globals.size(),
+            };
+            uses.push(Use { slice, write: true });
+        }
+        let mut push: SmallVec<[u8; 256]> = SmallVec::new();
+        let mut arguments = 0;
+        if interface.args_in_buffer {
+            let size = u64::from(interface.arg_buffer_size)
+                .max(kernel.args.len() as u64)
+                .max(8);
+            let piece = self.argument_piece(state, size)?;
+            // SAFETY: the piece is at least as large as the arguments, and nothing else uses it.
+            unsafe {
+                let to = piece.pointer as *mut u8;
+                std::ptr::copy_nonoverlapping(kernel.args.as_ptr(), to, kernel.args.len());
+            }
+            arguments = piece.address();
+        } else {
+            push.extend_from_slice(&kernel.args);
+        }
+        push.resize(interface.push_size as usize, 0);
+        let printf = match (&kernel.printf, interface.uses_printf) {
+            (Some(sites), true) => Some((sites.clone(), self.empty_printf_buffer(state)?)),
+            _ => None,
+        };
+        if let Some((_, buffer)) = &printf {
+            uses.push(Use {
+                slice: buffer.clone(),
+                write: true,
+            });
+        }
+        let resume = self.resume_memory(state, launch)?;
+        if let Some(piece) = &resume {
+            uses.push(Use {
+                slice: piece.slice(),
+                write: true,
+            });
+        }
+        let addresses = Addresses {
+            arguments,
+            globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
+            printf: printf
+                .as_ref()
+                .map_or(0, |(_, buffer)| buffer.memory.address()),
+            resume: resume.as_ref().map_or(0, |piece| piece.address()),
+        };
+        let mut slots: SmallVec<[_; 2]> = SmallVec::new();
+        let last = launch.parts.len().saturating_sub(1);
+        let mut step = 0;
+        for (number, part) in launch.parts.iter().enumerate() {
+            if part.step != step {
+                step = part.step;
+                state.unordered_barrier()?;
+            }
+            tell(&mut push, launch, part, &addresses);
+            let op = Op::Dispatch {
+                pipeline: &part.pipeline,
+                groups: part.groups,
+                push: &push,
+                uses: &uses,
+                bindings: &kernel.bindings,
+                touches_anything: kernel.touches_anything,
+            };
+            slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
+        }
+        if let (Some(piece), Some(part)) = (&resume, launch.parts.first()) {
+            slots.extend(encode_resumes(
+                state, launch, part, piece, &push, &uses, how,
+            )?);
+        }
+        let [x, y, z] = launch.global.map(u64::from);
+        state.note_work(x.saturating_mul(y).saturating_mul(z));
+        if !kernel.images.is_empty() {
+            self.empty_shown_images(state, kernel)?;
+        }
+        let mut encoded = self.on_device(state, slots);
+        if let Some((sites, buffer)) = printf {
+            state.unordered_barrier()?;
+            let piece = self.piece(state, false, printf::BUFFER_SIZE)?;
+            let region = BufferCopy::linear(0, 0, printf::BUFFER_SIZE);
+            state.record(
+                Op::Copy {
+                    src: &buffer,
+                    dst: &piece.slice(),
+                    region,
+                },
+                false,
+            )?;
+            encoded.place.value = state.value();
+            encoded.place.host_seq = state.new_host_task(None);
+            encoded.action = Some(Action::Printf { piece, sites });
+        }
+        Ok(encoded)
+    }
+}
+
+/// Fills in what one dispatch of a launch is told besides its arguments.
+fn tell(push: &mut [u8], launch: &Launch, part: &Part, addresses: &Addresses) {
+    for (implicit, offset) in &launch.kernel.code.interface().implicit {
+        let at = *offset as usize;
+        match implicit {
+            Implicit::ArgBuffer => put(push, at, &addresses.arguments.to_le_bytes()),
+            Implicit::ProgramGlobals => put(push, at, &addresses.globals.to_le_bytes()),
+            Implicit::PrintfBuffer => put(push, at, &addresses.printf.to_le_bytes()),
+            Implicit::ResumeState => put(push, at, &addresses.resume.to_le_bytes()),
+            Implicit::GlobalOffset => put3(push, at, launch.offset),
+            Implicit::GlobalSize => put3(push, at, launch.global),
+            Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, launch.groups),
+            Implicit::EnqueuedLocalSize => put3(push, at, launch.local),
+            Implicit::GroupOffset => put3(push, at, part.first_group),
+            Implicit::GlobalBase => {
+                let mut first = launch.offset;
+                let groups = part.first_group.iter().zip(launch.local);
+                for (item, (group, local)) in first.iter_mut().zip(groups) {
+                    *item = item.wrapping_add(group.wrapping_mul(local));
+                }
+                put3(push, at, first);
+            }
+            Implicit::GlobalEnd => {
+                let mut end = launch.offset;
+                for (end, size) in end.iter_mut().zip(launch.global) {
+                    // Both together are at most u32::MAX.
+                    *end = end.wrapping_add(size);
+                }
+                put3(push, at, end);
+            }
+            Implicit::WorkDim => put(push, at, &launch.dims.to_le_bytes()),
+        }
+    }
+}
+
+fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = block.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+fn put3(block: &mut [u8], at: usize, values: [u32; 3]) {
+    for (axis, value) in values.iter().enumerate() {
+        put(block, at + 4 * axis, &value.to_le_bytes());
+    }
+}

@@ -1,0 +1,126 @@
+//! Launches: the dispatches that they become and what the kernel is told.
+
+use super::*;
+
+fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
+    KernelInterface {
+        name: "k".into(),
+        implicit: implicit.to_vec(),
+        push_size,
+        ..Default::default()
+    }
+}
+
+fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLaunch {
+    KernelLaunch {
+        code: bench.fake.load(&[], interface).unwrap(),
+        args,
+        local_args: SmallVec::new(),
+        images: SmallVec::new(),
+        bindings: Vec::new(),
+        buffers: SmallVec::new(),
+        globals: None,
+        printf: None,
+        touches_anything: false,
+        host_memory: false,
+        uniform: false,
+    }
+}
+
+#[test]
+fn launches_are_cut_and_told_where_they_are() {
+    let bench = Bench::new(Reach::Cached);
+    let queue = bench.queue(0);
+    let implicit = [
+        (Implicit::GroupOffset, 0),
+        (Implicit::GlobalBase, 12),
+        (Implicit::WorkDim, 24),
+    ];
+    let face = interface(&implicit, 32);
+    let mut args = vec![0; 32];
+    args[28..].copy_from_slice(&77u32.to_le_bytes());
+    let range = NdRange {
+        dims: 2,
+        offset: Some(&[100, 200]),
+        global: Some(&[20, 9]),
+        local: Some(&[8, 4]),
+    };
+    let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
+    let command = nd_range(queue.target(), launch(&bench, &face, args), &range, kind).unwrap();
+    queue.enqueue(command, &[], false, false).unwrap();
+    queue.finish().unwrap();
+    let expect = |local: [u32; 3], groups: [u32; 3], first: [u32; 3]| {
+        let words = [
+            first[0],
+            first[1],
+            0,
+            100 + first[0] * 8,
+            200 + first[1] * 4,
+            0,
+            2,
+            77,
+        ];
+        Launched {
+            local,
+            groups,
+            push: words.iter().flat_map(|w| w.to_le_bytes()).collect(),
+        }
+    };
+    assert_eq!(
+        bench.fake.launched(),
+        [
+            expect([8, 4, 1], [2, 2, 1], [0, 0, 0]),
+            expect([4, 4, 1], [1, 2, 1], [2, 0, 0]),
+            expect([8, 1, 1], [2, 1, 1], [0, 2, 0]),
+            expect([4, 1, 1], [1, 1, 1], [2, 2, 0]),
+        ]
+    );
+    // Nothing to do is done, with an event.
+    let range = NdRange {
+        dims: 1,
+        offset: None,
+        global: Some(&[0]),
+        local: None,
+    };
+    let command = nd_range(
+        queue.target(),
+        launch(&bench, &face, vec![0; 32]),
+        &range,
+        kind,
+    )
+    .unwrap();
+    let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+    assert_eq!((event.wait(), event.command_type()), (0, kind));
+    assert!(bench.fake.launched().is_empty());
+}
+
+#[test]
+fn arguments_that_do_not_fit_lie_in_a_buffer() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mut face = interface(&[(Implicit::ArgBuffer, 0)], 8);
+    face.args_in_buffer = true;
+    face.arg_buffer_size = 300;
+    let args: Vec<u8> = (0..300u32).map(|n| n as u8).collect();
+    let range = NdRange {
+        dims: 1,
+        offset: None,
+        global: Some(&[4]),
+        local: None,
+    };
+    let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
+    let command = nd_range(
+        queue.target(),
+        launch(&bench, &face, args.clone()),
+        &range,
+        kind,
+    )
+    .unwrap();
+    queue.enqueue(command, &[], false, false).unwrap();
+    queue.finish().unwrap();
+    let push = bench.fake.launched().remove(0).push;
+    let address = u64::from_le_bytes(push.try_into().unwrap());
+    // SAFETY: the argument pool of the queue still has it.
+    let passed = unsafe { std::slice::from_raw_parts(address as *const u8, 300) };
+    assert_eq!(passed, args);
+}

@@ -1,0 +1,196 @@
+//! Maps, and what blocking calls wait for, by how the host reaches the memory.
+
+use super::*;
+
+#[test]
+fn maps() {
+    for reach in ALL {
+        let bench = Bench::new(reach);
+        let queue = bench.queue(0);
+        let mem = bench.filled(&(0..64).collect::<Vec<u8>>());
+        let (command, pointer) =
+            map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 8, 16).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 16 bytes.
+        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 16) };
+        assert_eq!(seen, (8..24).collect::<Vec<u8>>());
+        // An overlapping map lies at the same place.
+        let flags = cl::CL_MAP_WRITE;
+        let (command, other) = map::map_buffer(queue.target(), &mem, flags, 10, 4).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        assert_eq!(other as usize, pointer as usize + 2);
+        assert_eq!(mem.map_count(), 2);
+        let again = map::map_buffer(queue.target(), &mem, flags, 13, 4);
+        assert_eq!(code(again.map(|_| ())), cl::CL_INVALID_OPERATION);
+        // SAFETY: mapped for 4 bytes.
+        unsafe { std::ptr::write_bytes(other as *mut u8, 99, 4) };
+        assert_eq!(
+            code(map::unmap(queue.target(), &mem, 5 as *mut c_void).map(|_| ())),
+            cl::CL_INVALID_VALUE
+        );
+        let command = map::unmap(queue.target(), &mem, other).unwrap();
+        queue.enqueue(command, &[], false, false).unwrap();
+        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        queue.enqueue(command, &[], false, false).unwrap();
+        assert_eq!(mem.map_count(), 0);
+        let mut expected: Vec<u8> = (0..64).collect();
+        expected[10..14].fill(99);
+        assert_eq!(contents(&queue, &mem), expected);
+        let flags = cl::CL_MAP_WRITE_INVALIDATE_REGION;
+        let (command, pointer) = map::map_buffer(queue.target(), &mem, flags, 0, 64).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 64 bytes.
+        unsafe { std::ptr::write_bytes(pointer as *mut u8, 1, 64) };
+        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+        assert_eq!(event.wait(), 0);
+        assert_eq!(contents(&queue, &mem), [1; 64]);
+    }
+}
+
+/// While nothing is under way, small maps of memory that the host reaches need no submission, whether it caches it or not.
+#[test]
+fn small_maps_of_idle_memory() {
+    for reach in [Reach::Cached, Reach::Uncached] {
+        let bench = Bench::new(reach);
+        let queue = bench.queue(0);
+        let mem = bench.filled(&(0..200).collect::<Vec<u8>>());
+        let before = bench.fake.submits();
+        let (command, pointer) =
+            map::map_buffer(queue.target(), &mem, cl::CL_MAP_WRITE, 5, 150).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 150 bytes.
+        let seen = unsafe { std::slice::from_raw_parts_mut(pointer as *mut u8, 150) };
+        assert_eq!(seen, (5..155).collect::<Vec<u8>>());
+        seen.fill(9);
+        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        queue.enqueue(command, &[], false, false).unwrap();
+        let mut expected: Vec<u8> = (0..200).collect();
+        expected[5..155].fill(9);
+        assert_eq!(contents(&queue, &mem), expected);
+        assert_eq!(bench.fake.submits(), before, "{reach:?}");
+        // After a command they are in its batch: one submission for both.
+        queue
+            .enqueue(fill(&queue, &mem, 3), &[], false, false)
+            .unwrap();
+        let (command, pointer) =
+            map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 200).unwrap();
+        queue.enqueue(command, &[], true, false).unwrap();
+        // SAFETY: mapped for 200 bytes.
+        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 200) };
+        assert_eq!(seen, [3; 200]);
+        assert_eq!(bench.fake.submits(), before + 1, "{reach:?}");
+    }
+}
+
+/// Blocking maps and reads of memory that the host reaches wait themselves, for commands before and for other queues: there
+/// is no batch for them alone.
+#[test]
+fn blocking_maps_and_reads_submit_nothing() {
+    for flags in [0, PROFILING] {
+        let bench = Bench::new(Reach::Cached);
+        let (one, two) = (bench.queue(flags), bench.queue(flags));
+        let mem = bench.filled(&[0; 64]);
+        let map = |queue: &Queue, wait: &[Ref<Event>]| {
+            let (command, pointer) =
+                map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+            queue.enqueue(command, wait, true, true).unwrap();
+            // SAFETY: mapped for 64 bytes.
+            let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) }.to_vec();
+            let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+            queue.enqueue(command, &[], false, false).unwrap();
+            seen
+        };
+        for round in 1..5u8 {
+            let before = bench.fake.submits();
+            let event = one.enqueue(fill(&one, &mem, round), &[], false, true);
+            let event = event.unwrap().unwrap();
+            one.flush().unwrap();
+            let queue = if round % 2 == 0 { &one } else { &two };
+            assert_eq!(map(queue, std::slice::from_ref(&event)), [round; 64]);
+            let mut bytes = [0; 64];
+            let command = read(queue, &mem, 0, &mut bytes);
+            queue.enqueue(command, &[event], true, false).unwrap();
+            assert_eq!(bytes, [round; 64]);
+            assert_eq!(bench.fake.submits(), before + 1, "round {round}, {flags}");
+        }
+    }
+}
+
+/// A blocking write returns when its source is free. Where somebody could tell, by an event or from another queue, it is
+/// over by then: applications read the times of such events at once, and use what is written in other queues.
+#[test]
+fn blocking_writes_are_over_where_that_shows() {
+    let bench = Bench::new(Reach::Hidden);
+    let one = bench.queue(0);
+    let (mem, other) = (bench.filled(&[0; 64]), bench.filled(&[0; 64]));
+    let write_one = |byte, event| {
+        let command = write(&one, &mem, 0, &[byte; 64]);
+        one.enqueue(command, &[], true, event).unwrap()
+    };
+    let before = bench.fake.submits();
+    assert!(write_one(1, false).is_none());
+    assert_eq!(bench.fake.submits(), before, "nobody can tell");
+    let event = write_one(2, true).unwrap();
+    assert!(matches!(event.readiness(), Readiness::Done));
+    let two = bench.queue(0);
+    let before = bench.fake.submits();
+    write_one(3, false);
+    assert_eq!(bench.fake.submits(), before + 1);
+    assert_eq!(contents(&two, &mem), [3; 64]);
+    assert_eq!(contents(&two, &other), [0; 64]);
+    drop(two);
+    let before = bench.fake.submits();
+    write_one(4, false);
+    assert_eq!(bench.fake.submits(), before, "the other queue is gone");
+    assert_eq!(contents(&one, &mem), [4; 64]);
+}
+
+#[test]
+fn maps_of_application_memory_derive_from_it() {
+    for reach in ALL {
+        let bench = Bench::new(reach);
+        let queue = bench.queue(0);
+        let mut host = vec![3u8; 512];
+        let base = host.as_mut_ptr();
+        // SAFETY: the vector outlives the buffer's use.
+        let mem = unsafe {
+            Mem::buffer(
+                &bench.context,
+                vec![],
+                cl::CL_MEM_USE_HOST_PTR,
+                512,
+                base.cast(),
+            )
+        }
+        .unwrap();
+        let sub = Mem::sub_buffer(&mem, 0, 128, 64).unwrap();
+        assert_eq!(sub.host_ptr() as usize, base as usize + 128);
+        queue
+            .enqueue(fill(&queue, &sub, 7), &[], false, false)
+            .unwrap();
+        let (command, pointer) = map::map_buffer(
+            queue.target(),
+            &sub,
+            cl::CL_MAP_READ | cl::CL_MAP_WRITE,
+            4,
+            8,
+        )
+        .unwrap();
+        assert_eq!(pointer as usize, base as usize + 132);
+        let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
+        assert_eq!(event.wait(), 0);
+        // SAFETY: mapped for 8 bytes, in the vector.
+        unsafe {
+            assert_eq!(*(pointer as *const u8), 7);
+            *(pointer as *mut u8) = 8;
+        }
+        let command = map::unmap(queue.target(), &sub, pointer).unwrap();
+        queue.enqueue(command, &[], false, false).unwrap();
+        let mut expected = vec![3u8; 512];
+        expected[128..192].fill(7);
+        expected[132] = 8;
+        assert_eq!(contents(&queue, &mem), expected);
+        queue.finish().unwrap();
+    }
+}

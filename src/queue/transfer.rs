@@ -1,0 +1,407 @@
+//! Transfers of buffers: reads, writes and copies, on the spot where the memory is mapped and idle, else through staging.
+
+use super::encode::{Encoded, How};
+use super::host::{copy_region, Action};
+use super::staging::Piece;
+use super::state::State;
+use super::Queue;
+use crate::backend::{BufferCopy, Op, Slice};
+use crate::cl;
+use crate::command::{extent, HostSide};
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::mem::coherence::Touch;
+use crate::object::mem::Mem;
+use crate::util::{config, copy};
+use smallvec::SmallVec;
+
+/// Up to this size bytes travel with the batch; beyond it a copy from staging is faster (measured on an H200).
+const UPDATE: u64 = 16 << 10;
+/// Reads up to this many bytes from uncached mapped memory are cheaper than a copy in a batch that is waited for anyway.
+const SLOW_READ: u64 = 256;
+/// Up to this size an unmap writes mapped memory itself, while it is idle.
+const SMALL_UNMAP: u64 = 64 << 10;
+/// Transfers beyond this are cut into chunks, so that host and device copy at the same time.
+const BIG: u64 = 16 << 20;
+const CHUNK: u64 = 4 << 20;
+/// Chunks under way at a time.
+const IN_FLIGHT: usize = 4;
+
+/// The region with the device side first, packed on the other side.
+fn packed(region: &BufferCopy) -> (u64, u64, u64) {
+    let slice = region.bytes * region.rows;
+    (region.bytes, slice, slice * region.slices)
+}
+
+fn src_extent(region: &BufferCopy) -> u64 {
+    extent(0, region, region.src_row_pitch, region.src_slice_pitch).end as u64
+}
+
+fn dst_extent(region: &BufferCopy) -> u64 {
+    extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
+}
+
+/// What is done to the `span` bytes that a region of `total` bytes lies in.
+fn writing(span: u64, total: u64) -> Touch {
+    if span == total {
+        Touch::Overwrite
+    } else {
+        Touch::Modify
+    }
+}
+
+impl Queue {
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn encode_read(
+        &self,
+        state: &mut State,
+        mem: &Ref<Mem>,
+        host: &HostSide,
+        region: &BufferCopy,
+        how: How,
+        idle: bool,
+        no_waits: bool,
+    ) -> ClResult<Encoded> {
+        let index = self.target.index;
+        let (row, plane, total) = packed(region);
+        let span = src_extent(region);
+        let range = region.src_offset..region.src_offset + span;
+        mem.prepare_bytes(index, range, Touch::Read)?;
+        let src = mem.slice(index, region.src_offset, span)?;
+        // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
+        // the caller waits and keeps others out of the queue meanwhile.
+        let cached = src.memory.host_cached();
+        let linear = region.rows == 1 && region.slices == 1;
+        let limit = if idle && linear {
+            config::get().direct_read
+        } else {
+            SLOW_READ
+        };
+        if let (Some(pointer), true) = (src.memory.mapped(), cached || total <= limit) {
+            let quiet = self.progress.host_done() >= state.host_posted;
+            let wait = how.blocking && no_waits && quiet && !how.profile;
+            if idle || (wait && host.visible.is_none()) {
+                if !idle {
+                    self.submit_before(state)?;
+                    let value = self.progress.submitted();
+                    self.progress.timeline.wait(value, None)?;
+                }
+                let start = self.host_start();
+                let from = pointer.as_ptr() as usize + src.offset as usize;
+                if linear && !cached {
+                    let to = host.base.wrapping_add(region.dst_offset as usize);
+                    // SAFETY: as below.
+                    unsafe { copy::copy_uncached(from, to, total as usize) };
+                    return Ok(self.on_host(state, start));
+                }
+                // SAFETY: the region lies within the memory object (checked by the builder) and the application keeps
+                // the destination valid; the device does not write the source now.
+                unsafe {
+                    copy_region(
+                        from,
+                        host.base,
+                        &BufferCopy {
+                            src_offset: 0,
+                            ..*region
+                        },
+                    )
+                };
+                return Ok(self.on_host(state, start));
+            }
+        }
+        if let Some(visible) = &host.visible {
+            let region = BufferCopy {
+                src_offset: 0,
+                ..*region
+            };
+            state.note_work(total);
+            let slot = state.record(
+                Op::Copy {
+                    src: &src,
+                    dst: visible,
+                    region,
+                },
+                how.profile,
+            )?;
+            let mut encoded = self.on_device(state, slot.into_iter().collect());
+            encoded.wait = true;
+            return Ok(encoded);
+        }
+        state.note_work(total);
+        if how.blocking && linear && total > BIG && self.progress.host_done() >= state.host_posted {
+            return self.read_chunks(
+                state,
+                &src,
+                host.base.wrapping_add(region.dst_offset as usize),
+                how,
+            );
+        }
+        let piece = self.piece(state, false, total)?;
+        let to_piece = BufferCopy {
+            src_offset: 0,
+            dst_offset: 0,
+            dst_row_pitch: row,
+            dst_slice_pitch: plane,
+            ..*region
+        };
+        let slot = state.record(
+            Op::Copy {
+                src: &src,
+                dst: &piece.slice(),
+                region: to_piece,
+            },
+            how.profile,
+        )?;
+        let mut encoded = self.on_device(state, slot.into_iter().collect());
+        if !how.blocking {
+            let base = host.base.wrapping_add(region.dst_offset as usize);
+            let writes = extent(base, region, region.dst_row_pitch, region.dst_slice_pitch);
+            encoded.place.host_seq = state.new_host_task(Some(writes));
+        }
+        let out = BufferCopy {
+            src_offset: 0,
+            src_row_pitch: row,
+            src_slice_pitch: plane,
+            ..*region
+        };
+        encoded.action = Some(Action::CopyOut {
+            piece,
+            base: host.base,
+            region: out,
+        });
+        encoded.wait = true;
+        Ok(encoded)
+    }
+
+    /// A large blocking read: the device fills chunks of staging while the host empties those before.
+    fn read_chunks(
+        &self,
+        state: &mut State,
+        src: &Slice,
+        base: usize,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let mut under_way: std::collections::VecDeque<(u64, Piece, usize)> =
+            std::collections::VecDeque::new();
+        let mut slots: SmallVec<[_; 2]> = SmallVec::new();
+        let empty = |(value, piece, at): (u64, Piece, usize)| -> ClResult {
+            self.progress.timeline.wait(value, None)?;
+            // SAFETY: the piece is filled and of that size; the application keeps the destination valid.
+            unsafe {
+                copy::copy(piece.pointer, base.wrapping_add(at), piece.size as usize);
+            }
+            Ok(())
+        };
+        let mut at = 0;
+        while at < src.size {
+            let size = CHUNK.min(src.size - at);
+            if under_way.len() >= IN_FLIGHT {
+                if let Some(oldest) = under_way.pop_front() {
+                    empty(oldest)?;
+                }
+            }
+            let piece = self.piece(state, false, size)?;
+            let part = Slice {
+                memory: src.memory.clone(),
+                offset: src.offset + at,
+                size,
+            };
+            let ends = at == 0 || at + size >= src.size;
+            let copy = Op::Copy {
+                src: &part,
+                dst: &piece.slice(),
+                region: BufferCopy::linear(0, 0, size),
+            };
+            slots.extend(state.record(copy, how.profile && ends)?);
+            let value = state.stream.open_value();
+            state.submit();
+            if self.progress.submitted() < value {
+                return err(
+                    cl::CL_OUT_OF_RESOURCES,
+                    "the transfer could not be submitted",
+                );
+            }
+            under_way.push_back((value, piece, at as usize));
+            at += size;
+        }
+        under_way.into_iter().try_for_each(empty)?;
+        let mut encoded = self.on_device(state, slots);
+        encoded.done = true;
+        Ok(encoded)
+    }
+
+    pub(super) fn encode_write(
+        &self,
+        state: &mut State,
+        mem: &Ref<Mem>,
+        host: &HostSide,
+        region: &BufferCopy,
+        how: How,
+        idle: bool,
+    ) -> ClResult<Encoded> {
+        let index = self.target.index;
+        let (row, plane, total) = packed(region);
+        let span = dst_extent(region);
+        let range = region.dst_offset..region.dst_offset + span;
+        mem.prepare_bytes(index, range, writing(span, total))?;
+        let dst = mem.slice(index, region.dst_offset, span)?;
+        let linear = region.rows == 1 && region.slices == 1;
+        let direct = idle && (host.visible.is_none() || total <= SMALL_UNMAP);
+        if let (Some(visible), false) = (&host.visible, direct && dst.memory.mapped().is_some()) {
+            let region = BufferCopy {
+                dst_offset: 0,
+                ..*region
+            };
+            state.note_work(total);
+            let slot = state.record(
+                Op::Copy {
+                    src: visible,
+                    dst: &dst,
+                    region,
+                },
+                how.profile,
+            )?;
+            return Ok(self.on_device(state, slot.into_iter().collect()));
+        }
+        if let (Some(pointer), true) = (dst.memory.mapped(), direct) {
+            let start = self.host_start();
+            let to = pointer.as_ptr() as usize + dst.offset as usize;
+            // SAFETY: the region lies within the memory object (checked by the builder), nothing on the device uses it
+            // now; the application keeps the source valid.
+            unsafe {
+                copy_region(
+                    host.base,
+                    to,
+                    &BufferCopy {
+                        dst_offset: 0,
+                        ..*region
+                    },
+                )
+            };
+            return Ok(self.on_host(state, start));
+        }
+        state.note_work(total);
+        if linear && total <= UPDATE {
+            let from = host.base.wrapping_add(region.src_offset as usize);
+            // SAFETY: the application keeps the source readable for its size until the command has completed.
+            let data = unsafe { std::slice::from_raw_parts(from as *const u8, total as usize) };
+            let slot = state.record(Op::Update { dst: &dst, data }, how.profile)?;
+            return Ok(self.on_device(state, slot.into_iter().collect()));
+        }
+        if linear && total > BIG {
+            return self.write_chunks(
+                state,
+                &dst,
+                host.base.wrapping_add(region.src_offset as usize),
+                how,
+            );
+        }
+        let piece = self.piece(state, true, total)?;
+        let into = BufferCopy {
+            dst_offset: 0,
+            dst_row_pitch: row,
+            dst_slice_pitch: plane,
+            ..*region
+        };
+        // SAFETY: the piece has room for the packed region; the application keeps the source valid.
+        unsafe { copy_region(host.base, piece.pointer, &into) };
+        let from_piece = BufferCopy {
+            src_offset: 0,
+            dst_offset: 0,
+            src_row_pitch: row,
+            src_slice_pitch: plane,
+            ..*region
+        };
+        let slot = state.record(
+            Op::Copy {
+                src: &piece.slice(),
+                dst: &dst,
+                region: from_piece,
+            },
+            how.profile,
+        )?;
+        Ok(self.on_device(state, slot.into_iter().collect()))
+    }
+
+    /// A large write: the host fills chunks of staging while the device takes those before.
+    fn write_chunks(
+        &self,
+        state: &mut State,
+        dst: &Slice,
+        base: usize,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let mut under_way: std::collections::VecDeque<u64> = std::collections::VecDeque::new();
+        let mut slots: SmallVec<[_; 2]> = SmallVec::new();
+        let mut at = 0;
+        while at < dst.size {
+            let size = CHUNK.min(dst.size - at);
+            if under_way.len() >= IN_FLIGHT {
+                if let Some(oldest) = under_way.pop_front() {
+                    self.progress.timeline.wait(oldest, None)?;
+                }
+            }
+            let piece = self.piece(state, true, size)?;
+            // SAFETY: the piece has room; the application keeps the source readable.
+            unsafe {
+                copy::copy(base.wrapping_add(at as usize), piece.pointer, size as usize);
+            }
+            let part = Slice {
+                memory: dst.memory.clone(),
+                offset: dst.offset + at,
+                size,
+            };
+            let ends = at == 0 || at + size >= dst.size;
+            let copy = Op::Copy {
+                src: &piece.slice(),
+                dst: &part,
+                region: BufferCopy::linear(0, 0, size),
+            };
+            slots.extend(state.record(copy, how.profile && ends)?);
+            let value = state.stream.open_value();
+            state.submit();
+            if self.progress.submitted() < value {
+                return err(
+                    cl::CL_OUT_OF_RESOURCES,
+                    "the transfer could not be submitted",
+                );
+            }
+            under_way.push_back(value);
+            at += size;
+        }
+        Ok(self.on_device(state, slots))
+    }
+
+    pub(super) fn encode_copy(
+        &self,
+        state: &mut State,
+        src: &Ref<Mem>,
+        dst: &Ref<Mem>,
+        region: &BufferCopy,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let index = self.target.index;
+        let (read, written) = (src_extent(region), dst_extent(region));
+        let range = region.src_offset..region.src_offset + read;
+        src.prepare_bytes(index, range, Touch::Read)?;
+        let range = region.dst_offset..region.dst_offset + written;
+        dst.prepare_bytes(index, range, writing(written, packed(region).2))?;
+        let from = src.slice(index, region.src_offset, read)?;
+        let to = dst.slice(index, region.dst_offset, written)?;
+        self.note_copy(state, packed(region).2);
+        let region = BufferCopy {
+            src_offset: 0,
+            dst_offset: 0,
+            ..*region
+        };
+        let slot = state.record(
+            Op::Copy {
+                src: &from,
+                dst: &to,
+                region,
+            },
+            how.profile,
+        )?;
+        Ok(self.on_device(state, slot.into_iter().collect()))
+    }
+}
