@@ -134,6 +134,8 @@ impl Features {
             (true, "cl_khr_suggested_local_work_size", one),
             // Obeyed where the driver has queues of several priorities.
             (true, "cl_khr_priority_hints", one),
+            // How the host waits for a queue: the device's own clocks are not ours to set.
+            (true, "cl_khr_throttle_hints", one),
             (self.device_uuid, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             // Global memory is addressed so in any case.

@@ -170,6 +170,18 @@ pub trait Pipeline: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
+/// How the host waits for a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Throttle {
+    /// It sleeps until it is woken.
+    Low,
+    /// It polls for a while at first where that has helped before.
+    #[default]
+    Normal,
+    /// It polls for a while at first, always.
+    High,
+}
+
 /// How to make a stream.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StreamDesc {
@@ -177,6 +189,8 @@ pub struct StreamDesc {
     pub profiling: bool,
     /// High (1), normal (0), low (-1) priority, where the driver has such queues.
     pub priority: i8,
+    /// How the host waits for it.
+    pub throttle: Throttle,
 }
 
 /// Device times of a profiled operation, nanoseconds on the host's CLOCK_MONOTONIC.

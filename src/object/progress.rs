@@ -3,7 +3,7 @@
 
 use super::device::Device;
 use super::event::Event;
-use crate::backend::{ProfileSlot, Timeline};
+use crate::backend::{ProfileSlot, Throttle, Timeline};
 use crate::error::ClResult;
 use crate::handle::Ref;
 use parking_lot::{Condvar, Mutex};
@@ -18,6 +18,8 @@ const ACTIVE_WAIT: std::time::Duration = std::time::Duration::from_micros(60);
 pub struct Progress {
     /// The timeline of its stream.
     pub timeline: Arc<dyn Timeline>,
+    /// How threads wait for it.
+    throttle: Throttle,
     recorded: AtomicU64,
     submitted: AtomicU64,
     host_done: AtomicU64,
@@ -28,9 +30,10 @@ pub struct Progress {
 
 impl Progress {
     /// Of a new queue.
-    pub fn new(timeline: Arc<dyn Timeline>) -> Self {
+    pub fn new(timeline: Arc<dyn Timeline>, throttle: Throttle) -> Self {
         Self {
             timeline,
+            throttle,
             recorded: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
             host_done: AtomicU64::new(0),
@@ -88,7 +91,7 @@ impl Progress {
         if self.host_done() >= seq {
             return;
         }
-        if crate::util::many_cores() {
+        if crate::util::many_cores() && self.throttle != Throttle::Low {
             // Being woken takes longer than most host tasks.
             let began = std::time::Instant::now();
             while began.elapsed() < ACTIVE_WAIT {

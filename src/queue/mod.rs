@@ -30,7 +30,7 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::{OrderRule, ProfileSlot, StreamDesc};
+use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
 use crate::cl::{self, cl_command_queue_properties, cl_queue_properties};
 use crate::command::Target;
 use crate::error::{err, ClError, ClResult};
@@ -96,7 +96,7 @@ impl Queue {
     ) -> ClResult<Ref<Self>> {
         let index = context.device_index(device)?;
         let mut bits = 0;
-        let mut priority = 0;
+        let mut stream = StreamDesc::default();
         let mut size = false;
         let mut seen: Vec<cl_queue_properties> = Vec::new();
         for pair in list.chunks(2) {
@@ -116,11 +116,18 @@ impl Queue {
             } else if name == cl_queue_properties::from(cl::CL_QUEUE_SIZE) {
                 size = true;
             } else if name == cl::CL_QUEUE_PRIORITY_KHR {
-                priority = match value as u32 {
+                stream.priority = match value as u32 {
                     cl::CL_QUEUE_PRIORITY_HIGH_KHR => 1,
                     cl::CL_QUEUE_PRIORITY_MED_KHR => 0,
                     cl::CL_QUEUE_PRIORITY_LOW_KHR => -1,
                     _ => return err(cl::CL_INVALID_VALUE, "unknown queue priority"),
+                };
+            } else if name == cl::CL_QUEUE_THROTTLE_KHR {
+                stream.throttle = match value as u32 {
+                    cl::CL_QUEUE_THROTTLE_HIGH_KHR => Throttle::High,
+                    cl::CL_QUEUE_THROTTLE_MED_KHR => Throttle::Normal,
+                    cl::CL_QUEUE_THROTTLE_LOW_KHR => Throttle::Low,
+                    _ => return err(cl::CL_INVALID_VALUE, "unknown queue throttle"),
                 };
             } else {
                 return err(
@@ -133,7 +140,7 @@ impl Queue {
         if size {
             return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
         }
-        Self::make(context, device, index, bits, list, priority)
+        Self::make(context, device, index, bits, list, stream)
     }
 
     /// clCreateCommandQueue.
@@ -146,7 +153,14 @@ impl Queue {
         if bits & !HOST_PROPERTIES != 0 {
             return err(cl::CL_INVALID_VALUE, "unknown queue properties");
         }
-        Self::make(context, device, index, bits, Vec::new(), 0)
+        Self::make(
+            context,
+            device,
+            index,
+            bits,
+            Vec::new(),
+            StreamDesc::default(),
+        )
     }
 
     fn make(
@@ -155,15 +169,14 @@ impl Queue {
         index: usize,
         properties: cl_command_queue_properties,
         list: Vec<cl_queue_properties>,
-        priority: i8,
+        desc: StreamDesc,
     ) -> ClResult<Ref<Self>> {
         let profiling = properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
-        let stream = device.backend().create_stream(StreamDesc {
-            profiling,
-            priority,
-        })?;
-        let progress = Arc::new(Progress::new(stream.timeline().clone()));
+        let stream = device
+            .backend()
+            .create_stream(StreamDesc { profiling, ..desc })?;
+        let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
         let rule = if in_order {
             OrderRule::InOrder
         } else {

@@ -1,7 +1,9 @@
 //! Command queues.
 
 use pumice_tests::sys::*;
-use pumice_tests::{create, create_fails, fails, info, info_value, ok, Event, Queue, Setup};
+use pumice_tests::{
+    create, create_fails, fails, info, info_text, info_value, ok, Event, Queue, Setup,
+};
 use std::ptr::{null, null_mut};
 
 #[test]
@@ -94,6 +96,66 @@ fn wrong_properties() {
         CL_INVALID_OPERATION,
         clSetDefaultDeviceCommandQueue(context, device, queue.0)
     );
+}
+
+/// Priorities and throttles are hints: whatever they are, the queue does its work.
+#[test]
+fn hints() {
+    let setup = Setup::new();
+    let (context, device) = (setup.context.0, setup.device);
+    let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
+    for name in ["cl_khr_priority_hints", "cl_khr_throttle_hints"] {
+        assert!(extensions.contains(name), "{name}");
+    }
+    let buffer = setup.buffer(64);
+    let mut number = 0u32;
+    for name in [CL_QUEUE_PRIORITY_KHR, CL_QUEUE_THROTTLE_KHR] {
+        for value in [1u64, 2, 4] {
+            let list = [name, value, 0];
+            let queue = Queue(create!(clCreateCommandQueueWithProperties(
+                context,
+                device,
+                list.as_ptr()
+            )));
+            let told = info!(clGetCommandQueueInfo(queue.0), CL_QUEUE_PROPERTIES_ARRAY);
+            let bytes: Vec<u8> = list.iter().flat_map(|word| word.to_ne_bytes()).collect();
+            assert_eq!(told, bytes);
+            for _ in 0..20 {
+                number += 1;
+                let (mut found, from) = (0u32, (&raw const number).cast());
+                ok!(clEnqueueFillBuffer(
+                    queue.0,
+                    buffer.0,
+                    from,
+                    4,
+                    0,
+                    64,
+                    0,
+                    null(),
+                    null_mut()
+                ));
+                ok!(clEnqueueReadBuffer(
+                    queue.0,
+                    buffer.0,
+                    CL_TRUE,
+                    60,
+                    4,
+                    (&raw mut found).cast(),
+                    0,
+                    null(),
+                    null_mut()
+                ));
+                assert_eq!(found, number);
+            }
+        }
+        for value in [0u64, 3, 8] {
+            let list = [name, value, 0];
+            create_fails!(
+                CL_INVALID_VALUE,
+                clCreateCommandQueueWithProperties(context, device, list.as_ptr())
+            );
+        }
+    }
 }
 
 /// Dependent work on an out-of-order queue, ordered by events and barriers alone.

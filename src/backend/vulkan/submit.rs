@@ -218,7 +218,7 @@ impl VulkanStream {
     /// A stream on the next queue of its priority.
     pub fn new(shared: &Arc<Shared>, desc: StreamDesc) -> Result<Self> {
         let queue = shared.pick_queue(desc.priority);
-        let timeline = Arc::new(VulkanTimeline::new(shared, queue)?);
+        let timeline = Arc::new(VulkanTimeline::new(shared, queue, desc.throttle)?);
         Ok(Self {
             queue,
             timeline_dyn: Arc::clone(&timeline) as Arc<dyn Timeline>,
@@ -506,7 +506,7 @@ pub fn sample_clock(shared: &Arc<Shared>) -> Result<(u64, u64)> {
         shared,
         StreamDesc {
             profiling: true,
-            priority: 0,
+            ..StreamDesc::default()
         },
     )?;
     let mut best: Option<(u64, u64, u64)> = None;

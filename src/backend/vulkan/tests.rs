@@ -528,8 +528,8 @@ fn streams_wait_for_one_another() {
     let mut first = device.create_stream(StreamDesc::default()).expect("stream");
     let mut second = device
         .create_stream(StreamDesc {
-            profiling: false,
             priority: 1,
+            ..StreamDesc::default()
         })
         .expect("stream");
     let [a, b, c] = [(); 3].map(|()| {
@@ -586,7 +586,7 @@ fn timestamps_are_ordered_and_on_the_host_clock() {
     let mut stream = device
         .create_stream(StreamDesc {
             profiling: true,
-            priority: 0,
+            ..StreamDesc::default()
         })
         .expect("stream");
     let memory = device

@@ -7,7 +7,7 @@
 use super::completion::Marks;
 use super::conv::During;
 use super::device::Shared;
-use crate::backend::{DeviceError, Result, Timeline};
+use crate::backend::{DeviceError, Result, Throttle, Timeline};
 use ash::vk;
 use parking_lot::Mutex;
 use std::any::Any;
@@ -35,6 +35,7 @@ pub struct VulkanTimeline {
     pub submitted: AtomicU64,
     /// How often the marks were asked.
     asked: AtomicU32,
+    throttle: Throttle,
     polling: Polling,
 }
 
@@ -104,7 +105,7 @@ impl Retired {
 
 impl VulkanTimeline {
     /// A timeline at 0.
-    pub fn new(shared: &Arc<Shared>, queue: usize) -> Result<Self> {
+    pub fn new(shared: &Arc<Shared>, queue: usize, throttle: Throttle) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default()
             .semaphore_type(vk::SemaphoreType::TIMELINE)
             .initial_value(0);
@@ -128,6 +129,7 @@ impl VulkanTimeline {
             marks,
             submitted: AtomicU64::new(0),
             asked: AtomicU32::new(0),
+            throttle,
             polling: Polling::default(),
         })
     }
@@ -231,7 +233,12 @@ impl Timeline for VulkanTimeline {
         let limit = timeout.unwrap_or(Duration::MAX);
         let workarounds = &self.shared.adapter.workarounds;
         let spin = Duration::from_nanos(workarounds.spin_ns).min(limit);
-        if self.polling.pays() {
+        let polls = match self.throttle {
+            Throttle::Low => false,
+            Throttle::Normal => self.polling.pays(),
+            Throttle::High => true,
+        };
+        if polls {
             while began.elapsed() < spin {
                 if workarounds.spin_yields {
                     std::thread::yield_now();
