@@ -75,6 +75,13 @@ impl Executable {
         let mut kernels = Vec::with_capacity(names.len());
         for (name, lowered) in names.iter().zip(map_parallel(&names, lower)) {
             let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
+            let required = lowered.interface.attributes.required_sub_group_size;
+            let size = device.caps().subgroup_size;
+            if let Some(required) = required.filter(|&required| required != size) {
+                return Err(Failure(format!(
+                    "error: kernel {name} requires sub-groups of {required} work-items; the device's have {size}\n"
+                )));
+            }
             dump(name, &lowered);
             kernels.push(Kernel {
                 lowered,

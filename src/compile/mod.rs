@@ -16,6 +16,7 @@ pub mod spec_constants;
 pub mod toolchain;
 pub mod unit;
 
+mod alias_hints;
 mod arg_info;
 mod child;
 mod float_controls;
@@ -138,6 +139,8 @@ pub fn validate(words: &[u32]) -> Result<(), String> {
     let words = declared.as_deref().unwrap_or(words);
     let known = validator_gaps::replaced(words);
     let words = known.as_deref().unwrap_or(words);
+    let plain = alias_hints::without(words);
+    let words = plain.as_deref().unwrap_or(words);
     let check = |words: &[u32]| {
         use spirv_tools::val::Validator;
         spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6))

@@ -479,6 +479,10 @@ impl Device {
             (0x4190..=0x4194, _) if self.features.usm => {
                 out.write(super::usm::capabilities(self, param))
             }
+            // CL_DEVICE_SUB_GROUP_SIZES_INTEL
+            (0x4108, _) if self.features.subgroups => {
+                out.write([self.caps().subgroup_size as usize].as_slice())
+            }
             _ => unknown(param),
         }
     }

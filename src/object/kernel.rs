@@ -578,6 +578,10 @@ impl Kernel {
                 out.write(caps.subgroup_size.max(1) as usize)
             }
             cl::CL_KERNEL_PRIVATE_MEM_SIZE => out.write(cl_ulong::from(interface.private_size)),
+            // CL_KERNEL_SPILL_MEM_SIZE_INTEL, of which drivers say nothing: what cannot be in registers.
+            0x4109 if on.device.features().subgroups => {
+                out.write(cl_ulong::from(interface.private_size))
+            }
             cl::CL_KERNEL_GLOBAL_WORK_SIZE => err(
                 cl::CL_INVALID_VALUE,
                 "neither a custom device nor a built-in kernel",
@@ -667,6 +671,8 @@ impl Kernel {
             cl::CL_KERNEL_COMPILE_NUM_SUB_GROUPS => {
                 out.write(interface.attributes.required_sub_groups.unwrap_or(0) as usize)
             }
+            // CL_KERNEL_COMPILE_SUB_GROUP_SIZE_INTEL
+            0x410a => out.write(interface.attributes.required_sub_group_size.unwrap_or(0) as usize),
             _ => unknown(param),
         }
     }

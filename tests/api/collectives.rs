@@ -319,6 +319,63 @@ fn sub_group_queries() {
     );
 }
 
+/// cl_intel_required_subgroup_size.
+#[test]
+fn required_sub_group_sizes() {
+    const DEVICE_SUB_GROUP_SIZES: cl_uint = 0x4108;
+    const KERNEL_SPILL_MEM_SIZE: cl_uint = 0x4109;
+    const KERNEL_COMPILE_SUB_GROUP_SIZE: cl_uint = 0x410a;
+    let setup = Setup::new();
+    let device = setup.device;
+    let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
+    assert_eq!(
+        extensions.contains("cl_intel_required_subgroup_size"),
+        has_subgroups(&setup)
+    );
+    if !has_subgroups(&setup) {
+        return;
+    }
+    let size = info_value!(usize, clGetDeviceInfo(device), DEVICE_SUB_GROUP_SIZES);
+    let source = |size: usize| {
+        format!(
+            "#ifndef cl_intel_required_subgroup_size
+             #error no macro
+             #endif
+             __attribute__((intel_reqd_sub_group_size({size})))
+             kernel void f(global int *p) {{ p[get_global_id(0)] = get_max_sub_group_size(); }}
+             kernel void g(global int *p) {{ p[0] = 1; }}"
+        )
+    };
+    let program = setup
+        .try_build(&source(size), "-cl-std=CL3.0")
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernels = [setup.kernel(&program, "f"), setup.kernel(&program, "g")];
+    let out = setup.buffer(4 * 64);
+    kernels[0].set_buffer(0, &out);
+    setup.run(&kernels[0], &[64], Some(&[64]));
+    assert_eq!(setup.read::<i32>(&out, 64), [size as i32; 64]);
+    for (kernel, expected) in kernels.iter().zip([size, 0]) {
+        assert_eq!(
+            sub_group_query(kernel.0, device, KERNEL_COMPILE_SUB_GROUP_SIZE, &[]),
+            expected
+        );
+    }
+    let mut spilled = u64::MAX;
+    ok!(clGetKernelWorkGroupInfo(
+        kernels[1].0,
+        device,
+        KERNEL_SPILL_MEM_SIZE,
+        8,
+        (&raw mut spilled).cast::<c_void>(),
+        null_mut()
+    ));
+    assert_eq!(spilled, 0);
+    match setup.try_build(&source(size * 2), "-cl-std=CL3.0") {
+        Ok(_) => panic!("sub-groups of {}", size * 2),
+        Err(log) => assert!(log.contains("requires sub-groups of"), "{log}"),
+    }
+}
+
 #[test]
 fn bit_operations_and_dot_products() {
     let setup = Setup::new();

@@ -393,10 +393,11 @@ fn lower(
                     "a vector of generic pointers into different spaces",
                 ));
             }
-            if wanted
-                .first()
-                .is_some_and(|ty| matches!(ty, Type::Ptr(Space::Local | Space::Private)))
-            {
+            let single = |v: &Value| {
+                let ty = r.func.ty(*v);
+                was_generic[*v] && matches!(ty, Type::Ptr(Space::Local | Space::Private))
+            };
+            if data.results.iter().any(single) {
                 return Err(LowerError::internal(
                     "a loaded generic pointer cannot have a single local space",
                 ));
@@ -446,6 +447,30 @@ mod tests {
         assert_eq!(f.layout.len(), 1);
         let last = *f.blocks[entry].insts.last().unwrap();
         assert_eq!(f.ty(f.insts[last].args[0]), global);
+    }
+
+    #[test]
+    fn pointers_of_one_space_are_loaded_through_generic_ones() {
+        let (global, local) = (Type::Ptr(Space::Global), Type::Ptr(Space::Local));
+        let mut f = Function {
+            params: vec![global],
+            ..Default::default()
+        };
+        let entry = f.add_block();
+        let a = f.add_param(entry, global);
+        let g = f.append1(entry, Op::SpaceCast, [a], GENERIC);
+        let loaded = f.append1(entry, load(8), [g], local);
+        f.append1(entry, load(4), [loaded], Type::I32);
+        f.blocks[entry].term = Terminator::Return(Default::default());
+        run(&mut f).unwrap();
+        let loads: Vec<Type> = f.blocks[entry]
+            .insts
+            .iter()
+            .map(|&inst| &f.insts[inst])
+            .filter(|data| matches!(data.op, Op::Load { .. }))
+            .map(|data| f.ty(data.args[0]))
+            .collect();
+        assert_eq!(loads, [global, local]);
     }
 
     #[test]

@@ -551,9 +551,42 @@ impl Body<'_, '_> {
                 let lane = self.index32(inst.word(3)?)?;
                 self.group_lanes(inst, group, Scope::SubGroup, inst.word(2)?, &[lane])?;
             }
+            S::SubgroupShuffleDownINTEL | S::SubgroupShuffleUpINTEL => {
+                self.shuffle_of_two(inst, op == S::SubgroupShuffleDownINTEL)?;
+            }
             _ => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// SPV_INTEL_subgroups: a shuffle by a distance in the values of two sub-groups side by side, downwards in the first
+    /// operand and then the second, or upwards in the second and then the first.
+    fn shuffle_of_two(&mut self, inst: &Inst, down: bool) -> Result<()> {
+        let (ty, id) = self.result(inst)?;
+        let (first, scalar) = self.uniform(inst.word(2)?)?;
+        let (second, other) = self.uniform(inst.word(3)?)?;
+        if scalar != other || first.len() != second.len() {
+            return bad("its operands have different types");
+        }
+        let delta = self.index32(inst.word(4)?)?;
+        let own = self.lane_id();
+        let size = self.cached_builtin(u32::MAX, Op::Builtin(Builtin::SubGroupMaxSize), Type::I32);
+        let one = self.constant(Type::I32, 1);
+        let mask = self.ins(Op::ISub, &[size, one], Type::I32);
+        let op = if down { Op::IAdd } else { Op::ISub };
+        let place = self.ins(op, &[own, delta], Type::I32);
+        let (low, high) = if down { (place, size) } else { (own, delta) };
+        let in_first = self.ins(Op::ICmp(IntCond::Ult), &[low, high], Type::Bool);
+        // Sizes are powers of two.
+        let lane = self.ins(Op::And, &[place, mask], Type::I32);
+        let mut out = Values::new();
+        let shuffle = Op::Group(GroupOp::Shuffle, Scope::SubGroup);
+        for (a, b) in first.into_iter().zip(second) {
+            let a = self.ins(shuffle, &[a, lane], scalar);
+            let b = self.ins(shuffle, &[b, lane], scalar);
+            out.push(self.select(in_first, a, b));
+        }
+        self.set(id, ty, out)
     }
 
     fn lane_id(&mut self) -> Value {

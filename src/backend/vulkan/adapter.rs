@@ -374,7 +374,8 @@ impl Adapter {
                 atomics: host_addresses,
                 system: host_addresses,
             },
-            global_cache_size: 0,
+            // Vulkan does not tell.
+            global_cache_size: host_cache_size(kind).unwrap_or(0),
             global_cacheline: if properties.vendor_id == 0x10de {
                 128
             } else {
@@ -527,6 +528,22 @@ fn host_clock_mhz(kind: DeviceKind) -> Option<u32> {
                 .map(|mhz| mhz as u32)
         })
         .filter(|mhz| *mhz > 0)
+}
+
+/// The processor's largest cache, for devices that are the processor. Bytes.
+fn host_cache_size(kind: DeviceKind) -> Option<u64> {
+    if kind != DeviceKind::Cpu {
+        return None;
+    }
+    let caches = std::fs::read_dir("/sys/devices/system/cpu/cpu0/cache").ok()?;
+    caches
+        .flatten()
+        .filter_map(|cache| std::fs::read_to_string(cache.path().join("size")).ok())
+        .filter_map(|text| {
+            let kib = text.trim().strip_suffix('K')?;
+            kib.parse::<u64>().ok()?.checked_mul(1024)
+        })
+        .max()
 }
 
 fn float_caps(

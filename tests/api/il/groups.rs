@@ -183,3 +183,58 @@ fn sub_groups() {
         [1, 0, 0, 0]
     );
 }
+
+/// SPV_INTEL_subgroups: shuffles in the values of two sub-groups side by side.
+#[test]
+fn shuffles_of_two() {
+    let setup = Setup::new();
+    let device = setup.device;
+    if info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_MAX_NUM_SUB_GROUPS) == 0 {
+        return;
+    }
+    let kernel = setup.kernel_of("kernel void f(global int *p) { p[0] = 1; }", "f");
+    let (mut size, group) = (0usize, 1usize);
+    ok!(clGetKernelSubGroupInfo(
+        kernel.0,
+        device,
+        CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+        size_of::<usize>(),
+        (&raw const group).cast(),
+        size_of::<usize>(),
+        (&raw mut size).cast(),
+        std::ptr::null_mut()
+    ));
+    if size > 32 {
+        // More than a slot of the buffer holds.
+        return;
+    }
+    let x: Vec<u32> = (0..size as u32).map(|i| i * 5 + 2).collect();
+    let mut both = x.clone();
+    both.extend(x.iter().map(|x| x + 1000));
+    for delta in [0, 1, 3, size] {
+        let run = |body: &str| {
+            let il = each(&format!(
+                "%y = OpIAdd %u32 %x %u32_1000
+                 {body} %u32_{delta}
+                 %r = OpCompositeExtract %u32 %s 0"
+            ))
+            .needs("SubgroupShuffleINTEL SPV_INTEL_subgroups");
+            let out = il.run_size(&setup, &Data::new().put(0, &x), size);
+            out.get::<u32, 32>(0)[..size].to_vec()
+        };
+        let pairs = "%vx = OpCompositeConstruct %u32x2 %x %x
+                     %vy = OpCompositeConstruct %u32x2 %y %y";
+        assert_eq!(
+            run(&format!(
+                "{pairs}\n%s = OpSubgroupShuffleDownINTEL %u32x2 %vx %vy"
+            )),
+            both[delta..delta + size]
+        );
+        assert_eq!(
+            run(&format!(
+                "{pairs}\n%s = OpSubgroupShuffleUpINTEL %u32x2 %vx %vy"
+            )),
+            both[size - delta..2 * size - delta]
+        );
+    }
+}

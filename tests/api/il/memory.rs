@@ -54,6 +54,26 @@ fn sizes_and_pointers() {
     assert_eq!(flags, [0, 1, 1, 0, 1]);
 }
 
+/// SPV_INTEL_memory_access_aliasing, as SYCL compilers write it: declarations among the decorations, hints at accesses.
+#[test]
+fn aliasing_hints() {
+    let setup = Setup::new();
+    let il = Il::new(
+        "%from = OpBitcast %g_u32 %in
+         %to = OpBitcast %g_u32 %out
+         %x = OpLoad %u32 %from Aligned|NoAliasINTELMask 4 %list
+         OpStore %to %x Aligned|AliasScopeINTELMask 4 %list",
+    )
+    .needs("MemoryAccessAliasingINTEL SPV_INTEL_memory_access_aliasing")
+    .decorated(
+        "%domain = OpAliasDomainDeclINTEL
+         %scope = OpAliasScopeDeclINTEL %domain
+         %list = OpAliasScopeListDeclINTEL %scope",
+    );
+    let out = il.run(&setup, &Data::new().put(0, &[77u32]));
+    assert_eq!(out.one::<u32>(0), 77);
+}
+
 /// The module of `copies`.
 pub(super) fn copying() -> Il {
     Il::new(

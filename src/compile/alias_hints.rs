@@ -1,0 +1,133 @@
+//! SPV_INTEL_memory_access_aliasing: hints that accesses do not meet. They mean nothing to our reader; the validator that is
+//! compiled in places the declarations in blocks, where no compiler writes them, and sees modules without the hints.
+
+use spirv::{Capability, Decoration, MemoryAccess, Op};
+use spirv_lowering::insts::insts;
+
+/// A copy of the module without the hints, if it declares that it has some. None, too, where an access is cut short.
+pub fn without(words: &[u32]) -> Option<Vec<u32>> {
+    let mut declared = false;
+    let mut out = Vec::with_capacity(words.len());
+    for inst in insts(words) {
+        let inst = inst?;
+        if out.is_empty() {
+            out.extend_from_slice(words.get(..inst.at)?);
+        }
+        let accesses = match (inst.op(), inst.words) {
+            (Some(Op::Capability), &[_, name]) => {
+                declared |= name == Capability::MemoryAccessAliasingINTEL as u32;
+                None
+            }
+            // Capabilities come before everything else.
+            _ if !declared => return None,
+            (
+                Some(
+                    Op::AliasDomainDeclINTEL
+                    | Op::AliasScopeDeclINTEL
+                    | Op::AliasScopeListDeclINTEL,
+                ),
+                _,
+            ) => continue,
+            (Some(Op::DecorateId), &[_, _, decoration, ..])
+                if decoration == Decoration::AliasScopeINTEL as u32
+                    || decoration == Decoration::NoAliasINTEL as u32 =>
+            {
+                continue
+            }
+            (Some(Op::Load | Op::CopyMemorySized), _) => Some(4),
+            (Some(Op::Store | Op::CopyMemory), _) => Some(3),
+            _ => None,
+        };
+        match accesses {
+            Some(at) => put_access(inst.words, at, &mut out)?,
+            None => out.extend_from_slice(inst.words),
+        }
+    }
+    declared.then_some(out)
+}
+
+/// Writes an instruction whose memory operands start at `at`. None: one is cut short.
+fn put_access(inst: &[u32], at: usize, out: &mut Vec<u32>) -> Option<()> {
+    let hints = (MemoryAccess::ALIAS_SCOPE_INTEL_MASK | MemoryAccess::NO_ALIAS_INTEL_MASK).bits();
+    let followed = MemoryAccess::ALIGNED
+        | MemoryAccess::MAKE_POINTER_AVAILABLE
+        | MemoryAccess::MAKE_POINTER_VISIBLE;
+    let begin = out.len();
+    out.extend_from_slice(inst.get(..at.min(inst.len()))?);
+    let mut rest = inst.get(at..).unwrap_or_default();
+    while let Some((&mask, operands)) = rest.split_first() {
+        // Operands stand in the order of their bits; those of the hints are the last ones.
+        let kept = (mask & followed.bits()).count_ones() as usize;
+        let left_out = (mask & hints).count_ones() as usize;
+        out.push(mask & !hints);
+        out.extend_from_slice(operands.get(..kept)?);
+        rest = operands.get(kept + left_out..)?;
+    }
+    let length = (out.len() - begin) as u32;
+    let first = out.get_mut(begin)?;
+    *first = length << 16 | *first & 0xffff;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: [u32; 5] = [0x0723_0203, 0x1_0000, 0, 90, 0];
+
+    fn inst(op: Op, operands: &[u32]) -> Vec<u32> {
+        let mut words = vec![(operands.len() as u32 + 1) << 16 | op as u32];
+        words.extend(operands);
+        words
+    }
+
+    fn module(insts: &[Vec<u32>]) -> Vec<u32> {
+        [HEADER.to_vec(), insts.concat()].concat()
+    }
+
+    #[test]
+    fn declarations_and_operands_are_left_out() {
+        let capability = inst(Op::Capability, &[5910]);
+        let model = inst(Op::MemoryModel, &[2, 2]);
+        let declarations = [
+            inst(Op::AliasDomainDeclINTEL, &[10]),
+            inst(Op::AliasScopeDeclINTEL, &[11, 10]),
+            inst(Op::AliasScopeListDeclINTEL, &[12, 11]),
+            inst(Op::DecorateId, &[30, 5914, 12]),
+            inst(Op::DecorateId, &[30, 5915, 12]),
+        ]
+        .concat();
+        let other = inst(Op::DecorateId, &[30, 44, 13]);
+        let accesses = |hints: u32, last: &[u32]| {
+            let with = |op: Op, operands: &[u32]| inst(op, &[operands, last].concat());
+            [
+                with(Op::Load, &[1, 2, 3, 0x2 | hints, 8]),
+                with(Op::Store, &[3, 4, 0x1 | hints]),
+                with(Op::CopyMemorySized, &[3, 4, 5, 0x2, 4, 0x2 | hints, 8]),
+                inst(Op::Load, &[1, 6, 3]),
+                inst(Op::CopyMemory, &[3, 4]),
+            ]
+            .concat()
+        };
+        let written = module(&[
+            capability.clone(),
+            model.clone(),
+            declarations,
+            other.clone(),
+            accesses(0x3_0000, &[12, 12]),
+            accesses(0x2_0000, &[12]),
+        ]);
+        let plain = accesses(0, &[]);
+        let expected = module(&[capability, model.clone(), other, plain.clone(), plain]);
+        assert_eq!(without(&written), Some(expected));
+        assert_eq!(without(&module(&[model])), None);
+        assert_eq!(without(&written[..written.len() - 1]), None);
+    }
+
+    #[test]
+    fn cut_operands_are_refused() {
+        let capability = inst(Op::Capability, &[5910]);
+        let load = inst(Op::Load, &[1, 2, 3, 0x2_0002, 8]);
+        assert_eq!(without(&module(&[capability, load])), None);
+    }
+}
