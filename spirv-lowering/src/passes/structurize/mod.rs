@@ -1,0 +1,235 @@
+//! Any control-flow graph to the structured control flow of SPIR-V.
+//!
+//! Sets [`Function::structure`] and the order of the layout. No instruction is ever duplicated (only bare returns
+//! are); where structure lacks a path, a selector parameter carries the choice through a dispatch (see `flow`).
+//!
+//! # Steps
+//! 1. Returns are unified into one bare block; the graph is made reducible.
+//! 2. Loops become canonical, inner ones first: a preheader; a header that does nothing but enter the body; one
+//!    latch, the continue target, that does nothing but jump back; one merge block. A loop with several exit targets
+//!    first takes in those exit blocks that lead to a common place anyway (the `found = 1; break;` of a source
+//!    loop), unless they hold barriers; what is left shares a dispatch as merge block.
+//! 3. SSA form is repaired.
+//! 4. What is left in a loop body (inner loops count as one node) is acyclic. It is walked up its dominator tree. The
+//!    blocks that a branch dominates and that have one predecessor are its *arms*; those with several are *joins*.
+//!    Each arm, structured already, has at most one exit: a jump, or a dispatch when it has several targets. All
+//!    exits of all arms meet in the merge block: the first join itself if it is the only target. Otherwise a
+//!    dispatch, after which the joins follow in order, each guarded by a test of the selector.
+//!
+//!    The latch and the merge block of the innermost loop and the return block are *free* targets: they can be
+//!    reached by a jump from any depth. They are used that way only where a dispatch would be needed otherwise, since
+//!    work-items that meet again early stay together.
+//!
+//! Definitions keep dominating their uses in step 4: a join is only entered from blocks below its dominator, and its
+//! arguments travel through the dispatches.
+
+mod loops;
+mod regions;
+
+use loops::Loops;
+use regions::Regions;
+
+use super::flow::{drop_unreachable, Edit};
+use super::{make_reducible, repair_ssa};
+use crate::error::Result;
+use crate::ir::entity::{Block, SecondaryMap};
+use crate::ir::function::{Function, Merge, Structure, Target, Terminator, Values};
+use crate::ir::op::{IntCond, Op};
+use crate::ir::types::Type;
+use rustc_hash::FxHashSet;
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Result<()> {
+    func.structure = None;
+    let Some(entry) = func.entry() else {
+        return Ok(());
+    };
+    drop_unreachable(func);
+    let entry = fresh_entry(func, entry);
+    narrow_switches(func);
+
+    let mut edit = Edit::new(func, entry);
+    for block in edit.func.layout.clone() {
+        edit.split_duplicates(block);
+    }
+    let exit = unify_returns(&mut edit);
+    drop_unreachable(edit.func);
+    make_reducible::run(&mut edit);
+    drop_unreachable(edit.func);
+    let mut loops = Loops::find(&edit);
+    loops.canonicalize(&mut edit, exit)?;
+    edit.finish();
+    drop_unreachable(func);
+    repair_ssa::run(func);
+
+    let mut edit = Edit::new(func, entry);
+    let merges = Regions::new(&mut edit, &loops, exit).run()?;
+    if let Some(exit) = exit {
+        fold_return(&mut edit, exit);
+    }
+    edit.finish();
+    func.layout = order(func, &merges);
+    func.structure = Some(Structure { merges });
+    Ok(())
+}
+
+/// The entry block must not be a jump target.
+fn fresh_entry(func: &mut Function, old: Block) -> Block {
+    let targeted = func
+        .layout
+        .iter()
+        .any(|&b| func.blocks[b].term.targets().iter().any(|t| t.block == old));
+    if !targeted {
+        return old;
+    }
+    let new = func.add_block();
+    let types: Vec<Type> = func.blocks[old]
+        .params
+        .iter()
+        .map(|&p| func.ty(p))
+        .collect();
+    let args: Values = types
+        .into_iter()
+        .map(|ty| func.add_param(new, ty))
+        .collect();
+    func.blocks[new].term = Terminator::Jump(Target { block: old, args });
+    func.layout.pop();
+    func.layout.insert(0, new);
+    new
+}
+
+/// Switches on integers that are not 32 bits wide are switches on 32 bits; a switch with one case is a branch.
+fn narrow_switches(func: &mut Function) {
+    for block in func.layout.clone() {
+        let Terminator::Switch(value, cases, default) = func.blocks[block].term.clone() else {
+            continue;
+        };
+        let ty = func.ty(value);
+        if let [(bits, target)] = cases.as_slice() {
+            let constant = func.append_const(block, ty, *bits);
+            let cond = func.append1(block, Op::ICmp(IntCond::Eq), [value, constant], Type::Bool);
+            func.blocks[block].term = Terminator::Branch(cond, target.clone(), default);
+            continue;
+        }
+        match ty {
+            Type::I8 | Type::I16 => {
+                let wide = func.append1(block, Op::ZExt, [value], Type::I32);
+                func.blocks[block].term = Terminator::Switch(wide, cases, default);
+            }
+            Type::I64 => {
+                // A 32-bit value that no case has stands for all that does not fit.
+                let fits = |bits: u64| bits as i64 == i64::from(bits as i32);
+                let (small, large): (Vec<_>, Vec<_>) =
+                    cases.into_iter().partition(|&(bits, _)| fits(bits));
+                let taken: FxHashSet<u32> = small.iter().map(|&(bits, _)| bits as u32).collect();
+                let Some(free) = (0..=u32::MAX).rev().find(|v| !taken.contains(v)) else {
+                    continue;
+                };
+                let mut at = block;
+                for (bits, target) in large {
+                    let next = func.add_block();
+                    let constant = func.append_const(at, ty, bits);
+                    let cond =
+                        func.append1(at, Op::ICmp(IntCond::Eq), [value, constant], Type::Bool);
+                    func.blocks[at].term = Terminator::Branch(cond, target, Target::new(next));
+                    at = next;
+                }
+                let low = func.append1(at, Op::Trunc, [value], Type::I32);
+                let back = func.append1(at, Op::SExt, [low], Type::I64);
+                let same = func.append1(at, Op::ICmp(IntCond::Eq), [back, value], Type::Bool);
+                let other = func.append_const(at, Type::I32, free.into());
+                let narrow = func.append1(at, Op::Select, [same, low, other], Type::I32);
+                let cases = small
+                    .into_iter()
+                    .map(|(bits, t)| (bits & 0xffff_ffff, t))
+                    .collect();
+                func.blocks[at].term = Terminator::Switch(narrow, cases, default);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Makes all returns jumps to one block with nothing but a return.
+fn unify_returns(edit: &mut Edit) -> Option<Block> {
+    let returns: Vec<Block> = edit
+        .func
+        .layout
+        .iter()
+        .copied()
+        .filter(|&b| matches!(edit.func.blocks[b].term, Terminator::Return(_)))
+        .collect();
+    if returns.is_empty() {
+        return None;
+    }
+    let exit = edit.func.add_block();
+    let types = edit.func.results.clone();
+    let params: Values = types
+        .into_iter()
+        .map(|ty| edit.func.add_param(exit, ty))
+        .collect();
+    edit.set_term(exit, Terminator::Return(params));
+    for block in returns {
+        if let Terminator::Return(args) = edit.func.blocks[block].term.clone() {
+            edit.set_term(block, Terminator::Jump(Target { block: exit, args }));
+        }
+    }
+    Some(exit)
+}
+
+/// Puts the return back where it came from if there is only one place.
+fn fold_return(edit: &mut Edit, exit: Block) {
+    if edit.edges_in[exit] != 1 {
+        return;
+    }
+    for block in edit.func.layout.clone() {
+        if let Terminator::Jump(target) = edit.func.blocks[block].term.clone() {
+            if target.block == exit {
+                edit.set_term(block, Terminator::Return(target.args));
+                return;
+            }
+        }
+    }
+}
+
+/// Reverse postorder with merge blocks and continue targets after what comes before them.
+fn order(func: &Function, merges: &SecondaryMap<Block, Option<Merge>>) -> Vec<Block> {
+    let Some(entry) = func.entry() else {
+        return Vec::new();
+    };
+    let mut seen: SecondaryMap<Block, bool> = SecondaryMap::new();
+    let mut post = Vec::with_capacity(func.layout.len());
+    let next = |block: Block| -> Vec<Block> {
+        // Popped from the end: the merge block is visited first and so comes last.
+        let mut list: Vec<Block> = func.blocks[block]
+            .term
+            .targets()
+            .iter()
+            .map(|t| t.block)
+            .collect();
+        match merges[block] {
+            Some(Merge::Selection { merge }) => list.push(merge),
+            Some(Merge::Loop { merge, cont }) => list.extend([cont, merge]),
+            None => {}
+        }
+        list
+    };
+    seen[entry] = true;
+    let mut walk = vec![(entry, next(entry))];
+    while let Some((block, rest)) = walk.last_mut() {
+        match rest.pop() {
+            Some(s) if seen[s] => {}
+            Some(s) => {
+                seen[s] = true;
+                let list = next(s);
+                walk.push((s, list));
+            }
+            None => {
+                post.push(*block);
+                walk.pop();
+            }
+        }
+    }
+    post.reverse();
+    post
+}
