@@ -1,0 +1,329 @@
+//! clBuildProgram and clCompileProgram: what each device's build is made of, and when.
+
+use super::{DeviceBuild, Notify, Origin, Program};
+use crate::cl::{self, cl_int};
+use crate::compile::{
+    self, executable, unit, BuildOptions, Executable, Failure, Header, Module, Stage, Unit,
+};
+use crate::error::{err, ClError, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::device::Device;
+use crate::util::leaving::Call;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// One device's share of a build: what to do, decided before anything is changed.
+enum Job {
+    Source(String),
+    Il(Module),
+    Binary(usize),
+}
+
+impl Program {
+    /// Refuses to build while kernels exist or a build is under way; then marks the builds as in progress.
+    pub(super) fn begin(&self, indices: &[usize], options: &str) -> ClResult {
+        if self.kernels.load(Ordering::Acquire) > 0 {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program has kernels attached to it",
+            );
+        }
+        let mut builds = self.builds.lock();
+        if builds.iter().any(|b| b.status == cl::CL_BUILD_IN_PROGRESS) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program is being built already",
+            );
+        }
+        for &index in indices {
+            if let Some(build) = builds.get_mut(index) {
+                build.status = cl::CL_BUILD_IN_PROGRESS;
+                build.options = options.to_owned();
+                build.log.clear();
+                build.executable = None;
+            }
+        }
+        Ok(())
+    }
+
+    fn build_now(&self, indices: &[usize], options: &BuildOptions) -> bool {
+        let mut good = true;
+        for &index in indices {
+            let job = match &self.origin {
+                Origin::Source(text) => Job::Source(text.clone()),
+                Origin::Il { words, .. } => Job::Il(words.clone()),
+                Origin::Binaries | Origin::Linked => Job::Binary(index),
+            };
+            let built = self.build_device(index, job, options);
+            good &= built.status == cl::CL_BUILD_SUCCESS;
+            self.finish(index, built);
+        }
+        good
+    }
+
+    pub(super) fn finish(&self, index: usize, built: DeviceBuild) {
+        if let Some(build) = self.builds.lock().get_mut(index) {
+            let options = std::mem::take(&mut build.options);
+            *build = DeviceBuild { options, ..built };
+        }
+    }
+
+    fn build_device(&self, index: usize, job: Job, options: &BuildOptions) -> DeviceBuild {
+        let mut build = DeviceBuild {
+            status: cl::CL_BUILD_ERROR,
+            ..DeviceBuild::none()
+        };
+        let Some(device) = self.devices.get(index) else {
+            return build;
+        };
+        let mut spec_constants = self.spec_constants.lock().clone();
+        match job {
+            Job::Source(text) => {
+                let (module, log) = compile::compile_source(&text, &[], options, device.language());
+                build.log = log;
+                let Some(module) = module else { return build };
+                build.units = vec![module.into()];
+            }
+            Job::Il(words) => {
+                if let Err(what) = check_capabilities(device, &words) {
+                    build.log = what;
+                    return build;
+                }
+                build.units = vec![words.into()];
+            }
+            Job::Binary(index) => {
+                let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
+                    return build;
+                };
+                build.units = units(&binary.modules);
+                spec_constants = binary.spec_constants.clone();
+                let mut merged = options.clone();
+                if let Some(old) = binary.parsed_options() {
+                    merged.merge_link_options(&old);
+                    merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
+                }
+                if let Some(executable) = binary.executable_for(device.backend(), &merged) {
+                    build.executable = Some(Arc::new(executable));
+                    build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
+                    build.status = cl::CL_BUILD_SUCCESS;
+                    return build;
+                }
+                return make_executable(build, device, &spec_constants, &merged);
+            }
+        }
+        make_executable(build, device, &spec_constants, options)
+    }
+
+    fn compile_now(
+        &self,
+        indices: &[usize],
+        options: &BuildOptions,
+        headers: &[Header<'_>],
+    ) -> bool {
+        let mut good = true;
+        for &index in indices {
+            let mut build = DeviceBuild {
+                status: cl::CL_BUILD_ERROR,
+                ..DeviceBuild::none()
+            };
+            let unit = match (&self.origin, self.devices.get(index)) {
+                (Origin::Source(text), Some(device)) => {
+                    let (unit, log) =
+                        unit::compile_source(text, headers, options, device.language());
+                    build.log = log;
+                    unit
+                }
+                (Origin::Il { words, .. }, Some(device)) => {
+                    match check_capabilities(device, words) {
+                        Ok(()) => {
+                            let values = self.spec_constants.lock().clone();
+                            let frozen = compile::spec_constants::frozen(words, &values);
+                            Some(Unit::Spirv(Arc::new(frozen)))
+                        }
+                        Err(what) => {
+                            build.log = what;
+                            None
+                        }
+                    }
+                }
+                _ => None,
+            };
+            if let Some(unit) = unit {
+                let good = match &unit {
+                    Unit::Spirv(module) => {
+                        executable::read_all(std::slice::from_ref(module), &[]).map(|_| ())
+                    }
+                    // Made into SPIR-V when it is linked.
+                    Unit::Read(_) => Ok(()),
+                };
+                match good {
+                    Ok(()) => {
+                        build.status = cl::CL_BUILD_SUCCESS;
+                        build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
+                        build.units = vec![unit];
+                    }
+                    Err(Failure(what)) => build.log += &what,
+                }
+            }
+            good &= build.status == cl::CL_BUILD_SUCCESS;
+            self.finish(index, build);
+        }
+        good
+    }
+
+    /// Builds that are under way come to nothing.
+    pub(super) fn give_up(&self) {
+        for build in self.builds.lock().iter_mut() {
+            if build.status == cl::CL_BUILD_IN_PROGRESS {
+                build.status = cl::CL_BUILD_ERROR;
+                build.log += "the build ended by a defect of the driver\n";
+            }
+        }
+    }
+}
+
+impl Object<Program> {
+    /// clBuildProgram. With `notify` it returns at once and builds in a thread.
+    pub fn build(
+        self: &Arc<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Build)
+            .or_else(|what| match self.origin {
+                // A linked binary is built again with the options it was linked with.
+                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
+                _ => Err(what),
+            })
+            .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Linked) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program was made by clLinkProgram",
+            );
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_BUILD_PROGRAM_FAILURE, move || {
+            program.build_now(&indices, &parsed)
+        })
+    }
+
+    /// clCompileProgram.
+    pub fn compile(
+        self: &Arc<Self>,
+        devices: Option<&[Ref<Device>]>,
+        options: &str,
+        headers: &[(String, Ref<Program>)],
+        notify: Option<Notify>,
+    ) -> ClResult {
+        let indices = self.indices(devices)?;
+        let parsed = BuildOptions::parse(options, Stage::Compile)
+            .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
+        if matches!(self.origin, Origin::Binaries | Origin::Linked) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the program has neither source nor IL",
+            );
+        }
+        let mut texts = Vec::with_capacity(headers.len());
+        for (name, header) in headers {
+            if !Arc::ptr_eq(header.context(), &self.context) {
+                return err(
+                    cl::CL_INVALID_CONTEXT,
+                    "a header program is of another context",
+                );
+            }
+            let Some(text) = header.source() else {
+                return err(
+                    cl::CL_INVALID_PROGRAM,
+                    "a header program was not made from source",
+                );
+            };
+            texts.push((name.clone(), text.to_owned()));
+        }
+        self.begin(&indices, options)?;
+        let program = self.clone();
+        run(self, notify, cl::CL_COMPILE_PROGRAM_FAILURE, move || {
+            let headers: Vec<Header<'_>> = texts
+                .iter()
+                .map(|(name, text)| Header { name, text })
+                .collect();
+            program.compile_now(&indices, &parsed, &headers)
+        })
+    }
+}
+
+/// `Err`: what the build log says of a capability that the device lacks.
+fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
+    compile::capabilities::check(words, &device.features().spirv_capabilities())
+}
+
+/// SPIR-V modules, as what is linked.
+pub(super) fn units(modules: &[Module]) -> Vec<Unit> {
+    modules.iter().cloned().map(Unit::Spirv).collect()
+}
+
+pub(super) fn make_executable(
+    mut build: DeviceBuild,
+    device: &Ref<Device>,
+    spec_constants: &[(u32, Vec<u8>)],
+    options: &BuildOptions,
+) -> DeviceBuild {
+    let built = unit::for_executable(&build.units).and_then(|modules| {
+        build.units = units(&modules);
+        Executable::build(device.backend(), &modules, spec_constants, options)
+    });
+    match built {
+        Ok(executable) => {
+            build.executable = Some(Arc::new(executable));
+            build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
+            build.status = cl::CL_BUILD_SUCCESS;
+        }
+        Err(Failure(what)) => build.log += &what,
+    }
+    build
+}
+
+/// Runs a build here, or in a thread of its own when the application wants to be told of its end.
+pub(super) fn run(
+    program: &Ref<Program>,
+    notify: Option<Notify>,
+    failure: cl_int,
+    work: impl FnOnce() -> bool + Send + 'static,
+) -> ClResult {
+    let Some(notify) = notify else {
+        return match std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)) {
+            Ok(true) => Ok(()),
+            Ok(false) => err(failure, "see the build log"),
+            Err(_) => {
+                program.give_up();
+                err(failure, "the build ended by a defect of the driver")
+            }
+        };
+    };
+    let kept = program.clone();
+    let body = move || {
+        let _call = Call::enter_or_stay();
+        // A defect of ours must not leave the application waiting for its callback.
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).is_err() {
+            kept.give_up();
+        }
+        notify.call(kept.handle());
+    };
+    match std::thread::Builder::new()
+        .name("pumice-build".into())
+        .spawn(body)
+    {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            program.give_up();
+            err(
+                cl::CL_OUT_OF_HOST_MEMORY,
+                format!("cannot start a build thread: {error}"),
+            )
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! What programs and builds tell of themselves.
+
+use super::{DeviceBuild, Origin, Program};
+use crate::cl::{self, cl_uint};
+use crate::compile::binary::Binary;
+use crate::compile::options::ClStd;
+use crate::compile::{executable, unit, BuildOptions, Executable, Failure, Stage};
+use crate::error::{err, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::device::Device;
+use crate::object::info::{unknown, InfoOut, Written};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+impl Program {
+    /// The executables with their devices, and whether their work-groups must be uniform; an error when there is none.
+    pub(super) fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, bool)>> {
+        let builds = self.builds.lock();
+        let found: Vec<_> = self
+            .devices
+            .iter()
+            .zip(builds.iter())
+            .filter_map(|(device, build)| {
+                Some((
+                    device.clone(),
+                    build.executable.clone()?,
+                    self.is_uniform(build),
+                ))
+            })
+            .collect();
+        if found.is_empty() {
+            return err(
+                cl::CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program has not been built",
+            );
+        }
+        Ok(found)
+    }
+
+    /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size.
+    pub(super) fn is_uniform(&self, build: &DeviceBuild) -> bool {
+        let Ok(options) = BuildOptions::parse(&build.options, Stage::Build) else {
+            return false;
+        };
+        let old = options.std.is_none_or(|std| std < ClStd::C20);
+        options.uniform_work_group_size || (matches!(self.origin, Origin::Source(_)) && old)
+    }
+
+    /// CL_PROGRAM_KERNEL_NAMES, as a list.
+    pub fn kernel_names(&self) -> ClResult<Vec<String>> {
+        let executables = self.executables()?;
+        let first = executables.first().map(|(_, e, _)| e);
+        let names = first
+            .iter()
+            .flat_map(|e| e.kernels())
+            .map(|k| k.lowered.interface.name.clone());
+        Ok(names.collect())
+    }
+
+    /// CL_PROGRAM_BINARIES: one a device, empty where there is none.
+    pub fn binaries(&self) -> Vec<Vec<u8>> {
+        let builds = self.builds.lock().clone();
+        let spec_constants = self.spec_constants.lock().clone();
+        self.devices
+            .iter()
+            .zip(&builds)
+            .map(|(device, build)| {
+                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.units.is_empty() {
+                    return Vec::new();
+                }
+                let modules = match unit::for_library(&build.units) {
+                    Ok(modules) => modules,
+                    Err(Failure(what)) => {
+                        crate::log!(Warn, "a program has no binary: {what}");
+                        return Vec::new();
+                    }
+                };
+                let mut binary = Binary {
+                    kind: build.kind,
+                    options: build.options.clone(),
+                    modules,
+                    spec_constants: spec_constants.clone(),
+                    executable: None,
+                };
+                if let (Some(executable), Some(options)) =
+                    (&build.executable, binary.parsed_options())
+                {
+                    let key = executable::key(
+                        device.backend().as_ref(),
+                        &binary.modules,
+                        &spec_constants,
+                        &options,
+                    );
+                    binary.executable = Some((key.name().into_bytes(), executable.to_bytes()));
+                }
+                binary.to_bytes(device.backend().as_ref())
+            })
+            .collect()
+    }
+
+    /// clGetProgramBuildInfo.
+    pub fn build_info(
+        &self,
+        device: &Ref<Device>,
+        param: cl_uint,
+        out: InfoOut<'_>,
+    ) -> ClResult<Written> {
+        let index = self.device_index(device)?;
+        let Some(build) = self.builds.lock().get(index).cloned() else {
+            return err(
+                cl::CL_INVALID_DEVICE,
+                "the device is not one of the program's",
+            );
+        };
+        match param {
+            cl::CL_PROGRAM_BUILD_STATUS => out.write(build.status),
+            cl::CL_PROGRAM_BUILD_OPTIONS => out.write(build.options.as_str()),
+            cl::CL_PROGRAM_BUILD_LOG => out.write(build.log.as_str()),
+            cl::CL_PROGRAM_BINARY_TYPE => out.write(build.kind),
+            cl::CL_PROGRAM_BUILD_GLOBAL_VARIABLE_TOTAL_SIZE => {
+                let size = build.executable.map_or(0, |e| e.globals().writable_size);
+                out.write(size as usize)
+            }
+            _ => unknown(param),
+        }
+    }
+}
+
+impl Object<Program> {
+    /// clGetProgramInfo, without CL_PROGRAM_BINARIES (the C edge copies those from [`Program::binaries`]).
+    pub fn info(self: &Arc<Self>, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_PROGRAM_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_PROGRAM_CONTEXT => out.write(self.context.handle()),
+            cl::CL_PROGRAM_NUM_DEVICES => out.write(self.devices.len() as cl_uint),
+            cl::CL_PROGRAM_DEVICES => {
+                let handles: Vec<*mut c_void> = self.devices.iter().map(|d| d.handle()).collect();
+                out.write(handles.as_slice())
+            }
+            cl::CL_PROGRAM_SOURCE => out.write(self.source().unwrap_or_default()),
+            cl::CL_PROGRAM_IL => match &self.origin {
+                Origin::Il { bytes, .. } => out.write(bytes.as_slice()),
+                _ => out.write(&[] as &[u8]),
+            },
+            cl::CL_PROGRAM_BINARY_SIZES => {
+                let sizes: Vec<usize> = self.binaries().iter().map(Vec::len).collect();
+                out.write(sizes.as_slice())
+            }
+            cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
+            cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
+            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT
+            | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
+            _ => unknown(param),
+        }
+    }
+}

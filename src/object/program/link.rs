@@ -1,0 +1,123 @@
+//! clLinkProgram: executables and libraries of compiled programs.
+
+use super::build::{make_executable, run, units};
+use super::{make, DeviceBuild, Notify, Origin, Program};
+use crate::cl::{self};
+use crate::compile::{executable, unit, BuildOptions, Failure, Stage, Unit};
+use crate::error::{err, ClError, ClResult};
+use crate::handle::Ref;
+use crate::object::context::Context;
+use crate::object::device::Device;
+use std::sync::Arc;
+
+type LinkJob = (Vec<Unit>, BuildOptions);
+
+/// clLinkProgram: the new program, and the error if linking failed (both, when it could begin).
+pub fn link(
+    context: &Ref<Context>,
+    devices: Option<&[Ref<Device>]>,
+    options: &str,
+    inputs: &[Ref<Program>],
+    notify: Option<Notify>,
+) -> ClResult<(Ref<Program>, ClResult)> {
+    let devices = match devices {
+        None => context.devices().to_vec(),
+        Some(list) => list.to_vec(),
+    };
+    for device in &devices {
+        context.device_index(device)?;
+    }
+    if inputs.is_empty() {
+        return err(cl::CL_INVALID_VALUE, "no input programs");
+    }
+    if inputs
+        .iter()
+        .any(|input| !Arc::ptr_eq(input.context(), context))
+    {
+        return err(
+            cl::CL_INVALID_CONTEXT,
+            "an input program is of another context",
+        );
+    }
+    let parsed = BuildOptions::parse(options, Stage::Link)
+        .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
+    let mut jobs = Vec::with_capacity(devices.len());
+    for device in &devices {
+        jobs.push(link_inputs(device, inputs, &parsed)?);
+    }
+    let program = make(context, devices.clone(), Origin::Linked, Vec::new());
+    let indices: Vec<usize> = (0..devices.len()).collect();
+    program.begin(&indices, options)?;
+    let target = program.clone();
+    let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
+        let mut good = true;
+        for (index, ((units, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
+            let build = DeviceBuild {
+                status: cl::CL_BUILD_ERROR,
+                units,
+                ..DeviceBuild::none()
+            };
+            let build = if parsed.create_library {
+                make_library(build)
+            } else {
+                make_executable(build, device, &[], &merged)
+            };
+            good &= build.status == cl::CL_BUILD_SUCCESS;
+            target.finish(index, build);
+        }
+        good
+    });
+    Ok((program, result))
+}
+
+/// What the input programs have for a device.
+fn link_inputs(
+    device: &Ref<Device>,
+    inputs: &[Ref<Program>],
+    options: &BuildOptions,
+) -> ClResult<LinkJob> {
+    let mut job: LinkJob = (Vec::new(), options.clone());
+    for input in inputs {
+        let index = match input.device_index(device) {
+            Ok(index) => index,
+            Err(_) => {
+                return err(
+                    cl::CL_INVALID_OPERATION,
+                    "an input program has nothing for a device",
+                )
+            }
+        };
+        let build = input.builds.lock().get(index).cloned();
+        let linkable = [
+            cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
+            cl::CL_PROGRAM_BINARY_TYPE_LIBRARY,
+        ];
+        let Some(build) = build.filter(|b| linkable.contains(&b.kind)) else {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "an input program is neither a compiled object nor a library",
+            );
+        };
+        job.0.extend(build.units);
+        if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
+            job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
+            job.1.merge_link_options(&compiled);
+        }
+    }
+    Ok(job)
+}
+
+fn make_library(mut build: DeviceBuild) -> DeviceBuild {
+    let checked = unit::for_library(&build.units).and_then(|modules| {
+        build.units = units(&modules);
+        executable::check_library(&modules)
+    });
+    match checked {
+        Ok(()) => {
+            build.status = cl::CL_BUILD_SUCCESS;
+            build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;
+        }
+        Err(Failure(what)) => build.log += &what,
+    }
+    build
+}
