@@ -233,3 +233,74 @@ fn long_loops_that_differ() {
         .collect();
     assert_eq!(setup.read::<u32>(&result, items as usize * 3), expected);
 }
+
+#[test]
+fn inner_loops_that_run_long() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const uint *a, global ulong *p, uint times, uint m, uint n) {
+            uint id = get_global_id(0), size = get_global_size(0);
+            for (uint t = 0; t < times; t++) {
+                ulong all = t;
+                uint seed = a[t & 15] + id;
+                for (uint i = id; i < m; i += size) {
+                    uint x = seed ^ i;
+                    bool odd = false;
+                    float f = 0;
+                    for (uint j = 0; j < n; j++) {
+                        uint v = a[(x + j) & 15];
+                        x = (x ^ v) * 1664525 + 1013904223;
+                        x ^= x >> 15;
+                        odd = odd != ((x & 4) != 0);
+                        f = f * 0.5f + (x & 255);
+                        if ((x & 0xfffff) == 0x12345) break;
+                    }
+                    all = all * 31 + (odd ? x : ~x) + as_uint(f);
+                    seed += x;
+                }
+                p[t * size + id] = all ^ seed;
+            }
+        }",
+        "k",
+    );
+    let a: Vec<u32> = (0..16u32).map(|i| i.wrapping_mul(2654435761)).collect();
+    let input = setup.buffer_of(&a);
+    for (items, times, m, n) in [
+        (1u32, 2u32, 2u32, 1_500_000u32),
+        (2, 1, 541, 541),
+        (5, 3, 40, 30_000),
+    ] {
+        let result = setup.buffer_of(&vec![0u64; (items * times) as usize]);
+        kernel.set_buffer(0, &input).set_buffer(1, &result);
+        kernel.set(2, times).set(3, m).set(4, n);
+        setup.run(&kernel, &[items as usize], None);
+        let mut expected = Vec::new();
+        for t in 0..times {
+            for id in 0..items {
+                let (mut all, mut seed) = (u64::from(t), a[t as usize & 15].wrapping_add(id));
+                for i in (id..m).step_by(items as usize) {
+                    let (mut x, mut odd, mut f) = (seed ^ i, false, 0f32);
+                    for j in 0..n {
+                        let v = a[x.wrapping_add(j) as usize & 15];
+                        x = (x ^ v).wrapping_mul(1664525).wrapping_add(1013904223);
+                        x ^= x >> 15;
+                        odd ^= x & 4 != 0;
+                        f = f * 0.5 + (x & 255) as f32;
+                        if x & 0xfffff == 0x12345 {
+                            break;
+                        }
+                    }
+                    let last = if odd { x } else { !x };
+                    all = all
+                        .wrapping_mul(31)
+                        .wrapping_add(u64::from(last))
+                        .wrapping_add(u64::from(f.to_bits()));
+                    seed = seed.wrapping_add(x);
+                }
+                expected.push(all ^ u64::from(seed));
+            }
+        }
+        let got = setup.read::<u64>(&result, (items * times) as usize);
+        assert_eq!(got, expected, "{items} {times} {m} {n}");
+    }
+}

@@ -1,7 +1,7 @@
 //! Lets long loops go on in a further dispatch, for drivers that abandon a work-item's loops after some number of
 //! iterations (see `unroll_loops`, which runs before and makes each of them count for more).
 //!
-//! Outermost loops that may run for long count what the driver counts. Shortly before its limit a work-item stores what
+//! Loops that may run for long count what the driver counts. Shortly before its limit a work-item stores what
 //! it needs to go on to a record of its own in memory, asks for another dispatch, and returns. The runtime has recorded
 //! further dispatches of the same kernel behind the first one, with a number of work-groups in memory that is zero
 //! unless one was asked for. All start with a look at the record. Its first word: 0 if the work-item is finished, 1 if it
@@ -12,11 +12,15 @@
 //! again: what does the record say? finished / start / go on with loop 1 / 2 / ...
 //! check of each loop, before its header: count > limit ? save : header
 //! ```
+//!
+//! A loop inside others is gone on with by way of their headers, so that no loop has a second entry: before the check of
+//! a loop that has others inside stands a look at the way to go, which leads past its body to the next one.
+//!
 //! All of it stands under a specialisation constant, for launches that are too large to run so long.
 //!
 //! Left alone: kernels with barriers or other operations of the group, local memory or arrays in private memory, and
-//! loops with too much to store. An inner loop that runs up to the limit within one iteration of the outermost one is
-//! cut short as before.
+//! loops with too much to store. Where that holds of the inner loops alone, or there are too many of them, the outermost
+//! ones are gone on with, and an inner one that runs up to the limit within one of their iterations is cut short.
 
 use super::unroll_loops::{iterations, weight};
 use super::{dce, mem2reg};
@@ -56,11 +60,13 @@ pub fn run(func: &mut Function, interface: &mut KernelInterface, target: &Target
     if !forest.irreducible.is_empty() {
         return false;
     }
-    let Some(plan) = Plan::new(func, &forest, target.loop_limit) else {
-        return false;
-    };
-    let mut rewritten = func.clone();
-    let Some(bytes) = transform(&mut rewritten, &plan) else {
+    let done = [true, false].into_iter().find_map(|inner| {
+        let plan = Plan::new(func, &forest, target.loop_limit, inner)?;
+        let mut rewritten = func.clone();
+        let bytes = transform(&mut rewritten, &plan)?;
+        Some((rewritten, bytes))
+    });
+    let Some((rewritten, bytes)) = done else {
         return false;
     };
     *func = rewritten;
@@ -94,8 +100,10 @@ fn is_plain(func: &Function) -> bool {
 
 /// What is to be done.
 struct Plan {
-    /// Headers of the outermost loops that may run for long.
+    /// Headers of the loops that can be gone on with; outer before inner ones.
     headers: Vec<Block>,
+    /// For each of them, which one of them is around it.
+    parents: Vec<Option<usize>>,
     /// What an iteration of a loop that may run for long counts, by header.
     counts: FxHashMap<Block, u64>,
     /// A work-item stops when it has counted more than this.
@@ -105,21 +113,29 @@ struct Plan {
 }
 
 impl Plan {
-    fn new(func: &Function, forest: &LoopForest, limit: u32) -> Option<Self> {
+    /// The plan for the outermost loops alone, or for inner ones, too.
+    fn new(func: &Function, forest: &LoopForest, limit: u32, inner: bool) -> Option<Self> {
         let long = |id: LoopId| iterations(func, forest, id) > u64::from(limit / 16);
-        let outermost = |mut id: LoopId| {
-            while let Some(parent) = forest.loops[id].parent {
-                id = parent;
-            }
-            id
-        };
         let mut headers: Vec<Block> = Vec::new();
+        let mut parents: Vec<Option<usize>> = Vec::new();
         let mut counts: FxHashMap<Block, u64> = FxHashMap::default();
-        for (id, lp) in forest.loops.iter().filter(|(id, _)| long(*id)) {
+        for (_, lp) in forest.loops.iter().filter(|(id, _)| long(*id)) {
             counts.insert(lp.header, 1);
-            let outer = forest.loops[outermost(id)].header;
-            if !headers.contains(&outer) {
-                headers.push(outer);
+            let mut nest = vec![lp.header];
+            let mut at = lp.parent;
+            while let Some(parent) = at {
+                nest.push(forest.loops[parent].header);
+                at = forest.loops[parent].parent;
+            }
+            let mut parent = None;
+            let depth = if inner { nest.len() } else { 1 };
+            for &header in nest.iter().rev().take(depth) {
+                let known = headers.iter().position(|&h| h == header);
+                parent = Some(known.unwrap_or_else(|| {
+                    headers.push(header);
+                    parents.push(parent);
+                    headers.len() - 1
+                }));
             }
         }
         if headers.is_empty() || headers.len() > MAX_LOOPS {
@@ -165,10 +181,32 @@ impl Plan {
         let limit = (alone / share).checked_sub(most)?;
         (limit > 0).then_some(Self {
             headers,
+            parents,
             counts,
             limit,
             limit_alone: alone - most,
         })
+    }
+
+    /// Of the loops directly inside of a loop, the one that is a given loop or has it inside.
+    fn towards(&self, outer: usize, loop_: usize) -> Option<usize> {
+        let mut at = loop_;
+        loop {
+            let parent = self.parents.get(at).copied().flatten()?;
+            if parent == outer {
+                return Some(at);
+            }
+            at = parent;
+        }
+    }
+
+    /// The outermost loop around a loop, if there is one.
+    fn outermost(&self, loop_: usize) -> Option<usize> {
+        let mut around = None;
+        while let Some(parent) = self.parents.get(around.unwrap_or(loop_)).copied().flatten() {
+            around = Some(parent);
+        }
+        around
     }
 }
 
@@ -269,6 +307,16 @@ impl Emit<'_> {
             Type::Ptr(_) => self.op(Op::IntToPtr, &[value], ty),
             _ => value,
         }
+    }
+    /// Values of no meaning, for parameters that are not looked at.
+    fn any(&mut self, types: &[Type]) -> Values {
+        types
+            .iter()
+            .map(|&ty| {
+                let zero = self.konst(stored(ty).unwrap_or(ty), 0);
+                self.unpack(zero, ty)
+            })
+            .collect()
     }
     fn at(&mut self, base: Value, offset: u64) -> Value {
         let ty = self.func.ty(base);
@@ -379,6 +427,94 @@ fn demote(func: &mut Function, variables: &FxHashMap<Value, Value>, except: Bloc
     }
 }
 
+/// How a work-item that goes on with an inner loop finds there, through the headers of the loops around it.
+struct Way {
+    /// The variable that says which loop to go to, as a record's first word does; 0 if there is none to go to.
+    to: Value,
+    /// For each loop inside others, the variables with what its parameters shall be.
+    params: Vec<Vec<Value>>,
+}
+
+impl Way {
+    /// Makes the variables, if there are inner loops to go on with.
+    fn new(func: &mut Function, plan: &Plan, first: Block, types: &[Vec<Type>]) -> Option<Self> {
+        plan.parents.iter().any(Option::is_some).then(|| Self {
+            to: variable(func, first),
+            params: plan
+                .parents
+                .iter()
+                .zip(types)
+                .map(|(parent, types)| {
+                    let inner = if parent.is_some() { types.len() } else { 0 };
+                    (0..inner).map(|_| variable(func, first)).collect()
+                })
+                .collect(),
+        })
+    }
+
+    /// Puts the looks at the way before the checks of loops that have others inside.
+    fn lead(&self, func: &mut Function, plan: &Plan, checks: &[Block], types: &[Vec<Type>]) {
+        for (outer, &check) in checks.iter().enumerate() {
+            let inside: Vec<(usize, usize)> = (0..checks.len())
+                .filter_map(|inner| Some((inner, plan.towards(outer, inner)?)))
+                .collect();
+            if inside.is_empty() {
+                continue;
+            }
+            let look = func.add_block();
+            let params: Values = types[outer]
+                .iter()
+                .map(|&ty| func.add_param(look, ty))
+                .collect();
+            for block in func.layout.clone() {
+                for target in func.blocks[block].term.targets_mut() {
+                    if target.block == check {
+                        target.block = look;
+                    }
+                }
+            }
+            let mut cases = Vec::new();
+            for (inner, next) in inside {
+                let step = func.add_block();
+                let mut e = Emit {
+                    func,
+                    out: Vec::new(),
+                };
+                let args = if inner == next {
+                    let none = e.konst(Type::I32, 0);
+                    e.store(self.to, none);
+                    let params = self.params[inner].iter().zip(&types[inner]);
+                    params
+                        .map(|(&variable, &ty)| {
+                            let loaded = e.load(variable, stored(ty).unwrap_or(ty));
+                            e.unpack(loaded, ty)
+                        })
+                        .collect()
+                } else {
+                    e.any(&types[next])
+                };
+                e.finish(step);
+                func.blocks[step].term = Terminator::Jump(Edge {
+                    block: checks[next],
+                    args,
+                });
+                cases.push((inner as u64 + 2, Edge::new(step)));
+            }
+            let mut e = Emit {
+                func,
+                out: Vec::new(),
+            };
+            let to = e.load(self.to, Type::I32);
+            e.finish(look);
+            let on = Edge {
+                block: check,
+                args: params,
+            };
+            func.blocks[look].term = Terminator::Switch(to, cases, on);
+        }
+    }
+}
+
 /// Does it. Returns the bytes of a work-item's record, or nothing where the loops need too much.
 fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
     let start = func.entry()?;
@@ -457,6 +593,14 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
     demote(func, &variables, first);
     let record_bytes = 8 + 8 * most as u64;
     let counter = variable(func, first);
+    let types: Vec<Vec<Type>> = checks
+        .iter()
+        .map(|&check| {
+            let params = func.blocks[check].params.iter();
+            params.map(|&v| func.ty(v)).collect()
+        })
+        .collect();
+    let way = Way::new(func, plan, first, &types);
 
     // The first block: where the record is, and whether to begin or to go on.
     let again = func.add_block();
@@ -468,6 +612,9 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
     };
     let zero = e.konst(Type::I32, 0);
     e.store(counter, zero);
+    if let Some(way) = &way {
+        e.store(way.to, zero);
+    }
     let spec = e.op(Op::SpecSize(SPEC_RESUME), &[], Type::I32);
     let is = |e: &mut Emit, value| {
         let value = e.konst(Type::I32, value);
@@ -533,16 +680,31 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
             e.store(variables[&value], loaded);
             place += 8;
         }
-        let mut args = Values::new();
-        for &param in &params {
-            let ty = e.func.ty(param);
+        let mut loaded = Vec::new();
+        for &ty in &types[number] {
             let at = e.at(record, place);
-            let loaded = e.load(at, stored(ty).unwrap_or(ty));
-            args.push(e.unpack(loaded, ty));
+            loaded.push(e.load(at, stored(ty).unwrap_or(ty)));
             place += 8;
         }
+        let edge = match (plan.outermost(number), &way) {
+            (Some(outer), Some(way)) => {
+                for (&value, &variable) in loaded.iter().zip(&way.params[number]) {
+                    e.store(variable, value);
+                }
+                let to = e.konst(Type::I32, code);
+                e.store(way.to, to);
+                let args = e.any(&types[outer]);
+                let block = checks[outer];
+                Edge { block, args }
+            }
+            _ => {
+                let loaded = loaded.into_iter().zip(&types[number]);
+                let args = loaded.map(|(value, &ty)| e.unpack(value, ty)).collect();
+                Edge { block: check, args }
+            }
+        };
         e.finish(restore);
-        func.blocks[restore].term = Terminator::Jump(Edge { block: check, args });
+        func.blocks[restore].term = Terminator::Jump(edge);
 
         let save = func.add_block();
         let mut e = Emit {
@@ -593,6 +755,9 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
         func.blocks[check].term = Terminator::Branch(far, Edge::new(save), on);
     }
     func.blocks[again].term = Terminator::Switch(status, cases, Edge::new(over));
+    if let Some(way) = &way {
+        way.lead(func, plan, &checks, &types);
+    }
 
     // Long loops inside count, too.
     for (&header, count) in &plan.counts {
