@@ -245,6 +245,8 @@ impl<'a> Job<'a> {
         options: &'a BuildOptions,
         language: &'a Language,
     ) -> Result<Self, String> {
+        // A byte order mark is one only where the text begins, and ours stands before it.
+        let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         let scratch = if headers.is_empty() && !source.contains("include") {
             None
         } else {

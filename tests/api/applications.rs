@@ -30,3 +30,14 @@ fn inline_functions_that_are_called() {
     setup.run(&kernel, &[1], None);
     assert_eq!(setup.read::<i32>(&buffer, 2), [24, 7]);
 }
+
+/// Files that were written on Windows begin with a byte order mark.
+#[test]
+fn sources_with_a_byte_order_mark() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of("\u{feff}kernel void f(global int *v) { v[0] += 1; }", "f");
+    let buffer = setup.buffer_of(&[41]);
+    kernel.set_buffer(0, &buffer);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(setup.read::<i32>(&buffer, 1), [42]);
+}
