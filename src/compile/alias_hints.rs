@@ -72,18 +72,7 @@ fn put_access(inst: &[u32], at: usize, out: &mut Vec<u32>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const HEADER: [u32; 5] = [0x0723_0203, 0x1_0000, 0, 90, 0];
-
-    fn inst(op: Op, operands: &[u32]) -> Vec<u32> {
-        let mut words = vec![(operands.len() as u32 + 1) << 16 | op as u32];
-        words.extend(operands);
-        words
-    }
-
-    fn module(insts: &[Vec<u32>]) -> Vec<u32> {
-        [HEADER.to_vec(), insts.concat()].concat()
-    }
+    use crate::compile::tolerance::tests::{inst, module};
 
     #[test]
     fn declarations_and_operands_are_left_out() {

@@ -314,18 +314,18 @@ fn targets(inst: &[u32], numbers: &FxHashMap<u32, usize>) -> Vec<usize> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     const HEADER: [u32; 5] = [0x0723_0203, 0x1_0400, 0, 90, 0];
 
-    fn inst(op: Op, operands: &[u32]) -> Vec<u32> {
+    pub fn inst(op: Op, operands: &[u32]) -> Vec<u32> {
         let mut words = vec![(operands.len() as u32 + 1) << 16 | op as u32];
         words.extend(operands);
         words
     }
 
-    fn module(insts: &[Vec<u32>]) -> Vec<u32> {
+    pub fn module(insts: &[Vec<u32>]) -> Vec<u32> {
         [HEADER.to_vec(), insts.concat()].concat()
     }
 

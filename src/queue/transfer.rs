@@ -51,6 +51,19 @@ fn writing(span: u64, total: u64) -> Touch {
 }
 
 impl Queue {
+    /// Records a copy of a region.
+    fn copied(
+        &self,
+        state: &mut State,
+        src: &Slice,
+        dst: &Slice,
+        region: BufferCopy,
+        how: How,
+    ) -> ClResult<Encoded> {
+        let slot = state.record(Op::Copy { src, dst, region }, how.profile)?;
+        Ok(self.on_device(state, slot.into_iter().collect()))
+    }
+
     #[allow(clippy::too_many_arguments)]
     pub(super) fn encode_read(
         &self,
@@ -115,15 +128,7 @@ impl Queue {
                 ..*region
             };
             state.note_work(total);
-            let slot = state.record(
-                Op::Copy {
-                    src: &src,
-                    dst: visible,
-                    region,
-                },
-                how.profile,
-            )?;
-            let mut encoded = self.on_device(state, slot.into_iter().collect());
+            let mut encoded = self.copied(state, &src, visible, region, how)?;
             encoded.wait = true;
             return Ok(encoded);
         }
@@ -144,15 +149,7 @@ impl Queue {
             dst_slice_pitch: plane,
             ..*region
         };
-        let slot = state.record(
-            Op::Copy {
-                src: &src,
-                dst: &piece.slice(),
-                region: to_piece,
-            },
-            how.profile,
-        )?;
-        let mut encoded = self.on_device(state, slot.into_iter().collect());
+        let mut encoded = self.copied(state, &src, &piece.slice(), to_piece, how)?;
         if !how.blocking {
             let base = host.base.wrapping_add(region.dst_offset as usize);
             let writes = extent(base, region, region.dst_row_pitch, region.dst_slice_pitch);
@@ -253,15 +250,7 @@ impl Queue {
                 ..*region
             };
             state.note_work(total);
-            let slot = state.record(
-                Op::Copy {
-                    src: visible,
-                    dst: &dst,
-                    region,
-                },
-                how.profile,
-            )?;
-            return Ok(self.on_device(state, slot.into_iter().collect()));
+            return self.copied(state, visible, &dst, region, how);
         }
         if let (Some(pointer), true) = (dst.memory.mapped(), direct) {
             let start = self.host_start();
@@ -312,15 +301,7 @@ impl Queue {
             src_slice_pitch: plane,
             ..*region
         };
-        let slot = state.record(
-            Op::Copy {
-                src: &piece.slice(),
-                dst: &dst,
-                region: from_piece,
-            },
-            how.profile,
-        )?;
-        Ok(self.on_device(state, slot.into_iter().collect()))
+        self.copied(state, &piece.slice(), &dst, from_piece, how)
     }
 
     /// A large write: the host fills chunks of staging while the device takes those before.
@@ -394,14 +375,6 @@ impl Queue {
             dst_offset: 0,
             ..*region
         };
-        let slot = state.record(
-            Op::Copy {
-                src: &from,
-                dst: &to,
-                region,
-            },
-            how.profile,
-        )?;
-        Ok(self.on_device(state, slot.into_iter().collect()))
+        self.copied(state, &from, &to, region, how)
     }
 }

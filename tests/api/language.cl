@@ -3,6 +3,9 @@
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define I get_global_id(0)
+// Writes the next words of `o`.
+#define P1(e) o[p++]=(uint)(e)
+#define P4(e) {P1((e).x);P1((e).y);P1((e).z);P1((e).w);}
 
 //== literals
 kernel void literals(global uint*in, global uint*out) {
@@ -192,10 +195,6 @@ kernel void conversions(global uint*in, global uint*out) {
     float4 f=vload4(i,ff);
     int4 n=as_int4(vload4(i,in));
     int p=0;
-#undef P1
-#define P1(e) o[p++]=(uint)(e)
-#undef P4
-#define P4(e) {P1((e).x);P1((e).y);P1((e).z);P1((e).w);}
     P4(convert_char4_sat_rte(f))
     P4(convert_uchar4_sat_rtz(f))
     P4(convert_short4_sat_rtp(f))
@@ -229,10 +228,6 @@ kernel void conversions_of_half(global uint*in, global uint*out) {
     float4 f=vload4(i,ff);
     int4 n=as_int4(vload4(i,in));
     int p=0;
-#undef P1
-#define P1(e) o[p++]=(uint)(e)
-#undef P4
-#define P4(e) {P1((e).x);P1((e).y);P1((e).z);P1((e).w);}
 #define H4(e) P4(convert_uint4(as_ushort4(e)))
     H4(convert_half4_rte(f))
     H4(convert_half4_rtz(f))
@@ -259,8 +254,6 @@ kernel void integer_functions(global uint*in, global uint*out) {
     ushort8 s=as_ushort8(u);
     uchar16 c=as_uchar16(u);
     int p=0;
-#undef P1
-#define P1(e) o[p++]=(uint)(e)
     uint4 a=ctz(u);
     P1(a.x);
     P1(a.w);
@@ -486,10 +479,6 @@ kernel void operators(global uint*in, global uint*out) {
     global uint*o=out+i*256;
     int4 a=as_int4(vload4(i,in)),b=as_int4(vload4(i+7,in));
     int p=0;
-#undef P1
-#define P1(e) o[p++]=(uint)(e)
-#undef P4
-#define P4(e) {P1((e).x);P1((e).y);P1((e).z);P1((e).w);}
     P4(a<b)
     P4(!a)
     P4(a&&b)
@@ -543,8 +532,6 @@ kernel void exact_functions(global uint*in, global uint*out) {
     int p=0;
     int4 e;
     float4 ip;
-#undef P1
-#define P1(V_) o[p++]=(uint)(V_)
 #define F4(V_) {uint4 t_=as_uint4(V_);P1((t_).x);P1((t_).y);P1((t_).z);P1((t_).w);}
 #define I4(V_) {int4 t_=V_;P1((t_).x);P1((t_).y);P1((t_).z);P1((t_).w);}
     F4(fract(f,&ip))

@@ -10,8 +10,7 @@ use std::ptr::{null, null_mut};
 /// Makes the driver read a source first.
 const INCLUDE: &str = "#if 0\n#include \"nothing.h\"\n#endif\n";
 
-fn compiled(setup: &Setup, source: &str) -> Program {
-    let program = setup.program(&format!("{INCLUDE}{source}"));
+fn compile(setup: &Setup, program: &Program) {
     ok!(clCompileProgram(
         program.0,
         1,
@@ -23,6 +22,11 @@ fn compiled(setup: &Setup, source: &str) -> Program {
         None,
         null_mut()
     ));
+}
+
+fn compiled(setup: &Setup, source: &str) -> Program {
+    let program = setup.program(&format!("{INCLUDE}{source}"));
+    compile(setup, &program);
     let kind = info_value!(
         u32,
         clGetProgramBuildInfo(program.0, setup.device),
@@ -94,17 +98,7 @@ fn sources_that_are_read_first() {
     check_add(&setup, &link(&setup, c"", &[&alone]), 13);
     // With one that was made into SPIR-V at once.
     let other = setup.program(&MAIN.replace("offset;\n", "offset;//\n"));
-    ok!(clCompileProgram(
-        other.0,
-        1,
-        &setup.device,
-        null(),
-        0,
-        null(),
-        null_mut(),
-        None,
-        null_mut()
-    ));
+    compile(&setup, &other);
     check_add(&setup, &link(&setup, c"", &[&other, &library]), 13);
 }
 

@@ -250,6 +250,30 @@ impl<'f> Edit<'f> {
             .is_some_and(|i| matches!(self.func.insts[i].op, Op::Undef))
     }
 
+    /// Sends the edges of a block that satisfy a condition elsewhere. Returns new blocks.
+    pub fn redirect(
+        &mut self,
+        block: Block,
+        wanted: impl Fn(&Target) -> bool,
+        mut new: impl FnMut(&mut Self, Target) -> Target,
+    ) -> Vec<Block> {
+        let targets = self.func.blocks[block].term.targets();
+        let targets: Vec<Target> = targets.into_iter().cloned().collect();
+        let mut touched = false;
+        for (i, target) in targets.into_iter().enumerate() {
+            if wanted(&target) {
+                let target = new(self, target);
+                self.retarget(block, i, target);
+                touched = true;
+            }
+        }
+        if touched {
+            self.split_duplicates(block)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// Makes sure that all edges from a block to one target pass the same arguments, and that a branch has two
     /// different targets. Returns new blocks.
     pub fn split_duplicates(&mut self, block: Block) -> Vec<Block> {

@@ -5,7 +5,6 @@
 
 use super::flow::Edit;
 use crate::ir::entity::{Block, SecondaryMap};
-use crate::ir::function::Target;
 use rustc_hash::FxHashSet;
 
 /// Runs on a function whose layout holds reachable blocks only; returns whether anything changed.
@@ -163,23 +162,11 @@ fn dispatch(edit: &mut Edit, entries: &[Block]) {
     let blocks = edit.func.layout.clone();
     let header = edit.dispatch(entries);
     for block in blocks {
-        let targets: Vec<Target> = edit.func.blocks[block]
-            .term
-            .targets()
-            .into_iter()
-            .cloned()
-            .collect();
-        let mut touched = false;
-        for (i, target) in targets.into_iter().enumerate() {
-            if wanted.contains(&target.block) {
-                let new = edit.via(&header, target);
-                edit.retarget(block, i, new);
-                touched = true;
-            }
-        }
-        if touched {
-            edit.split_duplicates(block);
-        }
+        edit.redirect(
+            block,
+            |target| wanted.contains(&target.block),
+            |edit, target| edit.via(&header, target),
+        );
     }
     edit.end_dispatch(&header);
 }

@@ -271,32 +271,16 @@ impl Loops {
         Ok(())
     }
 
-    /// Sends the edges of a block that satisfy a condition elsewhere.
+    /// Sends edges elsewhere (see [`Edit::redirect`]); what is new is in the same loop.
     fn redirect(
         &mut self,
         edit: &mut Edit,
         block: Block,
         wanted: impl Fn(&Target) -> bool,
-        mut new: impl FnMut(&mut Edit, Target) -> Target,
+        new: impl FnMut(&mut Edit, Target) -> Target,
     ) {
-        let targets: Vec<Target> = edit.func.blocks[block]
-            .term
-            .targets()
-            .into_iter()
-            .cloned()
-            .collect();
-        let mut touched = false;
-        for (i, target) in targets.into_iter().enumerate() {
-            if wanted(&target) {
-                let target = new(edit, target);
-                edit.retarget(block, i, target);
-                touched = true;
-            }
-        }
-        if touched {
-            for made in edit.split_duplicates(block) {
-                self.assign(made, self.of[block]);
-            }
+        for made in edit.redirect(block, wanted, new) {
+            self.assign(made, self.of[block]);
         }
     }
 
