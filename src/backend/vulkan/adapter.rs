@@ -131,6 +131,7 @@ impl Adapter {
         let extensions = Extensions {
             external_memory_host: has(&list, ext::external_memory_host::NAME),
             calibrated_timestamps: has(&list, ext::calibrated_timestamps::NAME),
+            device_fault: has(&list, ext::device_fault::NAME),
             push_descriptor: has(&list, khr::push_descriptor::NAME),
             atomic_float: has(&list, ext::shader_atomic_float::NAME),
             atomic_float2: has(&list, ext::shader_atomic_float2::NAME),

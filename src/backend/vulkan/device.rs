@@ -6,6 +6,7 @@
 use super::adapter::{queue_class, Adapter};
 use super::conv::{self, During};
 use super::copy::Utilities;
+use super::fault::Faults;
 use super::format;
 use super::image::{self, Images};
 use super::memory::{self, Heaps};
@@ -81,6 +82,8 @@ pub struct Shared {
     pub images: Images,
     /// Maps device ticks to host time.
     pub clock: Clock,
+    /// What the driver says of a loss.
+    faults: Faults,
     /// Semaphores to be destroyed.
     pub retired: Retired,
     next_queue: AtomicUsize,
@@ -293,6 +296,7 @@ impl Shared {
             utilities: Utilities::default(),
             images: Images::default(),
             clock: Clock::new(adapter, &raw),
+            faults: Faults::new(ext, instance, &raw),
             retired: Retired::default(),
             next_queue: AtomicUsize::new(0),
             next_batch: AtomicU64::new(1),
@@ -353,7 +357,11 @@ impl Shared {
     /// Takes note of a lost device and passes the error on.
     pub fn failed(&self, error: DeviceError) -> DeviceError {
         if matches!(error, DeviceError::Lost) && !self.lost.swap(true, Ordering::Relaxed) {
-            crate::log!(Error, "{}: the device was lost", self.adapter.caps.name);
+            let name = &self.adapter.caps.name;
+            crate::log!(Error, "{name}: the device was lost");
+            for line in self.faults.describe() {
+                crate::log!(Error, "{name}: {line}");
+            }
         }
         error
     }

@@ -8,6 +8,7 @@ use ash::{ext, khr, vk};
 pub struct Extensions {
     pub external_memory_host: bool,
     pub calibrated_timestamps: bool,
+    pub device_fault: bool,
     pub push_descriptor: bool,
     pub atomic_float: bool,
     pub atomic_float2: bool,
@@ -30,6 +31,7 @@ impl Extensions {
         [
             (self.external_memory_host, ext::external_memory_host::NAME),
             (self.calibrated_timestamps, ext::calibrated_timestamps::NAME),
+            (self.device_fault, ext::device_fault::NAME),
             (self.push_descriptor, khr::push_descriptor::NAME),
             (self.atomic_float, ext::shader_atomic_float::NAME),
             (self.atomic_float2, ext::shader_atomic_float2::NAME),
@@ -70,6 +72,7 @@ pub struct Features {
     pub(super) clock: vk::PhysicalDeviceShaderClockFeaturesKHR<'static>,
     pub(super) workgroup: vk::PhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR<'static>,
     pub(super) map_placed: vk::PhysicalDeviceMapMemoryPlacedFeaturesEXT<'static>,
+    pub(super) fault: vk::PhysicalDeviceFaultFeaturesEXT<'static>,
 }
 
 impl Features {
@@ -112,6 +115,9 @@ impl Features {
         if ext.map_memory_placed {
             base = base.push_next(&mut self.map_placed);
         }
+        if ext.device_fault {
+            base = base.push_next(&mut self.fault);
+        }
         let result = with(&mut base);
         self.core = base.features;
         self.v11.p_next = std::ptr::null_mut();
@@ -125,6 +131,7 @@ impl Features {
         self.clock.p_next = std::ptr::null_mut();
         self.workgroup.p_next = std::ptr::null_mut();
         self.map_placed.p_next = std::ptr::null_mut();
+        self.fault.p_next = std::ptr::null_mut();
         result
     }
 
@@ -218,6 +225,7 @@ impl Features {
         w.workgroup_memory_explicit_layout16_bit_access =
             a.workgroup_memory_explicit_layout16_bit_access;
         want.map_placed.memory_map_placed = self.map_placed.memory_map_placed;
+        want.fault.device_fault = self.fault.device_fault;
         want
     }
 

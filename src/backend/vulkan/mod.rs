@@ -21,6 +21,7 @@ mod copy;
 mod descriptor;
 mod device;
 mod exit;
+mod fault;
 mod features;
 mod format;
 mod image;

@@ -164,6 +164,7 @@ pub struct VulkanCode {
     /// Where the kernel has images or samplers.
     layouts: Option<Arc<Layouts>>,
     interface: KernelInterface,
+    name: Arc<str>,
     /// By hash of the key, so that looking up needs no owned key.
     pipelines: RwLock<FxHashMap<u64, Specialised>>,
     /// A pipeline takes long to make: the code is long, or one has taken long.
@@ -200,6 +201,7 @@ impl VulkanCode {
             shared: Arc::clone(shared),
             entry,
             interface: interface.clone(),
+            name: interface.name.as_str().into(),
             pipelines: RwLock::new(FxHashMap::default()),
             costly: AtomicBool::new(words.len() > LONG_CODE),
         })
@@ -258,8 +260,7 @@ impl Code for VulkanCode {
         if start.elapsed() > LONG {
             self.costly.store(true, Ordering::Relaxed);
         }
-        let made: Arc<dyn Pipeline> =
-            Arc::new(VulkanPipeline::new(&self.shared, raw, self.layouts.clone()));
+        let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(self, raw));
         let mut pipelines = self.pipelines.write();
         let list = pipelines.entry(hash).or_default();
         if let Some((_, earlier)) = list
@@ -302,6 +303,8 @@ impl Drop for VulkanCode {
 /// A specialised kernel.
 pub struct VulkanPipeline {
     shared: Arc<Shared>,
+    /// The kernel's name.
+    pub name: Arc<str>,
     /// The pipeline.
     pub raw: vk::Pipeline,
     /// Its layouts, where it has images or samplers.
@@ -310,11 +313,12 @@ pub struct VulkanPipeline {
 }
 
 impl VulkanPipeline {
-    fn new(shared: &Arc<Shared>, raw: vk::Pipeline, layouts: Option<Arc<Layouts>>) -> Self {
+    fn new(code: &VulkanCode, raw: vk::Pipeline) -> Self {
         Self {
-            shared: Arc::clone(shared),
+            shared: Arc::clone(&code.shared),
+            name: Arc::clone(&code.name),
             raw,
-            layouts,
+            layouts: code.layouts.clone(),
             stamp: AtomicU64::new(0),
         }
     }

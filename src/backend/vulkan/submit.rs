@@ -7,6 +7,7 @@ use super::descriptor::Sets;
 use super::device::{failed, monotonic_ns, Shared};
 use super::exit;
 use super::memory::{self, VulkanMemory};
+use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
 use super::record::{Tracker, STAGES, WRITES};
 use super::timeline::VulkanTimeline;
@@ -212,6 +213,7 @@ pub struct VulkanStream {
     /// The next operation waits for an earlier one of this stream.
     pub(super) after_own: bool,
     pub(super) queries: Queries,
+    told_of_loss: bool,
 }
 
 impl VulkanStream {
@@ -231,6 +233,7 @@ impl VulkanStream {
             acquire: false,
             after_own: false,
             queries: Queries::new(desc.profiling && shared.adapter.family.timestamp_bits > 0),
+            told_of_loss: false,
             shared: Arc::clone(shared),
         })
     }
@@ -297,6 +300,28 @@ impl VulkanStream {
         if let Ok(mut batch) = batch {
             let _ = batch.begin(&self.shared);
             self.spare.push(batch);
+        }
+    }
+
+    /// Says, once, which kernels had not finished when the device was lost.
+    fn tell_of_loss(&mut self) {
+        if std::mem::replace(&mut self.told_of_loss, true) {
+            return;
+        }
+        let unfinished = self
+            .in_flight
+            .iter()
+            .filter(|batch| !self.timeline.seen(batch.value));
+        let mut names: Vec<&str> = unfinished
+            .flat_map(|batch| &batch.pipelines)
+            .filter_map(|pipeline| pipeline.as_any().downcast_ref::<VulkanPipeline>())
+            .map(|pipeline| &*pipeline.name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if !names.is_empty() {
+            let device = &self.shared.adapter.caps.name;
+            crate::log!(Error, "{device}: not finished: {}", names.join(", "));
         }
     }
 
@@ -434,6 +459,7 @@ impl Stream for VulkanStream {
             return Ok(self.submitted);
         }
         if self.shared.is_lost() {
+            self.tell_of_loss();
             return Err(DeviceError::Lost);
         }
         self.open_batch()?;
@@ -479,7 +505,9 @@ impl Stream for VulkanStream {
 
 impl Drop for VulkanStream {
     fn drop(&mut self) {
-        if self.submitted > 0 && !self.shared.is_lost() {
+        if self.shared.is_lost() {
+            self.tell_of_loss();
+        } else if self.submitted > 0 {
             if let Err(error) = self.timeline.wait_semaphore(self.submitted) {
                 crate::log!(
                     Error,
@@ -498,6 +526,23 @@ impl Drop for VulkanStream {
         }
         self.queries.destroy(&self.shared);
     }
+}
+
+/// Submits nothing, which does nothing on a device that works and is refused on one that was lost.
+pub fn submit_nothing(shared: &Shared, queue: usize) -> Result {
+    let Some(queue) = shared.queues.get(queue) else {
+        return Ok(());
+    };
+    // Whoever submits at the moment will see for itself.
+    let Some(queue) = queue.raw.try_lock() else {
+        return Ok(());
+    };
+    if leaving::is_leaving() {
+        return Ok(());
+    }
+    // SAFETY: the lock keeps other threads off the queue, which belongs to the device.
+    unsafe { shared.raw.queue_submit(*queue, &[], vk::Fence::null()) }
+        .map_err(|result| failed(shared, "vkQueueSubmit", result))
 }
 
 /// A moment in device ticks and host nanoseconds, by running a timestamp: for devices without calibrated timestamps.

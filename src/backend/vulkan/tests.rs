@@ -6,6 +6,7 @@ use crate::backend::{
     BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
     StreamDesc, Use,
 };
+mod loss;
 mod several_cards;
 
 use spirv_lowering::interface::KernelInterface;

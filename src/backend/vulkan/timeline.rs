@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 /// Waits that block at once after others that polled in vain, at most.
 const MOST_PATIENCE: u32 = 32;
 
+/// How often a wait that blocks asks whether the device still works.
+const LOOK: Duration = Duration::from_millis(500);
+
 /// The timeline of one stream.
 pub struct VulkanTimeline {
     /// The device.
@@ -174,6 +177,7 @@ impl VulkanTimeline {
     fn block(&self, value: u64, began: Instant, timeout: Option<Duration>) -> Result<bool> {
         let limit = timeout.unwrap_or(Duration::MAX);
         let workarounds = &self.shared.adapter.workarounds;
+        let mut looked = began;
         loop {
             let nanoseconds = match timeout {
                 Some(limit) => limit.saturating_sub(began.elapsed()).as_nanos(),
@@ -192,7 +196,9 @@ impl VulkanTimeline {
                     self.seen.fetch_max(value, Ordering::AcqRel);
                     return Ok(true);
                 }
-                Err(vk::Result::TIMEOUT) if timeout.is_none() || began.elapsed() < limit => {}
+                Err(vk::Result::TIMEOUT) if timeout.is_none() || began.elapsed() < limit => {
+                    self.look_for_loss(&mut looked)?;
+                }
                 Err(vk::Result::TIMEOUT) => return Ok(false),
                 Err(result) => {
                     return Err(super::device::failed(
@@ -203,6 +209,20 @@ impl VulkanTimeline {
                 }
             }
         }
+    }
+
+    /// Whether a wait is in vain because the device was lost. Drivers let such waits run out of time as any other
+    /// (NVIDIA 580); a submission of nothing tells, and is made [`LOOK`] after the last look.
+    pub(super) fn look_for_loss(&self, looked: &mut Instant) -> Result {
+        if self.shared.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        if looked.elapsed() < LOOK {
+            return Ok(());
+        }
+        *looked = Instant::now();
+        self.read()?;
+        super::submit::submit_nothing(&self.shared, self.queue)
     }
 
     /// Waits until the semaphore has reached a value, whatever the marks say.
