@@ -80,6 +80,22 @@ fn formats() {
 }
 
 #[test]
+fn strings_that_are_null() {
+    let text = printed_by(
+        r#"kernel void f(void) {
+            constant char *none = 0;
+            printf("[%s] [%8s] [%-8s]\n", none, none, none);
+            printf("[%s]\n", get_global_id(0) ? "some" : none);
+            printf("[%s]\n", get_global_id(0) ? none : "some");
+            printf("[%s]\n", 0);
+        }"#,
+        1,
+    );
+    let expected = "[(null)] [  (null)] [(null)  ]\n[(null)]\n[some]\n[(null)]\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
 fn sizes_and_differences() {
     let setup = Setup::new();
     if !pumice_tests::at_least(&setup, 3, 1) {

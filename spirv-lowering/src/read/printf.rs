@@ -44,6 +44,21 @@ impl Body<'_, '_> {
         Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
     }
 
+    /// What `%s` prints for a pointer, where that is known: a string, or for none what C libraries print.
+    fn shown_string(&self, pointer: Value) -> Option<Vec<u8>> {
+        let mut bare = pointer;
+        while let Some(data) = self.f.def_inst(bare).map(|inst| &self.f.insts[inst]) {
+            match (data.op, data.args.first()) {
+                (Op::SpaceCast | Op::IntToPtr, Some(&inner)) => bare = inner,
+                _ => break,
+            }
+        }
+        match self.f.as_const(bare) {
+            Some(0) => Some(b"(null)".to_vec()),
+            _ => self.constant_string(pointer),
+        }
+    }
+
     pub(super) fn printf(&mut self, inst: &Inst) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (format, _) = self.pointer(inst.word(4)?)?;
@@ -84,7 +99,7 @@ impl Body<'_, '_> {
             let Some(&pointer) = operands.first() else {
                 return bad("an empty argument");
             };
-            if let Some(text) = self.constant_string(pointer) {
+            if let Some(text) = self.shown_string(pointer) {
                 list.push(PrintfArg::Text(text));
                 continue;
             }
