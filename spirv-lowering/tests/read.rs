@@ -1,7 +1,9 @@
 //! The reader on small hand-written modules, and on damaged ones.
 
 use spirv_lowering::error::LowerError;
+use spirv_lowering::ir::function::InstData;
 use spirv_lowering::ir::module::Module;
+use spirv_lowering::ir::op::Op;
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::link;
 use spirv_lowering::read::{read_module, Library, ReadOptions};
@@ -585,4 +587,123 @@ fn blocks_in_any_order() {
          %b = OpLabel",
     ));
     assert!(error.contains("is not a value defined before"), "{error}");
+}
+
+/// What a kernel stores, in order, as far as constant folding tells.
+fn stored(text: &str) -> Vec<u64> {
+    let mut module = read(text);
+    let id = module.kernels[0].func;
+    let func = &mut module.functions[id];
+    while spirv_lowering::passes::const_fold::run(func) {}
+    let entry = func.entry().expect("an entry");
+    let insts = func.blocks[entry].insts.iter().map(|&i| &func.insts[i]);
+    let stores = insts.filter(|data| matches!(data.op, Op::Store { .. }));
+    let bits = |data: &InstData| func.as_const(data.args[1]).expect("a constant");
+    stores.map(bits).collect()
+}
+
+#[test]
+fn integers_of_odd_widths() {
+    let (a, b) = (0x1_8765_4321_u64, 0x0_fedc_ba98_u64);
+    let mask = (1u64 << 33) - 1;
+    let (product, minus) = (a.wrapping_mul(b) & mask, b.wrapping_neg() & mask);
+    let signed = |x: u64| ((x << 31) as i64) >> 31;
+    // An instruction that gives 33 bits, extended by the second one, and the 64 bits.
+    let cases: &[(&str, &str, u64)] = &[
+        ("OpIMul %i33 %a %b", "U", product),
+        ("OpShiftRightLogical %i33 %a %one", "U", a >> 1),
+        ("OpIAdd %i33 %a %b", "U", (a + b) & mask),
+        ("OpISub %i33 %b %a", "U", b.wrapping_sub(a) & mask),
+        ("OpSNegate %i33 %b", "U", minus),
+        ("OpSNegate %i33 %b", "S", signed(minus) as u64),
+        ("OpNot %i33 %b", "U", !b & mask),
+        ("OpUDiv %i33 %a %three", "U", a / 3),
+        ("OpSDiv %i33 %a %three", "S", (signed(a) / 3) as u64),
+        ("OpSRem %i33 %a %three", "S", (signed(a) % 3) as u64),
+        ("OpSMod %i33 %a %three", "S", signed(a).rem_euclid(3) as u64),
+        ("OpShiftLeftLogical %i33 %a %three", "U", a << 3 & mask),
+        (
+            "OpShiftRightArithmetic %i33 %a %three",
+            "U",
+            (signed(a) >> 3) as u64 & mask,
+        ),
+        ("OpBitReverse %i33 %a", "U", a.reverse_bits() >> 31),
+        ("OpBitCount %i33 %a", "U", a.count_ones().into()),
+        ("OpUConvert %i33 %big", "U", 0x1_0000_0007),
+        ("OpSConvert %i33 %byte", "U", 0x1_ffff_fff0),
+        ("OpConvertFToS %i33 %float", "S", -5i64 as u64),
+        ("OpExtInst %i33 %cl s_min %a %b", "U", a),
+        ("OpExtInst %i33 %cl u_min %a %b", "U", b),
+        ("OpExtInst %i33 %cl s_abs %a", "U", a.wrapping_neg() & mask),
+        ("OpExtInst %i33 %cl clz %b", "U", 1),
+        ("OpExtInst %i33 %cl ctz %zero", "U", 33),
+        ("OpExtInst %i33 %cl ctz %b", "U", 3),
+        ("OpExtInst %i33 %cl popcount %b", "U", b.count_ones().into()),
+        ("OpExtInst %i33 %cl u_add_sat %a %b", "U", mask),
+        ("OpExtInst %i33 %cl s_sub_sat %a %b", "U", 1 << 32),
+        ("OpSelect %i33 %negative %a %b", "U", a),
+        ("OpSelect %i33 %below %a %b", "U", b),
+        ("OpUndef %i33", "U", 0),
+    ];
+    let mut body = "%negative = OpSLessThan %bool %a %zero\n\
+                    %below = OpULessThan %bool %a %b\n"
+        .to_owned();
+    let mut expected = Vec::new();
+    for (i, (inst, sign, bits)) in cases.iter().enumerate() {
+        body += &format!("%v{i} = {inst}\n%w{i} = Op{sign}Convert %u64 %v{i}\nOpStore %q %w{i}\n");
+        expected.push(*bits);
+    }
+    // Truths, and three bytes, as integers and back.
+    body += "%mask = OpCompositeConstruct %b4 %negative %below %negative %below
+             %four = OpBitcast %i4 %mask
+             %not4 = OpNot %i4 %four
+             %masked = OpBitcast %b4 %not4
+             %second = OpCompositeExtract %bool %masked 1
+             %chosen = OpSelect %u64 %second %u64_7 %u64_9
+             OpStore %q %chosen
+             %wide4 = OpUConvert %u64 %not4
+             OpStore %q %wide4
+             %i24 = OpUConvert %t24 %a
+             %both = OpCompositeConstruct %t24x2 %i24 %i24
+             %i48 = OpBitcast %t48 %both
+             %wide48 = OpUConvert %u64 %i48
+             OpStore %q %wide48
+             OpStore %q24 %i24 Aligned 1";
+    expected.extend([7, 0b1010, 0x6543_2165_4321, 0x21, 0x43, 0x65]);
+    let body = format!(
+        "%q = OpBitcast %p_u64 %p
+         %q24 = OpBitcast %p_t24 %p
+         {body}"
+    );
+    let text = kernel(&body)
+        .replace(
+            "OpCapability Linkage",
+            "OpCapability Linkage
+             OpCapability ArbitraryPrecisionIntegersINTEL",
+        )
+        .replace(
+            "%fn = ",
+            "%i33 = OpTypeInt 33 0
+             %i4 = OpTypeInt 4 0
+             %t24 = OpTypeInt 24 0
+             %t48 = OpTypeInt 48 0
+             %t24x2 = OpTypeVector %t24 2
+             %b4 = OpTypeVector %bool 4
+             %p_u64 = OpTypePointer CrossWorkgroup %u64
+             %p_t24 = OpTypePointer CrossWorkgroup %t24
+             %a = OpConstant %i33 0x187654321
+             %b = OpConstant %i33 0x0fedcba98
+             %zero = OpConstant %i33 0
+             %one = OpConstant %i33 1
+             %three = OpConstant %i33 3
+             %big = OpConstant %u64 0x700000100000007
+             %byte = OpConstant %u8 0xf0
+             %float = OpConstant %f32 -5.5
+             %u64_7 = OpConstant %u64 7
+             %u64_9 = OpConstant %u64 9
+             %fn = ",
+        );
+    assert_eq!(stored(&text), expected);
+    let error = read_error(&kernel("").replace("%fn = ", "%i65 = OpTypeInt 65 0\n%fn = "));
+    assert!(error.contains("65-bit integers"), "{error}");
 }

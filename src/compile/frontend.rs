@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Counts changes of what this file makes of the same source and options: part of the cache key.
-pub const REVISION: u32 = 12;
+pub const REVISION: u32 = 13;
 
 /// The language that a device offers: what clang is told of extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -364,50 +364,98 @@ fn spirv(
     options: &BuildOptions,
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
-    let output: &[&str] = if toolchain.llvm_spirv.is_some() {
-        &["-emit-llvm-bc"]
-    } else {
-        &["-emit-obj", "-mllvm", "-spirv-ext=all"]
+    let Some(tool) = &toolchain.llvm_spirv else {
+        return spirv_of_own_target(toolchain, input, retry, options, log);
     };
-    let mut object = input.run(toolchain, options, &[&PASSES, output].concat(), log)?;
-    if let Some(tool) = &toolchain.llvm_spirv {
-        let translated = run_stage(translator(tool), &object, &mut String::new());
-        let translated = translated.or_else(|()| {
-            // What is kept in private memory crashes it at times (samplers): those are gone once optimised.
-            if !options.opt_disable {
-                return Err(());
-            }
-            let optimised = BuildOptions {
-                opt_disable: false,
-                ..options.clone()
-            };
-            let args = ["-w", "-emit-llvm-bc"];
-            let bitcode = retry.run(toolchain, &optimised, &args, &mut String::new())?;
-            run_stage(translator(tool), &bitcode, &mut String::new())
-        });
-        object = translated.or_else(|()| {
-            // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
-            // Ours optimises what comes without.
-            let args = [
-                "-w",
-                "-disable-llvm-passes",
-                "-fgnu89-inline",
-                "-emit-llvm-bc",
-            ];
-            let plain = retry.run(toolchain, options, &args, log)?;
-            run_stage(translator(tool), &plain, log)
-        })?;
-    }
-    let Some(words) = super::to_words(&object) else {
-        *log += "the compiler's output is not SPIR-V\n";
-        return Err(());
+    let args = [&PASSES[..], &["-emit-llvm-bc"]].concat();
+    let bitcode = input.run(toolchain, options, &args, log)?;
+    let translated = run_stage(translator(tool), &bitcode, &mut String::new());
+    let translated = translated.or_else(|()| {
+        // What is kept in private memory crashes it at times (samplers): those are gone once optimised.
+        if !options.opt_disable {
+            return Err(());
+        }
+        let optimised = BuildOptions {
+            opt_disable: false,
+            ..options.clone()
+        };
+        let args = ["-w", "-emit-llvm-bc"];
+        let bitcode = retry.run(toolchain, &optimised, &args, &mut String::new())?;
+        run_stage(translator(tool), &bitcode, &mut String::new())
+    });
+    let object = translated.or_else(|()| {
+        // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
+        // Ours optimises what comes without.
+        let args = [&NO_PASSES[..], &["-w", "-emit-llvm-bc"]].concat();
+        let plain = retry.run(toolchain, options, &args, log)?;
+        run_stage(translator(tool), &plain, log)
+    })?;
+    words_of(&object, log)
+}
+
+/// The same by LLVM's own target. Where that gives up on what LLVM's passes made, or they made integers that are too wide, the
+/// passes are told to do less, or nothing: ours optimise what comes without.
+fn spirv_of_own_target(
+    toolchain: &Toolchain,
+    input: &Input<'_>,
+    retry: &Input<'_>,
+    options: &BuildOptions,
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let mut said = String::new();
+    let words = run_own_target(toolchain, input, options, &PASSES, &mut said);
+    let (errors, gave_up) = own_target::reports(&said);
+    let fewer = match words {
+        Ok(words) if !own_target::too_wide(&words) => {
+            *log += &said;
+            return Ok(words);
+        }
+        Ok(_) => {
+            *log += &said;
+            "-replexitval=never"
+        }
+        Err(()) if gave_up => {
+            *log += errors;
+            *log += "note: the compiler gave up on the optimised program; compiled again with fewer passes\n";
+            // It makes vectors of unions, of any length.
+            "-opt-disable=sroa"
+        }
+        Err(()) => {
+            *log += &said;
+            return Err(());
+        }
     };
-    if toolchain.llvm_spirv.is_none() && own_target::doubtful(&words) {
-        let args = [&PASSES[..], &["-w", "-emit-llvm"]].concat();
-        let optimised = input.run(toolchain, options, &args, log)?;
-        return generate(toolchain, &optimised, options, log);
+    let args = [&PASSES[..], &["-mllvm", fewer, "-w"]].concat();
+    let words = run_own_target(toolchain, input, options, &args, &mut String::new());
+    match words {
+        Ok(words) if !own_target::too_wide(&words) => Ok(words),
+        _ => {
+            let args = [&NO_PASSES[..], &["-w"]].concat();
+            run_own_target(toolchain, retry, options, &args, log)
+        }
     }
-    Ok(words)
+}
+
+fn run_own_target(
+    toolchain: &Toolchain,
+    input: &Input<'_>,
+    options: &BuildOptions,
+    passes: &[&str],
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
+    let object = input.run(toolchain, options, &args, log)?;
+    let words = words_of(&object, log)?;
+    if !own_target::doubtful(&words) {
+        return Ok(words);
+    }
+    let args = [passes, &["-w", "-emit-llvm"]].concat();
+    let optimised = input.run(toolchain, options, &args, log)?;
+    generate(toolchain, &optimised, options, log)
+}
+
+fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
+    super::to_words(object).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")
 }
 
 /// Input and output of a run of clang on OpenCL C.
@@ -425,6 +473,9 @@ const PASSES: [&str; 4] = [
     "-mllvm",
     "-unroll-allow-partial",
 ];
+
+/// Instead of them: none, and the definitions of `inline` functions that inlining would have made superfluous.
+const NO_PASSES: [&str; 2] = ["-disable-llvm-passes", "-fgnu89-inline"];
 
 /// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
 /// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
@@ -448,24 +499,12 @@ fn generate(
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
     let ir = own_target::initialised(&String::from_utf8_lossy(ir));
-    // The extension has had two names, and clang takes none that it does not know.
-    let mut result = Err(());
-    for vendor in ["ALTERA", "INTEL"] {
-        let mut clang = plain_clang_command(toolchain);
-        clang.args(options.optimisation());
-        clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
-        clang.arg(format!(
-            "-spirv-ext=all,-SPV_{vendor}_arbitrary_precision_integers"
-        ));
-        clang.args(FROM_IR);
-        let mut said = String::new();
-        result = run_stage(clang, ir.as_bytes(), &mut said);
-        if result.is_ok() {
-            break;
-        }
-        *log += &said;
-    }
-    super::to_words(&result?).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")
+    let mut clang = plain_clang_command(toolchain);
+    clang.args(options.optimisation());
+    clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
+    clang.arg("-spirv-ext=all").args(FROM_IR);
+    let object = run_stage(clang, ir.as_bytes(), log)?;
+    words_of(&object, log)
 }
 
 /// llvm-spirv, bitcode to SPIR-V.

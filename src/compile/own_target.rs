@@ -4,11 +4,11 @@
 //! integers by bytes, the variable is one byte large. With an initial value it keeps its type, so the remedy is to go
 //! through LLVM's textual form and to write one there (the reader of `spirv-lowering` ignores it). Which variables may be
 //! concerned shows in how the module uses them; few programs need the detour.
-//! Integers of odd widths, which LLVM makes of loop counters, are left as they are where the target may use the extension
-//! for that; without it they are widened.
+//!
+//! Integers of more than 64 bits, which LLVM makes of loop counters, cannot be executed.
 
 use rustc_hash::FxHashMap;
-use spirv::{Capability, Op, StorageClass};
+use spirv::{Op, StorageClass};
 use spirv_lowering::insts::insts;
 
 /// Does the module have to be made again, from text that went through [`initialised`]?
@@ -27,11 +27,6 @@ pub fn doubtful(words: &[u32]) -> bool {
             continue;
         };
         match (op, operands) {
-            (Op::Capability, &[name])
-                if name == Capability::ArbitraryPrecisionIntegersALTERA as u32 =>
-            {
-                return true;
-            }
             (Op::TypePointer, &[id, class, pointee]) if class == StorageClass::Workgroup as u32 => {
                 pointees.insert(id, pointee);
             }
@@ -84,6 +79,42 @@ pub fn doubtful(words: &[u32]) -> bool {
         }
     }
     false
+}
+
+/// Has the module integers of more than 64 bits? LLVM computes what a variable has after a loop with a bit more than it.
+pub fn too_wide(words: &[u32]) -> bool {
+    for inst in insts(words) {
+        let Some(inst) = inst else {
+            return false;
+        };
+        match (inst.op(), inst.operands()) {
+            (Some(Op::TypeInt), &[_, width, ..]) if width > 64 => return true,
+            (Some(Op::Function), _) => return false,
+            _ => {}
+        }
+    }
+    false
+}
+
+/// What clang said before its back end gave up or crashed, and whether it did, which is no fault of the source.
+pub fn reports(said: &str) -> (&str, bool) {
+    let marks = [
+        "fatal error: error in backend",
+        "PLEASE submit a bug report",
+        "UNREACHABLE executed",
+        "Assertion `",
+        "the compiler crashed",
+    ];
+    let at = marks.iter().filter_map(|mark| said.find(mark)).min();
+    let line = at.map(|at| {
+        said.get(..at)
+            .and_then(|s| s.rfind('\n'))
+            .map_or(0, |end| end + 1)
+    });
+    match line {
+        Some(start) => (said.get(..start).unwrap_or_default(), true),
+        None => (said, false),
+    }
 }
 
 fn is_atomic(op: Op) -> bool {

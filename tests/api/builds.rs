@@ -151,3 +151,49 @@ fn attribute_used() {
         assert_eq!(setup.read::<i32>(&buffer, 1), [24], "{options}");
     }
 }
+
+/// LLVM computes what sums are after loops, with a bit more than they have: 33 of 64 bits are few, 65 too many. Bits of
+/// comparisons are an integer of as many bits.
+#[test]
+fn integers_of_odd_widths() {
+    let setup = Setup::new();
+    let source = "kernel void f(global ulong *p, uint n, ulong m, int4 v) {
+            uint a = 0, b = 0;
+            for (uint i = 0; i < n; i++) { a += i * i; for (uint j = 0; j < i; j++) b += j; }
+            p[0] = a; p[1] = b;
+            ulong c = 0;
+            for (ulong i = 0; i < m; i++) c += i * 3;
+            p[2] = c;
+            int4 same = v == (int4)(1, 2, 3, 4);
+            p[3] = popcount((uint)((same.x & 1) | (same.y & 2) | (same.z & 4) | (same.w & 8)));
+            p[4] = same.x && same.y && same.z && same.w;
+        }
+        kernel void g(global long *p, long n) {
+            long sum = 0;
+            for (long i = n; i > -n; i -= 2) sum += i * i;
+            p[0] = sum;
+        }";
+    for options in ["", "-cl-opt-disable"] {
+        let program = match setup.try_build(source, options) {
+            Ok(program) => program,
+            Err(log) => panic!("{options}: {log}"),
+        };
+        let buffer = setup.buffer_of(&[0u64; 5]);
+        let kernel = setup.kernel(&program, "f");
+        kernel.set_buffer(0, &buffer).set(1, 300u32);
+        kernel.set(2, 3000u64).set(3, [1i32, 2, 5, 4]);
+        setup.run(&kernel, &[1], None);
+        let squares: u64 = (0..300).map(|i| i * i).sum();
+        let triangles: u64 = (1..300u64).map(|i| i * (i - 1) / 2).sum();
+        assert_eq!(
+            setup.read::<u64>(&buffer, 5),
+            [squares, triangles, 3 * 3000 * 2999 / 2, 3, 0],
+            "{options}"
+        );
+        let kernel = setup.kernel(&program, "g");
+        kernel.set_buffer(0, &buffer).set(1, 501i64);
+        setup.run(&kernel, &[1], None);
+        let sum: i64 = (0..501).map(|i| 501 - 2 * i).map(|i| i * i).sum();
+        assert_eq!(setup.read::<i64>(&buffer, 1), [sum], "{options}");
+    }
+}

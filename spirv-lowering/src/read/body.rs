@@ -460,7 +460,11 @@ impl Body<'_, '_> {
             S::FunctionCall => self.call(inst)?,
             S::ExtInst | S::ExtInstWithForwardRefsKHR => {
                 match self.p.defs.get(inst.word(2)? as usize) {
-                    Some(Def::ExtSet(ExtSet::OpenCl)) => self.opencl_std(inst)?,
+                    Some(Def::ExtSet(ExtSet::OpenCl)) => {
+                        if !self.odd_extended(inst)? {
+                            self.opencl_std(inst)?;
+                        }
+                    }
                     Some(Def::ExtSet(ExtSet::NonSemantic)) => {}
                     _ => return unsupported("its instruction set is not known"),
                 }
@@ -472,7 +476,8 @@ impl Body<'_, '_> {
 
     /// Instructions that give a value or touch memory.
     fn plain(&mut self, inst: &Inst, op: S) -> Result<()> {
-        if self.memory_inst(inst, op)?
+        if self.odd_inst(inst, op)?
+            || self.memory_inst(inst, op)?
             || self.arith_inst(inst, op)?
             || self.composite_inst(inst, op)?
         {

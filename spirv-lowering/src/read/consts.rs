@@ -68,7 +68,9 @@ impl Parsed {
 
     /// The bits of an integer constant, sign-extended.
     pub fn const_i64(&self, id: u32) -> Option<i64> {
-        let bits = self.types.scalar(self.const_def(id)?.ty)?.bits();
+        let ty = self.const_def(id)?.ty;
+        let bits = self.types.scalar(ty)?.bits();
+        let bits = self.types.odd_width(ty).unwrap_or(bits);
         Some(sext(self.const_u64(id)?, bits))
     }
 
@@ -116,7 +118,10 @@ impl Parsed {
                     over().unwrap_or(bits)
                 } else {
                     bits
-                } & ty.mask())
+                } & self
+                    .types
+                    .odd_width(def.ty)
+                    .map_or(ty.mask(), |width| (1 << width) - 1))
             }
             Op::ConstantFunctionPointerINTEL => {
                 Err(LowerError::unsupported("a pointer to a function"))
@@ -186,7 +191,11 @@ impl Parsed {
             _ if lanes == 0 => {}
             (Some(Ok(value)), _) => out.extend_from_slice(value),
             (Some(Err(e)), _) => return Err(LowerError::unsupported(e.clone())),
-            (None, Op::Undef) => out.extend((0..lanes).map(|_| Lane::Undef)),
+            (None, Op::Undef) => {
+                let odd = self.types.odd_width(def.ty).is_some();
+                let lane = if odd { Lane::Bits(0) } else { Lane::Undef };
+                out.extend((0..lanes).map(|_| lane));
+            }
             (None, Op::ConstantSampler) => {
                 out.push(Lane::Bits(sampler_word(&inst_at(&self.words, def.at)?)?));
             }
@@ -362,6 +371,15 @@ impl Parsed {
             self.const_lanes(inst.word(3 + i)?, &mut lanes)?;
             Ok(lanes)
         };
+        let odd = |id: &u32| self.const_ty(*id).and_then(|ty| self.types.odd_width(ty));
+        if self.types.has_odd()
+            && (self.types.odd_width(ty).is_some()
+                || inst.rest(3).iter().any(|id| odd(id).is_some()))
+        {
+            return Err(LowerError::unsupported(
+                "constant operations on integers of a width that is no power of two",
+            ));
+        }
         let out_lanes = self.types.get(ty).lanes as usize;
         let lanes = match op {
             Op::AccessChain

@@ -21,6 +21,7 @@ mod consts;
 mod image;
 mod kernel;
 mod memory;
+mod odd_int;
 mod opencl_std;
 mod output;
 mod parsed;

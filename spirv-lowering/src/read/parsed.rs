@@ -426,9 +426,12 @@ impl Parsed {
             Op::TypeBool => Kind::Scalar(Type::Bool),
             Op::TypeInt => {
                 let bits = inst.word(1)?;
+                let held = match bits {
+                    2..=64 => Type::int(bits.next_power_of_two().max(8)),
+                    _ => None,
+                };
                 Kind::Scalar(
-                    Type::int(bits)
-                        .ok_or_else(|| LowerError::unsupported(format!("{bits}-bit integers")))?,
+                    held.ok_or_else(|| LowerError::unsupported(format!("{bits}-bit integers")))?,
                 )
             }
             Op::TypeFloat => {
@@ -552,6 +555,12 @@ impl Parsed {
         }
         let packed = self.deco(id, Decoration::CPacked).is_some();
         let ty = self.types.add(id, kind, packed)?;
+        if let (Op::TypeInt, Some(held)) = (op, self.types.scalar(ty)) {
+            let width = inst.word(1)?;
+            if width != held.bits() {
+                self.types.set_odd(ty, width);
+            }
+        }
         self.define(id, Def::Type(ty))
     }
 

@@ -2,6 +2,7 @@
 
 use crate::error::{LowerError, Result};
 use crate::ir::types::{Space, Type};
+use rustc_hash::FxHashMap;
 
 /// Most scalars that a value of aggregate type may have.
 pub(super) const MAX_LANES: u64 = 4096;
@@ -87,6 +88,8 @@ pub(super) struct Leaf {
 #[derive(Debug, Default)]
 pub(super) struct Types {
     items: Vec<Ty>,
+    /// Integer types of widths that are no power of two: the width. See [`super::odd_int`].
+    odd: FxHashMap<TyId, u32>,
 }
 
 impl Types {
@@ -187,6 +190,27 @@ impl Types {
             Kind::Pointer { space, .. } => Some(Type::Ptr(space)),
             Kind::Opaque(_) => Some(Type::Handle),
             _ => None,
+        }
+    }
+
+    /// Notes that an integer type has fewer bits than its scalar.
+    pub fn set_odd(&mut self, ty: TyId, width: u32) {
+        self.odd.insert(ty, width);
+    }
+
+    /// There are such types.
+    pub fn has_odd(&self) -> bool {
+        !self.odd.is_empty()
+    }
+
+    /// The width of such an integer, or of the components of a vector of them.
+    pub fn odd_width(&self, ty: TyId) -> Option<u32> {
+        if self.odd.is_empty() {
+            return None;
+        }
+        match self.get(ty).kind {
+            Kind::Vector { elem, .. } => self.odd.get(&elem).copied(),
+            _ => self.odd.get(&ty).copied(),
         }
     }
 
