@@ -14,6 +14,29 @@ float OVERLOAD fma(float x, float y, float z)
     return (float)AS(double, u);
 }
 
+// Halves of a significand: 26 bits each, so that their products are exact.
+static double upper(double x)
+{
+    return AS(double, (AS(ulong, x) + 0x4000000) & ~0x7ffffffUL);
+}
+
+// x * y - p, p the rounded product: exact where that neither overflows nor is smaller than 2^-968 (Dekker, 1971).
+static double product_error(double x, double y, double p)
+{
+    double xh = upper(x), xl = x - xh, yh = upper(y), yl = y - yh;
+    return ((xh * yh - p) + xh * yl + xl * yh) + xl * yl;
+}
+
+// For the functions of libclc: exact where the result is a double, otherwise it can be wrong by 2^-52 of an ulp more than
+// half of one. Where the product is tiny or the operands huge, it is a product and a sum.
+double OVERLOAD __pumice_fma_near(double x, double y, double z)
+{
+    double p = x * y, s = p + z, t = s - p;
+    double rest = (p - (s - t)) + (z - t);
+    double r = s + (rest + product_error(x, y, p));
+    return r == r ? r : s;
+}
+
 // Integer arithmetic in 128 bits.
 double OVERLOAD fma(double x, double y, double z)
 {

@@ -153,6 +153,7 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
             continue;
         }
         let mut func = module.functions[id].clone();
+        let config = config.of(&func, options);
         lower_builtins::run(&mut func, &name, target, config)?;
         for &block in &func.layout {
             for &inst in &func.blocks[block].insts {

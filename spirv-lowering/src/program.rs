@@ -40,6 +40,11 @@ impl BuiltinLibrary {
         link::resolve(module, &[&self.own, &self.libclc])
     }
 
+    /// Does the function of that (mangled) name come from libclc?
+    pub(crate) fn is_libclc(&self, name: &str) -> bool {
+        self.libclc.defines(name) && !self.own.defines(name)
+    }
+
     /// Is there a function of that (mangled) name?
     pub fn defines(&self, name: &str) -> bool {
         self.own.defines(name) || self.libclc.defines(name)

@@ -28,10 +28,12 @@ kernel void scale_exact(global float *a, global float *b, global float *r) { I; 
 const SOURCE_DOUBLE: &str = r#"
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 double __attribute__((overloadable)) __pumice_divide(double, double);
+double __attribute__((overloadable)) __pumice_fma_near(double, double, double);
 #define I size_t i = get_global_id(0)
 kernel void divide_software(global double *a, global double *b, global double *r) { I; r[i] = __pumice_divide(a[i], b[i]); }
 kernel void divide_exact(global double *a, global double *b, global double *r) { I; r[i] = a[i] / b[i]; }
 kernel void fma_exact(global double *a, global double *b, global double *r) { I; r[i] = fma(a[i], b[i], b[i ^ 1]); }
+kernel void fma_near(global double *a, global double *b, global double *r) { I; r[i] = __pumice_fma_near(a[i], b[i], b[i ^ 1]); }
 "#;
 
 /// Bit patterns: half of them anything, the others near one another, so that quotients and sums are interesting.
@@ -192,6 +194,28 @@ fn double_precision() {
     run("divide_software", &|x, y, _| x / y);
     run("divide_exact", &|x, y, _| x / y);
     run("fma_exact", &|x, y, z| x.mul_add(y, z));
+
+    // The nearly exact one, where products are neither tiny nor huge: differences show once in 2^50 cases. Error terms of
+    // products, and sums that cancel, come out exactly.
+    let near = |random: &mut Random| -> Vec<f64> {
+        let unit = |bits: u64| f64::from_bits(1023 << 52 | bits >> 12 | bits << 63);
+        patterns(random, 64, 52)
+            .into_iter()
+            .map(|bits| unit(bits) * 2f64.powi((bits >> 54) as i32 % 41 - 20))
+            .collect()
+    };
+    let (a, mut b) = (near(&mut random), near(&mut random));
+    for i in (0..COUNT).step_by(4) {
+        b[i + 1] = -a[i] * b[i];
+    }
+    compare(
+        &setup,
+        &program,
+        "fma_near",
+        (&a, &b),
+        same64,
+        &|x, y, z| x.mul_add(y, z),
+    );
 }
 
 /// Values that the specification fixes (section 7.5.1), and a few of the gamma function and of erfc.

@@ -125,16 +125,17 @@ fn main() -> Res<()> {
         println!("{module}");
         return Ok(());
     }
+    let mut library = None;
     let program = if args.builtins.is_empty() {
         program
     } else {
-        let library = BuiltinLibrary::new(
+        let library = &*library.insert(BuiltinLibrary::new(
             &words(Path::new(&args.libclc))?,
             &words(Path::new(&args.builtins))?,
-        )?;
+        )?);
         let link = std::time::Instant::now();
         let options = LinkOptions {
-            library: Some(&library),
+            library: Some(library),
             ..Default::default()
         };
         let program = Program::link(&[&program], &options)?;
@@ -162,6 +163,7 @@ fn main() -> Res<()> {
             verify: args.emit != "times",
             unsafe_math: args.unsafe_math,
             skip: &skip,
+            library: library.as_ref(),
             timings: Some(&mut timings),
             ..Default::default()
         };

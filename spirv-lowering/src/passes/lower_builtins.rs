@@ -2,7 +2,8 @@
 //!
 //! Runs before inlining, on calls by (mangled) name. What is left goes to the built-in library.
 //!
-//! - `fma`: only where the target's is fused. Without double precision the software of the library is another one.
+//! - `fma`: only where the target's is fused. Without double precision the software of the library is another one, and
+//!   libclc's own functions of doubles, which call it hundreds of times, get one that is rounded nearly once.
 //! - `sqrt`: where it is correctly rounded; in single precision OpenCL grants 3 ulp unless
 //!   -cl-fp32-correctly-rounded-divide-sqrt, which the Vulkan instruction meets.
 //! - `native_*`: always; precision is up to the implementation.
@@ -31,7 +32,16 @@ pub struct Config {
     unsafe_math: bool,
     /// The number of the first helper; None: there is no library to take them from.
     helpers: Option<usize>,
+    /// The function is one of libclc's that do not depend on the rounding of `fma` in double precision.
+    near_fma: bool,
 }
+
+/// Functions of libclc whose results must be exact.
+const EXACT: [&str; 3] = [
+    "_Z10__clc_fmoddd",
+    "_Z15__clc_remainderdd",
+    "_Z12__clc_remquoddPi",
+];
 
 impl Config {
     /// From the options of the build. Helpers will be functions from number `first_helper` on.
@@ -40,6 +50,17 @@ impl Config {
             correct_rounding: options.correctly_rounded_divide_sqrt,
             unsafe_math: options.unsafe_math,
             helpers: options.library.map(|_| first_helper),
+            near_fma: false,
+        }
+    }
+
+    /// For one function.
+    pub fn of(self, func: &Function, options: &Options) -> Self {
+        let of_libclc = func.linkage == Linkage::LinkOnce
+            && options.library.is_some_and(|l| l.is_libclc(&func.name));
+        Self {
+            near_fma: of_libclc && !EXACT.contains(&func.name.as_str()),
+            ..self
         }
     }
 
@@ -57,11 +78,13 @@ pub enum Helper {
     Divide64,
     /// Fused multiply-add in single precision that needs no double precision.
     Fma32,
+    /// Multiply-add in double precision that is nearly rounded once.
+    NearFma64,
 }
 
 impl Helper {
     /// In the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Divide32, Self::Divide64, Self::Fma32];
+    pub const ALL: [Self; 4] = [Self::Divide32, Self::Divide64, Self::Fma32, Self::NearFma64];
 
     /// An import of the function.
     pub fn import(self) -> Function {
@@ -69,6 +92,7 @@ impl Helper {
             Self::Divide32 => ("_Z15__pumice_divideff", Type::F32, 2),
             Self::Divide64 => ("_Z15__pumice_dividedd", Type::F64, 2),
             Self::Fma32 => ("_Z12__pumice_fmafff", Type::F32, 3),
+            Self::NearFma64 => ("_Z17__pumice_fma_nearddd", Type::F64, 3),
         };
         Function {
             name: name.to_owned(),
@@ -174,6 +198,10 @@ fn native(
         }
         "fma" if ty == Type::F32 && !target.fp64.supported && x.len() == 3 => {
             let helper = config.helper(Helper::Fma32)?;
+            return Some(r.op(Op::Call(helper), x.iter().copied(), ty));
+        }
+        "fma" if ty == Type::F64 && config.near_fma && x.len() == 3 => {
+            let helper = config.helper(Helper::NearFma64)?;
             return Some(r.op(Op::Call(helper), x.iter().copied(), ty));
         }
         "sqrt" if ty != Type::F16 && caps.exact_sqrt => {
@@ -342,6 +370,7 @@ mod tests {
             correct_rounding,
             unsafe_math: false,
             helpers: Some(7),
+            near_fma: false,
         };
         let func = &mut module.functions[FuncId::new(0)];
         run(func, &|_| None, &target, config).expect("run");
