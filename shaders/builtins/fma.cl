@@ -37,117 +37,43 @@ double OVERLOAD __pumice_fma_near(double x, double y, double z)
     return r == r ? r : s;
 }
 
-// Integer arithmetic in 128 bits.
+// The significand moved by one unit, away from zero if rest has the sign of x, else towards it.
+static double moved(double x, double rest)
+{
+    return AS(double, AS(ulong, x) + (ulong)((AS(long, x) ^ AS(long, rest)) >> 63 | 1));
+}
+
+// Of operands scaled by powers of two the product in two parts, the addend to the first of them, and both rests summed and
+// rounded to odd: then the last sum is rounded as the exact one (Boldo and Melquiond, "Emulation of a FMA and correctly
+// rounded sums", 2008). No branches and no integers of 128 bits: on llvmpipe all of it is compiled at each call.
 double OVERLOAD fma(double x, double y, double z)
 {
-    const ulong magnitude = 0x7fffffffffffffffUL, infinity = 0x7ff0000000000000UL, hidden = 1UL << 52;
-    ulong ux = AS(ulong, x), uy = AS(ulong, y), uz = AS(ulong, z);
-    ulong ax = ux & magnitude, ay = uy & magnitude, az = uz & magnitude;
-    if (ax >= infinity || ay >= infinity || ax == 0 || ay == 0)
-        return x * y + z;
-    if (az >= infinity)
-        return z;
-    if (az == 0)
-        return x * y;
+    const ulong fourth_exponents = 0x7fc0000000000000UL, top = 0x7fd0000000000000UL, one = 0x0010000000000000UL;
+    // Factors are brought to 0.5 to 8, subnormal ones to multiples of 2^-52; `down` is the root of what does that.
+    ulong ex = AS(ulong, x) & fourth_exponents, ey = AS(ulong, y) & fourth_exponents, middle = (ex + ey) >> 1;
+    double down = AS(double, top - middle), up = AS(double, middle + one);
+    double sx = x * AS(double, top - ex), sy = y * AS(double, top - ey), sz = z * down * down;
+    // What is far below the last bit of the product counts by its sign only.
+    sz = (fabs(sz) < 0x1p-300) & (z != 0.0) ? copysign(0x1p-300, z) : sz;
 
-    // Significands of 53 bits, and the exponents of their last bits.
-    int ex = (int)(ax >> 52), ey = (int)(ay >> 52), ez = (int)(az >> 52);
-    ulong mx = ax & (hidden - 1), my = ay & (hidden - 1), mz = az & (hidden - 1);
-    if (ex == 0) {
-        int n = (int)clz(mx) - 11;
-        mx <<= n;
-        ex = 1 - n;
-    } else
-        mx |= hidden;
-    if (ey == 0) {
-        int n = (int)clz(my) - 11;
-        my <<= n;
-        ey = 1 - n;
-    } else
-        my |= hidden;
-    if (ez == 0) {
-        int n = (int)clz(mz) - 11;
-        mz <<= n;
-        ez = 1 - n;
-    } else
-        mz |= hidden;
-    ex -= 1075;
-    ey -= 1075;
-    ez -= 1075;
+    double p = sx * sy, high = p + sz, t = high - p;
+    double a = (p - (high - t)) + (sz - t), b = product_error(sx, sy, p);
+    double low = a + b;
+    t = low - a;
+    double rest = (a - (low - t)) + (b - t), odd = moved(low, rest);
+    low = (rest != 0.0) & ((AS(ulong, low) & 1) == 0) ? odd : low;
+    // Not where low is zero, which could change the sign of a zero, or NaN since an operand is infinite.
+    double r = (low < 0.0) | (low > 0.0) ? high + low : high;
 
-    // Product and addend with their leading bits at 125 to 126 of 128, as hi:lo * 2^e.
-    mx <<= 10;
-    my <<= 11;
-    ulong phi = mul_hi(mx, my), plo = mx * my;
-    int pe = ex + ey - 21;
-    ulong zhi = mz << 10, zlo = 0;
-    int ze = ez - 74;
-    int e = pe > ze ? pe : ze;
-    int shift = e - (pe > ze ? ze : pe);
-    ulong hi = pe > ze ? zhi : phi, lo = pe > ze ? zlo : plo;
-    ulong lost = 0;
-    if (shift >= 128) {
-        lost = hi | lo;
-        hi = lo = 0;
-    } else if (shift >= 64) {
-        int n = shift - 64;
-        lost = lo | (n ? hi << (64 - n) : 0);
-        lo = hi >> n;
-        hi = 0;
-    } else if (shift > 0) {
-        lost = lo << (64 - shift);
-        lo = (lo >> shift) | (hi << (64 - shift));
-        hi >>= shift;
-    }
-    lo |= lost != 0;
-    if (pe > ze) {
-        zhi = hi;
-        zlo = lo;
-    } else {
-        phi = hi;
-        plo = lo;
-    }
-
-    ulong sign = (ux ^ uy) & ~magnitude, zsign = uz & ~magnitude;
-    if (sign == zsign) {
-        lo = plo + zlo;
-        hi = phi + zhi + (lo < plo);
-    } else if (phi > zhi || (phi == zhi && plo >= zlo)) {
-        lo = plo - zlo;
-        hi = phi - zhi - (plo < zlo);
-    } else {
-        lo = zlo - plo;
-        hi = zhi - phi - (zlo < plo);
-        sign = zsign;
-    }
-    if ((hi | lo) == 0)
-        return 0.0;
-
-    // Leading bit to 127, the rest of lo into a sticky bit.
-    if (hi == 0) {
-        hi = lo;
-        lo = 0;
-        e -= 64;
-    }
-    int n = (int)clz(hi);
-    if (n > 0) {
-        hi = (hi << n) | (lo >> (64 - n));
-        lo <<= n;
-        e -= n;
-    }
-    hi |= lo != 0;
-    int biased = e + 75 + 52 + 1023;
-    if (biased < 1) {
-        int by = 1 - biased;
-        hi = by > 63 ? (ulong)1 : (hi >> by) | ((hi << (64 - by)) != 0);
-    }
-    ulong rest = hi & 0x7ff;
-    hi >>= 11;
-    hi += rest > 0x400 || (rest == 0x400 && (hi & 1));
-    ulong bits = biased < 1 ? hi : ((ulong)(biased - 1) << 52) + hi;
-    if (biased > 2046 || bits > infinity)
-        bits = infinity;
-    return AS(double, sign | bits);
+    // Scaling back rounds a subnormal result for the second time. If it loses one bit, that must be zero unless the exact
+    // result has it; if more, the last one stands for all that was lost.
+    double lost = low - (r - high), size = fabs(r * up);
+    bool loses_one = size >= down * 0x1p-1023, last = (AS(ulong, r) & 1) != 0;
+    double fitting = moved(r, lost);
+    r = (size < down * 0x1p-1022) & (lost != 0.0) & (last == loses_one) ? fitting : r;
+    r = r * up * up;
+    // An addend that the product cannot change; it may be infinite here where the sum is not.
+    return fabs(sz) > fabs(p) * 0x1p130 ? z : r;
 }
 
 // Single precision where there is no double: the same in 64 bits.

@@ -179,13 +179,13 @@ fn double_precision() {
         return;
     }
     let mut random = Random(0x1234_5678_9abc_def1);
-    let mut doubles = || -> Vec<f64> {
-        patterns(&mut random, 64, 52)
+    let doubles = |random: &mut Random| -> Vec<f64> {
+        patterns(random, 64, 52)
             .into_iter()
             .map(f64::from_bits)
             .collect()
     };
-    let (a, b) = (doubles(), doubles());
+    let (a, b) = (doubles(&mut random), doubles(&mut random));
     let operands = (a.as_slice(), b.as_slice());
     let program = setup.build(SOURCE_DOUBLE);
     let run = |name: &str, want: &dyn Fn(f64, f64, f64) -> f64| {
@@ -194,6 +194,49 @@ fn double_precision() {
     run("divide_software", &|x, y, _| x / y);
     run("divide_exact", &|x, y, _| x / y);
     run("fma_exact", &|x, y, z| x.mul_add(y, z));
+
+    // Addends that are near the product, its rounding error, tiny or huge beside it; results around the smallest normal number.
+    for round in 0..16 {
+        let (mut a, mut b) = (doubles(&mut random), doubles(&mut random));
+        for i in (0..COUNT).step_by(2) {
+            let bits = b[i + 1].to_bits();
+            let sign = 1f64.copysign(b[i + 1]);
+            if round % 2 == 0 {
+                // Sparse significands, so that sums are halfway between two numbers.
+                let ones = u64::MAX << (bits % 53);
+                a[i] = f64::from_bits(a[i].to_bits() & ones);
+                b[i] = f64::from_bits(b[i].to_bits() & (ones ^ (1 << 30)));
+            }
+            if round % 4 > 1 {
+                let exponent = (bits >> 20) % 2040;
+                let fraction = |x: f64| x.to_bits() & ((1 << 52) - 1);
+                a[i] = f64::from_bits(fraction(a[i]) | exponent << 52);
+                let other = (1024u64 + (bits >> 40) % 120).saturating_sub(exponent + 60);
+                b[i] = f64::from_bits(fraction(b[i]) | other.min(2046) << 52);
+            }
+            let product = a[i] * b[i];
+            let near = f64::from_bits(product.to_bits().wrapping_add(bits % 5).wrapping_sub(2));
+            let power = 2f64.powi((bits >> 10) as i32 % 120 - 60);
+            b[i + 1] = match bits >> 53 & 7 {
+                0 => -product,
+                1 => -a[i].mul_add(b[i], -product),
+                2 => near.copysign(sign),
+                3 => sign * product * power,
+                4 => sign * 2f64.powi(-1022) * power,
+                5 => f64::from_bits(bits & ((1 << 53) - 1)).copysign(sign),
+                _ => b[i + 1],
+            };
+        }
+        let operands = (a.as_slice(), b.as_slice());
+        compare(
+            &setup,
+            &program,
+            "fma_exact",
+            operands,
+            same64,
+            &|x, y, z| x.mul_add(y, z),
+        );
+    }
 
     // The nearly exact one, where products are neither tiny nor huge: differences show once in 2^50 cases. Error terms of
     // products, and sums that cancel, come out exactly.
