@@ -212,7 +212,7 @@ impl VulkanTimeline {
     }
 
     /// Whether a wait is in vain because the device was lost. Drivers let such waits run out of time as any other
-    /// (NVIDIA 580); a submission of nothing tells, and is made [`LOOK`] after the last look.
+    /// (NVIDIA 580); the counter and a submission of nothing tell, and are tried [`LOOK`] after the last look.
     pub(super) fn look_for_loss(&self, looked: &mut Instant) -> Result {
         if self.shared.is_lost() {
             return Err(DeviceError::Lost);
