@@ -10,7 +10,7 @@ use super::Queue;
 use crate::backend::caps::DeviceKind;
 use crate::backend::{BufferCopy, Op, Slice};
 use crate::cl;
-use crate::command::{Command, HostSide, Work};
+use crate::command::{extent, Command, HostSide, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
@@ -64,7 +64,7 @@ impl Queue {
         let mut ready = ready;
         if how.blocking && !ready.points.is_empty() && self.is_for_the_host(&command.work) {
             // The host waits for other queues itself, rather than for a batch of this one that does.
-            self.submit_before(state)?;
+            self.submit_now(state)?;
             for point in &ready.points {
                 point.timeline.wait(point.value, None)?;
             }
@@ -194,17 +194,44 @@ impl Queue {
         }
     }
 
-    /// Submits what is recorded; an error if that fails.
-    pub(super) fn submit_before(&self, state: &mut State) -> ClResult {
+    /// Submits what is recorded. Returns the value on the timeline when that is done; an error if it is not submitted.
+    pub(super) fn submit_now(&self, state: &mut State) -> ClResult<u64> {
         let value = state.value();
         state.submit();
         if self.progress.submitted() < value {
             return err(
                 cl::CL_OUT_OF_RESOURCES,
-                "the batch before could not be submitted",
+                "a batch of commands could not be submitted",
             );
         }
-        Ok(())
+        Ok(value)
+    }
+
+    /// What is left of a read after the copy to `piece` was recorded: the host's copy from there, which `host` and `rows`
+    /// (its pitches) describe, packed on the other side.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn read_out(
+        &self,
+        state: &mut State,
+        mut encoded: Encoded,
+        piece: Piece,
+        host: &HostSide,
+        rows: &BufferCopy,
+        packed: BufferCopy,
+        how: How,
+    ) -> Encoded {
+        if !how.blocking {
+            let base = host.base.wrapping_add(rows.dst_offset as usize);
+            let writes = extent(base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
+            encoded.place.host_seq = state.new_host_task(Some(writes));
+        }
+        encoded.action = Some(Action::CopyOut {
+            piece,
+            base: host.base,
+            region: packed,
+        });
+        encoded.wait = true;
+        encoded
     }
 
     /// The device has nothing to do for a command, at least once all before it is done.
@@ -238,7 +265,7 @@ impl Queue {
         let quiet = self.progress.host_done() >= state.host_posted;
         if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
             // Nothing to measure but when all before it is done.
-            self.submit_before(state)?;
+            self.submit_now(state)?;
             self.progress
                 .timeline
                 .wait(self.progress.submitted(), None)?;

@@ -2,7 +2,7 @@
 //! rows; images over buffers are copies of the buffer's rows.
 
 use super::encode::{Encoded, How};
-use super::host::{copy_region, Action};
+use super::host::copy_region;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
@@ -179,18 +179,6 @@ impl Queue {
         Ok(())
     }
 
-    fn submit_part(&self, state: &mut State) -> ClResult<u64> {
-        let value = state.stream.open_value();
-        state.submit();
-        if self.progress.submitted() < value {
-            return err(
-                cl::CL_OUT_OF_RESOURCES,
-                "the transfer could not be submitted",
-            );
-        }
-        Ok(value)
-    }
-
     #[allow(clippy::too_many_arguments)]
     fn read_image(
         &self,
@@ -242,18 +230,9 @@ impl Queue {
             row_texels: 0,
         };
         let slot = state.record(op, how.profile)?;
-        let mut encoded = self.on_device(state, slot.into_iter().collect());
-        if !how.blocking {
-            let writes = extent(host.base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
-            encoded.place.host_seq = state.new_host_task(Some(writes));
-        }
-        encoded.action = Some(Action::CopyOut {
-            piece,
-            base: host.base,
-            region: rect::simplify(*rows),
-        });
-        encoded.wait = true;
-        Ok(encoded)
+        let encoded = self.on_device(state, slot.into_iter().collect());
+        let packed = rect::simplify(*rows);
+        Ok(self.read_out(state, encoded, piece, host, rows, packed, how))
     }
 
     /// A large blocking read: the device fills parts while the host empties those before.
@@ -292,7 +271,7 @@ impl Queue {
                 row_texels: 0,
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            let value = self.submit_part(state)?;
+            let value = self.submit_now(state)?;
             under_way.push_back((value, piece, part_rows(rows, part, element as u64)));
         }
         under_way.into_iter().try_for_each(empty)?;
@@ -370,7 +349,7 @@ impl Queue {
                 region: within(at, part),
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            under_way.push_back(self.submit_part(state)?);
+            under_way.push_back(self.submit_now(state)?);
         }
         Ok(self.on_device(state, slots))
     }

@@ -1,14 +1,13 @@
 //! Transfers of buffers: reads, writes and copies, on the spot where the memory is mapped and idle, else through staging.
 
 use super::encode::{Encoded, How};
-use super::host::{copy_region, Action};
+use super::host::copy_region;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
 use crate::backend::{BufferCopy, Op, Slice};
-use crate::cl;
 use crate::command::{extent, HostSide};
-use crate::error::{err, ClResult};
+use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::mem::coherence::Touch;
 use crate::object::mem::Mem;
@@ -95,8 +94,7 @@ impl Queue {
             let wait = how.blocking && no_waits && quiet && !how.profile;
             if idle || (wait && host.visible.is_none()) {
                 if !idle {
-                    self.submit_before(state)?;
-                    let value = self.progress.submitted();
+                    let value = self.submit_now(state)?;
                     self.progress.timeline.wait(value, None)?;
                 }
                 let start = self.host_start();
@@ -149,25 +147,14 @@ impl Queue {
             dst_slice_pitch: plane,
             ..*region
         };
-        let mut encoded = self.copied(state, &src, &piece.slice(), to_piece, how)?;
-        if !how.blocking {
-            let base = host.base.wrapping_add(region.dst_offset as usize);
-            let writes = extent(base, region, region.dst_row_pitch, region.dst_slice_pitch);
-            encoded.place.host_seq = state.new_host_task(Some(writes));
-        }
+        let encoded = self.copied(state, &src, &piece.slice(), to_piece, how)?;
         let out = BufferCopy {
             src_offset: 0,
             src_row_pitch: row,
             src_slice_pitch: plane,
             ..*region
         };
-        encoded.action = Some(Action::CopyOut {
-            piece,
-            base: host.base,
-            region: out,
-        });
-        encoded.wait = true;
-        Ok(encoded)
+        Ok(self.read_out(state, encoded, piece, host, region, out, how))
     }
 
     /// A large blocking read: the device fills chunks of staging while the host empties those before.
@@ -210,15 +197,7 @@ impl Queue {
                 region: BufferCopy::linear(0, 0, size),
             };
             slots.extend(state.record(copy, how.profile && ends)?);
-            let value = state.stream.open_value();
-            state.submit();
-            if self.progress.submitted() < value {
-                return err(
-                    cl::CL_OUT_OF_RESOURCES,
-                    "the transfer could not be submitted",
-                );
-            }
-            under_way.push_back((value, piece, at as usize));
+            under_way.push_back((self.submit_now(state)?, piece, at as usize));
             at += size;
         }
         under_way.into_iter().try_for_each(empty)?;
@@ -339,15 +318,7 @@ impl Queue {
                 region: BufferCopy::linear(0, 0, size),
             };
             slots.extend(state.record(copy, how.profile && ends)?);
-            let value = state.stream.open_value();
-            state.submit();
-            if self.progress.submitted() < value {
-                return err(
-                    cl::CL_OUT_OF_RESOURCES,
-                    "the transfer could not be submitted",
-                );
-            }
-            under_way.push_back(value);
+            under_way.push_back(self.submit_now(state)?);
             at += size;
         }
         Ok(self.on_device(state, slots))
