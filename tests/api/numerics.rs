@@ -33,6 +33,7 @@ double __attribute__((overloadable)) __pumice_fma_near(double, double, double);
 kernel void divide_software(global double *a, global double *b, global double *r) { I; r[i] = __pumice_divide(a[i], b[i]); }
 kernel void divide_exact(global double *a, global double *b, global double *r) { I; r[i] = a[i] / b[i]; }
 kernel void fma_exact(global double *a, global double *b, global double *r) { I; r[i] = fma(a[i], b[i], b[i ^ 1]); }
+kernel void fmod_exact(global double *a, global double *b, global double *r) { I; r[i] = fmod(a[i], b[i]); }
 kernel void fma_near(global double *a, global double *b, global double *r) { I; r[i] = __pumice_fma_near(a[i], b[i], b[i ^ 1]); }
 "#;
 
@@ -194,6 +195,8 @@ fn double_precision() {
     run("divide_software", &|x, y, _| x / y);
     run("divide_exact", &|x, y, _| x / y);
     run("fma_exact", &|x, y, z| x.mul_add(y, z));
+
+    run("fmod_exact", &|x, y, _| x % y);
 
     // Addends that are near the product, its rounding error, tiny or huge beside it; results around the smallest normal number.
     for round in 0..16 {

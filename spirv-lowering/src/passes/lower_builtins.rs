@@ -37,11 +37,7 @@ pub struct Config {
 }
 
 /// Functions of libclc whose results must be exact.
-const EXACT: [&str; 3] = [
-    "_Z10__clc_fmoddd",
-    "_Z15__clc_remainderdd",
-    "_Z12__clc_remquoddPi",
-];
+const EXACT: [&str; 3] = ["fmod", "remainder", "remquo"];
 
 impl Config {
     /// From the options of the build. Helpers will be functions from number `first_helper` on.
@@ -58,8 +54,10 @@ impl Config {
     pub fn of(self, func: &Function, options: &Options) -> Self {
         let of_libclc = func.linkage == Linkage::LinkOnce
             && options.library.is_some_and(|l| l.is_libclc(&func.name));
+        let plain = demangle(&func.name).map_or("", |(name, _)| name);
+        let exact = EXACT.contains(&plain.trim_start_matches("__clc_"));
         Self {
-            near_fma: of_libclc && !EXACT.contains(&func.name.as_str()),
+            near_fma: of_libclc && !exact,
             ..self
         }
     }
@@ -387,6 +385,34 @@ mod tests {
         assert_eq!(flushed.matches("fmul").count(), 2, "{flushed}");
         assert_eq!(flushed.matches("fdiv").count(), 1, "{flushed}");
         assert!(!lowered("f32", false, |_| ()).contains("fmul"));
+    }
+
+    #[test]
+    fn fma_of_doubles_is_the_devices_the_near_or_the_exact_one() {
+        let lowered = |near_fma: bool, fused: bool| {
+            let text = "func fn0 \"_Z3fmaddd\" import (f64, f64, f64) -> (f64)\n\
+                        func fn1 \"f\" (f64) -> (f64) {\nblock0(v0: f64):\n  v1 = call.fn0 v0, v0, v0 : f64\n  \
+                        return v1\n}\n";
+            let mut module = parse_module(text).expect("parse");
+            let mut target = Target::full();
+            target.fp64.fused_fma = fused;
+            let config = Config {
+                correct_rounding: false,
+                unsafe_math: false,
+                helpers: Some(7),
+                near_fma,
+            };
+            let func = &mut module.functions[FuncId::new(1)];
+            let name = |id: FuncId| (id.index() == 0).then(|| "_Z3fmaddd".to_owned());
+            run(func, &name, &target, config).expect("run");
+            let text = raw(func).to_string();
+            text
+        };
+        for near in [false, true] {
+            assert!(lowered(near, true).contains("= fma v0"));
+        }
+        assert!(lowered(true, false).contains("call.fn10"));
+        assert!(lowered(false, false).contains("call.fn0 "));
     }
 
     #[test]
