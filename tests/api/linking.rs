@@ -1,7 +1,8 @@
 //! Sources compiled by themselves and linked: those with `#include` are only read at first, and what of them is used
 //! shows when they are linked.
 
-use crate::programs::{binary_of, check_add};
+use crate::programs::check_add;
+use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, create_fails, fails, info_value, ok, Program, Setup};
 use std::ffi::CStr;

@@ -1,0 +1,374 @@
+//! Work sizes: which are refused, what work-items are told of them, and kernels that cannot tell.
+
+use super::*;
+
+#[test]
+fn wrong_work_sizes() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "kernel void f(global int *p) { p[0] = 1; }
+         kernel __attribute__((reqd_work_group_size(8, 1, 1))) void fixed(global int *p) { p[0] = 1; }",
+    );
+    let (kernel, fixed) = (setup.kernel(&program, "f"), setup.kernel(&program, "fixed"));
+    let buffer = setup.buffer(64);
+    kernel.set_buffer(0, &buffer);
+    fixed.set_buffer(0, &buffer);
+    let go = |kernel: &Kernel,
+              dims,
+              offset: Option<&[usize]>,
+              global: Option<&[usize]>,
+              local: Option<&[usize]>| {
+        let pointer = |list: Option<&[usize]>| list.map_or(null(), <[usize]>::as_ptr);
+        pumice_tests::call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            dims,
+            pointer(offset),
+            pointer(global),
+            pointer(local),
+            0,
+            null(),
+            null_mut()
+        ))
+    };
+    let eight = [8usize; 3];
+    assert_eq!(
+        go(&kernel, 0, None, Some(&eight), None),
+        CL_INVALID_WORK_DIMENSION
+    );
+    assert_eq!(
+        go(&kernel, 4, None, Some(&eight), None),
+        CL_INVALID_WORK_DIMENSION
+    );
+    let most = info_value!(
+        usize,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_MAX_WORK_GROUP_SIZE
+    );
+    assert_eq!(
+        go(&kernel, 1, None, Some(&[8 * most]), Some(&[2 * most])),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
+    assert_eq!(
+        go(&kernel, 1, None, Some(&eight), Some(&[0])),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
+    assert_eq!(
+        go(&fixed, 1, None, Some(&eight), Some(&[4])),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
+    assert_eq!(
+        go(&fixed, 1, None, Some(&[12]), Some(&[8])),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
+    let sizes = info_value!(
+        [usize; 3],
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_MAX_WORK_ITEM_SIZES
+    );
+    let code = go(
+        &kernel,
+        3,
+        None,
+        Some(&[1, 1, 2 * sizes[2]]),
+        Some(&[1, 1, 2 * sizes[2]]),
+    );
+    assert!(
+        matches!(code, CL_INVALID_WORK_ITEM_SIZE | CL_INVALID_WORK_GROUP_SIZE),
+        "{code}"
+    );
+    assert_eq!(go(&fixed, 1, None, Some(&[16]), Some(&[8])), CL_SUCCESS);
+    ok!(clFinish(setup.queue.0));
+    // Nothing to do is no error since OpenCL 2.1.
+    assert_eq!(go(&kernel, 1, None, Some(&[0]), None), CL_SUCCESS);
+    ok!(clFinish(setup.queue.0));
+}
+
+const IDS: &str = "
+    kernel void ids(global uint *out) {
+        size_t x = get_global_id(0) - get_global_offset(0);
+        size_t y = get_global_id(1) - get_global_offset(1);
+        size_t z = get_global_id(2) - get_global_offset(2);
+        size_t at = (z * get_global_size(1) + y) * get_global_size(0) + x;
+        global uint *o = out + at * 24;
+        for (uint d = 0; d < 3; ++d) {
+            o[d * 8 + 0] = get_global_id(d);
+            o[d * 8 + 1] = get_local_id(d);
+            o[d * 8 + 2] = get_group_id(d);
+            o[d * 8 + 3] = get_global_size(d);
+            o[d * 8 + 4] = get_local_size(d);
+            o[d * 8 + 5] = get_num_groups(d);
+            o[d * 8 + 6] = get_global_offset(d);
+            o[d * 8 + 7] = get_enqueued_local_size(d);
+        }
+    }";
+
+/// Each work-item counts itself, so that one too few, one too many and one with wrong ids all show.
+const COUNT: &str = "
+    kernel void count(global uint *out, uint guess) {
+        size_t x = get_global_id(0) - get_global_offset(0);
+        size_t y = get_global_id(1) - get_global_offset(1);
+        size_t z = get_global_id(2) - get_global_offset(2);
+        size_t at = (z * get_global_size(1) + y) * get_global_size(0) + x;
+        uint table[8];
+        for (uint i = 0; i < 8; ++i)
+            table[i] = i * guess;
+        atomic_add(out + at, table[at & 7] + 1);
+    }";
+
+#[test]
+fn odd_sizes_where_the_grouping_does_not_show() {
+    let setup = Setup::new();
+    let guess = 3u32;
+    for options in ["-cl-std=CL1.2", "-cl-std=CL3.0"] {
+        let program = setup
+            .try_build(COUNT, options)
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernel = setup.kernel(&program, "count");
+        ok!(clSetKernelArg(kernel.0, 1, 4, (&raw const guess).cast()));
+        let cases: [(u32, [usize; 3]); 11] = [
+            (1, [1, 1, 1]),
+            (1, [37, 1, 1]),
+            (1, [251, 1, 1]),
+            (1, [4099, 1, 1]),
+            (2, [13, 9, 1]),
+            (2, [257, 3, 1]),
+            (2, [1, 511, 1]),
+            (2, [64, 64, 1]),
+            (3, [7, 5, 3]),
+            (3, [1, 1, 97]),
+            (3, [33, 17, 5]),
+        ];
+        for (dims, global) in cases {
+            for offset in [[0, 0, 0], [11, 5, 3]] {
+                let items: usize = global.iter().product();
+                // A row more than is counted.
+                let room = items + global[0] * global[1] + 300;
+                let buffer = setup.buffer_of(&vec![0u32; room]);
+                kernel.set_buffer(0, &buffer);
+                ok!(clEnqueueNDRangeKernel(
+                    setup.queue.0,
+                    kernel.0,
+                    dims,
+                    offset.as_ptr(),
+                    global.as_ptr(),
+                    null(),
+                    0,
+                    null(),
+                    null_mut()
+                ));
+                let out = setup.read::<u32>(&buffer, room);
+                for (at, count) in out.iter().enumerate() {
+                    let expected = if at < items {
+                        (at as u32 & 7) * 3 + 1
+                    } else {
+                        0
+                    };
+                    assert_eq!(*count, expected, "{options} {global:?} {offset:?} {at}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn group_sizes_where_the_grouping_does_not_show() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(COUNT, "count");
+    kernel.set(1, 3u32);
+    let global = [24, 12, 10];
+    let items: usize = global.iter().product();
+    let sizes = |n: usize| (1..=n).filter(move |d| n.is_multiple_of(*d));
+    // More sizes than a kernel is compiled for.
+    for x in sizes(global[0]) {
+        for (y, z) in [(1, 1), (3, 1), (12, 1), (1, 10), (2, 5), (6, 1)] {
+            let buffer = setup.buffer_of(&vec![0u32; items + 300]);
+            kernel.set_buffer(0, &buffer);
+            setup.enqueue(&kernel, &global, Some(&[x, y, z]));
+            let out = setup.read::<u32>(&buffer, items + 300);
+            for (at, count) in out.iter().enumerate() {
+                let expected = (at as u32 & 7) * 3 + 1;
+                let expected = if at < items { expected } else { 0 };
+                assert_eq!(*count, expected, "{x} {y} {z}: {at}");
+            }
+        }
+    }
+    // What is wrong stays wrong.
+    let buffer = setup.buffer(4);
+    kernel.set_buffer(0, &buffer);
+    let wrong = |global: [usize; 3], local: [usize; 3]| {
+        call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            3,
+            null(),
+            global.as_ptr(),
+            local.as_ptr(),
+            0,
+            null(),
+            null_mut()
+        ))
+    };
+    assert_eq!(wrong(global, [0, 1, 1]), CL_INVALID_WORK_GROUP_SIZE);
+    assert_eq!(
+        wrong([1 << 20, 1, 1], [1 << 20, 1, 1]),
+        CL_INVALID_WORK_GROUP_SIZE
+    );
+}
+
+#[test]
+fn work_item_functions() {
+    let setup = Setup::new();
+    let program = setup
+        .try_build(IDS, "-cl-std=CL3.0")
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernel = setup.kernel(&program, "ids");
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    /// Dimensions, global size, local size, offset.
+    type Case = (usize, [usize; 3], Option<[usize; 3]>, [usize; 3]);
+    let mut cases: Vec<Case> = vec![
+        (1, [37, 1, 1], None, [0, 0, 0]),
+        (1, [37, 1, 1], Some([8, 1, 1]), [5, 0, 0]),
+        (2, [16, 8, 1], Some([4, 4, 1]), [0, 0, 0]),
+        (3, [8, 6, 4], Some([4, 3, 2]), [1, 2, 3]),
+        (3, [7, 5, 3], Some([4, 4, 2]), [10, 20, 30]),
+        (1, [1, 1, 1], Some([1, 1, 1]), [0, 0, 0]),
+        (3, [9, 9, 9], None, [0, 0, 0]),
+    ];
+    for _ in 0..25 {
+        let dims = 1 + random.next(3);
+        let mut global = [1; 3];
+        let mut local = [1; 3];
+        let mut offset = [0; 3];
+        for d in 0..dims {
+            global[d] = 1 + random.next(20);
+            local[d] = 1 + random.next(global[d].min(6));
+            offset[d] = random.next(100);
+        }
+        cases.push((dims, global, Some(local), offset));
+    }
+    for (dims, global, local, offset) in cases {
+        let items: usize = global.iter().product();
+        let buffer = setup.buffer_of(&vec![0xffff_ffffu32; items * 24]);
+        kernel.set_buffer(0, &buffer);
+        let local_ptr = local.as_ref().map_or(null(), |l| l.as_ptr());
+        ok!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            dims as u32,
+            offset.as_ptr(),
+            global.as_ptr(),
+            local_ptr,
+            0,
+            null(),
+            null_mut()
+        ));
+        let out = setup.read::<u32>(&buffer, items * 24);
+        for z in 0..global[2] {
+            for y in 0..global[1] {
+                for x in 0..global[0] {
+                    let id = [x, y, z];
+                    let at = (z * global[1] + y) * global[0] + x;
+                    for d in 0..3 {
+                        let o: Vec<usize> = out[at * 24 + d * 8..at * 24 + d * 8 + 8]
+                            .iter()
+                            .map(|v| *v as usize)
+                            .collect();
+                        let l = local.map_or(o[7], |l| l[d]);
+                        let group = id[d] / l;
+                        let size = l.min(global[d] - group * l);
+                        let expected = [
+                            id[d] + offset[d],
+                            id[d] % l,
+                            group,
+                            global[d],
+                            size,
+                            global[d].div_ceil(l),
+                            offset[d],
+                            l,
+                        ];
+                        assert_eq!(
+                            o, expected,
+                            "global {global:?} local {local:?} offset {offset:?} at {id:?} dim {d}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn suggested_local_size() {
+    let setup = Setup::new();
+    let name = c"clGetKernelSuggestedLocalWorkSizeKHR";
+    let address = pumice_tests::call!(clGetExtensionFunctionAddressForPlatform(
+        setup.platform,
+        name.as_ptr()
+    ));
+    assert!(!address.is_null());
+    type Suggest = unsafe extern "C" fn(
+        cl_command_queue,
+        cl_kernel,
+        cl_uint,
+        *const usize,
+        *const usize,
+        *mut usize,
+    ) -> cl_int;
+    // SAFETY: the extension declares the function so.
+    let suggest: Suggest = unsafe { std::mem::transmute(address) };
+    let kernel = setup.kernel_of(
+        "kernel void f(global int *p) { p[get_global_id(0)] = get_local_size(0); }",
+        "f",
+    );
+    let buffer = setup.buffer(4096);
+    kernel.set_buffer(0, &buffer);
+    let mut local = [0usize; 3];
+    let global = [1000usize];
+    // SAFETY: all pointers live.
+    let code = unsafe {
+        suggest(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            global.as_ptr(),
+            local.as_mut_ptr(),
+        )
+    };
+    assert_eq!(code, CL_SUCCESS);
+    assert!(local[0] > 0 && local[1..] == [0, 0]);
+    setup.run(&kernel, &global, None);
+    assert_eq!(setup.read::<i32>(&buffer, 1), [local[0] as i32]);
+    // SAFETY: all pointers live or null.
+    let code = unsafe {
+        suggest(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            global.as_ptr(),
+            null_mut(),
+        )
+    };
+    assert_eq!(code, CL_INVALID_VALUE);
+}
+
+#[test]
+fn tasks() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void f(global int *p) { p[0] += get_global_size(0) * 3; }",
+        "f",
+    );
+    let buffer = setup.buffer_of(&[1i32]);
+    kernel.set_buffer(0, &buffer);
+    ok!(clEnqueueTask(
+        setup.queue.0,
+        kernel.0,
+        0,
+        null(),
+        null_mut()
+    ));
+    assert_eq!(setup.read::<i32>(&buffer, 1), [4]);
+}
