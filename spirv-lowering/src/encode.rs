@@ -447,6 +447,7 @@ fn write_sites(w: &mut Writer, sites: &[PrintfSite]) {
                 w.u8(1);
                 w.bytes(text);
             }
+            PrintfArg::String => w.u8(2),
         });
     });
 }
@@ -464,6 +465,7 @@ fn read_sites(r: &mut Reader) -> Decoded<Vec<PrintfSite>> {
                 Ok(PrintfArg::Value { ty, lanes })
             }
             1 => Ok(PrintfArg::Text(r.bytes()?)),
+            2 => Ok(PrintfArg::String),
             _ => Err(DecodeError::Field),
         })?;
         Ok(PrintfSite { format, args })
@@ -645,6 +647,7 @@ mod tests {
                         lanes: 4,
                     },
                     PrintfArg::Text(b"hello".to_vec()),
+                    PrintfArg::String,
                 ],
             }],
         }

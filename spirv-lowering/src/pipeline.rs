@@ -300,8 +300,8 @@ fn lower_function(
     let images = p.must("lower_images", func, |f| {
         lower_images::run(f, kernel, target)
     })?;
-    p.must("lower_printf", func, |f| {
-        lower_printf::run(f, &module.printfs)
+    let printfs = p.must("lower_printf", func, |f| {
+        lower_printf::run(f, &module.printfs, &module.globals)
     })?;
     let collective = lower_group::uses(func);
     if collective {
@@ -366,7 +366,7 @@ fn lower_function(
     p.must("structurize", func, structurize::run)?;
     let words = p.time("emit", || vulkan::emit(func, &interface, target))?;
     let printfs = if interface.uses_printf {
-        module.printfs.clone()
+        printfs
     } else {
         Vec::new()
     };

@@ -6,7 +6,7 @@
 
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::types::Type;
-use crate::passes::lower_printf::{RecordLayout, HEADER};
+use crate::passes::lower_printf::{RecordLayout, HEADER, NULL, STRING};
 
 /// Widths and precisions beyond this are clamped.
 const MAX_FIELD: usize = 1 << 16;
@@ -136,9 +136,16 @@ pub fn render(site: &PrintfSite, record: &[u8]) -> Vec<u8> {
         }
         match args.next() {
             Some((PrintfArg::Text(string), _)) if spec.conversion == b's' => {
-                let string = string.split(|&c| c == 0).next().unwrap_or_default();
-                let shown = &string[..spec.precision.unwrap_or(string.len()).min(string.len())];
-                pad(&mut text, &spec, b"", shown, false);
+                string_argument(&mut text, &spec, string);
+            }
+            Some((PrintfArg::String, Some(offset))) if spec.conversion == b's' => {
+                let bytes = record.get(offset as usize..).unwrap_or_default();
+                let bytes = bytes.get(..STRING as usize).unwrap_or(bytes);
+                let string = match bytes {
+                    [0, 0, 0, 0, ..] => NULL,
+                    _ => bytes.get(4..).unwrap_or_default(),
+                };
+                string_argument(&mut text, &spec, string);
             }
             Some((PrintfArg::Value { ty, lanes }, Some(offset))) => {
                 let count = spec.lanes.min(*lanes as usize);
@@ -165,10 +172,17 @@ pub fn render(site: &PrintfSite, record: &[u8]) -> Vec<u8> {
     text
 }
 
+/// A string up to its end, or as much as the precision allows.
+fn string_argument(text: &mut Vec<u8>, spec: &Spec, string: &[u8]) {
+    let string = string.split(|&c| c == 0).next().unwrap_or_default();
+    let shown = &string[..spec.precision.unwrap_or(string.len()).min(string.len())];
+    pad(text, spec, b"", shown, false);
+}
+
 fn value(text: &mut Vec<u8>, spec: &Spec, ty: Type, bits: u64) {
     match spec.conversion {
         b'c' => pad(text, spec, b"", &[as_integer(ty, bits) as u8], false),
-        b's' => pad(text, spec, b"", b"(null)", false),
+        b's' => pad(text, spec, b"", NULL, false),
         b'p' => {
             if bits == 0 {
                 pad(text, spec, b"", b"(nil)", false);

@@ -197,4 +197,21 @@ mod tests {
         all(false, &[load, store, add], false);
         all(false, &[second, element, phi, cast, pointer], true);
     }
+
+    #[test]
+    fn faults_of_the_compiler_are_none_of_the_source() {
+        let warning = "program.cl:1:1: warning: something\n";
+        let died = format!("{warning}fatal error: error in backend: unable to legalize\nmore\n");
+        assert_eq!(reports(&died), (warning, true));
+        assert_eq!(reports("the compiler crashed (signal 11)\n"), ("", true));
+        let error = "program.cl:1:1: error: no such thing\n";
+        assert_eq!(reports(error), (error, false));
+    }
+
+    #[test]
+    fn wide_integers_are_found() {
+        let module = |width| [0x0723_0203, 0x10400, 0, 9, 0, 4 << 16 | 21, 1, width, 0];
+        assert!(too_wide(&module(65)));
+        assert!(!too_wide(&module(64)) && !too_wide(&module(33)));
+    }
 }

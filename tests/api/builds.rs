@@ -197,3 +197,48 @@ fn integers_of_odd_widths() {
         assert_eq!(setup.read::<i64>(&buffer, 1), [sum], "{options}");
     }
 }
+
+/// LLVM's SPIR-V target gives up on the vectors of 128 bytes that its passes make of this.
+#[test]
+fn code_that_the_compiler_gives_up_on() {
+    let setup = Setup::new();
+    let source = "
+        __attribute__((noinline)) int differ(const uchar *a, const uchar *b) {
+            int n = 0;
+            for (int i = 0; i < 64; i++) n += a[i] != b[i];
+            return n;
+        }
+        kernel void f(global int *p) {
+            __attribute__((aligned(128))) char data[128] = {
+                1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
+                21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40 };
+            union { long8 value; uchar raw[64]; } a, b;
+            union { short16 value; uchar raw[32]; } c;
+            a.value = *(private long8 *)data;
+            b.value = as_long8(a.value);
+            c.value = *(private short16 *)data;
+            union { long16 value; uchar raw[128]; } d;
+            d.value = *(private long16 *)data;
+            union { uchar value; uchar raw[1]; } e;
+            e.value = *(private uchar *)data;
+            p[4] = differ(d.raw + 64, d.raw) + e.value;
+            p[0] = differ(a.raw, b.raw);
+            p[1] = c.value.s7;
+            b.raw[p[2]] = 0;
+            p[2] = differ(a.raw, b.raw);
+            p[3] = b.value.s2;
+        }
+    ";
+    let program = match setup.try_build(source, "") {
+        Ok(program) => program,
+        Err(log) => panic!("{log}"),
+    };
+    let kernel = setup.kernel(&program, "f");
+    let buffer = setup.buffer_of(&[9, 9, 5, 9, 9]);
+    kernel.set_buffer(0, &buffer);
+    setup.run(&kernel, &[1], None);
+    assert_eq!(
+        setup.read::<i32>(&buffer, 5),
+        [0, 0x100f, 1, 0x1413_1211, 41]
+    );
+}

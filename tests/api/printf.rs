@@ -46,6 +46,8 @@ fn child() {
     let setup = Setup::new();
     let options = if source.starts_with(NEWEST) {
         "-cl-std=CL3.1 -Werror"
+    } else if source.starts_with("// -cl-opt-disable") {
+        "-cl-opt-disable"
     } else {
         ""
     };
@@ -93,6 +95,37 @@ fn strings_that_are_null() {
     );
     let expected = "[(null)] [  (null)] [(null)  ]\n[(null)]\n[some]\n[(null)]\n";
     assert_eq!(text, expected);
+}
+
+/// Known once functions are inlined, or only at run time.
+#[test]
+fn strings_that_are_no_literals() {
+    let source = r#"__attribute__((noinline)) void say(constant char *name, int x) { printf("%s: %d\n", name, x); }
+        constant char *constant names[] = { "zero", "one", 0, "three" };
+        kernel void f(void) {
+            say("left", 1);
+            say("right", 2);
+            for (int i = 0; i < 4; i++)
+                printf("[%6s] [%.2s]\n", names[get_global_id(0) + i], names[3 - i]);
+            char text[8];
+            for (int i = 0; i < 5; i++)
+                text[i] = 'a' + i + get_global_id(0);
+            text[5] = 0;
+            printf("%d %s %d\n", 7, text, 8);
+            local char shared[300];
+            for (int i = 0; i < 300; i++)
+                shared[i] = 'x';
+            printf("%s\n", shared);
+        }"#;
+    let expected =
+        "left: 1\nright: 2\n[  zero] [th]\n[   one] [(n]\n[(null)] [on]\n[ three] [ze]\n7 abcde 8\n"
+            .to_owned()
+            + &"x".repeat(252) + "\n";
+    assert_eq!(printed_by(source, 1), expected);
+    assert_eq!(
+        printed_by(&format!("// -cl-opt-disable\n{source}"), 1),
+        expected
+    );
 }
 
 #[test]

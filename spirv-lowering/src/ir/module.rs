@@ -99,6 +99,8 @@ pub enum PrintfArg {
     Value { ty: Type, lanes: u32 },
     /// A string known at compile time (no operand).
     Text(Vec<u8>),
+    /// A string by a pointer.
+    String,
 }
 
 /// A printf call site.

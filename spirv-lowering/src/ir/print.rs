@@ -479,6 +479,7 @@ impl Display for Module {
             list(f, &site.args, |f, arg| match arg {
                 PrintfArg::Value { ty, lanes } => write!(f, "{ty} {lanes}"),
                 PrintfArg::Text(text) => write!(f, "{}", Quoted(text)),
+                PrintfArg::String => f.write_str("string"),
             })?;
             f.write_str("]\n")?;
         }

@@ -15,19 +15,30 @@
 //! is not zero; the runtime need not clear more than the header.
 //!
 //! Arguments lie in order, each aligned to its element size (at least 4), vectors without padding between their
-//! lanes. Strings known at compile time take no space. [`RecordLayout`] is that rule, for the renderer too.
+//! lanes. Strings known at compile time take no space: those that were parameters of functions, or variables, are known here at
+//! the latest. Others have [`STRING`] bytes: a word that is 0 for a null pointer, and the characters that fit, up to a zero.
+//! [`RecordLayout`] is that rule, for the renderer too.
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
-use crate::ir::entity::{Inst, Value};
+use crate::ir::entity::{GlobalId, Inst, PrimaryMap, Value};
 use crate::ir::function::{Function, Target, Terminator};
-use crate::ir::module::{PrintfArg, PrintfSite};
+use crate::ir::module::{Global, PrintfArg, PrintfSite};
 use crate::ir::op::{IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
 
 /// Bytes before the first record.
 pub const HEADER: u32 = 8;
+
+/// Bytes of a string that is not known at compile time, with the word before it.
+pub const STRING: u32 = 256;
+
+/// What C libraries print for a string that is a null pointer.
+pub const NULL: &[u8] = b"(null)";
+
+/// The variables of a module.
+type Globals = PrimaryMap<GlobalId, Global>;
 
 /// Where the arguments of a site lie in its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +63,11 @@ impl RecordLayout {
                     size = offset.saturating_add(ty.size().saturating_mul(*lanes));
                     Some(offset)
                 }
+                PrintfArg::String => {
+                    let offset = size.next_multiple_of(4);
+                    size = offset.saturating_add(STRING);
+                    Some(offset)
+                }
             })
             .collect();
         Self {
@@ -61,9 +77,8 @@ impl RecordLayout {
     }
 }
 
-fn lower(r: &mut Rewriter, inst: Inst, index: u32, site: &PrintfSite) -> Result<Value> {
+fn lower(r: &mut Rewriter, operands: &[Value], index: u32, site: &PrintfSite) -> Result<Value> {
     let layout = RecordLayout::new(site);
-    let operands = r.data(inst).args;
     let atomic = |op| Op::AtomicRmw {
         op,
         scope: Scope::Device,
@@ -141,10 +156,17 @@ fn lower(r: &mut Rewriter, inst: Inst, index: u32, site: &PrintfSite) -> Result<
     );
     let mut operands = operands.iter();
     for (arg, offset) in site.args.iter().zip(&layout.offsets) {
-        let (PrintfArg::Value { ty, lanes }, Some(offset)) = (arg, offset) else {
+        let Some(offset) = offset else {
             continue;
         };
         let at = r.offset(record, u64::from(*offset));
+        let PrintfArg::Value { ty, lanes } = arg else {
+            let &pointer = operands
+                .next()
+                .ok_or_else(|| LowerError::internal("printf call with too few operands"))?;
+            copy_string(r, at, pointer)?;
+            continue;
+        };
         let mut list = vec![at];
         for _ in 0..*lanes {
             let &value = operands
@@ -172,8 +194,146 @@ fn lower(r: &mut Rewriter, inst: Inst, index: u32, site: &PrintfSite) -> Result<
     Ok(r.params(done)[0])
 }
 
-/// Runs the pass.
-pub fn run(func: &mut Function, sites: &[PrintfSite]) -> Result<()> {
+/// Copies a string to its place in a record.
+fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
+    let from = r.resolve(from);
+    if !matches!(r.func.ty(from).space(), Some(space) if space != Space::Generic) {
+        return Err(LowerError::unsupported(
+            "printf: a %s argument in the generic address space",
+        ));
+    }
+    let byte = |r: &mut Rewriter, at: Value, value: Value| {
+        let (align, volatile) = (1, false);
+        r.inst(Op::Store { align, volatile }, [at, value], &[]);
+    };
+    let some = r.icmp_const(IntCond::Ne, from, 0);
+    let flag = r.op(Op::ZExt, [some], Type::I32);
+    let (align, volatile) = (4, false);
+    r.inst(Op::Store { align, volatile }, [to, flag], &[]);
+    let (head, body) = (r.new_block(&[Type::I32]), r.new_block(&[]));
+    let (next, after) = (r.new_block(&[]), r.new_block(&[]));
+    let zero = r.konst(Type::I32, 0);
+    let start = Target {
+        block: head,
+        args: [zero].into_iter().collect(),
+    };
+    r.end_block(Terminator::Branch(some, start, Target::new(after)), head);
+    let i = r.params(head)[0];
+    let more = r.icmp_const(IntCond::Ult, i, u64::from(STRING - 4));
+    r.end_block(
+        Terminator::Branch(more, Target::new(body), Target::new(after)),
+        body,
+    );
+    let by = r.op(Op::ZExt, [i], Type::I64);
+    let source = r.same(Op::PtrAdd, [from, by]);
+    let (align, volatile) = (1, false);
+    let c = r.op(Op::Load { align, volatile }, [source], Type::I8);
+    let target = r.offset(to, 4);
+    let target = r.same(Op::PtrAdd, [target, by]);
+    byte(r, target, c);
+    let end = r.icmp_const(IntCond::Eq, c, 0);
+    r.end_block(
+        Terminator::Branch(end, Target::new(after), Target::new(next)),
+        next,
+    );
+    let i = r.with_const(Op::IAdd, i, 1);
+    r.jump(head, &[i], after);
+    Ok(())
+}
+
+/// The variable and byte offset that a pointer is known to point to.
+fn constant_address(func: &Function, pointer: Value) -> Option<(GlobalId, u64)> {
+    let mut pointer = pointer;
+    let mut offset = 0u64;
+    for _ in 0..64 {
+        let inst = &func.insts[func.def_inst(pointer)?];
+        match inst.op {
+            Op::GlobalAddr(global) => return Some((global, offset)),
+            Op::SpaceCast => pointer = *inst.args.first()?,
+            Op::PtrAdd => {
+                offset = offset.wrapping_add(func.as_const(*inst.args.get(1)?)?);
+                pointer = *inst.args.first()?;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The string at a pointer into a variable as that is at first, without the terminating zero.
+pub fn constant_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
+    let (global, offset) = constant_address(func, pointer)?;
+    let global = globals.get(global)?;
+    let Some(init) = &global.init else {
+        return (offset < global.size).then(Vec::new);
+    };
+    let bytes = init.get(usize::try_from(offset).ok()?..)?;
+    Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
+}
+
+/// What `%s` prints for a pointer, where that is known: a string, or for none what C libraries print.
+pub fn shown_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
+    let mut bare = pointer;
+    while let Some(data) = func.def_inst(bare).map(|inst| &func.insts[inst]) {
+        match (data.op, data.args.first()) {
+            (Op::SpaceCast | Op::IntToPtr, Some(&inner)) => bare = inner,
+            _ => break,
+        }
+    }
+    match func.as_const(bare) {
+        Some(0) => Some(NULL.to_vec()),
+        _ => {
+            let (global, _) = constant_address(func, pointer)?;
+            let fixed = globals.get(global)?.space == Some(Space::Constant);
+            fixed.then(|| constant_string(func, globals, pointer))?
+        }
+    }
+}
+
+/// The site with the strings that are known by now, and the operands that remain. None: there are none.
+fn resolved(
+    r: &Rewriter,
+    inst: Inst,
+    site: &PrintfSite,
+    globals: &Globals,
+) -> Option<(PrintfSite, Vec<Value>)> {
+    let data = &r.func.insts[inst];
+    let mut operands = data.args.iter().copied();
+    let (mut args, mut left) = (Vec::new(), Vec::new());
+    let mut found = false;
+    for arg in &site.args {
+        match arg {
+            PrintfArg::Text(_) => args.push(arg.clone()),
+            PrintfArg::Value { lanes, .. } => {
+                left.extend(operands.by_ref().take(*lanes as usize));
+                args.push(arg.clone());
+            }
+            PrintfArg::String => {
+                let pointer = operands.next()?;
+                match shown_string(r.func, globals, r.resolve(pointer)) {
+                    Some(text) => {
+                        found = true;
+                        args.push(PrintfArg::Text(text));
+                    }
+                    None => {
+                        left.push(pointer);
+                        args.push(arg.clone());
+                    }
+                }
+            }
+        }
+    }
+    let format = site.format.clone();
+    found.then_some((PrintfSite { format, args }, left))
+}
+
+/// Runs the pass; gives all sites, with new ones of calls whose strings were found here.
+pub fn run(
+    func: &mut Function,
+    sites: &[PrintfSite],
+    globals: &Globals,
+) -> Result<Vec<PrintfSite>> {
+    let mut all = sites.to_vec();
     rewrite(func, |r, inst| {
         let Op::Printf(index) = r.func.insts[inst].op else {
             return Ok(Action::Keep);
@@ -181,7 +341,19 @@ pub fn run(func: &mut Function, sites: &[PrintfSite]) -> Result<()> {
         let site = sites
             .get(index as usize)
             .ok_or_else(|| LowerError::internal(format!("unknown printf site {index}")))?;
-        let value = lower(r, inst, index, site)?;
+        let value = match resolved(r, inst, site, globals) {
+            Some((site, operands)) => {
+                let index = all.len() as u32;
+                let value = lower(r, &operands, index, &site)?;
+                all.push(site);
+                value
+            }
+            None => {
+                let operands = r.data(inst).args;
+                lower(r, &operands, index, site)?
+            }
+        };
         Ok(r.replace_result(inst, value))
-    })
+    })?;
+    Ok(all)
 }

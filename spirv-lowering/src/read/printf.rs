@@ -1,68 +1,25 @@
-//! printf: the format and string arguments are found at compile time, the rest are operands.
+//! printf: the format and most string arguments are found at compile time, the rest are operands.
 
 use super::body::{bad, unsupported, Body};
 use super::words::Inst;
 use crate::error::Result;
-use crate::ir::entity::{GlobalId, Value};
+use crate::ir::entity::Value;
 use crate::ir::function::{Target, Terminator, Values};
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::op::Op;
 use crate::ir::types::Type;
+use crate::passes::lower_printf;
 
 fn one(value: Value) -> Values {
     [value].into_iter().collect()
 }
 
 impl Body<'_, '_> {
-    /// The variable and byte offset that a pointer is known to point to.
-    fn constant_address(&self, pointer: Value) -> Option<(GlobalId, u64)> {
-        let mut pointer = pointer;
-        let mut offset = 0u64;
-        for _ in 0..64 {
-            let inst = &self.f.insts[self.f.def_inst(pointer)?];
-            match inst.op {
-                Op::GlobalAddr(global) => return Some((global, offset)),
-                Op::SpaceCast => pointer = *inst.args.first()?,
-                Op::PtrAdd => {
-                    offset = offset.wrapping_add(self.f.as_const(*inst.args.get(1)?)?);
-                    pointer = *inst.args.first()?;
-                }
-                _ => return None,
-            }
-        }
-        None
-    }
-
-    /// The string at a pointer, without its terminating zero.
-    fn constant_string(&self, pointer: Value) -> Option<Vec<u8>> {
-        let (global, offset) = self.constant_address(pointer)?;
-        let global = self.out.module.globals.get(global)?;
-        let Some(init) = &global.init else {
-            return (offset < global.size).then(Vec::new);
-        };
-        let bytes = init.get(usize::try_from(offset).ok()?..)?;
-        Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
-    }
-
-    /// What `%s` prints for a pointer, where that is known: a string, or for none what C libraries print.
-    fn shown_string(&self, pointer: Value) -> Option<Vec<u8>> {
-        let mut bare = pointer;
-        while let Some(data) = self.f.def_inst(bare).map(|inst| &self.f.insts[inst]) {
-            match (data.op, data.args.first()) {
-                (Op::SpaceCast | Op::IntToPtr, Some(&inner)) => bare = inner,
-                _ => break,
-            }
-        }
-        match self.f.as_const(bare) {
-            Some(0) => Some(b"(null)".to_vec()),
-            _ => self.constant_string(pointer),
-        }
-    }
-
     pub(super) fn printf(&mut self, inst: &Inst) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (format, _) = self.pointer(inst.word(4)?)?;
-        let Some(format) = self.constant_string(format) else {
+        let globals = &self.out.module.globals;
+        let Some(format) = lower_printf::constant_string(&self.f, globals, format) else {
             return unsupported("a format that is not a constant string");
         };
         let strings = string_arguments(&format);
@@ -99,7 +56,8 @@ impl Body<'_, '_> {
             let Some(&pointer) = operands.first() else {
                 return bad("an empty argument");
             };
-            if let Some(text) = self.shown_string(pointer) {
+            let globals = &self.out.module.globals;
+            if let Some(text) = lower_printf::shown_string(&self.f, globals, pointer) {
                 list.push(PrintfArg::Text(text));
                 continue;
             }
@@ -111,10 +69,12 @@ impl Body<'_, '_> {
                 },
                 _ => None,
             };
-            let Some((cond, a, b)) = choice else {
-                return unsupported("a %s argument that is not a constant string");
-            };
-            return self.printf_choice(format, args, depth, i, (cond, a, b));
+            if let Some(choice) = choice {
+                return self.printf_choice(format, args, depth, i, choice);
+            }
+            // It may be known once functions are inlined.
+            list.push(PrintfArg::String);
+            values.push(pointer);
         }
         let number = self.out.module.printfs.len() as u32;
         self.out.module.printfs.push(PrintfSite {

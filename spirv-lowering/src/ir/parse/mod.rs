@@ -234,6 +234,10 @@ impl Parser {
                     self.at += 1;
                     PrintfArg::Text(text)
                 }
+                Some(Token::Word(word)) if word == "string" => {
+                    self.at += 1;
+                    PrintfArg::String
+                }
                 _ => PrintfArg::Value {
                     ty: self.ty()?,
                     lanes: self.number32()?,

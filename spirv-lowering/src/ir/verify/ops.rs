@@ -418,8 +418,15 @@ pub(super) fn check(
                 .ok_or("missing printf site")?;
             let mut expect = Vec::new();
             for arg in &site.args {
-                if let PrintfArg::Value { ty, lanes } = arg {
-                    expect.extend(std::iter::repeat_n(*ty, *lanes as usize));
+                match arg {
+                    PrintfArg::Value { ty, lanes } => {
+                        expect.extend(std::iter::repeat_n(*ty, *lanes as usize));
+                    }
+                    PrintfArg::Text(_) => {}
+                    PrintfArg::String => {
+                        let have = args.get(expect.len()).copied();
+                        expect.extend(have.filter(|ty| ty.is_ptr()));
+                    }
                 }
             }
             want(
