@@ -331,7 +331,17 @@ fn lower_function(
     let spec_ids: Vec<u32> = interface.args.iter().filter_map(local_spec_id).collect();
     p.must("lower_atomic", func, |f| lower_atomic::run(f, target))?;
     let local = p.must("lower_local", func, |f| {
-        lower_local::run(f, &small.globals, &spec_ids, target)
+        let lower = |f: &mut Function| lower_local::run(f, &small.globals, &spec_ids, target);
+        if !target.int64_atomics_local || !lower_atomic::local_widths_differ(f) {
+            return lower(f);
+        }
+        // Only if they are on one array.
+        let before = f.clone();
+        lower(f).or_else(|_| {
+            *f = before;
+            lower_atomic::widen_local(f)?;
+            lower(f)
+        })
     })?;
     interface.local_size = local.static_bytes;
     interface.private_size = p.must("lower_private", func, lower_private::run)?;

@@ -2,7 +2,7 @@
 //! make of counters do no harm.
 
 use pumice_tests::sys::*;
-use pumice_tests::{info_value, Setup};
+use pumice_tests::{info_text, info_value, Setup};
 
 #[test]
 fn arrays_keep_their_sizes() {
@@ -87,4 +87,51 @@ fn addresses_of_arrays_are_numbers() {
     kernel.set_buffer(0, &out);
     setup.run(&kernel, &[1], None);
     assert_eq!(setup.read::<u32>(&out, 4), [0, 128, 0, 5]);
+}
+
+#[test]
+fn atomics_of_two_widths_on_one_array() {
+    let setup = Setup::new();
+    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    if !extensions.contains("cl_khr_int64_base_atomics") {
+        return;
+    }
+    let kernel = setup.kernel_of(
+        "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable
+         kernel void f(global uint *p) {
+             local ulong t[8];
+             local uint *h = (local uint *)t;
+             int i = get_local_id(0);
+             if (i < 8) t[i] = 0xfffffff0;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             atomic_add(&h[i & 1], 1u);
+             atom_add(&t[1], 3ul);
+             atomic_max(&h[4], 0xffffff00u + i);
+             atomic_min((local int *)&h[5], -i);
+             if (i == 5) atomic_xchg(&h[6], 77u);
+             if (i == 6) p[20] = atomic_cmpxchg(&h[7], 0u, 99u);
+             if (i == 7) p[21] = atomic_cmpxchg(&h[8], 0u, 99u);
+             atomic_xor(&h[9], 1u << (i & 31));
+             barrier(CLK_LOCAL_MEM_FENCE);
+             if (i < 16) p[i] = h[i];
+         }",
+        "f",
+    );
+    let out = setup.buffer_of(&[0u32; 32]);
+    kernel.set_buffer(0, &out);
+    setup.run(&kernel, &[64], Some(&[64]));
+    let long = 0xffff_fff0u64 + 3 * 64;
+    let low = 0xffff_fff0u32;
+    let mut expected = [low, 0].repeat(8);
+    // 32 of 1 to each half of the first, without a carry between them.
+    expected[..2].copy_from_slice(&[low.wrapping_add(32), 32]);
+    expected[2..4].copy_from_slice(&[long as u32, (long >> 32) as u32]);
+    expected[4] = low.max(0xffff_ff00 + 63);
+    expected[5] = -63i32 as u32;
+    expected[6] = 77;
+    expected[7] = 99;
+    // Each bit twice.
+    expected[9] = 0;
+    assert_eq!(setup.read::<u32>(&out, 16), expected);
+    assert_eq!(setup.read::<u32>(&out, 22)[20..], [0, low]);
 }

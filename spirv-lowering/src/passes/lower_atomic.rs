@@ -6,7 +6,7 @@
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, Target as Edge, Terminator};
+use crate::ir::function::{Function, InstData, Target as Edge, Terminator};
 use crate::ir::op::{FloatCond, IntCond, Op, Order, RmwOp};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
@@ -110,5 +110,119 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
         r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
         // The expected value is what was there.
         Ok(r.replace_result(inst, old))
+    })
+}
+
+/// The width in bytes of an atomic on local memory.
+fn local_width(func: &Function, data: &InstData) -> Option<u32> {
+    let atomic = matches!(
+        data.op,
+        Op::AtomicLoad { .. }
+            | Op::AtomicStore { .. }
+            | Op::AtomicRmw { .. }
+            | Op::AtomicCmpXchg { .. }
+    );
+    let pointer = *data.args.first()?;
+    if !atomic || func.ty(pointer) != Type::Ptr(Space::Local) {
+        return None;
+    }
+    let value = data.results.first().or(data.args.get(1))?;
+    Some(func.ty(*value).size())
+}
+
+/// Are there atomics of 32 and of 64 bits on local memory?
+pub fn local_widths_differ(func: &Function) -> bool {
+    let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    let widths = insts.filter_map(|&inst| local_width(func, &func.insts[inst]));
+    widths.fold(0, |all, width| all | width) == 12
+}
+
+/// Makes atomics of 32 bits on local memory ones of the 64 bits around them, for an array that has both: loops around a
+/// compare-and-exchange that leave the other half as it is.
+pub fn widen_local(func: &mut Function) -> Result<()> {
+    rewrite(func, |r, inst| {
+        let data = r.data(inst);
+        if local_width(r.func, &data) != Some(4) {
+            return Ok(Action::Keep);
+        }
+        let operand = |i: usize| {
+            let value = data.args.get(i).map(|&value| r.resolve(value));
+            value.ok_or_else(|| LowerError::internal("an atomic without an operand"))
+        };
+        let pointer = operand(0)?;
+        let (first_operand, second) = (operand(1).ok(), operand(2).ok());
+        let bits = r.op(Op::PtrToInt, [pointer], Type::I64);
+        let upper = r.with_const(Op::And, bits, 4);
+        let back = r.op(Op::INeg, [upper], Type::I64);
+        let word = r.same(Op::PtrAdd, [pointer, back]);
+        let by = r.with_const(Op::Shl, upper, 3);
+        let (scope, order) = match data.op {
+            Op::AtomicLoad { scope, order }
+            | Op::AtomicStore { scope, order }
+            | Op::AtomicRmw { scope, order, .. }
+            | Op::AtomicCmpXchg { scope, order } => (scope, order),
+            _ => return Err(LowerError::internal("not an atomic")),
+        };
+        let value = data.results.first().copied().or(first_operand);
+        let ty = value.map_or(Type::I32, |value| r.func.ty(value));
+        let half = |r: &mut Rewriter, whole: Value| {
+            let part = r.same(Op::LShr, [whole, by]);
+            let part = r.op(Op::Trunc, [part], Type::I32);
+            match ty {
+                Type::I32 => part,
+                _ => r.op(Op::Bitcast, [part], ty),
+            }
+        };
+        let load_order = match data.op {
+            Op::AtomicLoad { .. } => order,
+            _ => Order::Relaxed,
+        };
+        let load = Op::AtomicLoad {
+            scope,
+            order: load_order,
+        };
+        let first = r.op(load, [word], Type::I64);
+        if let Op::AtomicLoad { .. } = data.op {
+            let value = half(r, first);
+            return Ok(r.replace_result(inst, value));
+        }
+        let missing = || LowerError::internal("an atomic without an operand");
+        let operand = first_operand.ok_or_else(missing)?;
+        let body = r.new_block(&[Type::I64]);
+        let done = r.new_block(&[]);
+        r.jump(body, &[first], body);
+        let expected = r.params(body)[0];
+        let old = half(r, expected);
+        let new = match data.op {
+            Op::AtomicRmw { op, .. } => combine(r, op, old, operand),
+            Op::AtomicCmpXchg { .. } => {
+                let same = r.icmp(IntCond::Eq, old, operand);
+                r.select(same, second.ok_or_else(missing)?, old)
+            }
+            _ => operand,
+        };
+        let new = match ty {
+            Type::I32 => new,
+            _ => r.op(Op::Bitcast, [new], Type::I32),
+        };
+        let new = r.op(Op::ZExt, [new], Type::I64);
+        let new = r.same(Op::Shl, [new, by]);
+        let ones = r.konst(Type::I64, u32::MAX.into());
+        let hole = r.same(Op::Shl, [ones, by]);
+        let keep = r.same(Op::Not, [hole]);
+        let kept = r.same(Op::And, [expected, keep]);
+        let new = r.same(Op::Or, [kept, new]);
+        let exchange = Op::AtomicCmpXchg { scope, order };
+        let seen = r.op(exchange, [word, expected, new], Type::I64);
+        let same = r.icmp(IntCond::Eq, seen, expected);
+        let again = Edge {
+            block: body,
+            args: [seen].into_iter().collect(),
+        };
+        r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
+        match data.results.is_empty() {
+            true => Ok(Action::Remove),
+            false => Ok(r.replace_result(inst, old)),
+        }
     })
 }
