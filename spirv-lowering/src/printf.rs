@@ -5,8 +5,9 @@
 //! understood, or that lacks its argument, is printed as it stands.
 
 use crate::ir::module::{PrintfArg, PrintfSite};
+use crate::ir::strings::NULL;
 use crate::ir::types::Type;
-use crate::passes::lower_printf::{RecordLayout, HEADER, NULL, STRING};
+use crate::passes::lower_printf::{RecordLayout, HEADER, STRING};
 
 /// Widths and precisions beyond this are clamped.
 const MAX_FIELD: usize = 1 << 16;

@@ -63,6 +63,7 @@ pub mod op;
 pub mod parse;
 pub mod print;
 pub mod reinterpret;
+pub mod strings;
 pub mod subst;
 pub mod types;
 pub mod verify;

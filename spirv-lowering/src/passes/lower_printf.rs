@@ -22,10 +22,11 @@
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
-use crate::ir::entity::{GlobalId, Inst, PrimaryMap, Value};
+use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{Function, Target, Terminator};
-use crate::ir::module::{Global, PrintfArg, PrintfSite};
+use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::op::{IntCond, Op, Order, RmwOp, Scope};
+use crate::ir::strings::{shown_string, Globals};
 use crate::ir::types::{Space, Type};
 
 /// Bytes before the first record.
@@ -33,12 +34,6 @@ pub const HEADER: u32 = 8;
 
 /// Bytes of a string that is not known at compile time, with the word before it.
 pub const STRING: u32 = 256;
-
-/// What C libraries print for a string that is a null pointer.
-pub const NULL: &[u8] = b"(null)";
-
-/// The variables of a module.
-type Globals = PrimaryMap<GlobalId, Global>;
 
 /// Where the arguments of a site lie in its records.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -239,55 +234,6 @@ fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
     let i = r.with_const(Op::IAdd, i, 1);
     r.jump(head, &[i], after);
     Ok(())
-}
-
-/// The variable and byte offset that a pointer is known to point to.
-fn constant_address(func: &Function, pointer: Value) -> Option<(GlobalId, u64)> {
-    let mut pointer = pointer;
-    let mut offset = 0u64;
-    for _ in 0..64 {
-        let inst = &func.insts[func.def_inst(pointer)?];
-        match inst.op {
-            Op::GlobalAddr(global) => return Some((global, offset)),
-            Op::SpaceCast => pointer = *inst.args.first()?,
-            Op::PtrAdd => {
-                offset = offset.wrapping_add(func.as_const(*inst.args.get(1)?)?);
-                pointer = *inst.args.first()?;
-            }
-            _ => return None,
-        }
-    }
-    None
-}
-
-/// The string at a pointer into a variable as that is at first, without the terminating zero.
-pub fn constant_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
-    let (global, offset) = constant_address(func, pointer)?;
-    let global = globals.get(global)?;
-    let Some(init) = &global.init else {
-        return (offset < global.size).then(Vec::new);
-    };
-    let bytes = init.get(usize::try_from(offset).ok()?..)?;
-    Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
-}
-
-/// What `%s` prints for a pointer, where that is known: a string, or for none what C libraries print.
-pub fn shown_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
-    let mut bare = pointer;
-    while let Some(data) = func.def_inst(bare).map(|inst| &func.insts[inst]) {
-        match (data.op, data.args.first()) {
-            (Op::SpaceCast | Op::IntToPtr, Some(&inner)) => bare = inner,
-            _ => break,
-        }
-    }
-    match func.as_const(bare) {
-        Some(0) => Some(NULL.to_vec()),
-        _ => {
-            let (global, _) = constant_address(func, pointer)?;
-            let fixed = globals.get(global)?.space == Some(Space::Constant);
-            fixed.then(|| constant_string(func, globals, pointer))?
-        }
-    }
 }
 
 /// The site with the strings that are known by now, and the operands that remain. None: there are none.

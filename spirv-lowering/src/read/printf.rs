@@ -7,8 +7,8 @@ use crate::ir::entity::Value;
 use crate::ir::function::{Target, Terminator, Values};
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::op::Op;
+use crate::ir::strings::{constant_string, shown_string};
 use crate::ir::types::Type;
-use crate::passes::lower_printf;
 
 fn one(value: Value) -> Values {
     [value].into_iter().collect()
@@ -19,7 +19,7 @@ impl Body<'_, '_> {
         let (ty, id) = self.result(inst)?;
         let (format, _) = self.pointer(inst.word(4)?)?;
         let globals = &self.out.module.globals;
-        let Some(format) = lower_printf::constant_string(&self.f, globals, format) else {
+        let Some(format) = constant_string(&self.f, globals, format) else {
             return unsupported("a format that is not a constant string");
         };
         let strings = string_arguments(&format);
@@ -57,7 +57,7 @@ impl Body<'_, '_> {
                 return bad("an empty argument");
             };
             let globals = &self.out.module.globals;
-            if let Some(text) = lower_printf::shown_string(&self.f, globals, pointer) {
+            if let Some(text) = shown_string(&self.f, globals, pointer) {
                 list.push(PrintfArg::Text(text));
                 continue;
             }
