@@ -1,0 +1,301 @@
+//! User events, failures, callbacks, and what commands wait for.
+
+use super::*;
+
+#[test]
+fn user_events_hold_commands_and_all_behind_them() {
+    for flags in [0, OOO] {
+        let bench = Bench::new(Reach::Hidden);
+        let (one, two) = (bench.queue(flags), bench.queue(flags));
+        let mem = bench.filled(&[1; 64]);
+        let user = Event::user(bench.context.clone());
+        let first = one
+            .enqueue(
+                fill(&one, &mem, 2),
+                std::slice::from_ref(&user),
+                false,
+                true,
+            )
+            .unwrap()
+            .unwrap();
+        let second = two
+            .enqueue(
+                fill(&two, &mem, 3),
+                std::slice::from_ref(&first),
+                false,
+                true,
+            )
+            .unwrap()
+            .unwrap();
+        let third = one
+            .enqueue(
+                fill(&one, &mem, 4),
+                std::slice::from_ref(&second),
+                false,
+                true,
+            )
+            .unwrap()
+            .unwrap();
+        let marker = one
+            .enqueue(sync::marker(), &[], false, true)
+            .unwrap()
+            .unwrap();
+        one.flush().unwrap();
+        two.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+        for event in [&first, &second, &third, &marker] {
+            assert_eq!(event.status(), cl::CL_QUEUED as cl_int);
+        }
+        user.set_user_status(0).unwrap();
+        assert_eq!(code(user.set_user_status(0)), cl::CL_INVALID_OPERATION);
+        assert_eq!(marker.wait(), 0);
+        event::wait_all(&[first, second, third]).unwrap();
+        assert_eq!(contents(&two, &mem), [4; 64]);
+        one.finish().unwrap();
+    }
+}
+
+#[test]
+fn failures_take_dependents_along() {
+    let bench = Bench::new(Reach::Cached);
+    let (one, two) = (bench.queue(0), bench.queue(0));
+    let mem = bench.filled(&[1; 64]);
+    let user = Event::user(bench.context.clone());
+    let first = one
+        .enqueue(
+            fill(&one, &mem, 2),
+            std::slice::from_ref(&user),
+            false,
+            true,
+        )
+        .unwrap()
+        .unwrap();
+    let second = two
+        .enqueue(
+            fill(&two, &mem, 3),
+            std::slice::from_ref(&first),
+            false,
+            true,
+        )
+        .unwrap()
+        .unwrap();
+    let behind = two
+        .enqueue(sync::marker(), &[], false, true)
+        .unwrap()
+        .unwrap();
+    user.set_user_status(-7).unwrap();
+    assert_eq!(user.status(), -7);
+    let dependency = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    assert_eq!(first.wait(), dependency);
+    assert_eq!(second.wait(), dependency);
+    assert_eq!(behind.wait(), 0);
+    assert_eq!(code(event::wait_all(&[second.clone(), behind])), dependency);
+    let late = two
+        .enqueue(
+            fill(&two, &mem, 9),
+            std::slice::from_ref(&second),
+            false,
+            true,
+        )
+        .unwrap()
+        .unwrap();
+    assert_eq!(late.status(), dependency);
+    let mut bytes = [0u8; 4];
+    let command = read(&two, &mem, 0, &mut bytes);
+    assert_eq!(
+        code(two.enqueue(command, &[second], true, false)),
+        dependency
+    );
+    assert_eq!(contents(&two, &mem), [1; 64]);
+}
+
+#[test]
+fn a_long_chain_of_held_commands_unwinds() {
+    let bench = Bench::new(Reach::Hidden);
+    let cases = [
+        (0, 0, 20_000),
+        (-1, 0, 20_000),
+        (0, OOO, 1000),
+        (-1, OOO, 1000),
+    ];
+    for (status, flags, length) in cases {
+        let (one, two) = (bench.queue(0), bench.queue(flags));
+        let user = Event::user(bench.context.clone());
+        let mut last = user.clone();
+        for n in 0..length {
+            let queue = if n % 2 == 0 { &one } else { &two };
+            last = queue
+                .enqueue(sync::marker(), &[last], false, true)
+                .unwrap()
+                .unwrap();
+        }
+        user.set_user_status(status).unwrap();
+        assert_eq!(last.wait() < 0, status < 0);
+    }
+}
+
+#[test]
+fn a_released_user_event_fails_those_that_wait() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let handle = Event::user(bench.context.clone()).publish();
+    let user = crate::handle::lookup::<Event>(handle).unwrap();
+    let waiting = queue
+        .enqueue(sync::marker(), std::slice::from_ref(&user), false, true)
+        .unwrap()
+        .unwrap();
+    drop(user);
+    event::release(handle).unwrap();
+    assert!(waiting.wait() < 0);
+}
+
+#[test]
+fn held_commands_keep_a_released_queue() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.filled(&[1; 16]);
+    let user = Event::user(bench.context.clone());
+    let handle = queue.publish();
+    let event = queue
+        .enqueue(
+            fill(&queue, &mem, 2),
+            std::slice::from_ref(&user),
+            false,
+            true,
+        )
+        .unwrap()
+        .unwrap();
+    drop(queue);
+    crate::queue::release(handle).unwrap();
+    user.set_user_status(0).unwrap();
+    assert_eq!(event.wait(), 0);
+    drop(event);
+    let other = bench.queue(0);
+    assert_eq!(contents(&other, &mem), [2; 16]);
+    eventually("the queue is gone", || {
+        crate::handle::lookup::<Queue>(handle).is_err()
+    });
+}
+
+unsafe extern "C" fn note(_: *mut c_void, status: cl_int, data: *mut c_void) {
+    // SAFETY: the tests pass a list that outlives the callback.
+    unsafe { &*(data as *const Mutex<Vec<cl_int>>) }
+        .lock()
+        .push(status);
+}
+
+#[test]
+fn callbacks_come_once_and_in_order() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.buffer(64);
+    let list: &'static Mutex<Vec<cl_int>> = Box::leak(Box::default());
+    let data = list as *const _ as *mut c_void;
+    let wanted = [cl::CL_COMPLETE, cl::CL_RUNNING, cl::CL_SUBMITTED].map(|n| n as cl_int);
+    for held in [false, true] {
+        bench.fake.stop();
+        let user = Event::user(bench.context.clone());
+        let wait = if held { vec![user.clone()] } else { vec![] };
+        let event = queue
+            .enqueue(fill(&queue, &mem, 1), &wait, false, true)
+            .unwrap()
+            .unwrap();
+        for kind in wanted {
+            event
+                .set_callback(kind, Callback::new(note as _, data))
+                .unwrap();
+        }
+        assert_eq!(
+            code(event.set_callback(3, Callback::new(note as _, data))),
+            cl::CL_INVALID_VALUE
+        );
+        assert!(list.lock().is_empty());
+        user.set_user_status(0).unwrap();
+        queue.flush().unwrap();
+        eventually("submitted", || list.lock().len() == 1);
+        bench.fake.start();
+        queue.finish().unwrap();
+        eventually("complete", || list.lock().len() == 3);
+        assert_eq!(std::mem::take(&mut *list.lock()), [2, 1, 0]);
+        event
+            .set_callback(0, Callback::new(note as _, data))
+            .unwrap();
+        assert_eq!(std::mem::take(&mut *list.lock()), [0]);
+    }
+    let user = Event::user(bench.context.clone());
+    user.set_callback(0, Callback::new(note as _, data))
+        .unwrap();
+    user.set_user_status(-3).unwrap();
+    assert_eq!(std::mem::take(&mut *list.lock()), [-3]);
+}
+
+#[test]
+fn out_of_order_follows_events_and_barriers() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(OOO);
+    let mem = bench.filled(&[0; 64]);
+    // The fake device runs unordered operations last to first.
+    bench.fake.stop();
+    queue
+        .enqueue(fill(&queue, &mem, 1), &[], false, false)
+        .unwrap();
+    let last = queue
+        .enqueue(fill(&queue, &mem, 2), &[], false, true)
+        .unwrap()
+        .unwrap();
+    bench.fake.start();
+    assert_ne!(contents(&queue, &mem)[0], 2);
+    last.wait();
+    queue.finish().unwrap();
+    let first = queue
+        .enqueue(fill(&queue, &mem, 3), &[], false, true)
+        .unwrap()
+        .unwrap();
+    queue
+        .enqueue(fill(&queue, &mem, 4), &[first], false, false)
+        .unwrap();
+    queue.finish().unwrap();
+    assert_eq!(contents(&queue, &mem), [4; 64]);
+    queue
+        .enqueue(fill(&queue, &mem, 5), &[], false, false)
+        .unwrap();
+    queue.enqueue(sync::barrier(), &[], false, false).unwrap();
+    queue
+        .enqueue(fill(&queue, &mem, 6), &[], false, false)
+        .unwrap();
+    queue.finish().unwrap();
+    assert_eq!(contents(&queue, &mem), [6; 64]);
+}
+
+#[test]
+fn held_barriers_hold_what_follows_out_of_order() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(OOO);
+    let mem = bench.filled(&[0; 64]);
+    let user = Event::user(bench.context.clone());
+    queue
+        .enqueue(
+            fill(&queue, &mem, 1),
+            std::slice::from_ref(&user),
+            false,
+            false,
+        )
+        .unwrap();
+    let free = queue
+        .enqueue(sync::marker(), &[], false, true)
+        .unwrap()
+        .unwrap();
+    queue.enqueue(sync::barrier(), &[], false, false).unwrap();
+    let after = queue
+        .enqueue(fill(&queue, &mem, 2), &[], false, true)
+        .unwrap()
+        .unwrap();
+    queue.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(5));
+    assert!(free.status() > 0 && after.status() > 0);
+    user.set_user_status(0).unwrap();
+    assert_eq!(after.wait(), 0);
+    queue.finish().unwrap();
+    assert_eq!(free.status(), 0);
+    assert_eq!(contents(&queue, &mem), [2; 64]);
+}

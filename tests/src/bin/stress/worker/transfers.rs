@@ -1,0 +1,442 @@
+//! Steps that move bytes: reads, writes, copies, fills and maps, of ranges and of boxes.
+
+use super::*;
+
+/// A box of memory (in bytes) and the same as rows with gaps: `(origin, row pitch, slice pitch)` on one side.
+#[derive(Clone, Copy)]
+struct Layout {
+    origin: [usize; 3],
+    row: usize,
+    slice: usize,
+}
+
+impl Layout {
+    fn random(rng: &mut Rng, region: [usize; 3], room: usize) -> Option<Self> {
+        let row = region[0] + rng.below(3) * rng.below(64);
+        let slice = row * region[1] + rng.below(2) * row * rng.below(3);
+        let origin = [rng.below(16), rng.below(2), rng.below(2)];
+        let layout = Self { origin, row, slice };
+        let fits = origin[0] + region[0] <= row;
+        let row = if fits { row } else { origin[0] + region[0] };
+        let slice = (row * (origin[1] + region[1]))
+            .next_multiple_of(row)
+            .max(if slice % row == 0 { slice } else { 0 });
+        let layout = Self {
+            row,
+            slice,
+            ..layout
+        };
+        (layout.span(region).end <= room).then_some(layout)
+    }
+
+    fn start(&self) -> usize {
+        self.origin[2] * self.slice + self.origin[1] * self.row + self.origin[0]
+    }
+
+    /// The bytes from the first to the last.
+    fn span(&self, region: [usize; 3]) -> Range<usize> {
+        let start = self.start();
+        start..start + (region[2] - 1) * self.slice + (region[1] - 1) * self.row + region[0]
+    }
+
+    fn rows(self, region: [usize; 3]) -> impl Iterator<Item = Range<usize>> {
+        (0..region[2]).flat_map(move |z| {
+            (0..region[1]).map(move |y| {
+                let at = self.start() + z * self.slice + y * self.row;
+                at..at + region[0]
+            })
+        })
+    }
+}
+
+impl Worker<'_> {
+    pub(super) fn read(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let part = self.rng.range(view.size, 1);
+        let used = view.origin + part.start..view.origin + part.end;
+        let blocking = self.rng.percent(30);
+        let mut data = vec![0xa5u8; part.len() + 32].into_boxed_slice();
+        let mut expected = data.to_vec();
+        let place = data[16..].as_mut_ptr();
+        let node = self.enqueue(
+            "read",
+            &lane,
+            &[Use::read(&buffer, used.clone())],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueReadBuffer(
+                    lane.id,
+                    view.mem,
+                    cl_bool::from(blocking),
+                    part.start,
+                    part.len(),
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                expected[16..16 + part.len()].copy_from_slice(&locked.of(&buffer).bytes[used]);
+            },
+        );
+        self.keep_read(node, blocking, data, expected);
+    }
+
+    pub(super) fn keep_read(
+        &mut self,
+        node: Option<Arc<Node>>,
+        blocking: bool,
+        data: Box<[u8]>,
+        expected: Vec<u8>,
+    ) {
+        let Some(node) = node else { return };
+        if blocking {
+            compare(node.name, &data, &expected);
+        } else {
+            self.pending.push(Pending::Read(node, data, expected));
+        }
+    }
+
+    pub(super) fn write(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let part = self.rng.range(view.size, 1);
+        let used = view.origin + part.start..view.origin + part.end;
+        let blocking = self.rng.percent(30);
+        let data = self.rng.bytes(part.len()).into_boxed_slice();
+        let place = data.as_ptr();
+        let node = self.enqueue(
+            "write",
+            &lane,
+            &[Use::write(&buffer, used.clone())],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueWriteBuffer(
+                    lane.id,
+                    view.mem,
+                    cl_bool::from(blocking),
+                    part.start,
+                    part.len(),
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| locked.of(&buffer).bytes[used].copy_from_slice(&data),
+        );
+        if let (Some(node), false) = (node, blocking) {
+            self.pending.push(Pending::Write(node, data));
+        }
+    }
+
+    pub(super) fn region(&mut self) -> [usize; 3] {
+        [
+            1 + self.rng.below(200),
+            1 + self.rng.below(8),
+            1 + self.rng.below(3),
+        ]
+    }
+
+    pub(super) fn read_rect(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let region = self.region();
+        let Some(from) = Layout::random(&mut self.rng, region, view.size) else {
+            return;
+        };
+        let Some(to) = Layout::random(&mut self.rng, region, usize::MAX) else {
+            return;
+        };
+        let blocking = self.rng.percent(30);
+        let mut data = vec![0xa5u8; to.span(region).end + 16].into_boxed_slice();
+        let mut expected = data.to_vec();
+        let place = data.as_mut_ptr();
+        let span = from.span(region);
+        let node = self.enqueue(
+            "read rect",
+            &lane,
+            &[Use::read(
+                &buffer,
+                view.origin + span.start..view.origin + span.end,
+            )],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueReadBufferRect(
+                    lane.id,
+                    view.mem,
+                    cl_bool::from(blocking),
+                    from.origin.as_ptr(),
+                    to.origin.as_ptr(),
+                    region.as_ptr(),
+                    from.row,
+                    from.slice,
+                    to.row,
+                    to.slice,
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let bytes = &locked.of(&buffer).bytes[view.origin..];
+                for (a, b) in from.rows(region).zip(to.rows(region)) {
+                    expected[b].copy_from_slice(&bytes[a]);
+                }
+            },
+        );
+        self.keep_read(node, blocking, data, expected);
+    }
+
+    pub(super) fn write_rect(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let region = self.region();
+        let Some(to) = Layout::random(&mut self.rng, region, view.size) else {
+            return;
+        };
+        let Some(from) = Layout::random(&mut self.rng, region, usize::MAX) else {
+            return;
+        };
+        let blocking = self.rng.percent(30);
+        let data = self.rng.bytes(from.span(region).end).into_boxed_slice();
+        let place = data.as_ptr();
+        let span = to.span(region);
+        let node = self.enqueue(
+            "write rect",
+            &lane,
+            &[Use::write(
+                &buffer,
+                view.origin + span.start..view.origin + span.end,
+            )],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueWriteBufferRect(
+                    lane.id,
+                    view.mem,
+                    cl_bool::from(blocking),
+                    to.origin.as_ptr(),
+                    from.origin.as_ptr(),
+                    region.as_ptr(),
+                    to.row,
+                    to.slice,
+                    from.row,
+                    from.slice,
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let bytes = &mut locked.of(&buffer).bytes[view.origin..];
+                for (a, b) in to.rows(region).zip(from.rows(region)) {
+                    bytes[a].copy_from_slice(&data[b]);
+                }
+            },
+        );
+        if let (Some(node), false) = (node, blocking) {
+            self.pending.push(Pending::Write(node, data));
+        }
+    }
+
+    pub(super) fn copy(&mut self) {
+        let lane = self.lane();
+        let (src, dst) = (self.buffer(), self.buffer());
+        let (from, to) = (src.view(&mut self.rng), dst.view(&mut self.rng));
+        let part = self.rng.range(from.size.min(to.size), 1);
+        let at = self.rng.below(to.size - part.len() + 1);
+        let a = from.origin + part.start..from.origin + part.end;
+        let b = to.origin + at..to.origin + at + part.len();
+        if Arc::ptr_eq(&src, &dst) && a.start < b.end && b.start < a.end {
+            return;
+        }
+        self.enqueue(
+            "copy",
+            &lane,
+            &[Use::read(&src, a.clone()), Use::write(&dst, b.clone())],
+            false,
+            |count, list, event| {
+                call!(clEnqueueCopyBuffer(
+                    lane.id,
+                    from.mem,
+                    to.mem,
+                    part.start,
+                    at,
+                    part.len(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let bytes = locked.of(&src).bytes[a].to_vec();
+                locked.of(&dst).bytes[b].copy_from_slice(&bytes);
+            },
+        );
+    }
+
+    pub(super) fn copy_rect(&mut self) {
+        let lane = self.lane();
+        let (src, dst) = (self.buffer(), self.buffer());
+        if Arc::ptr_eq(&src, &dst) {
+            return;
+        }
+        let (from, to) = (src.view(&mut self.rng), dst.view(&mut self.rng));
+        let region = self.region();
+        let (Some(a), Some(b)) = (
+            Layout::random(&mut self.rng, region, from.size),
+            Layout::random(&mut self.rng, region, to.size),
+        ) else {
+            return;
+        };
+        let shift = |range: Range<usize>, by: usize| range.start + by..range.end + by;
+        self.enqueue(
+            "copy rect",
+            &lane,
+            &[
+                Use::read(&src, shift(a.span(region), from.origin)),
+                Use::write(&dst, shift(b.span(region), to.origin)),
+            ],
+            false,
+            |count, list, event| {
+                call!(clEnqueueCopyBufferRect(
+                    lane.id,
+                    from.mem,
+                    to.mem,
+                    a.origin.as_ptr(),
+                    b.origin.as_ptr(),
+                    region.as_ptr(),
+                    a.row,
+                    a.slice,
+                    b.row,
+                    b.slice,
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                for (a, b) in a.rows(region).zip(b.rows(region)) {
+                    let row = locked.of(&src).bytes[shift(a, from.origin)].to_vec();
+                    locked.of(&dst).bytes[shift(b, to.origin)].copy_from_slice(&row);
+                }
+            },
+        );
+    }
+
+    pub(super) fn fill(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let length = 1 << self.rng.below(8);
+        let pattern = self.rng.bytes(length);
+        if pattern.len() > view.size {
+            return;
+        }
+        let part = self.rng.range(view.size, pattern.len());
+        let used = view.origin + part.start..view.origin + part.end;
+        self.enqueue(
+            "fill",
+            &lane,
+            &[Use::write(&buffer, used.clone())],
+            false,
+            |count, list, event| {
+                call!(clEnqueueFillBuffer(
+                    lane.id,
+                    view.mem,
+                    pattern.as_ptr().cast(),
+                    pattern.len(),
+                    part.start,
+                    part.len(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                for piece in locked.of(&buffer).bytes[used].chunks_exact_mut(pattern.len()) {
+                    piece.copy_from_slice(&pattern);
+                }
+            },
+        );
+    }
+
+    pub(super) fn map(&mut self) {
+        let (lane, buffer) = (self.lane(), self.buffer());
+        let view = buffer.view(&mut self.rng);
+        let part = self.rng.range(view.size, 1);
+        let used = view.origin + part.start..view.origin + part.end;
+        let blocking = self.rng.percent(40);
+        let flags = *self.rng.pick(&[
+            CL_MAP_READ,
+            CL_MAP_WRITE,
+            CL_MAP_READ | CL_MAP_WRITE,
+            CL_MAP_WRITE_INVALIDATE_REGION,
+        ]);
+        let write = flags != CL_MAP_READ;
+        let id = map_number();
+        let mut pointer = 0;
+        let mut expected = Vec::new();
+        // A map for writing must not overlap any other.
+        let uses = [Use {
+            buffer: buffer.clone(),
+            range: used.clone(),
+            write,
+            map: id,
+        }];
+        let node = self.enqueue(
+            "map",
+            &lane,
+            &uses,
+            blocking,
+            |count, list, event| {
+                let mut code = 1;
+                let got = call!(clEnqueueMapBuffer(
+                    lane.id,
+                    view.mem,
+                    cl_bool::from(blocking),
+                    flags,
+                    part.start,
+                    part.len(),
+                    count,
+                    list,
+                    event,
+                    &mut code
+                ));
+                assert_eq!(
+                    code == 0,
+                    !got.is_null(),
+                    "the pointer of a map: {got:?}, {code}"
+                );
+                pointer = got as usize;
+                code
+            },
+            |locked| {
+                let contents = locked.of(&buffer);
+                expected = contents.bytes[used.clone()].to_vec();
+                Map::enter(contents, id, &used, write);
+            },
+        );
+        let Some(node) = node else { return };
+        if buffer.host != 0 && !node.fails {
+            assert_eq!(
+                pointer,
+                buffer.host + used.start,
+                "pointer of a map of host memory"
+            );
+        }
+        let map = Map {
+            buffer,
+            view,
+            pointer,
+            range: used,
+            flags,
+            id,
+            expected,
+        };
+        self.pending.push(Pending::Map(node, map));
+    }
+}
