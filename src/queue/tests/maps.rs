@@ -125,7 +125,8 @@ fn blocking_writes_are_over_where_that_shows() {
     let one = bench.queue(0);
     let (mem, other) = (bench.filled(&[0; 64]), bench.filled(&[0; 64]));
     let write_one = |byte, event| {
-        let command = write(&one, &mem, 0, &[byte; 64]);
+        let bytes = [byte; 64];
+        let command = write(&one, &mem, 0, &bytes);
         one.enqueue(command, &[], true, event).unwrap()
     };
     let before = bench.fake.submits();
