@@ -265,10 +265,8 @@ impl Queue {
         let quiet = self.progress.host_done() >= state.host_posted;
         if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
             // Nothing to measure but when all before it is done.
-            self.submit_now(state)?;
-            self.progress
-                .timeline
-                .wait(self.progress.submitted(), None)?;
+            let value = self.submit_now(state)?;
+            self.progress.timeline.wait(value, None)?;
         } else if how.profile || !ready.points.is_empty() {
             slots.extend(state.record(Op::Marker, how.profile)?);
         }

@@ -1,9 +1,8 @@
 //! What must not bring the process down: damaged input, damaged caches, exits at any time.
 
+use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
-use pumice_tests::{
-    call, code_name, create, info_value, ok, Buffer, Kernel, Program, Queue, Setup,
-};
+use pumice_tests::{call, code_name, create, ok, Buffer, Kernel, Program, Queue, Setup};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::ptr::{null, null_mut};
@@ -68,20 +67,6 @@ fn check_add(setup: &Setup, program: &Program) {
     kernel.set_buffer(0, &buffer).set(1, 5i32);
     setup.run(&kernel, &[16], None);
     assert_eq!(setup.read::<i32>(&buffer, 16), [6; 16]);
-}
-
-fn binary_of(program: &Program) -> Vec<u8> {
-    let size = info_value!(usize, clGetProgramInfo(program.0), CL_PROGRAM_BINARY_SIZES);
-    let mut binary = vec![0u8; size];
-    let mut place = binary.as_mut_ptr();
-    ok!(clGetProgramInfo(
-        program.0,
-        CL_PROGRAM_BINARIES,
-        size_of::<usize>(),
-        (&raw mut place).cast(),
-        null_mut()
-    ));
-    binary
 }
 
 fn load(setup: &Setup, binary: &[u8]) -> Result<Program, cl_int> {

@@ -52,6 +52,31 @@ pub fn combine(r: &mut Rewriter, op: RmwOp, old: Value, operand: Value) -> Value
     }
 }
 
+/// Compares and exchanges until nobody came between. `first`: what is there to begin with; `step` gives, for what is
+/// expected, the old value and what to put there. Returns the old value that was replaced.
+fn until_exchanged(
+    r: &mut Rewriter,
+    exchange: Op,
+    pointer: Value,
+    first: Value,
+    step: impl FnOnce(&mut Rewriter, Value) -> (Value, Value),
+) -> Value {
+    let ty = r.func.ty(first);
+    let body = r.new_block(&[ty]);
+    let done = r.new_block(&[]);
+    r.jump(body, &[first], body);
+    let expected = r.params(body)[0];
+    let (old, new) = step(r, expected);
+    let seen = r.op(exchange, [pointer, expected, new], ty);
+    let same = r.icmp(IntCond::Eq, seen, expected);
+    let again = Edge {
+        block: body,
+        args: [seen].into_iter().collect(),
+    };
+    r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
+    old
+}
+
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
     rewrite(func, |r, inst| {
@@ -90,25 +115,12 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             [pointer],
             int,
         );
-        let body = r.new_block(&[int]);
-        let done = r.new_block(&[]);
-        r.jump(body, &[first], body);
-        let expected = r.params(body)[0];
-        let old = r.op(Op::Bitcast, [expected], ty);
-        let new = combine(r, op, old, operand);
-        let new = r.op(Op::Bitcast, [new], int);
-        let seen = r.op(
-            Op::AtomicCmpXchg { scope, order },
-            [pointer, expected, new],
-            int,
-        );
-        let same = r.icmp(IntCond::Eq, seen, expected);
-        let again = Edge {
-            block: body,
-            args: [seen].into_iter().collect(),
-        };
-        r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
-        // The expected value is what was there.
+        let exchange = Op::AtomicCmpXchg { scope, order };
+        let old = until_exchanged(r, exchange, pointer, first, |r, expected| {
+            let old = r.op(Op::Bitcast, [expected], ty);
+            let new = combine(r, op, old, operand);
+            (old, r.op(Op::Bitcast, [new], int))
+        });
         Ok(r.replace_result(inst, old))
     })
 }
@@ -188,38 +200,33 @@ pub fn widen_local(func: &mut Function) -> Result<()> {
         }
         let missing = || LowerError::internal("an atomic without an operand");
         let operand = first_operand.ok_or_else(missing)?;
-        let body = r.new_block(&[Type::I64]);
-        let done = r.new_block(&[]);
-        r.jump(body, &[first], body);
-        let expected = r.params(body)[0];
-        let old = half(r, expected);
-        let new = match data.op {
-            Op::AtomicRmw { op, .. } => combine(r, op, old, operand),
-            Op::AtomicCmpXchg { .. } => {
-                let same = r.icmp(IntCond::Eq, old, operand);
-                r.select(same, second.ok_or_else(missing)?, old)
-            }
+        let replacement = match data.op {
+            Op::AtomicCmpXchg { .. } => second.ok_or_else(missing)?,
             _ => operand,
         };
-        let new = match ty {
-            Type::I32 => new,
-            _ => r.op(Op::Bitcast, [new], Type::I32),
-        };
-        let new = r.op(Op::ZExt, [new], Type::I64);
-        let new = r.same(Op::Shl, [new, by]);
-        let ones = r.konst(Type::I64, u32::MAX.into());
-        let hole = r.same(Op::Shl, [ones, by]);
-        let keep = r.same(Op::Not, [hole]);
-        let kept = r.same(Op::And, [expected, keep]);
-        let new = r.same(Op::Or, [kept, new]);
         let exchange = Op::AtomicCmpXchg { scope, order };
-        let seen = r.op(exchange, [word, expected, new], Type::I64);
-        let same = r.icmp(IntCond::Eq, seen, expected);
-        let again = Edge {
-            block: body,
-            args: [seen].into_iter().collect(),
-        };
-        r.end_block(Terminator::Branch(same, Edge::new(done), again), done);
+        let old = until_exchanged(r, exchange, word, first, |r, expected| {
+            let old = half(r, expected);
+            let new = match data.op {
+                Op::AtomicRmw { op, .. } => combine(r, op, old, operand),
+                Op::AtomicCmpXchg { .. } => {
+                    let same = r.icmp(IntCond::Eq, old, operand);
+                    r.select(same, replacement, old)
+                }
+                _ => operand,
+            };
+            let new = match ty {
+                Type::I32 => new,
+                _ => r.op(Op::Bitcast, [new], Type::I32),
+            };
+            let new = r.op(Op::ZExt, [new], Type::I64);
+            let new = r.same(Op::Shl, [new, by]);
+            let ones = r.konst(Type::I64, u32::MAX.into());
+            let hole = r.same(Op::Shl, [ones, by]);
+            let keep = r.same(Op::Not, [hole]);
+            let kept = r.same(Op::And, [expected, keep]);
+            (old, r.same(Op::Or, [kept, new]))
+        });
         match data.results.is_empty() {
             true => Ok(Action::Remove),
             false => Ok(r.replace_result(inst, old)),
