@@ -55,6 +55,62 @@ fn builds_in_many_threads() {
     });
 }
 
+/// Kernels of one program, each compiled by the driver in the thread that first runs it, while others run.
+#[test]
+fn kernels_begin_in_many_threads() {
+    const THREADS: u32 = 8;
+    const KERNELS: u32 = 6;
+    let setup = Setup::new();
+    let source: String = (0..THREADS * KERNELS)
+        .map(|k| {
+            format!(
+                "kernel void k{k}(global uint *p, uint n) {{
+                    uint x = get_global_id(0);
+                    for (uint i = 0; i < n; i++) x = (x ^ {}u) * {}u + (x >> {});
+                    p[get_global_id(0)] = x;
+                }}\n",
+                k * 77,
+                2 * k + 5,
+                k % 31 + 1
+            )
+        })
+        .collect();
+    let program = setup.build(&source);
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (setup, program) = (&setup, &program);
+            scope.spawn(move || {
+                let queue = setup.new_queue(0);
+                let buffer = setup.buffer(256);
+                for k in (0..KERNELS).map(|round| round * THREADS + thread) {
+                    let kernel = setup.kernel(program, &format!("k{k}"));
+                    kernel.set_buffer(0, &buffer).set(1, 9u32);
+                    ok!(clEnqueueNDRangeKernel(
+                        queue.0,
+                        kernel.0,
+                        1,
+                        null(),
+                        &64,
+                        null(),
+                        0,
+                        null(),
+                        null_mut()
+                    ));
+                    ok!(clFinish(queue.0));
+                    let right = (0..64u32).map(|id| {
+                        (0..9).fold(id, |x, _| {
+                            let product = (x ^ (k * 77)).wrapping_mul(2 * k + 5);
+                            product.wrapping_add(x >> (k % 31 + 1))
+                        })
+                    });
+                    let right: Vec<u32> = right.collect();
+                    assert_eq!(setup.read::<u32>(&buffer, 64), right, "kernel {k}");
+                }
+            });
+        }
+    });
+}
+
 /// User events set by other threads, queues that wait for one another.
 #[test]
 fn gates_opened_by_other_threads() {

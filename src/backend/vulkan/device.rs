@@ -4,6 +4,7 @@
 //! 130 to 360 ms on some drivers and many programs only look at the list of devices.
 
 use super::adapter::{queue_class, Adapter};
+use super::apart::Apart;
 use super::conv::{self, During};
 use super::copy::Utilities;
 use super::fault::Faults;
@@ -76,6 +77,8 @@ pub struct Shared {
     pub layout: vk::PipelineLayout,
     /// The driver's cache of pipelines.
     pub pipelines: PipelineCache,
+    /// Keeps submissions from the making of pipelines, where they must be.
+    pub apart: Apart,
     /// Shaders of our own.
     pub utilities: Utilities,
     /// Samplers, and the setting up of images.
@@ -293,6 +296,7 @@ impl Shared {
             shared_heap: svm::SharedHeap::default(),
             layout: vk::PipelineLayout::null(),
             pipelines: PipelineCache::empty(),
+            apart: Apart::new(adapter.workarounds.pipelines_apart),
             utilities: Utilities::default(),
             images: Images::default(),
             clock: Clock::new(adapter, &raw),

@@ -15,6 +15,7 @@
 //! - No result of the driver is ignored or unwrapped: all become [`super::DeviceError`].
 
 mod adapter;
+mod apart;
 mod completion;
 mod conv;
 mod copy;

@@ -135,6 +135,7 @@ pub fn create_pipeline(
         .stage(stage)
         .layout(layout)];
     let _allowed = exit::compiling().ok_or(DeviceError::Lost)?;
+    let _apart = shared.apart.making();
     let cache = shared.pipelines.raw.read();
     // SAFETY: module, layout and cache belong to the device; the structures live.
     match unsafe { shared.raw.create_compute_pipelines(*cache, &info, None) } {

@@ -372,6 +372,7 @@ impl VulkanStream {
             .signal_semaphores(&signal)
             .push_next(&mut timeline)];
         let queue = shared.queues.get(self.queue).ok_or(DeviceError::Lost)?;
+        let _apart = shared.apart.submitting();
         let queue = queue.raw.lock();
         if leaving::is_leaving() {
             return Err(DeviceError::Lost);
@@ -533,6 +534,9 @@ pub fn submit_nothing(shared: &Shared, queue: usize) -> Result {
     let Some(queue) = shared.queues.get(queue) else {
         return Ok(());
     };
+    if shared.apart.is_making() {
+        return Ok(());
+    }
     // Whoever submits at the moment will see for itself.
     let Some(queue) = queue.raw.try_lock() else {
         return Ok(());

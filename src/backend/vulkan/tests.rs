@@ -6,8 +6,9 @@ mod memories;
 mod several_cards;
 mod transfers;
 
+use super::adapter::{self, Workarounds};
 use super::device::VulkanDevice;
-use super::{adapter, instance::Instance, validation_messages};
+use super::{instance::Instance, validation_messages};
 use crate::backend::{
     BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
     StreamDesc, Use,
@@ -96,6 +97,13 @@ const ADD: &str = r#"
 
 /// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
 fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
+    device_with(|workarounds| {
+        workarounds.compute_copy_from = if shaders { 64 } else { u64::MAX };
+    })
+}
+
+/// A device of this test's own, treated as `change` says.
+fn device_with(change: impl FnOnce(&mut Workarounds)) -> Option<Arc<VulkanDevice>> {
     let instance = match Instance::new(true) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
@@ -107,7 +115,7 @@ fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
         eprintln!("skipped: no Vulkan device");
         return None;
     };
-    adapter.workarounds.compute_copy_from = if shaders { 64 } else { u64::MAX };
+    change(&mut adapter.workarounds);
     Some(Arc::new(VulkanDevice::new(Arc::new(adapter))))
 }
 
@@ -140,16 +148,19 @@ fn interface() -> KernelInterface {
     }
 }
 
+fn add_code() -> Vec<u32> {
+    let options = assembler::AssemblerOptions {
+        preserve_numeric_ids: false,
+    };
+    assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
+        .assemble(ADD, options)
+        .expect("the test kernel assembles")
+        .as_words()
+        .to_vec()
+}
+
 fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
-    let code = assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
-        .assemble(
-            ADD,
-            assembler::AssemblerOptions {
-                preserve_numeric_ids: false,
-            },
-        )
-        .expect("the test kernel assembles");
-    let words = code.as_words();
+    let words = &add_code();
     let code = device.load(words, &interface()).expect("load");
     let known = device.load(words, &interface()).expect("load");
     assert!(Arc::ptr_eq(&code, &known), "the last kernels are kept");
@@ -433,6 +444,48 @@ fn values_and_empty_submissions() {
     run(&mut stream);
     assert!(weak.upgrade().is_none());
     assert_eq!(stream.timeline().completed().expect("completed"), 2);
+}
+
+/// Every thread makes pipelines and runs them, on a device on which neither may happen during the other.
+#[test]
+fn pipelines_are_made_apart_from_submissions() {
+    let _silence = Silence::new();
+    let Some(device) = device_with(|workarounds| workarounds.pipelines_apart = true) else {
+        return;
+    };
+    let code = device.load(&add_code(), &interface()).expect("load");
+    std::thread::scope(|scope| {
+        for thread in 0..4u32 {
+            let (device, code) = (&device, &code);
+            scope.spawn(move || {
+                let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+                let memory = device.allocate(512, Placement::HostRead).expect("allocate");
+                for size in 1..=8u32 {
+                    // Each makes some pipelines alone and some at the same time as another.
+                    let size = size * (1 + thread / 2);
+                    let kernel = code.specialise([size, 1, 1], &[]).expect("specialise");
+                    let a: Vec<u8> = (0..64u32).flat_map(|i| (i + size).to_ne_bytes()).collect();
+                    put(&memory, &a);
+                    let [a, out] = [memory.address(), memory.address() + 256];
+                    let op = Op::Dispatch {
+                        pipeline: &kernel,
+                        groups: [64u32.div_ceil(size), 1, 1],
+                        push: &push(a, a, out, 64),
+                        uses: &[used(&memory, true)],
+                        bindings: &[],
+                        touches_anything: false,
+                    };
+                    let recorded = stream.record(op, OrderRule::InOrder, false);
+                    recorded.expect("record");
+                    run(&mut stream);
+                    let right: Vec<u8> = (0..64u32)
+                        .flat_map(|i| (2 * (i + size)).to_ne_bytes())
+                        .collect();
+                    assert_eq!(bytes_of(&memory)[256..], right, "groups of {size}");
+                }
+            });
+        }
+    });
 }
 
 #[test]
