@@ -5,7 +5,8 @@
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
-//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract -> split_parts -> structurize -> emit
+//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract
+//!   -> flip_compares (for a compiler with a defect) -> split_parts -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -367,6 +368,9 @@ fn lower_function(
     p.run("contract", func, |f| {
         Ok(contract::run(f, target) && dce::run(f))
     })?;
+    if target.miscounts_to_negations {
+        p.must("flip_compares", func, flip_compares::run)?;
+    }
     if target.long_words && !interface.uses_printf {
         let split = |f: &mut Function| Ok(split_parts::run(f, split_parts::WEIGHT));
         if let Some(parts) = p.run("split_parts", func, split)? {

@@ -118,6 +118,8 @@ pub struct Target {
     /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
     /// limit.
     pub loop_limit: u32,
+    /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::flip_compares)).
+    pub miscounts_to_negations: bool,
     /// Emit debug line information (OpLine).
     pub debug_lines: bool,
 }
@@ -174,6 +176,7 @@ impl Target {
             fences_wait: false,
             long_words: false,
             loop_limit: 0,
+            miscounts_to_negations: false,
             debug_lines: false,
         }
     }

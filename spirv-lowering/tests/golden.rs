@@ -36,6 +36,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
+        "flip_compares" => Pass::Try(passes::flip_compares::run),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| passes::lower_convert::run(f, &Target::full())),

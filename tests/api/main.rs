@@ -20,6 +20,7 @@ mod linking;
 mod local_memory;
 mod long_code;
 mod long_loops;
+mod loop_bounds;
 mod numerics;
 mod ordering;
 mod printf;

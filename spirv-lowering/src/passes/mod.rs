@@ -7,6 +7,7 @@ pub mod contract;
 pub mod cse;
 pub mod dce;
 pub mod expand_memcopy;
+pub mod flip_compares;
 pub mod flow;
 pub mod guard_range;
 pub mod inline;

@@ -1,0 +1,204 @@
+//! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`).
+
+use pumice_tests::Setup;
+
+/// The header of a loop over `i`, with `n` and `m`, and the same: the first value, whether to go on, the step.
+type Shape = (
+    &'static str,
+    fn(i64, i64) -> i64,
+    fn(i64, i64, i64) -> bool,
+    i64,
+);
+
+const SHAPES: &[Shape] = &[
+    ("i = n; i > -n; i -= 2", |n, _| n, |i, n, _| i > -n, -2),
+    ("i = n; i > -n; i--", |n, _| n, |i, n, _| i > -n, -1),
+    ("i = n; i >= -n; i -= 3", |n, _| n, |i, n, _| i >= -n, -3),
+    ("i = n; i > -m; i -= 2", |n, _| n, |i, _, m| i > -m, -2),
+    ("i = n; -m < i; i -= 2", |n, _| n, |i, _, m| -m < i, -2),
+    ("i = n; -i < m; i--", |n, _| n, |i, _, m| -i < m, -1),
+    ("i = n; !(i <= -m); i--", |n, _| n, |i, _, m| i > -m, -1),
+    (
+        "i = n + 1; i > -n; i -= 2",
+        |n, _| n + 1,
+        |i, n, _| i > -n,
+        -2,
+    ),
+    (
+        "i = n + m; i > -n; i -= 5",
+        |n, m| n + m,
+        |i, n, _| i > -n,
+        -5,
+    ),
+    ("i = 0; i > -n; i--", |_, _| 0, |i, n, _| i > -n, -1),
+    ("i = -m; i < n; i++", |_, m| -m, |i, n, _| i < n, 1),
+    ("i = -m; i <= n; i += 2", |_, m| -m, |i, n, _| i <= n, 2),
+    (
+        "i = -2 * m; i < -n; i += 2",
+        |_, m| -2 * m,
+        |i, n, _| i < -n,
+        2,
+    ),
+    (
+        "i = -3 * n; i < -(n + m); i++",
+        |n, _| -3 * n,
+        |i, n, m| i < -(n + m),
+        1,
+    ),
+    (
+        "i = n; i > -(n + m); i--",
+        |n, _| n,
+        |i, n, m| i > -(n + m),
+        -1,
+    ),
+    (
+        "i = n; i > -(n * 3); i -= 2",
+        |n, _| n,
+        |i, n, _| i > -(n * 3),
+        -2,
+    ),
+    (
+        "i = n; i > -(n >> 1); i--",
+        |n, _| n,
+        |i, n, _| i > -(n >> 1),
+        -1,
+    ),
+    ("i = n; i > -n / 2; i--", |n, _| n, |i, n, _| i > -n / 2, -1),
+    (
+        "i = n; i > (-n & ~3); i -= 2",
+        |n, _| n,
+        |i, n, _| i > (-n & !3),
+        -2,
+    ),
+    (
+        "i = n; i > max(-n, -m - 7); i--",
+        |n, _| n,
+        |i, n, m| i > (-n).max(-m - 7),
+        -1,
+    ),
+    (
+        "i = n; i > min(-n, -m); i--",
+        |n, _| n,
+        |i, n, m| i > (-n).min(-m),
+        -1,
+    ),
+    (
+        "i = n; i > (m > 5 ? -n : -m); i--",
+        |n, _| n,
+        |i, n, _| i > -n,
+        -1,
+    ),
+    (
+        "i = n; i > 3 - n; i -= 2",
+        |n, _| n,
+        |i, n, _| i > 3 - n,
+        -2,
+    ),
+    ("i = n; i > ~n; i -= 2", |n, _| n, |i, n, _| i > !n, -2),
+    (
+        "i = n; i > n - 2 * m; i -= 2",
+        |n, _| n,
+        |i, n, m| i > n - 2 * m,
+        -2,
+    ),
+    (
+        "i = n; i > -2 * n; i -= 2",
+        |n, _| n,
+        |i, n, _| i > -2 * n,
+        -2,
+    ),
+    ("i = n; i < 3 * n; i += 2", |n, _| n, |i, n, _| i < 3 * n, 2),
+    ("i = n; i != -n; i -= 2", |n, _| n, |i, n, _| i != -n, -2),
+    ("i = n; i > n / 2; i--", |n, _| n, |i, n, _| i > n / 2, -1),
+];
+
+#[test]
+fn loops_run_as_often_as_they_should() {
+    let setup = Setup::new();
+    for ty in ["long", "int", "short"] {
+        let kernels: String = SHAPES
+            .iter()
+            .enumerate()
+            .map(|(number, (header, ..))| {
+                format!(
+                    "kernel void k{number}(global {ty} *p, {ty} n, {ty} m) {{
+                        {ty} i, sum = 0, mix = 0;
+                        for ({header}) {{ sum += i * i; mix = (mix << 1) ^ i; }}
+                        p[0] = sum; p[1] = mix;
+                    }}\n"
+                )
+            })
+            // A loop within a loop, a bound from memory.
+            .chain([format!(
+                "kernel void nest(global {ty} *p) {{
+                    {ty} sum = 0, n = p[0];
+                    for ({ty} y = n; y > -n; y--)
+                        for ({ty} x = y; x > -y; x--) sum = (sum << 1) ^ (x * y);
+                    p[1] = sum;
+                }}\n"
+            )])
+            .collect();
+        let wrap = |v: i64| match ty {
+            "long" => v,
+            "int" => i64::from(v as i32),
+            _ => i64::from(v as i16),
+        };
+        for options in ["", "-cl-opt-disable"] {
+            let program = match setup.try_build(&kernels, options) {
+                Ok(program) => program,
+                Err(log) => panic!("{options}: {log}"),
+            };
+            let buffer = setup.buffer(16);
+            let read = || match ty {
+                "long" => setup.read::<i64>(&buffer, 2),
+                "int" => setup
+                    .read::<i32>(&buffer, 2)
+                    .iter()
+                    .map(|&v| v.into())
+                    .collect(),
+                _ => setup
+                    .read::<i16>(&buffer, 2)
+                    .iter()
+                    .map(|&v| v.into())
+                    .collect(),
+            };
+            for (number, (header, first, goes_on, step)) in SHAPES.iter().enumerate() {
+                let kernel = setup.kernel(&program, &format!("k{number}"));
+                kernel.set_buffer(0, &buffer);
+                for n in [1i64, 2, 3, 11, 50, 501] {
+                    match ty {
+                        "long" => kernel.set(1, n).set(2, n),
+                        "int" => kernel.set(1, n as i32).set(2, n as i32),
+                        _ => kernel.set(1, n as i16).set(2, n as i16),
+                    };
+                    setup.run(&kernel, &[1], None);
+                    let (mut sum, mut mix, mut i) = (0i64, 0i64, first(n, n));
+                    while goes_on(i, n, n) {
+                        sum = sum.wrapping_add(i * i);
+                        mix = (mix << 1) ^ i;
+                        i += step;
+                    }
+                    let right = vec![wrap(sum), wrap(mix)];
+                    assert_eq!(read(), right, "{ty} {header}, n {n}, {options}");
+                }
+            }
+            let kernel = setup.kernel(&program, "nest");
+            for n in [1i64, 4, 40] {
+                match ty {
+                    "long" => setup.write(&buffer, &[n]),
+                    "int" => setup.write(&buffer, &[n as i32]),
+                    _ => setup.write(&buffer, &[n as i16]),
+                }
+                kernel.set_buffer(0, &buffer);
+                setup.run(&kernel, &[1], None);
+                let mut sum = 0i64;
+                for y in (1 - n..=n).rev() {
+                    for x in (1 - y..=y).rev() {
+                        sum = (sum << 1) ^ (x * y);
+                    }
+                }
+                assert_eq!(read()[1], wrap(sum), "{ty}, nest of {n}, {options}");
+            }
+        }
+    }
+}
