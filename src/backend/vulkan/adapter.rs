@@ -12,6 +12,7 @@ use ash::{amd, ext, khr, nv, vk};
 use spirv_lowering::target::{FloatCaps, Target};
 use std::ffi::CStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Queues taken of the family, at most.
 const MAX_QUEUES: u32 = 8;
@@ -40,6 +41,9 @@ pub struct Workarounds {
     /// so: 13 of 26 with the pipeline cache, 3 of 11 without, 7 of 13 with a cache for each pipeline. With pipelines made
     /// one by one 2 of 21 did, with no submission meanwhile none of 17. 2026-11.
     pub pipelines_apart: bool,
+    /// How long a work-group may run, for the log: beyond, NVIDIA's driver (580.159) gives the device up after 4.5 s, or
+    /// 7.5 s on a queue with graphics, with nobody else on the card. The kernel as a whole may take longer. 2026-11.
+    pub group_limit: Option<Duration>,
 }
 
 /// The queue family in use.
@@ -390,6 +394,8 @@ impl Adapter {
             },
         };
         let workarounds = Workarounds {
+            group_limit: (v12.driver_id == vk::DriverId::NVIDIA_PROPRIETARY)
+                .then_some(Duration::from_secs(4)),
             pipelines_apart: v12.driver_id == vk::DriverId::NVIDIA_PROPRIETARY,
             compute_copy_from: if kind == DeviceKind::Gpu && extensions.push_descriptor {
                 1 << 20

@@ -366,6 +366,12 @@ impl Shared {
             for line in self.faults.describe() {
                 crate::log!(Error, "{name}: {line}");
             }
+            if let Some(limit) = self.adapter.workarounds.group_limit {
+                crate::log!(
+                    Error,
+                    "{name}: this driver gives the device up when one work-group runs for longer than {limit:?}"
+                );
+            }
         }
         error
     }
