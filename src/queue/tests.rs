@@ -112,6 +112,12 @@ fn fill(queue: &Queue, mem: &Ref<Mem>, byte: u8) -> Command {
     buffer::fill(queue.target(), mem, &[byte], 0, mem.size()).unwrap()
 }
 
+/// Enqueues a command that does not block; its event.
+fn sent(queue: &Queue, command: Command, wait: &[Ref<Event>]) -> Ref<Event> {
+    let event = queue.enqueue(command, wait, false, true).unwrap();
+    event.unwrap()
+}
+
 fn eventually(what: &str, mut check: impl FnMut() -> bool) {
     let start = Instant::now();
     while !check() {

@@ -85,17 +85,7 @@ fn kernels_begin_in_many_threads() {
                 for k in (0..KERNELS).map(|round| round * THREADS + thread) {
                     let kernel = setup.kernel(program, &format!("k{k}"));
                     kernel.set_buffer(0, &buffer).set(1, 9u32);
-                    ok!(clEnqueueNDRangeKernel(
-                        queue.0,
-                        kernel.0,
-                        1,
-                        null(),
-                        &64,
-                        null(),
-                        0,
-                        null(),
-                        null_mut()
-                    ));
+                    queue.enqueue(&kernel, &[64], None);
                     ok!(clFinish(queue.0));
                     let right = (0..64u32).map(|id| {
                         (0..9).fold(id, |x, _| {

@@ -298,10 +298,17 @@ impl Setup {
 
     /// Enqueues a kernel.
     pub fn enqueue(&self, kernel: &Kernel, global: &[usize], local: Option<&[usize]>) {
+        self.queue.enqueue(kernel, global, local);
+    }
+}
+
+impl Queue {
+    /// Enqueues a kernel.
+    pub fn enqueue(&self, kernel: &Kernel, global: &[usize], local: Option<&[usize]>) {
         let local = local.map_or(null(), <[usize]>::as_ptr);
         let dims = global.len() as cl_uint;
         ok!(clEnqueueNDRangeKernel(
-            self.queue.0,
+            self.0,
             kernel.0,
             dims,
             null(),

@@ -9,37 +9,10 @@ fn user_events_hold_commands_and_all_behind_them() {
         let (one, two) = (bench.queue(flags), bench.queue(flags));
         let mem = bench.filled(&[1; 64]);
         let user = Event::user(bench.context.clone());
-        let first = one
-            .enqueue(
-                fill(&one, &mem, 2),
-                std::slice::from_ref(&user),
-                false,
-                true,
-            )
-            .unwrap()
-            .unwrap();
-        let second = two
-            .enqueue(
-                fill(&two, &mem, 3),
-                std::slice::from_ref(&first),
-                false,
-                true,
-            )
-            .unwrap()
-            .unwrap();
-        let third = one
-            .enqueue(
-                fill(&one, &mem, 4),
-                std::slice::from_ref(&second),
-                false,
-                true,
-            )
-            .unwrap()
-            .unwrap();
-        let marker = one
-            .enqueue(sync::marker(), &[], false, true)
-            .unwrap()
-            .unwrap();
+        let first = sent(&one, fill(&one, &mem, 2), std::slice::from_ref(&user));
+        let second = sent(&two, fill(&two, &mem, 3), std::slice::from_ref(&first));
+        let third = sent(&one, fill(&one, &mem, 4), std::slice::from_ref(&second));
+        let marker = sent(&one, sync::marker(), &[]);
         one.flush().unwrap();
         two.flush().unwrap();
         std::thread::sleep(Duration::from_millis(5));
@@ -61,28 +34,9 @@ fn failures_take_dependents_along() {
     let (one, two) = (bench.queue(0), bench.queue(0));
     let mem = bench.filled(&[1; 64]);
     let user = Event::user(bench.context.clone());
-    let first = one
-        .enqueue(
-            fill(&one, &mem, 2),
-            std::slice::from_ref(&user),
-            false,
-            true,
-        )
-        .unwrap()
-        .unwrap();
-    let second = two
-        .enqueue(
-            fill(&two, &mem, 3),
-            std::slice::from_ref(&first),
-            false,
-            true,
-        )
-        .unwrap()
-        .unwrap();
-    let behind = two
-        .enqueue(sync::marker(), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let first = sent(&one, fill(&one, &mem, 2), std::slice::from_ref(&user));
+    let second = sent(&two, fill(&two, &mem, 3), std::slice::from_ref(&first));
+    let behind = sent(&two, sync::marker(), &[]);
     user.set_user_status(-7).unwrap();
     assert_eq!(user.status(), -7);
     let dependency = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
@@ -90,15 +44,7 @@ fn failures_take_dependents_along() {
     assert_eq!(second.wait(), dependency);
     assert_eq!(behind.wait(), 0);
     assert_eq!(code(event::wait_all(&[second.clone(), behind])), dependency);
-    let late = two
-        .enqueue(
-            fill(&two, &mem, 9),
-            std::slice::from_ref(&second),
-            false,
-            true,
-        )
-        .unwrap()
-        .unwrap();
+    let late = sent(&two, fill(&two, &mem, 9), std::slice::from_ref(&second));
     assert_eq!(late.status(), dependency);
     let mut bytes = [0u8; 4];
     let command = read(&two, &mem, 0, &mut bytes);
@@ -124,10 +70,7 @@ fn a_long_chain_of_held_commands_unwinds() {
         let mut last = user.clone();
         for n in 0..length {
             let queue = if n % 2 == 0 { &one } else { &two };
-            last = queue
-                .enqueue(sync::marker(), &[last], false, true)
-                .unwrap()
-                .unwrap();
+            last = sent(queue, sync::marker(), &[last]);
         }
         user.set_user_status(status).unwrap();
         assert_eq!(last.wait() < 0, status < 0);
@@ -140,10 +83,7 @@ fn a_released_user_event_fails_those_that_wait() {
     let queue = bench.queue(0);
     let handle = Event::user(bench.context.clone()).publish();
     let user = crate::handle::lookup::<Event>(handle).unwrap();
-    let waiting = queue
-        .enqueue(sync::marker(), std::slice::from_ref(&user), false, true)
-        .unwrap()
-        .unwrap();
+    let waiting = sent(&queue, sync::marker(), std::slice::from_ref(&user));
     drop(user);
     event::release(handle).unwrap();
     assert!(waiting.wait() < 0);
@@ -156,15 +96,7 @@ fn held_commands_keep_a_released_queue() {
     let mem = bench.filled(&[1; 16]);
     let user = Event::user(bench.context.clone());
     let handle = queue.publish();
-    let event = queue
-        .enqueue(
-            fill(&queue, &mem, 2),
-            std::slice::from_ref(&user),
-            false,
-            true,
-        )
-        .unwrap()
-        .unwrap();
+    let event = sent(&queue, fill(&queue, &mem, 2), std::slice::from_ref(&user));
     drop(queue);
     crate::queue::release(handle).unwrap();
     user.set_user_status(0).unwrap();
@@ -196,10 +128,7 @@ fn callbacks_come_once_and_in_order() {
         bench.fake.stop();
         let user = Event::user(bench.context.clone());
         let wait = if held { vec![user.clone()] } else { vec![] };
-        let event = queue
-            .enqueue(fill(&queue, &mem, 1), &wait, false, true)
-            .unwrap()
-            .unwrap();
+        let event = sent(&queue, fill(&queue, &mem, 1), &wait);
         for kind in wanted {
             event
                 .set_callback(kind, Callback::new(note as _, data))
@@ -239,18 +168,12 @@ fn out_of_order_follows_events_and_barriers() {
     queue
         .enqueue(fill(&queue, &mem, 1), &[], false, false)
         .unwrap();
-    let last = queue
-        .enqueue(fill(&queue, &mem, 2), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let last = sent(&queue, fill(&queue, &mem, 2), &[]);
     bench.fake.start();
     assert_ne!(contents(&queue, &mem)[0], 2);
     last.wait();
     queue.finish().unwrap();
-    let first = queue
-        .enqueue(fill(&queue, &mem, 3), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let first = sent(&queue, fill(&queue, &mem, 3), &[]);
     queue
         .enqueue(fill(&queue, &mem, 4), &[first], false, false)
         .unwrap();
@@ -281,15 +204,9 @@ fn held_barriers_hold_what_follows_out_of_order() {
             false,
         )
         .unwrap();
-    let free = queue
-        .enqueue(sync::marker(), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let free = sent(&queue, sync::marker(), &[]);
     queue.enqueue(sync::barrier(), &[], false, false).unwrap();
-    let after = queue
-        .enqueue(fill(&queue, &mem, 2), &[], false, true)
-        .unwrap()
-        .unwrap();
+    let after = sent(&queue, fill(&queue, &mem, 2), &[]);
     queue.flush().unwrap();
     std::thread::sleep(Duration::from_millis(5));
     assert!(free.status() > 0 && after.status() > 0);
