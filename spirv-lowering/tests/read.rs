@@ -707,3 +707,32 @@ fn integers_of_odd_widths() {
     let error = read_error(&kernel("").replace("%fn = ", "%i65 = OpTypeInt 65 0\n%fn = "));
     assert!(error.contains("65-bit integers"), "{error}");
 }
+
+/// LLVM's SPIR-V target may declare an array of pointers as one: markers of its lifetime and casts tell the size.
+#[test]
+fn variables_that_are_larger_than_their_type() {
+    let declared = |body: &str| {
+        let text = kernel(&format!("%v = OpVariable %p_ptr Function\n{body}")).replace(
+            "%fn = ",
+            "%p_u8 = OpTypePointer Function %u8
+             %p_ptr = OpTypePointer Function %p_u8
+             %c3 = OpConstant %u32 3
+             %three = OpTypeArray %p_u8 %c3
+             %p_three = OpTypePointer Function %three
+             %fn = ",
+        );
+        read(&text).to_string()
+    };
+    for (body, size) in [
+        ("%b = OpBitcast %p_u8 %v", 8),
+        ("%b = OpBitcast %p_u8 %v\nOpLifetimeStart %b 40", 40),
+        ("%b = OpBitcast %p_u8 %v\nOpLifetimeStart %b 4", 8),
+        ("%b = OpBitcast %p_three %v", 24),
+    ] {
+        let text = declared(body);
+        assert!(
+            text.contains(&format!("alloca.size{size}.")),
+            "{body}: {text}"
+        );
+    }
+}

@@ -41,3 +41,131 @@ fn sources_with_a_byte_order_mark() {
     setup.run(&kernel, &[1], None);
     assert_eq!(setup.read::<i32>(&buffer, 1), [42]);
 }
+
+/// A hash over parts of a message (John the Ripper's HMAC-SHA256, with a simpler hash).
+const PARTS: &str = "typedef struct { uint total; uint state[8]; uchar buffer[64]; } hash;
+    inline void copy(void *restrict to, const void *restrict from, uint size) {
+        const char *s = from;
+        char *d = to;
+        while (size--) *d++ = *s++;
+    }
+    __attribute__((noinline)) void block(hash *h, const uchar *data) {
+        for (int i = 0; i < 64; i++) h->state[i & 7] = h->state[i & 7] * 31 + data[i];
+    }
+    inline void update(hash *h, const uchar *input, uint size) {
+        if (size <= 0) return;
+        uint left = h->total & 63, fill = 64 - left;
+        h->total += size;
+        if (left && size >= fill) {
+            copy(h->buffer + left, input, fill);
+            block(h, h->buffer);
+            input += fill;
+            size -= fill;
+            left = 0;
+        }
+        while (size >= 64) {
+            block(h, input);
+            input += 64;
+            size -= 64;
+        }
+        if (size > 0) copy(h->buffer + left, input, size);
+    }
+    inline void finish(uchar *output, hash *h) {
+        uchar length[8], pad[64] = { 0x80 };
+        ulong bits = h->total << 3;
+        for (int i = 0; i < 8; i++) length[i] = bits >> (56 - 8 * i);
+        uint last = h->total & 63;
+        update(h, pad, last < 56 ? 56 - last : 120 - last);
+        update(h, length, 8);
+        for (int i = 0; i < 32; i++) output[i] = h->state[i >> 2] >> ((i & 3) * 8);
+    }
+    inline void hash_of(uint count, const uchar *parts[], const uint *sizes, uchar *output) {
+        hash h;
+        h.total = 0;
+        for (uint i = 0; i < 8; i++) h.state[i] = i;
+        for (uint i = 0; i < count; i++) update(&h, parts[i], sizes[i]);
+        finish(output, &h);
+    }
+    inline void keyed(const uchar *key, uint length, uint count, const uchar *parts[], const uint *sizes, uchar *output) {
+        uchar pad[64];
+        const uchar *all[5];
+        uint all_sizes[5], i;
+        for (i = 0; i < length; i++) pad[i] = key[i] ^ 0x36;
+        for (; i < 64; i++) pad[i] = 0x36;
+        all[0] = pad;
+        all_sizes[0] = 64;
+        for (i = 0; i < count; i++) {
+            all[i + 1] = parts[i];
+            all_sizes[i + 1] = sizes[i];
+        }
+        hash_of(1 + count, all, all_sizes, output);
+        for (i = 0; i < length; i++) pad[i] = key[i] ^ 0x5c;
+        for (; i < 64; i++) pad[i] = 0x5c;
+        all[0] = pad;
+        all_sizes[0] = 64;
+        all[1] = output;
+        all_sizes[1] = 32;
+        hash_of(2, all, all_sizes, output);
+    }
+    kernel void f(global uint *in, global uchar *out) {
+        uint key[8];
+        uchar result[32], x[5], y[3];
+        const uchar *parts[2];
+        uint sizes[2];
+        for (int i = 0; i < 8; i++) key[i] = in[i];
+        for (int i = 0; i < 5; i++) x[i] = in[i];
+        for (int i = 0; i < 3; i++) y[i] = in[i + 4];
+        parts[0] = x;
+        parts[1] = y;
+        sizes[0] = 5;
+        sizes[1] = 3;
+        keyed((uchar *)key, 32, 2, parts, sizes, result);
+        for (int i = 0; i < 32; i++) out[i] = result[i];
+    }";
+
+/// What [`PARTS`] makes of whole messages.
+fn hash_of(message: &[u8]) -> [u8; 32] {
+    let mut padded = message.to_vec();
+    padded.push(0x80);
+    while padded.len() % 64 != 56 {
+        padded.push(0);
+    }
+    padded.extend((8 * message.len() as u64).to_be_bytes());
+    let mut state: [u32; 8] = std::array::from_fn(|i| i as u32);
+    for (i, &byte) in padded.iter().enumerate() {
+        let word = &mut state[i & 7];
+        *word = word.wrapping_mul(31).wrapping_add(byte.into());
+    }
+    let mut output = [0; 32];
+    for (bytes, word) in output.chunks_exact_mut(4).zip(state) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    output
+}
+
+/// LLVM's SPIR-V target declares the array `all` of that hash as one pointer.
+#[test]
+fn lists_of_private_pointers() {
+    let setup = Setup::new();
+    let key: [u32; 8] = std::array::from_fn(|i| (i as u32).wrapping_mul(77_777_777) + 5);
+    let padded = |with: u8| {
+        let mut pad = [with; 64];
+        let bytes = key.iter().flat_map(|word| word.to_le_bytes());
+        pad.iter_mut()
+            .zip(bytes)
+            .for_each(|(pad, byte)| *pad ^= byte);
+        pad
+    };
+    let mut inner = padded(0x36).to_vec();
+    inner.extend(key[..5].iter().chain(&key[4..7]).map(|&word| word as u8));
+    let mut outer = padded(0x5c).to_vec();
+    outer.extend(hash_of(&inner));
+    for options in ["", "-cl-opt-disable"] {
+        let program = setup.try_build(PARTS, options).expect("it builds");
+        let kernel = setup.kernel(&program, "f");
+        let (input, output) = (setup.buffer_of(&key), setup.buffer(32));
+        kernel.set_buffer(0, &input).set_buffer(1, &output);
+        setup.run(&kernel, &[1], None);
+        assert_eq!(setup.read::<u8>(&output, 32), hash_of(&outer), "{options}");
+    }
+}

@@ -423,11 +423,14 @@ impl Body<'_, '_> {
             | S::LoopMerge
             | S::SelectionMerge
             | S::LoopControlINTEL
-            | S::LifetimeStart
             | S::LifetimeStop
             | S::AssumeTrueKHR
             | S::UntypedPrefetchKHR
             | S::ModuleProcessed => {}
+            S::LifetimeStart => {
+                let (pointer, _) = self.pointer(inst.word(0)?)?;
+                self.at_least(pointer, inst.word(1)?.into())?;
+            }
             S::Branch => return Ok(Some(End::Jump(inst.word(0)?))),
             S::BranchConditional => {
                 let cond = self.scalar_of(inst.word(0)?, Type::Bool)?;

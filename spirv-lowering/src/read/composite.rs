@@ -120,6 +120,9 @@ impl Body<'_, '_> {
                     }
                 }
                 let values = self.value(from)?;
+                if let (&[pointer], Ok(data)) = (values.as_slice(), self.pointee(ty)) {
+                    self.at_least(pointer, self.p.types.get(data).size)?;
+                }
                 let values = self.bitcast(&values, ty)?;
                 self.set(id, ty, values)?;
             }

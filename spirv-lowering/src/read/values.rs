@@ -340,6 +340,24 @@ impl Body<'_, '_> {
         Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
     }
 
+    /// Makes a variable of the function that `pointer` is the beginning of at least `size` bytes long. LLVM's own SPIR-V
+    /// target gives an array of pointers the type of its first element when a variable's address is stored to that, and
+    /// tells the true size by markers of lifetimes and casts alone.
+    pub fn at_least(&mut self, pointer: Value, size: u64) -> Result<()> {
+        let Some(inst) = self.f.def_inst(pointer) else {
+            return Ok(());
+        };
+        if let Op::Alloca { size: known, .. } = &mut self.f.insts[inst].op {
+            if u64::from(*known) < size {
+                let Ok(size) = u32::try_from(size) else {
+                    return unsupported(format!("a variable of {size} bytes"));
+                };
+                *known = size;
+            }
+        }
+        Ok(())
+    }
+
     /// Calls a function by name, declaring it where needed.
     pub fn call_name(&mut self, name: &str, args: &[Value], results: &[Type]) -> Result<Values> {
         let params: SmallVec<[Type; 8]> = args.iter().map(|&v| self.f.ty(v)).collect();
