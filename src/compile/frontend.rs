@@ -561,6 +561,8 @@ fn plain_clang_command(toolchain: &Toolchain) -> Command {
     let mut clang = Command::new(&toolchain.clang);
     // As clang's own driver has it: memory goes with the process, and LLVM's code is not checked for errors of clang.
     clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier"]);
+    // Programs in use write words as pairs of shorts and read them as words; most drivers let them.
+    clang.arg("-relaxed-aliasing");
     // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
     // told from one that the program asked for and must be exact; this one marks both operations as contractible.
     clang.arg("-ffp-contract=fast");

@@ -169,3 +169,51 @@ fn lists_of_private_pointers() {
         assert_eq!(setup.read::<u8>(&output, 32), hash_of(&outer), "{options}");
     }
 }
+
+/// An array of words that is written as one of shorts, in ways that C's rules of aliasing leave undefined, and that other
+/// drivers do as they stand (John the Ripper's `PUTSHORT`).
+#[test]
+fn words_written_as_shorts() {
+    let setup = Setup::new();
+    let source = "#define PUT(words, index, value) ((ushort *)(words))[index] = (value)
+        kernel void f(global const ushort *in, global uint *out, uint count) {
+            uint words[16];
+            for (uint i = 0; i < count; i++) {
+                words[i] = in[2 * i];
+                words[i] |= (uint)in[2 * i + 1] << 16;
+            }
+            PUT(words, count, 0x80);
+            for (uint i = count + 1; i < 28; i++) PUT(words, i, 0);
+            words[14] = count << 4;
+            words[15] = 0;
+            uint sum = 0;
+            for (int i = 0; i < 16; i++) {
+                sum = rotate(sum, 5u) ^ words[i];
+                out[i] = words[i];
+            }
+            out[16] = sum;
+        }";
+    let input: [u16; 16] = std::array::from_fn(|i| 1000 + 77 * i as u16);
+    for options in ["", "-cl-opt-disable"] {
+        let program = setup.try_build(source, options).expect("it builds");
+        let kernel = setup.kernel(&program, "f");
+        for count in 1..8u32 {
+            let mut shorts = [0u16; 32];
+            shorts[..count as usize].copy_from_slice(&input[..count as usize]);
+            shorts[count as usize] = 0x80;
+            shorts[28] = (count << 4) as u16;
+            let mut expected: Vec<u32> = shorts
+                .chunks_exact(2)
+                .map(|pair| u32::from(pair[0]) | u32::from(pair[1]) << 16)
+                .collect();
+            let sum = expected
+                .iter()
+                .fold(0u32, |sum, word| sum.rotate_left(5) ^ word);
+            expected.push(sum);
+            let (from, to) = (setup.buffer_of(&input), setup.buffer(68));
+            kernel.set_buffer(0, &from).set_buffer(1, &to).set(2, count);
+            setup.run(&kernel, &[1], None);
+            assert_eq!(setup.read::<u32>(&to, 17), expected, "{count} {options}");
+        }
+    }
+}
