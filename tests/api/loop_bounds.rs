@@ -202,3 +202,120 @@ fn loops_run_as_often_as_they_should() {
         }
     }
 }
+
+/// The header of a loop of positive numbers over `i`, with `n`, and the same: the first value, whether to go on, the step.
+type Steps = (
+    &'static str,
+    fn(i64) -> i64,
+    fn(i64, i64) -> bool,
+    fn(i64) -> i64,
+);
+
+const STEPS: &[Steps] = &[
+    (
+        "i = 9 * n + 4; i > n; i -= n",
+        |n| 9 * n + 4,
+        |i, n| i > n,
+        |n| -n,
+    ),
+    (
+        "i = 9 * n + 4; n < i; i -= n",
+        |n| 9 * n + 4,
+        |i, n| i > n,
+        |n| -n,
+    ),
+    (
+        "i = 9 * n + 4; i >= n; i -= n",
+        |n| 9 * n + 4,
+        |i, n| i >= n,
+        |n| -n,
+    ),
+    (
+        "i = 9 * n + 4; i > n + 3; i -= n + 3",
+        |n| 9 * n + 4,
+        |i, n| i > n + 3,
+        |n| -n - 3,
+    ),
+    (
+        "i = 9 * n + 4; !(i < n); i = i - n",
+        |n| 9 * n + 4,
+        |i, n| i >= n,
+        |n| -n,
+    ),
+    (
+        "i = 9 * n; i != 0; i -= n",
+        |n| 9 * n,
+        |i, _| i != 0,
+        |n| -n,
+    ),
+    ("i = 9 * n; i; i -= n", |n| 9 * n, |i, _| i != 0, |n| -n),
+    ("i = 0; i < 9 * n; i += n", |_| 0, |i, n| i < 9 * n, |n| n),
+    (
+        "i = n; i <= 9 * n; i += n + 1",
+        |n| n,
+        |i, n| i <= 9 * n,
+        |n| n + 1,
+    ),
+    (
+        "i = 64 * n + 5; i > 63; i -= 64",
+        |n| 64 * n + 5,
+        |i, _| i > 63,
+        |_| -64,
+    ),
+    ("i = n; i--;", |n| n - 1, |i, _| i >= 0, |_| -1),
+    ("i = n; i > 0; i--", |n| n, |i, _| i > 0, |_| -1),
+];
+
+/// As programs take a message apart, a block at a time.
+#[test]
+fn loops_with_computed_steps() {
+    let setup = Setup::new();
+    for ty in ["long", "ulong", "int", "uint", "short", "ushort"] {
+        let kernels: String = STEPS
+            .iter()
+            .enumerate()
+            .map(|(number, (header, ..))| {
+                format!(
+                    "kernel void k{number}(global {ty} *p, {ty} n) {{
+                        {ty} i, sum = 0, mix = 0;
+                        for ({header}) {{ sum += i * i; mix = (mix << 1) ^ i; }}
+                        p[0] = sum; p[1] = mix;
+                    }}\n"
+                )
+            })
+            .collect();
+        let size = match ty {
+            "long" | "ulong" => 8,
+            "int" | "uint" => 4,
+            _ => 2,
+        };
+        for options in ["", "-cl-opt-disable"] {
+            let program = setup.try_build(&kernels, options).expect("it builds");
+            let buffer = setup.buffer(16);
+            for (number, (header, first, goes_on, step)) in STEPS.iter().enumerate() {
+                let kernel = setup.kernel(&program, &format!("k{number}"));
+                kernel.set_buffer(0, &buffer);
+                for n in [1i64, 3, 16, 125] {
+                    match size {
+                        8 => kernel.set(1, n),
+                        4 => kernel.set(1, n as i32),
+                        _ => kernel.set(1, n as i16),
+                    };
+                    setup.run(&kernel, &[1], None);
+                    let (mut sum, mut mix, mut i) = (0i64, 0i64, first(n));
+                    while goes_on(i, n) {
+                        sum = sum.wrapping_add(i * i);
+                        mix = (mix << 1) ^ i;
+                        i += step(n);
+                    }
+                    let right: Vec<u8> = [sum, mix]
+                        .iter()
+                        .flat_map(|value| value.to_le_bytes()[..size].to_vec())
+                        .collect();
+                    let seen = setup.read::<u8>(&buffer, 2 * size);
+                    assert_eq!(seen, right, "{ty} {header}, n {n}, {options}");
+                }
+            }
+        }
+    }
+}
