@@ -1,6 +1,7 @@
 //! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`).
 
-use pumice_tests::Setup;
+use pumice_tests::sys::cl_uint;
+use pumice_tests::{Kernel, Setup};
 
 /// The header of a loop over `i`, with `n` and `m`, and the same: the first value, whether to go on, the step.
 type Shape = (
@@ -112,6 +113,46 @@ const SHAPES: &[Shape] = &[
     ("i = n; i > n / 2; i--", |n, _| n, |i, n, _| i > n / 2, -1),
 ];
 
+/// The bytes of a number of the type.
+fn size_of(ty: &str) -> usize {
+    match ty {
+        "long" | "ulong" => 8,
+        "int" | "uint" => 4,
+        _ => 2,
+    }
+}
+
+/// A kernel that runs a loop with the header.
+fn source(ty: &str, number: usize, header: &str, parameters: &str) -> String {
+    format!(
+        "kernel void k{number}(global {ty} *p{parameters}) {{
+            {ty} i, sum = 0, mix = 0;
+            for ({header}) {{ sum += i * i; mix = (mix << 1) ^ i; }}
+            p[0] = sum; p[1] = mix;
+        }}\n"
+    )
+}
+
+/// Sets an argument of that many bytes.
+fn set(kernel: &Kernel, index: cl_uint, value: i64, size: usize) {
+    match size {
+        8 => kernel.set(index, value),
+        4 => kernel.set(index, value as i32),
+        _ => kernel.set(index, value as i16),
+    };
+}
+
+/// What the kernel makes of a loop: sum and mix.
+fn results(first: i64, goes_on: impl Fn(i64) -> bool, step: i64) -> [i64; 2] {
+    let (mut sum, mut mix, mut i) = (0i64, 0i64, first);
+    while goes_on(i) {
+        sum = sum.wrapping_add(i * i);
+        mix = (mix << 1) ^ i;
+        i += step;
+    }
+    [sum, mix]
+}
+
 #[test]
 fn loops_run_as_often_as_they_should() {
     let setup = Setup::new();
@@ -119,15 +160,7 @@ fn loops_run_as_often_as_they_should() {
         let kernels: String = SHAPES
             .iter()
             .enumerate()
-            .map(|(number, (header, ..))| {
-                format!(
-                    "kernel void k{number}(global {ty} *p, {ty} n, {ty} m) {{
-                        {ty} i, sum = 0, mix = 0;
-                        for ({header}) {{ sum += i * i; mix = (mix << 1) ^ i; }}
-                        p[0] = sum; p[1] = mix;
-                    }}\n"
-                )
-            })
+            .map(|(number, (header, ..))| source(ty, number, header, &format!(", {ty} n, {ty} m")))
             // A loop within a loop, a bound from memory.
             .chain([format!(
                 "kernel void nest(global {ty} *p) {{
@@ -166,19 +199,10 @@ fn loops_run_as_often_as_they_should() {
                 let kernel = setup.kernel(&program, &format!("k{number}"));
                 kernel.set_buffer(0, &buffer);
                 for n in [1i64, 2, 3, 11, 50, 501] {
-                    match ty {
-                        "long" => kernel.set(1, n).set(2, n),
-                        "int" => kernel.set(1, n as i32).set(2, n as i32),
-                        _ => kernel.set(1, n as i16).set(2, n as i16),
-                    };
+                    set(&kernel, 1, n, size_of(ty));
+                    set(&kernel, 2, n, size_of(ty));
                     setup.run(&kernel, &[1], None);
-                    let (mut sum, mut mix, mut i) = (0i64, 0i64, first(n, n));
-                    while goes_on(i, n, n) {
-                        sum = sum.wrapping_add(i * i);
-                        mix = (mix << 1) ^ i;
-                        i += step;
-                    }
-                    let right = vec![wrap(sum), wrap(mix)];
+                    let right = results(first(n, n), |i| goes_on(i, n, n), *step).map(wrap);
                     assert_eq!(read(), right, "{ty} {header}, n {n}, {options}");
                 }
             }
@@ -274,21 +298,9 @@ fn loops_with_computed_steps() {
         let kernels: String = STEPS
             .iter()
             .enumerate()
-            .map(|(number, (header, ..))| {
-                format!(
-                    "kernel void k{number}(global {ty} *p, {ty} n) {{
-                        {ty} i, sum = 0, mix = 0;
-                        for ({header}) {{ sum += i * i; mix = (mix << 1) ^ i; }}
-                        p[0] = sum; p[1] = mix;
-                    }}\n"
-                )
-            })
+            .map(|(number, (header, ..))| source(ty, number, header, &format!(", {ty} n")))
             .collect();
-        let size = match ty {
-            "long" | "ulong" => 8,
-            "int" | "uint" => 4,
-            _ => 2,
-        };
+        let size = size_of(ty);
         for options in ["", "-cl-opt-disable"] {
             let program = setup.try_build(&kernels, options).expect("it builds");
             let buffer = setup.buffer(16);
@@ -296,19 +308,9 @@ fn loops_with_computed_steps() {
                 let kernel = setup.kernel(&program, &format!("k{number}"));
                 kernel.set_buffer(0, &buffer);
                 for n in [1i64, 3, 16, 125] {
-                    match size {
-                        8 => kernel.set(1, n),
-                        4 => kernel.set(1, n as i32),
-                        _ => kernel.set(1, n as i16),
-                    };
+                    set(&kernel, 1, n, size);
                     setup.run(&kernel, &[1], None);
-                    let (mut sum, mut mix, mut i) = (0i64, 0i64, first(n));
-                    while goes_on(i, n) {
-                        sum = sum.wrapping_add(i * i);
-                        mix = (mix << 1) ^ i;
-                        i += step(n);
-                    }
-                    let right: Vec<u8> = [sum, mix]
+                    let right: Vec<u8> = results(first(n), |i| goes_on(i, n), step(n))
                         .iter()
                         .flat_map(|value| value.to_le_bytes()[..size].to_vec())
                         .collect();

@@ -114,14 +114,15 @@ impl Body<'_, '_> {
             S::Bitcast => {
                 let (ty, id) = self.result(inst)?;
                 let from = inst.word(2)?;
-                if let Kind::Pointer { .. } = self.p.types.get(ty).kind {
-                    if self.is_builtin_ptr(from) {
-                        return self.copy(id, ty, from).map(|()| true);
-                    }
+                let to_pointer = matches!(self.p.types.get(ty).kind, Kind::Pointer { .. });
+                if to_pointer && self.is_builtin_ptr(from) {
+                    return self.copy(id, ty, from).map(|()| true);
                 }
                 let values = self.value(from)?;
-                if let (&[pointer], Ok(data)) = (values.as_slice(), self.pointee(ty)) {
-                    self.at_least(pointer, self.p.types.get(data).size)?;
+                if let (true, &[pointer]) = (to_pointer, values.as_slice()) {
+                    if let Ok(data) = self.pointee(ty) {
+                        self.at_least(pointer, self.p.types.get(data).size)?;
+                    }
                 }
                 let values = self.bitcast(&values, ty)?;
                 self.set(id, ty, values)?;

@@ -12,6 +12,11 @@ use crate::ir::types::{Space, Type};
 use smallvec::SmallVec;
 use spirv::Decoration;
 
+/// The size of a variable inside a function.
+fn variable_size(size: u64) -> Result<u32> {
+    u32::try_from(size).or_else(|_| unsupported(format!("a variable of {size} bytes")))
+}
+
 impl Body<'_, '_> {
     pub(super) fn define(&mut self, id: u32, slot: Slot) -> Result<()> {
         let p = self.p;
@@ -334,9 +339,7 @@ impl Body<'_, '_> {
 
     /// Private memory of the function.
     pub fn alloca(&mut self, size: u64, align: u32) -> Result<Value> {
-        let Ok(size) = u32::try_from(size) else {
-            return unsupported(format!("a variable of {size} bytes"));
-        };
+        let size = variable_size(size)?;
         Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
     }
 
@@ -349,10 +352,7 @@ impl Body<'_, '_> {
         };
         if let Op::Alloca { size: known, .. } = &mut self.f.insts[inst].op {
             if u64::from(*known) < size {
-                let Ok(size) = u32::try_from(size) else {
-                    return unsupported(format!("a variable of {size} bytes"));
-                };
-                *known = size;
+                *known = variable_size(size)?;
             }
         }
         Ok(())
