@@ -736,3 +736,59 @@ fn variables_that_are_larger_than_their_type() {
         );
     }
 }
+
+/// LLVM's SPIR-V target gives a copy the alignment of what is written; what is read may have less.
+#[test]
+fn copies_from_less_aligned_memory() {
+    let copied = |source: &str, generator: u32| {
+        let text = kernel(&format!(
+            "%to = OpVariable %p_array Function
+             %other = OpVariable %p_array Function
+             %wide = OpUConvert %u64 %n
+             %rows = OpIMul %u64 %wide %c44
+             %pairs = OpShiftLeftLogical %u64 %wide %c1
+             %bytes = OpBitcast %g_u8 %p
+             {source}
+             OpCopyMemorySized %to %from %c40 Aligned 8"
+        ))
+        .replace(
+            "%void = OpTypeVoid",
+            "OpDecorate %p Alignment 4
+             %void = OpTypeVoid",
+        )
+        .replace(
+            "%fn = ",
+            "%g_u8 = OpTypePointer CrossWorkgroup %u8
+             %c40 = OpConstant %u64 40
+             %c41 = OpConstant %u64 41
+             %c44 = OpConstant %u64 44
+             %c8 = OpConstant %u32 8
+             %array = OpTypeArray %u64 %c8
+             %p_array = OpTypePointer Function %array
+             %fn = ",
+        );
+        let mut words = assemble(&text);
+        words[2] = generator << 16;
+        let module = read_module(&words, &ReadOptions::default()).expect("the module is read");
+        verify_module(&module).expect("the module is well-formed");
+        let text = module.to_string();
+        let copy = text.lines().find(|line| line.contains("mem_copy"));
+        let align = copy.and_then(|line| line.split("align").nth(1));
+        let align = align.and_then(|rest| rest.split(' ').next());
+        align.and_then(|bytes| bytes.parse::<u32>().ok())
+    };
+    let at = |index: &str| format!("%from = OpPtrAccessChain %g_u8 %bytes {index}");
+    for (source, bytes) in [
+        ("%from = OpBitcast %g_u8 %p".to_owned(), 4),
+        (at("%rows"), 4),
+        (at("%c40"), 4),
+        (at("%pairs"), 2),
+        (at("%wide"), 1),
+        (at("%c41"), 1),
+        ("%from = OpCopyObject %p_array %other".to_owned(), 8),
+    ] {
+        assert_eq!(copied(&source, 43), Some(bytes), "{source}");
+        // By the specification the operand is for both sides.
+        assert_eq!(copied(&source, 6), Some(8), "{source}");
+    }
+}

@@ -217,3 +217,74 @@ fn words_written_as_shorts() {
         }
     }
 }
+
+/// Private copies of structures and bytes that lie less aligned in global memory than the compiler makes the copy (John
+/// the Ripper's phpass and pgpwde): GPUs trap on accesses at addresses that are no multiple of their size.
+#[test]
+fn copies_of_less_aligned_memory() {
+    let setup = Setup::new();
+    let source = "typedef struct { uint v[10]; uint length; } password;
+        kernel void rows(global const password *in, global uint *out) {
+            uint i = get_global_id(0);
+            password mine __attribute__((aligned(8))) = in[i];
+            mine.v[mine.length / 4] |= (uint)0x80 << ((mine.length & 3) << 3);
+            uint sum = 0;
+            for (uint j = 0; j < 10; j++) sum = rotate(sum, 5u) ^ mine.v[j];
+            out[i] = sum;
+        }
+        kernel void bytes(global const uchar *in, global uint *out) {
+            uint words[32] = { 0 }, i = get_global_id(0);
+            __builtin_memcpy(words, in + i * 129 + 1, 127);
+            words[in[i * 129] & 31] ^= 0x5a;
+            uint sum = 0;
+            for (uint j = 0; j < 32; j++) sum = rotate(sum, 5u) ^ words[j];
+            out[i] = sum;
+        }";
+    const ITEMS: usize = 32;
+    let fold = |words: &[u32]| {
+        words
+            .iter()
+            .fold(0u32, |sum, word| sum.rotate_left(5) ^ word)
+    };
+    let rows: Vec<u32> = (0..ITEMS as u32 * 11)
+        .map(|i| match i % 11 {
+            10 => i % 37,
+            _ => i.wrapping_mul(0x9e37_79b9),
+        })
+        .collect();
+    let sums_of_rows: Vec<u32> = rows
+        .chunks_exact(11)
+        .map(|row| {
+            let length = row[10];
+            let mut x: [u32; 10] = std::array::from_fn(|i| row[i]);
+            x[length as usize / 4] |= 0x80 << ((length & 3) << 3);
+            fold(&x)
+        })
+        .collect();
+    let bytes: Vec<u8> = (0..ITEMS * 129).map(|i| (i * 7 + i / 129) as u8).collect();
+    let sums_of_bytes: Vec<u32> = bytes
+        .chunks_exact(129)
+        .map(|row| {
+            let mut padded = [0; 128];
+            padded[..127].copy_from_slice(&row[1..128]);
+            let word = |b: &[u8]| b.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b));
+            let mut words: Vec<u32> = padded.chunks_exact(4).map(word).collect();
+            words[usize::from(row[0]) & 31] ^= 0x5a;
+            fold(&words)
+        })
+        .collect();
+    let (rows, bytes) = (setup.buffer_of(&rows), setup.buffer_of(&bytes));
+    let to = setup.buffer(ITEMS * 4);
+    for options in ["", "-cl-opt-disable"] {
+        let program = setup.try_build(source, options).expect("it builds");
+        for (name, from, expected) in [
+            ("rows", &rows, &sums_of_rows),
+            ("bytes", &bytes, &sums_of_bytes),
+        ] {
+            let kernel = setup.kernel(&program, name);
+            kernel.set_buffer(0, from).set_buffer(1, &to);
+            setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
+            assert_eq!(&setup.read::<u32>(&to, ITEMS), expected, "{name} {options}");
+        }
+    }
+}

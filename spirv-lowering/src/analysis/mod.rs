@@ -1,6 +1,7 @@
 //! Facts about a function, computed from scratch and valid until its control flow (or, for `uses`, any operand)
 //! changes. They depend on `ir` alone; all take time near linear in the size of the function.
 
+pub mod alignment;
 pub mod alloca;
 pub mod cfg;
 pub mod dom;

@@ -73,6 +73,10 @@ pub(super) struct Body<'a, 'm> {
     pub(super) addrs: FxHashMap<(u32, i64), Value>,
     pub(super) builtins: FxHashMap<u32, Value>,
     phis: FxHashMap<Block, Vec<Phi>>,
+    /// Parameters with a decoration that tells their alignment in bytes.
+    pub(super) aligned: Vec<(Value, u32)>,
+    /// Copies whose alignment may be that of the target alone.
+    pub(super) doubtful: Vec<InstId>,
     pub(super) line: u32,
     /// Freedoms of the instruction being translated.
     pub fp: FpFlags,
@@ -113,6 +117,8 @@ pub(super) fn read_function(
         addrs: FxHashMap::default(),
         builtins: FxHashMap::default(),
         phis: FxHashMap::default(),
+        aligned: Vec::new(),
+        doubtful: Vec::new(),
         line: 0,
         fp: FpFlags::default(),
     };
@@ -319,7 +325,10 @@ impl Body<'_, '_> {
         }
         let mut types = Vec::new();
         self.p.types.flatten(ty, &mut types)?;
-        let values = types.iter().map(|&t| self.f.add_param(entry, t)).collect();
+        let values: Values = types.iter().map(|&t| self.f.add_param(entry, t)).collect();
+        if let (&[value], Some(align)) = (&values[..], self.p.alignment(id)) {
+            self.aligned.push((value, align));
+        }
         self.set(id, ty, values)
     }
 
@@ -410,6 +419,7 @@ impl Body<'_, '_> {
             }
         }
         self.f.layout.retain(|&b| seen[Entity::index(b)]);
+        self.settle_copies();
         Ok(())
     }
 

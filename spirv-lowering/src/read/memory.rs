@@ -4,6 +4,7 @@ use super::body::{bad, Body, Slot};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
 use super::words::Inst;
+use crate::analysis::alignment::Alignments;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -226,19 +227,18 @@ impl Body<'_, '_> {
                     .or_else(|_| self.pointee(self.type_of(to_id)?))?;
                 let (size, natural) = (self.p.types.get(data).size, self.p.types.get(data).align);
                 let (from, _) = self.pointer(from_id)?;
-                let (align, volatile) = self.copy_access(inst, 2, natural)?;
-                let _ = volatile;
+                let (align, doubtful) = self.copy_access(inst, 2, natural)?;
                 if size > 0 {
-                    self.effect(Op::MemCopy { size, align }, &[to, from]);
+                    self.copy_bytes(to, from, size, align, doubtful);
                 }
             }
             S::CopyMemorySized => {
                 let (to, _) = self.pointer(inst.word(0)?)?;
                 let (from, _) = self.pointer(inst.word(1)?)?;
-                let (align, _) = self.copy_access(inst, 3, 1)?;
+                let (align, doubtful) = self.copy_access(inst, 3, 1)?;
                 match self.known(inst.word(2)?) {
                     Some(0) => {}
-                    Some(size) => self.effect(Op::MemCopy { size, align }, &[to, from]),
+                    Some(size) => self.copy_bytes(to, from, size, align, doubtful),
                     None => {
                         let size = self.scalar(inst.word(2)?)?;
                         let size = self.to_i64(size, false)?;
@@ -368,7 +368,30 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Alignment and volatility by the memory operands of a copy: one set or two.
+    /// A copy of memory. `doubtful`: the alignment may be that of the target alone.
+    fn copy_bytes(&mut self, to: Value, from: Value, size: u64, align: u32, doubtful: bool) {
+        self.effect(Op::MemCopy { size, align }, &[to, from]);
+        if doubtful && align > 1 {
+            self.doubtful.extend(self.f.blocks[self.block].insts.last());
+        }
+    }
+
+    /// Lowers the alignment of doubtful copies to what the address of their source is known to have.
+    pub(super) fn settle_copies(&mut self) {
+        if self.doubtful.is_empty() {
+            return;
+        }
+        let globals = &self.out.module.globals;
+        let known = Alignments::new(&self.f, &self.aligned, |id| globals[id].align);
+        for &inst in &self.doubtful {
+            let data = &mut self.f.insts[inst];
+            if let (Op::MemCopy { align, .. }, &[_, from]) = (&mut data.op, &data.args[..]) {
+                *align = known.of(from).min(*align);
+            }
+        }
+    }
+
+    /// Alignment by the memory operands of a copy, one set or two, and whether it may be that of the target alone.
     pub fn copy_access(&mut self, inst: &Inst, at: usize, natural: u32) -> Result<(u32, bool)> {
         let first = access(inst, at)?;
         let second = access(inst, first.next)?;
@@ -379,7 +402,9 @@ impl Body<'_, '_> {
             (Some(a), None) | (None, Some(a)) => a.min(natural),
             (None, None) => natural,
         };
-        Ok((align, first.volatile || second.volatile))
+        // LLVM's SPIR-V target writes that of the target, where the source may have less.
+        let doubtful = self.p.llvm_backend && second.align.is_none();
+        Ok((align, doubtful))
     }
 
     /// Copies a number of bytes known at run time.

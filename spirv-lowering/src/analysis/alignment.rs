@@ -1,0 +1,105 @@
+//! What addresses are multiples of, as far as their computation tells.
+
+use super::cfg::Cfg;
+use crate::ir::entity::{Block, GlobalId, SecondaryMap, Value};
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+
+/// Alignments are known up to two to this power, 4096 bytes.
+const MOST: u8 = 12;
+
+/// For each integer and pointer the number of low bits that are always zero.
+#[derive(Debug, Clone)]
+pub struct Alignments {
+    zeros: SecondaryMap<Value, u8>,
+}
+
+fn zeros_of(bytes: u64) -> u8 {
+    bytes.trailing_zeros().min(MOST.into()) as u8
+}
+
+impl Alignments {
+    /// Looks at all reachable code. `given`: alignments in bytes of parameters of the entry. `global`: those of
+    /// module-level variables.
+    pub fn new(func: &Function, given: &[(Value, u32)], global: impl Fn(GlobalId) -> u32) -> Self {
+        let cfg = Cfg::new(func);
+        // Block parameters start at the most there can be, and lose what an edge does not bring.
+        let mut this = Self {
+            zeros: SecondaryMap::with_default(MOST),
+        };
+        for &param in func.entry().map_or(&[][..], |e| &func.blocks[e].params) {
+            let known = given.iter().find(|(value, _)| *value == param);
+            this.zeros[param] = known.map_or(0, |&(_, bytes)| zeros_of(bytes.into()));
+        }
+        loop {
+            let mut changed = false;
+            for &block in cfg.rpo() {
+                changed |= this.block(func, block, &global);
+            }
+            if !changed {
+                return this;
+            }
+        }
+    }
+
+    /// A power of two in bytes that the address is a multiple of.
+    pub fn of(&self, address: Value) -> u32 {
+        1 << self.zeros[address]
+    }
+
+    fn block(&mut self, func: &Function, block: Block, global: &impl Fn(GlobalId) -> u32) -> bool {
+        let mut changed = false;
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            let zeros = self.result(func, data.op, &data.args, global);
+            for &result in &data.results {
+                changed |= self.lower(result, zeros);
+            }
+        }
+        for target in func.blocks[block].term.targets() {
+            let params = &func.blocks[target.block].params;
+            for (&param, &arg) in params.iter().zip(&target.args) {
+                changed |= self.lower(param, self.zeros[arg]);
+            }
+        }
+        changed
+    }
+
+    fn lower(&mut self, value: Value, zeros: u8) -> bool {
+        let less = zeros < self.zeros[value];
+        if less {
+            self.zeros[value] = zeros;
+        }
+        less
+    }
+
+    fn result(
+        &self,
+        func: &Function,
+        op: Op,
+        args: &[Value],
+        global: &impl Fn(GlobalId) -> u32,
+    ) -> u8 {
+        let least = |args: &[Value]| args.iter().map(|&a| self.zeros[a]).min().unwrap_or(0);
+        match op {
+            Op::Const(value) => zeros_of(value),
+            Op::Alloca { align, .. } => zeros_of(align.into()),
+            Op::GlobalAddr(id) => zeros_of(global(id).into()),
+            Op::PtrAdd | Op::IAdd | Op::ISub | Op::Or | Op::Xor => least(args),
+            Op::And => args.iter().map(|&a| self.zeros[a]).max().unwrap_or(0),
+            Op::IMul => args.iter().map(|&a| self.zeros[a]).sum::<u8>().min(MOST),
+            Op::Shl => match args {
+                &[value, by] => {
+                    let by = func.as_const(by).unwrap_or(0).min(MOST.into()) as u8;
+                    (self.zeros[value] + by).min(MOST)
+                }
+                _ => 0,
+            },
+            Op::Select => least(&args[1..]),
+            Op::ZExt | Op::SExt | Op::Trunc | Op::PtrToInt | Op::IntToPtr | Op::SpaceCast => {
+                least(args)
+            }
+            _ => 0,
+        }
+    }
+}
