@@ -5,7 +5,7 @@
 //!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
-//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> contract
+//!   -> unroll_loops, resume_loops (where the driver counts iterations) -> idle_lanes (where they run) -> contract
 //!   -> flip_compares (for a compiler with a defect) -> split_parts -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
@@ -364,6 +364,9 @@ fn lower_function(
         if p.run("resume_loops", func, resume)? == Some(true) {
             p.clean(func)?;
         }
+    }
+    if target.idle_lanes_run {
+        p.run("idle_lanes", func, |f| idle_lanes::run(f, target))?;
     }
     p.run("contract", func, |f| {
         Ok(contract::run(f, target) && dce::run(f))

@@ -118,6 +118,8 @@ pub struct Target {
     /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
     /// limit.
     pub loop_limit: u32,
+    /// Lanes of a sub-group without a work-item take part in control flow, with zeros for what they load (llvmpipe).
+    pub idle_lanes_run: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::flip_compares)).
     pub miscounts_to_negations: bool,
     /// Emit debug line information (OpLine).
@@ -176,6 +178,7 @@ impl Target {
             fences_wait: false,
             long_words: false,
             loop_limit: 0,
+            idle_lanes_run: false,
             miscounts_to_negations: false,
             debug_lines: false,
         }
@@ -206,6 +209,7 @@ impl Target {
             fences_wait: true,
             long_words: true,
             loop_limit: 65535,
+            idle_lanes_run: true,
             ..Self::full()
         }
     }

@@ -304,3 +304,60 @@ fn inner_loops_that_run_long() {
         assert_eq!(got, expected, "{items} {times} {m} {n}");
     }
 }
+
+/// Groups that do not fill a driver's vectors: lanes without a work-item must not run loops, where what they load is not
+/// what memory holds.
+#[test]
+fn loops_of_small_groups() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global uint *out, global const uchar *in, uint count) {
+            uchar bytes[512];
+            for (uint i = 0; i < 512; i++) bytes[i] = in[i & 63] + i;
+            uint step = in[8] * 64, sum = 0;
+            while (count > step) {
+                for (uint n = step, at = 64; n; n -= 64, at += 64)
+                    for (uint i = 0; i < 64; i++) sum = rotate(sum * 5 + bytes[(at + i) & 511], 3u);
+                count -= step;
+            }
+            for (uint at = 64; count >= 64; count -= 64, at += 64)
+                for (uint i = 0; i < 64; i++) sum = rotate(sum * 5 + bytes[(at + i) & 511], 3u);
+            out[get_global_id(0)] = sum;
+        }",
+        "k",
+    );
+    let input: [u8; 64] = std::array::from_fn(|i| i as u8);
+    let bytes: [u8; 512] = std::array::from_fn(|i| input[i & 63].wrapping_add(i as u8));
+    let from = setup.buffer_of(&input);
+    for count in [1, 64, 300, 936u32] {
+        let mut sum = 0u32;
+        let blocks = |sum: &mut u32, bytes_in_all: usize| {
+            for at in 64..64 + bytes_in_all / 64 * 64 {
+                let byte = u32::from(bytes[at & 511]);
+                *sum = sum.wrapping_mul(5).wrapping_add(byte).rotate_left(3);
+            }
+        };
+        let mut left = count;
+        while left > 512 {
+            blocks(&mut sum, 512);
+            left -= 512;
+        }
+        blocks(&mut sum, left as usize);
+        for shape in [
+            [1, 1, 1],
+            [3, 1, 1],
+            [8, 1, 1],
+            [9, 1, 1],
+            [1, 3, 1],
+            [1, 1, 5],
+            [2, 3, 2],
+        ] {
+            let items: usize = shape.iter().product();
+            let to = setup.buffer_of(&vec![0u32; shape[0]]);
+            kernel.set_buffer(0, &to).set_buffer(1, &from).set(2, count);
+            setup.run(&kernel, &shape, Some(&shape));
+            let got = setup.read::<u32>(&to, shape[0]);
+            assert_eq!(got, vec![sum; shape[0]], "{count}, {items} of {shape:?}");
+        }
+    }
+}

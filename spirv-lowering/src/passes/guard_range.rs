@@ -5,11 +5,12 @@
 //! and a kernel has a few pipelines instead of one for each size. Whether the test is made is a specialisation constant
 //! ([`SPEC_GUARD`]), so that launches whose sizes fit do not pay for it.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use super::early_exit;
+use super::rewrite::Rewriter;
 use crate::error::Result;
 use crate::interface::{Implicit, SPEC_GUARD};
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, Target as Edge, Terminator};
+use crate::ir::function::Function;
 use crate::ir::module::{Kernel, Module, ParamKind};
 use crate::ir::op::{Builtin, HwVar, IntCond, Op};
 use crate::ir::types::{Space, Type};
@@ -75,23 +76,5 @@ fn beyond(r: &mut Rewriter) -> Value {
 
 /// Runs the pass on a kernel to which it [`applies`]. False: there was nothing to guard.
 pub fn run(func: &mut Function) -> Result<bool> {
-    if let Some(entry) = func.entry() {
-        // Variables stay in the entry block.
-        let mut insts = std::mem::take(&mut func.blocks[entry].insts);
-        insts.sort_by_key(|&inst| !matches!(func.insts[inst].op, Op::Alloca { .. }));
-        func.blocks[entry].insts = insts;
-    }
-    let mut done = false;
-    rewrite(func, |r, inst| {
-        if !done && !matches!(r.func.insts[inst].op, Op::Alloca { .. }) {
-            done = true;
-            let beyond = beyond(r);
-            let (end, rest) = (r.new_block(&[]), r.new_block(&[]));
-            let branch = Terminator::Branch(beyond, Edge::new(end), Edge::new(rest));
-            r.end_block(branch, end);
-            r.end_block(Terminator::Return(Default::default()), rest);
-        }
-        Ok(Action::Keep)
-    })?;
-    Ok(done)
+    early_exit::run(func, beyond)
 }

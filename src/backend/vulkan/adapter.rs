@@ -703,6 +703,7 @@ fn target(
         clock_device: on(features.clock.shader_device_clock),
         clock_subgroup: on(features.clock.shader_subgroup_clock),
         loop_limit: probe::loop_limit(v12.driver_id),
+        idle_lanes_run: probe::idle_lanes_run(v12.driver_id),
         miscounts_to_negations: v12.driver_id == vk::DriverId::NVIDIA_PROPRIETARY,
         debug_lines: false,
     }

@@ -51,6 +51,12 @@ pub fn loop_limit(driver: vk::DriverId) -> u32 {
     }
 }
 
+/// Whether lanes without a work-item take part in control flow.
+pub fn idle_lanes_run(driver: vk::DriverId) -> bool {
+    // Mesa 22.3. It costs nothing where rows of work-items fill vectors.
+    driver == vk::DriverId::MESA_LLVMPIPE
+}
+
 /// Whether sub-groups of a work-group make progress independently of one another. Vulkan has no promise of it and a
 /// measurement could hang the device, so only drivers that are known to do so count.
 pub fn independent_subgroups(driver: vk::DriverId) -> bool {

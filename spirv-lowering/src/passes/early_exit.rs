@@ -1,0 +1,30 @@
+//! A test at the start of a kernel, on which a work-item ends at once.
+
+use super::rewrite::{rewrite, Action, Rewriter};
+use crate::error::Result;
+use crate::ir::entity::Value;
+use crate::ir::function::{Function, Target, Terminator};
+use crate::ir::op::Op;
+
+/// Adds the test, after the variables of the entry block. False: the kernel does nothing.
+pub fn run(func: &mut Function, test: impl Fn(&mut Rewriter) -> Value) -> Result<bool> {
+    if let Some(entry) = func.entry() {
+        // Variables stay in the entry block.
+        let mut insts = std::mem::take(&mut func.blocks[entry].insts);
+        insts.sort_by_key(|&inst| !matches!(func.insts[inst].op, Op::Alloca { .. }));
+        func.blocks[entry].insts = insts;
+    }
+    let mut done = false;
+    rewrite(func, |r, inst| {
+        if !done && !matches!(r.func.insts[inst].op, Op::Alloca { .. }) {
+            done = true;
+            let leaves = test(r);
+            let (end, rest) = (r.new_block(&[]), r.new_block(&[]));
+            let branch = Terminator::Branch(leaves, Target::new(end), Target::new(rest));
+            r.end_block(branch, end);
+            r.end_block(Terminator::Return(Default::default()), rest);
+        }
+        Ok(Action::Keep)
+    })?;
+    Ok(done)
+}
