@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
-//!   -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
+//!   -> zero_tables -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
 //!   lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops, resume_loops (where the driver counts iterations) -> idle_lanes (where they run) -> contract
@@ -295,6 +295,9 @@ fn lower_function(
     // What was deleted is left behind in the arenas; the passes to come run faster without.
     p.time("compact", || *func = compact(func));
 
+    p.run("zero_tables", func, |f| {
+        zero_tables::run(f, &module.globals)
+    })?;
     p.must("lower_generic_ptr", func, lower_generic_ptr::run)?;
     p.clean(func)?;
     let access = p.time("arg_access", || arg_access::analyse(func));

@@ -64,6 +64,10 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_local_explicit" => Pass::Module(|m, f| local(m, f, &Target::full())),
         "lower_images" => Pass::Module(|m, f| images(m, f, &Target::full())),
         "lower_images_no_load" => Pass::Module(|m, f| images(m, f, &Target::lavapipe())),
+        "zero_tables" => Pass::Module(|m, f| {
+            let result = passes::zero_tables::run(&mut m.functions[f], &m.globals);
+            result.map(|_| ()).map_err(|e| e.to_string())
+        }),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })

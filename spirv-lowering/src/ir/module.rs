@@ -36,6 +36,33 @@ pub struct Global {
     pub relocs: Vec<GlobalReloc>,
 }
 
+impl Global {
+    /// The alignment that it gets where it is ours to place, in bytes.
+    pub fn placement(&self) -> u32 {
+        self.align.max(least_alignment(self.size))
+    }
+
+    /// A constant that is nothing but zeros.
+    pub fn is_zero(&self) -> bool {
+        self.space == Some(Space::Constant)
+            && self.linkage != Linkage::Import
+            && self.relocs.is_empty()
+            && self.init.iter().flatten().all(|&byte| byte == 0)
+    }
+}
+
+/// At least what compilers give variables of that size: libclc reads a table of bytes as uint4, and its SPIR-V does not
+/// tell that the table was aligned for that. NVIDIA's driver reads from the wrong place otherwise. Copies of bytes take
+/// whole words by it.
+pub fn least_alignment(size: u64) -> u32 {
+    match size {
+        0..4 => 1,
+        4..8 => 4,
+        8..16 => 8,
+        _ => 16,
+    }
+}
+
 /// How a source-level kernel argument arrives in the parameters of the kernel's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {

@@ -24,33 +24,31 @@ fn chunk(align: u32) -> (Type, usize, u64) {
 fn copy_once(
     r: &mut Rewriter,
     to: Value,
-    from: Value,
+    from: Option<Value>,
     at: u64,
     ty: Type,
     lanes: usize,
     align: u32,
 ) {
-    let (from, to) = (r.offset(from, at), r.offset(to, at));
-    let values = r.many(
-        Op::Load {
-            align,
-            volatile: false,
-        },
-        [from],
-        &vec![ty; lanes],
-    );
-    r.inst(
-        Op::Store {
-            align,
-            volatile: false,
-        },
-        [to].into_iter().chain(values),
-        &[],
-    );
+    let volatile = false;
+    let from = from.map(|from| r.offset(from, at));
+    let to = r.offset(to, at);
+    let values = match from {
+        Some(from) => {
+            let types = vec![ty; lanes];
+            r.many(Op::Load { align, volatile }, [from], &types)
+        }
+        None => {
+            let zero = r.konst(ty, 0);
+            [zero].into_iter().cycle().take(lanes).collect()
+        }
+    };
+    let op = Op::Store { align, volatile };
+    r.inst(op, [to].into_iter().chain(values), &[]);
 }
 
 /// Copies `size` bytes from offset `at` on, without a loop.
-fn straight(r: &mut Rewriter, to: Value, from: Value, mut at: u64, end: u64, align: u32) {
+fn straight(r: &mut Rewriter, to: Value, from: Option<Value>, mut at: u64, end: u64, align: u32) {
     let mut align = align;
     while at < end {
         let (ty, lanes, bytes) = chunk(align);
@@ -63,43 +61,44 @@ fn straight(r: &mut Rewriter, to: Value, from: Value, mut at: u64, end: u64, ali
     }
 }
 
+/// Copies `size` bytes, zeros where there is no source.
+pub(super) fn copy(r: &mut Rewriter, to: Value, from: Option<Value>, size: u64, align: u32) {
+    let align = if align == 0 {
+        1
+    } else {
+        (1u32 << align.trailing_zeros()).min(16)
+    };
+    let (ty, lanes, bytes) = chunk(align);
+    if size / bytes <= UNROLL {
+        return straight(r, to, from, 0, size, align);
+    }
+    let body = r.new_block(&[Type::I64]);
+    let done = r.new_block(&[]);
+    let zero = r.konst(Type::I64, 0);
+    r.jump(body, &[zero], body);
+    let i = r.params(body)[0];
+    let source = from.map(|from| r.same(Op::PtrAdd, [from, i]));
+    let target = r.same(Op::PtrAdd, [to, i]);
+    copy_once(r, target, source, 0, ty, lanes, align);
+    let next = r.with_const(Op::IAdd, i, bytes);
+    let whole = size / bytes * bytes;
+    let more = r.icmp_const(IntCond::Ult, next, whole);
+    let again = Target {
+        block: body,
+        args: [next].into_iter().collect(),
+    };
+    r.end_block(Terminator::Branch(more, again, Target::new(done)), done);
+    straight(r, to, from, whole, size, align);
+}
+
 /// Runs the pass.
 pub fn run(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);
-        let Op::MemCopy { size, align } = data.op else {
+        let (Op::MemCopy { size, align }, &[to, from]) = (data.op, data.args.as_slice()) else {
             return Ok(Action::Keep);
         };
-        let (to, from) = match data.args.as_slice() {
-            &[to, from] => (to, from),
-            _ => return Ok(Action::Keep),
-        };
-        let align = if align == 0 {
-            1
-        } else {
-            (1u32 << align.trailing_zeros()).min(16)
-        };
-        let (ty, lanes, bytes) = chunk(align);
-        if size / bytes <= UNROLL {
-            straight(r, to, from, 0, size, align);
-            return Ok(Action::Remove);
-        }
-        let body = r.new_block(&[Type::I64]);
-        let done = r.new_block(&[]);
-        let zero = r.konst(Type::I64, 0);
-        r.jump(body, &[zero], body);
-        let i = r.params(body)[0];
-        let (source, target) = (r.same(Op::PtrAdd, [from, i]), r.same(Op::PtrAdd, [to, i]));
-        copy_once(r, target, source, 0, ty, lanes, align);
-        let next = r.with_const(Op::IAdd, i, bytes);
-        let whole = size / bytes * bytes;
-        let more = r.icmp_const(IntCond::Ult, next, whole);
-        let again = Target {
-            block: body,
-            args: [next].into_iter().collect(),
-        };
-        r.end_block(Terminator::Branch(more, again, Target::new(done)), done);
-        straight(r, to, from, whole, size, align);
+        copy(r, to, Some(from), size, align);
         Ok(Action::Remove)
     })
 }

@@ -43,15 +43,7 @@ pub fn layout(module: &Module) -> Result<Layout> {
         size: 16,
     };
     for (id, global) in module.globals.iter().filter(|(_, g)| in_buffer(g)) {
-        // At least what compilers give variables of that size: libclc reads a table of bytes as uint4, and its SPIR-V
-        // does not tell that the table was aligned for that. NVIDIA's driver reads from the wrong place otherwise.
-        let least = match global.size {
-            0..4 => 1,
-            4..8 => 4,
-            8..16 => 8,
-            _ => 16,
-        };
-        let align = u64::from(global.align.max(least)).next_power_of_two();
+        let align = u64::from(global.placement()).next_power_of_two();
         let offset = layout.size.next_multiple_of(align);
         layout.size = offset
             .checked_add(global.size.max(1))

@@ -39,6 +39,7 @@ pub mod split_parts;
 pub mod sroa;
 pub mod structurize;
 pub mod unroll_loops;
+pub mod zero_tables;
 
 use crate::ir::function::Function;
 

@@ -75,8 +75,8 @@ pub(super) struct Body<'a, 'm> {
     phis: FxHashMap<Block, Vec<Phi>>,
     /// Parameters with a decoration that tells their alignment in bytes.
     pub(super) aligned: Vec<(Value, u32)>,
-    /// Copies whose alignment may be that of the target alone.
-    pub(super) doubtful: Vec<InstId>,
+    /// Copies, and whether their alignment may be that of the target alone.
+    pub(super) copies: Vec<(InstId, bool)>,
     pub(super) line: u32,
     /// Freedoms of the instruction being translated.
     pub fp: FpFlags,
@@ -118,7 +118,7 @@ pub(super) fn read_function(
         builtins: FxHashMap::default(),
         phis: FxHashMap::default(),
         aligned: Vec::new(),
-        doubtful: Vec::new(),
+        copies: Vec::new(),
         line: 0,
         fp: FpFlags::default(),
     };

@@ -371,22 +371,26 @@ impl Body<'_, '_> {
     /// A copy of memory. `doubtful`: the alignment may be that of the target alone.
     fn copy_bytes(&mut self, to: Value, from: Value, size: u64, align: u32, doubtful: bool) {
         self.effect(Op::MemCopy { size, align }, &[to, from]);
-        if doubtful && align > 1 {
-            self.doubtful.extend(self.f.blocks[self.block].insts.last());
-        }
+        let inst = self.f.blocks[self.block].insts.last();
+        self.copies.extend(inst.map(|&inst| (inst, doubtful)));
     }
 
-    /// Lowers the alignment of doubtful copies to what the address of their source is known to have.
+    /// Gives copies the alignment that their addresses are known to have, and doubtful ones no more than their source.
     pub(super) fn settle_copies(&mut self) {
-        if self.doubtful.is_empty() {
+        if self.copies.is_empty() {
             return;
         }
         let globals = &self.out.module.globals;
-        let known = Alignments::new(&self.f, &self.aligned, |id| globals[id].align);
-        for &inst in &self.doubtful {
+        let known = Alignments::new(&self.f, &self.aligned, |id| match &globals[id] {
+            local if local.space == Some(Space::Local) => local.align,
+            placed => placed.placement(),
+        });
+        for &(inst, doubtful) in &self.copies {
             let data = &mut self.f.insts[inst];
-            if let (Op::MemCopy { align, .. }, &[_, from]) = (&mut data.op, &data.args[..]) {
-                *align = known.of(from).min(*align);
+            if let (Op::MemCopy { align, .. }, &[to, from]) = (&mut data.op, &data.args[..]) {
+                let (to, from) = (known.of(to), known.of(from));
+                let said = if doubtful { from.min(*align) } else { *align };
+                *align = said.max(to.min(from));
             }
         }
     }

@@ -23,12 +23,6 @@ pub(super) struct Output<'m> {
     lazy: bool,
 }
 
-/// The alignment of a variable that is ours to place: copies of large ones can take whole words.
-fn roomy(size: u64, natural: u32) -> u32 {
-    let fits = 1 << size.checked_ilog2().unwrap_or(0).min(4);
-    natural.max(fits)
-}
-
 impl<'m> Output<'m> {
     /// For a whole module.
     pub fn new(module: &'m mut Module) -> Self {
@@ -186,10 +180,7 @@ impl<'m> Output<'m> {
             linkage,
             space: Some(var.space),
             size: data.size,
-            align: align.unwrap_or(1).max(match var.space {
-                Space::Local => data.align,
-                _ => roomy(data.size, data.align),
-            }),
+            align: align.unwrap_or(1).max(data.align),
             init: None,
             relocs: Vec::new(),
         });
@@ -213,7 +204,7 @@ impl<'m> Output<'m> {
             linkage: Linkage::Internal,
             space: Some(Space::Constant),
             size: t.size,
-            align: roomy(t.size, t.align),
+            align: t.align,
             init: Some(bytes).filter(|b| !b.is_empty()),
             relocs,
         });

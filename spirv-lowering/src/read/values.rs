@@ -7,6 +7,7 @@ use super::types::TyId;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Value};
 use crate::ir::function::{FpFlags, Values};
+use crate::ir::module::least_alignment;
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use smallvec::SmallVec;
@@ -339,6 +340,7 @@ impl Body<'_, '_> {
 
     /// Private memory of the function.
     pub fn alloca(&mut self, size: u64, align: u32) -> Result<Value> {
+        let align = align.max(least_alignment(size));
         let size = variable_size(size)?;
         Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
     }

@@ -1,0 +1,69 @@
+//! Constants that are nothing but zeros are not read.
+//!
+//! LLVM's SPIR-V target fills memory by copies from such a variable, which would be loads from memory for every work-item.
+
+use super::expand_memcopy;
+use super::rewrite::{rewrite, Action};
+use crate::analysis::cfg::Cfg;
+use crate::error::Result;
+use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Value};
+use crate::ir::function::Function;
+use crate::ir::module::Global;
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+
+/// The pointers into variables that are zero.
+fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> SecondaryMap<Value, bool> {
+    let mut found = SecondaryMap::new();
+    for &block in Cfg::new(func).rpo() {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            let into = match data.op {
+                Op::GlobalAddr(id) => zero(id),
+                Op::PtrAdd | Op::SpaceCast => data.args.first().is_some_and(|&base| found[base]),
+                _ => false,
+            };
+            for &result in data.results.iter().filter(|_| into) {
+                found[result] = true;
+            }
+        }
+    }
+    found
+}
+
+/// Runs the pass. `globals`: the variables with what they hold. Returns whether anything changed.
+pub fn run(func: &mut Function, globals: &PrimaryMap<GlobalId, Global>) -> Result<bool> {
+    let zero = |id| globals.get(id).is_some_and(Global::is_zero);
+    if !globals.keys().any(zero) {
+        return Ok(false);
+    }
+    let from_zero = pointers(func, zero);
+    let mut changed = false;
+    rewrite(func, |r, inst| {
+        let data = r.data(inst);
+        match (data.op, data.args.as_slice()) {
+            (Op::MemCopy { size, align }, &[to, from]) if from_zero[from] => {
+                expand_memcopy::copy(r, to, None, size, align);
+            }
+            (
+                Op::Load {
+                    volatile: false, ..
+                },
+                &[from],
+            ) if from_zero[from] => {
+                let is_number = |&v: &Value| !matches!(r.func.ty(v), Type::Ptr(_) | Type::Handle);
+                if !data.results.iter().all(is_number) {
+                    return Ok(Action::Keep);
+                }
+                for &result in &data.results {
+                    let zero = r.konst(r.func.ty(result), 0);
+                    r.replace(result, zero);
+                }
+            }
+            _ => return Ok(Action::Keep),
+        }
+        changed = true;
+        Ok(Action::Remove)
+    })?;
+    Ok(changed)
+}
