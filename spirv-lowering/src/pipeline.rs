@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! extract (copy what the kernel reaches, native built-ins) -> inline -> clean
-//!   -> zero_tables -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range, lower_builtin_vars,
-//!   lower_globals, lower_args, lower_dot, lower_convert -> clean
+//!   -> zero_tables -> lower_generic_ptr -> clean -> lower_images, lower_printf, lower_group, guard_range,
+//!   lower_builtin_vars, lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops, resume_loops (where the driver counts iterations) -> idle_lanes (where they run) -> contract
 //!   -> flip_compares (for a compiler with a defect) -> split_parts -> structurize -> emit

@@ -30,10 +30,14 @@ fn assemble(text: &str) -> Vec<u32> {
     words.to_vec()
 }
 
-fn read(text: &str) -> Module {
-    let module = read_module(&assemble(text), &ReadOptions::default()).expect("the module is read");
+fn read_words(words: &[u32]) -> Module {
+    let module = read_module(words, &ReadOptions::default()).expect("the module is read");
     verify_module(&module).expect("the module is well-formed");
     module
+}
+
+fn read(text: &str) -> Module {
+    read_words(&assemble(text))
 }
 
 fn read_error(text: &str) -> String {
@@ -769,9 +773,7 @@ fn copies_from_less_aligned_memory() {
         );
         let mut words = assemble(&text);
         words[2] = generator << 16;
-        let module = read_module(&words, &ReadOptions::default()).expect("the module is read");
-        verify_module(&module).expect("the module is well-formed");
-        let text = module.to_string();
+        let text = read_words(&words).to_string();
         let copy = text.lines().find(|line| line.contains("mem_copy"));
         let align = copy.and_then(|line| line.split("align").nth(1));
         let align = align.and_then(|rest| rest.split(' ').next());

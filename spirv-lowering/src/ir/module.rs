@@ -37,9 +37,12 @@ pub struct Global {
 }
 
 impl Global {
-    /// The alignment that it gets where it is ours to place, in bytes.
+    /// The alignment that it gets, in bytes: more than it asks for where it is ours to place.
     pub fn placement(&self) -> u32 {
-        self.align.max(least_alignment(self.size))
+        match self.space {
+            Some(Space::Local) => self.align,
+            _ => self.align.max(least_alignment(self.size)),
+        }
     }
 
     /// A constant that is nothing but zeros.

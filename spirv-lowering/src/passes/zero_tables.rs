@@ -12,9 +12,10 @@ use crate::ir::module::Global;
 use crate::ir::op::Op;
 use crate::ir::types::Type;
 
-/// The pointers into variables that are zero.
-fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> SecondaryMap<Value, bool> {
+/// The pointers into variables that are zero, if there are any.
+fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> Option<SecondaryMap<Value, bool>> {
     let mut found = SecondaryMap::new();
+    let mut any = false;
     for &block in Cfg::new(func).rpo() {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
@@ -25,19 +26,20 @@ fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> SecondaryMap<Va
             };
             for &result in data.results.iter().filter(|_| into) {
                 found[result] = true;
+                any = true;
             }
         }
     }
-    found
+    any.then_some(found)
 }
 
 /// Runs the pass. `globals`: the variables with what they hold. Returns whether anything changed.
 pub fn run(func: &mut Function, globals: &PrimaryMap<GlobalId, Global>) -> Result<bool> {
+    // Of a large module most kernels reach few variables: only those are looked at.
     let zero = |id| globals.get(id).is_some_and(Global::is_zero);
-    if !globals.keys().any(zero) {
+    let Some(from_zero) = pointers(func, zero) else {
         return Ok(false);
-    }
-    let from_zero = pointers(func, zero);
+    };
     let mut changed = false;
     rewrite(func, |r, inst| {
         let data = r.data(inst);

@@ -381,10 +381,7 @@ impl Body<'_, '_> {
             return;
         }
         let globals = &self.out.module.globals;
-        let known = Alignments::new(&self.f, &self.aligned, |id| match &globals[id] {
-            local if local.space == Some(Space::Local) => local.align,
-            placed => placed.placement(),
-        });
+        let known = Alignments::new(&self.f, &self.aligned, |id| globals[id].placement());
         for &(inst, doubtful) in &self.copies {
             let data = &mut self.f.insts[inst];
             if let (Op::MemCopy { align, .. }, &[to, from]) = (&mut data.op, &data.args[..]) {
