@@ -288,3 +288,39 @@ fn copies_of_less_aligned_memory() {
         }
     }
 }
+
+/// Writes past the end of a private array (John the Ripper's krb5tgs and gpg). Such programs are wrong, and work where a
+/// compiler lays out a stack with something harmless behind; they end here, and what they keep elsewhere stands.
+#[test]
+fn writes_past_private_arrays() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void past(global const uint *in, uint n, global uint *out) {
+            uint before[16], array[16], behind[16], i = get_global_id(0);
+            for (uint j = 0; j < 16; j++) before[j] = in[j] ^ 1, behind[j] = in[j] ^ 2;
+            for (uint j = 0; j < n; j++) array[j] = in[(j + i) & 31];
+            for (uint j = 0; j < 16; j++) {
+                uint at = in[32 + j] & 15;
+                out[i * 48 + j] = before[at];
+                out[i * 48 + 16 + j] = array[at];
+                out[i * 48 + 32 + j] = behind[at];
+            }
+        }",
+        "past",
+    );
+    const ITEMS: usize = 8;
+    let words: Vec<u32> = (0..48u32).map(|i| i.wrapping_mul(0x9e37_79b9)).collect();
+    let at = |j: usize| words[32 + j] as usize & 15;
+    let mut expected = Vec::new();
+    for i in 0..ITEMS {
+        expected.extend((0..16).map(|j| words[at(j)] ^ 1));
+        expected.extend((0..16).map(|j| words[(at(j) + i) & 31]));
+        expected.extend((0..16).map(|j| words[at(j)] ^ 2));
+    }
+    let (from, to) = (setup.buffer_of(&words), setup.buffer(ITEMS * 48 * 4));
+    for n in [16u32, 17, 27, 32] {
+        kernel.set_buffer(0, &from).set(1, n).set_buffer(2, &to);
+        setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
+        assert_eq!(setup.read::<u32>(&to, ITEMS * 48), expected, "{n} elements");
+    }
+}

@@ -13,6 +13,8 @@
 //! take or replace a part of one. If there are atomics, the elements have their width, and narrower accesses
 //! take part of an element (narrower stores by atomic and/or where others may write to the rest of it). With an
 //! explicit layout for shared memory there is one class with an array for each width, one on top of the other.
+//!
+//! Arrays in private memory have some room behind them, for programs that write past their ends.
 
 mod access;
 mod classes;
@@ -32,6 +34,17 @@ use rustc_hash::FxHashMap;
 const FIRST: u32 = CLASS_ALIGN;
 /// Alignment of classes and of local arguments: that of the largest type of OpenCL C, double16.
 const CLASS_ALIGN: u32 = crate::interface::LOCAL_ARG_ALIGN;
+
+/// The most bytes of room behind an array in private memory.
+const MOST_ROOM: u32 = 256;
+
+/// The bytes left free behind an array of so many bytes in private memory.
+///
+/// Programs write past the end of such arrays, and go unnoticed where a compiler lays out a stack with other arrays
+/// behind. Behind Function storage lies what the driver keeps there, and the kernel does not end.
+fn room(size: u32) -> u32 {
+    size.min(MOST_ROOM)
+}
 
 /// How a variable is named in the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -196,9 +209,12 @@ impl Lower<'_> {
             } else {
                 CLASS_ALIGN
             });
+            let private = self.plan.storage == Storage::Function;
+            if private {
+                class.size = class.size.saturating_add(room(class.size));
+            }
             at = at.saturating_add(class.size);
             specs.extend(&class.specs);
-            let private = self.plan.storage == Storage::Function;
             class.width = if class.atomics != 0 {
                 1 << class.atomics.ilog2()
             } else if private && class.widths.count_ones() > 1 {
