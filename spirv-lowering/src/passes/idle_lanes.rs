@@ -3,10 +3,12 @@
 //! llvmpipe runs the work-items of a row in the lanes of a vector. Where the row is no multiple of it, the last lanes have
 //! no work-item: their stores are left out and their loads give zeros, but they take part in control flow. A loop whose
 //! step is loaded from memory never ends there, until the driver ends it, and every other loop of the kernel with it
-//! ([`Target::loop_limit`]).
+//! ([`Target::loop_limit`]). Kernels without loops stay as they are: one that is conditional as a whole costs the driver
+//! much to compile.
 
 use super::early_exit;
 use super::rewrite::Rewriter;
+use crate::analysis::cfg::Cfg;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -30,10 +32,21 @@ fn idle(r: &mut Rewriter, lanes: u32) -> Value {
     r.same(Op::And, [partial, absent])
 }
 
-/// Runs the pass, for sub-groups of at most 32. False: the kernel does nothing.
+/// Whether control flow goes back anywhere.
+fn has_loops(func: &Function) -> bool {
+    let cfg = Cfg::new(func);
+    let goes_back = |&from| {
+        let to = cfg.succs(from).iter();
+        to.copied()
+            .any(|to| cfg.rpo_index(to) <= cfg.rpo_index(from))
+    };
+    cfg.rpo().iter().any(goes_back)
+}
+
+/// Runs the pass, for sub-groups of at most 32. False: nothing was to be done.
 pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
     let lanes = target.subgroup_size;
-    if !target.has_subgroups() || lanes > 32 {
+    if !target.has_subgroups() || lanes > 32 || !has_loops(func) {
         return Ok(false);
     }
     early_exit::run(func, |r| idle(r, lanes))
