@@ -9,6 +9,8 @@
 use super::early_exit;
 use super::rewrite::Rewriter;
 use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::analysis::loops::LoopForest;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -35,12 +37,8 @@ fn idle(r: &mut Rewriter, lanes: u32) -> Value {
 /// Whether control flow goes back anywhere.
 fn has_loops(func: &Function) -> bool {
     let cfg = Cfg::new(func);
-    let goes_back = |&from| {
-        let to = cfg.succs(from).iter();
-        to.copied()
-            .any(|to| cfg.rpo_index(to) <= cfg.rpo_index(from))
-    };
-    cfg.rpo().iter().any(goes_back)
+    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    !forest.loops.is_empty() || !forest.is_reducible()
 }
 
 /// Runs the pass, for sub-groups of at most 32. False: nothing was to be done.
