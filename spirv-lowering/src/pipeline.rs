@@ -26,6 +26,8 @@ use std::time::{Duration, Instant};
 
 /// Words of Vulkan SPIR-V from which on a form with shared functions is tried too. Drivers compile that much in time.
 const MANY_WORDS: usize = 150_000;
+/// Words that a driver compiles in time that can still be waited for, where the form with shared functions would be wrong.
+const MOST_WORDS: usize = 1_000_000;
 
 /// Rounds of the clean-up passes, at most.
 const CLEAN_ROUNDS: usize = 8;
@@ -256,9 +258,15 @@ fn lower_kernel(
             match shared {
                 Some(shared) if lowered.words.len() > MANY_WORDS => {
                     small.globals = globals;
-                    let other = lower_function(&mut p, &source, &mut small, shared, target)?;
+                    let count = shared.iterations;
+                    let other = lower_function(&mut p, &source, &mut small, shared.func, target)?;
                     let smaller = other.words.len() < lowered.words.len() / 2;
-                    return Ok(if smaller { other } else { lowered });
+                    // The loops would end early.
+                    let too_long = target.loop_limit != 0
+                        && count > target.loop_limit.into()
+                        && other.interface.resume_bytes == 0
+                        && lowered.words.len() <= MOST_WORDS;
+                    return Ok(if smaller && !too_long { other } else { lowered });
                 }
                 _ => return Ok(lowered),
             }
@@ -266,7 +274,7 @@ fn lower_kernel(
         (None, shared) => shared,
     };
     let shared = shared.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
-    lower_function(&mut p, &source, &mut small, shared, target)
+    lower_function(&mut p, &source, &mut small, shared.func, target)
 }
 
 /// What a kernel is made from, beside the module with what it reaches.

@@ -361,3 +361,61 @@ fn loops_of_small_groups() {
         }
     }
 }
+
+/// A function so large, called so often, that one copy serves all calls; each of them is an iteration then.
+#[test]
+fn many_calls_of_a_large_function() {
+    const ROUNDS: u32 = 160;
+    const CALLS: u32 = 40;
+    const TIMES: u32 = 3000;
+    let rounds: String = (0..ROUNDS)
+        .map(|r| format!("x = rotate(x * 2654435761u + {r}u, 5u) ^ y; y += x >> 3;\n"))
+        .collect();
+    let calls: String = (0..CALLS)
+        .map(|c| format!("s = large(s, t[(i + {c}) & 7]);\n"))
+        .collect();
+    let source = format!(
+        "uint large(uint x, uint y) __attribute__((noinline));
+        uint large(uint x, uint y) {{
+            {rounds}
+            return x + y;
+        }}
+        kernel void k(global uint *out, global const uint *in) {{
+            uint t[8], s = get_global_id(0);
+            for (uint i = 0; i < 8; i++) t[in[i]] = in[i] * 3;
+            for (uint i = 0; i < {TIMES}; i++) {{
+                {calls}
+                t[s & 7] += s;
+            }}
+            out[get_global_id(0)] = s;
+        }}"
+    );
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(&source, "k");
+    let input: [u32; 8] = [3, 1, 4, 0, 5, 2, 7, 6];
+    let from = setup.buffer_of(&input);
+    let to = setup.buffer_of(&[0u32; 8]);
+    kernel.set_buffer(0, &to).set_buffer(1, &from);
+    setup.run(&kernel, &[8], None);
+    let large = |mut x: u32, mut y: u32| {
+        for r in 0..ROUNDS {
+            x = x.wrapping_mul(2_654_435_761).wrapping_add(r).rotate_left(5) ^ y;
+            y = y.wrapping_add(x >> 3);
+        }
+        x.wrapping_add(y)
+    };
+    let expected: Vec<u32> = (0..8)
+        .map(|id| {
+            let mut t: [u32; 8] = std::array::from_fn(|i| i as u32 * 3);
+            let mut s = id;
+            for i in 0..TIMES {
+                for c in 0..CALLS {
+                    s = large(s, t[(i + c) as usize & 7]);
+                }
+                t[s as usize & 7] = t[s as usize & 7].wrapping_add(s);
+            }
+            s
+        })
+        .collect();
+    assert_eq!(setup.read::<u32>(&to, 8), expected);
+}

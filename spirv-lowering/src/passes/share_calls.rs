@@ -7,7 +7,7 @@
 //!
 //! The price is that every value which lives across a call travels through the shared code. With many values and calls
 //! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
-//! `pipeline`).
+//! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
 //!
 //! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`BUDGET`].
 //! 2. Everything else is inlined.
@@ -21,7 +21,11 @@
 
 use super::inline::{callees, flatten, flatten_but, with_body};
 use super::rewrite::{rewrite, Action};
+use super::unroll_loops::trips;
 use super::{clean, expand_memcopy, flow, repair_ssa};
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::analysis::loops::LoopForest;
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, Entity, FuncId, Inst, Value};
@@ -177,7 +181,15 @@ pub struct OneFunction {
     /// With everything inlined. None: that would be far too large, and there is the other form.
     pub inlined: Option<Function>,
     /// With large functions shared. None: there are none, or they cannot be.
-    pub shared: Option<Function>,
+    pub shared: Option<Shared>,
+}
+
+/// The form with shared functions.
+pub struct Shared {
+    /// The function.
+    pub func: Function,
+    /// Iterations in a run of it, as far as loops have a known end: the way through shared code is one, too.
+    pub iterations: u64,
 }
 
 /// The kernel as one function without calls.
@@ -201,7 +213,7 @@ fn with_shared(
     kernel: FuncId,
     graph: &Graph,
     shared: &FxHashSet<FuncId>,
-) -> Result<Option<Function>> {
+) -> Result<Option<Shared>> {
     let mut bodies = flatten_but(module, kernel, shared, &mut clean)?;
     bodies.retain(|id, _| *id == kernel || shared.contains(id));
     let order: Vec<FuncId> = graph
@@ -523,12 +535,43 @@ fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()
     .ok()
 }
 
+/// The iterations in a run of a function, each call of a shared function being one beside that function's own. Loops
+/// whose end is not known count once.
+fn iterations(func: &Function, shared: &FxHashMap<FuncId, u64>) -> u64 {
+    let cfg = Cfg::new(func);
+    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let runs = |block: Block| {
+        let mut times = 1u64;
+        let mut at = forest.innermost(block);
+        while let Some(id) = at {
+            let lp = &forest.loops[id];
+            times = times.saturating_mul(trips(func, lp).unwrap_or(1));
+            at = lp.parent;
+        }
+        times
+    };
+    let loops = forest.loops.values().map(|lp| runs(lp.header));
+    let calls = func.layout.iter().map(|&block| {
+        let each = func.blocks[block].insts.iter().filter_map(|&inst| {
+            let Op::Call(callee) = func.insts[inst].op else {
+                return None;
+            };
+            Some(shared.get(&callee)?.saturating_add(1))
+        });
+        match each.fold(0, u64::saturating_add) {
+            0 => 0,
+            each => each.saturating_mul(runs(block)),
+        }
+    });
+    loops.chain(calls).fold(0, u64::saturating_add)
+}
+
 /// Joins the bodies. `order`: the shared functions, callees first. None: it cannot be done.
 fn share(
     mut bodies: FxHashMap<FuncId, Function>,
     kernel: FuncId,
     order: &[FuncId],
-) -> Option<Function> {
+) -> Option<Shared> {
     for body in bodies.values_mut() {
         expand_memcopy::run(body).ok()?;
     }
@@ -559,6 +602,12 @@ fn share(
     }
     let mut func = bodies.remove(&kernel)?;
     clean(&mut func);
+    let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
+    for id in order {
+        let count = iterations(bodies.get(id)?, &counts);
+        counts.insert(*id, count);
+    }
+    let count = iterations(&func, &counts);
     let mut func = compact(&func);
     hoist(&mut func);
     let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();
@@ -574,7 +623,10 @@ fn share(
         return None;
     }
     repair_ssa::run(&mut func);
-    Some(func)
+    Some(Shared {
+        func,
+        iterations: count,
+    })
 }
 
 /// The one copy of a shared function.

@@ -120,7 +120,7 @@ pub(super) fn within(func: &Function, loops: &[&Loop]) -> u64 {
 
 /// An upper bound of the iterations of a loop each time it is entered: for a counter that goes up or down from a
 /// constant by a constant, and an exit taken in every iteration's course once the counter passes a constant.
-fn trips(func: &Function, lp: &Loop) -> Option<u64> {
+pub(super) fn trips(func: &Function, lp: &Loop) -> Option<u64> {
     let [latch] = lp.latches[..] else {
         return None;
     };
