@@ -4,6 +4,7 @@ pub mod arg_access;
 pub mod byte_arrays;
 pub mod const_fold;
 pub mod contract;
+mod counted;
 pub mod cse;
 pub mod dce;
 pub mod early_exit;

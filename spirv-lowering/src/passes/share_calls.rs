@@ -21,11 +21,7 @@
 
 use super::inline::{callees, flatten, flatten_but, with_body};
 use super::rewrite::{rewrite, Action};
-use super::unroll_loops::trips;
-use super::{clean, expand_memcopy, flow, repair_ssa};
-use crate::analysis::cfg::Cfg;
-use crate::analysis::dom::DomTree;
-use crate::analysis::loops::LoopForest;
+use super::{clean, counted, expand_memcopy, flow, repair_ssa};
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, Entity, FuncId, Inst, Value};
@@ -535,37 +531,6 @@ fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()
     .ok()
 }
 
-/// The iterations in a run of a function, each call of a shared function being one beside that function's own. Loops
-/// whose end is not known count once.
-fn iterations(func: &Function, shared: &FxHashMap<FuncId, u64>) -> u64 {
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    let runs = |block: Block| {
-        let mut times = 1u64;
-        let mut at = forest.innermost(block);
-        while let Some(id) = at {
-            let lp = &forest.loops[id];
-            times = times.saturating_mul(trips(func, lp).unwrap_or(1));
-            at = lp.parent;
-        }
-        times
-    };
-    let loops = forest.loops.values().map(|lp| runs(lp.header));
-    let calls = func.layout.iter().map(|&block| {
-        let each = func.blocks[block].insts.iter().filter_map(|&inst| {
-            let Op::Call(callee) = func.insts[inst].op else {
-                return None;
-            };
-            Some(shared.get(&callee)?.saturating_add(1))
-        });
-        match each.fold(0, u64::saturating_add) {
-            0 => 0,
-            each => each.saturating_mul(runs(block)),
-        }
-    });
-    loops.chain(calls).fold(0, u64::saturating_add)
-}
-
 /// Joins the bodies. `order`: the shared functions, callees first. None: it cannot be done.
 fn share(
     mut bodies: FxHashMap<FuncId, Function>,
@@ -604,10 +569,10 @@ fn share(
     clean(&mut func);
     let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
     for id in order {
-        let count = iterations(bodies.get(id)?, &counts);
+        let count = counted::iterations(bodies.get(id)?, &counts);
         counts.insert(*id, count);
     }
-    let count = iterations(&func, &counts);
+    let iterations = counted::iterations(&func, &counts);
     let mut func = compact(&func);
     hoist(&mut func);
     let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();
@@ -623,10 +588,7 @@ fn share(
         return None;
     }
     repair_ssa::run(&mut func);
-    Some(Shared {
-        func,
-        iterations: count,
-    })
+    Some(Shared { func, iterations })
 }
 
 /// The one copy of a shared function.

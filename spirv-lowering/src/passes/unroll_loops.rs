@@ -102,10 +102,15 @@ fn factor(func: &Function, lp: &Loop) -> usize {
 
 /// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
 pub(super) fn iterations(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
+    iterations_or(func, forest, id, u64::MAX)
+}
+
+/// The same, with a number for loops whose end is not known.
+pub(super) fn iterations_or(func: &Function, forest: &LoopForest, id: LoopId, unknown: u64) -> u64 {
     let mut total = 1u64;
     let mut at = Some(id);
     while let Some(id) = at {
-        total = total.saturating_mul(trips(func, &forest.loops[id]).unwrap_or(u64::MAX));
+        total = total.saturating_mul(trips(func, &forest.loops[id]).unwrap_or(unknown));
         at = forest.loops[id].parent;
     }
     total
@@ -120,7 +125,7 @@ pub(super) fn within(func: &Function, loops: &[&Loop]) -> u64 {
 
 /// An upper bound of the iterations of a loop each time it is entered: for a counter that goes up or down from a
 /// constant by a constant, and an exit taken in every iteration's course once the counter passes a constant.
-pub(super) fn trips(func: &Function, lp: &Loop) -> Option<u64> {
+fn trips(func: &Function, lp: &Loop) -> Option<u64> {
     let [latch] = lp.latches[..] else {
         return None;
     };
