@@ -144,6 +144,8 @@ impl Features {
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
             (self.images, "cl_khr_image2d_from_buffer", one),
+            (self.images, "cl_ext_image_from_buffer", one),
+            (self.images, "cl_ext_image_requirements_info", (0, 5, 0)),
             // This one demands that sub-groups make progress independently of one another, the rest do not.
             (self.independent_subgroups, "cl_khr_subgroups", one),
             (self.subgroups, "cl_khr_subgroup_extended_types", one),

@@ -15,7 +15,7 @@ use pumice_runtime::handle::{self, Body, Object, Ref};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::event::Event;
 use pumice_runtime::object::info::InfoOut;
-use pumice_runtime::object::mem::image::Description;
+use pumice_runtime::object::mem::description::Description;
 use pumice_runtime::object::mem::Mem;
 use smallvec::SmallVec;
 use std::ffi::{c_char, c_void, CStr};

@@ -314,6 +314,8 @@ entries! {
         create clCreateCommandQueueWithPropertiesKHR(context: cl_context, device: cl_device_id, properties: *const cl_queue_properties) = queue::create;
         // cl_ext_buffer_device_address
         status clSetKernelArgDevicePointerEXT(kernel: cl_kernel, arg_index: cl_uint, arg_value: cl_mem_device_address_ext) = kernel::set_arg_device_pointer;
+        // cl_ext_image_requirements_info
+        status clGetImageRequirementsInfoEXT(context: cl_context, properties: *const cl_mem_properties, flags: cl_mem_flags, image_format: *const cl_image_format, image_desc: *const cl_image_desc, param_name: cl_image_requirements_info_ext, param_value_size: usize, param_value: *mut c_void, param_value_size_ret: *mut usize) = image::get_requirements;
         // cl_intel_unified_shared_memory
         create clHostMemAllocINTEL(context: cl_context, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::host_alloc;
         create clDeviceMemAllocINTEL(context: cl_context, device: cl_device_id, properties: *const cl_mem_properties_intel, size: usize, alignment: cl_uint) = usm::device_alloc;

@@ -122,7 +122,7 @@ pub enum Op<'a> {
         #[allow(missing_docs)]
         data: &'a [u8],
     },
-    /// Image to memory, rows `row_texels` pixels apart (0: packed), slices and layers following each other. Offset and
+    /// Image to memory, rows `row_texels` pixels and slices or layers `slice_rows` rows apart (0: packed). Offset and
     /// pixel size fit.
     ImageToMemory {
         #[allow(missing_docs)]
@@ -133,6 +133,8 @@ pub enum Op<'a> {
         dst: &'a Slice,
         #[allow(missing_docs)]
         row_texels: u32,
+        #[allow(missing_docs)]
+        slice_rows: u32,
     },
     /// Memory to image, likewise.
     MemoryToImage {
@@ -140,6 +142,8 @@ pub enum Op<'a> {
         src: &'a Slice,
         #[allow(missing_docs)]
         row_texels: u32,
+        #[allow(missing_docs)]
+        slice_rows: u32,
         #[allow(missing_docs)]
         image: &'a Arc<dyn Image>,
         #[allow(missing_docs)]

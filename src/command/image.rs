@@ -381,18 +381,20 @@ pub fn buffer_rows(mem: &Ref<Mem>, at: &ImageRegion) -> ClResult<Option<BufferCo
     if image.backing() == Backing::Own {
         return Ok(None);
     }
-    let [x, y, _] = at.origin.map(u64::from);
-    let [width, height, _] = at.size.map(u64::from);
-    let (element, pitch) = (image.element() as u64, image.row_pitch() as u64);
+    let [x, y, z] = at.origin.map(u64::from);
+    let [width, height, depth] = at.size.map(u64::from);
+    let element = image.element() as u64;
+    let (row, slice) = image.steps(image.row_pitch(), image.slice_pitch());
+    let (row, slice) = (row as u64, slice as u64);
     let bytes = width * element;
     Ok(Some(BufferCopy {
-        src_offset: y * pitch + x * element,
+        src_offset: z * slice + y * row + x * element,
         dst_offset: 0,
         bytes,
         rows: height,
-        slices: 1,
-        src_row_pitch: pitch,
-        src_slice_pitch: pitch * height,
+        slices: depth,
+        src_row_pitch: row,
+        src_slice_pitch: if depth > 1 { slice } else { row * height },
         dst_row_pitch: bytes,
         dst_slice_pitch: bytes * height,
     }))

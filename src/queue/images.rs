@@ -13,9 +13,7 @@ use crate::command::image::{buffer_rows, mapped_rows, reversed};
 use crate::command::{extent, rect, HostSide, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use crate::object::launch::KernelLaunch;
 use crate::object::mem::coherence::Touch;
-use crate::object::mem::image::Backing;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
@@ -213,6 +211,7 @@ impl Queue {
                 region: *at,
                 dst: visible,
                 row_texels: 0,
+                slice_rows: 0,
             };
             let slot = state.record(op, how.profile)?;
             let mut encoded = self.on_device(state, slot.into_iter().collect());
@@ -228,6 +227,7 @@ impl Queue {
             region: *at,
             dst: &piece.slice(),
             row_texels: 0,
+            slice_rows: 0,
         };
         let slot = state.record(op, how.profile)?;
         let encoded = self.on_device(state, slot.into_iter().collect());
@@ -269,6 +269,7 @@ impl Queue {
                 region: within(at, part),
                 dst: &piece.slice(),
                 row_texels: 0,
+                slice_rows: 0,
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
             let value = self.submit_now(state)?;
@@ -314,6 +315,7 @@ impl Queue {
             let op = Op::MemoryToImage {
                 src: visible,
                 row_texels: 0,
+                slice_rows: 0,
                 image: &image,
                 region: *at,
             };
@@ -327,6 +329,7 @@ impl Queue {
             let op = Op::MemoryToImage {
                 src: &piece.slice(),
                 row_texels: 0,
+                slice_rows: 0,
                 image: &image,
                 region: *at,
             };
@@ -345,6 +348,7 @@ impl Queue {
             let op = Op::MemoryToImage {
                 src: &piece.slice(),
                 row_texels: 0,
+                slice_rows: 0,
                 image: &image,
                 region: within(at, part),
             };
@@ -382,6 +386,7 @@ impl Queue {
                 region: *at,
                 dst,
                 row_texels: 0,
+                slice_rows: 0,
             };
             return Ok(state.record(op, how.profile)?.into_iter().collect());
         }
@@ -391,6 +396,7 @@ impl Queue {
             region: *at,
             dst: &between,
             row_texels: 0,
+            slice_rows: 0,
         };
         let mut slots: Slots = state.record(op, how.profile)?.into_iter().collect();
         state.unordered_barrier()?;
@@ -439,6 +445,7 @@ impl Queue {
         let op = Op::MemoryToImage {
             src: &from,
             row_texels: 0,
+            slice_rows: 0,
             image: &image,
             region: *at,
         };
@@ -524,15 +531,18 @@ impl Queue {
         state.note_work(total);
         let mut slots = Slots::new();
         if let Some(rows) = buffer_rows(mem, at)? {
-            let last = rows.rows.saturating_sub(1);
-            for row in 0..rows.rows {
-                let at = rows.src_offset + row * rows.src_row_pitch;
+            let rows = rect::simplify(rows);
+            let all = (0..rows.slices).flat_map(|z| (0..rows.rows).map(move |y| (y, z)));
+            let last = (rows.rows.saturating_sub(1), rows.slices.saturating_sub(1));
+            for row in all {
+                let at =
+                    rows.src_offset + row.1 * rows.src_slice_pitch + row.0 * rows.src_row_pitch;
                 let dst = mem.slice(index, at, rows.bytes)?;
                 let op = Op::Fill {
                     dst: &dst,
                     pattern: pixel,
                 };
-                slots.extend(state.record(op, how.profile && (row == 0 || row == last))?);
+                slots.extend(state.record(op, how.profile && (row == (0, 0) || row == last))?);
             }
             return Ok(self.on_device(state, slots));
         }
@@ -557,63 +567,12 @@ impl Queue {
             let op = Op::MemoryToImage {
                 src: &src,
                 row_texels: 0,
+                slice_rows: 0,
                 image: &image,
                 region: within(at, part),
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
         Ok(self.on_device(state, slots))
-    }
-
-    /// Before a launch: the images beside buffers get the buffers' texels.
-    pub(super) fn fill_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
-        self.show(state, kernel, false)
-    }
-
-    /// After a launch: the buffers get back what the kernel wrote.
-    pub(super) fn empty_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
-        self.show(state, kernel, true)
-    }
-
-    fn show(&self, state: &mut State, kernel: &KernelLaunch, back: bool) -> ClResult {
-        let index = self.target.index;
-        let mut any = false;
-        for (mem, access) in &kernel.images {
-            let image = mem.image()?;
-            if image.backing() != Backing::Rows || (back && access & 2 == 0) {
-                continue;
-            }
-            if back && !any {
-                state.unordered_barrier()?;
-            }
-            any = true;
-            let texels = mem.texels(index)?;
-            let memory = mem.slice(index, 0, mem.size() as u64)?;
-            let region = ImageRegion {
-                origin: [0; 3],
-                size: image.extent(),
-            };
-            let row_texels = (image.row_pitch() / image.element().max(1)) as u32;
-            let op = if back {
-                Op::ImageToMemory {
-                    image: &texels,
-                    region,
-                    dst: &memory,
-                    row_texels,
-                }
-            } else {
-                Op::MemoryToImage {
-                    src: &memory,
-                    row_texels,
-                    image: &texels,
-                    region,
-                }
-            };
-            state.record(op, false)?;
-        }
-        if any && !back {
-            state.unordered_barrier()?;
-        }
-        Ok(())
     }
 }

@@ -23,6 +23,7 @@ mod info;
 mod launch;
 mod printf;
 mod resume;
+mod shown;
 mod staging;
 mod state;
 mod transfer;

@@ -1,31 +1,11 @@
 //! Extensions whose allocations are addresses: cl_intel_unified_shared_memory, cl_ext_buffer_device_address.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, create_fails, fails, info, info_text, info_value, ok, Buffer, Setup};
-use std::ffi::{c_void, CStr};
+use pumice_tests::{
+    call, create_fails, ext, fails, info, info_text, info_value, ok, Buffer, Setup,
+};
+use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-
-/// A function that the loader does not export.
-fn function<F: Copy>(setup: &Setup, name: &CStr) -> F {
-    let address = call!(clGetExtensionFunctionAddressForPlatform(
-        setup.platform,
-        name.as_ptr()
-    ));
-    assert!(!address.is_null(), "{name:?}");
-    assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
-    // SAFETY: the types of the headers are optional function pointers.
-    unsafe { (&raw const address).cast::<F>().read() }
-}
-
-/// Calls such a function.
-macro_rules! ext {
-    ($setup:expr, $name:ident: $type:ident($($arg:expr),* $(,)?)) => {{
-        let name = CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes());
-        let function = function::<$type>($setup, name.expect("a name")).expect("a function");
-        // SAFETY: as for the functions of the loader.
-        unsafe { function($($arg),*) }
-    }};
-}
 
 fn has(setup: &Setup, extension: &str) -> bool {
     let all = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);

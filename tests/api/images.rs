@@ -1,6 +1,8 @@
 //! Images: transfers, fills, copies, maps.
 
 mod creation;
+mod from_buffers;
+mod requirements;
 mod views;
 
 use super::buffers::Random;

@@ -2,7 +2,7 @@
 
 use crate::{call, create, ok};
 use opencl_sys::*;
-use std::ffi::{c_char, c_void, CString};
+use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
 
 /// Types whose every bit pattern is a value, without padding.
@@ -175,6 +175,18 @@ impl Setup {
     /// Another queue.
     pub fn new_queue(&self, properties: cl_command_queue_properties) -> Queue {
         new_queue(&self.context, self.device, properties)
+    }
+
+    /// A function of an extension, which the loader does not export.
+    pub fn function<F: Copy>(&self, name: &CStr) -> F {
+        let address = call!(clGetExtensionFunctionAddressForPlatform(
+            self.platform,
+            name.as_ptr()
+        ));
+        assert!(!address.is_null(), "{name:?}");
+        assert_eq!(size_of::<F>(), size_of::<*mut c_void>());
+        // SAFETY: the types of the headers are optional function pointers.
+        unsafe { (&raw const address).cast::<F>().read() }
     }
 
     /// A read-write buffer of so many bytes.

@@ -29,6 +29,19 @@ macro_rules! call {
     }};
 }
 
+/// Calls a function of an extension: a [`Setup`], the name and the type of a pointer to it.
+#[macro_export]
+macro_rules! ext {
+    ($setup:expr, $name:ident: $type:ident($($arg:expr),* $(,)?)) => {{
+        let name = concat!(stringify!($name), "\0").as_bytes();
+        let name = std::ffi::CStr::from_bytes_with_nul(name).expect("a name");
+        let function = $setup.function::<$type>(name).expect("a function");
+        #[allow(clippy::macro_metavars_in_unsafe)]
+        // SAFETY: as for the functions of the loader.
+        unsafe { function($($arg),*) }
+    }};
+}
+
 /// Checks that a call returned CL_SUCCESS.
 #[macro_export]
 macro_rules! ok {

@@ -3,36 +3,23 @@
 use super::enqueue::Tail;
 use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_bool, cl_event, cl_image_desc, cl_image_format, cl_image_info, cl_map_flags,
-    cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint,
+    self, cl_bool, cl_event, cl_image_desc, cl_image_format, cl_image_info,
+    cl_image_requirements_info_ext, cl_map_flags, cl_mem_flags, cl_mem_object_type,
+    cl_mem_properties, cl_uint,
 };
 use pumice_runtime::command::{self, image::Box3};
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle::Ref;
 use pumice_runtime::object::context::Context;
-use pumice_runtime::object::mem::image::{supported_formats, Description};
+use pumice_runtime::object::mem::description::Description;
+use pumice_runtime::object::mem::image::supported_formats;
+use pumice_runtime::object::mem::requirements::image_requirements;
 use pumice_runtime::object::mem::{pixel, Mem};
 use pumice_runtime::queue::Queue;
 use std::ffi::c_void;
 
-fn make(
-    context: Handle,
-    properties: Vec<cl_mem_properties>,
-    flags: cl_mem_flags,
-    format: In<cl_image_format>,
-    desc: In<cl_image_desc>,
-    host_ptr: Handle,
-) -> ClResult<*mut c_void> {
-    let context = context.object::<Context>()?;
-    let Some(format) = format.get() else {
-        return err(
-            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-            "image_format is NULL",
-        );
-    };
-    let Some(desc) = desc.get() else {
-        return err(cl::CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
-    };
+/// What a cl_image_desc says, and its `mem_object`.
+fn description(desc: &cl_image_desc) -> ClResult<(Description, Option<Ref<Mem>>)> {
     let parent = match desc.buffer.is_null() {
         true => None,
         false => Some(abi::object::<Mem>(desc.buffer).or_else(|_| {
@@ -53,6 +40,28 @@ fn make(
         mip_levels: desc.num_mip_levels,
         samples: desc.num_samples,
     };
+    Ok((wanted, parent))
+}
+
+fn make(
+    context: Handle,
+    properties: Vec<cl_mem_properties>,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    desc: In<cl_image_desc>,
+    host_ptr: Handle,
+) -> ClResult<*mut c_void> {
+    let context = context.object::<Context>()?;
+    let Some(format) = format.get() else {
+        return err(
+            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
+            "image_format is NULL",
+        );
+    };
+    let Some(desc) = desc.get() else {
+        return err(cl::CL_INVALID_IMAGE_DESCRIPTOR, "image_desc is NULL");
+    };
+    let (wanted, parent) = description(&desc)?;
     abi::publish(abi::image(
         &context,
         properties,
@@ -187,6 +196,36 @@ pub fn get_supported_formats(
     formats.set_all(found.iter().copied().take(entries as usize));
     count.set(found.len() as cl_uint);
     Ok(())
+}
+
+#[allow(clippy::too_many_arguments)]
+pub fn get_requirements(
+    context: Handle,
+    properties: In<cl_mem_properties>,
+    flags: cl_mem_flags,
+    format: In<cl_image_format>,
+    desc: In<cl_image_desc>,
+    param: cl_image_requirements_info_ext,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
+) -> ClResult {
+    let context = context.object::<Context>()?;
+    let properties = abi::properties(properties).unwrap_or_default();
+    let desc = desc.get().map(|desc| description(&desc)).transpose()?;
+    let wanted = desc.map(|(wanted, _)| wanted);
+    let out = abi::info(size, value, size_ret);
+    let format = format.get();
+    image_requirements(
+        &context,
+        &properties,
+        flags,
+        format.as_ref(),
+        wanted.as_ref(),
+        param,
+        out,
+    )
+    .map(drop)
 }
 
 pub fn get_info(

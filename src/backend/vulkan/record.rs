@@ -309,7 +309,7 @@ impl Batch {
         kept: &Arc<dyn Image>,
         region: &ImageRegion,
         slice: &Slice,
-        row_texels: u32,
+        (row_texels, slice_rows): (u32, u32),
         to_image: bool,
     ) -> Result {
         let (ours, bytes) = (image::image(&**kept)?, memory(&*slice.memory)?);
@@ -317,7 +317,7 @@ impl Batch {
         let regions = [vk::BufferImageCopy {
             buffer_offset: bytes.offset + slice.offset,
             buffer_row_length: row_texels,
-            buffer_image_height: 0,
+            buffer_image_height: slice_rows,
             image_subresource: subresource,
             image_offset: offset,
             image_extent: extent,
@@ -547,13 +547,15 @@ impl VulkanStream {
                 region,
                 dst,
                 row_texels,
-            } => batch.copy_texels(shared, image, &region, dst, row_texels, false)?,
+                slice_rows,
+            } => batch.copy_texels(shared, image, &region, dst, (row_texels, slice_rows), false)?,
             Op::MemoryToImage {
                 src,
                 row_texels,
+                slice_rows,
                 image,
                 region,
-            } => batch.copy_texels(shared, image, &region, src, row_texels, true)?,
+            } => batch.copy_texels(shared, image, &region, src, (row_texels, slice_rows), true)?,
             Op::ImageCopy {
                 src,
                 src_origin,

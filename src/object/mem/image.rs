@@ -1,21 +1,24 @@
 //! Images: what an application knows of them, and where their texels are.
 //!
 //! Texels lie in an image of the device's own, one for each device that uses it, unless the image is made from a
-//! buffer: then the buffer's bytes are the texels. A one-dimensional one is shown to kernels as it is; a
-//! two-dimensional one has an image beside it, which commands fill before a kernel and empty after.
+//! buffer: then the buffer's bytes are the texels. A 1D image buffer is shown to kernels as it is; an image of another
+//! type has an image of the device beside it, which commands fill before a kernel and empty after.
 //!
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
 use super::buffer::{check_flags, check_host_ptr, check_properties};
 use super::coherence::Touch;
+use super::description::{
+    allows, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
+    Layout, Source,
+};
 use super::store::Store;
 use super::texels::Texels;
 use super::{transfer, Mem};
-use crate::backend::image::{Access, ImageDim, ImageRegion};
+use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
-    cl_uint,
 };
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
@@ -32,21 +35,6 @@ pub const PITCH_ALIGNMENT: u32 = 1;
 /// CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, in pixels.
 pub const BASE_ALIGNMENT: u32 = 1;
 
-/// cl_image_desc, as far as it is used.
-#[derive(Debug, Clone)]
-#[allow(missing_docs)]
-pub struct Description {
-    pub kind: cl_mem_object_type,
-    pub width: usize,
-    pub height: usize,
-    pub depth: usize,
-    pub array_size: usize,
-    pub row_pitch: usize,
-    pub slice_pitch: usize,
-    pub mip_levels: cl_uint,
-    pub samples: cl_uint,
-}
-
 /// What the texels are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
@@ -54,7 +42,7 @@ pub enum Backing {
     Own,
     /// A buffer, shown to kernels as it is.
     Texels,
-    /// A buffer with rows `row_pitch` bytes apart, shown to kernels as an image beside it.
+    /// A buffer with rows `row_pitch` and slices `slice_pitch` bytes apart, shown to kernels as an image beside it.
     Rows,
 }
 
@@ -68,33 +56,6 @@ pub struct Image {
     texels: Arc<Texels>,
     /// Views of the texels in another format than theirs.
     aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
-}
-
-/// Geometry of a memory object type.
-pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
-    Some(match kind {
-        cl::CL_MEM_OBJECT_IMAGE1D => ImageDim::D1,
-        cl::CL_MEM_OBJECT_IMAGE1D_ARRAY => ImageDim::D1Array,
-        cl::CL_MEM_OBJECT_IMAGE1D_BUFFER => ImageDim::Buffer,
-        cl::CL_MEM_OBJECT_IMAGE2D => ImageDim::D2,
-        cl::CL_MEM_OBJECT_IMAGE2D_ARRAY => ImageDim::D2Array,
-        cl::CL_MEM_OBJECT_IMAGE3D => ImageDim::D3,
-        _ => return None,
-    })
-}
-
-/// Whether images with these flags may be of a format that has this access.
-fn allows(access: Access, flags: cl_mem_flags) -> bool {
-    let needs_both = flags & cl::CL_MEM_KERNEL_READ_AND_WRITE != 0;
-    if needs_both && !access.read_write {
-        return false;
-    }
-    if flags & cl::CL_MEM_READ_ONLY != 0 {
-        access.read
-    } else {
-        // Read-write means: by some kernels, and written by others.
-        access.read && access.write
-    }
 }
 
 /// clGetSupportedImageFormats: formats that any device of the context has, those that all have first.
@@ -127,87 +88,8 @@ pub fn supported_formats(
         .collect())
 }
 
-fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -> bool {
-    let found = device
-        .backend()
-        .image_formats()
-        .iter()
-        .find(|support| support.format == desc.format);
-    device.features().images && found.is_some_and(|found| allows(found.access(desc.dim), flags))
-}
-
-fn fits(device: &Device, desc: &ImageDesc) -> bool {
-    let limits = &device.caps().images;
-    let within = match desc.dim {
-        ImageDim::D1 => desc.width <= limits.max_2d.min(limits.max_1d),
-        ImageDim::D1Array => {
-            desc.width <= limits.max_2d.min(limits.max_1d) && desc.layers <= limits.max_layers
-        }
-        ImageDim::Buffer => desc.width <= limits.max_texels,
-        ImageDim::D2 => desc.width.max(desc.height) <= limits.max_2d,
-        ImageDim::D2Array => {
-            desc.width.max(desc.height) <= limits.max_2d && desc.layers <= limits.max_layers
-        }
-        ImageDim::D3 => desc.width.max(desc.height).max(desc.depth) <= limits.max_3d,
-    };
-    let bytes = [desc.width, desc.height, desc.depth, desc.layers]
-        .iter()
-        .try_fold(desc.format.bytes() as u64, |all, n| {
-            all.checked_mul(u64::from(*n))
-        });
-    device.features().images
-        && within
-        && bytes.is_some_and(|bytes| bytes <= device.caps().max_alloc_size)
-}
-
 fn bad<T>(what: &'static str) -> ClResult<T> {
     err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
-}
-
-/// Checks a format against the tables of the specification.
-fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
-    let pixel = PixelFormat {
-        order: format.image_channel_order,
-        data: format.image_channel_data_type,
-    };
-    let invalid = || {
-        err(
-            cl::CL_INVALID_IMAGE_FORMAT_DESCRIPTOR,
-            format!(
-                "channel order {:#x} with type {:#x}",
-                pixel.order, pixel.data
-            ),
-        )
-    };
-    let packed = matches!(
-        pixel.data,
-        cl::CL_UNORM_SHORT_565 | cl::CL_UNORM_SHORT_555 | cl::CL_UNORM_INT_101010
-    );
-    let fraction = matches!(
-        pixel.data,
-        cl::CL_UNORM_INT8
-            | cl::CL_UNORM_INT16
-            | cl::CL_SNORM_INT8
-            | cl::CL_SNORM_INT16
-            | cl::CL_HALF_FLOAT
-            | cl::CL_FLOAT
-    );
-    let bytes = matches!(
-        pixel.data,
-        cl::CL_UNORM_INT8 | cl::CL_SNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8
-    );
-    let together = match pixel.order {
-        cl::CL_INTENSITY | cl::CL_LUMINANCE => fraction,
-        cl::CL_RGB | cl::CL_RGBx => packed,
-        cl::CL_ARGB | cl::CL_BGRA | cl::CL_ABGR => bytes,
-        cl::CL_DEPTH => matches!(pixel.data, cl::CL_UNORM_INT16 | cl::CL_FLOAT),
-        cl::CL_sRGB | cl::CL_sRGBA | cl::CL_sBGRA | cl::CL_sRGBx => pixel.data == cl::CL_UNORM_INT8,
-        _ => !packed && (pixel.data != cl::CL_UNORM_INT_101010_2 || pixel.order == cl::CL_RGBA),
-    };
-    if pixel.bytes() == 0 || !together {
-        return invalid();
-    }
-    Ok(pixel)
 }
 
 impl Image {
@@ -248,11 +130,7 @@ impl Image {
 
     /// Bytes from one second, and one third, coordinate to the next, with these pitches.
     pub fn steps(&self, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
-        if self.desc.dim == ImageDim::D1Array {
-            (slice_pitch, slice_pitch)
-        } else {
-            (row_pitch, slice_pitch)
-        }
+        steps(self.desc.dim, row_pitch, slice_pitch)
     }
 
     /// The pitches, with 0 filled in, of `size` pixels in host memory.
@@ -270,118 +148,6 @@ impl Image {
         };
         (row, slice)
     }
-}
-
-/// Extents in the specification's coordinates.
-pub(super) fn extent(desc: &ImageDesc) -> [u32; 3] {
-    match desc.dim {
-        ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
-        ImageDim::D1Array => [desc.width, desc.layers, 1],
-        ImageDim::D2 => [desc.width, desc.height, 1],
-        ImageDim::D2Array => [desc.width, desc.height, desc.layers],
-        ImageDim::D3 => [desc.width, desc.height, desc.depth],
-    }
-}
-
-/// Extents and pitches that were checked.
-struct Checked {
-    desc: ImageDesc,
-    row_pitch: usize,
-    slice_pitch: usize,
-}
-
-fn check_description(
-    context: &Context,
-    format: PixelFormat,
-    wanted: &Description,
-    flags: cl_mem_flags,
-    parent: Option<&Ref<Mem>>,
-    has_host_ptr: bool,
-) -> ClResult<Checked> {
-    let Some(dim) = dim_of(wanted.kind) else {
-        return bad("image_type is no image type");
-    };
-    if wanted.mip_levels != 0 || wanted.samples != 0 {
-        return bad("num_mip_levels and num_samples must be 0");
-    }
-    match (dim, parent) {
-        (ImageDim::Buffer, Some(parent)) if parent.is_buffer() => {}
-        (ImageDim::Buffer, _) => return bad("a 1D image buffer is made from a buffer"),
-        (ImageDim::D2, Some(_)) | (_, None) => {}
-        _ => return bad("mem_object is for 1D image buffers and 2D images"),
-    }
-    let mut desc = ImageDesc {
-        dim,
-        format,
-        width: 1,
-        height: 1,
-        depth: 1,
-        layers: 1,
-    };
-    let size = |value: usize| -> ClResult<u32> {
-        if value == 0 {
-            return bad("an extent is 0");
-        }
-        u32::try_from(value)
-            .map_err(|_| ClError::new(cl::CL_INVALID_IMAGE_SIZE, "an extent is too large"))
-    };
-    desc.width = size(wanted.width)?;
-    if matches!(dim, ImageDim::D2 | ImageDim::D2Array | ImageDim::D3) {
-        desc.height = size(wanted.height)?;
-    }
-    if dim == ImageDim::D3 {
-        desc.depth = size(wanted.depth)?;
-    }
-    if matches!(dim, ImageDim::D1Array | ImageDim::D2Array) {
-        desc.layers = size(wanted.array_size)?;
-    }
-    let element = format.bytes();
-    let tight = wanted.width.saturating_mul(element);
-    let from_buffer = parent.is_some_and(|parent| parent.is_buffer());
-    let pitched = has_host_ptr || (from_buffer && dim == ImageDim::D2);
-    if !pitched && (wanted.row_pitch != 0 || wanted.slice_pitch != 0) && dim != ImageDim::Buffer {
-        return bad("pitches without host_ptr");
-    }
-    let mut row_pitch = tight;
-    if pitched && wanted.row_pitch != 0 {
-        if wanted.row_pitch < tight || !wanted.row_pitch.is_multiple_of(element) {
-            return bad("image_row_pitch is too small or no multiple of the pixel size");
-        }
-        row_pitch = wanted.row_pitch;
-    }
-    let rows = match dim {
-        ImageDim::D2Array | ImageDim::D3 => wanted.height,
-        ImageDim::D1Array => 1,
-        _ => 0,
-    };
-    let mut slice_pitch = row_pitch.saturating_mul(rows);
-    if pitched && wanted.slice_pitch != 0 && rows > 0 {
-        if wanted.slice_pitch < slice_pitch || !wanted.slice_pitch.is_multiple_of(row_pitch) {
-            return bad("image_slice_pitch is too small or no multiple of the row pitch");
-        }
-        slice_pitch = wanted.slice_pitch;
-    }
-    if !context.devices().iter().any(|device| fits(device, &desc)) {
-        return err(
-            cl::CL_INVALID_IMAGE_SIZE,
-            "larger than every device of the context allows",
-        );
-    }
-    if !context
-        .devices()
-        .iter()
-        .any(|device| supports(device, &desc, flags))
-    {
-        return err(
-            cl::CL_IMAGE_FORMAT_NOT_SUPPORTED,
-            "no device of the context has this format for such an image",
-        );
-    }
-    Ok(Checked {
-        desc,
-        row_pitch,
-        slice_pitch,
-    })
 }
 
 /// The flags of an image made from another memory object.
@@ -435,14 +201,20 @@ impl Mem {
         if parent.is_none() {
             check_host_ptr(flags, host_ptr)?;
         }
-        let checked =
-            check_description(context, format, wanted, flags, parent, !host_ptr.is_null())?;
-        let desc = checked.desc;
+        let source = match parent {
+            Some(parent) if parent.is_buffer() => Source::Buffer,
+            Some(_) => Source::Image,
+            None if !host_ptr.is_null() => Source::Host,
+            None => Source::Nothing,
+        };
+        let layout = Layout::new(format, wanted, source)?;
+        check_devices(context, &layout.desc, flags)?;
+        let desc = layout.desc;
         match parent {
             Some(parent) if parent.is_buffer() => {
-                Self::image_of_buffer(parent, properties, flags, wanted.kind, &checked)
+                Self::image_of_buffer(parent, properties, flags, wanted.kind, &layout)
             }
-            Some(parent) => Self::image_of_image(parent, properties, flags, &checked),
+            Some(parent) => Self::image_of_image(parent, properties, flags, &layout),
             None => {
                 let used = if flags & cl::CL_MEM_USE_HOST_PTR != 0 {
                     host_ptr as usize
@@ -454,8 +226,8 @@ impl Mem {
                     desc,
                     backing: Backing::Own,
                     element,
-                    row_pitch: checked.row_pitch,
-                    slice_pitch: checked.slice_pitch,
+                    row_pitch: layout.row_pitch,
+                    slice_pitch: layout.slice_pitch,
                     texels: Texels::new(0, desc, None),
                     aliases: None,
                 };
@@ -480,12 +252,13 @@ impl Mem {
                     }
                 }
                 let [_, height, depth] = extent(&desc).map(|n| n as usize);
-                let size = match desc.dim {
-                    ImageDim::D1 | ImageDim::Buffer => image.row_pitch,
-                    ImageDim::D1Array => image.slice_pitch * height,
-                    ImageDim::D2 => image.row_pitch * height,
-                    ImageDim::D2Array | ImageDim::D3 => image.slice_pitch * depth,
+                let (pitch, count) = match desc.dim {
+                    ImageDim::D1 | ImageDim::Buffer => (image.row_pitch, 1),
+                    ImageDim::D1Array => (image.slice_pitch, height),
+                    ImageDim::D2 => (image.row_pitch, height),
+                    ImageDim::D2Array | ImageDim::D3 => (image.slice_pitch, depth),
                 };
+                let size = pitch.saturating_mul(count);
                 Ok(Object::new_cyclic(|me| {
                     Self::of_image(
                         me.as_ptr() as usize,
@@ -539,16 +312,16 @@ impl Mem {
         properties: Vec<cl_mem_properties>,
         flags: cl_mem_flags,
         kind: cl_mem_object_type,
-        checked: &Checked,
+        layout: &Layout,
     ) -> ClResult<Ref<Self>> {
-        let desc = checked.desc;
+        let desc = layout.desc;
         let element = desc.format.bytes();
-        let size = checked.row_pitch * desc.height as usize;
-        // The last row need not be as long as the pitch.
-        let needed = size - checked.row_pitch + desc.width as usize * element;
-        if needed > buffer.size {
-            return bad("the image is larger than its buffer");
-        }
+        let Some(needed) = layout.span().filter(|span| *span <= buffer.size) else {
+            return err(
+                cl::CL_INVALID_IMAGE_SIZE,
+                "the image is larger than its buffer",
+            );
+        };
         let texels = desc.dim == ImageDim::Buffer;
         let image = Image {
             desc,
@@ -558,8 +331,8 @@ impl Mem {
                 Backing::Rows
             },
             element,
-            row_pitch: checked.row_pitch,
-            slice_pitch: 0,
+            row_pitch: layout.row_pitch,
+            slice_pitch: layout.slice_pitch,
             texels: Texels::new(buffer.context.devices().len(), desc, None),
             aliases: None,
         };
@@ -583,12 +356,12 @@ impl Mem {
         parent: &Ref<Mem>,
         properties: Vec<cl_mem_properties>,
         flags: cl_mem_flags,
-        checked: &Checked,
+        layout: &Layout,
     ) -> ClResult<Ref<Self>> {
         let Some(of) = &parent.image else {
             return bad("mem_object is neither buffer nor image");
         };
-        let (desc, base) = (checked.desc, of.desc);
+        let (desc, base) = (layout.desc, of.desc);
         let likewise = ImageDesc {
             format: base.format,
             ..desc

@@ -4,11 +4,13 @@
 pub mod address;
 pub mod buffer;
 pub mod coherence;
+pub mod description;
 pub mod host_work;
 pub mod image;
 pub mod map;
 pub mod map_image;
 pub mod pixel;
+pub mod requirements;
 pub mod store;
 mod svm;
 mod texels;

@@ -5,7 +5,7 @@
 //! brought all.
 
 use super::coherence::{Newest, Touch};
-use super::image::extent;
+use super::description::extent;
 use super::transfer;
 use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};

@@ -190,6 +190,7 @@ pub fn fill_image(
             Op::MemoryToImage {
                 src: &src,
                 row_texels: 0,
+                slice_rows: 0,
                 image,
                 region: within(whole, &region),
             },
@@ -229,6 +230,7 @@ pub fn image_bytes(
                 region: within(whole, &region),
                 dst: &dst,
                 row_texels: 0,
+                slice_rows: 0,
             },
             OrderRule::InOrder,
             false,

@@ -673,7 +673,7 @@ fn image_creation() {
     makes_none!(
         seen,
         "larger than its buffer",
-        bad,
+        CL_INVALID_IMAGE_SIZE,
         clCreateImage(c, CL_MEM_READ_ONLY, &R8, &of(&read_only, 4097), none)
     );
     let mut number = 0;

@@ -1,0 +1,167 @@
+//! clGetImageRequirementsInfoEXT: what an image would need, asked before it is made (cl_ext_image_requirements_info,
+//! section 5.3.12).
+
+use super::buffer::{check_flags, check_properties};
+use super::description::{check_format, dim_of, fits, largest, Description, Layout, Source};
+use crate::backend::image::ImageDim;
+use crate::backend::PixelFormat;
+use crate::cl::{
+    self, cl_image_format, cl_image_requirements_info_ext, cl_mem_flags, cl_mem_properties,
+};
+use crate::error::{err, ClError, ClResult};
+use crate::object::context::Context;
+use crate::object::info::{unknown, InfoOut, Written};
+
+/// Every type that images have.
+const ALL: [ImageDim; 6] = [
+    ImageDim::D1,
+    ImageDim::D1Array,
+    ImageDim::Buffer,
+    ImageDim::D2,
+    ImageDim::D2Array,
+    ImageDim::D3,
+];
+
+/// Bytes of the largest pixel.
+const LARGEST_PIXEL: usize = 16;
+
+/// An extent that can be asked for, by its place among width, height, depth and layers.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    place: usize,
+    dims: &'static [ImageDim],
+}
+
+fn bad<T>(what: &'static str) -> ClResult<T> {
+    err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
+}
+
+/// Extents and pitches of an image that could be made from a buffer.
+fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> ClResult<Layout> {
+    let invalid = |error: ClError| ClError::new(cl::CL_INVALID_IMAGE_DESCRIPTOR, error.what);
+    let layout = Layout::new(pixel, wanted, Source::Buffer).map_err(invalid)?;
+    let found = context.devices().iter().any(|d| fits(d, &layout.desc));
+    if !found {
+        return bad("larger than every device of the context allows");
+    }
+    Ok(layout)
+}
+
+/// The largest extent of images with `element` bytes a pixel, where `given` are the other extents, 0 if not known.
+/// Where all are known their product is observed as well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
+fn most(
+    context: &Context,
+    extent: Extent,
+    dim: Option<ImageDim>,
+    element: usize,
+    given: [usize; 4],
+) -> u32 {
+    let dims = match &dim {
+        Some(dim) => std::slice::from_ref(dim),
+        None => extent.dims,
+    };
+    let on = |device: &crate::object::device::Device| {
+        let least = |dim: &ImageDim| {
+            let limits = largest(&device.caps().images, *dim);
+            let others = (0..4).filter(|place| *place != extent.place && limits[*place] > 1);
+            let beside = others.fold(element as u64, |all, place| {
+                all.saturating_mul(given[place].max(1) as u64)
+            });
+            let room = device.caps().max_alloc_size / beside;
+            limits[extent.place].min(u32::try_from(room).unwrap_or(u32::MAX))
+        };
+        dims.iter().map(least).min().unwrap_or(0)
+    };
+    let devices = context.devices().iter().filter(|d| d.features().images);
+    devices.map(|device| on(device)).max().unwrap_or(0)
+}
+
+/// clGetImageRequirementsInfoEXT. `format` and `wanted` may be left out where the query allows it: then the answer holds
+/// for all.
+///
+/// # Errors
+/// CL_INVALID_OPERATION without a device that supports images, CL_INVALID_PROPERTY, CL_INVALID_VALUE for the flags, the
+/// query or a lacking argument, CL_INVALID_IMAGE_FORMAT_DESCRIPTOR, CL_INVALID_IMAGE_DESCRIPTOR.
+pub fn image_requirements(
+    context: &Context,
+    properties: &[cl_mem_properties],
+    flags: cl_mem_flags,
+    format: Option<&cl_image_format>,
+    wanted: Option<&Description>,
+    param: cl_image_requirements_info_ext,
+    out: InfoOut<'_>,
+) -> ClResult<Written> {
+    const ALIGNED: [cl_image_requirements_info_ext; 3] = [
+        cl::CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT,
+        cl::CL_IMAGE_REQUIREMENTS_ROW_PITCH_ALIGNMENT_EXT,
+        cl::CL_IMAGE_REQUIREMENTS_SLICE_PITCH_ALIGNMENT_EXT,
+    ];
+    if !context.devices().iter().any(|d| d.features().images) {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "no device of the context supports images",
+        );
+    }
+    check_properties(properties)?;
+    check_flags(flags)?;
+    let pixel = format.map(check_format).transpose()?;
+    let element = pixel.map_or(LARGEST_PIXEL, |pixel| pixel.bytes());
+    if ALIGNED.contains(&param) {
+        if let Some(wanted) = wanted {
+            let smallest = PixelFormat {
+                order: cl::CL_R,
+                data: cl::CL_UNSIGNED_INT8,
+            };
+            check_layout(context, pixel.unwrap_or(smallest), wanted)?;
+        }
+        // Copies of the texels go between a buffer and an image of the device, wherever the buffer lies.
+        let align = match param {
+            cl::CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT => 1,
+            _ => element.next_power_of_two(),
+        };
+        return out.write(align);
+    }
+    if param == cl::CL_IMAGE_REQUIREMENTS_SIZE_EXT {
+        let (Some(pixel), Some(wanted)) = (pixel, wanted) else {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the size needs both image_format and image_desc",
+            );
+        };
+        let Some(size) = check_layout(context, pixel, wanted)?.span() else {
+            return bad("the pitches are too large");
+        };
+        return out.write(size);
+    }
+    let extent = match param {
+        cl::CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT => Extent {
+            place: 0,
+            dims: &ALL,
+        },
+        cl::CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT => Extent {
+            place: 1,
+            dims: &[ImageDim::D2, ImageDim::D2Array, ImageDim::D3],
+        },
+        cl::CL_IMAGE_REQUIREMENTS_MAX_DEPTH_EXT => Extent {
+            place: 2,
+            dims: &[ImageDim::D3],
+        },
+        cl::CL_IMAGE_REQUIREMENTS_MAX_ARRAY_SIZE_EXT => Extent {
+            place: 3,
+            dims: &[ImageDim::D1Array, ImageDim::D2Array],
+        },
+        _ => return unknown(param),
+    };
+    let (mut dim, mut given) = (None, [0; 4]);
+    if let Some(wanted) = wanted {
+        dim = dim_of(wanted.kind).filter(|dim| extent.dims.contains(dim));
+        if dim.is_none() && wanted.kind != 0 {
+            return bad("images of this type do not have what is asked for");
+        }
+        if wanted.mip_levels != 0 || wanted.samples != 0 {
+            return bad("num_mip_levels and num_samples must be 0");
+        }
+        given = [wanted.width, wanted.height, wanted.depth, wanted.array_size];
+    }
+    out.write(most(context, extent, dim, element, given))
+}

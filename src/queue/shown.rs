@@ -1,0 +1,121 @@
+//! Images over buffers in kernels: the image of the device beside the buffer gets the buffer's texels before a launch, and
+//! the buffer gets back what the kernel wrote. Nothing else than texels is written, whatever lies between the rows.
+
+use super::state::State;
+use super::Queue;
+use crate::backend::image::{ImageDim, ImageRegion};
+use crate::backend::Op;
+use crate::error::ClResult;
+use crate::object::launch::KernelLaunch;
+use crate::object::mem::image::{Backing, Image};
+use smallvec::SmallVec;
+
+/// A part of an image over a buffer that one operation copies.
+struct ShownPart {
+    region: ImageRegion,
+    /// First byte in the buffer, and how many from there.
+    offset: u64,
+    bytes: u64,
+    row_texels: u32,
+    slice_rows: u32,
+}
+
+/// All of an image over a buffer: at once, or slice by slice, or row by row, where these lie further apart than one
+/// operation can say (Vulkan: 2 GiB).
+fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
+    let [width, height, depth] = image.extent();
+    let (row_pitch, slice_pitch) = (image.row_pitch(), image.slice_pitch());
+    let row_bytes = u64::from(width) * image.element() as u64;
+    let (y_step, z_step) = image.steps(row_pitch, slice_pitch);
+    let (y_step, z_step) = (y_step as u64, z_step as u64);
+    let at = |y: u32, z: u32| u64::from(y) * y_step + u64::from(z) * z_step;
+    let near = |pitch: u64| i32::try_from(pitch).is_ok();
+    // What one operation copies: so many rows of so many slices.
+    let (rows, slices) = match (near(y_step), near(z_step)) {
+        (true, true) => (height, depth),
+        (true, false) => (height, 1),
+        _ => (1, 1),
+    };
+    // Layers of a one-dimensional array count in the second coordinate.
+    let layered = match image.desc().dim {
+        ImageDim::D1Array => rows > 1,
+        _ => slices > 1,
+    };
+    let row_texels = match (rows, slices) {
+        (1, 1) => 0,
+        _ => (row_pitch / image.element().max(1)) as u32,
+    };
+    let slice_rows = match layered {
+        true => (slice_pitch / row_pitch.max(1)) as u32,
+        false => 0,
+    };
+    let starts = (0..depth)
+        .step_by(slices as usize)
+        .flat_map(|z| (0..height).step_by(rows as usize).map(move |y| (y, z)));
+    let part = |(y, z)| ShownPart {
+        region: ImageRegion {
+            origin: [0, y, z],
+            size: [width, rows, slices],
+        },
+        offset: at(y, z),
+        bytes: at(rows - 1, slices - 1) + row_bytes,
+        row_texels,
+        slice_rows,
+    };
+    starts.map(part).collect()
+}
+
+impl Queue {
+    /// Before a launch: the images beside buffers get the buffers' texels.
+    pub(super) fn fill_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
+        self.show(state, kernel, false)
+    }
+
+    /// After a launch: the buffers get back what the kernel wrote.
+    pub(super) fn empty_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
+        self.show(state, kernel, true)
+    }
+
+    fn show(&self, state: &mut State, kernel: &KernelLaunch, back: bool) -> ClResult {
+        let index = self.target.index;
+        let mut any = false;
+        for (mem, access) in &kernel.images {
+            let image = mem.image()?;
+            if image.backing() != Backing::Rows || (back && access & 2 == 0) {
+                continue;
+            }
+            if back && !any {
+                state.unordered_barrier()?;
+            }
+            any = true;
+            let texels = mem.texels(index)?;
+            for part in shown_parts(image) {
+                let memory = mem.slice(index, part.offset, part.bytes)?;
+                let (region, row_texels, slice_rows) =
+                    (part.region, part.row_texels, part.slice_rows);
+                let op = if back {
+                    Op::ImageToMemory {
+                        image: &texels,
+                        region,
+                        dst: &memory,
+                        row_texels,
+                        slice_rows,
+                    }
+                } else {
+                    Op::MemoryToImage {
+                        src: &memory,
+                        row_texels,
+                        slice_rows,
+                        image: &texels,
+                        region,
+                    }
+                };
+                state.record(op, false)?;
+            }
+        }
+        if any && !back {
+            state.unordered_barrier()?;
+        }
+        Ok(())
+    }
+}
