@@ -138,6 +138,7 @@ impl Features {
             (true, "cl_khr_throttle_hints", one),
             (self.device_uuid, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
+            (true, "cl_ext_immutable_memory_objects", one),
             // Global memory is addressed so in any case.
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),
             (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),

@@ -1,7 +1,7 @@
 //! Reads, writes, copies and fills of buffers, linear and rectangular.
 
 use super::rect::{self, Side};
-use super::{Command, HostSide, Target, Work};
+use super::{check_mutable, Command, HostSide, Target, Work};
 use crate::backend::BufferCopy;
 use crate::cl;
 use crate::error::{err, ClResult};
@@ -27,7 +27,7 @@ fn check_host_write(mem: &Ref<Mem>) -> ClResult {
             "the host may not write this buffer",
         );
     }
-    Ok(())
+    check_mutable(mem)
 }
 
 fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
@@ -201,6 +201,7 @@ pub fn copy(
     target.check(dst)?;
     check_range(src, src_offset, size)?;
     check_range(dst, dst_offset, size)?;
+    check_mutable(dst)?;
     if Arc::ptr_eq(src.store(), dst.store()) {
         let (a, b) = (src.origin() + src_offset, dst.origin() + dst_offset);
         if a < b + size && b < a + size && size > 0 {
@@ -232,6 +233,7 @@ pub fn copy_rect(
     target.check_buffer(dst)?;
     target.check(src)?;
     target.check(dst)?;
+    check_mutable(dst)?;
     let from = rect::place(&rect.buffer, rect.region)?;
     let to = rect::place(&rect.other, rect.region)?;
     if from.end > src.size() as u64 || to.end > dst.size() as u64 {
@@ -293,6 +295,7 @@ pub fn fill(
         );
     }
     target.check(mem)?;
+    check_mutable(mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_FILL_BUFFER));
     }

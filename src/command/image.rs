@@ -1,6 +1,6 @@
 //! Commands on images: reads, writes, copies, fills and maps.
 
-use super::{Command, HostSide, Target, Work};
+use super::{check_mutable, Command, HostSide, Target, Work};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
@@ -175,6 +175,7 @@ pub unsafe fn write(
     let rows = rows(image, &at, row_pitch, slice_pitch)?;
     let host = host(pointer)?;
     check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
+    check_mutable(mem)?;
     Ok(Command {
         kind: cl::CL_COMMAND_WRITE_IMAGE,
         work: Work::WriteImage {
@@ -206,6 +207,7 @@ pub fn copy(
     size: [usize; 3],
 ) -> ClResult<Command> {
     let (from_image, to_image) = (check(target, src)?, check(target, dst)?);
+    check_mutable(dst)?;
     if from_image.desc().format != to_image.desc().format {
         return err(cl::CL_IMAGE_FORMAT_MISMATCH, "the formats differ");
     }
@@ -264,6 +266,7 @@ pub fn copy_to_buffer(
     let image = check(target, src)?;
     let at = place(image, region.origin, region.size)?;
     check_bytes(target, src, dst, offset, volume(image, &at))?;
+    check_mutable(dst)?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
         work: Work::ImageToBuffer {
@@ -286,6 +289,7 @@ pub fn copy_from_buffer(
     let image = check(target, dst)?;
     let at = place(image, region.origin, region.size)?;
     check_bytes(target, dst, src, offset, volume(image, &at))?;
+    check_mutable(dst)?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
         work: Work::BufferToImage {
@@ -301,6 +305,7 @@ pub fn copy_from_buffer(
 pub fn fill(target: &Target, mem: &Ref<Mem>, colour: &[u8], region: Box3) -> ClResult<Command> {
     let image = check(target, mem)?;
     let at = place(image, region.origin, region.size)?;
+    check_mutable(mem)?;
     Ok(Command {
         kind: cl::CL_COMMAND_FILL_IMAGE,
         work: Work::FillImage {
@@ -320,6 +325,18 @@ pub struct Mapped {
     pub slice_pitch: usize,
 }
 
+/// CL_INVALID_OPERATION for a map that reads or writes what the image's flags do not allow.
+pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
+    if flags & cl::CL_MAP_READ != 0 {
+        check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
+    }
+    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
+        check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
+        check_mutable(mem)?;
+    }
+    Ok(())
+}
+
 /// clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for buffers.
 pub fn map(
     target: &Target,
@@ -335,12 +352,7 @@ pub fn map(
     if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
         return invalid("the map flags are not valid");
     }
-    if flags & cl::CL_MAP_READ != 0 {
-        check_host(mem, cl::CL_MEM_HOST_WRITE_ONLY)?;
-    }
-    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
-        check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
-    }
+    check_map_access(mem, flags)?;
     let mapping = mem.map_image(target.index, flags, at)?;
     let pitches = mapping.image.map(|m| (m.row_pitch, m.slice_pitch));
     let (row_pitch, slice_pitch) = pitches.unwrap_or_default();

@@ -1,9 +1,10 @@
 //! Maps, unmaps and migrations.
 
-use super::{migration, Command, Target, Work};
+use super::{check_mutable, migration, Command, Target, Work};
 use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
+use crate::object::mem::coherence::Touch;
 use crate::object::mem::Mem;
 use std::ffi::c_void;
 
@@ -36,12 +37,14 @@ pub fn map_buffer(
             "the host may not read this buffer",
         );
     }
-    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 && host & no_write != 0
-    {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the host may not write this buffer",
-        );
+    if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
+        if host & no_write != 0 {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "the host may not write this buffer",
+            );
+        }
+        check_mutable(mem)?;
     }
     let mapping = mem.map(target.index, flags, offset, size)?;
     let pointer = mapping.pointer as *mut c_void;
@@ -87,7 +90,11 @@ pub fn migrate(
     for mem in &mems {
         target.check(mem)?;
     }
-    let touch = migration(flags)?;
+    let mut touch = migration(flags)?;
+    if touch == Some(Touch::Overwrite) && mems.iter().any(|mem| check_mutable(mem).is_err()) {
+        // Contents that never change are not undefined afterwards either.
+        touch = Some(Touch::Read);
+    }
     let whole = |mem: Ref<Mem>| {
         let range = 0..mem.size() as u64;
         (mem, range)

@@ -279,6 +279,14 @@ impl Work {
     }
 }
 
+/// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).
+fn check_mutable(mem: &Mem) -> ClResult {
+    if mem.flags() & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+        return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
+    }
+    Ok(())
+}
+
 /// What clEnqueueMigrateMemObjects and clEnqueueSVMMigrateMem do, by their flags.
 fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     const KNOWN: cl_mem_migration_flags =

@@ -233,14 +233,14 @@ impl Kernel {
                     _ => return err(cl::CL_INVALID_ARG_SIZE, "local argument is too large"),
                 }
             }
-            ArgKind::Buffer { .. } => {
+            ArgKind::Buffer { constant, .. } => {
                 if size != HANDLE_SIZE {
                     return err(
                         cl::CL_INVALID_ARG_SIZE,
                         format!("argument {index} of {} is a cl_mem", self.name),
                     );
                 }
-                Value::Buffer(self.memory(value)?)
+                Value::Buffer(self.memory(value, constant || arg.is_const)?)
             }
             ArgKind::Image(image) => {
                 if size != HANDLE_SIZE {
@@ -274,8 +274,9 @@ impl Kernel {
         Ok(())
     }
 
-    /// The memory object that `arg_value` points to; None for a null handle or pointer.
-    fn memory(&self, value: Option<&[u8]>) -> ClResult<Option<Weak<Object<Mem>>>> {
+    /// The memory object that `arg_value` points to; None for a null handle or pointer. `constant`: the kernel does not
+    /// write there.
+    fn memory(&self, value: Option<&[u8]>, constant: bool) -> ClResult<Option<Weak<Object<Mem>>>> {
         let Some(bytes) = value else { return Ok(None) };
         let Ok(bytes) = <[u8; HANDLE_SIZE]>::try_from(bytes) else {
             return err(cl::CL_INVALID_ARG_SIZE, "the argument is a cl_mem");
@@ -295,6 +296,12 @@ impl Kernel {
             return err(
                 cl::CL_INVALID_MEM_OBJECT,
                 "an image where a buffer is expected",
+            );
+        }
+        if !constant && mem.flags() & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+            return err(
+                cl::CL_INVALID_ARG_VALUE,
+                "an immutable buffer for a pointer that is not const",
             );
         }
         Ok(Some(Arc::downgrade(&mem)))
@@ -325,8 +332,10 @@ impl Kernel {
         }
         let denied = match access {
             AccessQualifier::ReadOnly | AccessQualifier::None => cl::CL_MEM_WRITE_ONLY,
-            AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY,
-            AccessQualifier::ReadWrite => cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY,
+            AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT,
+            AccessQualifier::ReadWrite => {
+                cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_IMMUTABLE_EXT
+            }
         };
         if mem.flags() & denied != 0 {
             return err(

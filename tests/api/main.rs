@@ -13,6 +13,7 @@ mod handles;
 mod il;
 mod image_kernels;
 mod images;
+mod immutable;
 mod kernels;
 mod language;
 mod large;

@@ -15,7 +15,8 @@ const HOST_ACCESS: cl_mem_flags =
     cl::CL_MEM_HOST_WRITE_ONLY | cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS;
 const HOST_PTR: cl_mem_flags =
     cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR;
-const KNOWN: cl_mem_flags = ACCESS | HOST_ACCESS | HOST_PTR | cl::CL_MEM_KERNEL_READ_AND_WRITE;
+const KNOWN: cl_mem_flags =
+    ACCESS | HOST_ACCESS | HOST_PTR | cl::CL_MEM_KERNEL_READ_AND_WRITE | cl::CL_MEM_IMMUTABLE_EXT;
 
 /// Checks the combination of flags of a memory object; gives them with the default access filled in.
 pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
@@ -45,16 +46,31 @@ pub fn check_flags(flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
             "USE_HOST_PTR goes with neither ALLOC_HOST_PTR nor COPY_HOST_PTR",
         );
     }
-    Ok(if flags & ACCESS == 0 {
+    let immutable = flags & cl::CL_MEM_IMMUTABLE_EXT != 0;
+    let writes = cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_HOST_WRITE_ONLY;
+    if immutable && flags & writes != 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "IMMUTABLE goes with none of READ_WRITE, WRITE_ONLY, HOST_WRITE_ONLY",
+        );
+    }
+    Ok(if flags & ACCESS == 0 && !immutable {
         flags | cl::CL_MEM_READ_WRITE
     } else {
         flags
     })
 }
 
-/// Checks that there is a host pointer if and only if the flags ask for one.
+/// Checks that there is a host pointer if and only if the flags ask for one. What can never be written must begin with
+/// something.
 pub fn check_host_ptr(flags: cl_mem_flags, host_ptr: *mut c_void) -> ClResult {
     let wanted = flags & (cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR) != 0;
+    if flags & cl::CL_MEM_IMMUTABLE_EXT != 0 && !wanted {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "IMMUTABLE without USE_HOST_PTR or COPY_HOST_PTR",
+        );
+    }
     match (wanted, host_ptr.is_null()) {
         (true, true) => err(cl::CL_INVALID_HOST_PTR, "host_ptr is null"),
         (false, false) => err(
@@ -205,15 +221,17 @@ pub(super) fn sub_buffer_flags(
             "a sub-buffer takes no host pointer flags",
         );
     }
-    let access = flags & ACCESS;
+    const IMMUTABLE: cl_mem_flags = cl::CL_MEM_IMMUTABLE_EXT;
+    let access = flags & (ACCESS | IMMUTABLE);
     let host = flags & HOST_ACCESS;
     check_flags(flags)?;
     let widens = (parent & cl::CL_MEM_WRITE_ONLY != 0
-        && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_READ_ONLY) != 0)
-        || (parent & cl::CL_MEM_READ_ONLY != 0
+        && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_READ_ONLY | IMMUTABLE) != 0)
+        || (parent & (cl::CL_MEM_READ_ONLY | IMMUTABLE) != 0
             && access & (cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY) != 0)
         || (parent & cl::CL_MEM_HOST_WRITE_ONLY != 0 && host & cl::CL_MEM_HOST_READ_ONLY != 0)
-        || (parent & cl::CL_MEM_HOST_READ_ONLY != 0 && host & cl::CL_MEM_HOST_WRITE_ONLY != 0)
+        || (parent & (cl::CL_MEM_HOST_READ_ONLY | IMMUTABLE) != 0
+            && host & cl::CL_MEM_HOST_WRITE_ONLY != 0)
         || (parent & cl::CL_MEM_HOST_NO_ACCESS != 0
             && host & (cl::CL_MEM_HOST_READ_ONLY | cl::CL_MEM_HOST_WRITE_ONLY) != 0);
     if widens {
@@ -222,7 +240,10 @@ pub(super) fn sub_buffer_flags(
             "the sub-buffer asks for more access than its buffer has",
         );
     }
-    let access = if access == 0 { parent & ACCESS } else { access };
+    let access = match access {
+        0 => parent & (ACCESS | IMMUTABLE),
+        access => access | (parent & IMMUTABLE),
+    };
     let host = if host == 0 {
         parent & HOST_ACCESS
     } else {
@@ -242,6 +263,12 @@ mod tests {
         assert!(check_flags(cl::CL_MEM_USE_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR).is_err());
         assert!(check_flags(cl::CL_MEM_ALLOC_HOST_PTR | cl::CL_MEM_COPY_HOST_PTR).is_ok());
         assert!(check_flags(cl::CL_MEM_HOST_NO_ACCESS | cl::CL_MEM_HOST_READ_ONLY).is_err());
+        // Immutable is an access of its own: there is no default beside it.
+        let immutable = cl::CL_MEM_IMMUTABLE_EXT;
+        assert_eq!(check_flags(immutable).ok(), Some(immutable));
+        assert!(check_flags(immutable | cl::CL_MEM_READ_ONLY).is_ok());
+        assert!(check_flags(immutable | cl::CL_MEM_READ_WRITE).is_err());
+        assert!(check_flags(immutable | cl::CL_MEM_HOST_WRITE_ONLY).is_err());
         assert!(check_flags(1 << 40).is_err());
     }
 
@@ -256,5 +283,23 @@ mod tests {
             sub_buffer_flags(parent, cl::CL_MEM_HOST_NO_ACCESS).ok(),
             Some(cl::CL_MEM_READ_ONLY | cl::CL_MEM_HOST_NO_ACCESS | cl::CL_MEM_COPY_HOST_PTR)
         );
+    }
+
+    #[test]
+    fn parts_of_what_is_immutable_are() {
+        let immutable = cl::CL_MEM_IMMUTABLE_EXT;
+        let parent = immutable | cl::CL_MEM_COPY_HOST_PTR;
+        assert_eq!(sub_buffer_flags(parent, 0).ok(), Some(parent));
+        assert_eq!(
+            sub_buffer_flags(parent, cl::CL_MEM_READ_ONLY).ok(),
+            Some(parent | cl::CL_MEM_READ_ONLY)
+        );
+        assert!(sub_buffer_flags(parent, cl::CL_MEM_READ_WRITE).is_err());
+        assert!(sub_buffer_flags(parent, cl::CL_MEM_HOST_WRITE_ONLY).is_err());
+        assert_eq!(
+            sub_buffer_flags(cl::CL_MEM_READ_WRITE, immutable).ok(),
+            Some(immutable)
+        );
+        assert!(sub_buffer_flags(cl::CL_MEM_WRITE_ONLY, immutable).is_err());
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn allows(access: Access, flags: cl_mem_flags) -> bool {
     if needs_both && !access.read_write {
         return false;
     }
-    if flags & cl::CL_MEM_READ_ONLY != 0 {
+    if flags & (cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT) != 0 {
         access.read
     } else {
         // Read-write means: by some kernels, and written by others.

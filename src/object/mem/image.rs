@@ -152,6 +152,12 @@ impl Image {
 
 /// The flags of an image made from another memory object.
 fn inherit(parent: cl_mem_flags, flags: cl_mem_flags) -> ClResult<cl_mem_flags> {
+    if parent & !flags & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+        return err(
+            cl::CL_INVALID_VALUE,
+            "mem_object is immutable, the image is not",
+        );
+    }
     super::buffer::sub_buffer_flags(parent, flags)
 }
 
