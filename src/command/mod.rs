@@ -24,6 +24,7 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
+use crate::object::mem::shadow::Identity;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -38,6 +39,8 @@ pub struct Target {
     pub device: Ref<Device>,
     /// The device's place in the context.
     pub index: usize,
+    /// What stands for the queue.
+    pub queue: Identity,
 }
 
 impl Target {

@@ -8,6 +8,7 @@ mod pointers;
 use super::device::Device;
 use super::info::{unknown, InfoOut, Written};
 use super::launch::KernelLaunch;
+use super::mem::shadow::Identity;
 use super::mem::Mem;
 use super::program::Program;
 use super::sampler::Sampler;
@@ -346,8 +347,8 @@ impl Kernel {
         Ok(Arc::downgrade(&mem))
     }
 
-    /// Everything a launch on `device` needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
-    pub fn snapshot(&self, device: &Ref<Device>) -> ClResult<KernelLaunch> {
+    /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
+    pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
         let Some(on) = self.on(device) else {
             return err(
                 cl::CL_INVALID_PROGRAM_EXECUTABLE,
@@ -441,7 +442,7 @@ impl Kernel {
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     };
                     let access = interface.arg_access.get(index).copied().unwrap_or(3);
-                    launch.add_image(device, &arg, mem, access)?;
+                    launch.add_image(device, queue, &arg, mem, access)?;
                 }
                 (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
                     if let Some(offset) = offset {
@@ -739,6 +740,7 @@ impl KernelLaunch {
     fn add_image(
         &mut self,
         device: &Ref<Device>,
+        queue: &Identity,
         arg: &ImageArg,
         mem: Ref<Mem>,
         access: u8,
@@ -747,7 +749,7 @@ impl KernelLaunch {
         mem.check_image(device)?;
         let write = access & 2 != 0;
         if arg.sampled.is_some() || arg.storage.is_some() {
-            let texels = mem.texels(index)?;
+            let texels = mem.shown(index, queue)?;
             for (binding, resource) in [
                 (arg.sampled, Resource::Sampled(texels.clone())),
                 (arg.storage, Resource::Storage(texels)),

@@ -188,6 +188,7 @@ impl Queue {
             context: context.clone(),
             device: device.clone(),
             index,
+            queue: Arc::new(()),
         };
         let queue = Object::new_cyclic(|me| Self {
             target,

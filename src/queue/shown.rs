@@ -84,11 +84,12 @@ impl Queue {
             if image.backing() != Backing::Rows || (back && access & 2 == 0) {
                 continue;
             }
-            if back && !any {
+            if !any {
+                // Earlier launches of this queue may still use the image.
                 state.unordered_barrier()?;
             }
             any = true;
-            let texels = mem.texels(index)?;
+            let texels = mem.shown(index, &self.target.queue)?;
             for part in shown_parts(image) {
                 let memory = mem.slice(index, part.offset, part.bytes)?;
                 let (region, row_texels, slice_rows) =

@@ -440,3 +440,44 @@ fn fills_convert_their_colour() {
         );
     }
 }
+
+#[test]
+fn two_queues_write_parts_of_a_new_image() {
+    let setup = Setup::new();
+    if !has_images(&setup) {
+        return;
+    }
+    let other = setup.new_queue(0);
+    let size = [32usize, 32, 1];
+    let half = [32usize, 16, 1];
+    let data = random(32 * 32 * 4);
+    for round in 0..20 {
+        let mem = image(
+            &setup,
+            0,
+            &RGBA8,
+            &desc(CL_MEM_OBJECT_IMAGE2D, size),
+            null_mut(),
+        );
+        // Nothing orders the two; the one enqueued first is submitted last.
+        for (queue, row) in [(&setup.queue, 0usize), (&other, 16)] {
+            ok!(clEnqueueWriteImage(
+                queue.0,
+                mem.0,
+                CL_FALSE,
+                [0, row, 0].as_ptr(),
+                half.as_ptr(),
+                0,
+                0,
+                data[row * 128..].as_ptr().cast(),
+                0,
+                null(),
+                null_mut()
+            ));
+        }
+        ok!(clFinish(other.0));
+        ok!(clFinish(setup.queue.0));
+        let got = read(&setup, &mem, [0; 3], size, (0, 0), 4096);
+        assert!(got == data, "round {round}");
+    }
+}

@@ -286,7 +286,7 @@ pub fn nd_range_kernel(
     }
     let (offset, global, local) = (offset.sizes(dims), global.sizes(dims), local.sizes(dims));
     let target = queue.target();
-    let launch = kernel.snapshot(&target.device)?;
+    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let range = NdRange {
         dims,
         offset: offset.as_deref(),
@@ -307,7 +307,7 @@ pub fn task(
     let queue = queue.object::<Queue>()?;
     let kernel = kernel_for(&queue, kernel)?;
     let target = queue.target();
-    let launch = kernel.snapshot(&target.device)?;
+    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let command = command::kernel::nd_range(
         target,
         launch,

@@ -188,7 +188,7 @@ pub fn get_suggested_local_work_size(
     if suggested.is_null() {
         return err(cl::CL_INVALID_VALUE, "suggested_local_work_size is NULL");
     }
-    let launch = kernel.snapshot(&target.device)?;
+    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let range = NdRange {
         dims,
         offset: offset.as_deref(),

@@ -1,14 +1,14 @@
 //! Images: optimally tiled VkImages in layout GENERAL all their life, views of them, texel buffers, and samplers.
 //!
-//! An image goes to layout GENERAL in the batch that uses it first, just before that use; from then on streams need no
-//! image barriers, only the memory barriers that they place for buffers too. A use in another stream comes after that
-//! batch, since OpenCL demands an event between them. For the stream's tracker an image
-//! is a range of addresses that no memory has.
+//! An image goes to layout GENERAL before its first use (`settle.rs`); from then on streams need no image barriers, only
+//! the memory barriers that they place for buffers too. For the stream's tracker an image is a range of addresses that
+//! no memory has.
 
 use super::device::{failed, Shared};
 use super::format::{self, Stored};
 use super::memory::{self, VulkanMemory};
 use super::record::memory as ours;
+use super::settle::Settler;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
 use ash::vk;
@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
 use std::any::Any;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// No memory has addresses like these.
@@ -27,15 +27,13 @@ const FIRST_MARK: u64 = 1 << 63;
 static NEXT_MARK: AtomicU64 = AtomicU64::new(FIRST_MARK);
 
 /// The VkImage, which several views may share.
-struct Texels {
+pub struct Texels {
     shared: Arc<Shared>,
-    raw: vk::Image,
+    pub(super) raw: vk::Image,
     allocation: ManuallyDrop<Allocation>,
     /// Its address for the tracker.
     mark: u64,
     storage: bool,
-    /// A batch has brought it to its layout.
-    settled: AtomicBool,
 }
 
 impl Drop for Texels {
@@ -124,44 +122,6 @@ impl VulkanImage {
         }
         self.stamp.store(batch, Ordering::Relaxed);
         true
-    }
-
-    /// Brings the image to layout GENERAL by `commands` if nothing has done that before.
-    ///
-    /// # Safety
-    /// The command buffer must be recorded by this thread, and the image outlive it.
-    pub unsafe fn settle(&self, commands: vk::CommandBuffer) {
-        let Backing::Image { texels, .. } = &self.backing else {
-            return;
-        };
-        if texels.settled.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let barrier = [vk::ImageMemoryBarrier::default()
-            .dst_access_mask(vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE)
-            .old_layout(vk::ImageLayout::UNDEFINED)
-            .new_layout(vk::ImageLayout::GENERAL)
-            .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
-            .image(texels.raw)
-            .subresource_range(
-                vk::ImageSubresourceRange::default()
-                    .aspect_mask(vk::ImageAspectFlags::COLOR)
-                    .level_count(1)
-                    .layer_count(vk::REMAINING_ARRAY_LAYERS),
-            )];
-        // SAFETY: as promised by the caller; nothing has used the image before.
-        unsafe {
-            self.shared.raw.cmd_pipeline_barrier(
-                commands,
-                vk::PipelineStageFlags::TOP_OF_PIPE,
-                vk::PipelineStageFlags::ALL_COMMANDS,
-                vk::DependencyFlags::empty(),
-                &[],
-                &[],
-                &barrier,
-            );
-        }
     }
 
     /// The VkImage, for copies.
@@ -299,9 +259,10 @@ pub fn create(shared: &Arc<Shared>, desc: &ImageDesc, writable: bool) -> Result<
         // Ranges that touch are joined by the tracker.
         mark: NEXT_MARK.fetch_add(2, Ordering::Relaxed),
         storage,
-        settled: AtomicBool::new(false),
     });
-    view(&texels, *desc, writable)
+    let image = view(&texels, *desc, writable)?;
+    shared.images.settler.add(shared, &texels)?;
+    Ok(image)
 }
 
 /// An image of these texels.
@@ -411,9 +372,11 @@ pub fn texel_buffer(
     })
 }
 
-/// What images need of a device: samplers.
+/// What images need of a device: samplers, and the way to their layout.
 #[derive(Default)]
 pub struct Images {
+    /// Those that are not in their layout yet.
+    pub settler: Settler,
     samplers: Mutex<FxHashMap<u32, vk::Sampler>>,
 }
 
@@ -457,6 +420,7 @@ impl Images {
     pub unsafe fn destroy(&mut self, raw: &ash::Device) {
         // SAFETY: as promised by the caller.
         unsafe {
+            self.settler.destroy(raw);
             for (_, sampler) in self.samplers.get_mut().drain() {
                 raw.destroy_sampler(sampler, None);
             }

@@ -34,6 +34,7 @@ mod probe;
 mod profile;
 mod recent;
 mod record;
+mod settle;
 mod sparse;
 mod submit;
 mod svm;

@@ -237,8 +237,6 @@ impl Batch {
         self.writes_host_memory |= write && host;
         if ours.first_use(self.id) {
             self.images.push(Arc::clone(kept));
-            // SAFETY: this thread records the batch, which keeps the image.
-            unsafe { ours.settle(self.commands) };
         }
         Ok(())
     }

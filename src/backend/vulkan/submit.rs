@@ -10,6 +10,7 @@ use super::memory::{self, VulkanMemory};
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
 use super::record::{Tracker, STAGES, WRITES};
+use super::settle::Turn;
 use super::timeline::VulkanTimeline;
 use crate::backend::{
     DeviceError, Image, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result,
@@ -38,6 +39,8 @@ pub struct Batch {
     pool: vk::CommandPool,
     /// The command buffer.
     pub commands: vk::CommandBuffer,
+    /// Another, for the transitions of new images.
+    settles: Option<vk::CommandBuffer>,
     /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
     pub id: u64,
     /// The command buffer is being recorded.
@@ -102,6 +105,7 @@ impl Batch {
         Ok(Self {
             pool,
             commands,
+            settles: None,
             id: shared.new_batch_id(),
             begun: false,
             used: false,
@@ -144,6 +148,40 @@ impl Batch {
             .map_err(|result| failed(shared, "vkBeginCommandBuffer", result))?;
         self.begun = true;
         Ok(())
+    }
+
+    /// A second command buffer, which brings new images to their layout. The batch keeps them.
+    fn settle(&mut self, shared: &Shared, turn: &Turn<'_>) -> Result<vk::CommandBuffer> {
+        self.begin(shared)?;
+        self.used = true;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        let commands = match self.settles {
+            Some(commands) => commands,
+            // SAFETY: the pool is used by this thread alone.
+            None => unsafe { shared.raw.allocate_command_buffers(&info) }
+                .map_err(|result| failed(shared, "vkAllocateCommandBuffers", result))?
+                .first()
+                .copied()
+                .ok_or(DeviceError::OutOfHostMemory)?,
+        };
+        self.settles = Some(commands);
+        let info = vk::CommandBufferBeginInfo::default()
+            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the command buffer is not pending: its pool was reset since it was used last.
+        unsafe { shared.raw.begin_command_buffer(commands, &info) }
+            .map_err(|result| failed(shared, "vkBeginCommandBuffer", result))?;
+        // SAFETY: recorded by this thread.
+        unsafe { turn.record(shared, commands) };
+        // SAFETY: as above.
+        unsafe { shared.raw.end_command_buffer(commands) }
+            .map_err(|result| failed(shared, "vkEndCommandBuffer", result))?;
+        for texels in &turn.images {
+            self.others.push(texels.clone());
+        }
+        Ok(commands)
     }
 
     /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
@@ -342,6 +380,11 @@ impl VulkanStream {
 
     fn submit_batch(&self, batch: &mut Batch, value: u64) -> Result {
         let shared = &self.shared;
+        let turn = shared.images.settler.turn(shared, self.queue)?;
+        let settles = match &turn {
+            Some(turn) if !turn.images.is_empty() => Some(batch.settle(shared, turn)?),
+            _ => None,
+        };
         if batch.used {
             match &self.timeline.marks {
                 Some(marks) => marks.record(shared, batch.commands, value, STAGES, WRITES)?,
@@ -352,25 +395,64 @@ impl VulkanStream {
             unsafe { shared.raw.end_command_buffer(batch.commands) }
                 .map_err(|result| failed(shared, "vkEndCommandBuffer", result))?;
         }
-        let semaphores: SmallVec<[vk::Semaphore; 8]> = batch
+        let mut semaphores: SmallVec<[vk::Semaphore; 8]> = batch
             .waits
             .iter()
             .map(|(_, semaphore, _)| *semaphore)
             .collect();
-        let values: SmallVec<[u64; 8]> = batch.waits.iter().map(|(_, _, value)| *value).collect();
+        let mut values: SmallVec<[u64; 8]> =
+            batch.waits.iter().map(|(_, _, value)| *value).collect();
+        if let (Some(turn), None) = (&turn, settles) {
+            semaphores.extend(turn.wait.map(|_| turn.semaphore));
+            values.extend(turn.wait);
+        }
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
-            batch.waits.iter().map(|_| STAGES).collect();
+            semaphores.iter().map(|_| STAGES).collect();
         let (signal, signal_values, commands) =
             ([self.timeline.semaphore], [value], [batch.commands]);
         let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
             .wait_semaphore_values(&values)
             .signal_semaphore_values(&signal_values);
-        let info = [vk::SubmitInfo::default()
+        let info = vk::SubmitInfo::default()
             .wait_semaphores(&semaphores)
             .wait_dst_stage_mask(&stages)
             .command_buffers(if batch.used { &commands } else { &[] })
             .signal_semaphores(&signal)
-            .push_next(&mut timeline)];
+            .push_next(&mut timeline);
+        // What brings new images to their layout goes first, after what did so on another queue.
+        let before = (
+            turn.as_ref().map(|turn| [turn.semaphore]),
+            turn.as_ref()
+                .and_then(|turn| turn.wait)
+                .map(|value| [value]),
+            turn.as_ref().map(|turn| [turn.signal()]),
+            settles.map(|commands| [commands]),
+        );
+        let waits = before.1.as_ref().map_or(&[][..], |values| &values[..]);
+        let one = before.0.as_ref().map_or(&[][..], |one| &one[..]);
+        let mut first_timeline = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(waits)
+            .signal_semaphore_values(before.2.as_ref().map_or(&[][..], |values| &values[..]));
+        let first = vk::SubmitInfo::default()
+            .wait_semaphores(&one[..waits.len().min(one.len())])
+            .wait_dst_stage_mask(&[STAGES][..waits.len()])
+            .command_buffers(before.3.as_ref().map_or(&[][..], |commands| &commands[..]))
+            .signal_semaphores(one)
+            .push_next(&mut first_timeline);
+        let both = [first, info];
+        let infos = match settles {
+            Some(_) => &both[..],
+            None => &both[1..],
+        };
+        let submitted = self.submit_infos(infos);
+        if let (Some(turn), true) = (turn, submitted.is_ok()) {
+            turn.done();
+        }
+        submitted
+    }
+
+    fn submit_infos(&self, infos: &[vk::SubmitInfo<'_>]) -> Result {
+        let shared = &self.shared;
         let queue = shared.queues.get(self.queue).ok_or(DeviceError::Lost)?;
         let _apart = shared.apart.submitting();
         let queue = queue.raw.lock();
@@ -379,7 +461,7 @@ impl VulkanStream {
         }
         // SAFETY: the lock keeps other threads off the queue; all handles belong to the device and live: the batch
         // keeps them until the value is reached.
-        unsafe { shared.raw.queue_submit(*queue, &info, vk::Fence::null()) }
+        unsafe { shared.raw.queue_submit(*queue, infos, vk::Fence::null()) }
             .map_err(|result| failed(shared, "vkQueueSubmit", result))?;
         exit::note_batch();
         Ok(())

@@ -12,6 +12,7 @@ use super::description::{
     allows, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
 };
+use super::shadow::{Identity, Shadows};
 use super::store::Store;
 use super::texels::Texels;
 use super::{transfer, Mem};
@@ -54,6 +55,8 @@ pub struct Image {
     row_pitch: usize,
     slice_pitch: usize,
     texels: Arc<Texels>,
+    /// Of an image over a buffer's rows: what kernels are shown.
+    shadows: Shadows,
     /// Views of the texels in another format than theirs.
     aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
 }
@@ -235,6 +238,7 @@ impl Mem {
                     row_pitch: layout.row_pitch,
                     slice_pitch: layout.slice_pitch,
                     texels: Texels::new(0, desc, None),
+                    shadows: Shadows::default(),
                     aliases: None,
                 };
                 let initial = (!host_ptr.is_null()).then(|| {
@@ -340,6 +344,7 @@ impl Mem {
             row_pitch: layout.row_pitch,
             slice_pitch: layout.slice_pitch,
             texels: Texels::new(buffer.context.devices().len(), desc, None),
+            shadows: Shadows::default(),
             aliases: None,
         };
         let store = (Some(buffer.clone()), Arc::clone(&buffer.store));
@@ -399,6 +404,7 @@ impl Mem {
             row_pitch: of.row_pitch,
             slice_pitch: of.slice_pitch,
             texels: Arc::clone(&of.texels),
+            shadows: Shadows::default(),
             aliases: Some((0..devices).map(|_| OnceLock::new()).collect()),
         };
         let about = (Some(parent.clone()), Store::absent());
@@ -441,6 +447,18 @@ impl Mem {
         }
         let made = target.backend().alias_image(texels, image.desc.format)?;
         Ok(cell.get_or_init(|| made).clone())
+    }
+
+    /// What kernels of a queue of this device are given.
+    pub fn shown(&self, device: usize, queue: &Identity) -> ClResult<Arc<dyn backend::Image>> {
+        let image = self.image()?;
+        if image.backing != Backing::Rows {
+            return self.texels(device);
+        }
+        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
+        let target = self.context.devices().get(device).ok_or_else(missing)?;
+        let make = || Ok(target.backend().create_image(&image.desc)?);
+        image.shadows.of(queue, make)
     }
 
     /// As [`Store::prepare`], for all of any kind of memory object.

@@ -11,6 +11,7 @@ pub mod map;
 pub mod map_image;
 pub mod pixel;
 pub mod requirements;
+pub mod shadow;
 pub mod store;
 mod svm;
 mod texels;

@@ -36,6 +36,26 @@ kernel void count(volatile global uint *dst, uint to, uint slots, const global u
     uint v = src[from + get_global_id(0)];
     atomic_add(&dst[to + v % slots], v + VARIANT);
 }
+#ifdef IMAGES
+#define PICTURE(NAME, TYPE, AT)                                                                  \
+    kernel void paint_##NAME(write_only TYPE im, const global uint *src, uint from)              \
+    {                                                                                            \
+        int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);               \
+        uint i = (at.z * get_global_size(1) + at.y) * get_global_size(0) + at.x;                 \
+        if (i % 2) write_imageui(im, AT, (uint4)(src[from + i] * 5 + VARIANT));                  \
+    }                                                                                            \
+    kernel void look_##NAME(read_only TYPE im, global uint *dst, uint to)                        \
+    {                                                                                            \
+        int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);               \
+        uint i = (at.z * get_global_size(1) + at.y) * get_global_size(0) + at.x;                 \
+        dst[to + i] = read_imageui(im, AT).x * 3 + VARIANT;                                      \
+    }
+PICTURE(1, image1d_t, at.x)
+PICTURE(1a, image1d_array_t, at.xy)
+PICTURE(2, image2d_t, at.xy)
+PICTURE(2a, image2d_array_t, at)
+PICTURE(3, image3d_t, at)
+#endif
 "#;
 
 /// A built program of one variant.
@@ -77,7 +97,9 @@ impl Program {
             &mut text,
             &length
         ));
-        let options = CString::new(format!("-cl-std=CL3.0 -DVARIANT={variant}")).expect("options");
+        let images = if world.images { " -DIMAGES" } else { "" };
+        let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}");
+        let options = CString::new(options).expect("options");
         let device = &raw const world.device;
         let code = match rng.below(4) {
             0 => {
@@ -239,5 +261,21 @@ pub fn count(dst: &mut [u8], src: &[u8], variant: u32) {
         let slot = value as usize % slots;
         let sum = word(dst, slot).wrapping_add(value.wrapping_add(variant));
         set_word(dst, slot, sum);
+    }
+}
+
+/// What the kernels that write images do: `src` and `dst` are as many texels.
+pub fn paint(dst: &mut [u8], src: &[u8], variant: u32) {
+    for i in (1..dst.len() / 4).step_by(2) {
+        let value = word(src, i).wrapping_mul(5).wrapping_add(variant);
+        set_word(dst, i, value);
+    }
+}
+
+/// What the kernels that read images do.
+pub fn look(dst: &mut [u8], src: &[u8], variant: u32) {
+    for i in 0..dst.len() / 4 {
+        let value = word(src, i).wrapping_mul(3).wrapping_add(variant);
+        set_word(dst, i, value);
     }
 }

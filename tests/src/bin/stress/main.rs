@@ -7,6 +7,7 @@
 
 mod kernels;
 mod pending;
+mod picture;
 mod rng;
 mod worker;
 mod world;
@@ -151,6 +152,7 @@ fn main() {
     let mut shared = Shared {
         lanes: Vec::new(),
         buffers: Vec::new(),
+        images: Vec::new(),
         programs: Vec::new(),
         without: without.split(',').map(str::to_owned).collect(),
         world,
@@ -162,6 +164,12 @@ fn main() {
         shared
             .buffers
             .push(Mutex::new(Buf::new(&shared.world, &mut rng)));
+    }
+    if shared.world.images {
+        for _ in 0..4 {
+            let image = Buf::image(&shared.world, &mut rng);
+            shared.images.push(Mutex::new(image));
+        }
     }
     for _ in 0..2 {
         shared

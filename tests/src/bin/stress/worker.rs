@@ -2,6 +2,7 @@
 
 mod launches;
 mod order;
+mod pictures;
 mod transfers;
 
 use crate::kernels::{self, Kernel, Program};
@@ -38,6 +39,8 @@ pub struct Shared {
     pub lanes: Vec<Arc<Lane>>,
     /// Buffers, now and then replaced.
     pub buffers: Vec<Mutex<Arc<Buf>>>,
+    /// Images, now and then replaced.
+    pub images: Vec<Mutex<Arc<Buf>>>,
     /// Programs, now and then replaced.
     pub programs: Vec<Mutex<Arc<Program>>>,
     /// Names of steps that are left out.
@@ -65,6 +68,7 @@ pub struct Worker<'a> {
     gates: Sender<Gate>,
     lanes: Vec<Arc<Lane>>,
     buffers: Vec<Arc<Buf>>,
+    images: Vec<Arc<Buf>>,
     kernels: Vec<(&'static str, Kernel)>,
     pending: Vec<Pending>,
     nodes: Vec<Arc<Node>>,
@@ -84,6 +88,12 @@ impl<'a> Worker<'a> {
         let mut rng = Rng::new(seed, number + 1);
         let lanes = (0..2).map(|_| Lane::new(&shared.world, &mut rng)).collect();
         let buffers = (0..3).map(|_| Buf::new(&shared.world, &mut rng)).collect();
+        let images = match shared.world.images {
+            true => (0..3)
+                .map(|_| Buf::image(&shared.world, &mut rng))
+                .collect(),
+            false => Vec::new(),
+        };
         let mut worker = Self {
             shared,
             sign,
@@ -91,6 +101,7 @@ impl<'a> Worker<'a> {
             gates,
             lanes,
             buffers,
+            images,
             kernels: Vec::new(),
             pending: Vec::new(),
             nodes: Vec::new(),
@@ -116,7 +127,7 @@ impl<'a> Worker<'a> {
 
     fn step(&mut self) {
         type Step<'a> = fn(&mut Worker<'a>);
-        let steps: [(usize, &'static str, Step<'a>); 20] = [
+        let steps: [(usize, &'static str, Step<'a>); 28] = [
             (10, "read", Self::read),
             (10, "write", Self::write),
             (5, "read rect", Self::read_rect),
@@ -128,6 +139,14 @@ impl<'a> Worker<'a> {
             (16, "mix", Self::mix),
             (8, "sums", Self::sums),
             (6, "count", Self::count),
+            (6, "read image", Self::read_image),
+            (6, "write image", Self::write_image),
+            (5, "copy image", Self::copy_image),
+            (3, "image to buffer", Self::image_to_buffer),
+            (3, "buffer to image", Self::buffer_to_image),
+            (4, "fill image", Self::fill_image),
+            (6, "paint", Self::paint),
+            (6, "look", Self::look),
             (3, "marker", Self::marker),
             (3, "barrier", Self::barrier),
             (5, "user event", Self::user_event),

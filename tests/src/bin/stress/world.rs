@@ -6,9 +6,10 @@
 //! access that conflicts, enqueues it, and carries its effect out on the model at once. So the order in which
 //! the locks are taken is the sequential order, and every event graph that results is a legal one.
 
+use crate::picture::Picture;
 use crate::rng::Rng;
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, create, info_value, ok};
+use pumice_tests::{call, code_name, create, info_text, info_value, ok};
 use std::alloc::Layout;
 use std::ffi::{c_char, c_void};
 use std::ops::Range;
@@ -302,9 +303,11 @@ pub struct View {
     pub size: usize,
 }
 
-/// A buffer with some sub-buffers.
+/// A buffer with some sub-buffers, and images over it; or an image alone.
 pub struct Buf {
     views: Vec<View>,
+    /// The images.
+    pub pictures: Vec<Picture>,
     /// The application's memory (CL_MEM_USE_HOST_PTR), 0: none.
     pub host: usize,
     /// The model.
@@ -395,8 +398,16 @@ impl Buf {
                 size: sub,
             });
         }
+        let mut pictures = Vec::new();
+        if world.images {
+            for _ in 0..rng.below(4) {
+                let view = *rng.pick(&views);
+                pictures.extend(Picture::over(world, view, rng));
+            }
+        }
         let buffer = Arc::new(Self {
             views,
+            pictures,
             host,
             contents: Mutex::new(Contents {
                 bytes,
@@ -421,6 +432,21 @@ impl Buf {
         buffer
     }
 
+    /// An image with texels of its own.
+    pub fn image(world: &World, rng: &mut Rng) -> Arc<Self> {
+        let (picture, bytes) = Picture::own(world, rng);
+        Arc::new(Self {
+            views: Vec::new(),
+            pictures: vec![picture],
+            host: 0,
+            contents: Mutex::new(Contents {
+                bytes,
+                mapped: Vec::new(),
+                log: Vec::new(),
+            }),
+        })
+    }
+
     /// The buffer or one of its sub-buffers.
     pub fn view(&self, rng: &mut Rng) -> View {
         *rng.pick(&self.views)
@@ -429,9 +455,12 @@ impl Buf {
 
 impl Drop for Buf {
     fn drop(&mut self) {
-        // The buffer itself goes first: its sub-buffers keep it alive.
+        // The buffer itself goes first: its sub-buffers and images keep it alive.
         for view in &self.views {
             ok!(clReleaseMemObject(view.mem));
+        }
+        for picture in &self.pictures {
+            ok!(clReleaseMemObject(picture.mem));
         }
     }
 }
@@ -624,6 +653,8 @@ pub struct World {
     pub align: usize,
     /// A queue for initial contents.
     pub filler: cl_command_queue,
+    /// It has images of every type, over buffers as well, and kernels may write them.
+    pub images: bool,
 }
 
 // SAFETY: OpenCL handles may be used from every thread.
@@ -651,11 +682,15 @@ impl World {
             CL_DEVICE_MEM_BASE_ADDR_ALIGN
         );
         let filler = create!(clCreateCommandQueueWithProperties(context, device, null()));
+        let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
         Self {
             context,
             device,
             align: (bits as usize / 8).max(4),
             filler,
+            images: ["cl_khr_3d_image_writes", "cl_ext_image_from_buffer"]
+                .iter()
+                .all(|name| extensions.split(' ').any(|one| one == *name)),
         }
     }
 }

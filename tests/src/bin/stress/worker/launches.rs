@@ -175,6 +175,11 @@ impl Worker<'_> {
     pub(super) fn new_kernels(&mut self) {
         let slot = self.rng.pick(&self.shared.programs);
         let program = lock(slot).clone();
-        self.kernels = NAMES.map(|name| (name, program.kernel(name))).into();
+        let images: &[&'static str] = match self.shared.world.images {
+            true => &crate::picture::KERNELS,
+            false => &[],
+        };
+        let names = NAMES.iter().chain(images);
+        self.kernels = names.map(|name| (*name, program.kernel(name))).collect();
     }
 }

@@ -83,7 +83,7 @@ impl Worker<'_> {
     /// Replaces one of the objects, whose commands may still be under way.
     pub(super) fn renew(&mut self) {
         let world = &self.shared.world;
-        match self.rng.below(6) {
+        match self.rng.below(8) {
             0 => {
                 let index = self.rng.below(self.lanes.len());
                 self.lanes[index] = Lane::new(world, &mut self.rng);
@@ -103,6 +103,18 @@ impl Worker<'_> {
             4 => {
                 let new = Program::new(world, &mut self.rng);
                 *lock(self.rng.pick(&self.shared.programs)) = new;
+            }
+            5 | 6 if world.images => {
+                let new = Buf::image(world, &mut self.rng);
+                if self.rng.percent(50) {
+                    let index = self.rng.below(self.images.len());
+                    self.images[index] = new;
+                } else {
+                    let mut slot = lock(self.rng.pick(&self.shared.images));
+                    let old = std::mem::replace(&mut *slot, new);
+                    drop(slot);
+                    drop(old);
+                }
             }
             _ => self.new_kernels(),
         }

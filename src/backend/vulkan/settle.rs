@@ -1,0 +1,175 @@
+//! New images reach layout GENERAL before anything uses them.
+//!
+//! Two streams may use a new image at once, with no event between them: they may write different parts of it. So neither
+//! can bring it to its layout among its own commands. Whichever stream submits next, whatever it uses, has the
+//! transitions of all images made since go first, in a submission of their own that signals a semaphore; those that
+//! submit to other queues wait for that until it is known to have happened. Nobody else pays for it: most of the time
+//! there is no new image, which one load tells.
+
+use super::device::{failed, Shared};
+use super::image::Texels;
+use super::record::STAGES;
+use crate::backend::Result;
+use ash::vk;
+use parking_lot::{Mutex, MutexGuard};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// The new images of a device.
+#[derive(Default)]
+pub struct Settler {
+    /// There are new images, or transitions that are not known to have happened.
+    busy: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    new: Vec<Weak<Texels>>,
+    /// A timeline; null until there is an image.
+    semaphore: vk::Semaphore,
+    /// Its value when all transitions submitted so far have happened.
+    issued: u64,
+    /// The queue that the last of them went to.
+    queue: usize,
+}
+
+/// What a submission has to do for new images. Others wait until it is dropped.
+pub struct Turn<'a> {
+    state: MutexGuard<'a, State>,
+    queue: usize,
+    /// To be brought to their layout first, and kept until that has happened.
+    pub images: Vec<Arc<Texels>>,
+    /// The semaphore.
+    pub semaphore: vk::Semaphore,
+    /// The value to wait for.
+    pub wait: Option<u64>,
+}
+
+impl Settler {
+    /// A new image.
+    pub fn add(&self, shared: &Shared, texels: &Arc<Texels>) -> Result {
+        let mut state = self.state.lock();
+        if state.semaphore == vk::Semaphore::null() {
+            let mut kind = vk::SemaphoreTypeCreateInfo::default()
+                .semaphore_type(vk::SemaphoreType::TIMELINE)
+                .initial_value(0);
+            let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+            // SAFETY: the device lives and has timelineSemaphore enabled.
+            state.semaphore = unsafe { shared.raw.create_semaphore(&info, None) }
+                .map_err(|result| failed(shared, "vkCreateSemaphore", result))?;
+        }
+        // Images that come and go without a submission must not pile up.
+        if state.new.len() == state.new.capacity() {
+            state.new.retain(|one| one.strong_count() > 0);
+        }
+        state.new.push(Arc::downgrade(texels));
+        self.busy.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    /// What a submission to `queue` has to do first. None: nothing.
+    pub fn turn(&self, shared: &Shared, queue: usize) -> Result<Option<Turn<'_>>> {
+        if !self.busy.load(Ordering::Acquire) {
+            return Ok(None);
+        }
+        let mut state = self.state.lock();
+        let images: Vec<Arc<Texels>> = state
+            .new
+            .drain(..)
+            .filter_map(|one| one.upgrade())
+            .collect();
+        let mut done = true;
+        if state.issued > 0 {
+            // SAFETY: a timeline semaphore of this device.
+            let value = unsafe { shared.raw.get_semaphore_counter_value(state.semaphore) }
+                .map_err(|result| failed(shared, "vkGetSemaphoreCounterValue", result))?;
+            done = value >= state.issued;
+        }
+        if images.is_empty() && done {
+            self.busy.store(false, Ordering::Release);
+            return Ok(None);
+        }
+        // On the same queue they come first in any case.
+        let wait = (!done && state.queue != queue).then_some(state.issued);
+        Ok(Some(Turn {
+            queue,
+            images,
+            semaphore: state.semaphore,
+            wait,
+            state,
+        }))
+    }
+
+    /// Destroys the semaphore.
+    ///
+    /// # Safety
+    /// No submission may be pending.
+    pub unsafe fn destroy(&self, raw: &ash::Device) {
+        let mut state = self.state.lock();
+        // SAFETY: as promised; null is fine.
+        unsafe { raw.destroy_semaphore(state.semaphore, None) };
+        state.semaphore = vk::Semaphore::null();
+    }
+}
+
+impl Turn<'_> {
+    /// The value that the transitions signal.
+    pub fn signal(&self) -> u64 {
+        self.state.issued + 1
+    }
+
+    /// Records the transitions.
+    ///
+    /// # Safety
+    /// The command buffer must be recorded by this thread.
+    pub unsafe fn record(&self, shared: &Shared, commands: vk::CommandBuffer) {
+        let barriers: Vec<_> = self
+            .images
+            .iter()
+            .map(|texels| {
+                vk::ImageMemoryBarrier::default()
+                    .dst_access_mask(vk::AccessFlags::MEMORY_READ | vk::AccessFlags::MEMORY_WRITE)
+                    .old_layout(vk::ImageLayout::UNDEFINED)
+                    .new_layout(vk::ImageLayout::GENERAL)
+                    .src_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                    .dst_queue_family_index(vk::QUEUE_FAMILY_IGNORED)
+                    .image(texels.raw)
+                    .subresource_range(
+                        vk::ImageSubresourceRange::default()
+                            .aspect_mask(vk::ImageAspectFlags::COLOR)
+                            .level_count(1)
+                            .layer_count(vk::REMAINING_ARRAY_LAYERS),
+                    )
+            })
+            .collect();
+        // SAFETY: as promised by the caller; nothing has used the images before.
+        unsafe {
+            shared.raw.cmd_pipeline_barrier(
+                commands,
+                vk::PipelineStageFlags::TOP_OF_PIPE,
+                STAGES,
+                vk::DependencyFlags::empty(),
+                &[],
+                &[],
+                &barriers,
+            );
+        }
+    }
+
+    /// The transitions were submitted.
+    pub fn done(mut self) {
+        if !std::mem::take(&mut self.images).is_empty() {
+            self.state.issued += 1;
+            self.state.queue = self.queue;
+        }
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        // What was not submitted is for others to do.
+        let images = std::mem::take(&mut self.images);
+        self.state.new.extend(images.iter().map(Arc::downgrade));
+    }
+}

@@ -1,0 +1,351 @@
+//! Steps on images: reads, writes, copies, fills, and kernels that see them.
+
+use super::*;
+use crate::picture::{Part, Picture, TEXEL};
+
+/// An image of a buffer or of its own, chosen by its number there.
+#[derive(Clone)]
+struct Chosen {
+    holder: Arc<Buf>,
+    number: usize,
+}
+
+impl Chosen {
+    fn picture(&self) -> &Picture {
+        &self.holder.pictures[self.number]
+    }
+
+    fn reads(&self, part: Part) -> Use {
+        Use::read(&self.holder, self.picture().span(part))
+    }
+
+    fn writes(&self, part: Part) -> Use {
+        Use::write(&self.holder, self.picture().span(part))
+    }
+}
+
+fn apart(a: &Use, b: &Use) -> bool {
+    !Arc::ptr_eq(&a.buffer, &b.buffer)
+        || a.range.end <= b.range.start
+        || b.range.end <= a.range.start
+}
+
+impl Worker<'_> {
+    /// A random image; none where the device has no images, or the buffer looked at has none.
+    fn picture(&mut self) -> Option<Chosen> {
+        if !self.shared.world.images {
+            return None;
+        }
+        let holder = match self.rng.below(10) {
+            0..=4 => self.buffer(),
+            5..=7 => self.rng.pick(&self.images).clone(),
+            _ => lock(self.rng.pick(&self.shared.images)).clone(),
+        };
+        if holder.pictures.is_empty() {
+            return None;
+        }
+        let number = self.rng.below(holder.pictures.len());
+        Some(Chosen { holder, number })
+    }
+
+    pub(super) fn read_image(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let size = part.texels() * TEXEL;
+        let blocking = self.rng.percent(30);
+        let mut data = vec![0xa5u8; size + 32].into_boxed_slice();
+        let mut expected = data.to_vec();
+        let place = data[16..].as_mut_ptr();
+        let node = self.enqueue(
+            "read image",
+            &lane,
+            &[chosen.reads(part)],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueReadImage(
+                    lane.id,
+                    picture.mem,
+                    cl_bool::from(blocking),
+                    part.origin.as_ptr(),
+                    part.size.as_ptr(),
+                    0,
+                    0,
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let texels = picture.get(&locked.of(&chosen.holder).bytes, part);
+                expected[16..16 + size].copy_from_slice(&texels);
+            },
+        );
+        self.keep_read(node, blocking, data, expected);
+    }
+
+    pub(super) fn write_image(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let blocking = self.rng.percent(30);
+        let data = self.rng.bytes(part.texels() * TEXEL).into_boxed_slice();
+        let place = data.as_ptr();
+        let node = self.enqueue(
+            "write image",
+            &lane,
+            &[chosen.writes(part)],
+            blocking,
+            |count, list, event| {
+                call!(clEnqueueWriteImage(
+                    lane.id,
+                    picture.mem,
+                    cl_bool::from(blocking),
+                    part.origin.as_ptr(),
+                    part.size.as_ptr(),
+                    0,
+                    0,
+                    place.cast(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| picture.put(&mut locked.of(&chosen.holder).bytes, part, &data),
+        );
+        if let (Some(node), false) = (node, blocking) {
+            self.pending.push(Pending::Write(node, data));
+        }
+    }
+
+    pub(super) fn fill_image(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let colour = [self.rng.next() as u32, 1, 2, 3];
+        self.enqueue(
+            "fill image",
+            &lane,
+            &[chosen.writes(part)],
+            false,
+            |count, list, event| {
+                call!(clEnqueueFillImage(
+                    lane.id,
+                    picture.mem,
+                    colour.as_ptr().cast(),
+                    part.origin.as_ptr(),
+                    part.size.as_ptr(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let texels = colour[0].to_le_bytes().repeat(part.texels());
+                picture.put(&mut locked.of(&chosen.holder).bytes, part, &texels);
+            },
+        );
+    }
+
+    pub(super) fn copy_image(&mut self) {
+        let lane = self.lane();
+        let (Some(from), Some(to)) = (self.picture(), self.picture()) else {
+            return;
+        };
+        let (src, dst) = (from.picture(), to.picture());
+        let mut read = src.part(&mut self.rng);
+        let mut write = dst.part(&mut self.rng);
+        for axis in 0..3 {
+            let least = read.size[axis].min(write.size[axis]);
+            (read.size[axis], write.size[axis]) = (least, least);
+        }
+        let uses = [to.writes(write), from.reads(read)];
+        if !apart(&uses[0], &uses[1]) {
+            return;
+        }
+        self.enqueue(
+            "copy image",
+            &lane,
+            &uses,
+            false,
+            |count, list, event| {
+                call!(clEnqueueCopyImage(
+                    lane.id,
+                    src.mem,
+                    dst.mem,
+                    read.origin.as_ptr(),
+                    write.origin.as_ptr(),
+                    read.size.as_ptr(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let texels = src.get(&locked.of(&from.holder).bytes, read);
+                dst.put(&mut locked.of(&to.holder).bytes, write, &texels);
+            },
+        );
+    }
+
+    /// A place for packed texels in a view of a buffer: where in the view, and in the buffer.
+    fn place(&mut self, size: usize) -> Option<(Arc<Buf>, cl_mem, usize, Range<usize>)> {
+        let buffer = self.buffer();
+        let view = buffer.view(&mut self.rng);
+        let room = view.size.checked_sub(size)? / 4 + 1;
+        let offset = self.rng.below(room) * 4;
+        let used = view.origin + offset..view.origin + offset + size;
+        Some((buffer, view.mem, offset, used))
+    }
+
+    pub(super) fn image_to_buffer(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let Some((buffer, mem, offset, used)) = self.place(part.texels() * TEXEL) else {
+            return;
+        };
+        let uses = [Use::write(&buffer, used.clone()), chosen.reads(part)];
+        if !apart(&uses[0], &uses[1]) {
+            return;
+        }
+        self.enqueue(
+            "image to buffer",
+            &lane,
+            &uses,
+            false,
+            |count, list, event| {
+                call!(clEnqueueCopyImageToBuffer(
+                    lane.id,
+                    picture.mem,
+                    mem,
+                    part.origin.as_ptr(),
+                    part.size.as_ptr(),
+                    offset,
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let texels = picture.get(&locked.of(&chosen.holder).bytes, part);
+                locked.of(&buffer).bytes[used].copy_from_slice(&texels);
+            },
+        );
+    }
+
+    pub(super) fn buffer_to_image(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let Some((buffer, mem, offset, used)) = self.place(part.texels() * TEXEL) else {
+            return;
+        };
+        let uses = [chosen.writes(part), Use::read(&buffer, used.clone())];
+        if !apart(&uses[0], &uses[1]) {
+            return;
+        }
+        self.enqueue(
+            "buffer to image",
+            &lane,
+            &uses,
+            false,
+            |count, list, event| {
+                call!(clEnqueueCopyBufferToImage(
+                    lane.id,
+                    mem,
+                    picture.mem,
+                    offset,
+                    part.origin.as_ptr(),
+                    part.size.as_ptr(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let texels = locked.of(&buffer).bytes[used].to_vec();
+                picture.put(&mut locked.of(&chosen.holder).bytes, part, &texels);
+            },
+        );
+    }
+
+    /// A kernel that writes every other texel.
+    pub(super) fn paint(&mut self) {
+        self.see(true);
+    }
+
+    /// A kernel that reads all texels.
+    pub(super) fn look(&mut self) {
+        self.see(false);
+    }
+
+    fn see(&mut self, paints: bool) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let all = picture.all();
+        let Some((buffer, mem, offset, used)) = self.place(all.texels() * TEXEL) else {
+            return;
+        };
+        let (name, uses) = match paints {
+            true => (
+                picture.paint,
+                [chosen.writes(all), Use::read(&buffer, used.clone())],
+            ),
+            false => (
+                picture.look,
+                [Use::write(&buffer, used.clone()), chosen.reads(all)],
+            ),
+        };
+        if !apart(&uses[0], &uses[1]) {
+            return;
+        }
+        let kernel = self.kernel(name);
+        kernel
+            .set(0, picture.mem)
+            .set(1, mem)
+            .set(2, (offset / 4) as u32);
+        let variant = kernel.variant;
+        self.enqueue(
+            name,
+            &lane,
+            &uses,
+            false,
+            |count, list, event| {
+                call!(clEnqueueNDRangeKernel(
+                    lane.id,
+                    kernel.id,
+                    3,
+                    null(),
+                    all.size.as_ptr(),
+                    null(),
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let mut texels = picture.get(&locked.of(&chosen.holder).bytes, all);
+                if paints {
+                    kernels::paint(&mut texels, &locked.of(&buffer).bytes[used], variant);
+                    picture.put(&mut locked.of(&chosen.holder).bytes, all, &texels);
+                } else {
+                    kernels::look(&mut locked.of(&buffer).bytes[used], &texels, variant);
+                }
+            },
+        );
+    }
+}
