@@ -91,7 +91,7 @@ pub fn migrate(
         target.check(mem)?;
     }
     let mut touch = migration(flags)?;
-    if touch == Some(Touch::Overwrite) && mems.iter().any(|mem| check_mutable(mem).is_err()) {
+    if touch == Some(Touch::Overwrite) && mems.iter().any(|mem| mem.is_immutable()) {
         // Contents that never change are not undefined afterwards either.
         touch = Some(Touch::Read);
     }

@@ -284,7 +284,7 @@ impl Work {
 
 /// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).
 fn check_mutable(mem: &Mem) -> ClResult {
-    if mem.flags() & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+    if mem.is_immutable() {
         return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
     }
     Ok(())

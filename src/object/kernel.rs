@@ -299,7 +299,7 @@ impl Kernel {
                 "an image where a buffer is expected",
             );
         }
-        if !constant && mem.flags() & cl::CL_MEM_IMMUTABLE_EXT != 0 {
+        if !constant && mem.is_immutable() {
             return err(
                 cl::CL_INVALID_ARG_VALUE,
                 "an immutable buffer for a pointer that is not const",

@@ -24,7 +24,8 @@ const RGBA32: cl_image_format = cl_image_format {
     image_channel_data_type: CL_UNSIGNED_INT32,
 };
 
-fn has_images(setup: &Setup) -> bool {
+/// Whether the device has images; says so where it has none.
+pub fn has_images(setup: &Setup) -> bool {
     let yes = info_value!(
         cl_bool,
         clGetDeviceInfo(setup.device),

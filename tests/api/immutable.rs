@@ -1,6 +1,6 @@
 //! Memory objects that nothing writes after their creation (cl_ext_immutable_memory_objects).
 
-use super::images::desc;
+use super::images::{desc, has_images};
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_value, ok, Buffer, Setup};
 use std::ffi::c_void;
@@ -11,14 +11,6 @@ const RGBA8: cl_image_format = cl_image_format {
     image_channel_order: CL_RGBA,
     image_channel_data_type: CL_UNSIGNED_INT8,
 };
-
-fn has_images(setup: &Setup) -> bool {
-    info_value!(
-        cl_bool,
-        clGetDeviceInfo(setup.device),
-        CL_DEVICE_IMAGE_SUPPORT
-    ) == CL_TRUE
-}
 
 /// The error of a call that makes a memory object.
 macro_rules! made {

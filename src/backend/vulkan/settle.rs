@@ -12,6 +12,7 @@ use super::record::STAGES;
 use crate::backend::Result;
 use ash::vk;
 use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
@@ -40,10 +41,11 @@ pub struct Turn<'a> {
     queue: usize,
     /// To be brought to their layout first, and kept until that has happened.
     pub images: Vec<Arc<Texels>>,
-    /// The semaphore.
-    pub semaphore: vk::Semaphore,
-    /// The value to wait for.
-    pub wait: Option<u64>,
+    semaphore: [vk::Semaphore; 1],
+    /// The value to wait for, if any.
+    wait: SmallVec<[u64; 1]>,
+    /// The value that the transitions signal.
+    signal: [u64; 1],
 }
 
 impl Settler {
@@ -95,8 +97,9 @@ impl Settler {
         Ok(Some(Turn {
             queue,
             images,
-            semaphore: state.semaphore,
-            wait,
+            semaphore: [state.semaphore],
+            wait: wait.into_iter().collect(),
+            signal: [state.issued + 1],
             state,
         }))
     }
@@ -114,9 +117,33 @@ impl Settler {
 }
 
 impl Turn<'_> {
-    /// The value that the transitions signal.
-    pub fn signal(&self) -> u64 {
-        self.state.issued + 1
+    /// What a submission without new images waits for.
+    pub fn waits(&self) -> impl Iterator<Item = (vk::Semaphore, u64)> + use<'_> {
+        self.semaphore
+            .iter()
+            .copied()
+            .zip(self.wait.iter().copied())
+    }
+
+    /// The values of the transitions' submission.
+    pub fn values(&self) -> vk::TimelineSemaphoreSubmitInfo<'_> {
+        vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&self.wait)
+            .signal_semaphore_values(&self.signal)
+    }
+
+    /// The transitions' submission, which comes after those on another queue.
+    pub fn submission<'a>(
+        &'a self,
+        commands: &'a [vk::CommandBuffer],
+        values: &'a mut vk::TimelineSemaphoreSubmitInfo<'a>,
+    ) -> vk::SubmitInfo<'a> {
+        vk::SubmitInfo::default()
+            .wait_semaphores(&self.semaphore[..self.wait.len()])
+            .wait_dst_stage_mask(&[STAGES][..self.wait.len()])
+            .command_buffers(commands)
+            .signal_semaphores(&self.semaphore)
+            .push_next(values)
     }
 
     /// Records the transitions.

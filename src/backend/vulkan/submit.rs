@@ -403,8 +403,8 @@ impl VulkanStream {
         let mut values: SmallVec<[u64; 8]> =
             batch.waits.iter().map(|(_, _, value)| *value).collect();
         if let (Some(turn), None) = (&turn, settles) {
-            semaphores.extend(turn.wait.map(|_| turn.semaphore));
-            values.extend(turn.wait);
+            semaphores.extend(turn.waits().map(|(semaphore, _)| semaphore));
+            values.extend(turn.waits().map(|(_, value)| value));
         }
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
             semaphores.iter().map(|_| STAGES).collect();
@@ -419,32 +419,15 @@ impl VulkanStream {
             .command_buffers(if batch.used { &commands } else { &[] })
             .signal_semaphores(&signal)
             .push_next(&mut timeline);
-        // What brings new images to their layout goes first, after what did so on another queue.
-        let before = (
-            turn.as_ref().map(|turn| [turn.semaphore]),
-            turn.as_ref()
-                .and_then(|turn| turn.wait)
-                .map(|value| [value]),
-            turn.as_ref().map(|turn| [turn.signal()]),
-            settles.map(|commands| [commands]),
-        );
-        let waits = before.1.as_ref().map_or(&[][..], |values| &values[..]);
-        let one = before.0.as_ref().map_or(&[][..], |one| &one[..]);
-        let mut first_timeline = vk::TimelineSemaphoreSubmitInfo::default()
-            .wait_semaphore_values(waits)
-            .signal_semaphore_values(before.2.as_ref().map_or(&[][..], |values| &values[..]));
-        let first = vk::SubmitInfo::default()
-            .wait_semaphores(&one[..waits.len().min(one.len())])
-            .wait_dst_stage_mask(&[STAGES][..waits.len()])
-            .command_buffers(before.3.as_ref().map_or(&[][..], |commands| &commands[..]))
-            .signal_semaphores(one)
-            .push_next(&mut first_timeline);
-        let both = [first, info];
-        let infos = match settles {
-            Some(_) => &both[..],
-            None => &both[1..],
-        };
-        let submitted = self.submit_infos(infos);
+        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 2]> = SmallVec::new();
+        let mut settle_values;
+        if let (Some(turn), Some(commands)) = (&turn, &settles) {
+            settle_values = turn.values();
+            infos.push(turn.submission(std::slice::from_ref(commands), &mut settle_values));
+        }
+        infos.push(info);
+        let submitted = self.submit_infos(&infos);
+        drop(infos);
         if let (Some(turn), true) = (turn, submitted.is_ok()) {
             turn.done();
         }

@@ -88,7 +88,8 @@ pub(super) fn fits(device: &Device, desc: &ImageDesc) -> bool {
         && bytes.is_some_and(|bytes| bytes <= device.caps().max_alloc_size)
 }
 
-fn bad<T>(what: &'static str) -> ClResult<T> {
+/// CL_INVALID_IMAGE_DESCRIPTOR.
+pub(super) fn bad<T>(what: &'static str) -> ClResult<T> {
     err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
 }
 

@@ -9,7 +9,7 @@
 use super::buffer::{check_flags, check_host_ptr, check_properties};
 use super::coherence::Touch;
 use super::description::{
-    allows, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
+    allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
 };
 use super::shadow::{Identity, Shadows};
@@ -89,10 +89,6 @@ pub fn supported_formats(
             image_channel_data_type: format.data,
         })
         .collect())
-}
-
-fn bad<T>(what: &'static str) -> ClResult<T> {
-    err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
 }
 
 impl Image {

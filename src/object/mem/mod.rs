@@ -59,6 +59,11 @@ impl Body for Mem {
 }
 
 impl Mem {
+    /// No command and no kernel may write it (cl_ext_immutable_memory_objects).
+    pub fn is_immutable(&self) -> bool {
+        self.flags & cl::CL_MEM_IMMUTABLE_EXT != 0
+    }
+
     /// CL_MEM_CONTEXT.
     pub fn context(&self) -> &Ref<Context> {
         &self.context

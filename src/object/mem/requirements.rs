@@ -2,7 +2,7 @@
 //! section 5.3.12).
 
 use super::buffer::{check_flags, check_properties};
-use super::description::{check_format, dim_of, fits, largest, Description, Layout, Source};
+use super::description::{bad, check_format, dim_of, fits, largest, Description, Layout, Source};
 use crate::backend::image::ImageDim;
 use crate::backend::PixelFormat;
 use crate::cl::{
@@ -30,10 +30,6 @@ const LARGEST_PIXEL: usize = 16;
 struct Extent {
     place: usize,
     dims: &'static [ImageDim],
-}
-
-fn bad<T>(what: &'static str) -> ClResult<T> {
-    err(cl::CL_INVALID_IMAGE_DESCRIPTOR, what)
 }
 
 /// Extents and pitches of an image that could be made from a buffer.
