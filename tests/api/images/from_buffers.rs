@@ -187,6 +187,21 @@ fn in_kernels(kind: cl_mem_object_type) -> (&'static str, &'static str) {
     }
 }
 
+/// A kernel `get` that reads all texels, and a kernel `put` that writes those for which `written` holds.
+fn kernels_of(kind: cl_mem_object_type, written: &str) -> String {
+    let (name, at) = in_kernels(kind);
+    format!(
+        "kernel void get(read_only {name} im, global uchar4 *out) {{
+             int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
+             uint4 texel = read_imageui(im, {at});
+             out[(at.z * get_global_size(1) + at.y) * get_global_size(0) + at.x] = convert_uchar4(texel); }}
+         kernel void put(write_only {name} im) {{
+             int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
+             if ({written})
+                 write_imageui(im, {at}, (uint4)(at.x, at.y, at.z, 77)); }}"
+    )
+}
+
 #[test]
 fn kernels_see_the_bytes_of_the_buffer() {
     let setup = Setup::new();
@@ -221,17 +236,8 @@ fn kernels_see_the_bytes_of_the_buffer() {
                 ))),
             };
             let over = Over::new(&setup, &buffer, kind, size);
-            let (name, at) = in_kernels(kind);
-            let program = setup.build(&format!(
-                "kernel void get(read_only {name} im, global uchar4 *out) {{
-                     int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
-                     uint4 texel = read_imageui(im, {at});
-                     out[(at.z * get_global_size(1) + at.y) * get_global_size(0) + at.x] = convert_uchar4(texel); }}
-                 kernel void put(write_only {name} im) {{
-                     int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
-                     if ((at.x + at.y + at.z) % 2)
-                         write_imageui(im, {at}, (uint4)(at.x, at.y, at.z, 77)); }}"
-            ));
+            let (name, _) = in_kernels(kind);
+            let program = setup.build(&kernels_of(kind, "(at.x + at.y + at.z) % 2"));
             let out = setup.buffer(size.iter().product::<usize>() * 4);
             let get = setup.kernel(&program, "get");
             get.set_buffer(0, &over.image).set_buffer(1, &out);
@@ -368,16 +374,8 @@ fn rows_and_slices_lie_far_apart() {
         let texels = size.iter().product::<usize>();
         let data = random(texels * 4);
         write(&setup, &mem, [0; 3], size, (0, 0), &data);
-        let (name, at) = in_kernels(kind);
-        let program = setup.build(&format!(
-            "kernel void get(read_only {name} im, global uchar4 *out) {{
-                 int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
-                 uint4 texel = read_imageui(im, {at});
-                 out[(at.z * get_global_size(1) + at.y) * get_global_size(0) + at.x] = convert_uchar4(texel); }}
-             kernel void put(write_only {name} im) {{
-                 int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
-                 write_imageui(im, {at}, (uint4)(at.x, at.y, at.z, 77)); }}"
-        ));
+        let (name, _) = in_kernels(kind);
+        let program = setup.build(&kernels_of(kind, "true"));
         let out = setup.buffer(texels * 4);
         let get = setup.kernel(&program, "get");
         get.set_buffer(0, &mem).set_buffer(1, &out);
