@@ -1,7 +1,8 @@
 //! Arguments that are addresses (clSetKernelArgSVMPointer), and what a kernel is told of memory that it reaches through
 //! pointers in memory (clSetKernelExecInfo).
 
-use super::{Kernel, Value};
+use super::args::Value;
+use super::Kernel;
 use crate::cl::{self, cl_kernel_exec_info, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::Object;

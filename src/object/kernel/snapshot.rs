@@ -1,0 +1,216 @@
+//! From a kernel and its arguments to what a launch of it needs (OpenCL API specification, "Executing Kernels").
+
+use super::args::Value;
+use super::Kernel;
+use crate::backend::image::Resource;
+use crate::backend::Binding;
+use crate::cl;
+use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::device::Device;
+use crate::object::launch::KernelLaunch;
+use crate::object::mem::shadow::Identity;
+use crate::object::mem::Mem;
+use crate::object::svm;
+use smallvec::SmallVec;
+use spirv_lowering::interface::{ArgKind, ImageArg, ImageInfo, SamplerSource, LOCAL_ARG_ALIGN};
+
+impl Kernel {
+    /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
+    pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
+        let Some(on) = self.on(device) else {
+            return err(
+                cl::CL_INVALID_PROGRAM_EXECUTABLE,
+                "the program was not built for the queue's device",
+            );
+        };
+        let interface = self.interface(device)?;
+        let size = if interface.args_in_buffer {
+            interface.arg_buffer_size
+        } else {
+            interface.push_size
+        };
+        let system = device.caps().svm.system;
+        let mut launch = KernelLaunch {
+            code: on.executable.code(on.index)?.clone(),
+            args: vec![0; size as usize],
+            local_args: SmallVec::new(),
+            buffers: SmallVec::new(),
+            images: SmallVec::new(),
+            bindings: Vec::new(),
+            globals: on.executable.globals_memory()?,
+            printf: on.printfs.clone(),
+            touches_anything: interface.uses_indirect_pointers,
+            host_memory: interface.uses_indirect_pointers && system,
+            uniform: on.uniform,
+        };
+        let context = self.program.context();
+        let place = context.device_index(device)?;
+        self.exec.lock().apply(context, place, &mut launch);
+        let args = self.args.lock();
+        for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
+            let Some(value) = value else {
+                let what = format!("argument {index} of kernel {} is not set", self.name);
+                return err(cl::CL_INVALID_KERNEL_ARGS, what);
+            };
+            match (arg.kind, value) {
+                (ArgKind::Value { offset, .. }, Value::Bytes(bytes)) => {
+                    put(&mut launch.args, offset, bytes)
+                }
+                (ArgKind::Local { spec_id }, Value::Local(size)) => {
+                    launch.local_args.push((
+                        spec_id,
+                        size.next_multiple_of(LOCAL_ARG_ALIGN).max(LOCAL_ARG_ALIGN),
+                    ));
+                }
+                (ArgKind::Buffer { offset, .. }, Value::Buffer(Some(mem))) => {
+                    let Some(mem) = mem.upgrade() else {
+                        let what = format!("argument {index} of kernel {} was released", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    };
+                    let address = mem.device_address(device)?;
+                    put(&mut launch.args, offset, &address.to_ne_bytes());
+                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    launch.buffers.push((mem, access));
+                }
+                (ArgKind::Buffer { .. }, Value::Buffer(None)) => {}
+                (ArgKind::Buffer { offset, .. }, Value::Pointer { address, mem }) => {
+                    put(&mut launch.args, offset, &address.to_ne_bytes());
+                    match mem {
+                        Some(_) if !svm::supported(device) => {
+                            return err(
+                                cl::CL_INVALID_OPERATION,
+                                "an argument is shared virtual memory, which the device does not support",
+                            )
+                        }
+                        Some(mem) => {
+                            let Some(mem) = mem.upgrade() else {
+                                let what =
+                                    format!("argument {index} of kernel {} was freed", self.name);
+                                return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                            };
+                            let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                            launch.buffers.push((mem, access));
+                        }
+                        None if *address == 0 => {}
+                        None => {
+                            // A device address: the buffer may be known by it.
+                            if let Some(mem) = context.addressed().find(place, *address) {
+                                let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                                launch.buffers.push((mem, access));
+                                continue;
+                            }
+                            launch.touches_anything = true;
+                            launch.host_memory |= system;
+                        }
+                    }
+                }
+                (ArgKind::Image(arg), Value::Image(mem)) => {
+                    let Some(mem) = mem.upgrade() else {
+                        let what = format!("argument {index} of kernel {} was released", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    };
+                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    launch.add_image(device, queue, &arg, mem, access)?;
+                }
+                (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
+                    if let Some(offset) = offset {
+                        put(&mut launch.args, offset, &word.to_ne_bytes());
+                    }
+                }
+                _ => {
+                    let what = format!(
+                        "argument {index} of kernel {} has the wrong type",
+                        self.name
+                    );
+                    return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                }
+            }
+        }
+        for sampler in &interface.samplers {
+            let word = match sampler.source {
+                SamplerSource::Literal(word) => word,
+                SamplerSource::Arg(index) => match args.get(index as usize) {
+                    Some(Some(Value::Sampler(word))) => *word,
+                    _ => {
+                        let what = format!("argument {index} of {} is no sampler", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    }
+                },
+            };
+            launch.bindings.push(Binding {
+                binding: sampler.binding,
+                resource: Resource::Sampler(word),
+                write: false,
+            });
+        }
+        Ok(launch)
+    }
+}
+
+impl KernelLaunch {
+    /// Puts an image in the places that the kernel asks for.
+    fn add_image(
+        &mut self,
+        device: &Ref<Device>,
+        queue: &Identity,
+        arg: &ImageArg,
+        mem: Ref<Mem>,
+        access: u8,
+    ) -> ClResult {
+        let index = mem.context().device_index(device)?;
+        mem.check_image(device)?;
+        let write = access & 2 != 0;
+        if arg.sampled.is_some() || arg.storage.is_some() {
+            let texels = mem.shown(index, queue)?;
+            for (binding, resource) in [
+                (arg.sampled, Resource::Sampled(texels.clone())),
+                (arg.storage, Resource::Storage(texels)),
+            ] {
+                if let Some(binding) = binding {
+                    self.bindings.push(Binding {
+                        binding,
+                        resource,
+                        write,
+                    });
+                }
+            }
+        }
+        if let Some(offset) = arg.info {
+            let desc = mem.image()?.desc();
+            let info = ImageInfo {
+                width: desc.width,
+                height: desc.height,
+                depth: desc.depth,
+                array_size: desc.layers,
+                channel_data_type: desc.format.data,
+                channel_order: desc.format.order,
+                mip_levels: 1,
+                flags: u32::from(desc.format.has_alpha()),
+            };
+            let words = [
+                info.width,
+                info.height,
+                info.depth,
+                info.array_size,
+                info.channel_data_type,
+                info.channel_order,
+                info.mip_levels,
+                info.flags,
+            ];
+            for (word, at) in words.iter().zip((offset..).step_by(4)) {
+                put(&mut self.args, at, &word.to_ne_bytes());
+            }
+        }
+        self.images.push((mem, access));
+        Ok(())
+    }
+}
+
+/// Copies bytes to an offset of the argument block.
+fn put(block: &mut [u8], offset: u32, bytes: &[u8]) {
+    let at = offset as usize;
+    if let Some(place) = block.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
