@@ -393,21 +393,16 @@ pub fn buffer_rows(mem: &Ref<Mem>, at: &ImageRegion) -> ClResult<Option<BufferCo
     if image.backing() == Backing::Own {
         return Ok(None);
     }
-    let [x, y, z] = at.origin.map(u64::from);
-    let [width, height, depth] = at.size.map(u64::from);
-    let element = image.element() as u64;
-    let (row, slice) = image.steps(image.row_pitch(), image.slice_pitch());
-    let (row, slice) = (row as u64, slice as u64);
-    let bytes = width * element;
+    let rows = image.rows(at);
     Ok(Some(BufferCopy {
-        src_offset: z * slice + y * row + x * element,
+        src_offset: rows.first,
         dst_offset: 0,
-        bytes,
-        rows: height,
-        slices: depth,
-        src_row_pitch: row,
-        src_slice_pitch: if depth > 1 { slice } else { row * height },
-        dst_row_pitch: bytes,
-        dst_slice_pitch: bytes * height,
+        bytes: rows.bytes,
+        rows: rows.rows,
+        slices: rows.slices,
+        src_row_pitch: rows.row_pitch,
+        src_slice_pitch: rows.slice_pitch,
+        dst_row_pitch: rows.bytes,
+        dst_slice_pitch: rows.bytes * rows.rows,
     }))
 }

@@ -9,7 +9,7 @@ use crate::backend::{BufferCopy, Op, Slice};
 use crate::command::{extent, HostSide};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use crate::object::mem::coherence::Touch;
+use crate::object::mem::coherence::{Rows, Touch};
 use crate::object::mem::Mem;
 use crate::util::{config, copy};
 use smallvec::SmallVec;
@@ -40,12 +40,23 @@ fn dst_extent(region: &BufferCopy) -> u64 {
     extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
 }
 
-/// What is done to the `span` bytes that a region of `total` bytes lies in.
-fn writing(span: u64, total: u64) -> Touch {
-    if span == total {
-        Touch::Overwrite
-    } else {
-        Touch::Modify
+fn src_rows(region: &BufferCopy) -> Rows {
+    Rows {
+        first: region.src_offset,
+        bytes: region.bytes,
+        rows: region.rows,
+        row_pitch: region.src_row_pitch,
+        slices: region.slices,
+        slice_pitch: region.src_slice_pitch,
+    }
+}
+
+fn dst_rows(region: &BufferCopy) -> Rows {
+    Rows {
+        first: region.dst_offset,
+        row_pitch: region.dst_row_pitch,
+        slice_pitch: region.dst_slice_pitch,
+        ..src_rows(region)
     }
 }
 
@@ -77,8 +88,7 @@ impl Queue {
         let index = self.target.index;
         let (row, plane, total) = packed(region);
         let span = src_extent(region);
-        let range = region.src_offset..region.src_offset + span;
-        mem.prepare_bytes(index, range, Touch::Read)?;
+        mem.prepare_rows(index, src_rows(region), Touch::Read)?;
         let src = mem.slice(index, region.src_offset, span)?;
         // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
         // the caller waits and keeps others out of the queue meanwhile.
@@ -218,8 +228,7 @@ impl Queue {
         let index = self.target.index;
         let (row, plane, total) = packed(region);
         let span = dst_extent(region);
-        let range = region.dst_offset..region.dst_offset + span;
-        mem.prepare_bytes(index, range, writing(span, total))?;
+        mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         let dst = mem.slice(index, region.dst_offset, span)?;
         let linear = region.rows == 1 && region.slices == 1;
         let direct = idle && (host.visible.is_none() || total <= SMALL_UNMAP);
@@ -334,10 +343,8 @@ impl Queue {
     ) -> ClResult<Encoded> {
         let index = self.target.index;
         let (read, written) = (src_extent(region), dst_extent(region));
-        let range = region.src_offset..region.src_offset + read;
-        src.prepare_bytes(index, range, Touch::Read)?;
-        let range = region.dst_offset..region.dst_offset + written;
-        dst.prepare_bytes(index, range, writing(written, packed(region).2))?;
+        src.prepare_rows(index, src_rows(region), Touch::Read)?;
+        dst.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         let from = src.slice(index, region.src_offset, read)?;
         let to = dst.slice(index, region.dst_offset, written)?;
         self.note_copy(state, packed(region).2);

@@ -1,9 +1,53 @@
 //! Which devices of a context have the newest bytes of a memory object, range by range.
 //!
-//! Ranges matter: two devices may write two sub-buffers of one buffer at the same time, and a device that reads a few
-//! bytes need not be brought all. Neighbouring ranges that agree are one, so an object that is used as a whole has one.
+//! Ranges matter: two devices may write two sub-buffers of one buffer, or two rectangles, at the same time, and a device
+//! that reads a few bytes need not be brought all. Neighbouring ranges that agree are one, so an object that is used as a
+//! whole has one.
 
 use std::ops::Range;
+
+/// Rows of bytes that lie one behind the other: a rectangle of a buffer, or a box of an image over one.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows {
+    /// Where the first begins.
+    pub first: u64,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Rows of a slice; 0 is 1.
+    pub rows: u64,
+    /// From row to row, `bytes` at least.
+    pub row_pitch: u64,
+    /// Slices; 0 is 1.
+    pub slices: u64,
+    /// From slice to slice, the rows of one at least.
+    pub slice_pitch: u64,
+}
+
+impl From<Range<u64>> for Rows {
+    fn from(range: Range<u64>) -> Self {
+        Self {
+            first: range.start,
+            bytes: range.end.saturating_sub(range.start),
+            rows: 1,
+            row_pitch: 0,
+            slices: 1,
+            slice_pitch: 0,
+        }
+    }
+}
+
+impl Rows {
+    /// The rows, in ascending order.
+    pub fn ranges(self) -> impl Iterator<Item = Range<u64>> + Clone {
+        (0..self.slices.max(1)).flat_map(move |slice| {
+            let slice = self.first + slice * self.slice_pitch;
+            (0..self.rows.max(1)).map(move |row| {
+                let at = slice + row * self.row_pitch;
+                at..at + self.bytes
+            })
+        })
+    }
+}
 
 /// What a command does with a range of a memory object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,42 +100,79 @@ impl Newest {
 
     /// Changes what holds in a range.
     pub fn change(&mut self, range: Range<u64>, change: impl Fn(u64) -> u64) {
-        if range.start >= range.end {
-            return;
-        }
+        self.change_all(std::iter::once(range), change);
+    }
+
+    /// Changes what holds in each of some ranges, which are in ascending order and do not overlap.
+    pub fn change_all(
+        &mut self,
+        ranges: impl Iterator<Item = Range<u64>> + Clone,
+        change: impl Fn(u64) -> u64,
+    ) {
         // Whole objects and what has not changed are the usual cases.
-        if self.of(range.clone()).all(|(_, now)| change(now) == now) {
+        let same = |range: Range<u64>| {
+            range.is_empty() || self.of(range).all(|(_, now)| change(now) == now)
+        };
+        if ranges.clone().all(same) {
             return;
         }
-        let first = self.spans.partition_point(|(end, _)| *end <= range.start);
-        let last = self.spans.partition_point(|(end, _)| *end < range.end);
-        let mut new: Vec<(u64, u64)> = Vec::new();
+        let mut new: Vec<(u64, u64)> = Vec::with_capacity(self.spans.len() + 2);
         let mut add = |end: u64, devices: u64| match new.last_mut() {
             Some(before) if before.1 == devices => before.0 = end,
             _ => new.push((end, devices)),
         };
-        // From the neighbour before to the one behind, so that they join.
-        let from = first.saturating_sub(1);
-        let to = (last + 2).min(self.spans.len());
-        let begin = from
-            .checked_sub(1)
-            .and_then(|at| self.spans.get(at))
-            .map_or(0, |span| span.0);
-        let mut at = begin;
-        for (end, devices) in self.spans.get(from..to).unwrap_or_default() {
-            let (inside_from, inside_to) = (range.start.clamp(at, *end), range.end.clamp(at, *end));
-            if at < inside_from {
-                add(inside_from, *devices);
+        let mut spans = self.spans.iter().copied().peekable();
+        let mut at = 0;
+        for range in ranges {
+            debug_assert!(at <= range.start, "the ranges ascend");
+            while let Some((end, devices)) = spans.next_if(|(end, _)| *end <= range.start) {
+                add(end, devices);
+                at = end;
             }
-            if inside_from < inside_to {
-                add(inside_to, change(*devices));
+            if at < range.start {
+                let Some((_, devices)) = spans.peek() else {
+                    break;
+                };
+                add(range.start, *devices);
+                at = range.start;
             }
-            if inside_to < *end {
-                add(*end, *devices);
+            while let Some((end, devices)) = spans.next_if(|(end, _)| *end <= range.end) {
+                add(end, change(devices));
+                at = end;
             }
-            at = *end;
+            if at < range.end {
+                let Some((_, devices)) = spans.peek() else {
+                    break;
+                };
+                add(range.end, change(*devices));
+                at = range.end;
+            }
         }
-        self.spans.splice(from..to, new);
+        spans.for_each(|(end, devices)| add(end, devices));
+        self.spans = new;
+    }
+
+    /// The parts that a device with this bit lacks of rows, with what has them. What lies between rows belongs to a part
+    /// where the same holds for it: one large transfer takes less time than many.
+    pub fn missing(&self, rows: Rows, bit: u64) -> Vec<(Range<u64>, u64)> {
+        let mut parts: Vec<(Range<u64>, u64)> = Vec::new();
+        for row in rows.ranges() {
+            for (part, devices) in self.of(row) {
+                if devices & bit != 0 {
+                    continue;
+                }
+                match parts.last_mut() {
+                    Some((last, of))
+                        if *of == devices
+                            && self.of(last.end..part.start).all(|(_, d)| d == devices) =>
+                    {
+                        last.end = part.end;
+                    }
+                    _ => parts.push((part, devices)),
+                }
+            }
+        }
+        parts
     }
 
     /// Some bytes are still those that the object was made with.
@@ -126,6 +207,45 @@ mod tests {
         newest.change(99..100, |_| 1);
         assert_eq!(newest.spans, [(1, 1), (99, 2), (100, 1)]);
         assert_eq!(newest.of(50..50).count(), 0);
+    }
+
+    #[test]
+    fn rows_are_marked_and_brought() {
+        let mut newest = Newest::new(100);
+        let column = |first| Rows {
+            first,
+            bytes: 4,
+            rows: 3,
+            row_pitch: 10,
+            slices: 2,
+            slice_pitch: 40,
+        };
+        let left: Vec<_> = column(1).ranges().collect();
+        assert_eq!(left, [1..5, 11..15, 21..25, 41..45, 51..55, 61..65]);
+        newest.change_all(column(1).ranges(), |_| 1);
+        newest.change_all(column(5).ranges(), |_| 2);
+        let seen: Vec<_> = newest.of(0..30).collect();
+        let expected = [
+            (0..1, 0),
+            (1..5, 1),
+            (5..9, 2),
+            (9..11, 0),
+            (11..15, 1),
+            (15..19, 2),
+            (19..21, 0),
+            (21..25, 1),
+            (25..29, 2),
+            (29..30, 0),
+        ];
+        assert_eq!(seen, expected);
+        // Every row of the other device is a part of its own; what nobody has written is brought together.
+        assert!(newest.missing(column(1), 1).is_empty());
+        assert_eq!(newest.missing(column(5), 1).len(), 6);
+        let mut newest = Newest::new(100);
+        assert_eq!(newest.missing(column(1), 1), [(1..65, 0)]);
+        newest.change(0..30, |_| 1);
+        assert_eq!(newest.missing(column(1), 1), [(41..65, 0)]);
+        assert_eq!(newest.missing(column(1), 2), [(1..25, 1), (41..65, 0)]);
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
 use super::buffer::{check_flags, check_host_ptr, check_properties};
-use super::coherence::Touch;
+use super::coherence::{Rows, Touch};
 use super::description::{
     allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
@@ -130,6 +130,27 @@ impl Image {
     /// Bytes from one second, and one third, coordinate to the next, with these pitches.
     pub fn steps(&self, row_pitch: usize, slice_pitch: usize) -> (usize, usize) {
         steps(self.desc.dim, row_pitch, slice_pitch)
+    }
+
+    /// The rows of a box in the buffer that the image is made from.
+    pub fn rows(&self, at: &ImageRegion) -> Rows {
+        let [x, y, z] = at.origin.map(u64::from);
+        let [width, rows, slices] = at.size.map(u64::from);
+        let (row, slice) = self.steps(self.row_pitch, self.slice_pitch);
+        let (row_pitch, slice_pitch) = (row as u64, slice as u64);
+        let element = self.element as u64;
+        Rows {
+            first: z * slice_pitch + y * row_pitch + x * element,
+            bytes: width * element,
+            rows,
+            row_pitch,
+            slices,
+            slice_pitch: if slices > 1 {
+                slice_pitch
+            } else {
+                row_pitch * rows
+            },
+        }
     }
 
     /// The pitches, with 0 filled in, of `size` pixels in host memory.
@@ -477,14 +498,13 @@ impl Mem {
         }
     }
 
-    /// The same for a box of an image that has texels of its own; all of one that is made from a buffer.
+    /// The same for a box of an image: the rows that it has a part of, or those parts if the image is made from a buffer.
     pub fn prepare_box(&self, device: usize, at: &ImageRegion, touch: Touch) -> ClResult {
-        match &self.image {
-            Some(image) if image.backing == Backing::Own => {
-                image.texels.prepare(&self.context, device, at, touch)
-            }
-            _ => self.prepare(device, touch != Touch::Read),
+        let image = self.image()?;
+        if image.backing == Backing::Own {
+            return image.texels.prepare(&self.context, device, at, touch);
         }
+        self.prepare_rows(device, image.rows(at), touch)
     }
 
     /// Whether images of this format and geometry work on a device, with the flags of this one.

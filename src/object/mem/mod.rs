@@ -26,7 +26,7 @@ use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_ui
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
 use crate::util::leaving::Call;
-use coherence::Touch;
+use coherence::{Rows, Touch};
 use map::Mapping;
 use parking_lot::Mutex;
 use std::ffi::c_void;
@@ -147,9 +147,16 @@ impl Mem {
 
     /// As [`Store::prepare`], for bytes that count from the start of the object.
     pub fn prepare_bytes(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
-        let origin = self.origin as u64;
-        let range = origin + range.start..origin + range.end;
-        self.store.prepare(&self.context, device, range, touch)
+        self.prepare_rows(device, range.into(), touch)
+    }
+
+    /// The same for rows.
+    pub fn prepare_rows(&self, device: usize, rows: Rows, touch: Touch) -> ClResult {
+        let rows = Rows {
+            first: self.origin as u64 + rows.first,
+            ..rows
+        };
+        self.store.prepare(&self.context, device, rows, touch)
     }
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins.

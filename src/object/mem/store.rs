@@ -5,7 +5,7 @@
 //! (through the host; what the command depends on is complete by then, since commands wait on the host for events of
 //! other devices).
 
-use super::coherence::{Newest, Touch};
+use super::coherence::{Newest, Rows, Touch};
 use super::transfer;
 use crate::backend::{Memory, Placement};
 use crate::cl::{self, cl_mem_flags};
@@ -235,15 +235,9 @@ impl Store {
         Ok(cell.get_or_init(|| memory))
     }
 
-    /// Makes a range on a device the newest, before a command that uses it so is encoded. What is written is the newest
-    /// there alone. Free in contexts with one device.
-    pub fn prepare(
-        &self,
-        context: &Context,
-        device: usize,
-        range: Range<u64>,
-        touch: Touch,
-    ) -> ClResult {
+    /// Makes rows (or one range) on a device the newest, before a command that uses them so is encoded. What is written is
+    /// the newest there alone. Free in contexts with one device.
+    pub fn prepare(&self, context: &Context, device: usize, rows: Rows, touch: Touch) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
         };
@@ -251,17 +245,13 @@ impl Store {
         let mut state = coherence.lock();
         let bit = 1u64 << (device as u32 % 64);
         if touch != Touch::Overwrite {
-            for (part, devices) in state.newest.of(range.clone()) {
-                if devices & bit == 0 {
-                    self.bring(context, device, memory, part, devices, &state.host)?;
-                }
+            for (part, devices) in state.newest.missing(rows, bit) {
+                self.bring(context, device, memory, part, devices, &state.host)?;
             }
         }
-        if touch == Touch::Read {
-            state.newest.change(range, |devices| devices | bit);
-        } else {
-            state.newest.change(range, |_| bit);
-        }
+        let keep = if touch == Touch::Read { u64::MAX } else { 0 };
+        let change = |devices| devices & keep | bit;
+        state.newest.change_all(rows.ranges(), change);
         if !matches!(state.host, HostCopy::None) && !state.newest.any_initial() {
             state.host = HostCopy::None;
         }

@@ -7,7 +7,8 @@ mod shared_memory;
 
 use pumice_tests::sys::*;
 use pumice_tests::{
-    call, create, fails, info_value, ok, platform, Buffer, Context, Event, Kernel, Program, Queue,
+    call, create, fails, info_text, info_value, ok, platform, Buffer, Context, Event, Kernel,
+    Program, Queue,
 };
 use std::ffi::{c_void, CString};
 use std::ptr::{null, null_mut};

@@ -251,3 +251,118 @@ fn rectangles_and_invalidating_maps_keep_what_is_around_them() {
     let wanted = [58, 59, 74, 75, 90, 91].map(|word: usize| expected[word]);
     assert_eq!(seen, wanted);
 }
+
+/// Columns of one matrix, by rectangles and by boxes of an image over it: nothing orders the devices.
+#[test]
+fn two_devices_write_columns_at_a_time() {
+    let Some(pair) = pair() else { return };
+    let (width, height) = (256usize, 512usize);
+    let mut start = vec![0u32; width * height];
+    let buffer = pair.buffer(CL_MEM_COPY_HOST_PTR, width * height, start.as_mut_ptr());
+    let over_buffers = |device| {
+        let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
+        extensions.contains("cl_khr_image2d_from_buffer")
+    };
+    let image = pair.devices.into_iter().all(over_buffers).then(|| {
+        let format = cl_image_format {
+            image_channel_order: CL_R,
+            image_channel_data_type: CL_UNSIGNED_INT32,
+        };
+        let desc = cl_image_desc {
+            image_type: CL_MEM_OBJECT_IMAGE2D,
+            image_width: width,
+            image_height: height,
+            image_depth: 0,
+            image_array_size: 0,
+            image_row_pitch: width * 4,
+            image_slice_pitch: 0,
+            num_mip_levels: 0,
+            num_samples: 0,
+            buffer: buffer.0,
+        };
+        let made = create!(clCreateImage(pair.context.0, 0, &format, &desc, null_mut()));
+        Buffer(made)
+    });
+    let gate = Event::user(&pair.context);
+    let mut gate = Some(gate);
+    for round in 0..24u32 {
+        let data: Vec<Vec<u32>> = (0..8)
+            .map(|column| vec![round * 8 + column; 32 * height])
+            .collect();
+        // Eight columns of 32 words, one device the even ones.
+        for (column, data) in data.iter().enumerate() {
+            let queue = pair.queues[column % 2].0;
+            let origin = [column * 128, 0, 0];
+            let list: Vec<cl_event> = gate.iter().map(|event| event.0).collect();
+            let (waits, list) = match list.as_slice() {
+                [] => (0, null()),
+                list => (1, list.as_ptr()),
+            };
+            match &image {
+                Some(image) if column % 4 > 1 => {
+                    let (origin, size) = ([column * 32, 0, 0], [32, height, 1]);
+                    let colour = [round * 8 + column as u32; 4];
+                    ok!(clEnqueueFillImage(
+                        queue,
+                        image.0,
+                        colour.as_ptr().cast(),
+                        origin.as_ptr(),
+                        size.as_ptr(),
+                        waits,
+                        list,
+                        null_mut()
+                    ));
+                }
+                _ => ok!(clEnqueueWriteBufferRect(
+                    queue,
+                    buffer.0,
+                    CL_FALSE,
+                    origin.as_ptr(),
+                    [0usize; 3].as_ptr(),
+                    [128usize, height, 1].as_ptr(),
+                    width * 4,
+                    0,
+                    128,
+                    0,
+                    data.as_ptr().cast(),
+                    waits,
+                    list,
+                    null_mut()
+                )),
+            }
+        }
+        for queue in &pair.queues {
+            ok!(clFlush(queue.0));
+        }
+        if let Some(gate) = gate.take() {
+            gate.finish(CL_COMPLETE);
+        }
+        for queue in &pair.queues {
+            ok!(clFinish(queue.0));
+        }
+        // A column of the other device, then everything.
+        let mut seen = vec![0u32; 32 * height];
+        ok!(clEnqueueReadBufferRect(
+            pair.queues[1].0,
+            buffer.0,
+            CL_TRUE,
+            [0usize; 3].as_ptr(),
+            [0usize; 3].as_ptr(),
+            [128usize, height, 1].as_ptr(),
+            width * 4,
+            0,
+            128,
+            0,
+            seen.as_mut_ptr().cast(),
+            0,
+            null(),
+            null_mut()
+        ));
+        assert_eq!(seen, data[0], "round {round}");
+        let all = pair.read(round as usize % 2, &buffer, width * height, &[]);
+        for (at, value) in all.iter().enumerate() {
+            let expected = round * 8 + (at % width / 32) as u32;
+            assert_eq!(*value, expected, "word {at} in round {round}");
+        }
+    }
+}

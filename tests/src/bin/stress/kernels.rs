@@ -100,7 +100,7 @@ impl Program {
         let images = if world.images { " -DIMAGES" } else { "" };
         let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}");
         let options = CString::new(options).expect("options");
-        let device = &raw const world.device;
+        let (devices, device) = (world.devices.len() as cl_uint, world.devices.as_ptr());
         let code = match rng.below(4) {
             0 => {
                 let done = Arc::new(AtomicUsize::new(0));
@@ -108,7 +108,7 @@ impl Program {
                 let data = Arc::into_raw(done.clone()).cast_mut().cast();
                 let code = call!(clBuildProgram(
                     id,
-                    1,
+                    devices,
                     device,
                     options.as_ptr(),
                     Some(built),
@@ -122,7 +122,7 @@ impl Program {
             1 => {
                 ok!(clCompileProgram(
                     id,
-                    1,
+                    devices,
                     device,
                     options.as_ptr(),
                     0,
@@ -133,7 +133,7 @@ impl Program {
                 ));
                 let linked = create!(clLinkProgram(
                     world.context,
-                    1,
+                    devices,
                     device,
                     null(),
                     1,
@@ -147,7 +147,7 @@ impl Program {
             }
             _ => call!(clBuildProgram(
                 id,
-                1,
+                devices,
                 device,
                 options.as_ptr(),
                 None,
@@ -155,11 +155,11 @@ impl Program {
             )),
         };
         if code != 0 {
-            let log = info_text!(
-                clGetProgramBuildInfo(id, world.device),
-                CL_PROGRAM_BUILD_LOG
-            );
-            panic!("a build failed with {}: {log}", code_name(code));
+            for &device in &world.devices {
+                let log = info_text!(clGetProgramBuildInfo(id, device), CL_PROGRAM_BUILD_LOG);
+                eprintln!("{log}");
+            }
+            panic!("a build failed with {}", code_name(code));
         }
         Arc::new(Self { id, variant })
     }

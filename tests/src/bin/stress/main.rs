@@ -22,10 +22,11 @@ use worker::{Gate, Shared, Sign, Worker};
 use world::{lock, Buf, Lane, World};
 
 const USAGE: &str = "\
-stress [--seconds S] [--threads N] [--seed SEED] [--patience S] [--without STEPS]
+stress [--seconds S] [--threads N] [--devices N] [--seed SEED] [--patience S] [--without STEPS]
 
 --seconds   how long (default 10)
 --threads   how many (default 16)
+--devices   how many of the platform's devices share the context (default: all)
 --seed      what to repeat (default: from the clock; printed)
 --patience  seconds without a step after which a thread hangs (default 60)
 --without   kinds of steps to leave out, as comma-separated names: to narrow a failure down";
@@ -33,6 +34,7 @@ stress [--seconds S] [--threads N] [--seed SEED] [--patience S] [--without STEPS
 struct Options {
     seconds: f64,
     threads: usize,
+    devices: usize,
     seed: u64,
     patience: u64,
     without: String,
@@ -45,6 +47,7 @@ fn options() -> Option<Options> {
     let mut options = Options {
         seconds: 10.0,
         threads: 16,
+        devices: 0,
         seed: clock,
         patience: 60,
         without: String::new(),
@@ -55,6 +58,7 @@ fn options() -> Option<Options> {
         match name.as_str() {
             "--seconds" => options.seconds = value.parse().ok()?,
             "--threads" => options.threads = value.parse().ok()?,
+            "--devices" => options.devices = value.parse().ok()?,
             "--seed" => options.seed = value.parse().ok()?,
             "--patience" => options.patience = value.parse().ok()?,
             "--without" => options.without = value,
@@ -136,18 +140,20 @@ fn main() {
     let Options {
         seconds,
         threads,
+        devices,
         seed,
         patience,
         without,
     } = options;
-    println!("stress: {threads} threads, {seconds} s, --seed {seed}");
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         default(info);
         eprintln!("stress: failed with --seed {seed}");
         std::process::abort();
     }));
-    let world = World::new(Some(context_error));
+    let world = World::new(devices, Some(context_error));
+    let devices = world.devices.len();
+    println!("stress: {threads} threads, {devices} devices, {seconds} s, --seed {seed}");
     let mut rng = Rng::new(seed, 0);
     let mut shared = Shared {
         lanes: Vec::new(),

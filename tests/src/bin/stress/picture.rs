@@ -183,6 +183,12 @@ impl Picture {
         part
     }
 
+    /// A box with all of the rows that it has a part of.
+    pub fn rows_of(&self, mut part: Part) -> Part {
+        (part.origin[0], part.size[0]) = (0, self.size[0]);
+        part
+    }
+
     fn rows(&self, part: Part) -> impl Iterator<Item = Range<usize>> + use<'_> {
         let [x, y, z] = part.origin;
         let [width, height, depth] = part.size;

@@ -8,7 +8,7 @@ mod transfers;
 use crate::kernels::{self, Kernel, Program};
 use crate::pending::{self, chain, compare, map_number, watch, Map, Pending};
 use crate::rng::Rng;
-use crate::world::{lock, Buf, Lane, Node, Outcome, Plan, Use, World};
+use crate::world::{lock, Buf, Lane, Node, Outcome, Plan, Use, View, World};
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok};
 use std::ops::Range;
@@ -72,6 +72,13 @@ pub struct Worker<'a> {
     kernels: Vec<(&'static str, Kernel)>,
     pending: Vec<Pending>,
     nodes: Vec<Arc<Node>>,
+}
+
+/// Neither uses what the other does.
+fn apart(a: &Use, b: &Use) -> bool {
+    !Arc::ptr_eq(&a.buffer, &b.buffer)
+        || a.range.end <= b.range.start
+        || b.range.end <= a.range.start
 }
 
 const NAMES: [&str; 3] = ["mix", "sums", "count"];

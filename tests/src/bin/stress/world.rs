@@ -56,7 +56,7 @@ impl Drop for Lane {
 }
 
 impl Lane {
-    /// A queue with random properties.
+    /// A queue of one of the devices, with random properties.
     pub fn new(world: &World, rng: &mut Rng) -> Arc<Self> {
         let (in_order, profiling) = (rng.percent(50), rng.percent(30));
         let mut bits = 0;
@@ -70,7 +70,7 @@ impl Lane {
         Arc::new(Self {
             id: create!(clCreateCommandQueueWithProperties(
                 world.context,
-                world.device,
+                *rng.pick(&world.devices),
                 list.as_ptr()
             )),
             in_order,
@@ -647,13 +647,13 @@ impl Plan<'_> {
 pub struct World {
     /// The context.
     pub context: cl_context,
-    /// Its device.
-    pub device: cl_device_id,
+    /// Its devices.
+    pub devices: Vec<cl_device_id>,
     /// Alignment of sub-buffers.
     pub align: usize,
     /// A queue for initial contents.
     pub filler: cl_command_queue,
-    /// It has images of every type, over buffers as well, and kernels may write them.
+    /// The devices have images of every type, over buffers as well, and kernels may write them.
     pub images: bool,
 }
 
@@ -663,35 +663,62 @@ unsafe impl Send for World {}
 unsafe impl Sync for World {}
 
 impl World {
-    /// A context of the first device.
-    pub fn new(report: Report) -> Self {
+    /// A context of so many devices at most, 0: of all.
+    pub fn new(most: usize, report: Report) -> Self {
         let mut platform = null_mut();
         ok!(clGetPlatformIDs(1, &mut platform, null_mut()));
-        let mut device = null_mut();
+        let (all, mut count) = (CL_DEVICE_TYPE_ALL, 0);
+        ok!(clGetDeviceIDs(platform, all, 0, null_mut(), &mut count));
+        let mut devices = vec![null_mut(); count as usize];
         ok!(clGetDeviceIDs(
             platform,
-            CL_DEVICE_TYPE_ALL,
-            1,
-            &mut device,
+            all,
+            count,
+            devices.as_mut_ptr(),
             null_mut()
         ));
-        let context = create!(clCreateContext(null(), 1, &device, report, null_mut()));
-        let bits = info_value!(
-            cl_uint,
-            clGetDeviceInfo(device),
-            CL_DEVICE_MEM_BASE_ADDR_ALIGN
-        );
-        let filler = create!(clCreateCommandQueueWithProperties(context, device, null()));
-        let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
+        if most > 0 {
+            devices.truncate(most);
+        }
+        let context = create!(clCreateContext(
+            null(),
+            devices.len() as cl_uint,
+            devices.as_ptr(),
+            report,
+            null_mut()
+        ));
+        let align = |&device: &cl_device_id| {
+            info_value!(
+                cl_uint,
+                clGetDeviceInfo(device),
+                CL_DEVICE_MEM_BASE_ADDR_ALIGN
+            ) as usize
+                / 8
+        };
+        let images = |&device: &cl_device_id| {
+            let extensions = info_text!(clGetDeviceInfo(device), CL_DEVICE_EXTENSIONS);
+            ["cl_khr_3d_image_writes", "cl_ext_image_from_buffer"]
+                .iter()
+                .all(|name| extensions.split(' ').any(|one| one == *name))
+        };
         Self {
             context,
-            device,
-            align: (bits as usize / 8).max(4),
-            filler,
-            images: ["cl_khr_3d_image_writes", "cl_ext_image_from_buffer"]
-                .iter()
-                .all(|name| extensions.split(' ').any(|one| one == *name)),
+            align: devices.iter().map(align).fold(4, usize::max),
+            filler: create!(clCreateCommandQueueWithProperties(
+                context,
+                devices[0],
+                null()
+            )),
+            images: devices.iter().all(images),
+            devices,
         }
+    }
+}
+
+impl World {
+    /// The context has several devices.
+    pub fn several(&self) -> bool {
+        self.devices.len() > 1
     }
 }
 

@@ -2,6 +2,48 @@
 
 use super::*;
 
+/// Words of a view of a buffer that a kernel uses.
+pub(super) struct Words {
+    pub(super) buffer: Arc<Buf>,
+    pub(super) mem: cl_mem,
+    /// The first, in the view.
+    pub(super) first: usize,
+    /// Bytes of the buffer.
+    pub(super) used: Range<usize>,
+    /// Bytes of the buffer that other commands must leave alone meanwhile.
+    touched: Range<usize>,
+}
+
+impl Words {
+    /// `several`: contents may have to be brought from another device, and nobody but the kernel knows which.
+    pub(super) fn new(buffer: Arc<Buf>, view: View, words: Range<usize>, several: bool) -> Self {
+        let used = view.origin + words.start * 4..view.origin + words.end * 4;
+        let touched = match several {
+            true => view.origin..view.origin + view.size,
+            false => used.clone(),
+        };
+        Self {
+            buffer,
+            mem: view.mem,
+            first: words.start,
+            used,
+            touched,
+        }
+    }
+
+    pub(super) fn read(&self) -> Use {
+        Use::read(&self.buffer, self.touched.clone())
+    }
+
+    pub(super) fn write(&self) -> Use {
+        Use::write(&self.buffer, self.touched.clone())
+    }
+
+    fn count(&self) -> usize {
+        self.used.len() / 4
+    }
+}
+
 impl Worker<'_> {
     /// A random launch: global size, offset, local size (0: none given).
     pub(super) fn shape(&mut self, items: usize) -> (usize, usize) {
@@ -26,15 +68,8 @@ impl Worker<'_> {
         self.kernels[index].1.copy()
     }
 
-    /// Two ranges of `words` words each, in views of buffers, that do not overlap.
-    #[allow(clippy::type_complexity)]
-    pub(super) fn two(
-        &mut self,
-        same: bool,
-    ) -> Option<(
-        (Arc<Buf>, cl_mem, usize, Range<usize>),
-        (Arc<Buf>, cl_mem, usize, Range<usize>),
-    )> {
+    /// Two ranges of words in views of buffers that do not stand in each other's way; `same`: as many words.
+    pub(super) fn two(&mut self, same: bool) -> Option<(Words, Words)> {
         let (dst, src) = (self.buffer(), self.buffer());
         let (to, from) = (dst.view(&mut self.rng), src.view(&mut self.rng));
         let a = self.rng.range(to.size, 4);
@@ -45,12 +80,12 @@ impl Worker<'_> {
             a.end = a.start + words;
             b.end = b.start + words;
         }
-        let used = to.origin + a.start * 4..to.origin + a.end * 4;
-        let read = from.origin + b.start * 4..from.origin + b.end * 4;
-        if Arc::ptr_eq(&dst, &src) && used.start < read.end && read.start < used.end {
-            return None;
-        }
-        Some(((dst, to.mem, a.start, used), (src, from.mem, b.start, read)))
+        let several = self.shared.world.several();
+        let (to, from) = (
+            Words::new(dst, to, a, several),
+            Words::new(src, from, b, several),
+        );
+        apart(&to.write(), &from.read()).then_some((to, from))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -94,21 +129,18 @@ impl Worker<'_> {
         let kernel = self.kernel("mix");
         let pair = [self.rng.next() as u32, self.rng.next() as u32];
         kernel
-            .set(0, to.1)
-            .set(1, to.2 as u32)
-            .set(2, from.1)
-            .set(3, from.2 as u32)
+            .set(0, to.mem)
+            .set(1, to.first as u32)
+            .set(2, from.mem)
+            .set(3, from.first as u32)
             .set(4, pair);
-        let uses = [
-            Use::write(&to.0, to.3.clone()),
-            Use::read(&from.0, from.3.clone()),
-        ];
-        let items = to.3.len() / 4;
+        let uses = [to.write(), from.read()];
+        let items = to.count();
         let shape = self.shape(items);
         let variant = kernel.variant;
         self.launch("mix", &lane, &kernel, &uses, items, shape, |locked| {
-            let src = locked.of(&from.0).bytes[from.3].to_vec();
-            let dst = &mut locked.of(&to.0).bytes[to.3];
+            let src = locked.of(&from.buffer).bytes[from.used].to_vec();
+            let dst = &mut locked.of(&to.buffer).bytes[to.used];
             kernels::mix(dst, &src, pair[0], pair[1], variant);
         });
     }
@@ -121,20 +153,22 @@ impl Worker<'_> {
         let kernel = self.kernel("sums");
         let local = 1 + self.rng.below(64);
         kernel
-            .set(0, to.1)
-            .set(1, to.2 as u32)
-            .set(2, from.1)
-            .set(3, from.2 as u32)
+            .set(0, to.mem)
+            .set(1, to.first as u32)
+            .set(2, from.mem)
+            .set(3, from.first as u32)
             .set_local(4, local * 4);
-        let uses = [
-            Use::write(&to.0, to.3.clone()),
-            Use::read(&from.0, from.3.clone()),
-        ];
-        let items = to.3.len() / 4;
+        let uses = [to.write(), from.read()];
+        let items = to.count();
         let variant = kernel.variant;
         self.launch("sums", &lane, &kernel, &uses, items, (0, local), |locked| {
-            let src = locked.of(&from.0).bytes[from.3].to_vec();
-            kernels::sums(&mut locked.of(&to.0).bytes[to.3], &src, local, variant);
+            let src = locked.of(&from.buffer).bytes[from.used].to_vec();
+            kernels::sums(
+                &mut locked.of(&to.buffer).bytes[to.used],
+                &src,
+                local,
+                variant,
+            );
         });
     }
 
@@ -144,18 +178,15 @@ impl Worker<'_> {
             return;
         };
         let kernel = self.kernel("count");
-        let slots = to.3.len() / 4;
+        let slots = to.count();
         kernel
-            .set(0, to.1)
-            .set(1, to.2 as u32)
+            .set(0, to.mem)
+            .set(1, to.first as u32)
             .set(2, slots as u32)
-            .set(3, from.1)
-            .set(4, from.2 as u32);
-        let uses = [
-            Use::write(&to.0, to.3.clone()),
-            Use::read(&from.0, from.3.clone()),
-        ];
-        let items = from.3.len() / 4;
+            .set(3, from.mem)
+            .set(4, from.first as u32);
+        let uses = [to.write(), from.read()];
+        let items = from.count();
         let (_, local) = self.shape(items);
         let variant = kernel.variant;
         self.launch(
@@ -166,8 +197,8 @@ impl Worker<'_> {
             items,
             (0, local),
             |locked| {
-                let src = locked.of(&from.0).bytes[from.3].to_vec();
-                kernels::count(&mut locked.of(&to.0).bytes[to.3], &src, variant);
+                let src = locked.of(&from.buffer).bytes[from.used].to_vec();
+                kernels::count(&mut locked.of(&to.buffer).bytes[to.used], &src, variant);
             },
         );
     }

@@ -122,7 +122,7 @@ impl Worker<'_> {
 
     /// A context of its own, with references counted.
     pub(super) fn own_context(&mut self) {
-        let device = self.shared.world.device;
+        let device = *self.rng.pick(&self.shared.world.devices);
         let context = create!(clCreateContext(null(), 1, &device, None, null_mut()));
         let queue = create!(clCreateCommandQueueWithProperties(context, device, null()));
         let size = 4 * (1 + self.rng.below(5000));

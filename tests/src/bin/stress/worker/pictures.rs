@@ -1,5 +1,6 @@
 //! Steps on images: reads, writes, copies, fills, and kernels that see them.
 
+use super::launches::Words;
 use super::*;
 use crate::picture::{Part, Picture, TEXEL};
 
@@ -8,6 +9,8 @@ use crate::picture::{Part, Picture, TEXEL};
 struct Chosen {
     holder: Arc<Buf>,
     number: usize,
+    /// Its rows are used as a whole: another device may have to bring them.
+    rows: bool,
 }
 
 impl Chosen {
@@ -15,19 +18,21 @@ impl Chosen {
         &self.holder.pictures[self.number]
     }
 
+    fn touched(&self, part: Part) -> Range<usize> {
+        let picture = self.picture();
+        match self.rows {
+            true => picture.span(picture.rows_of(part)),
+            false => picture.span(part),
+        }
+    }
+
     fn reads(&self, part: Part) -> Use {
-        Use::read(&self.holder, self.picture().span(part))
+        Use::read(&self.holder, self.touched(part))
     }
 
     fn writes(&self, part: Part) -> Use {
-        Use::write(&self.holder, self.picture().span(part))
+        Use::write(&self.holder, self.touched(part))
     }
-}
-
-fn apart(a: &Use, b: &Use) -> bool {
-    !Arc::ptr_eq(&a.buffer, &b.buffer)
-        || a.range.end <= b.range.start
-        || b.range.end <= a.range.start
 }
 
 impl Worker<'_> {
@@ -45,7 +50,11 @@ impl Worker<'_> {
             return None;
         }
         let number = self.rng.below(holder.pictures.len());
-        Some(Chosen { holder, number })
+        Some(Chosen {
+            holder,
+            number,
+            rows: self.shared.world.several(),
+        })
     }
 
     pub(super) fn read_image(&mut self) {
@@ -195,14 +204,14 @@ impl Worker<'_> {
         );
     }
 
-    /// A place for packed texels in a view of a buffer: where in the view, and in the buffer.
-    fn place(&mut self, size: usize) -> Option<(Arc<Buf>, cl_mem, usize, Range<usize>)> {
+    /// A place for packed texels in a view of a buffer.
+    fn place(&mut self, size: usize) -> Option<(Arc<Buf>, View, usize, Range<usize>)> {
         let buffer = self.buffer();
         let view = buffer.view(&mut self.rng);
         let room = view.size.checked_sub(size)? / 4 + 1;
         let offset = self.rng.below(room) * 4;
         let used = view.origin + offset..view.origin + offset + size;
-        Some((buffer, view.mem, offset, used))
+        Some((buffer, view, offset, used))
     }
 
     pub(super) fn image_to_buffer(&mut self) {
@@ -211,7 +220,7 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let part = picture.part(&mut self.rng);
-        let Some((buffer, mem, offset, used)) = self.place(part.texels() * TEXEL) else {
+        let Some((buffer, view, offset, used)) = self.place(part.texels() * TEXEL) else {
             return;
         };
         let uses = [Use::write(&buffer, used.clone()), chosen.reads(part)];
@@ -227,7 +236,7 @@ impl Worker<'_> {
                 call!(clEnqueueCopyImageToBuffer(
                     lane.id,
                     picture.mem,
-                    mem,
+                    view.mem,
                     part.origin.as_ptr(),
                     part.size.as_ptr(),
                     offset,
@@ -249,7 +258,7 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let part = picture.part(&mut self.rng);
-        let Some((buffer, mem, offset, used)) = self.place(part.texels() * TEXEL) else {
+        let Some((buffer, view, offset, used)) = self.place(part.texels() * TEXEL) else {
             return;
         };
         let uses = [chosen.writes(part), Use::read(&buffer, used.clone())];
@@ -264,7 +273,7 @@ impl Worker<'_> {
             |count, list, event| {
                 call!(clEnqueueCopyBufferToImage(
                     lane.id,
-                    mem,
+                    view.mem,
                     picture.mem,
                     offset,
                     part.origin.as_ptr(),
@@ -297,18 +306,18 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let all = picture.all();
-        let Some((buffer, mem, offset, used)) = self.place(all.texels() * TEXEL) else {
+        let buffer = self.buffer();
+        let view = buffer.view(&mut self.rng);
+        let (room, texels) = (view.size / 4, all.texels());
+        if room < texels {
             return;
-        };
+        }
+        let first = self.rng.below(room - texels + 1);
+        let several = self.shared.world.several();
+        let words = Words::new(buffer, view, first..first + texels, several);
         let (name, uses) = match paints {
-            true => (
-                picture.paint,
-                [chosen.writes(all), Use::read(&buffer, used.clone())],
-            ),
-            false => (
-                picture.look,
-                [Use::write(&buffer, used.clone()), chosen.reads(all)],
-            ),
+            true => (picture.paint, [chosen.writes(all), words.read()]),
+            false => (picture.look, [words.write(), chosen.reads(all)]),
         };
         if !apart(&uses[0], &uses[1]) {
             return;
@@ -316,8 +325,8 @@ impl Worker<'_> {
         let kernel = self.kernel(name);
         kernel
             .set(0, picture.mem)
-            .set(1, mem)
-            .set(2, (offset / 4) as u32);
+            .set(1, words.mem)
+            .set(2, words.first as u32);
         let variant = kernel.variant;
         self.enqueue(
             name,
@@ -339,11 +348,12 @@ impl Worker<'_> {
             },
             |locked| {
                 let mut texels = picture.get(&locked.of(&chosen.holder).bytes, all);
+                let contents = locked.of(&words.buffer);
                 if paints {
-                    kernels::paint(&mut texels, &locked.of(&buffer).bytes[used], variant);
+                    kernels::paint(&mut texels, &contents.bytes[words.used], variant);
                     picture.put(&mut locked.of(&chosen.holder).bytes, all, &texels);
                 } else {
-                    kernels::look(&mut locked.of(&buffer).bytes[used], &texels, variant);
+                    kernels::look(&mut contents.bytes[words.used], &texels, variant);
                 }
             },
         );
