@@ -36,6 +36,14 @@ kernel void count(volatile global uint *dst, uint to, uint slots, const global u
     uint v = src[from + get_global_id(0)];
     atomic_add(&dst[to + v % slots], v + VARIANT);
 }
+#ifdef SVM
+kernel void reach(global uint *dst, uint to, ulong address, struct pair p)
+{
+    size_t i = get_global_id(0) - get_global_offset(0);
+    const global uint *src = (const global uint *)address;
+    dst[to + i] = dst[to + i] * p.a + src[i] * p.b + VARIANT;
+}
+#endif
 #ifdef IMAGES
 #define PICTURE(NAME, TYPE, AT)                                                                  \
     kernel void paint_##NAME(write_only TYPE im, const global uint *src, uint from)              \
@@ -98,7 +106,8 @@ impl Program {
             &length
         ));
         let images = if world.images { " -DIMAGES" } else { "" };
-        let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}");
+        let svm = if world.svm.is_empty() { "" } else { " -DSVM" };
+        let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}{svm}");
         let options = CString::new(options).expect("options");
         let (devices, device) = (world.devices.len() as cl_uint, world.devices.as_ptr());
         let code = match rng.below(4) {
@@ -211,6 +220,24 @@ impl Kernel {
         self
     }
 
+    /// Sets an argument that is a pointer.
+    pub fn set_pointer(&self, index: cl_uint, address: usize) -> &Self {
+        let pointer = address as *const c_void;
+        ok!(clSetKernelArgSVMPointer(self.id, index, pointer));
+        self
+    }
+
+    /// It gets at this allocation in other ways than by an argument.
+    pub fn reaches(&self, address: usize) -> &Self {
+        ok!(clSetKernelExecInfo(
+            self.id,
+            CL_KERNEL_EXEC_INFO_SVM_PTRS,
+            size_of::<usize>(),
+            (&raw const address).cast()
+        ));
+        self
+    }
+
     /// Sets a local argument.
     pub fn set_local(&self, index: cl_uint, bytes: usize) -> &Self {
         ok!(clSetKernelArg(self.id, index, bytes, null()));
@@ -227,7 +254,7 @@ fn set_word(bytes: &mut [u8], index: usize, value: u32) {
     bytes[index * 4..index * 4 + 4].copy_from_slice(&value.to_le_bytes());
 }
 
-/// What `mix` does: `dst` and `src` are the ranges used.
+/// What `mix` and `reach` do: `dst` and `src` are the ranges used.
 pub fn mix(dst: &mut [u8], src: &[u8], a: u32, b: u32, variant: u32) {
     for i in 0..dst.len() / 4 {
         let value = word(dst, i)

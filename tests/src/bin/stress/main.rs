@@ -1,17 +1,23 @@
 //! Stress: many threads make random commands on shared and private objects of one context, with random event graphs,
-//! through the OpenCL loader. What the device makes of it is compared with a sequential model ([`world`]).
+//! through the OpenCL loader. What the device makes of it is compared with a sequential model ([`plan`]).
 //!
 //! Exit status 0 if all was as the model says, every callback came, and nothing hung; the Vulkan validation layer, if it
 //! is on (`PUMICE_VALIDATION=1`, the default where it is installed), must not have reported anything. A seed fixes what
 //! each thread wants to do; with `--threads 1` a run repeats exactly.
 
+mod graph;
 mod kernels;
+mod memory;
 mod pending;
 mod picture;
+mod plan;
 mod rng;
+mod svm;
 mod worker;
 mod world;
 
+use graph::Lane;
+use memory::Buf;
 use pumice_tests::ok;
 use rng::Rng;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +25,7 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 use worker::{Gate, Shared, Sign, Worker};
-use world::{lock, Buf, Lane, World};
+use world::{lock, World};
 
 const USAGE: &str = "\
 stress [--seconds S] [--threads N] [--devices N] [--seed SEED] [--patience S] [--without STEPS]
@@ -152,13 +158,19 @@ fn main() {
         std::process::abort();
     }));
     let world = World::new(devices, Some(context_error));
-    let devices = world.devices.len();
-    println!("stress: {threads} threads, {devices} devices, {seconds} s, --seed {seed}");
+    let has = |yes: bool| if yes { "with" } else { "no" };
+    println!(
+        "stress: {threads} threads, {} devices, {} images, {} shared virtual memory, {seconds} s, --seed {seed}",
+        world.devices.len(),
+        has(world.images),
+        has(!world.svm.is_empty()),
+    );
     let mut rng = Rng::new(seed, 0);
     let mut shared = Shared {
         lanes: Vec::new(),
         buffers: Vec::new(),
         images: Vec::new(),
+        svms: Vec::new(),
         programs: Vec::new(),
         without: without.split(',').map(str::to_owned).collect(),
         world,
@@ -175,6 +187,12 @@ fn main() {
         for _ in 0..4 {
             let image = Buf::image(&shared.world, &mut rng);
             shared.images.push(Mutex::new(image));
+        }
+    }
+    if !shared.world.svm.is_empty() {
+        for _ in 0..4 {
+            let svm = Buf::svm(&shared.world, &mut rng);
+            shared.svms.push(Mutex::new(svm));
         }
     }
     for _ in 0..2 {
@@ -213,7 +231,7 @@ fn main() {
     let counters = [
         ("callbacks not called", &pending::CALLBACKS),
         ("builds not told of", &kernels::BUILDS),
-        ("buffers never destroyed", &world::HOST_BLOCKS),
+        ("blocks of memory never given back", &memory::BLOCKS),
     ];
     for (what, counter) in counters {
         let patience = Instant::now() + Duration::from_secs(20);

@@ -1,7 +1,10 @@
 //! What a thread has to look at once a command is over: data read, memory lent to writes, maps; and callbacks.
 
+use crate::graph::{Lane, Node};
+use crate::memory::{Buf, Contents, Mapped};
+use crate::plan::{Outcome, Plan, Use};
 use crate::rng::Rng;
-use crate::world::{lock, Buf, Lane, Mapped, Node, Outcome, Plan, Use, View};
+use crate::world::lock;
 use pumice_tests::sys::*;
 use pumice_tests::{call, ok};
 use std::ffi::c_void;
@@ -25,21 +28,32 @@ pub fn compare(name: &str, got: &[u8], expected: &[u8]) {
     }
 }
 
+/// What was mapped.
+#[derive(Clone, Copy)]
+pub enum Way {
+    /// A buffer or an image.
+    Object(cl_mem),
+    /// Shared virtual memory.
+    Pointer,
+}
+
 /// A map that its thread has yet to end.
 pub struct Map {
-    /// The buffer.
+    /// Whose model it is.
     pub buffer: Arc<Buf>,
-    /// Through which it is mapped.
-    pub view: View,
+    /// What was mapped.
+    pub way: Way,
     /// What the application got.
     pub pointer: usize,
-    /// Bytes of the buffer.
+    /// Bytes of the model, from the first to the last.
     pub range: Range<usize>,
+    /// Where behind the pointer which of them are.
+    pub rows: Vec<(usize, Range<usize>)>,
     /// CL_MAP_*.
     pub flags: cl_map_flags,
     /// Its number in the buffer's list.
     pub id: u64,
-    /// The contents that it must show.
+    /// The contents of the range that it must show.
     pub expected: Vec<u8>,
 }
 
@@ -85,28 +99,32 @@ impl Pending {
 
 impl Map {
     fn end(self, rng: &mut Rng, lane: &Arc<Lane>) {
-        let size = self.range.len();
-        // SAFETY: the map is complete; its region stays mapped until it is unmapped below. Other maps of these bytes
-        // are for reading only.
-        let seen = unsafe { std::slice::from_raw_parts(self.pointer as *const u8, size) };
         let invalidates = self.flags & CL_MAP_WRITE_INVALIDATE_REGION != 0;
-        if !invalidates {
-            compare("map", seen, &self.expected);
-        }
         let writes = self.flags & (CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION) != 0;
         let mut after = self.expected;
-        if writes {
-            let part = if invalidates {
-                0..size
-            } else {
-                rng.range(size, 1)
-            };
-            after[part.clone()].copy_from_slice(&rng.bytes(part.len()));
-            // SAFETY: as above; a region that is mapped for writing is mapped once.
-            unsafe {
-                let to = (self.pointer + part.start) as *mut u8;
-                std::ptr::copy_nonoverlapping(after[part.clone()].as_ptr(), to, part.len());
+        for (offset, row) in &self.rows {
+            let model = &mut after[row.start - self.range.start..row.end - self.range.start];
+            let place = self.pointer + offset;
+            // SAFETY: the map is complete; its rows stay mapped until it is unmapped below. Other maps of these bytes
+            // are for reading only.
+            let seen = unsafe { std::slice::from_raw_parts(place as *const u8, row.len()) };
+            if !invalidates {
+                compare("map", seen, model);
             }
+            if !writes {
+                continue;
+            }
+            let part = match invalidates {
+                true => 0..row.len(),
+                false => rng.range(row.len(), 1),
+            };
+            let new = rng.bytes(part.len());
+            // SAFETY: as above; what is mapped for writing is mapped once.
+            unsafe {
+                let to = (place + part.start) as *mut u8;
+                std::ptr::copy_nonoverlapping(new.as_ptr(), to, new.len());
+            }
+            model[part].copy_from_slice(&new);
         }
         let plan = Plan {
             name: "unmap",
@@ -124,19 +142,21 @@ impl Map {
         let outcome = plan.enqueue(
             rng,
             |count, list, event| {
-                call!(clEnqueueUnmapMemObject(
-                    lane.id,
-                    self.view.mem,
-                    self.pointer as *mut c_void,
-                    count,
-                    list,
-                    event
-                ))
+                let pointer = self.pointer as *mut c_void;
+                match self.way {
+                    Way::Object(mem) => call!(clEnqueueUnmapMemObject(
+                        lane.id, mem, pointer, count, list, event
+                    )),
+                    Way::Pointer => {
+                        call!(clEnqueueSVMUnmap(lane.id, pointer, count, list, event))
+                    }
+                }
             },
             |locked| {
                 let contents = locked.of(&self.buffer);
-                if writes {
-                    contents.bytes[self.range.clone()].copy_from_slice(&after);
+                for (_, row) in self.rows.iter().filter(|_| writes) {
+                    let model = row.start - self.range.start..row.end - self.range.start;
+                    contents.bytes[row.clone()].copy_from_slice(&after[model]);
                 }
                 contents.mapped.retain(|mapped| mapped.id != self.id);
             },
@@ -148,7 +168,7 @@ impl Map {
     }
 
     /// Enters a map into the buffer's list.
-    pub fn enter(buffer: &mut crate::world::Contents, id: u64, range: &Range<usize>, write: bool) {
+    pub fn enter(buffer: &mut Contents, id: u64, range: &Range<usize>, write: bool) {
         buffer.mapped.push(Mapped {
             id,
             range: range.clone(),

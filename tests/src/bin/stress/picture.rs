@@ -1,7 +1,8 @@
 //! Images: their shape, and where their texels lie in the model of the object that holds them.
 
+use crate::memory::View;
 use crate::rng::Rng;
-use crate::world::{View, World};
+use crate::world::World;
 use pumice_tests::create;
 use pumice_tests::sys::*;
 use std::ops::Range;
@@ -62,6 +63,7 @@ pub struct Picture {
     pub paint: &'static str,
     /// The kernel that reads it.
     pub look: &'static str,
+    kind: cl_mem_object_type,
     size: [usize; 3],
     /// Where its first texel is.
     start: usize,
@@ -121,6 +123,7 @@ impl Picture {
             mem,
             paint: kind.1,
             look: kind.2,
+            kind: kind.0,
             size,
             start: 0,
             steps: [row, row * size[1]],
@@ -152,6 +155,7 @@ impl Picture {
             mem: null_mut(),
             paint: kind.1,
             look: kind.2,
+            kind: kind.0,
             size,
             start: view.origin,
             steps,
@@ -197,6 +201,17 @@ impl Picture {
             let at = self.start + z * self.steps[1] + y * self.steps[0] + x * TEXEL;
             at..at + width * TEXEL
         })
+    }
+
+    /// Where the rows of a mapped box are: behind its pointer, by the pitches given, and in the model.
+    pub fn mapped(&self, part: Part, row: usize, slice: usize) -> Vec<(usize, Range<usize>)> {
+        let [_, height, depth] = part.size;
+        let line = match self.kind {
+            CL_MEM_OBJECT_IMAGE1D_ARRAY => slice,
+            _ => row,
+        };
+        let places = (0..depth).flat_map(|z| (0..height).map(move |y| z * slice + y * line));
+        places.zip(self.rows(part)).collect()
     }
 
     /// From the first byte of a box to the last, in the model.

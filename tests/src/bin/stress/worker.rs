@@ -1,16 +1,22 @@
 //! A thread: random steps on its own and on shared objects.
 
 mod launches;
+mod maps;
 mod order;
 mod pictures;
+mod pointers;
 mod transfers;
 
+use crate::graph::{Lane, Node};
 use crate::kernels::{self, Kernel, Program};
-use crate::pending::{self, chain, compare, map_number, watch, Map, Pending};
+use crate::memory::{Buf, View};
+use crate::pending::{self, chain, compare, map_number, watch, Map, Pending, Way};
+use crate::plan::{Locked, Outcome, Plan, Use};
 use crate::rng::Rng;
-use crate::world::{lock, Buf, Lane, Node, Outcome, Plan, Use, View, World};
+use crate::world::{lock, World};
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok};
+use std::ffi::c_void;
 use std::ops::Range;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -41,6 +47,8 @@ pub struct Shared {
     pub buffers: Vec<Mutex<Arc<Buf>>>,
     /// Images, now and then replaced.
     pub images: Vec<Mutex<Arc<Buf>>>,
+    /// Allocations of shared virtual memory, now and then replaced.
+    pub svms: Vec<Mutex<Arc<Buf>>>,
     /// Programs, now and then replaced.
     pub programs: Vec<Mutex<Arc<Program>>>,
     /// Names of steps that are left out.
@@ -69,6 +77,7 @@ pub struct Worker<'a> {
     lanes: Vec<Arc<Lane>>,
     buffers: Vec<Arc<Buf>>,
     images: Vec<Arc<Buf>>,
+    svms: Vec<Arc<Buf>>,
     kernels: Vec<(&'static str, Kernel)>,
     pending: Vec<Pending>,
     nodes: Vec<Arc<Node>>,
@@ -101,6 +110,10 @@ impl<'a> Worker<'a> {
                 .collect(),
             false => Vec::new(),
         };
+        let svms = match shared.world.svm.is_empty() {
+            true => Vec::new(),
+            false => (0..3).map(|_| Buf::svm(&shared.world, &mut rng)).collect(),
+        };
         let mut worker = Self {
             shared,
             sign,
@@ -109,6 +122,7 @@ impl<'a> Worker<'a> {
             lanes,
             buffers,
             images,
+            svms,
             kernels: Vec::new(),
             pending: Vec::new(),
             nodes: Vec::new(),
@@ -134,7 +148,7 @@ impl<'a> Worker<'a> {
 
     fn step(&mut self) {
         type Step<'a> = fn(&mut Worker<'a>);
-        let steps: [(usize, &'static str, Step<'a>); 28] = [
+        let steps: [(usize, &'static str, Step<'a>); 36] = [
             (10, "read", Self::read),
             (10, "write", Self::write),
             (5, "read rect", Self::read_rect),
@@ -152,6 +166,14 @@ impl<'a> Worker<'a> {
             (3, "image to buffer", Self::image_to_buffer),
             (3, "buffer to image", Self::buffer_to_image),
             (4, "fill image", Self::fill_image),
+            (5, "map image", Self::map_image),
+            (5, "read svm", Self::read_svm),
+            (5, "write svm", Self::write_svm),
+            (4, "copy svm", Self::copy_svm),
+            (3, "fill svm", Self::fill_svm),
+            (5, "map svm", Self::map_svm),
+            (1, "migrate svm", Self::migrate_svm),
+            (6, "reach", Self::reach),
             (6, "paint", Self::paint),
             (6, "look", Self::look),
             (3, "marker", Self::marker),
@@ -211,7 +233,7 @@ impl<'a> Worker<'a> {
         uses: &[Use],
         blocking: bool,
         call: impl FnOnce(cl_uint, *const cl_event, *mut cl_event) -> cl_int,
-        effect: impl FnOnce(&mut crate::world::Locked<'_>),
+        effect: impl FnOnce(&mut Locked<'_>),
     ) -> Option<Arc<Node>> {
         let after = self.after();
         let plan = Plan {

@@ -5,9 +5,9 @@ use super::*;
 /// Words of a view of a buffer that a kernel uses.
 pub(super) struct Words {
     pub(super) buffer: Arc<Buf>,
-    pub(super) mem: cl_mem,
+    view: View,
     /// The first, in the view.
-    pub(super) first: usize,
+    first: usize,
     /// Bytes of the buffer.
     pub(super) used: Range<usize>,
     /// Bytes of the buffer that other commands must leave alone meanwhile.
@@ -18,13 +18,15 @@ impl Words {
     /// `several`: contents may have to be brought from another device, and nobody but the kernel knows which.
     pub(super) fn new(buffer: Arc<Buf>, view: View, words: Range<usize>, several: bool) -> Self {
         let used = view.origin + words.start * 4..view.origin + words.end * 4;
-        let touched = match several {
-            true => view.origin..view.origin + view.size,
-            false => used.clone(),
+        let touched = match (several, view.address) {
+            (true, None) => view.origin..view.origin + view.size,
+            // Pointers lead everywhere in an allocation.
+            (true, Some(_)) => 0..buffer.size(),
+            (false, _) => used.clone(),
         };
         Self {
             buffer,
-            mem: view.mem,
+            view,
             first: words.start,
             used,
             touched,
@@ -37,6 +39,22 @@ impl Words {
 
     pub(super) fn write(&self) -> Use {
         Use::write(&self.buffer, self.touched.clone())
+    }
+
+    /// Sets the argument for the memory, and the next, the number of the first word there.
+    pub(super) fn give(&self, kernel: &Kernel, index: cl_uint, rng: &mut Rng) {
+        let first = match self.view.address {
+            Some(address) if self.view.mem.is_null() || rng.percent(50) => {
+                let before = rng.below(self.first + 1);
+                kernel.set_pointer(index, address + before * 4);
+                self.first - before
+            }
+            _ => {
+                kernel.set(index, self.view.mem);
+                self.first
+            }
+        };
+        kernel.set(index + 1, first as u32);
     }
 
     fn count(&self) -> usize {
@@ -70,7 +88,7 @@ impl Worker<'_> {
 
     /// Two ranges of words in views of buffers that do not stand in each other's way; `same`: as many words.
     pub(super) fn two(&mut self, same: bool) -> Option<(Words, Words)> {
-        let (dst, src) = (self.buffer(), self.buffer());
+        let (dst, src) = (self.memory(), self.memory());
         let (to, from) = (dst.view(&mut self.rng), src.view(&mut self.rng));
         let a = self.rng.range(to.size, 4);
         let b = self.rng.range(from.size, 4);
@@ -97,7 +115,7 @@ impl Worker<'_> {
         uses: &[Use],
         items: usize,
         (offset, local): (usize, usize),
-        effect: impl FnOnce(&mut crate::world::Locked<'_>),
+        effect: impl FnOnce(&mut Locked<'_>),
     ) {
         self.enqueue(
             name,
@@ -128,12 +146,9 @@ impl Worker<'_> {
         };
         let kernel = self.kernel("mix");
         let pair = [self.rng.next() as u32, self.rng.next() as u32];
-        kernel
-            .set(0, to.mem)
-            .set(1, to.first as u32)
-            .set(2, from.mem)
-            .set(3, from.first as u32)
-            .set(4, pair);
+        to.give(&kernel, 0, &mut self.rng);
+        from.give(&kernel, 2, &mut self.rng);
+        kernel.set(4, pair);
         let uses = [to.write(), from.read()];
         let items = to.count();
         let shape = self.shape(items);
@@ -152,12 +167,9 @@ impl Worker<'_> {
         };
         let kernel = self.kernel("sums");
         let local = 1 + self.rng.below(64);
-        kernel
-            .set(0, to.mem)
-            .set(1, to.first as u32)
-            .set(2, from.mem)
-            .set(3, from.first as u32)
-            .set_local(4, local * 4);
+        to.give(&kernel, 0, &mut self.rng);
+        from.give(&kernel, 2, &mut self.rng);
+        kernel.set_local(4, local * 4);
         let uses = [to.write(), from.read()];
         let items = to.count();
         let variant = kernel.variant;
@@ -179,12 +191,9 @@ impl Worker<'_> {
         };
         let kernel = self.kernel("count");
         let slots = to.count();
-        kernel
-            .set(0, to.mem)
-            .set(1, to.first as u32)
-            .set(2, slots as u32)
-            .set(3, from.mem)
-            .set(4, from.first as u32);
+        to.give(&kernel, 0, &mut self.rng);
+        kernel.set(2, slots as u32);
+        from.give(&kernel, 3, &mut self.rng);
         let uses = [to.write(), from.read()];
         let items = from.count();
         let (_, local) = self.shape(items);
@@ -210,7 +219,11 @@ impl Worker<'_> {
             true => &crate::picture::KERNELS,
             false => &[],
         };
-        let names = NAMES.iter().chain(images);
+        let pointers: &[&'static str] = match self.shared.world.svm.is_empty() {
+            true => &[],
+            false => &["reach"],
+        };
+        let names = NAMES.iter().chain(images).chain(pointers);
         self.kernels = names.map(|name| (*name, program.kernel(name))).collect();
     }
 }

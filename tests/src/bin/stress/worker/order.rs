@@ -2,6 +2,17 @@
 
 use super::*;
 
+/// Puts an object in the place of a thread's own, or of one that all share.
+fn replace(rng: &mut Rng, own: &mut [Arc<Buf>], shared: &[Mutex<Arc<Buf>>], new: Arc<Buf>) {
+    let old = if rng.percent(50) {
+        let index = rng.below(own.len());
+        std::mem::replace(&mut own[index], new)
+    } else {
+        std::mem::replace(&mut *lock(rng.pick(shared)), new)
+    };
+    drop(old);
+}
+
 impl Worker<'_> {
     pub(super) fn marker(&mut self) {
         let lane = self.lane();
@@ -83,7 +94,7 @@ impl Worker<'_> {
     /// Replaces one of the objects, whose commands may still be under way.
     pub(super) fn renew(&mut self) {
         let world = &self.shared.world;
-        match self.rng.below(8) {
+        match self.rng.below(10) {
             0 => {
                 let index = self.rng.below(self.lanes.len());
                 self.lanes[index] = Lane::new(world, &mut self.rng);
@@ -106,15 +117,11 @@ impl Worker<'_> {
             }
             5 | 6 if world.images => {
                 let new = Buf::image(world, &mut self.rng);
-                if self.rng.percent(50) {
-                    let index = self.rng.below(self.images.len());
-                    self.images[index] = new;
-                } else {
-                    let mut slot = lock(self.rng.pick(&self.shared.images));
-                    let old = std::mem::replace(&mut *slot, new);
-                    drop(slot);
-                    drop(old);
-                }
+                replace(&mut self.rng, &mut self.images, &self.shared.images, new);
+            }
+            7 | 8 if !world.svm.is_empty() => {
+                let new = Buf::svm(world, &mut self.rng);
+                replace(&mut self.rng, &mut self.svms, &self.shared.svms, new);
             }
             _ => self.new_kernels(),
         }

@@ -1,6 +1,7 @@
 //! Steps on images: reads, writes, copies, fills, and kernels that see them.
 
 use super::launches::Words;
+use super::maps::check_pointer;
 use super::*;
 use crate::picture::{Part, Picture, TEXEL};
 
@@ -130,6 +131,35 @@ impl Worker<'_> {
         if let (Some(node), false) = (node, blocking) {
             self.pending.push(Pending::Write(node, data));
         }
+    }
+
+    pub(super) fn map_image(&mut self) {
+        let (lane, Some(chosen)) = (self.lane(), self.picture()) else {
+            return;
+        };
+        let picture = chosen.picture();
+        let part = picture.part(&mut self.rng);
+        let way = Way::Object(picture.mem);
+        let touched = chosen.touched(part);
+        self.map_some(&lane, &chosen.holder, way, touched, |call| {
+            let (mut code, mut row, mut slice) = (1, 0, 0);
+            let got = call!(clEnqueueMapImage(
+                lane.id,
+                picture.mem,
+                cl_bool::from(call.blocking),
+                call.flags,
+                part.origin.as_ptr(),
+                part.size.as_ptr(),
+                &mut row,
+                &mut slice,
+                call.count,
+                call.list,
+                call.event,
+                &mut code
+            ));
+            check_pointer(code, got);
+            (code, got as usize, picture.mapped(part, row, slice))
+        });
     }
 
     pub(super) fn fill_image(&mut self) {
@@ -306,7 +336,7 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let all = picture.all();
-        let buffer = self.buffer();
+        let buffer = self.memory();
         let view = buffer.view(&mut self.rng);
         let (room, texels) = (view.size / 4, all.texels());
         if room < texels {
@@ -323,10 +353,8 @@ impl Worker<'_> {
             return;
         }
         let kernel = self.kernel(name);
-        kernel
-            .set(0, picture.mem)
-            .set(1, words.mem)
-            .set(2, words.first as u32);
+        kernel.set(0, picture.mem);
+        words.give(&kernel, 1, &mut self.rng);
         let variant = kernel.variant;
         self.enqueue(
             name,

@@ -1,4 +1,4 @@
-//! Steps that move bytes: reads, writes, copies, fills and maps, of ranges and of boxes.
+//! Steps that move bytes: reads, writes, copies and fills, of ranges and of boxes.
 
 use super::*;
 
@@ -362,81 +362,5 @@ impl Worker<'_> {
                 }
             },
         );
-    }
-
-    pub(super) fn map(&mut self) {
-        let (lane, buffer) = (self.lane(), self.buffer());
-        let view = buffer.view(&mut self.rng);
-        let part = self.rng.range(view.size, 1);
-        let used = view.origin + part.start..view.origin + part.end;
-        let blocking = self.rng.percent(40);
-        let flags = *self.rng.pick(&[
-            CL_MAP_READ,
-            CL_MAP_WRITE,
-            CL_MAP_READ | CL_MAP_WRITE,
-            CL_MAP_WRITE_INVALIDATE_REGION,
-        ]);
-        let write = flags != CL_MAP_READ;
-        let id = map_number();
-        let mut pointer = 0;
-        let mut expected = Vec::new();
-        // A map for writing must not overlap any other.
-        let uses = [Use {
-            buffer: buffer.clone(),
-            range: used.clone(),
-            write,
-            map: id,
-        }];
-        let node = self.enqueue(
-            "map",
-            &lane,
-            &uses,
-            blocking,
-            |count, list, event| {
-                let mut code = 1;
-                let got = call!(clEnqueueMapBuffer(
-                    lane.id,
-                    view.mem,
-                    cl_bool::from(blocking),
-                    flags,
-                    part.start,
-                    part.len(),
-                    count,
-                    list,
-                    event,
-                    &mut code
-                ));
-                assert_eq!(
-                    code == 0,
-                    !got.is_null(),
-                    "the pointer of a map: {got:?}, {code}"
-                );
-                pointer = got as usize;
-                code
-            },
-            |locked| {
-                let contents = locked.of(&buffer);
-                expected = contents.bytes[used.clone()].to_vec();
-                Map::enter(contents, id, &used, write);
-            },
-        );
-        let Some(node) = node else { return };
-        if buffer.host != 0 && !node.fails {
-            assert_eq!(
-                pointer,
-                buffer.host + used.start,
-                "pointer of a map of host memory"
-            );
-        }
-        let map = Map {
-            buffer,
-            view,
-            pointer,
-            range: used,
-            flags,
-            id,
-            expected,
-        };
-        self.pending.push(Pending::Map(node, map));
     }
 }
