@@ -17,6 +17,14 @@ use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
+/// What a list with one entry for each device of a context has for that number.
+pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
+    match each.get(device) {
+        Some(one) => Ok(one),
+        None => err(cl::CL_INVALID_DEVICE, "no such device in the context"),
+    }
+}
+
 /// A context.
 pub struct Context {
     devices: Vec<Ref<Device>>,
@@ -67,6 +75,11 @@ impl Context {
     /// Its devices, each once.
     pub fn devices(&self) -> &[Ref<Device>] {
         &self.devices
+    }
+
+    /// The device of that number.
+    pub fn device_at(&self, index: usize) -> ClResult<&Ref<Device>> {
+        of_device(&self.devices, index)
     }
 
     /// Memory with an address that the application got.

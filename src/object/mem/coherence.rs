@@ -98,13 +98,8 @@ impl Newest {
             })
     }
 
-    /// Changes what holds in a range.
-    pub fn change(&mut self, range: Range<u64>, change: impl Fn(u64) -> u64) {
-        self.change_all(std::iter::once(range), change);
-    }
-
     /// Changes what holds in each of some ranges, which are in ascending order and do not overlap.
-    pub fn change_all(
+    fn change_all(
         &mut self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
         change: impl Fn(u64) -> u64,
@@ -152,6 +147,17 @@ impl Newest {
         self.spans = new;
     }
 
+    /// Notes that a device with this bit uses ranges so, as for [`Self::change_all`]: what it writes it has alone.
+    pub fn mark(
+        &mut self,
+        ranges: impl Iterator<Item = Range<u64>> + Clone,
+        bit: u64,
+        touch: Touch,
+    ) {
+        let keep = if touch == Touch::Read { u64::MAX } else { 0 };
+        self.change_all(ranges, |devices| devices & keep | bit);
+    }
+
     /// The parts that a device with this bit lacks of rows, with what has them. What lies between rows belongs to a part
     /// where the same holds for it: one large transfer takes less time than many.
     pub fn missing(&self, rows: Rows, bit: u64) -> Vec<(Range<u64>, u64)> {
@@ -184,6 +190,12 @@ impl Newest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    impl Newest {
+        fn change(&mut self, range: Range<u64>, change: impl Fn(u64) -> u64) {
+            self.change_all(std::iter::once(range), change);
+        }
+    }
 
     #[test]
     fn ranges_split_and_join() {

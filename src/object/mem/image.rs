@@ -21,9 +21,9 @@ use crate::backend::{self, ImageDesc, PixelFormat};
 use crate::cl::{
     self, cl_image_format, cl_image_info, cl_mem_flags, cl_mem_object_type, cl_mem_properties,
 };
-use crate::error::{err, ClError, ClResult};
+use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
-use crate::object::context::Context;
+use crate::object::context::{of_device, Context};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
 use parking_lot::Mutex;
@@ -442,10 +442,9 @@ impl Mem {
     /// The texels on a device of the context, made if need be.
     pub fn texels(&self, device: usize) -> ClResult<Arc<dyn backend::Image>> {
         let image = self.image()?;
-        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
-        let target = self.context.devices().get(device).ok_or_else(missing)?;
+        let target = self.context.device_at(device)?;
         if image.backing == Backing::Texels {
-            let cell = image.texels.images.get(device).ok_or_else(missing)?;
+            let cell = of_device(&image.texels.images, device)?;
             if let Some(made) = cell.get() {
                 return Ok(made.clone());
             }
@@ -458,7 +457,7 @@ impl Mem {
         let Some(aliases) = &image.aliases else {
             return Ok(texels.clone());
         };
-        let cell = aliases.get(device).ok_or_else(missing)?;
+        let cell = of_device(aliases, device)?;
         if let Some(made) = cell.get() {
             return Ok(made.clone());
         }
@@ -472,8 +471,7 @@ impl Mem {
         if image.backing != Backing::Rows {
             return self.texels(device);
         }
-        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
-        let target = self.context.devices().get(device).ok_or_else(missing)?;
+        let target = self.context.device_at(device)?;
         let make = || Ok(target.backend().create_image(&image.desc)?);
         image.shadows.of(queue, make)
     }

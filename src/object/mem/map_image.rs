@@ -99,9 +99,7 @@ impl Mem {
                 true => mapped.row_pitch * height,
                 false => 0,
             };
-            let Some(target) = self.context.devices().get(device) else {
-                return err(cl::CL_INVALID_DEVICE, "no such device in the context");
-            };
+            let target = self.context.device_at(device)?;
             let size = (width * height * depth * element) as u64;
             let failed = |e: ClError| ClError::new(cl::CL_MAP_FAILURE, e.what);
             let memory = target

@@ -11,7 +11,7 @@ use crate::backend::{Memory, Placement};
 use crate::cl::{self, cl_mem_flags};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use crate::object::context::Context;
+use crate::object::context::{of_device, Context};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -192,9 +192,7 @@ impl Store {
 
     /// The memory on a device of the context, allocated if need be.
     pub fn memory(&self, context: &Context, device: usize) -> ClResult<&Arc<dyn Memory>> {
-        let missing =
-            || crate::error::ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
-        let cell = self.copies.get(device).ok_or_else(missing)?;
+        let cell = of_device(&self.copies, device)?;
         if let Some(memory) = cell.get() {
             return Ok(memory);
         }
@@ -208,7 +206,7 @@ impl Store {
         if let Some(memory) = cell.get() {
             return Ok(memory);
         }
-        let backend = context.devices().get(device).ok_or_else(missing)?.backend();
+        let backend = context.device_at(device)?.backend();
         let caps = backend.caps();
         if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
             let align = caps.host_import_align;
@@ -249,9 +247,7 @@ impl Store {
                 self.bring(context, device, memory, part, devices, &state.host)?;
             }
         }
-        let keep = if touch == Touch::Read { u64::MAX } else { 0 };
-        let change = |devices| devices & keep | bit;
-        state.newest.change_all(rows.ranges(), change);
+        state.newest.mark(rows.ranges(), bit, touch);
         if !matches!(state.host, HostCopy::None) && !state.newest.any_initial() {
             state.host = HostCopy::None;
         }
@@ -313,9 +309,7 @@ impl Store {
             (shadow.first, shadow.maps) = (at, 1);
             return Ok((shadow.memory.clone(), 0));
         }
-        let Some(device) = context.devices().get(device) else {
-            return crate::error::err(cl::CL_INVALID_DEVICE, "no such device in the context");
-        };
+        let device = context.device_at(device)?;
         let room = size.next_power_of_two().clamp(4096, self.size.max(4096));
         let memory = device
             .backend()

@@ -9,9 +9,8 @@ use super::description::extent;
 use super::transfer;
 use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};
-use crate::cl;
-use crate::error::{ClError, ClResult};
-use crate::object::context::Context;
+use crate::error::ClResult;
+use crate::object::context::{of_device, Context};
 use parking_lot::Mutex;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -87,8 +86,7 @@ impl Texels {
         context: &Context,
         device: usize,
     ) -> ClResult<&Arc<dyn backend::Image>> {
-        let missing = || ClError::new(cl::CL_INVALID_DEVICE, "no such device in the context");
-        let cell = self.images.get(device).ok_or_else(missing)?;
+        let cell = of_device(&self.images, device)?;
         if let Some(image) = cell.get() {
             return Ok(image);
         }
@@ -96,7 +94,7 @@ impl Texels {
         if let Some(image) = cell.get() {
             return Ok(image);
         }
-        let target = context.devices().get(device).ok_or_else(missing)?;
+        let target = context.device_at(device)?;
         let made = target.backend().create_image(&self.desc)?;
         Ok(cell.get_or_init(|| made))
     }
@@ -131,11 +129,7 @@ impl Texels {
                     }
                 }
             }
-            if touch == Touch::Read {
-                state.newest.change(range, |devices| devices | bit);
-            } else {
-                state.newest.change(range, |_| bit);
-            }
+            state.newest.mark(std::iter::once(range), bit, touch);
         }
         if state.host.is_some() && !state.newest.any_initial() {
             state.host = None;
