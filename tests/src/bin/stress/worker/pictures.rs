@@ -64,17 +64,12 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let part = picture.part(&mut self.rng);
-        let size = part.texels() * TEXEL;
-        let blocking = self.rng.percent(30);
-        let mut data = vec![0xa5u8; size + 32].into_boxed_slice();
-        let mut expected = data.to_vec();
-        let place = data[16..].as_mut_ptr();
-        let node = self.enqueue(
+        self.read_some(
             "read image",
             &lane,
-            &[chosen.reads(part)],
-            blocking,
-            |count, list, event| {
+            chosen.reads(part),
+            part.texels() * TEXEL,
+            |blocking, place, count, list, event| {
                 call!(clEnqueueReadImage(
                     lane.id,
                     picture.mem,
@@ -83,18 +78,17 @@ impl Worker<'_> {
                     part.size.as_ptr(),
                     0,
                     0,
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| {
+            |locked, expected| {
                 let texels = picture.get(&locked.of(&chosen.holder).bytes, part);
-                expected[16..16 + size].copy_from_slice(&texels);
+                expected.copy_from_slice(&texels);
             },
         );
-        self.keep_read(node, blocking, data, expected);
     }
 
     pub(super) fn write_image(&mut self) {
@@ -103,15 +97,12 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let part = picture.part(&mut self.rng);
-        let blocking = self.rng.percent(30);
-        let data = self.rng.bytes(part.texels() * TEXEL).into_boxed_slice();
-        let place = data.as_ptr();
-        let node = self.enqueue(
+        self.write_some(
             "write image",
             &lane,
-            &[chosen.writes(part)],
-            blocking,
-            |count, list, event| {
+            chosen.writes(part),
+            part.texels() * TEXEL,
+            |blocking, place, count, list, event| {
                 call!(clEnqueueWriteImage(
                     lane.id,
                     picture.mem,
@@ -120,17 +111,14 @@ impl Worker<'_> {
                     part.size.as_ptr(),
                     0,
                     0,
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| picture.put(&mut locked.of(&chosen.holder).bytes, part, &data),
+            |locked, data| picture.put(&mut locked.of(&chosen.holder).bytes, part, data),
         );
-        if let (Some(node), false) = (node, blocking) {
-            self.pending.push(Pending::Write(node, data));
-        }
     }
 
     pub(super) fn map_image(&mut self) {

@@ -30,83 +30,58 @@ impl Worker<'_> {
         }
     }
 
-    #[allow(clippy::too_many_arguments)]
-    fn memcpy(
-        &mut self,
-        name: &'static str,
-        lane: &Arc<Lane>,
-        uses: &[Use],
-        blocking: bool,
-        to: usize,
-        from: usize,
-        size: usize,
-        effect: impl FnOnce(&mut Locked<'_>),
-    ) -> Option<Arc<Node>> {
-        self.enqueue(
-            name,
-            lane,
-            uses,
-            blocking,
-            |count, list, event| {
+    pub(super) fn read_svm(&mut self) {
+        let (lane, Some((holder, address))) = (self.lane(), self.allocation()) else {
+            return;
+        };
+        let used = self.rng.range(holder.size(), 1);
+        let (at, size) = (address + used.start, used.len());
+        self.read_some(
+            "read svm",
+            &lane,
+            Use::read(&holder, used.clone()),
+            size,
+            |blocking, place, count, list, event| {
                 call!(clEnqueueSVMMemcpy(
                     lane.id,
                     cl_bool::from(blocking),
-                    to as *mut c_void,
-                    from as *const c_void,
+                    place,
+                    at as *const c_void,
                     size,
                     count,
                     list,
                     event
                 ))
             },
-            effect,
-        )
-    }
-
-    pub(super) fn read_svm(&mut self) {
-        let (lane, Some((holder, address))) = (self.lane(), self.allocation()) else {
-            return;
-        };
-        let part = self.rng.range(holder.size(), 1);
-        let blocking = self.rng.percent(30);
-        let mut data = vec![0xa5u8; part.len() + 32].into_boxed_slice();
-        let mut expected = data.to_vec();
-        let place = data[16..].as_mut_ptr() as usize;
-        let node = self.memcpy(
-            "read svm",
-            &lane,
-            &[Use::read(&holder, part.clone())],
-            blocking,
-            place,
-            address + part.start,
-            part.len(),
-            |locked| {
-                expected[16..16 + part.len()].copy_from_slice(&locked.of(&holder).bytes[part]);
-            },
+            |locked, expected| expected.copy_from_slice(&locked.of(&holder).bytes[used]),
         );
-        self.keep_read(node, blocking, data, expected);
     }
 
     pub(super) fn write_svm(&mut self) {
         let (lane, Some((holder, address))) = (self.lane(), self.allocation()) else {
             return;
         };
-        let part = self.rng.range(holder.size(), 1);
-        let blocking = self.rng.percent(30);
-        let data = self.rng.bytes(part.len()).into_boxed_slice();
-        let node = self.memcpy(
+        let used = self.rng.range(holder.size(), 1);
+        let (at, size) = (address + used.start, used.len());
+        self.write_some(
             "write svm",
             &lane,
-            &[Use::write(&holder, part.clone())],
-            blocking,
-            address + part.start,
-            data.as_ptr() as usize,
-            part.len(),
-            |locked| locked.of(&holder).bytes[part].copy_from_slice(&data),
+            Use::write(&holder, used.clone()),
+            size,
+            |blocking, place, count, list, event| {
+                call!(clEnqueueSVMMemcpy(
+                    lane.id,
+                    cl_bool::from(blocking),
+                    at as *mut c_void,
+                    place,
+                    size,
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked, data| locked.of(&holder).bytes[used].copy_from_slice(data),
         );
-        if let (Some(node), false) = (node, blocking) {
-            self.pending.push(Pending::Write(node, data));
-        }
     }
 
     pub(super) fn copy_svm(&mut self) {
@@ -126,10 +101,28 @@ impl Worker<'_> {
         }
         let (to, from) = (to + at, from + part.start);
         let size = part.len();
-        self.memcpy("copy svm", &lane, &uses, false, to, from, size, |locked| {
-            let bytes = locked.of(&src).bytes[part].to_vec();
-            locked.of(&dst).bytes[written].copy_from_slice(&bytes);
-        });
+        self.enqueue(
+            "copy svm",
+            &lane,
+            &uses,
+            false,
+            |count, list, event| {
+                call!(clEnqueueSVMMemcpy(
+                    lane.id,
+                    CL_FALSE,
+                    to as *mut c_void,
+                    from as *const c_void,
+                    size,
+                    count,
+                    list,
+                    event
+                ))
+            },
+            |locked| {
+                let bytes = locked.of(&src).bytes[part].to_vec();
+                locked.of(&dst).bytes[written].copy_from_slice(&bytes);
+            },
+        );
     }
 
     pub(super) fn fill_svm(&mut self) {

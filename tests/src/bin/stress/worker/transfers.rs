@@ -55,42 +55,51 @@ impl Worker<'_> {
         let view = buffer.view(&mut self.rng);
         let part = self.rng.range(view.size, 1);
         let used = view.origin + part.start..view.origin + part.end;
-        let blocking = self.rng.percent(30);
-        let mut data = vec![0xa5u8; part.len() + 32].into_boxed_slice();
-        let mut expected = data.to_vec();
-        let place = data[16..].as_mut_ptr();
-        let node = self.enqueue(
+        self.read_some(
             "read",
             &lane,
-            &[Use::read(&buffer, used.clone())],
-            blocking,
-            |count, list, event| {
+            Use::read(&buffer, used.clone()),
+            part.len(),
+            |blocking, place, count, list, event| {
                 call!(clEnqueueReadBuffer(
                     lane.id,
                     view.mem,
                     cl_bool::from(blocking),
                     part.start,
                     part.len(),
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| {
-                expected[16..16 + part.len()].copy_from_slice(&locked.of(&buffer).bytes[used]);
-            },
+            |locked, expected| expected.copy_from_slice(&locked.of(&buffer).bytes[used]),
         );
-        self.keep_read(node, blocking, data, expected);
     }
 
-    pub(super) fn keep_read(
+    /// Reads into memory of the thread, with room around it that must stay as it is. `effect` puts what is to be read
+    /// into as many bytes.
+    pub(super) fn read_some(
         &mut self,
-        node: Option<Arc<Node>>,
-        blocking: bool,
-        data: Box<[u8]>,
-        expected: Vec<u8>,
+        name: &'static str,
+        lane: &Arc<Lane>,
+        used: Use,
+        size: usize,
+        call: impl FnOnce(bool, *mut c_void, cl_uint, *const cl_event, *mut cl_event) -> cl_int,
+        effect: impl FnOnce(&mut Locked<'_>, &mut [u8]),
     ) {
+        let blocking = self.rng.percent(30);
+        let mut data = vec![0xa5u8; size + 32].into_boxed_slice();
+        let mut expected = data.to_vec();
+        let place = data[16..].as_mut_ptr().cast();
+        let node = self.enqueue(
+            name,
+            lane,
+            &[used],
+            blocking,
+            |count, list, event| call(blocking, place, count, list, event),
+            |locked| effect(locked, &mut expected[16..16 + size]),
+        );
         let Some(node) = node else { return };
         if blocking {
             compare(node.name, &data, &expected);
@@ -99,37 +108,57 @@ impl Worker<'_> {
         }
     }
 
+    /// Writes so many random bytes from memory of the thread.
+    pub(super) fn write_some(
+        &mut self,
+        name: &'static str,
+        lane: &Arc<Lane>,
+        used: Use,
+        size: usize,
+        call: impl FnOnce(bool, *const c_void, cl_uint, *const cl_event, *mut cl_event) -> cl_int,
+        effect: impl FnOnce(&mut Locked<'_>, &[u8]),
+    ) {
+        let blocking = self.rng.percent(30);
+        let data = self.rng.bytes(size).into_boxed_slice();
+        let place = data.as_ptr().cast();
+        let node = self.enqueue(
+            name,
+            lane,
+            &[used],
+            blocking,
+            |count, list, event| call(blocking, place, count, list, event),
+            |locked| effect(locked, &data),
+        );
+        if let (Some(node), false) = (node, blocking) {
+            self.pending.push(Pending::Write(node, data));
+        }
+    }
+
     pub(super) fn write(&mut self) {
         let (lane, buffer) = (self.lane(), self.buffer());
         let view = buffer.view(&mut self.rng);
         let part = self.rng.range(view.size, 1);
         let used = view.origin + part.start..view.origin + part.end;
-        let blocking = self.rng.percent(30);
-        let data = self.rng.bytes(part.len()).into_boxed_slice();
-        let place = data.as_ptr();
-        let node = self.enqueue(
+        self.write_some(
             "write",
             &lane,
-            &[Use::write(&buffer, used.clone())],
-            blocking,
-            |count, list, event| {
+            Use::write(&buffer, used.clone()),
+            part.len(),
+            |blocking, place, count, list, event| {
                 call!(clEnqueueWriteBuffer(
                     lane.id,
                     view.mem,
                     cl_bool::from(blocking),
                     part.start,
                     part.len(),
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| locked.of(&buffer).bytes[used].copy_from_slice(&data),
+            |locked, data| locked.of(&buffer).bytes[used].copy_from_slice(data),
         );
-        if let (Some(node), false) = (node, blocking) {
-            self.pending.push(Pending::Write(node, data));
-        }
     }
 
     pub(super) fn region(&mut self) -> [usize; 3] {
@@ -150,20 +179,14 @@ impl Worker<'_> {
         let Some(to) = Layout::random(&mut self.rng, region, usize::MAX) else {
             return;
         };
-        let blocking = self.rng.percent(30);
-        let mut data = vec![0xa5u8; to.span(region).end + 16].into_boxed_slice();
-        let mut expected = data.to_vec();
-        let place = data.as_mut_ptr();
         let span = from.span(region);
-        let node = self.enqueue(
+        let used = view.origin + span.start..view.origin + span.end;
+        self.read_some(
             "read rect",
             &lane,
-            &[Use::read(
-                &buffer,
-                view.origin + span.start..view.origin + span.end,
-            )],
-            blocking,
-            |count, list, event| {
+            Use::read(&buffer, used),
+            to.span(region).end,
+            |blocking, place, count, list, event| {
                 call!(clEnqueueReadBufferRect(
                     lane.id,
                     view.mem,
@@ -175,20 +198,19 @@ impl Worker<'_> {
                     from.slice,
                     to.row,
                     to.slice,
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| {
+            |locked, expected| {
                 let bytes = &locked.of(&buffer).bytes[view.origin..];
                 for (a, b) in from.rows(region).zip(to.rows(region)) {
                     expected[b].copy_from_slice(&bytes[a]);
                 }
             },
         );
-        self.keep_read(node, blocking, data, expected);
     }
 
     pub(super) fn write_rect(&mut self) {
@@ -201,19 +223,14 @@ impl Worker<'_> {
         let Some(from) = Layout::random(&mut self.rng, region, usize::MAX) else {
             return;
         };
-        let blocking = self.rng.percent(30);
-        let data = self.rng.bytes(from.span(region).end).into_boxed_slice();
-        let place = data.as_ptr();
         let span = to.span(region);
-        let node = self.enqueue(
+        let used = view.origin + span.start..view.origin + span.end;
+        self.write_some(
             "write rect",
             &lane,
-            &[Use::write(
-                &buffer,
-                view.origin + span.start..view.origin + span.end,
-            )],
-            blocking,
-            |count, list, event| {
+            Use::write(&buffer, used),
+            from.span(region).end,
+            |blocking, place, count, list, event| {
                 call!(clEnqueueWriteBufferRect(
                     lane.id,
                     view.mem,
@@ -225,22 +242,19 @@ impl Worker<'_> {
                     to.slice,
                     from.row,
                     from.slice,
-                    place.cast(),
+                    place,
                     count,
                     list,
                     event
                 ))
             },
-            |locked| {
+            |locked, data| {
                 let bytes = &mut locked.of(&buffer).bytes[view.origin..];
                 for (a, b) in to.rows(region).zip(from.rows(region)) {
                     bytes[a].copy_from_slice(&data[b]);
                 }
             },
         );
-        if let (Some(node), false) = (node, blocking) {
-            self.pending.push(Pending::Write(node, data));
-        }
     }
 
     pub(super) fn copy(&mut self) {
