@@ -37,14 +37,11 @@ fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
     Ok(())
 }
 
-fn host(pointer: *const c_void) -> ClResult<HostSide> {
+fn host(pointer: *const c_void) -> ClResult<usize> {
     if pointer.is_null() {
         return err(cl::CL_INVALID_VALUE, "the host pointer is null");
     }
-    Ok(HostSide {
-        base: pointer as usize,
-        visible: None,
-    })
+    Ok(pointer as usize)
 }
 
 /// A command without effect on memory, where a size is zero.
@@ -79,7 +76,7 @@ pub unsafe fn read(
         kind: cl::CL_COMMAND_READ_BUFFER,
         work: Work::Read {
             mem: mem.clone(),
-            host,
+            host: HostSide::destination(target, host, &region),
             region,
         },
     })
@@ -109,7 +106,7 @@ pub unsafe fn write(
         kind: cl::CL_COMMAND_WRITE_BUFFER,
         work: Work::Write {
             mem: mem.clone(),
-            host,
+            host: HostSide::source(target, host, &region),
             region,
         },
     })
@@ -150,7 +147,7 @@ pub unsafe fn read_rect(
         kind: cl::CL_COMMAND_READ_BUFFER_RECT,
         work: Work::Read {
             mem: mem.clone(),
-            host,
+            host: HostSide::destination(target, host, &region),
             region,
         },
     })
@@ -180,7 +177,7 @@ pub unsafe fn write_rect(
         kind: cl::CL_COMMAND_WRITE_BUFFER_RECT,
         work: Work::Write {
             mem: mem.clone(),
-            host,
+            host: HostSide::source(target, host, &region),
             region,
         },
     })

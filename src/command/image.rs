@@ -122,14 +122,11 @@ pub struct Box3 {
     pub size: [usize; 3],
 }
 
-fn host(pointer: *const c_void) -> ClResult<HostSide> {
+fn host(pointer: *const c_void) -> ClResult<usize> {
     if pointer.is_null() {
         return invalid("the host pointer is null");
     }
-    Ok(HostSide {
-        base: pointer as usize,
-        visible: None,
-    })
+    Ok(pointer as usize)
 }
 
 /// clEnqueueReadImage.
@@ -153,7 +150,7 @@ pub unsafe fn read(
         work: Work::ReadImage {
             mem: mem.clone(),
             at,
-            host,
+            host: HostSide::destination(target, host, &rows).by_host(),
             rows,
         },
     })
@@ -181,7 +178,7 @@ pub unsafe fn write(
         work: Work::WriteImage {
             mem: mem.clone(),
             at,
-            host,
+            host: HostSide::destination(target, host, &rows).by_host(),
             rows: reversed(&rows),
         },
     })

@@ -4,6 +4,7 @@
 //! Use: `let command = command::buffer::read(&target, ..)?; queue.enqueue(command, wait_list, blocking, want_event)?`
 //! where `target` comes from `queue.target()`.
 
+pub mod access;
 pub mod buffer;
 pub mod image;
 pub mod kernel;
@@ -24,6 +25,7 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
+use crate::object::mem::reach::Behind;
 use crate::object::mem::shadow::Identity;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
@@ -89,6 +91,60 @@ pub struct HostSide {
     /// Device-visible memory at the same place, if it is memory of ours: no staging is needed. Offsets count from the
     /// start of the slice as they do from `base`.
     pub visible: Option<Slice>,
+    /// A device reaches the memory: what the device did before must be done before the host touches it.
+    pub shared: bool,
+}
+
+impl HostSide {
+    /// Memory that the application names in a command for this queue, where the command touches `rows` from `base` on
+    /// with these pitches.
+    fn of(
+        target: &Target,
+        base: usize,
+        offset: u64,
+        rows: &BufferCopy,
+        (row_pitch, slice_pitch): (u64, u64),
+    ) -> Self {
+        let first = base.wrapping_add(offset as usize);
+        let last = extent(first, rows, row_pitch, slice_pitch).end;
+        match target.context.behind(target.index, &(base..last.max(base))) {
+            Behind::Host => Self {
+                base,
+                visible: None,
+                shared: false,
+            },
+            Behind::Shared => Self {
+                base,
+                visible: None,
+                shared: true,
+            },
+            Behind::Device(slice) => Self {
+                base,
+                visible: Some(slice),
+                shared: true,
+            },
+        }
+    }
+
+    /// The side that a region is read from.
+    pub fn source(target: &Target, base: usize, region: &BufferCopy) -> Self {
+        let pitches = (region.src_row_pitch, region.src_slice_pitch);
+        Self::of(target, base, region.src_offset, region, pitches)
+    }
+
+    /// The side that a region is written to.
+    pub fn destination(target: &Target, base: usize, region: &BufferCopy) -> Self {
+        let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
+        Self::of(target, base, region.dst_offset, region, pitches)
+    }
+
+    /// The same for rows of an image, which devices take packed only: the host copies them.
+    pub fn by_host(self) -> Self {
+        Self {
+            visible: None,
+            ..self
+        }
+    }
 }
 
 /// What a command does.
@@ -256,30 +312,6 @@ pub struct Part {
     pub first_group: [u32; 3],
     /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
     pub step: u32,
-}
-
-impl Work {
-    /// The range of application memory that the command reads, if any.
-    pub fn host_source(&self) -> Option<Range<usize>> {
-        match self {
-            Self::Write { host, region, .. }
-            | Self::WriteImage {
-                host, rows: region, ..
-            } => Some(extent(
-                host.base.wrapping_add(region.src_offset as usize),
-                region,
-                region.src_row_pitch,
-                region.src_slice_pitch,
-            )),
-            Self::Host(work) => work.touches(),
-            // It may read any memory of the host.
-            Self::Launch(launch) if launch.kernel.host_memory => Some(0..usize::MAX),
-            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => {
-                Some(mapping.pointer..mapping.pointer.wrapping_add(mapping.size))
-            }
-            _ => None,
-        }
-    }
 }
 
 /// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).

@@ -84,10 +84,6 @@ pub unsafe fn memcpy(
     if size == 0 {
         return Ok(marker(kind));
     }
-    let host = |base| HostSide {
-        base,
-        visible: None,
-    };
     let length = size as u64;
     let work = match (from, to) {
         (Some((from, src)), Some((to, dst))) => Work::Copy {
@@ -95,16 +91,22 @@ pub unsafe fn memcpy(
             dst: to.mem().clone(),
             region: BufferCopy::linear(src as u64, dst as u64, length),
         },
-        (Some((from, offset)), None) => Work::Read {
-            mem: from.mem().clone(),
-            host: host(dst),
-            region: BufferCopy::linear(offset as u64, 0, length),
-        },
-        (None, Some((to, offset))) => Work::Write {
-            mem: to.mem().clone(),
-            host: host(src),
-            region: BufferCopy::linear(0, offset as u64, length),
-        },
+        (Some((from, offset)), None) => {
+            let region = BufferCopy::linear(offset as u64, 0, length);
+            Work::Read {
+                mem: from.mem().clone(),
+                host: HostSide::destination(target, dst, &region),
+                region,
+            }
+        }
+        (None, Some((to, offset))) => {
+            let region = BufferCopy::linear(0, offset as u64, length);
+            Work::Write {
+                mem: to.mem().clone(),
+                host: HostSide::source(target, src, &region),
+                region,
+            }
+        }
         // SAFETY: the caller's promise is passed on.
         (None, None) => Work::Host(Arc::new(unsafe { HostCopy::new(dst, src, size) })),
     };

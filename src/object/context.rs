@@ -7,6 +7,7 @@ use super::callback::{run_destructors, Callback, DestructorFn, Destructors, Erro
 use super::device::Device;
 use super::event::Owner;
 use super::mem::address::Addressed;
+use super::mem::reach::{Behind, Reachable};
 use super::svm::Allocations;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
@@ -15,6 +16,8 @@ use crate::error::{err, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
 use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// What a list with one entry for each device of a context has for that number.
@@ -35,6 +38,8 @@ pub struct Context {
     allocations: Allocations,
     mirror: Mirror,
     addressed: Addressed,
+    reachable: Reachable,
+    follows_pointers: AtomicBool,
     handle: usize,
 }
 
@@ -68,6 +73,8 @@ impl Context {
             allocations: Allocations::default(),
             mirror: Mirror::default(),
             addressed: Addressed::default(),
+            reachable: Reachable::default(),
+            follows_pointers: AtomicBool::new(false),
             handle: me.as_ptr() as usize,
         }))
     }
@@ -95,6 +102,35 @@ impl Context {
     /// Buffers whose device addresses the application knows.
     pub fn addressed(&self) -> &Addressed {
         &self.addressed
+    }
+
+    /// Memory of the host that devices reach besides allocations.
+    pub(crate) fn reachable(&self) -> &Reachable {
+        &self.reachable
+    }
+
+    /// What lies behind a range of addresses of the host, for the device number `device`.
+    pub fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+        match self.allocations.behind(device, range) {
+            Behind::Host => self.reachable.find(device, range),
+            found => found,
+        }
+    }
+
+    /// A kernel was launched that may touch any memory of the host.
+    pub(crate) fn note_pointers_followed(&self) {
+        if !self.follows_pointers.load(Ordering::Relaxed) {
+            self.follows_pointers.store(true, Ordering::SeqCst);
+        }
+    }
+
+    /// Such a kernel may be under way in one of its queues.
+    pub(crate) fn pointers_are_followed(&self) -> bool {
+        self.follows_pointers.load(Ordering::SeqCst)
+            && self
+                .queues()
+                .iter()
+                .any(|queue| queue.progress().follows_pointers())
     }
 
     /// CL_CONTEXT_PROPERTIES.

@@ -23,6 +23,10 @@ pub struct Progress {
     recorded: AtomicU64,
     submitted: AtomicU64,
     host_done: AtomicU64,
+    /// When the timeline has reached this, no kernel is under way that may touch any memory of the host.
+    follows: AtomicU64,
+    /// What blocking writes have left to the timeline.
+    left: AtomicU64,
     held: AtomicUsize,
     lock: Mutex<()>,
     changed: Condvar,
@@ -37,6 +41,8 @@ impl Progress {
             recorded: AtomicU64::new(0),
             submitted: AtomicU64::new(0),
             host_done: AtomicU64::new(0),
+            follows: AtomicU64::new(0),
+            left: AtomicU64::new(0),
             held: AtomicUsize::new(0),
             lock: Mutex::new(()),
             changed: Condvar::new(),
@@ -56,6 +62,27 @@ impl Progress {
     /// The last host task finished.
     pub fn host_done(&self) -> u64 {
         self.host_done.load(Ordering::Acquire)
+    }
+
+    /// A kernel is under way, as far as is known, that may touch any memory of the host.
+    pub fn follows_pointers(&self) -> bool {
+        let until = self.follows.load(Ordering::SeqCst);
+        until != 0 && self.timeline.completed().unwrap_or(0) < until
+    }
+
+    /// Such a kernel was recorded, to be done at this value.
+    pub(crate) fn set_follows(&self, value: u64) {
+        self.follows.fetch_max(value, Ordering::SeqCst);
+    }
+
+    /// The last value of blocking writes that have returned before their bytes were where they belong, which only this
+    /// queue could see.
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn set_left(&self, value: u64) {
+        self.left.fetch_max(value, Ordering::SeqCst);
     }
 
     /// The number of held commands.

@@ -8,6 +8,7 @@ use super::callback::{Callback, FreeFn};
 use super::context::Context;
 use super::device::Device;
 use super::mem::host_work::HostWork;
+use super::mem::reach::Behind;
 use super::mem::{same_bytes, Mem};
 use super::usm::Usm;
 use crate::backend::{Memory, SharedKind};
@@ -16,6 +17,8 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Alignment in bytes when none is asked for, and the largest that devices need to have: the size of long16.
@@ -58,15 +61,48 @@ impl Allocation {
 #[derive(Default)]
 pub struct Allocations {
     by_address: Mutex<BTreeMap<usize, Arc<Allocation>>>,
+    /// There was one at some time: else nobody need look.
+    any: AtomicBool,
 }
 
 impl Allocations {
     /// The allocation that an address lies in, and how far behind its first byte.
     pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
         let map = self.by_address.lock();
         let (_, found) = map.range(..=address).next_back()?;
         let offset = address - found.address;
         (offset < found.size).then(|| (found.clone(), offset))
+    }
+
+    /// What of them lies behind a range of addresses of the host, for the context's device number `device`.
+    pub(super) fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+        if !self.any.load(Ordering::Acquire) {
+            return Behind::Host;
+        }
+        let found = {
+            let map = self.by_address.lock();
+            match map.range(..range.end).next_back() {
+                Some((_, last)) if last.address + last.size > range.start => last.clone(),
+                _ => return Behind::Host,
+            }
+        };
+        let mem = &found.mem;
+        let inside = found.address <= range.start && range.end <= found.address + found.size;
+        if !mem.is_seen_by_host() && mem.context().devices().len() == 1 {
+            // The host's bytes at these addresses are its own: maps copy them.
+            return Behind::Host;
+        }
+        if !inside || !mem.is_seen_by_host() {
+            return Behind::Shared;
+        }
+        let (at, size) = (range.start - found.address, range.end - range.start);
+        match mem.slice(device, at as u64, size as u64) {
+            Ok(slice) => Behind::Device(slice),
+            Err(_) => Behind::Shared,
+        }
     }
 
     /// Takes an allocation off the list, by its first byte. It is freed when the commands that use it have finished.
@@ -216,7 +252,9 @@ pub(super) fn make(
         size,
         usm,
     });
-    let mut map = context.allocations().by_address.lock();
+    let allocations = context.allocations();
+    allocations.any.store(true, Ordering::Release);
+    let mut map = allocations.by_address.lock();
     map.insert(address, allocation.clone());
     Ok(allocation)
 }

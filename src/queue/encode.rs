@@ -4,6 +4,7 @@
 
 use super::enqueue::Ready;
 use super::host::Action;
+use super::order::Place;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
@@ -18,7 +19,7 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::Mem;
-use smallvec::SmallVec;
+use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
 /// How a command is encoded.
@@ -73,6 +74,10 @@ impl Queue {
         }
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
+        if let Some(point) = &ready.seen {
+            // The host has seen it: only its writes are to be made visible.
+            state.stream.wait_for(point);
+        }
         if ready.barrier {
             state.barrier()?;
         }
@@ -99,6 +104,7 @@ impl Queue {
                 let host = HostSide {
                     base: mapping.pointer,
                     visible: visible(mem, mapping),
+                    shared: true,
                 };
                 let idle = idle(state);
                 self.encode_read(state, mem, &host, &region, how, idle, nothing_to_wait_for)
@@ -115,6 +121,7 @@ impl Queue {
                 let host = HostSide {
                     base: mapping.pointer,
                     visible: visible(mem, mapping),
+                    shared: true,
                 };
                 let idle = idle(state);
                 self.encode_write(state, mem, &host, &region, how, idle)
@@ -156,14 +163,17 @@ impl Queue {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // An empty launch is a marker by its work only.
                 if command.kind == cl::CL_COMMAND_MARKER {
-                    encoded.place.host_seq = state.host_posted;
+                    encoded.place.host_seq = state.host.posted;
                 }
                 Ok(encoded)
             }
             Work::Barrier => {
                 if !state.in_order() {
                     state.barrier()?;
-                    state.barrier_host = state.host_posted;
+                    state.barrier_place = Place {
+                        value: state.value(),
+                        host_seq: state.host.posted,
+                    };
                 }
                 self.encode_nothing(state, &ready, how)
             }
@@ -223,7 +233,7 @@ impl Queue {
         if !how.blocking {
             let base = host.base.wrapping_add(rows.dst_offset as usize);
             let writes = extent(base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
-            encoded.place.host_seq = state.new_host_task(Some(writes));
+            encoded.place.host_seq = state.new_host_task(smallvec![writes], host.shared);
         }
         encoded.action = Some(Action::CopyOut {
             piece,
@@ -248,9 +258,9 @@ impl Queue {
     fn place(&self, state: &State) -> Recorded {
         // Out of order, host parts of other commands matter only if they are before a barrier.
         let host_seq = if state.in_order() {
-            state.host_posted
+            state.host.posted
         } else {
-            state.barrier_host
+            state.barrier_place.host_seq
         };
         Recorded {
             value: state.value(),
@@ -262,7 +272,7 @@ impl Queue {
 
     fn encode_nothing(&self, state: &mut State, ready: &Ready, how: How) -> ClResult<Encoded> {
         let mut slots = SmallVec::new();
-        let quiet = self.progress.host_done() >= state.host_posted;
+        let quiet = self.progress.host_done() >= state.host.posted;
         if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
             // Nothing to measure but when all before it is done.
             let value = self.submit_now(state)?;
@@ -292,7 +302,7 @@ impl Queue {
         let slot = state.record(Op::Marker, how.profile)?;
         let mut encoded = self.on_device(state, slot.into_iter().collect());
         if !how.blocking {
-            encoded.place.host_seq = state.new_host_task(work.touches());
+            encoded.place.host_seq = state.new_host_task(work.touches(), true);
         }
         encoded.action = Some(Action::Work(work.clone()));
         encoded.wait = true;

@@ -1,7 +1,18 @@
 //! Enqueue: what a command waits for, whether it is encoded or held, and held commands coming free.
+//!
+//! ```text
+//!            resolve
+//! enqueue ------+--> Flush ----> another queue is flushed; once more from the start
+//!               +--> Failed ---> refused: its event has the error, a map is undone, an unmap made again
+//!               +--> Pending --> held --(an event, the host thread)--> pump: resolve again --> Failed, Pending, Ready
+//!               +--> Ready ----> encoded --> blocking: waited for, its late part done here
+//!                                        \-> else: event recorded, its late part posted to the host thread
+//! ```
+//! Every command that does not come to be encoded is refused exactly once ([`refuse`]), by whoever finds out.
 
 use super::encode::{Encoded, How};
 use super::host::Task;
+use super::order::Place;
 use super::state::{Held, State};
 use super::Queue;
 use crate::backend::Point;
@@ -11,6 +22,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Readiness, Recorded};
 use crate::object::mem::map;
+use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -19,8 +31,19 @@ use std::sync::{Arc, Weak};
 pub struct Ready {
     /// Points of other streams.
     pub points: SmallVec<[Point; 2]>,
+    /// A point of another stream that is reached already: what was done there must be visible here.
+    pub seen: Option<Point>,
     /// A barrier, in an out-of-order queue.
     pub barrier: bool,
+}
+
+/// What a held command is woken by, besides the end of host tasks.
+#[derive(Default)]
+struct Pending {
+    /// These events (true: only when they are done).
+    events: SmallVec<[(Ref<Event>, bool); 2]>,
+    /// The queue itself, when it has come that far.
+    behind: Option<Place>,
 }
 
 enum Resolved {
@@ -29,8 +52,28 @@ enum Resolved {
     Flush(Arc<dyn Owner>, u64),
     /// Something it waits for has failed.
     Failed,
-    /// It must be held; to be woken by these events (true: only when they are done), or by the host thread.
-    Pending(SmallVec<[(Ref<Event>, bool); 2]>),
+    /// It must be held.
+    Pending(Pending),
+}
+
+/// A command that will not be carried out: a map that never was, an unmap that leaves the map as it is.
+fn refuse(command: &Command) {
+    match &command.work {
+        Work::Map { mem, mapping } => map::undo(mem, mapping),
+        Work::Unmap { mem, mapping } => map::redo(mem, mapping.clone()),
+        _ => {}
+    }
+}
+
+/// An enqueue, as it came.
+struct Call<'a> {
+    command: Command,
+    wait: &'a [Ref<Event>],
+    blocking: bool,
+    want_event: bool,
+    owner: Arc<dyn Owner>,
+    /// When it came, where times are measured.
+    queued: u64,
 }
 
 impl Queue {
@@ -42,7 +85,9 @@ impl Queue {
     /// among them does not spread.
     fn resolve(&self, state: &State, deps: &[Ref<Event>], listed: usize, work: &Work) -> Resolved {
         let mut ready = Ready::default();
-        let mut pending = SmallVec::new();
+        let mut pending = Pending::default();
+        // All before it must be done, not only on a timeline.
+        let follows = state.follows_all(&self.target.context, work);
         for (number, event) in deps.iter().enumerate() {
             let readiness = match event.readiness() {
                 Readiness::Failed if number >= listed => Readiness::Done,
@@ -52,66 +97,63 @@ impl Queue {
                 match readiness {
                     Readiness::Failed => return Resolved::Failed,
                     Readiness::Done => {}
-                    _ => pending.push((event.clone(), false)),
+                    _ => pending.events.push((event.clone(), false)),
                 }
                 continue;
             };
             let own = std::ptr::addr_eq(Arc::as_ptr(owner), self.me.as_ptr());
+            let progress = owner.progress();
+            let reached = |value| progress.timeline.completed().is_ok_and(|now| now >= value);
             match readiness {
                 Readiness::Done => {}
                 Readiness::Failed => return Resolved::Failed,
+                // In order it comes first anyhow.
                 Readiness::Pending(Some(_)) | Readiness::Recorded(_) if own && state.in_order() => {
                 }
-                Readiness::Pending(place) => {
-                    // Its host part begins when the batch is submitted: nobody else may ever do that. Ours is, by
-                    // whoever holds the command.
-                    let progress = owner.progress();
-                    match place {
-                        Some(place) if !own && progress.submitted() < place.value => {
-                            return Resolved::Flush(owner.clone(), place.value);
-                        }
-                        _ => pending.push((event.clone(), false)),
-                    }
+                // Its host part begins when the batch is submitted: nobody else may ever do that. Ours is, by whoever
+                // holds the command.
+                Readiness::Pending(Some(place)) if !own && progress.submitted() < place.value => {
+                    return Resolved::Flush(owner.clone(), place.value);
                 }
+                Readiness::Pending(_) => pending.events.push((event.clone(), false)),
                 Readiness::Recorded(place) if own => {
-                    ready.barrier |= place.order > state.last_barrier
+                    if follows && !reached(place.value) {
+                        pending.events.push((event.clone(), true));
+                    }
+                    ready.barrier |= place.order > state.last_barrier;
+                }
+                Readiness::Recorded(place) if progress.submitted() < place.value => {
+                    return Resolved::Flush(owner.clone(), place.value);
                 }
                 Readiness::Recorded(place) => {
-                    let progress = owner.progress();
-                    if progress.submitted() < place.value {
-                        return Resolved::Flush(owner.clone(), place.value);
-                    }
-                    if progress
-                        .timeline
-                        .completed()
-                        .is_ok_and(|now| now >= place.value)
-                    {
-                        continue;
-                    }
-                    if Arc::ptr_eq(owner.device(), &self.target.device) {
-                        ready.points.push(Point {
-                            timeline: progress.timeline.clone(),
-                            value: place.value,
-                        });
-                    } else {
-                        pending.push((event.clone(), true));
+                    let ours = Arc::ptr_eq(owner.device(), &self.target.device);
+                    let point = || Point {
+                        timeline: progress.timeline.clone(),
+                        value: place.value,
+                    };
+                    match (reached(place.value), ours) {
+                        (true, true) => ready.seen = Some(point()),
+                        (true, false) => {}
+                        (false, true) if !follows => ready.points.push(point()),
+                        (false, _) => pending.events.push((event.clone(), true)),
                     }
                 }
             }
         }
-        if !pending.is_empty() {
+        if !pending.events.is_empty() {
             return Resolved::Pending(pending);
         }
-        if let Some(range) = work.host_source() {
-            if state.host_conflict(&range) {
-                return Resolved::Pending(pending);
-            }
+        if follows {
+            pending.behind = state.is_behind();
+        }
+        if pending.behind.is_some() || state.meets_host_tasks(work) {
+            return Resolved::Pending(pending);
         }
         Resolved::Ready(ready)
     }
 
-    /// Enqueues a command. With `blocking` it is complete on return; of a write, at least the host memory is free again,
-    /// which is all that can be seen of it without an event and another queue. Gives the event if it is wanted.
+    /// Enqueues a command. With `blocking` it is complete on return, as far as anybody can see: a write that only later
+    /// commands of this queue could see may still be on its way. Gives the event if it is wanted.
     pub fn enqueue(
         &self,
         command: Command,
@@ -119,59 +161,50 @@ impl Queue {
         blocking: bool,
         want_event: bool,
     ) -> ClResult<Option<Ref<Event>>> {
-        // Maps and unmaps have changed the object's list already: a command that is refused changes it back.
-        let (map, unmap) = match &command.work {
-            Work::Map { mem, mapping } => (Some((mem.clone(), mapping.clone())), None),
-            Work::Unmap { mem, mapping } => (None, Some((mem.clone(), mapping.clone()))),
-            _ => (None, None),
-        };
-        let result = self.enqueue_any(command, wait, blocking, want_event);
-        if result.is_err() {
-            if let Some((mem, mapping)) = &map {
-                map::undo(mem, mapping);
-            }
-            if let Some((mem, mapping)) = unmap {
-                map::redo(&mem, mapping);
-            }
-        }
-        result
-    }
-
-    fn enqueue_any(
-        &self,
-        command: Command,
-        wait: &[Ref<Event>],
-        blocking: bool,
-        want_event: bool,
-    ) -> ClResult<Option<Ref<Event>>> {
+        let context = &self.target.context;
         if wait
             .iter()
-            .any(|event| !Arc::ptr_eq(event.context(), &self.target.context))
+            .any(|event| !Arc::ptr_eq(event.context(), context))
         {
+            refuse(&command);
             return err(
                 cl::CL_INVALID_CONTEXT,
                 "an event of the wait list is of another context than the queue",
             );
         }
         let Some(owner) = self.owner() else {
+            refuse(&command);
             return err(cl::CL_INVALID_COMMAND_QUEUE, "the queue is gone");
         };
-        let queued = if self.is_profiling() { now_ns() } else { 0 };
-        let context = &self.target.context;
+        let call = Call {
+            command,
+            wait,
+            blocking,
+            want_event,
+            owner,
+            queued: if self.is_profiling() { now_ns() } else { 0 },
+        };
+        self.take_turn(call)
+    }
+
+    /// Finds out what a command waits for, and does what follows from that.
+    fn take_turn(&self, call: Call<'_>) -> ClResult<Option<Ref<Event>>> {
         let mut flushed = 0;
-        let (mut state, ready) = loop {
-            let mut state = self.state.lock();
+        loop {
+            let state = self.state.lock();
             let must_hold = if state.in_order() {
                 !state.held.is_empty()
             } else {
                 state.barrier.is_some()
             };
-            match self.resolve(&state, wait, wait.len(), &command.work) {
+            let (wait, work) = (call.wait, &call.command.work);
+            match self.resolve(&state, wait, wait.len(), work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
                     flushed += 1;
                     if queue.progress().submitted() < value && flushed > 2 * wait.len() {
+                        refuse(&call.command);
                         return err(
                             cl::CL_OUT_OF_RESOURCES,
                             "a queue that is waited for cannot be submitted",
@@ -180,94 +213,98 @@ impl Queue {
                 }
                 Resolved::Failed => {
                     drop(state);
-                    if blocking {
-                        return err(
-                            State::DEPENDENCY_FAILED,
-                            "an event of the wait list has failed",
-                        );
-                    }
-                    if let Work::Map { mem, mapping } = &command.work {
-                        map::undo(mem, mapping);
-                    }
-                    let status = State::DEPENDENCY_FAILED;
-                    return Ok(want_event.then(|| {
-                        Event::done(
-                            context.clone(),
-                            command.kind,
-                            owner,
-                            status,
-                            Default::default(),
-                            queued,
-                        )
-                    }));
+                    return self.fail_call(call);
                 }
-                Resolved::Ready(ready) if !must_hold && self.can_encode(&state, &command, wait) => {
-                    break (state, ready);
+                Resolved::Ready(ready)
+                    if !must_hold && self.can_encode(&state, &call.command, wait) =>
+                {
+                    return self.encode_call(call, state, ready);
                 }
-                resolved => {
-                    let event = self.hold(&mut state, command, wait, owner.clone(), queued);
-                    let first = state.held.len() == 1;
-                    // What it waits for may be in the open batch.
-                    state.submit();
-                    self.unlock(state);
-                    self.await_events(resolved, first, owner);
-                    if blocking {
-                        let status = event.wait();
-                        if status < 0 {
-                            return err(status, "the command or one that it waits for has failed");
-                        }
-                    }
-                    return Ok(want_event.then_some(event));
-                }
+                resolved => return self.hold_call(call, state, resolved),
             }
-        };
+        }
+    }
+
+    /// Something in the wait list has failed.
+    fn fail_call(&self, call: Call<'_>) -> ClResult<Option<Ref<Event>>> {
+        refuse(&call.command);
+        let status = State::DEPENDENCY_FAILED;
+        if call.blocking {
+            return err(status, "an event of the wait list has failed");
+        }
+        Ok(call.want_event.then(|| {
+            let (context, kind) = (self.target.context.clone(), call.command.kind);
+            let times = Default::default();
+            Event::done(context, kind, call.owner, status, times, call.queued)
+        }))
+    }
+
+    fn hold_call(
+        &self,
+        call: Call<'_>,
+        mut state: MutexGuard<'_, State>,
+        resolved: Resolved,
+    ) -> ClResult<Option<Ref<Event>>> {
+        let owner = call.owner;
+        let event = self.hold(
+            &mut state,
+            call.command,
+            call.wait,
+            owner.clone(),
+            call.queued,
+        );
+        let first = state.held.len() == 1;
+        // What it waits for may be in the open batch.
+        state.submit();
+        self.unlock(state);
+        self.await_events(resolved, first, owner);
+        if call.blocking {
+            let status = event.wait();
+            if status < 0 {
+                return err(status, "the command or one that it waits for has failed");
+            }
+        }
+        Ok(call.want_event.then_some(event))
+    }
+
+    fn encode_call(
+        &self,
+        call: Call<'_>,
+        mut state: MutexGuard<'_, State>,
+        ready: Ready,
+    ) -> ClResult<Option<Ref<Event>>> {
         let how = How {
-            profile: want_event && self.is_profiling(),
-            blocking,
+            profile: call.want_event && self.is_profiling(),
+            blocking: call.blocking,
         };
-        let encoded = match self.encode(&mut state, &command, ready, how) {
+        let mut encoded = match self.encode(&mut state, &call.command, ready, how) {
             Ok(encoded) => encoded,
             Err(error) => {
                 self.unlock(state);
+                refuse(&call.command);
                 return Err(error);
             }
         };
+        encoded.place.depends = !call.wait.is_empty();
+        if call.blocking && self.must_wait(&call, &encoded) {
+            return self.wait_for_call(call, state, encoded);
+        }
+        let Call {
+            command,
+            want_event,
+            owner,
+            queued,
+            ..
+        } = call;
         let Encoded {
-            mut place,
+            place,
             times,
             action,
             done,
-            wait: must_wait,
+            ..
         } = encoded;
-        place.depends = !wait.is_empty();
-        let seen = || want_event || self.target.context.has_other_queues();
-        if blocking && (must_wait || action.is_some() || (!done && seen())) {
-            if place.value > self.progress.submitted() {
-                state.submit();
-            }
-            let failed = place.value > self.progress.submitted();
-            self.unlock(state);
-            if failed {
-                return err(
-                    cl::CL_OUT_OF_RESOURCES,
-                    "the command could not be submitted",
-                );
-            }
-            self.progress.wait_host(place.host_seq);
-            self.progress.timeline.wait(place.value, None)?;
-            if let Some(action) = &action {
-                action.run();
-            }
-            return Ok(want_event.then(|| {
-                let event = Event::done(context.clone(), command.kind, owner, 0, times, queued);
-                if self.is_profiling() {
-                    event.set_host_end(now_ns());
-                }
-                event
-            }));
-        }
         let event = want_event.then(|| {
-            let (context, kind) = (context.clone(), command.kind);
+            let (context, kind) = (self.target.context.clone(), command.kind);
             if done {
                 Event::done(context, kind, owner.clone(), 0, times, queued)
             } else {
@@ -286,21 +323,75 @@ impl Queue {
             if let Some(event) = &event {
                 event.set_watched();
             }
-            let task = Task {
+            result = state.post(Task {
                 value: place.value,
                 seq: place.host_seq,
                 action: Some(action),
                 event: event.clone(),
                 owner,
                 failed: None,
-            };
-            result = state.post(task);
+            });
         }
         state.maybe_submit();
         self.unlock(state);
         // The command may hold the last reference to a memory object: it goes after the lock.
         drop(command);
         result.map(|()| event)
+    }
+
+    /// A blocking command that was encoded is to be waited for. Not one that nobody can tell from a complete one: a queue
+    /// that is made later waits for what is left like that ([`Queue::new`]).
+    fn must_wait(&self, call: &Call<'_>, encoded: &Encoded) -> bool {
+        if encoded.done {
+            return false;
+        }
+        if encoded.wait
+            || encoded.action.is_some()
+            || call.want_event
+            || !call.command.work.is_hidden()
+        {
+            return true;
+        }
+        // In this order: a queue that is made now sees one or is seen.
+        self.progress.set_left(encoded.place.value);
+        self.target.context.has_other_queues()
+    }
+
+    fn wait_for_call(
+        &self,
+        call: Call<'_>,
+        mut state: MutexGuard<'_, State>,
+        encoded: Encoded,
+    ) -> ClResult<Option<Ref<Event>>> {
+        let place = encoded.place;
+        if place.value > self.progress.submitted() {
+            state.submit();
+        }
+        let failed = place.value > self.progress.submitted();
+        self.unlock(state);
+        if failed {
+            refuse(&call.command);
+            return err(
+                cl::CL_OUT_OF_RESOURCES,
+                "the command could not be submitted",
+            );
+        }
+        self.progress.wait_host(place.host_seq);
+        if let Err(error) = self.progress.timeline.wait(place.value, None) {
+            refuse(&call.command);
+            return Err(error.into());
+        }
+        if let Some(action) = &encoded.action {
+            action.run();
+        }
+        Ok(call.want_event.then(|| {
+            let (context, kind) = (self.target.context.clone(), call.command.kind);
+            let event = Event::done(context, kind, call.owner, 0, encoded.times, call.queued);
+            if self.is_profiling() {
+                event.set_host_end(now_ns());
+            }
+            event
+        }))
     }
 
     /// Sees to it that a command which was just held is looked at when that makes sense.
@@ -310,9 +401,11 @@ impl Queue {
             // Behind others, whose turn brings its own. (The first one in is here because of something in `held` that
             // is gone by now.)
             Resolved::Ready(_) => first,
-            // Waits for the host thread, which may have been done before it could see this command.
-            Resolved::Pending(events) if events.is_empty() => true,
-            Resolved::Pending(events) => events
+            // Waits for the host thread, which may have been done before it could see this command, or is yet to be asked
+            // to wake it.
+            Resolved::Pending(pending) if pending.events.is_empty() => true,
+            Resolved::Pending(pending) => pending
+                .events
                 .into_iter()
                 .any(|(event, until_done)| !event.subscribe(weak.clone(), until_done)),
             Resolved::Failed | Resolved::Flush(..) => true,
@@ -361,6 +454,7 @@ impl Queue {
             deps,
             listed: wait.len(),
             event: event.clone(),
+            behind: None,
         });
         self.progress.set_held(state.held.len());
         event
@@ -395,9 +489,7 @@ impl Queue {
                             let Some(held) = state.held.remove(index) else {
                                 break;
                             };
-                            if let Work::Map { mem, mapping } = &held.command.work {
-                                map::undo(mem, mapping);
-                            }
+                            refuse(&held.command);
                             state.clear_barrier(&held.event);
                             let after = held.event.settle(State::DEPENDENCY_FAILED);
                             state.after.push(after);
@@ -407,9 +499,12 @@ impl Queue {
                             flush = Some((queue, value));
                             break;
                         }
-                        Resolved::Pending(events) => {
-                            unsubmitted |= events.is_empty();
-                            subscribe.extend(events);
+                        Resolved::Pending(pending) => {
+                            unsubmitted |= pending.events.is_empty();
+                            subscribe.extend(pending.events);
+                            if let Some(place) = pending.behind {
+                                self.wake_at(&mut state, index, place, &owner);
+                            }
                             if state.in_order() {
                                 break;
                             }
@@ -443,6 +538,37 @@ impl Queue {
         }
     }
 
+    /// Has the host thread wake the queue when it has come as far as a held command needs.
+    fn wake_at(&self, state: &mut State, index: usize, place: Place, owner: &Arc<dyn Owner>) {
+        let asked = |known: &Place| known.value >= place.value && known.host_seq >= place.host_seq;
+        let held = state.held.get(index);
+        if held.is_none_or(|held| held.behind.as_ref().is_some_and(asked)) {
+            return;
+        }
+        let seq = state.new_host_task(SmallVec::new(), false);
+        let posted = state.post(Task {
+            value: place.value,
+            seq,
+            action: None,
+            event: None,
+            owner: owner.clone(),
+            failed: None,
+        });
+        if let Some(held) = state.held.get_mut(index) {
+            held.behind = Some(Place {
+                host_seq: seq,
+                ..place
+            });
+        }
+        if let Err(error) = posted {
+            // No thread to wait in: wait here.
+            crate::log!(Warn, "{error}");
+            state.submit();
+            let _ = self.progress.timeline.wait(place.value, None);
+            self.progress.set_host_done(seq);
+        }
+    }
+
     fn run_held(&self, state: &mut State, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {
         let how = How {
             profile: self.is_profiling(),
@@ -453,9 +579,7 @@ impl Queue {
         let encoded = match self.encode(state, &held.command, ready, how) {
             Ok(encoded) => encoded,
             Err(error) => {
-                if let Work::Map { mem, mapping } = &held.command.work {
-                    map::undo(mem, mapping);
-                }
+                refuse(&held.command);
                 state
                     .reports
                     .push(format!("a command could not be carried out: {error}"));

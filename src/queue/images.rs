@@ -159,6 +159,7 @@ impl Queue {
         HostSide {
             base: mapping.pointer,
             visible: mapping.shadow.clone().filter(|_| one_device),
+            shared: true,
         }
     }
 
@@ -218,7 +219,7 @@ impl Queue {
             encoded.wait = true;
             return Ok(encoded);
         }
-        if how.blocking && total > BIG && self.progress.host_done() >= state.host_posted {
+        if how.blocking && total > BIG && self.progress.host_done() >= state.host.posted {
             return self.read_image_parts(state, &image, at, host, rows, element, how);
         }
         let piece = self.staging(state, false, total)?;

@@ -167,6 +167,10 @@ impl Queue {
         if !kernel.images.is_empty() {
             self.empty_shown_images(state, kernel)?;
         }
+        if kernel.host_memory {
+            self.target.context.note_pointers_followed();
+            self.progress.set_follows(state.value());
+        }
         let mut encoded = self.on_device(state, slots);
         if let Some((sites, buffer)) = printf {
             state.unordered_barrier()?;
@@ -181,7 +185,7 @@ impl Queue {
                 false,
             )?;
             encoded.place.value = state.value();
-            encoded.place.host_seq = state.new_host_task(None);
+            encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
             encoded.action = Some(Action::Printf { piece, sites });
         }
         Ok(encoded)

@@ -21,6 +21,7 @@ mod host;
 mod images;
 mod info;
 mod launch;
+mod order;
 mod printf;
 mod resume;
 mod shown;
@@ -201,6 +202,19 @@ impl Queue {
         });
         let owner: Arc<dyn Owner> = queue.clone();
         context.add_queue(Arc::downgrade(&owner));
+        // What blocking writes of other queues have left on its way is done for this one.
+        for other in context.queues() {
+            let (progress, left) = (other.progress(), other.progress().left());
+            if progress.timeline.completed().is_ok_and(|now| now >= left) {
+                continue;
+            }
+            if progress.submitted() < left {
+                other.flush();
+            }
+            if progress.submitted() >= left {
+                let _ = progress.timeline.wait(left, None);
+            }
+        }
         Ok(queue)
     }
 
@@ -288,7 +302,7 @@ impl Queue {
         let (value, seq) = {
             let mut state = self.state.lock();
             state.submit();
-            let place = (self.progress.submitted(), state.host_posted);
+            let place = (self.progress.submitted(), state.host.posted);
             self.unlock(state);
             place
         };

@@ -1,6 +1,7 @@
 //! What a queue's lock protects: the stream, what its open batch will complete, the commands that are held.
 
 use super::host::{self, Task};
+use super::order::{HostTasks, Place};
 use super::staging::Pool;
 use crate::backend::{Memory, Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl::{self, cl_int};
@@ -11,7 +12,6 @@ use crate::object::event::{now_ns, Aftermath, Event, Progress};
 use crossbeam_channel::Sender;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 
 /// Operations in a batch at most.
@@ -31,6 +31,8 @@ pub struct Held {
     pub listed: usize,
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
+    /// The host thread has been asked to wake the queue at this place.
+    pub behind: Option<Place>,
 }
 
 /// What is under the lock.
@@ -48,10 +50,8 @@ pub struct State {
     /// Host tasks of the open batch.
     pub open_tasks: Vec<Task>,
     tasks: Option<Sender<Task>>,
-    /// Number of the last host task.
-    pub host_posted: u64,
-    /// Ranges of application memory that host tasks are yet to write.
-    pub host_writes: VecDeque<(u64, Range<usize>)>,
+    /// Tasks of the host thread.
+    pub host: HostTasks,
     /// Commands that wait for something not on a timeline.
     pub held: VecDeque<Held>,
     /// A barrier among them: every later command waits for it.
@@ -60,8 +60,8 @@ pub struct State {
     pub order: u64,
     /// All commands up to this one are before a barrier.
     pub last_barrier: u64,
-    /// The last host task before a barrier that the application has asked for, in an out-of-order queue.
-    pub barrier_host: u64,
+    /// The last barrier that the application has asked for, in an out-of-order queue.
+    pub barrier_place: Place,
     heavy: bool,
     /// Staging towards the device.
     pub up: Pool,
@@ -93,13 +93,12 @@ impl State {
             open_events: Vec::new(),
             open_tasks: Vec::new(),
             tasks: None,
-            host_posted: 0,
-            host_writes: VecDeque::new(),
+            host: HostTasks::default(),
             held: VecDeque::new(),
             barrier: None,
             order: 0,
             last_barrier: 0,
-            barrier_host: 0,
+            barrier_place: Place::default(),
             heavy: false,
             up: Pool::new(Placement::HostWrite, 1 << 20),
             down: Pool::new(Placement::HostRead, 1 << 20),
@@ -135,7 +134,7 @@ impl State {
     /// Nothing is recorded, submitted or left to the host.
     pub fn idle(&self) -> bool {
         self.stream.open_len() == 0
-            && self.progress.host_done() >= self.host_posted
+            && self.progress.host_done() >= self.host.posted
             && self.device_idle()
     }
 
@@ -172,32 +171,6 @@ impl State {
             self.stream.wait_for(point);
         }
         Ok(())
-    }
-
-    /// A memory range of the application that commands before have yet to fill.
-    pub fn host_conflict(&self, range: &Range<usize>) -> bool {
-        let done = self.progress.host_done();
-        let overlaps = |other: &Range<usize>| other.start < range.end && range.start < other.end;
-        self.host_writes
-            .iter()
-            .any(|(seq, other)| *seq > done && overlaps(other))
-    }
-
-    /// A host task is going to fill a memory range of the application. Gives its number.
-    pub fn new_host_task(&mut self, writes: Option<Range<usize>>) -> u64 {
-        self.host_posted += 1;
-        let done = self.progress.host_done();
-        while self
-            .host_writes
-            .front()
-            .is_some_and(|(seq, _)| *seq <= done)
-        {
-            self.host_writes.pop_front();
-        }
-        if let Some(range) = writes {
-            self.host_writes.push_back((self.host_posted, range));
-        }
-        self.host_posted
     }
 
     /// Gives a task to the host thread, at once or with the open batch.

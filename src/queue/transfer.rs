@@ -100,7 +100,7 @@ impl Queue {
             SLOW_READ
         };
         if let (Some(pointer), true) = (src.memory.mapped(), cached || total <= limit) {
-            let quiet = self.progress.host_done() >= state.host_posted;
+            let quiet = self.progress.host_done() >= state.host.posted;
             let wait = how.blocking && no_waits && quiet && !how.profile;
             if idle || (wait && host.visible.is_none()) {
                 if !idle {
@@ -141,7 +141,7 @@ impl Queue {
             return Ok(encoded);
         }
         state.note_work(total);
-        if how.blocking && linear && total > BIG && self.progress.host_done() >= state.host_posted {
+        if how.blocking && linear && total > BIG && self.progress.host_done() >= state.host.posted {
             return self.read_chunks(
                 state,
                 &src,

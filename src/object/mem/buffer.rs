@@ -1,5 +1,6 @@
 //! Making buffers and sub-buffers: flags, sizes, host pointers, properties.
 
+use super::reach::Reach;
 use super::store::Store;
 use super::{address, Mem};
 use crate::cl::{self, cl_mem_flags, cl_mem_properties};
@@ -142,6 +143,10 @@ impl Mem {
             unsafe { std::slice::from_raw_parts(host_ptr as *const u8, size) }
         });
         let store = Store::new(context, size as u64, flags, used, initial)?;
+        if used != 0 {
+            let reach = Reach::Store(Arc::downgrade(&store));
+            context.reachable().add(used..used + size, reach);
+        }
         address::publish(Object::new_cyclic(|me| Self {
             context: context.clone(),
             object_type: cl::CL_MEM_OBJECT_BUFFER,

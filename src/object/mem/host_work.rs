@@ -1,19 +1,16 @@
 //! Work of commands that the host does, as plain data: copies and fills of memory that no device needs to see.
 
+use smallvec::{smallvec, SmallVec};
 use std::ops::Range;
 
 /// What a command has the host do, once everything before it is done.
 pub trait HostWork: Send + Sync {
     /// Does it. Called once.
     fn run(&self);
-    /// The memory of the application that it writes or reads; `None`: none that other commands touch.
-    fn touches(&self) -> Option<Range<usize>> {
-        None
+    /// The memory of the application that it writes or reads; empty: none that other commands touch.
+    fn touches(&self) -> SmallVec<[Range<usize>; 4]> {
+        SmallVec::new()
     }
-}
-
-fn hull(a: Range<usize>, b: Range<usize>) -> Range<usize> {
-    a.start.min(b.start)..a.end.max(b.end)
 }
 
 /// A copy within host memory.
@@ -39,9 +36,9 @@ impl HostWork for HostCopy {
         unsafe { crate::util::copy::copy(self.src, self.dst, self.size) };
     }
 
-    fn touches(&self) -> Option<Range<usize>> {
+    fn touches(&self) -> SmallVec<[Range<usize>; 4]> {
         let range = |at: usize| at..at.wrapping_add(self.size);
-        Some(hull(range(self.dst), range(self.src)))
+        smallvec![range(self.dst), range(self.src)]
     }
 }
 
@@ -75,7 +72,7 @@ impl HostWork for HostFill {
         }
     }
 
-    fn touches(&self) -> Option<Range<usize>> {
-        Some(self.at..self.at.wrapping_add(self.size))
+    fn touches(&self) -> SmallVec<[Range<usize>; 4]> {
+        smallvec![self.at..self.at.wrapping_add(self.size)]
     }
 }

@@ -5,11 +5,13 @@
 //! or a shadow of the region. So maps within a region that is mapped agree with it. *Direct* maps need no copy; for the others the contents
 //! are copied at map (unless they are invalidated) and back at unmap (if mapped for writing).
 
+use super::reach::Reach;
 use super::Mem;
 use crate::backend::Slice;
 use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
+use std::ops::Range;
 
 /// A region that is mapped.
 #[derive(Clone)]
@@ -31,6 +33,11 @@ pub struct Mapping {
 }
 
 impl Mapping {
+    /// The addresses of the host that it leads to.
+    pub fn range(&self) -> Range<usize> {
+        self.pointer..self.pointer.wrapping_add(self.size)
+    }
+
     /// It may be written through.
     pub fn writes(&self) -> bool {
         self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
@@ -106,8 +113,29 @@ impl Mem {
                 });
             }
         }
+        let slice = match &mapping.shadow {
+            Some(shadow) => Some(shadow.clone()),
+            None if mapping.direct => Some(Slice {
+                memory: memory.clone(),
+                offset: at as u64,
+                size: size as u64,
+            }),
+            None => None,
+        };
+        if !self.store.is_svm() {
+            self.make_reachable(device, &mapping, slice);
+        }
         mappings.push(mapping.clone());
         Ok(mapping)
+    }
+
+    /// Devices reach what the pointer of a map leads to, until the map ends.
+    pub(super) fn make_reachable(&self, device: usize, mapping: &Mapping, slice: Option<Slice>) {
+        let slice = slice
+            .filter(|_| !self.store.is_shared() && self.context.devices().len() == 1)
+            .map(|slice| (device, slice));
+        let reachable = self.context.reachable();
+        reachable.add(mapping.range(), Reach::Map(slice));
     }
 
     /// Takes out the latest map with that pointer.
@@ -120,6 +148,9 @@ impl Mem {
             );
         };
         let mapping = mappings.remove(index);
+        if !self.store.is_svm() {
+            self.context.reachable().remove(&mapping.range(), true);
+        }
         if let Some(shadow) = &mapping.shadow {
             self.store.release_shadow(&shadow.memory);
         }
@@ -137,5 +168,8 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
 pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
     let at = mem.origin + mapping.offset;
     mem.store.retain_shadow(&mapping, at as u64);
+    if !mem.store.is_svm() {
+        mem.make_reachable(0, &mapping, None);
+    }
     mem.mappings.lock().push(mapping);
 }

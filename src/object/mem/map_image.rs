@@ -119,6 +119,9 @@ impl Mem {
         let (y, z) = image.steps(mapped.row_pitch, mapped.slice_pitch);
         mapping.size = (depth - 1) * z + (height - 1) * y + width * element;
         mapping.image = Some(mapped);
+        if !self.store.is_svm() {
+            self.make_reachable(device, &mapping, mapping.shadow.clone());
+        }
         mappings.push(mapping.clone());
         Ok(mapping)
     }

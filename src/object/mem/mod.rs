@@ -10,6 +10,7 @@ pub mod image;
 pub mod map;
 pub mod map_image;
 pub mod pixel;
+pub mod reach;
 pub mod requirements;
 pub mod shadow;
 pub mod store;
@@ -59,6 +60,12 @@ impl Body for Mem {
 }
 
 impl Mem {
+    /// Where the host has its bytes without a map, if devices reach them there: shared virtual memory, and memory of
+    /// the application that the device uses in place.
+    pub fn host_range(&self) -> Option<Range<usize>> {
+        (self.host_ptr != 0).then(|| self.host_ptr..self.host_ptr + self.size)
+    }
+
     /// No command and no kernel may write it (cl_ext_immutable_memory_objects).
     pub fn is_immutable(&self) -> bool {
         self.flags & cl::CL_MEM_IMMUTABLE_EXT != 0
@@ -175,6 +182,10 @@ impl Drop for Mem {
     /// Destructor callbacks run, and memory of the application is let go, only when the commands that use the object
     /// have finished.
     fn drop(&mut self) {
+        if self.host_ptr != 0 && self.parent.is_none() && !self.store.is_svm() {
+            let range = self.host_ptr..self.host_ptr + self.size;
+            self.context.reachable().remove(&range, false);
+        }
         let callbacks = std::mem::take(self.destructors.get_mut());
         if callbacks.is_empty() && self.host_ptr == 0 {
             return;

@@ -7,7 +7,7 @@
 
 use super::coherence::{Newest, Rows, Touch};
 use super::transfer;
-use crate::backend::{Memory, Placement};
+use crate::backend::{Memory, Placement, Slice};
 use crate::cl::{self, cl_mem_flags};
 use crate::error::ClResult;
 use crate::handle::Ref;
@@ -182,6 +182,17 @@ impl Store {
             && memory
                 .mapped()
                 .is_some_and(|pointer| pointer.as_ptr() as usize == self.host_ptr)
+    }
+
+    /// Bytes of the application's memory as the device's own, where the device uses them in place.
+    pub(super) fn in_place(&self, device: usize, at: u64, size: u64) -> Option<Slice> {
+        let memory = self.copies.get(device)?.get()?;
+        let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
+        (fits && !self.is_shared() && self.is_host(memory)).then(|| Slice {
+            memory: memory.clone(),
+            offset: at,
+            size,
+        })
     }
 
     fn application_bytes(&self) -> &[u8] {

@@ -1,0 +1,130 @@
+//! What of the host's memory a command touches, and who does: the words in which the queue's `order` speaks.
+
+use super::{extent, HostSide, Work};
+use crate::backend::BufferCopy;
+use crate::handle::Ref;
+use crate::object::mem::Mem;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Ranges of addresses of the host.
+pub type Ranges = SmallVec<[Range<usize>; 4]>;
+
+/// What the thread that encodes a command reads itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Early {
+    /// Nothing: the device, or a host task, has all the work.
+    Nothing,
+    /// Memory that no device reaches, as far as is known.
+    Host,
+    /// Memory that devices reach.
+    Shared,
+}
+
+/// What a command touches while tasks of the host thread are under way.
+pub enum Touched {
+    /// These ranges.
+    Ranges(Ranges),
+    /// Memory that devices reach, any of it.
+    Shared,
+    /// Any memory.
+    Anything,
+}
+
+fn source(host: &HostSide, region: &BufferCopy) -> Range<usize> {
+    let first = host.base.wrapping_add(region.src_offset as usize);
+    extent(first, region, region.src_row_pitch, region.src_slice_pitch)
+}
+
+fn destination(host: &HostSide, region: &BufferCopy) -> Range<usize> {
+    let first = host.base.wrapping_add(region.dst_offset as usize);
+    extent(first, region, region.dst_row_pitch, region.dst_slice_pitch)
+}
+
+impl Work {
+    /// What the thread that encodes it reads.
+    pub fn early(&self) -> Early {
+        let of = |host: &HostSide| match (host.visible.is_some(), host.shared) {
+            (true, _) => Early::Nothing,
+            (false, true) => Early::Shared,
+            (false, false) => Early::Host,
+        };
+        match self {
+            Self::Write { host, .. } | Self::WriteImage { host, .. } => of(host),
+            // The shadow, unless the device reads that itself; nobody but maps of the object writes there.
+            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => Early::Host,
+            _ => Early::Nothing,
+        }
+    }
+
+    /// A launch that may touch memory of the host that is no memory object.
+    pub fn follows_pointers(&self) -> bool {
+        matches!(self, Self::Launch(launch) if launch.kernel.host_memory)
+    }
+
+    /// What only commands of the same queue can see of it, so that it may be left to the device although the caller
+    /// waits for it: a write to memory that the host does not reach.
+    pub fn is_hidden(&self) -> bool {
+        match self {
+            Self::Write { mem, .. } | Self::WriteImage { mem, .. } => mem.host_range().is_none(),
+            _ => false,
+        }
+    }
+
+    /// What it touches, whoever does.
+    pub fn touched(&self) -> Touched {
+        let mut ranges = Ranges::new();
+        let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());
+        match self {
+            Self::Read { mem, host, region } => {
+                add(&mut ranges, mem);
+                ranges.push(destination(host, region));
+            }
+            Self::Write { mem, host, region } => {
+                add(&mut ranges, mem);
+                ranges.push(source(host, region));
+            }
+            Self::ReadImage {
+                mem, host, rows, ..
+            } => {
+                add(&mut ranges, mem);
+                ranges.push(destination(host, rows));
+            }
+            Self::WriteImage {
+                mem, host, rows, ..
+            } => {
+                add(&mut ranges, mem);
+                ranges.push(source(host, rows));
+            }
+            Self::Copy { src, dst, .. } | Self::CopyImage { src, dst, .. } => {
+                add(&mut ranges, src);
+                add(&mut ranges, dst);
+            }
+            Self::ImageToBuffer { image, buffer, .. }
+            | Self::BufferToImage { image, buffer, .. } => {
+                add(&mut ranges, image);
+                add(&mut ranges, buffer);
+            }
+            Self::Fill { mem, .. } | Self::FillImage { mem, .. } => add(&mut ranges, mem),
+            Self::Map { mem, mapping } | Self::Unmap { mem, mapping } => {
+                add(&mut ranges, mem);
+                ranges.push(mapping.range());
+            }
+            Self::Migrate { parts, .. } => parts.iter().for_each(|(mem, _)| add(&mut ranges, mem)),
+            Self::Host(work) => ranges.extend(work.touches()),
+            Self::Launch(launch) => {
+                let kernel = &launch.kernel;
+                if kernel.host_memory {
+                    return Touched::Anything;
+                }
+                if kernel.touches_anything {
+                    return Touched::Shared;
+                }
+                let all = kernel.buffers.iter().chain(&kernel.images);
+                all.for_each(|(mem, _)| add(&mut ranges, mem));
+            }
+            Self::Marker | Self::Barrier => {}
+        }
+        Touched::Ranges(ranges)
+    }
+}
