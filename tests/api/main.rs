@@ -30,5 +30,6 @@ mod queues;
 mod refusals;
 mod robustness;
 mod several_devices;
+mod shared_order;
 mod svm;
 mod threads;
