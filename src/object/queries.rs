@@ -31,7 +31,7 @@ impl Info for Ref<Mem> {
             cl::CL_MEM_REFERENCE_COUNT => out.write(self.api_refs()),
             cl::CL_MEM_CONTEXT => out.write(self.context()),
             cl::CL_MEM_ASSOCIATED_MEMOBJECT => out.write(self.parent().cloned()),
-            cl::CL_MEM_OFFSET => out.write(self.origin()),
+            cl::CL_MEM_OFFSET => out.write(self.offset()),
             cl::CL_MEM_USES_SVM_POINTER => out.write(self.uses_svm_pointer()),
             cl::CL_MEM_DEVICE_ADDRESS_EXT => out.write(self.device_addresses()?),
             cl::CL_MEM_PROPERTIES => out.write(self.properties()),

@@ -205,7 +205,7 @@ impl Mem {
             },
             properties: Vec::new(),
             parent: Some(buffer.clone()),
-            origin,
+            origin: buffer.origin + origin,
             store: Arc::clone(&buffer.store),
             image: None,
             mappings: Mutex::default(),

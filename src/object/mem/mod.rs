@@ -106,9 +106,17 @@ impl Mem {
         self.parent.as_ref()
     }
 
-    /// CL_MEM_OFFSET.
+    /// First byte within the store, which objects over shared virtual memory need not begin.
     pub fn origin(&self) -> usize {
         self.origin
+    }
+
+    /// CL_MEM_OFFSET: of a sub-buffer within its buffer, otherwise 0.
+    pub fn offset(&self) -> usize {
+        match &self.parent {
+            Some(parent) if self.is_buffer() => self.origin - parent.origin,
+            _ => 0,
+        }
     }
 
     /// CL_MEM_MAP_COUNT.
@@ -166,9 +174,14 @@ impl Mem {
         self.store.prepare(&self.context, device, rows, touch)
     }
 
-    /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins.
+    /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A sub-buffer begins well where
+    /// its buffer does; what an image is made from must suit the device's copies and views itself.
     pub fn check_alignment(&self, device: &Device) -> ClResult {
-        if self.parent.is_some() && !self.origin.is_multiple_of(device.base_align()) {
+        let begin = match &self.image {
+            Some(_) if self.parent.is_some() => self.origin,
+            _ => self.offset(),
+        };
+        if !begin.is_multiple_of(device.base_align()) {
             return err(
                 cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
                 "the sub-buffer is misaligned for this device",
