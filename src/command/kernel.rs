@@ -203,6 +203,26 @@ pub fn suggested_local_size(
 /// A run of work-groups of one size in one dimension: first group, number of groups, size.
 type Run = (u32, u32, u32);
 
+/// The dispatches that one launch may take. At 65,535 work-groups each, the least that a device takes along an axis,
+/// that many last for longer than anybody waits.
+const MOST_PARTS: usize = 1 << 17;
+
+/// CL_OUT_OF_RESOURCES if a launch takes more dispatches than a queue should ever be given, which is known before any of
+/// them is made.
+fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
+    let parts = axes
+        .iter()
+        .map(|runs| runs.len())
+        .fold(steps.max(1) as usize, usize::saturating_mul);
+    if parts > MOST_PARTS {
+        return err(
+            cl::CL_OUT_OF_RESOURCES,
+            format!("the launch takes {parts} dispatches, more than the {MOST_PARTS} of one command: fewer, or larger, work-groups would do"),
+        );
+    }
+    Ok(())
+}
+
 /// The runs of an axis. `guard`: the last work-group is a full one, too.
 fn runs(global: u32, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
     let full = if guard {
@@ -332,6 +352,7 @@ pub fn nd_range(
         (SPEC_RESUME, u32::from(count > 0) << u32::from(alone))
     }));
     let mut parts = SmallVec::new();
+    check_parts(&axes, kernel.code.interface().parts)?;
     match kernel.code.interface().parts {
         0 | 1 => dispatches(&kernel, &axes, &constants, 0, &mut parts)?,
         steps => {
@@ -522,6 +543,18 @@ mod tests {
             .map(|s| s.global),
             Some([0; 3])
         );
+    }
+
+    #[test]
+    fn launches_of_too_many_dispatches_are_refused() {
+        let axis = |groups| runs(groups, 1, 65535, false);
+        let one = || axis(1);
+        assert!(check_parts(&[axis(u32::MAX), one(), one()], 1).is_ok());
+        assert!(check_parts(&[axis(1 << 20), axis(1 << 20), one()], 1).is_ok());
+        let code = |axes, steps| check_parts(&axes, steps).err().map(|e| e.code);
+        let refused = Some(cl::CL_OUT_OF_RESOURCES);
+        assert_eq!(code([axis(u32::MAX), one(), axis(u32::MAX)], 1), refused);
+        assert_eq!(code([axis(u32::MAX), one(), one()], u32::MAX), refused);
     }
 
     #[test]

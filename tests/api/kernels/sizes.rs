@@ -78,6 +78,10 @@ fn wrong_work_sizes() {
         "{code}"
     );
     assert_eq!(go(&fixed, 1, None, Some(&[16]), Some(&[8])), CL_SUCCESS);
+    // More work-groups than a device takes in any number of dispatches that makes sense.
+    let huge = [u32::MAX as usize; 3];
+    let code = go(&kernel, 3, None, Some(&huge), Some(&[1; 3]));
+    assert_eq!(code, CL_OUT_OF_RESOURCES);
     ok!(clFinish(setup.queue.0));
     // Nothing to do is no error since OpenCL 2.1.
     assert_eq!(go(&kernel, 1, None, Some(&[0]), None), CL_SUCCESS);
