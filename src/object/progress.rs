@@ -160,7 +160,7 @@ pub trait Owner: Send + Sync {
     fn profiling(&self) -> bool;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);
-    /// Has the host thread complete the event when its time has come.
+    /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
     /// Encodes held commands that have become ready. Called through [`super::event::wake`] only.
     fn pump(&self);

@@ -33,7 +33,7 @@ mod transfer;
 mod tests;
 
 use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
-use crate::cl::{self, cl_command_queue_properties, cl_queue_properties};
+use crate::cl::{self, cl_command_queue_properties, cl_int, cl_queue_properties};
 use crate::command::Target;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
@@ -344,8 +344,12 @@ impl Owner for Object<Queue> {
             return;
         };
         let mut state = self.state.lock();
-        // Whatever the event's own value: tasks come in the order of the timeline.
-        let value = event.value().unwrap_or_else(|| state.value());
+        let Some(value) = event.value() else {
+            // Another thread has found it over meanwhile, and left it to us to tell those who wait.
+            drop(state);
+            event.settle(cl::CL_COMPLETE as cl_int).run();
+            return;
+        };
         let posted = state.post(Task {
             value,
             seq: 0,

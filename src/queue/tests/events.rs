@@ -216,3 +216,28 @@ fn held_barriers_hold_what_follows_out_of_order() {
     assert_eq!(free.status(), 0);
     assert_eq!(contents(&queue, &mem), [2; 64]);
 }
+
+#[test]
+fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.filled(&[1; 64]);
+    let list: &'static Mutex<Vec<cl_int>> = Box::leak(Box::default());
+    let event = sent(&queue, fill(&queue, &mem, 2), &[]);
+    queue.finish().unwrap();
+    // Later work that nobody submits.
+    let _later = sent(&queue, fill(&queue, &mem, 3), &[]);
+    let busy = queue.state.lock();
+    std::thread::scope(|scope| {
+        let registers = scope.spawn(|| {
+            let callback = Callback::new(note as _, list as *const _ as *mut c_void);
+            event.set_callback(0, callback).unwrap();
+        });
+        // It has been entered, and waits for the queue.
+        std::thread::sleep(Duration::from_millis(50));
+        assert_eq!(event.status(), 0);
+        drop(busy);
+        registers.join().unwrap();
+    });
+    eventually("the callback", || list.lock().as_slice() == [0]);
+}
