@@ -6,7 +6,7 @@
 //!   lower_builtin_vars, lower_globals, lower_args, lower_dot, lower_convert -> clean
 //!   -> expand_memcopy -> clean -> lower_atomic, lower_local, lower_private -> clean -> legalize -> clean
 //!   -> unroll_loops, resume_loops (where the driver counts iterations) -> idle_lanes (where they run) -> contract
-//!   -> flip_compares (for a compiler with a defect) -> split_parts -> structurize -> emit
+//!   -> flip_compares, round_doubles (for compilers with a defect) -> split_parts -> structurize -> emit
 //! ```
 //! Every pass goes through [`Runner::run`], which times, dumps, verifies and can leave it out by name.
 
@@ -384,6 +384,9 @@ fn lower_function(
     })?;
     if target.miscounts_to_negations {
         p.must("flip_compares", func, flip_compares::run)?;
+    }
+    if target.misrounds_doubles {
+        p.must("round_doubles", func, round_doubles::run)?;
     }
     if target.long_words && !interface.uses_printf {
         let split = |f: &mut Function| Ok(split_parts::run(f, split_parts::WEIGHT));

@@ -122,6 +122,8 @@ pub struct Target {
     pub idle_lanes_run: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::flip_compares)).
     pub miscounts_to_negations: bool,
+    /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::round_doubles)).
+    pub misrounds_doubles: bool,
     /// Emit debug line information (OpLine).
     pub debug_lines: bool,
 }
@@ -180,6 +182,7 @@ impl Target {
             loop_limit: 0,
             idle_lanes_run: false,
             miscounts_to_negations: false,
+            misrounds_doubles: false,
             debug_lines: false,
         }
     }

@@ -37,6 +37,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "flip_compares" => Pass::Try(passes::flip_compares::run),
+        "round_doubles" => Pass::Try(passes::round_doubles::run),
         "idle_lanes" => Pass::Try(|f| passes::idle_lanes::run(f, &Target::lavapipe()).map(|_| ())),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),

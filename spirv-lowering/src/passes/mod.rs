@@ -34,6 +34,7 @@ pub mod narrow_params;
 pub mod repair_ssa;
 pub mod resume_loops;
 pub mod rewrite;
+pub mod round_doubles;
 pub mod share_calls;
 pub mod simplify_cfg;
 pub mod split_parts;

@@ -705,6 +705,7 @@ fn target(
         loop_limit: probe::loop_limit(v12.driver_id),
         idle_lanes_run: probe::idle_lanes_run(v12.driver_id),
         miscounts_to_negations: v12.driver_id == vk::DriverId::NVIDIA_PROPRIETARY,
+        misrounds_doubles: probe::misrounds_doubles(v12.driver_id),
         debug_lines: false,
     }
 }

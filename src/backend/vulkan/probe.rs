@@ -51,6 +51,17 @@ pub fn loop_limit(driver: vk::DriverId) -> u32 {
     }
 }
 
+/// Whether Trunc and RoundEven of doubles are wrong beyond 2^24.
+pub fn misrounds_doubles(driver: vk::DriverId) -> bool {
+    // Mesa 22.3 rounds with an instruction of the processor where that takes as many doubles as single floats fit into a
+    // vector, which only AVX-512 does; else by way of numbers in single precision.
+    #[cfg(target_arch = "x86_64")]
+    let rounds = std::arch::is_x86_feature_detected!("avx512f");
+    #[cfg(not(target_arch = "x86_64"))]
+    let rounds = false;
+    driver == vk::DriverId::MESA_LLVMPIPE && !rounds
+}
+
 /// Whether lanes without a work-item take part in control flow.
 pub fn idle_lanes_run(driver: vk::DriverId) -> bool {
     // Mesa 22.3. It costs nothing where rows of work-items fill vectors.
