@@ -66,7 +66,9 @@ impl Work {
     /// waits for it: a write to memory that the host does not reach.
     pub fn is_hidden(&self) -> bool {
         match self {
-            Self::Write { mem, .. } | Self::WriteImage { mem, .. } => mem.host_range().is_none(),
+            Self::Write { mem, host, .. } | Self::WriteImage { mem, host, .. } => {
+                mem.host_range().is_none() && host.visible.is_none()
+            }
             _ => false,
         }
     }

@@ -117,6 +117,13 @@ impl Context {
         }
     }
 
+    /// There is, or was, memory through which the host may see what a device does without a command.
+    pub(crate) fn host_sees_devices(&self) -> bool {
+        self.follows_pointers.load(Ordering::SeqCst)
+            || self.allocations.any()
+            || !self.reachable.is_empty()
+    }
+
     /// A kernel was launched that may touch any memory of the host.
     pub(crate) fn note_pointers_followed(&self) {
         if !self.follows_pointers.load(Ordering::Relaxed) {

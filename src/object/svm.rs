@@ -68,7 +68,7 @@ pub struct Allocations {
 impl Allocations {
     /// The allocation that an address lies in, and how far behind its first byte.
     pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
-        if !self.any.load(Ordering::Acquire) {
+        if !self.any() {
             return None;
         }
         let map = self.by_address.lock();
@@ -77,9 +77,14 @@ impl Allocations {
         (offset < found.size).then(|| (found.clone(), offset))
     }
 
+    /// There was one at some time.
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     /// What of them lies behind a range of addresses of the host, for the context's device number `device`.
     pub(super) fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
-        if !self.any.load(Ordering::Acquire) {
+        if !self.any() {
             return Behind::Host;
         }
         let found = {

@@ -286,7 +286,7 @@ impl Queue {
             }
         };
         encoded.place.depends = !call.wait.is_empty();
-        if call.blocking && self.must_wait(&call, &encoded) {
+        if call.blocking && self.must_wait(&state, &call, &encoded) {
             return self.wait_for_call(call, state, encoded);
         }
         let Call {
@@ -341,7 +341,7 @@ impl Queue {
 
     /// A blocking command that was encoded is to be waited for. Not one that nobody can tell from a complete one: a queue
     /// that is made later waits for what is left like that ([`Queue::new`]).
-    fn must_wait(&self, call: &Call<'_>, encoded: &Encoded) -> bool {
+    fn must_wait(&self, state: &State, call: &Call<'_>, encoded: &Encoded) -> bool {
         if encoded.done {
             return false;
         }
@@ -349,6 +349,9 @@ impl Queue {
             || encoded.action.is_some()
             || call.want_event
             || !call.command.work.is_hidden()
+            // Nor may one be missing that came before it.
+            || state.host.posted > self.progress.host_done()
+            || self.target.context.host_sees_devices()
         {
             return true;
         }
@@ -466,6 +469,7 @@ impl Queue {
         let weak: Weak<dyn Owner> = Arc::downgrade(&owner);
         let mut flushes = 0;
         loop {
+            let mut again = false;
             let mut subscribe: Vec<(Ref<Event>, bool)> = Vec::new();
             // Dropped, or run, when the lock is released.
             let mut over: Vec<Held> = Vec::new();
@@ -503,7 +507,7 @@ impl Queue {
                             unsubmitted |= pending.events.is_empty();
                             subscribe.extend(pending.events);
                             if let Some(place) = pending.behind {
-                                self.wake_at(&mut state, index, place, &owner);
+                                again |= !self.wake_at(&mut state, index, place, &owner);
                             }
                             if state.in_order() {
                                 break;
@@ -528,7 +532,6 @@ impl Queue {
                 }
                 continue;
             }
-            let mut again = false;
             for (event, until_done) in subscribe {
                 again |= !event.subscribe(weak.clone(), until_done);
             }
@@ -538,12 +541,18 @@ impl Queue {
         }
     }
 
-    /// Has the host thread wake the queue when it has come as far as a held command needs.
-    fn wake_at(&self, state: &mut State, index: usize, place: Place, owner: &Arc<dyn Owner>) {
+    /// Has the host thread wake the queue when it has come as far as a held command needs. False: it has come that far.
+    fn wake_at(
+        &self,
+        state: &mut State,
+        index: usize,
+        place: Place,
+        owner: &Arc<dyn Owner>,
+    ) -> bool {
         let asked = |known: &Place| known.value >= place.value && known.host_seq >= place.host_seq;
         let held = state.held.get(index);
         if held.is_none_or(|held| held.behind.as_ref().is_some_and(asked)) {
-            return;
+            return true;
         }
         let seq = state.new_host_task(SmallVec::new(), false);
         let posted = state.post(Task {
@@ -566,7 +575,9 @@ impl Queue {
             state.submit();
             let _ = self.progress.timeline.wait(place.value, None);
             self.progress.set_host_done(seq);
+            return false;
         }
+        true
     }
 
     fn run_held(&self, state: &mut State, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {

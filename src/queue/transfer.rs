@@ -60,6 +60,20 @@ fn dst_rows(region: &BufferCopy) -> Rows {
     }
 }
 
+/// The device's memory behind the host side of a transfer, unless that is the very memory of the other side: an application
+/// may read a buffer into the memory that the buffer is made of, and the device cannot copy bytes onto themselves.
+fn other_memory<'a>(host: &'a HostSide, side: &Slice) -> Option<&'a Slice> {
+    let range = |slice: &Slice| {
+        let begin = slice.memory.address() + slice.offset;
+        (begin, begin + slice.size)
+    };
+    let (begin, end) = range(side);
+    host.visible.as_ref().filter(|visible| {
+        let (first, last) = range(visible);
+        last <= begin || end <= first
+    })
+}
+
 impl Queue {
     /// Records a copy of a region.
     fn copied(
@@ -90,6 +104,7 @@ impl Queue {
         let span = src_extent(region);
         mem.prepare_rows(index, src_rows(region), Touch::Read)?;
         let src = mem.slice(index, region.src_offset, span)?;
+        let visible = other_memory(host, &src);
         // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
         // the caller waits and keeps others out of the queue meanwhile.
         let cached = src.memory.host_cached();
@@ -102,7 +117,7 @@ impl Queue {
         if let (Some(pointer), true) = (src.memory.mapped(), cached || total <= limit) {
             let quiet = self.progress.host_done() >= state.host.posted;
             let wait = how.blocking && no_waits && quiet && !how.profile;
-            if idle || (wait && host.visible.is_none()) {
+            if idle || (wait && visible.is_none()) {
                 if !idle {
                     let value = self.submit_now(state)?;
                     self.progress.timeline.wait(value, None)?;
@@ -130,7 +145,7 @@ impl Queue {
                 return Ok(self.on_host(state, start));
             }
         }
-        if let Some(visible) = &host.visible {
+        if let Some(visible) = visible {
             let region = BufferCopy {
                 src_offset: 0,
                 ..*region
@@ -231,8 +246,9 @@ impl Queue {
         mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         let dst = mem.slice(index, region.dst_offset, span)?;
         let linear = region.rows == 1 && region.slices == 1;
-        let direct = idle && (host.visible.is_none() || total <= SMALL_UNMAP);
-        if let (Some(visible), false) = (&host.visible, direct && dst.memory.mapped().is_some()) {
+        let visible = other_memory(host, &dst);
+        let direct = idle && (visible.is_none() || total <= SMALL_UNMAP);
+        if let (Some(visible), false) = (visible, direct && dst.memory.mapped().is_some()) {
             let region = BufferCopy {
                 dst_offset: 0,
                 ..*region

@@ -195,7 +195,7 @@ impl Drop for Mem {
     /// Destructor callbacks run, and memory of the application is let go, only when the commands that use the object
     /// have finished.
     fn drop(&mut self) {
-        if self.host_ptr != 0 && self.parent.is_none() && !self.store.is_svm() {
+        if self.is_buffer() && self.host_ptr != 0 && self.parent.is_none() && !self.store.is_svm() {
             let range = self.host_ptr..self.host_ptr + self.size;
             self.context.reachable().remove(&range, false);
         }

@@ -52,6 +52,11 @@ pub struct Reachable {
 }
 
 impl Reachable {
+    /// There is none.
+    pub fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
     /// Adds a range. Ranges may overlap and be there more than once.
     pub fn add(&self, range: Range<usize>, reach: Reach) {
         let mut ranges = self.ranges.lock();
@@ -88,7 +93,7 @@ impl Reachable {
 
     /// What of these lies behind a range, for the context's device number `device`.
     pub fn find(&self, device: usize, range: &Range<usize>) -> Behind {
-        if self.count.load(Ordering::Acquire) == 0 {
+        if self.is_empty() {
             return Behind::Host;
         }
         let ranges = self.ranges.lock();
