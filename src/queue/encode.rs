@@ -63,6 +63,9 @@ impl Queue {
         how: How,
     ) -> ClResult<Encoded> {
         let mut ready = ready;
+        if how.profile {
+            self.free_unwanted(state);
+        }
         if how.blocking && !ready.points.is_empty() && self.is_for_the_host(&command.work) {
             // The host waits for other queues itself, rather than for a batch of this one that does.
             self.submit_now(state)?;

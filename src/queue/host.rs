@@ -1,12 +1,15 @@
 //! The host thread of a queue: what has to be done on the host after the device has done its part.
 //!
-//! One thread a queue, started when it is first needed. It receives tasks in the order of the queue's timeline, each
-//! submitted already, waits for the timeline, does the task's work, completes its event and runs callbacks. Tasks with a
-//! sequence number count as done in that order, which is what keeps the visible completion of an in-order queue in
+//! One thread a queue, started when it is first needed. It receives tasks, each submitted already, waits for the timeline,
+//! does the task's work, completes its event and runs callbacks. Tasks are done in the order of the timeline ([`Due`]),
+//! those with a sequence number in that order too, which is what keeps the visible completion of an in-order queue in
 //! order. It takes no lock while it waits or calls back.
+//!
+//! A callback for an event may be asked for when the thread waits for a later one already. So it waits for one batch
+//! after another, and looks at what has come meanwhile.
 
 use super::staging::Piece;
-use crate::backend::BufferCopy;
+use crate::backend::{self, BufferCopy};
 use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
@@ -16,7 +19,9 @@ use crate::util::copy;
 use crate::util::leaving::Call;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Work on the host.
 pub enum Action {
@@ -111,55 +116,132 @@ pub fn start(progress: Arc<Progress>) -> std::io::Result<Sender<Task>> {
     Ok(sender)
 }
 
-fn run(tasks: &Receiver<Task>, progress: &Arc<Progress>) {
-    for task in tasks {
-        let Task {
-            value,
-            seq,
-            action,
-            event,
-            owner,
-            failed,
-        } = task;
-        let Some(_call) = Call::enter() else {
-            // The process is ending; what holds on to memory of the device is left.
-            let after = event
-                .as_ref()
-                .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
-            std::mem::forget((after, action, event, owner));
-            continue;
-        };
-        let status = match failed {
-            Some(code) => code,
-            None => {
-                if let Some(event) = &event {
-                    event.submitted_callbacks().run();
-                }
-                match progress.timeline.wait(value, None) {
-                    Ok(_) => cl::CL_COMPLETE as cl_int,
-                    Err(error) => ClError::from(error).code,
-                }
-            }
-        };
-        if let (Some(action), true) = (&action, status >= 0) {
-            action.run();
-            if let (Some(event), true) = (&event, owner.profiling()) {
-                event.set_host_end(now_ns());
-            }
+/// Tasks that have come, by when they are due: a value of the timeline, then the order in which they came.
+#[derive(Default)]
+struct Due {
+    tasks: BTreeMap<(u64, u64), Task>,
+    came: u64,
+    /// When the last task with a sequence number is due: the next one not before.
+    counted: u64,
+}
+
+impl Due {
+    fn add(&mut self, task: Task) {
+        // The timeline never comes to what was not submitted.
+        let mut value = if task.failed.is_some() { 0 } else { task.value };
+        if task.seq > 0 {
+            self.counted = self.counted.max(value);
+            value = self.counted;
         }
-        drop(action);
-        let after = event.as_ref().map(|event| event.settle(status));
-        if seq > 0 {
-            progress.set_host_done(seq);
-        }
-        if let Some(after) = after {
-            after.run();
-        }
-        if seq > 0 && progress.held() > 0 {
-            wake([owner.clone()]);
-        }
-        drop(event);
-        // This may be the last reference to the queue, whose end also ends this thread.
-        drop(owner);
+        self.came += 1;
+        self.tasks.insert((value, self.came), task);
     }
+
+    /// Takes over what has come. Each task was submitted, which some callbacks want to know.
+    fn add_all(&mut self, tasks: &Receiver<Task>) {
+        while let Ok(task) = tasks.try_recv() {
+            self.welcome(task);
+        }
+    }
+
+    fn welcome(&mut self, task: Task) {
+        if let (Some(event), None, Some(_call)) = (&task.event, task.failed, Call::enter()) {
+            event.submitted_callbacks().run();
+        }
+        self.add(task);
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.tasks.keys().next().map(|(value, _)| *value)
+    }
+
+    fn take(&mut self) -> Option<Task> {
+        self.tasks.pop_first().map(|(_, task)| task)
+    }
+}
+
+fn run(tasks: &Receiver<Task>, progress: &Arc<Progress>) {
+    let mut due = Due::default();
+    loop {
+        if due.tasks.is_empty() {
+            match tasks.recv() {
+                Ok(task) => due.welcome(task),
+                Err(_) => return,
+            }
+        }
+        due.add_all(tasks);
+        let reached = match due.first() {
+            Some(value) => come_nearer(progress, value),
+            None => continue,
+        };
+        if let Some(status) = reached {
+            // What has come meanwhile may be due before it.
+            due.add_all(tasks);
+            if let Some(task) = due.take() {
+                perform(task, status, progress);
+            }
+        }
+    }
+}
+
+/// Waits for a value of the timeline, or for the next batch on the way there. Gives the status of what was to be done by
+/// then when it is reached, or never will be.
+fn come_nearer(progress: &Progress, value: u64) -> Option<cl_int> {
+    let Some(_call) = Call::enter() else {
+        return Some(cl::CL_OUT_OF_RESOURCES);
+    };
+    let step = || -> backend::Result<bool> {
+        if progress.timeline.wait(value, Some(Duration::ZERO))? {
+            return Ok(true);
+        }
+        let next = (progress.timeline.completed()? + 1).min(value);
+        progress.timeline.wait(next, None)?;
+        Ok(next == value)
+    };
+    match step() {
+        Ok(true) => Some(cl::CL_COMPLETE as cl_int),
+        Ok(false) => None,
+        Err(error) => Some(ClError::from(error).code),
+    }
+}
+
+/// Does a task whose time has come.
+fn perform(task: Task, reached: cl_int, progress: &Progress) {
+    let Task {
+        seq,
+        action,
+        event,
+        owner,
+        failed,
+        ..
+    } = task;
+    let Some(_call) = Call::enter() else {
+        // The process is ending; what holds on to memory of the device is left.
+        let after = event
+            .as_ref()
+            .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
+        std::mem::forget((after, action, event, owner));
+        return;
+    };
+    let status = failed.unwrap_or(reached);
+    if let (Some(action), true) = (&action, status >= 0) {
+        action.run();
+        if let (Some(event), true) = (&event, owner.profiling()) {
+            event.set_host_end(now_ns());
+        }
+    }
+    drop(action);
+    let after = event.as_ref().map(|event| event.settle(status));
+    if seq > 0 {
+        progress.set_host_done(seq);
+    }
+    if let Some(after) = after {
+        after.run();
+    }
+    if seq > 0 && progress.held() > 0 {
+        wake([owner.clone()]);
+    }
+    drop(event);
+    // This may be the last reference to the queue, whose end also ends this thread.
+    drop(owner);
 }

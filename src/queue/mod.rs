@@ -43,6 +43,7 @@ use crate::object::event::{Event, Owner, Progress};
 use host::Task;
 use parking_lot::{Mutex, MutexGuard};
 use state::State;
+use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
 
@@ -53,8 +54,8 @@ pub struct Queue {
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
     state: Mutex<State>,
-    /// Profiled operations whose event is gone, and when they are done.
-    unwanted: Mutex<Vec<(u64, ProfileSlot)>>,
+    /// Profiled operations whose event is gone, and when they are done, in that order.
+    unwanted: Mutex<VecDeque<(u64, ProfileSlot)>>,
     me: Weak<Object<Queue>>,
 }
 
@@ -271,17 +272,24 @@ impl Queue {
         }
     }
 
+    /// Frees what measured operations whose times nobody can ask for any more.
+    fn free_unwanted(&self, state: &mut State) {
+        let mut unwanted = self.unwanted.lock();
+        if unwanted.is_empty() {
+            return;
+        }
+        let done = self.progress.timeline.completed().unwrap_or(0);
+        while let Some((_, slot)) = unwanted.front().filter(|(value, _)| *value <= done) {
+            // Only to free the slot.
+            let _ = state.stream.take_times(*slot);
+            unwanted.pop_front();
+        }
+    }
+
     fn submit_all(&self) {
         let mut state = self.state.lock();
         if self.is_profiling() {
-            let done = self.progress.timeline.completed().unwrap_or(0);
-            self.unwanted.lock().retain(|(value, slot)| {
-                if *value <= done {
-                    // Only to free the slot.
-                    let _ = state.stream.take_times(*slot);
-                }
-                *value > done
-            });
+            self.free_unwanted(&mut state);
         }
         state.submit();
         self.unlock(state);
@@ -390,10 +398,10 @@ impl Owner for Object<Queue> {
     }
 
     fn discard_times(&self, slots: &[ProfileSlot]) {
+        let mut unwanted = self.unwanted.lock();
+        // Under the lock, so that values do not go down.
         let value = self.progress.recorded();
-        self.unwanted
-            .lock()
-            .extend(slots.iter().map(|slot| (value, *slot)));
+        unwanted.extend(slots.iter().map(|slot| (value, *slot)));
     }
 }
 
