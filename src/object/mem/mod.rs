@@ -21,12 +21,11 @@ pub(crate) mod transfer;
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
 use super::context::Context;
 use super::device::Device;
-use super::event::Owner;
+use super::farewell::{self, After};
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
-use crate::util::leaving::Call;
 use coherence::{Rows, Touch};
 use map::Mapping;
 use parking_lot::Mutex;
@@ -203,45 +202,15 @@ impl Drop for Mem {
         if callbacks.is_empty() && self.host_ptr == 0 {
             return;
         }
-        let handle = self.handle;
-        let busy: Vec<(Arc<dyn Owner>, u64)> = self
-            .context
-            .queues()
-            .into_iter()
-            .map(|queue| (queue.progress().recorded(), queue))
-            .filter(|(value, queue)| {
-                queue
-                    .progress()
-                    .timeline
-                    .completed()
-                    .is_ok_and(|now| now < *value)
-            })
-            .map(|(value, queue)| (queue, value))
-            .collect();
-        if busy.is_empty() {
-            run_destructors(callbacks, handle);
+        let Some(after) = After::queues(&self.context) else {
+            run_destructors(callbacks, self.handle);
             return;
-        }
-        let store = self.store.clone();
-        let parent = self.parent.take();
-        let wait = move || {
-            let _call = Call::enter_or_stay();
-            for (queue, value) in busy {
-                if queue.progress().submitted() < value {
-                    queue.flush();
-                }
-                // A lost device finishes nothing: the object is gone all the same.
-                let _ = queue.progress().timeline.wait(value, None);
-            }
+        };
+        let (handle, store, parent) = (self.handle, self.store.clone(), self.parent.take());
+        farewell::later(after, move || {
             drop(store);
             run_destructors(callbacks, handle);
             drop(parent);
-        };
-        if let Err(error) = std::thread::Builder::new()
-            .name("pumice-free".into())
-            .spawn(wait)
-        {
-            crate::log!(Warn, "no thread for a destructor callback: {error}");
-        }
+        });
     }
 }
