@@ -39,9 +39,29 @@ pub struct Launched {
     pub push: Vec<u8>,
 }
 
+/// Whether batches run.
+struct Gate {
+    open: bool,
+    /// So many do though it is closed.
+    passes: usize,
+}
+
+type Failure = Box<dyn FnOnce() -> DeviceError + Send>;
+
+fn may_fail(next: &Mutex<Option<Failure>>) -> Result {
+    let failure = next.lock().take();
+    failure.map_or(Ok(()), |failure| Err(failure()))
+}
+
 struct Shared {
-    running: Mutex<bool>,
+    gate: Mutex<Gate>,
     changed: Condvar,
+    /// How the next allocation fails.
+    allocation: Mutex<Option<Failure>>,
+    /// How the next load of code fails.
+    load: Mutex<Option<Failure>>,
+    /// Points that streams were told to wait for.
+    waits: AtomicUsize,
     fail_submits: AtomicUsize,
     submits: AtomicUsize,
     launched: Mutex<Vec<Launched>>,
@@ -81,8 +101,14 @@ impl FakeDevice {
             ..Caps::default()
         };
         let shared = Shared {
-            running: Mutex::new(true),
+            gate: Mutex::new(Gate {
+                open: true,
+                passes: 0,
+            }),
             changed: Condvar::new(),
+            allocation: Mutex::default(),
+            load: Mutex::default(),
+            waits: AtomicUsize::new(0),
             fail_submits: AtomicUsize::new(0),
             submits: AtomicUsize::new(0),
             launched: Mutex::default(),
@@ -106,18 +132,40 @@ impl FakeDevice {
 
     /// Work stops before the next batch.
     pub fn stop(&self) {
-        *self.shared.running.lock() = false;
+        let mut gate = self.shared.gate.lock();
+        (gate.open, gate.passes) = (false, 0);
+    }
+
+    /// So many batches run though work has stopped.
+    pub fn let_through(&self, count: usize) {
+        self.shared.gate.lock().passes += count;
+        self.shared.changed.notify_all();
     }
 
     /// Work goes on.
     pub fn start(&self) {
-        *self.shared.running.lock() = true;
+        self.shared.gate.lock().open = true;
         self.shared.changed.notify_all();
     }
 
     /// The next `count` submissions fail.
     pub fn fail_submits(&self, count: usize) {
         self.shared.fail_submits.store(count, Ordering::SeqCst);
+    }
+
+    /// The next allocation fails, with what this says.
+    pub fn fail_allocation(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
+        *self.shared.allocation.lock() = Some(Box::new(how));
+    }
+
+    /// The next load of code fails, with what this says.
+    pub fn fail_load(&self, how: impl FnOnce() -> DeviceError + Send + 'static) {
+        *self.shared.load.lock() = Some(Box::new(how));
+    }
+
+    /// Number of points that streams were told to wait for so far.
+    pub fn waits(&self) -> usize {
+        self.shared.waits.load(Ordering::SeqCst)
     }
 
     /// Number of submissions so far.
@@ -313,10 +361,11 @@ fn work(batches: &mpsc::Receiver<Batch>, timeline: &FakeTimeline, shared: &Share
             let _ = point.timeline.wait(point.value, None);
         }
         {
-            let mut running = shared.running.lock();
-            while !*running {
-                shared.changed.wait(&mut running);
+            let mut gate = shared.gate.lock();
+            while !gate.open && gate.passes == 0 {
+                shared.changed.wait(&mut gate);
             }
+            gate.passes = gate.passes.saturating_sub(1);
         }
         for group in batch.steps.split(|step| matches!(step, Step::Barrier)) {
             if batch.unordered {
@@ -341,6 +390,7 @@ impl Stream for FakeStream {
         self.length
     }
     fn wait_for(&mut self, point: &Point) {
+        self.shared.waits.fetch_add(1, Ordering::SeqCst);
         self.open.waits.push(point.clone());
     }
     fn record(
@@ -476,6 +526,7 @@ impl Device for FakeDevice {
         &self.target
     }
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>> {
+        may_fail(&self.shared.allocation)?;
         let (mapped, cached) = match placement {
             Placement::Device | Placement::DeviceMapped => {
                 (self.reach != Reach::Hidden, self.reach == Reach::Cached)
@@ -574,6 +625,7 @@ impl Device for FakeDevice {
         Err(DeviceError::Unsupported("import".into()))
     }
     fn load(&self, _words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
+        may_fail(&self.shared.load)?;
         Ok(Arc::new(FakeCode {
             interface: interface.clone(),
         }))

@@ -15,7 +15,18 @@ const KIND: &str = "vk";
 pub struct Kernel {
     /// Vulkan SPIR-V and interface.
     pub lowered: Lowered,
-    code: OnceLock<Result<Arc<dyn Code>, DeviceError>>,
+    code: OnceLock<Arc<dyn Code>>,
+    loading: Mutex<()>,
+}
+
+impl Kernel {
+    fn new(lowered: Lowered) -> Self {
+        Self {
+            lowered,
+            code: OnceLock::new(),
+            loading: Mutex::default(),
+        }
+    }
 }
 
 /// A linked program for one device.
@@ -83,10 +94,7 @@ impl Executable {
                 )));
             }
             dump(name, &lowered);
-            kernels.push(Kernel {
-                lowered,
-                code: OnceLock::new(),
-            });
+            kernels.push(Kernel::new(lowered));
         }
         Ok(Self {
             device: device.clone(),
@@ -113,21 +121,24 @@ impl Executable {
         &self.globals
     }
 
-    /// The loaded kernel.
+    /// The loaded kernel. A failure is not kept: memory may be free the next time.
     pub fn code(&self, index: usize) -> Result<&Arc<dyn Code>, DeviceError> {
         let kernel = self
             .kernels
             .get(index)
             .ok_or_else(|| DeviceError::Unsupported("no such kernel".into()))?;
-        kernel
-            .code
-            .get_or_init(|| {
-                super::pipeline_cache::restore(self.device.as_ref());
-                self.device
-                    .load(&kernel.lowered.words, &kernel.lowered.interface)
-            })
-            .as_ref()
-            .map_err(Clone::clone)
+        if let Some(code) = kernel.code.get() {
+            return Ok(code);
+        }
+        let _one = kernel.loading.lock();
+        if let Some(code) = kernel.code.get() {
+            return Ok(code);
+        }
+        super::pipeline_cache::restore(self.device.as_ref());
+        let code = self
+            .device
+            .load(&kernel.lowered.words, &kernel.lowered.interface)?;
+        Ok(kernel.code.get_or_init(|| code))
     }
 
     /// The buffer with the program-scope variables, made and initialised on first use. None: there are none.
@@ -172,10 +183,7 @@ impl Executable {
         let globals = ProgramGlobals::from_bytes(parts::take(&mut bytes)?).ok()?;
         let mut kernels = Vec::new();
         while let Some(part) = parts::take(&mut bytes) {
-            kernels.push(Kernel {
-                lowered: Lowered::from_bytes(part).ok()?,
-                code: OnceLock::new(),
-            });
+            kernels.push(Kernel::new(Lowered::from_bytes(part).ok()?));
         }
         bytes.is_empty().then(|| Self {
             device: device.clone(),
@@ -290,5 +298,32 @@ fn dump(name: &str, lowered: &Lowered) {
             "PUMICE_DUMP: cannot write {}: {error}",
             file.display()
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::fake::{FakeDevice, Reach};
+
+    #[test]
+    fn code_that_could_not_be_loaded_is_loaded_again() {
+        let fake = FakeDevice::new(Reach::Cached);
+        let lowered = Lowered {
+            words: Vec::new(),
+            interface: Default::default(),
+            printfs: Vec::new(),
+        };
+        let executable = Executable {
+            device: fake.clone(),
+            kernels: vec![Kernel::new(lowered)],
+            globals: ProgramGlobals::default(),
+            globals_memory: Mutex::new(None),
+        };
+        fake.fail_load(|| DeviceError::OutOfDeviceMemory { size: 1 });
+        assert!(executable.code(0).is_err());
+        let code = executable.code(0).ok().map(Arc::as_ptr);
+        assert!(code.is_some());
+        assert_eq!(executable.code(0).ok().map(Arc::as_ptr), code);
     }
 }

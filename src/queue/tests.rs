@@ -1,5 +1,6 @@
 //! Queues on a fake device: order, held commands, failures, callbacks, maps.
 
+mod ends;
 mod events;
 mod launches;
 mod maps;

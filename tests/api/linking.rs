@@ -5,8 +5,10 @@ use crate::programs::check_add;
 use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, create_fails, fails, info_value, ok, Program, Setup};
-use std::ffi::CStr;
+use std::ffi::{c_void, CStr};
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Instant;
 
 /// Makes the driver read a source first.
 const INCLUDE: &str = "#if 0\n#include \"nothing.h\"\n#endif\n";
@@ -189,4 +191,46 @@ fn arguments_of_what_was_read() {
     let kernel = setup.kernel(&link(&setup, c"", &[&program]), "f");
     let name = pumice_tests::info_text!(clGetKernelArgInfo(kernel.0, 1), CL_KERNEL_ARG_NAME);
     assert_eq!(name, "count");
+}
+
+/// References that the application has of a program, as the callback of its link sees them.
+static REFERENCES: AtomicU32 = AtomicU32::new(0);
+
+extern "C" fn linked(program: cl_program, _: *mut c_void) {
+    let count = info_value!(
+        cl_uint,
+        clGetProgramInfo(program),
+        CL_PROGRAM_REFERENCE_COUNT
+    );
+    // It may be released here, as clLinkProgram may have returned long ago.
+    ok!(clRetainProgram(program));
+    ok!(clReleaseProgram(program));
+    REFERENCES.fetch_max(count, Ordering::SeqCst);
+}
+
+/// Linking is over before the call can return, in a good part of the tries.
+#[test]
+fn the_callback_of_a_link_finds_the_program() {
+    let setup = Setup::new();
+    let library = compiled(&setup, "int one(void) { return 1; }");
+    for _ in 0..20 {
+        REFERENCES.store(0, Ordering::SeqCst);
+        let program = Program(create!(clLinkProgram(
+            setup.context.0,
+            1,
+            &setup.device,
+            c"-create-library".as_ptr(),
+            1,
+            &library.0,
+            Some(linked),
+            null_mut()
+        )));
+        let start = Instant::now();
+        while REFERENCES.load(Ordering::SeqCst) == 0 {
+            assert!(start.elapsed().as_secs() < 20, "the callback does not come");
+            std::thread::yield_now();
+        }
+        assert_eq!(REFERENCES.load(Ordering::SeqCst), 1);
+        drop(program);
+    }
 }

@@ -6,6 +6,26 @@ use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Software drivers have as much as they say; of a GPU it may be in use.
+#[test]
+fn the_largest_allocation() {
+    let setup = Setup::new();
+    let size = info_value!(
+        cl_ulong,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_MAX_MEM_ALLOC_SIZE
+    );
+    let kind = info_value!(
+        cl_device_type,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_TYPE
+    );
+    let pointer = call!(clSVMAlloc(setup.context.0, 0, size as usize, 0));
+    assert!(!pointer.is_null() || kind == CL_DEVICE_TYPE_GPU);
+    call!(clSVMFree(setup.context.0, pointer));
+    assert!(call!(clSVMAlloc(setup.context.0, 0, size as usize + 1, 0)).is_null());
+}
+
 /// An allocation of 32-bit words.
 struct Shared<'a> {
     setup: &'a Setup,

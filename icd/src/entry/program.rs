@@ -5,7 +5,7 @@ use pumice_runtime::cl::{
     self, cl_device_id, cl_int, cl_program, cl_program_build_info, cl_program_info, cl_uint,
 };
 use pumice_runtime::error::{err, ClError, ClResult};
-use pumice_runtime::handle::{self, Object, Ref};
+use pumice_runtime::handle::{self, Ref};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::program::{self, Notify, Program, ProgramFn};
@@ -155,9 +155,7 @@ pub fn link(
     let notify = notify(function, user_data)?;
     let programs = abi::objects(num_programs, programs)?;
     let options = options.text().unwrap_or_default();
-    let (program, outcome) =
-        program::link(&context, devices.as_deref(), &options, &programs, notify)?;
-    Ok((Object::publish(&program), outcome))
+    program::link(&context, devices.as_deref(), &options, &programs, notify)
 }
 
 pub fn get_info(

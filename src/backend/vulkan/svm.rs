@@ -132,11 +132,15 @@ fn take(block: &Arc<Block>, size: u64, align: u64) -> Option<Arc<VulkanMemory>> 
 
 /// Where device addresses are host pointers.
 fn by_pointer(shared: &Arc<Shared>, size: u64, align: u64) -> Result<Arc<VulkanMemory>> {
-    let whole = memory::allocate(
-        shared,
-        size.saturating_add(align - 1),
-        Placement::DeviceMapped,
-    )?;
+    let mut whole = memory::allocate(shared, size, Placement::DeviceMapped)?;
+    if !whole.address().is_multiple_of(align) {
+        drop(whole);
+        whole = memory::allocate(
+            shared,
+            size.saturating_add(align - 1),
+            Placement::DeviceMapped,
+        )?;
+    }
     let address = whole.address();
     if whole.mapped().map(|pointer| pointer.as_ptr() as u64) != Some(address) {
         return Err(DeviceError::Unsupported(

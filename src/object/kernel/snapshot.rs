@@ -68,10 +68,12 @@ impl Kernel {
                         let what = format!("argument {index} of kernel {} was released", self.name);
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     };
+                    // Kept first: the last reference must not go under the lock, since destructor callbacks may set
+                    // arguments.
+                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    launch.buffers.push((mem.clone(), access));
                     let address = mem.device_address(device)?;
                     put(&mut launch.args, offset, &address.to_ne_bytes());
-                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
-                    launch.buffers.push((mem, access));
                 }
                 (ArgKind::Buffer { .. }, Value::Buffer(None)) => {}
                 (ArgKind::Buffer { offset, .. }, Value::Pointer { address, mem }) => {
@@ -111,7 +113,8 @@ impl Kernel {
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     };
                     let access = interface.arg_access.get(index).copied().unwrap_or(3);
-                    launch.add_image(device, queue, &arg, mem, access)?;
+                    launch.images.push((mem.clone(), access));
+                    launch.show_image(device, queue, &arg, &mem, access)?;
                 }
                 (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
                     if let Some(offset) = offset {
@@ -150,12 +153,12 @@ impl Kernel {
 
 impl KernelLaunch {
     /// Puts an image in the places that the kernel asks for.
-    fn add_image(
+    fn show_image(
         &mut self,
         device: &Ref<Device>,
         queue: &Identity,
         arg: &ImageArg,
-        mem: Ref<Mem>,
+        mem: &Ref<Mem>,
         access: u8,
     ) -> ClResult {
         let index = mem.context().device_index(device)?;
@@ -202,7 +205,6 @@ impl KernelLaunch {
                 put(&mut self.args, at, &word.to_ne_bytes());
             }
         }
-        self.images.push((mem, access));
         Ok(())
     }
 }

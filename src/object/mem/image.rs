@@ -258,14 +258,17 @@ impl Mem {
                     shadows: Shadows::default(),
                     aliases: None,
                 };
-                let initial = (!host_ptr.is_null()).then(|| {
+                let mut initial = None;
+                if !host_ptr.is_null() {
                     let (y, z) = image.steps(image.row_pitch, image.slice_pitch);
+                    let (base, size) = (host_ptr as usize, extent(&desc));
                     // SAFETY: the caller vouches for an image of these extents and pitches.
-                    unsafe { transfer::packed(host_ptr as usize, extent(&desc), element, y, z) }
-                });
+                    initial = Some(unsafe { transfer::packed(base, size, element, y, z) }?);
+                }
                 let devices = context.devices().len();
+                let kept = if devices > 1 { initial.take() } else { None };
                 let image = Image {
-                    texels: Texels::new(devices, desc, initial.clone().filter(|_| devices > 1)),
+                    texels: Texels::new(devices, desc, kept),
                     ..image
                 };
                 if let (1, Some(device)) = (devices, context.devices().first()) {

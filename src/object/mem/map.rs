@@ -12,10 +12,25 @@ use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Which map of the process: maps of one object may have the same pointer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct MapId(u64);
+
+impl MapId {
+    /// One that no other map has.
+    pub fn new() -> Self {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Self(LAST.fetch_add(1, Ordering::Relaxed))
+    }
+}
 
 /// A region that is mapped.
 #[derive(Clone)]
 pub struct Mapping {
+    /// Which it is.
+    pub id: MapId,
     /// Pointer that the application has.
     pub pointer: usize,
     /// First byte, from the start of the memory object.
@@ -76,6 +91,7 @@ impl Mem {
         let memory = self.store.memory(&self.context, device)?;
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
+            id: MapId::new(),
             pointer: 0,
             offset,
             size,
@@ -148,20 +164,29 @@ impl Mem {
             );
         };
         let mapping = mappings.remove(index);
+        self.forget(&mapping);
+        Ok(mapping)
+    }
+
+    /// The map, just taken off the list, is over: what it had is let go.
+    fn forget(&self, mapping: &Mapping) {
         if !self.store.is_svm() {
             self.context.reachable().remove(&mapping.range(), true);
         }
         if let Some(shadow) = &mapping.shadow {
             self.store.release_shadow(&shadow.memory);
         }
-        Ok(mapping)
     }
 }
 
 /// The map never came to be (its command failed): its pointer is no longer one.
 pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
+    let mut mappings = mem.mappings.lock();
     // It may have been unmapped by now; nothing is left to do then.
-    let _ = mem.unmap(mapping.pointer);
+    if let Some(index) = mappings.iter().position(|m| m.id == mapping.id) {
+        mappings.remove(index);
+        mem.forget(mapping);
+    }
 }
 
 /// The unmap was refused: the map stands.

@@ -3,7 +3,7 @@
 //! shadow, tightly packed, that belongs to this map alone.
 
 use super::image::Backing;
-use super::map::Mapping;
+use super::map::{MapId, Mapping};
 use super::Mem;
 use crate::backend::image::ImageRegion;
 use crate::backend::{Placement, Slice};
@@ -65,6 +65,7 @@ impl Mem {
             slice_pitch: image.slice_pitch(),
         };
         let mut mapping = Mapping {
+            id: MapId::new(),
             pointer: 0,
             offset: 0,
             size: 0,

@@ -80,14 +80,19 @@ impl Store {
         initial: Option<&[u8]>,
     ) -> ClResult<Arc<Self>> {
         let devices = context.devices().len();
-        let coherence = (devices > 1).then(|| {
+        let mut coherence = None;
+        if devices > 1 {
             let host = match initial {
-                Some(bytes) => HostCopy::Bytes(bytes.to_vec()),
+                Some(bytes) => {
+                    let mut copy = transfer::room(bytes.len())?;
+                    copy.extend_from_slice(bytes);
+                    HostCopy::Bytes(copy)
+                }
                 None if host_ptr != 0 => HostCopy::Application,
                 None => HostCopy::None,
             };
-            Coherence::new(size, host)
-        });
+            coherence = Some(Coherence::new(size, host));
+        }
         let store = Arc::new(Self {
             size,
             flags,

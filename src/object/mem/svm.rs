@@ -1,7 +1,7 @@
 //! Memory objects over shared virtual memory: the one that stands for an allocation, which the application does not
 //! see, and buffers made of its pointers with CL_MEM_USE_HOST_PTR.
 
-use super::map::Mapping;
+use super::map::{MapId, Mapping};
 use super::store::Store;
 use super::Mem;
 use crate::backend::kept::keep;
@@ -74,6 +74,7 @@ impl Mem {
     /// may overlap.
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
         let mapping = Mapping {
+            id: MapId::new(),
             pointer: self.host_ptr + offset,
             offset,
             size,

@@ -3,7 +3,8 @@
 use crate::backend::image::{Image, ImageRegion};
 use crate::backend::staging::{self, copy, Staging, CHUNK};
 use crate::backend::{Memory, Op, OrderRule, Placement, Slice};
-use crate::error::ClResult;
+use crate::cl;
+use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use std::ops::Range;
@@ -94,15 +95,33 @@ pub fn between(
     Ok(())
 }
 
+/// Room for so many bytes, or CL_OUT_OF_HOST_MEMORY: applications choose the size.
+pub fn room(size: usize) -> ClResult<Vec<u8>> {
+    let mut bytes = Vec::new();
+    match bytes.try_reserve_exact(size) {
+        Ok(()) => Ok(bytes),
+        Err(_) => err(
+            cl::CL_OUT_OF_HOST_MEMORY,
+            format!("no memory for a copy of {size} bytes"),
+        ),
+    }
+}
+
 /// The rows of an image in host memory, one after the other. `y` and `z`: bytes from one second, and one third,
 /// coordinate to the next.
 ///
 /// # Safety
 /// The rows must be readable.
-pub unsafe fn packed(base: usize, size: [u32; 3], element: usize, y: usize, z: usize) -> Vec<u8> {
+pub unsafe fn packed(
+    base: usize,
+    size: [u32; 3],
+    element: usize,
+    y: usize,
+    z: usize,
+) -> ClResult<Vec<u8>> {
     let [width, height, depth] = size.map(|n| n as usize);
     let row = width * element;
-    let mut bytes = Vec::with_capacity(row * height * depth);
+    let mut bytes = room(row * height * depth)?;
     for slice in 0..depth {
         for line in 0..height {
             let from = base.wrapping_add(slice * z + line * y) as *const u8;
@@ -110,7 +129,7 @@ pub unsafe fn packed(base: usize, size: [u32; 3], element: usize, y: usize, z: u
             bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(from, row) });
         }
     }
-    bytes
+    Ok(bytes)
 }
 
 /// Boxes of an image of at most `limit` bytes each (but of one row at least), in the order of their bytes.
@@ -220,7 +239,7 @@ pub fn image_bytes(
         largest.unwrap_or(1),
         Placement::HostRead,
     )?;
-    let mut bytes = Vec::with_capacity(volume(whole.size, element) as usize);
+    let mut bytes = room(volume(whole.size, element) as usize)?;
     for region in parts {
         let size = volume(region.size, element);
         let dst = staging.slice(size);
@@ -250,6 +269,13 @@ pub fn image_bytes(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_memory_is_an_error() {
+        assert!(room(1000).is_ok_and(|bytes| bytes.is_empty() && bytes.capacity() >= 1000));
+        let code = room(isize::MAX as usize).map_err(|error| error.code);
+        assert_eq!(code, Err(cl::CL_OUT_OF_HOST_MEMORY));
+    }
 
     #[test]
     fn boxes_cover_an_image_in_order() {

@@ -8,18 +8,20 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
+use std::ffi::c_void;
 use std::sync::Arc;
 
 type LinkJob = (Vec<Unit>, BuildOptions);
 
-/// clLinkProgram: the new program, and the error if linking failed (both, when it could begin).
+/// clLinkProgram: the handle of the new program, and the error if linking failed (both, when it could begin). The
+/// application has its reference before `notify` is called, which may release it.
 pub fn link(
     context: &Ref<Context>,
     devices: Option<&[Ref<Device>]>,
     options: &str,
     inputs: &[Ref<Program>],
     notify: Option<Notify>,
-) -> ClResult<(Ref<Program>, ClResult)> {
+) -> ClResult<(*mut c_void, ClResult)> {
     let devices = match devices {
         None => context.devices().to_vec(),
         Some(list) => list.to_vec(),
@@ -48,6 +50,7 @@ pub fn link(
     let program = make(context, devices.clone(), Origin::Linked, Vec::new());
     let indices: Vec<usize> = (0..devices.len()).collect();
     program.begin(&indices, options)?;
+    let handle = program.publish();
     let target = program.clone();
     let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
         let mut good = true;
@@ -67,7 +70,7 @@ pub fn link(
         }
         good
     });
-    Ok((program, result))
+    Ok((handle, result))
 }
 
 /// What the input programs have for a device.

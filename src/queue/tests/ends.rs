@@ -1,0 +1,194 @@
+//! What ends while something of it is still under way: objects, measured commands, maps that fail, references that go
+//! under a lock.
+
+use super::*;
+use crate::backend::DeviceError;
+use crate::handle::{self, Object};
+use crate::object::program;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+static GONE: AtomicUsize = AtomicUsize::new(0);
+
+unsafe extern "C" fn gone(_: *mut c_void, _: *mut c_void) {
+    GONE.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Threads of this process that free objects.
+fn freeing() -> usize {
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
+        return 0;
+    };
+    let named = |thread: &std::fs::DirEntry| {
+        let name = std::fs::read_to_string(thread.path().join("comm"));
+        name.is_ok_and(|name| name.trim() == "pumice-free")
+    };
+    threads.flatten().filter(named).count()
+}
+
+#[test]
+fn one_thread_ends_all_objects() {
+    let bench = Bench::new(Reach::Cached);
+    let (queue, idle) = (bench.queue(0), bench.queue(0));
+    let mem = bench.filled(&[1; 64]);
+    bench.fake.stop();
+    queue
+        .enqueue(fill(&queue, &mem, 2), &[], false, false)
+        .unwrap();
+    queue.flush().unwrap();
+    for _ in 0..100 {
+        let one = bench.buffer(16);
+        one.add_destructor(Callback::new(gone, std::ptr::null_mut()));
+        drop(one);
+    }
+    assert!(freeing() <= 1);
+    std::thread::sleep(Duration::from_millis(20));
+    assert_eq!(GONE.load(Ordering::SeqCst), 0);
+    bench.fake.start();
+    eventually("all are told", || GONE.load(Ordering::SeqCst) == 100);
+    eventually("the thread ends", || freeing() == 0);
+    idle.finish().unwrap();
+}
+
+#[test]
+fn measured_commands_whose_events_are_gone_are_forgotten() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(PROFILING);
+    let mem = bench.filled(&[1; 64]);
+    for _ in 0..100 {
+        drop(sent(&queue, fill(&queue, &mem, 2), &[]));
+        contents(&queue, &mem);
+    }
+    let left = queue.unwanted.lock().len();
+    assert!(left < 4, "{left} are left");
+}
+
+struct Seen {
+    after: AtomicUsize,
+    value: Arc<crate::object::event::Progress>,
+}
+
+unsafe extern "C" fn look(_: *mut c_void, _: cl_int, data: *mut c_void) {
+    // SAFETY: the test keeps it until the callback has come.
+    let seen = unsafe { &*(data as *const Seen) };
+    let value = seen.value.timeline.completed().unwrap();
+    seen.after.store(value as usize, Ordering::SeqCst);
+}
+
+#[test]
+fn callbacks_do_not_wait_for_later_commands() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.filled(&[1; 64]);
+    let seen = Seen {
+        after: AtomicUsize::new(0),
+        value: crate::object::event::Owner::progress(&*queue).clone(),
+    };
+    bench.fake.stop();
+    let first = sent(&queue, fill(&queue, &mem, 2), &[]);
+    queue.flush().unwrap();
+    sent(&queue, fill(&queue, &mem, 3), &[]);
+    let mut bytes = [0; 64];
+    // The host thread has something to do at the end.
+    let last = sent(&queue, read(&queue, &mem, 0, &mut bytes), &[]);
+    queue.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(10));
+    let look: crate::object::callback::EventFn = look;
+    let callback = Callback::new(look, (&raw const seen) as *mut c_void);
+    first.set_callback(0, callback).unwrap();
+    bench.fake.let_through(1);
+    eventually("the callback comes", || {
+        seen.after.load(Ordering::SeqCst) > 0
+    });
+    assert_eq!(seen.after.load(Ordering::SeqCst), 1);
+    bench.fake.start();
+    assert_eq!(last.wait(), 0);
+    assert_eq!(bytes, [3; 64]);
+}
+
+#[test]
+fn a_map_that_fails_takes_no_other_along() {
+    for reach in ALL {
+        let bench = Bench::new(reach);
+        let queue = bench.queue(OOO);
+        let mem = bench.filled(&[1; 64]);
+        let user = Event::user(bench.context.clone());
+        let map = |flags, size, wait: &[Ref<Event>]| {
+            let target = queue.target();
+            let (command, pointer) = map::map_buffer(target, &mem, flags, 0, size).unwrap();
+            (sent(&queue, command, wait), pointer)
+        };
+        let (failing, pointer) = map(cl::CL_MAP_READ, 64, std::slice::from_ref(&user));
+        let (standing, same) = map(cl::CL_MAP_WRITE, 32, &[]);
+        assert_eq!((standing.wait(), same), (0, pointer));
+        user.set_user_status(-5).unwrap();
+        assert!(failing.wait() < 0);
+        assert_eq!(mem.map_count(), 1);
+        // SAFETY: mapped for 32 bytes.
+        unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 32) };
+        let command = map::unmap(queue.target(), &mem, pointer).unwrap();
+        assert_eq!(sent(&queue, command, &[]).wait(), 0);
+        assert_eq!(mem.map_count(), 0);
+        let mut expected = [1; 64];
+        expected[..32].fill(7);
+        assert_eq!(contents(&queue, &mem), expected, "{reach:?}");
+    }
+}
+
+/// The device has done it, and the host has seen that: nothing is left to wait for, but to make what was written visible.
+#[test]
+fn what_other_queues_have_done_is_made_visible() {
+    let bench = Bench::new(Reach::Hidden);
+    let (one, two) = (bench.queue(0), bench.queue(0));
+    let mem = bench.filled(&[1; 64]);
+    let done = sent(&one, fill(&one, &mem, 2), &[]);
+    one.flush().unwrap();
+    let progress = crate::object::event::Owner::progress(&*one).clone();
+    eventually("the fill is done", || {
+        progress.timeline.completed().unwrap() >= 1
+    });
+    assert!(matches!(done.readiness(), Readiness::Recorded(_)));
+    let before = bench.fake.waits();
+    sent(&two, fill(&two, &mem, 3), &[done]);
+    assert_eq!(bench.fake.waits(), before + 1);
+    assert_eq!(contents(&two, &mem), [3; 64]);
+}
+
+unsafe extern "C" fn set_argument(_: *mut c_void, kernel: *mut c_void) {
+    let kernel = handle::lookup::<crate::object::kernel::Kernel>(kernel).unwrap();
+    kernel.set_arg(1, 4, Some(&[1, 2, 3, 4])).unwrap();
+    GONE_LAST.fetch_add(1, Ordering::SeqCst);
+}
+
+static GONE_LAST: AtomicUsize = AtomicUsize::new(0);
+
+/// A launch that fails holds the last reference to its argument, whose destructor callback sets arguments.
+#[test]
+fn memory_does_not_go_under_the_lock_of_the_arguments() {
+    let fakes = [(); 2].map(|()| FakeDevice::new(Reach::Cached));
+    let devices = fakes.clone().map(|fake| Device::for_tests(fake));
+    let context = Context::new(devices.to_vec(), vec![], None).unwrap();
+    let source = "kernel void k(global int *p, int n) { p[0] = n; }";
+    let program = program::with_source(&context, source.into());
+    program.build(None, "", None).unwrap();
+    let kernel = program.create_kernel("k").unwrap();
+    // SAFETY: no host pointer.
+    let mem = unsafe { Mem::buffer(&context, vec![], 0, 64, std::ptr::null_mut()) }.unwrap();
+    let data = Object::handle(&kernel);
+    mem.add_destructor(Callback::new(set_argument, data));
+    let handle = mem.publish();
+    drop(mem);
+    let bytes = (handle as usize).to_ne_bytes();
+    kernel.set_arg(0, 8, Some(&bytes)).unwrap();
+    kernel.set_arg(1, 4, Some(&[0; 4])).unwrap();
+    let address = handle as usize;
+    fakes[0].fail_allocation(move || {
+        handle::release::<Mem>(address as *const c_void).unwrap();
+        DeviceError::OutOfDeviceMemory { size: 64 }
+    });
+    let (kernel, device) = (kernel.clone(), devices[0].clone());
+    let launch = std::thread::spawn(move || kernel.snapshot(&device, &Arc::new(())).is_err());
+    eventually("the callback comes", || {
+        GONE_LAST.load(Ordering::SeqCst) == 1
+    });
+    assert!(launch.join().unwrap());
+}
