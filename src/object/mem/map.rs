@@ -20,7 +20,7 @@ pub struct MapId(u64);
 
 impl MapId {
     /// One that no other map has.
-    pub fn new() -> Self {
+    pub fn fresh() -> Self {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
     }
@@ -91,7 +91,7 @@ impl Mem {
         let memory = self.store.memory(&self.context, device)?;
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
-            id: MapId::new(),
+            id: MapId::fresh(),
             pointer: 0,
             offset,
             size,

@@ -65,7 +65,7 @@ impl Mem {
             slice_pitch: image.slice_pitch(),
         };
         let mut mapping = Mapping {
-            id: MapId::new(),
+            id: MapId::fresh(),
             pointer: 0,
             offset: 0,
             size: 0,

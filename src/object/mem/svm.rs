@@ -74,7 +74,7 @@ impl Mem {
     /// may overlap.
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
         let mapping = Mapping {
-            id: MapId::new(),
+            id: MapId::fresh(),
             pointer: self.host_ptr + offset,
             offset,
             size,
