@@ -8,6 +8,7 @@
 mod api;
 pub mod client;
 mod fixture;
+pub mod rng;
 
 pub use api::{cl, validation_messages, Api};
 pub use fixture::{

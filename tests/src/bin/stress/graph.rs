@@ -1,7 +1,7 @@
 //! The graph of commands: queues, and what was enqueued, with the order that is between them.
 
-use crate::rng::Rng;
 use crate::world::{lock, World};
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_value, ok};
 use std::ptr::{null, null_mut};

@@ -1,7 +1,7 @@
 //! The kernels, and what each does to the model.
 
-use crate::rng::Rng;
 use crate::world::World;
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_text, ok};
 use std::ffi::{c_void, CString};

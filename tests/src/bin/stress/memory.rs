@@ -2,9 +2,9 @@
 
 use crate::graph::Node;
 use crate::picture::Picture;
-use crate::rng::Rng;
 use crate::svm::Allocation;
 use crate::world::{lock, World};
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use pumice_tests::{create, ok};
 use std::alloc::Layout;

@@ -3,8 +3,8 @@
 use crate::graph::{Lane, Node};
 use crate::memory::{Buf, Contents, Mapped};
 use crate::plan::{Outcome, Plan, Use};
-use crate::rng::Rng;
 use crate::world::lock;
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use pumice_tests::{call, ok};
 use std::ffi::c_void;

@@ -1,9 +1,9 @@
 //! Images: their shape, and where their texels lie in the model of the object that holds them.
 
 use crate::memory::View;
-use crate::rng::Rng;
 use crate::world::World;
 use pumice_tests::create;
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use std::ops::Range;
 use std::ptr::null_mut;

@@ -8,10 +8,10 @@
 
 use crate::graph::{tick, Lane, Node};
 use crate::memory::{Access, Buf, Contents, Mapped};
-use crate::rng::Rng;
 use crate::world::lock;
 use pumice_tests::code_name;
 use pumice_tests::ok;
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use std::ops::Range;
 use std::ptr::{null, null_mut};

@@ -2,8 +2,8 @@
 
 use crate::graph::Node;
 use crate::memory::BLOCKS;
-use crate::rng::Rng;
 use crate::world::World;
+use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok};
 use std::ffi::c_void;
