@@ -62,7 +62,7 @@ pub unsafe fn bytes<'a>(address: usize, size: usize) -> &'a [u8] {
 
 impl Object {
     /// Memory number `index` of a program, with its initial contents.
-    pub fn new(world: &World, queue: cl_command_queue, program: &Program, index: usize) -> Self {
+    pub fn new(world: &World, program: &Program, index: usize) -> Self {
         let memory = &program.memories[index];
         let contents = initial(program, index);
         let mut object = Self {
@@ -74,7 +74,7 @@ impl Object {
         };
         object.allocate(world, memory, &contents);
         object.make_views(world, memory, &contents);
-        object.fill(world, queue, memory, &contents);
+        object.fill(world, memory, &contents);
         object
     }
 
@@ -195,7 +195,8 @@ impl Object {
     }
 
     /// The initial contents, where they are not there yet.
-    fn fill(&self, world: &World, queue: cl_command_queue, memory: &Memory, contents: &[u8]) {
+    fn fill(&self, world: &World, memory: &Memory, contents: &[u8]) {
+        let queue = world.queue;
         let (from, size) = (contents.as_ptr().cast(), contents.len());
         match memory.kind {
             Kind::Buffer(BufferKind::Written) => ok!(clEnqueueWriteBuffer(
@@ -253,7 +254,8 @@ impl Object {
     }
 
     /// Everything it holds. No command is under way, nothing is mapped.
-    pub fn read(&self, world: &World, queue: cl_command_queue, size: usize) -> Vec<u8> {
+    pub fn read(&self, world: &World, size: usize) -> Vec<u8> {
+        let queue = world.queue;
         let mut all = vec![0; size];
         let to = all.as_mut_ptr().cast();
         match self.kind {

@@ -32,6 +32,8 @@ pub struct World {
     pub abilities: Abilities,
     /// The kernel of [`crate::program::What::Kernel`].
     pub kernel: cl_kernel,
+    /// An in-order queue on the first device, for what comes before and after programs.
+    pub queue: cl_command_queue,
     platform: cl_platform_id,
 }
 
@@ -81,9 +83,10 @@ impl World {
         let abilities = abilities(context, &devices);
         Self {
             context,
-            devices,
             abilities,
             kernel,
+            queue: create!(clCreateCommandQueue(context, devices[0], 0)),
+            devices,
             platform,
         }
     }
