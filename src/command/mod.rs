@@ -105,6 +105,13 @@ impl HostSide {
         rows: &BufferCopy,
         (row_pitch, slice_pitch): (u64, u64),
     ) -> Self {
+        if !target.context.has_something_behind() {
+            return Self {
+                base,
+                visible: None,
+                shared: false,
+            };
+        }
         let first = base.wrapping_add(offset as usize);
         let last = extent(first, rows, row_pitch, slice_pitch).end;
         match target.context.behind(target.index, &(base..last.max(base))) {

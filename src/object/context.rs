@@ -109,6 +109,12 @@ impl Context {
         &self.reachable
     }
 
+    /// There is, or was, something of which [`Context::behind`] tells.
+    #[inline]
+    pub(crate) fn has_something_behind(&self) -> bool {
+        self.allocations.any() || !self.reachable.is_empty()
+    }
+
     /// What lies behind a range of addresses of the host, for the device number `device`.
     pub fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
         match self.allocations.behind(device, range) {
@@ -119,9 +125,7 @@ impl Context {
 
     /// There is, or was, memory through which the host may see what a device does without a command.
     pub(crate) fn host_sees_devices(&self) -> bool {
-        self.follows_pointers.load(Ordering::SeqCst)
-            || self.allocations.any()
-            || !self.reachable.is_empty()
+        self.follows_pointers.load(Ordering::SeqCst) || self.has_something_behind()
     }
 
     /// A kernel was launched that may touch any memory of the host.

@@ -65,15 +65,22 @@ fn refuse(command: &Command) {
     }
 }
 
-/// An enqueue, as it came.
+/// An enqueue, as it came, but for what to do.
 struct Call<'a> {
-    command: Command,
     wait: &'a [Ref<Event>],
     blocking: bool,
     want_event: bool,
     owner: Arc<dyn Owner>,
     /// When it came, where times are measured.
     queued: u64,
+}
+
+/// How far an enqueue has come.
+enum Turn<'a> {
+    /// It is done: the event, if it is wanted.
+    Over(ClResult<Option<Ref<Event>>>),
+    /// It must be held.
+    Hold(MutexGuard<'a, State>, Resolved),
 }
 
 impl Queue {
@@ -84,10 +91,13 @@ impl Queue {
     /// `listed`: how many of the events are of the wait list. The others only come first in the queue, and a failure
     /// among them does not spread.
     fn resolve(&self, state: &State, deps: &[Ref<Event>], listed: usize, work: &Work) -> Resolved {
-        let mut ready = Ready::default();
-        let mut pending = Pending::default();
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
+        if deps.is_empty() && !follows && !state.meets_host_tasks(work) {
+            return Resolved::Ready(Ready::default());
+        }
+        let mut ready = Ready::default();
+        let mut pending = Pending::default();
         for (number, event) in deps.iter().enumerate() {
             let readiness = match event.readiness() {
                 Readiness::Failed if number >= listed => Readiness::Done,
@@ -177,18 +187,21 @@ impl Queue {
             return err(cl::CL_INVALID_COMMAND_QUEUE, "the queue is gone");
         };
         let call = Call {
-            command,
             wait,
             blocking,
             want_event,
             owner,
             queued: if self.is_profiling() { now_ns() } else { 0 },
         };
-        self.take_turn(call)
+        match self.take_turn(&call, &command) {
+            Turn::Over(result) => result,
+            Turn::Hold(state, resolved) => self.hold_call(call, command, state, resolved),
+        }
     }
 
     /// Finds out what a command waits for, and does what follows from that.
-    fn take_turn(&self, call: Call<'_>) -> ClResult<Option<Ref<Event>>> {
+    #[inline]
+    fn take_turn(&self, call: &Call<'_>, command: &Command) -> Turn<'_> {
         let mut flushed = 0;
         loop {
             let state = self.state.lock();
@@ -197,62 +210,55 @@ impl Queue {
             } else {
                 state.barrier.is_some()
             };
-            let (wait, work) = (call.wait, &call.command.work);
-            match self.resolve(&state, wait, wait.len(), work) {
+            let wait = call.wait;
+            match self.resolve(&state, wait, wait.len(), &command.work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
                     flushed += 1;
                     if queue.progress().submitted() < value && flushed > 2 * wait.len() {
-                        refuse(&call.command);
-                        return err(
+                        refuse(command);
+                        return Turn::Over(err(
                             cl::CL_OUT_OF_RESOURCES,
                             "a queue that is waited for cannot be submitted",
-                        );
+                        ));
                     }
                 }
                 Resolved::Failed => {
                     drop(state);
-                    return self.fail_call(call);
+                    return Turn::Over(self.fail_call(call, command));
                 }
-                Resolved::Ready(ready)
-                    if !must_hold && self.can_encode(&state, &call.command, wait) =>
-                {
-                    return self.encode_call(call, state, ready);
+                Resolved::Ready(ready) if !must_hold && self.can_encode(&state, command, wait) => {
+                    return Turn::Over(self.encode_call(call, command, state, ready));
                 }
-                resolved => return self.hold_call(call, state, resolved),
+                resolved => return Turn::Hold(state, resolved),
             }
         }
     }
 
     /// Something in the wait list has failed.
-    fn fail_call(&self, call: Call<'_>) -> ClResult<Option<Ref<Event>>> {
-        refuse(&call.command);
+    fn fail_call(&self, call: &Call<'_>, command: &Command) -> ClResult<Option<Ref<Event>>> {
+        refuse(command);
         let status = State::DEPENDENCY_FAILED;
         if call.blocking {
             return err(status, "an event of the wait list has failed");
         }
         Ok(call.want_event.then(|| {
-            let (context, kind) = (self.target.context.clone(), call.command.kind);
-            let times = Default::default();
-            Event::done(context, kind, call.owner, status, times, call.queued)
+            let (context, kind) = (self.target.context.clone(), command.kind);
+            let (owner, times) = (call.owner.clone(), Default::default());
+            Event::done(context, kind, owner, status, times, call.queued)
         }))
     }
 
     fn hold_call(
         &self,
         call: Call<'_>,
+        command: Command,
         mut state: MutexGuard<'_, State>,
         resolved: Resolved,
     ) -> ClResult<Option<Ref<Event>>> {
         let owner = call.owner;
-        let event = self.hold(
-            &mut state,
-            call.command,
-            call.wait,
-            owner.clone(),
-            call.queued,
-        );
+        let event = self.hold(&mut state, command, call.wait, owner.clone(), call.queued);
         let first = state.held.len() == 1;
         // What it waits for may be in the open batch.
         state.submit();
@@ -269,7 +275,8 @@ impl Queue {
 
     fn encode_call(
         &self,
-        call: Call<'_>,
+        call: &Call<'_>,
+        command: &Command,
         mut state: MutexGuard<'_, State>,
         ready: Ready,
     ) -> ClResult<Option<Ref<Event>>> {
@@ -277,25 +284,19 @@ impl Queue {
             profile: call.want_event && self.is_profiling(),
             blocking: call.blocking,
         };
-        let mut encoded = match self.encode(&mut state, &call.command, ready, how) {
+        let mut encoded = match self.encode(&mut state, command, ready, how) {
             Ok(encoded) => encoded,
             Err(error) => {
                 self.unlock(state);
-                refuse(&call.command);
+                refuse(command);
                 return Err(error);
             }
         };
         encoded.place.depends = !call.wait.is_empty();
-        if call.blocking && self.must_wait(&state, &call, &encoded) {
-            return self.wait_for_call(call, state, encoded);
+        if call.blocking && self.must_wait(&state, call, command, &encoded) {
+            return self.wait_for_call(call, command, state, encoded);
         }
-        let Call {
-            command,
-            want_event,
-            owner,
-            queued,
-            ..
-        } = call;
+        let (owner, queued) = (&call.owner, call.queued);
         let Encoded {
             place,
             times,
@@ -303,7 +304,7 @@ impl Queue {
             done,
             ..
         } = encoded;
-        let event = want_event.then(|| {
+        let event = call.want_event.then(|| {
             let (context, kind) = (self.target.context.clone(), command.kind);
             if done {
                 Event::done(context, kind, owner.clone(), 0, times, queued)
@@ -328,27 +329,31 @@ impl Queue {
                 seq: place.host_seq,
                 action: Some(action),
                 event: event.clone(),
-                owner,
+                owner: owner.clone(),
                 failed: None,
             });
         }
         state.maybe_submit();
         self.unlock(state);
-        // The command may hold the last reference to a memory object: it goes after the lock.
-        drop(command);
         result.map(|()| event)
     }
 
     /// A blocking command that was encoded is to be waited for. Not one that nobody can tell from a complete one: a queue
     /// that is made later waits for what is left like that ([`Queue::new`]).
-    fn must_wait(&self, state: &State, call: &Call<'_>, encoded: &Encoded) -> bool {
+    fn must_wait(
+        &self,
+        state: &State,
+        call: &Call<'_>,
+        command: &Command,
+        encoded: &Encoded,
+    ) -> bool {
         if encoded.done {
             return false;
         }
         if encoded.wait
             || encoded.action.is_some()
             || call.want_event
-            || !call.command.work.is_hidden()
+            || !command.work.is_hidden()
             // Nor may one be missing that came before it.
             || state.host.posted > self.progress.host_done()
             || self.target.context.host_sees_devices()
@@ -362,7 +367,8 @@ impl Queue {
 
     fn wait_for_call(
         &self,
-        call: Call<'_>,
+        call: &Call<'_>,
+        command: &Command,
         mut state: MutexGuard<'_, State>,
         encoded: Encoded,
     ) -> ClResult<Option<Ref<Event>>> {
@@ -373,7 +379,7 @@ impl Queue {
         let failed = place.value > self.progress.submitted();
         self.unlock(state);
         if failed {
-            refuse(&call.command);
+            refuse(command);
             return err(
                 cl::CL_OUT_OF_RESOURCES,
                 "the command could not be submitted",
@@ -381,15 +387,16 @@ impl Queue {
         }
         self.progress.wait_host(place.host_seq);
         if let Err(error) = self.progress.timeline.wait(place.value, None) {
-            refuse(&call.command);
+            refuse(command);
             return Err(error.into());
         }
         if let Some(action) = &encoded.action {
             action.run();
         }
         Ok(call.want_event.then(|| {
-            let (context, kind) = (self.target.context.clone(), call.command.kind);
-            let event = Event::done(context, kind, call.owner, 0, encoded.times, call.queued);
+            let (context, kind) = (self.target.context.clone(), command.kind);
+            let owner = call.owner.clone();
+            let event = Event::done(context, kind, owner, 0, encoded.times, call.queued);
             if self.is_profiling() {
                 event.set_host_end(now_ns());
             }

@@ -67,11 +67,9 @@ fn other_memory<'a>(host: &'a HostSide, side: &Slice) -> Option<&'a Slice> {
         let begin = slice.memory.address() + slice.offset;
         (begin, begin + slice.size)
     };
-    let (begin, end) = range(side);
-    host.visible.as_ref().filter(|visible| {
-        let (first, last) = range(visible);
-        last <= begin || end <= first
-    })
+    let visible = host.visible.as_ref()?;
+    let ((begin, end), (first, last)) = (range(side), range(visible));
+    (last <= begin || end <= first).then_some(visible)
 }
 
 impl Queue {
