@@ -293,7 +293,7 @@ impl Queue {
             }
         };
         encoded.place.depends = !call.wait.is_empty();
-        if call.blocking && self.must_wait(&state, call, command, &encoded) {
+        if call.blocking && self.must_wait(&mut state, call, command, &encoded) {
             return self.wait_for_call(call, command, state, encoded);
         }
         let (owner, queued) = (&call.owner, call.queued);
@@ -342,7 +342,7 @@ impl Queue {
     /// that is made later waits for what is left like that ([`Queue::new`]).
     fn must_wait(
         &self,
-        state: &State,
+        state: &mut State,
         call: &Call<'_>,
         command: &Command,
         encoded: &Encoded,
@@ -358,6 +358,10 @@ impl Queue {
             || state.host.posted > self.progress.host_done()
             || self.target.context.host_sees_devices()
         {
+            return true;
+        }
+        // Commands of an out-of-order queue that come later do not wait for it, but must find it over.
+        if !state.in_order() && state.barrier().is_err() {
             return true;
         }
         // In this order: a queue that is made now sees one or is seen.

@@ -18,7 +18,7 @@ impl Rng {
     }
 
     /// Any 64 bits.
-    pub fn word(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
         self.0 ^= self.0 >> 27;
@@ -27,7 +27,7 @@ impl Rng {
 
     /// Below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
-        ((self.word() >> 32) as usize) % limit
+        ((self.bits() >> 32) as usize) % limit
     }
 
     /// True in so many of a hundred cases.
@@ -57,7 +57,7 @@ impl Rng {
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(count + 8);
         while bytes.len() < count {
-            bytes.extend_from_slice(&self.word().to_le_bytes());
+            bytes.extend_from_slice(&self.bits().to_le_bytes());
         }
         bytes.truncate(count);
         bytes

@@ -241,3 +241,21 @@ fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
     });
     eventually("the callback", || list.lock().as_slice() == [0]);
 }
+
+/// They may be on their way when the call returns; nobody can tell, whatever the order of the queue.
+#[test]
+fn blocking_writes_are_over_for_what_comes_later() {
+    for flags in [0, OOO] {
+        let bench = Bench::new(Reach::Hidden);
+        let queue = bench.queue(flags);
+        let mem = bench.filled(&[1; 64]);
+        let other = bench.filled(&[2; 64]);
+        let before = bench.fake.submits();
+        let command = write(&queue, &mem, 0, &[7; 64]);
+        queue.enqueue(command, &[], true, false).unwrap();
+        assert_eq!(bench.fake.submits(), before, "nothing waits");
+        let copy = buffer::copy(queue.target(), &mem, &other, 0, 0, 64).unwrap();
+        sent(&queue, copy, &[]).wait();
+        assert_eq!(contents(&queue, &other), [7; 64]);
+    }
+}

@@ -1,7 +1,26 @@
-//! What an action touches.
+//! What an action touches, and which two accesses must not be under way at once.
+//!
+//! The rules are those of the OpenCL specification, with the stricter reading where it has several:
+//! - who uses a memory object from different queues shares all of it (appendix A, shared objects);
+//! - a buffer and its sub-buffers are not used at once where one of them is written, whatever the bytes (5.2.4);
+//! - a mapped object is not used by commands, whatever the bytes; maps of other bytes are fine (5.4.2);
+//! - fine-grained shared virtual memory is shared byte by byte, all other memory of devices as a whole.
 
 use crate::program::{Action, MapHow, Memory, Operand, Place, Program, Shape, Side, What};
 use std::ops::Range;
+
+/// By what an action names the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// One of its memory objects.
+    Object(usize),
+    /// The memory's own pointer.
+    Pointer,
+    /// The pointer of a map.
+    Mapped(usize),
+    /// The action is a map, or an unmap, of a memory object.
+    Map,
+}
 
 /// Bytes that an action touches.
 #[derive(Debug, Clone)]
@@ -12,10 +31,10 @@ pub struct Access {
     pub range: Range<usize>,
     /// It changes them.
     pub write: bool,
-    /// By this memory object; None: by a pointer.
-    pub view: Option<usize>,
-    /// Through the pointer of this map.
-    pub map: Option<usize>,
+    /// By what.
+    pub by: By,
+    /// The number of the queue; None: the host.
+    pub queue: Option<usize>,
 }
 
 /// Two ranges have bytes in common.
@@ -24,15 +43,22 @@ pub fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
 }
 
 impl Access {
-    /// One of the two must be over before the other begins. A buffer and its sub-buffers are not used at once where one
-    /// of them is written, whatever the bytes.
+    /// One of the two must be over before the other begins.
     pub fn conflicts(&self, other: &Self, memory: &Memory) -> bool {
         if self.memory != other.memory || !(self.write || other.write) {
             return false;
         }
-        meet(&self.range, &other.range)
-            || matches!((self.view, other.view), (Some(a), Some(b))
-                if a != b && meet(&memory.views[a], &memory.views[b]))
+        if meet(&self.range, &other.range) {
+            return true;
+        }
+        match (self.by, other.by) {
+            (By::Mapped(_), _) | (_, By::Mapped(_)) | (By::Map, By::Map) => false,
+            (By::Map, _) | (_, By::Map) => true,
+            (By::Object(a), By::Object(b)) => {
+                self.queue != other.queue || a != b && meet(&memory.views[a], &memory.views[b])
+            }
+            _ => self.queue != other.queue && !memory.kind.is_fine() && memory.kind.has_address(),
+        }
     }
 }
 
@@ -41,8 +67,8 @@ fn object(side: Side, size: usize, write: bool) -> Access {
         memory: side.memory,
         range: side.at..side.at + size,
         write,
-        view: Some(side.view),
-        map: None,
+        by: By::Object(side.view),
+        queue: None,
     }
 }
 
@@ -51,100 +77,106 @@ fn pointer(place: Place, size: usize, write: bool) -> Access {
         memory: place.memory,
         range: place.at..place.at + size,
         write,
-        view: None,
-        map: place.map,
+        by: place.map.map_or(By::Pointer, By::Mapped),
+        queue: None,
     }
 }
 
-/// A kernel may touch all of its argument, for all that the runtime knows.
+/// A kernel uses all of an image: the validation layer does not know better either.
 fn operand(program: &Program, operand: Operand, size: usize, write: bool) -> Access {
     match operand {
-        Operand::Object(side) => Access {
-            range: program.memories[side.memory].views[side.view].clone(),
-            ..object(side, 0, write)
-        },
-        Operand::Address(place) => pointer(place, size, write),
+        Operand::Object(side) => {
+            let memory = &program.memories[side.memory];
+            let used = object(side, size, write);
+            match memory.kind.pitch() {
+                Some(_) => Access {
+                    range: 0..memory.size,
+                    ..used
+                },
+                None => used,
+            }
+        }
+        Operand::Pointer(place) | Operand::Number(place) => pointer(place, size, write),
     }
 }
 
-/// What an action touches, the next of the program or one of them.
-pub fn accesses(program: &Program, action: &Action) -> Vec<Access> {
-    let all = |memory: usize, write| Access {
+fn all(program: &Program, memory: usize) -> Access {
+    let place = Place {
         memory,
-        range: 0..program.memories[memory].size,
-        write,
-        view: None,
+        at: 0,
         map: None,
     };
-    let rows = |shape: &Shape| (shape.span(shape.first), shape.span(shape.second));
-    match &action.what {
+    pointer(place, program.memories[memory].size, true)
+}
+
+fn map_of(program: &Program, map: usize) -> Option<Access> {
+    let (memory, range, how) = program.mapped(map)?;
+    let by = match program.actions[map].what {
+        What::Map(..) => By::Map,
+        _ => By::Pointer,
+    };
+    Some(Access {
+        memory,
+        range,
+        write: how != MapHow::Read,
+        by,
+        queue: None,
+    })
+}
+
+fn rows(shape: &Shape) -> (usize, usize) {
+    (shape.span(shape.first), shape.span(shape.second))
+}
+
+/// What an action touches, which comes behind the actions of the program.
+pub fn accesses(program: &Program, action: &Action) -> Vec<Access> {
+    let mut list = match &action.what {
         What::Read(side, place, shape) => {
             let (first, second) = rows(shape);
             vec![object(*side, first, false), pointer(*place, second, true)]
         }
         What::Write(side, place, shape) => {
             let (first, second) = rows(shape);
-            vec![object(*side, first, true), pointer(*place, second, false)]
+            vec![pointer(*place, second, false), object(*side, first, true)]
         }
         What::Copy(src, dst, shape) => {
             let (first, second) = rows(shape);
             vec![object(*src, first, false), object(*dst, second, true)]
         }
         What::Fill(side, size, _) => vec![object(*side, *size, true)],
-        What::Memcpy(dst, src, size) => {
-            vec![pointer(*dst, *size, true), pointer(*src, *size, false)]
+        What::Memcpy(dst, src, size, _) => {
+            vec![pointer(*src, *size, false), pointer(*dst, *size, true)]
         }
         What::MemFill(place, size, _) => vec![pointer(*place, *size, true)],
-        What::Map {
-            side,
-            size,
-            how,
-            svm,
-        } => vec![Access {
-            view: (!svm).then_some(side.view),
+        What::Map(side, size, how) => vec![Access {
+            by: By::Map,
             ..object(*side, *size, *how != MapHow::Read)
         }],
-        What::Unmap(map) => match &program.actions[*map].what {
-            What::Map {
-                side,
-                size,
-                how,
-                svm,
-            } => vec![Access {
-                view: (!svm).then_some(side.view),
-                ..object(*side, *size, *how != MapHow::Read)
-            }],
-            _ => Vec::new(),
-        },
+        What::SvmMap(place, size, how) => vec![pointer(*place, *size, *how != MapHow::Read)],
+        What::Unmap(map) => map_of(program, *map).into_iter().collect(),
         What::Kernel {
             dst, src, words, ..
         } => vec![
-            operand(program, *dst, words * 4, true),
             operand(program, *src, words * 4, false),
+            operand(program, *dst, words * 4, true),
         ],
-        What::ReadImage(side, place, size) => {
-            vec![object(*side, *size, false), pointer(*place, *size, true)]
+        What::Migrate(memory, _) => {
+            let by = match program.memories[*memory].kind.is_object() {
+                true => By::Object(0),
+                false => By::Pointer,
+            };
+            vec![Access {
+                by,
+                ..all(program, *memory)
+            }]
         }
-        What::WriteImage(side, place, size) => {
-            vec![object(*side, *size, true), pointer(*place, *size, false)]
-        }
-        What::ImageToBuffer(src, dst, size) | What::BufferToImage(src, dst, size) => {
-            vec![object(*src, *size, false), object(*dst, *size, true)]
-        }
-        What::FillImage(side, size, _) => vec![object(*side, *size, true)],
-        What::Migrate(memory) => vec![all(*memory, true)],
-        What::Free(memory) => vec![all(*memory, true)],
+        What::Free(memory) => vec![all(program, *memory)],
         What::Store(place, size, _) => vec![pointer(*place, *size, true)],
         What::Check(place, size) => vec![pointer(*place, *size, false)],
-        // Commands that use a memory object keep it.
-        What::Release(_)
-        | What::Marker
-        | What::Barrier
-        | What::Gate(_)
-        | What::Flush
-        | What::Finish
-        | What::Wait(_)
-        | What::Sleep(_)
-        | What::NewQueue => Vec::new(),
+        _ => Vec::new(),
+    };
+    for access in &mut list {
+        access.queue = action.what.is_command().then_some(action.queue);
     }
+    list
 }

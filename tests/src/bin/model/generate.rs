@@ -1,104 +1,266 @@
-//! Programs from a seed: memories of all kinds that are used again and again by commands of all kinds, so that what one
-//! leaves is what another takes.
+//! Makes programs: memories and queues by chance, then actions one by one, each as the planner allows ([`crate::choose`]).
+//!
+//! What goes wrong in a driver goes wrong where few things meet often, so there are few memories, and actions prefer what
+//! was written last, and memory that host and device both reach.
 
-mod actions;
-
-use crate::build::Builder;
-use crate::program::{BufferKind, Kind, Memory, Program, Queue, Usm};
-use crate::world::Abilities;
-use actions::Maker;
+use crate::choose::Chooser;
+use crate::plan::{Mending, Planner};
+use crate::program::{Action, Kind, Memory, Origin, Place, Program, Queue, Shape, Side, Usm, What};
+use crate::world::Caps;
 use pumice_tests::rng::Rng;
 
-/// The program of a seed. `without`: kinds of actions and memories that are left out, by name.
-pub fn generate(seed: u64, abilities: &Abilities, without: &[String]) -> Program {
-    let mut rng = Rng::new(seed, 0);
-    let first_queues = 1 + rng.below(3);
-    let later = usize::from(rng.percent(20));
-    let queues = (0..first_queues + later)
-        .map(|_| Queue {
-            device: rng.below(abilities.devices),
-            in_order: rng.percent(60),
-            profiling: rng.percent(15),
-        })
-        .collect();
-    let mut memories = vec![memory(Kind::Plain, &mut rng, abilities)];
-    for _ in 0..2 + rng.below(4) {
-        let kind = kind(&mut rng, abilities, without);
-        memories.push(memory(kind, &mut rng, abilities));
-    }
-    let program = Program {
-        seed,
-        memories,
-        queues,
-        first_queues,
-        actions: Vec::new(),
-    };
-    let actions = 3 + rng.below(14);
-    let mut maker = Maker::new(Builder::new(program), rng, without);
-    maker.make(actions);
-    maker.into_program()
+/// What a generator may use.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    /// What the devices can do.
+    pub caps: Caps,
+    /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
+    pub without: Vec<String>,
 }
 
-fn kind(rng: &mut Rng, abilities: &Abilities, without: &[String]) -> Kind {
-    let lead = abilities.align * (1 + rng.below(3));
-    let kinds = [
-        (true, 10, "plain", Kind::Plain),
-        (true, 10, "buffer", Kind::Buffer(BufferKind::Written)),
-        (true, 6, "copied", Kind::Buffer(BufferKind::Copied)),
-        (true, 8, "alloc", Kind::Buffer(BufferKind::CopiedAlloc)),
-        (true, 8, "host", Kind::UseHost(0)),
-        (true, 4, "host", Kind::UseHost(64)),
-        (abilities.coarse, 8, "coarse", Kind::Svm { fine: false }),
-        (abilities.fine, 12, "fine", Kind::Svm { fine: true }),
-        (
-            abilities.coarse,
-            5,
-            "coarse buffer",
-            Kind::SvmBuffer { fine: false, lead },
-        ),
-        (
-            abilities.fine,
-            6,
-            "fine buffer",
-            Kind::SvmBuffer { fine: true, lead },
-        ),
-        (abilities.usm[0], 8, "usm", Kind::Usm(Usm::Host)),
-        (abilities.usm[1], 6, "usm", Kind::Usm(Usm::Device)),
-        (abilities.usm[2], 8, "usm", Kind::Usm(Usm::Shared)),
-        (abilities.images, 6, "image", Kind::Image(256)),
-    ];
-    let usable =
-        |entry: &&(bool, usize, &str, Kind)| entry.0 && !without.iter().any(|name| name == entry.2);
-    let total = kinds.iter().filter(usable).map(|entry| entry.1).sum();
+impl Scope {
+    /// A name is not left out.
+    pub fn has(&self, name: &str) -> bool {
+        let name = name.split('+').next().unwrap_or(name);
+        !self.without.iter().any(|out| out == name)
+    }
+}
+
+/// One of some things, each with a weight.
+pub fn weighted<T: Copy>(rng: &mut Rng, list: &[(usize, T)]) -> Option<T> {
+    let total: usize = list.iter().map(|(weight, _)| weight).sum();
+    if total == 0 {
+        return None;
+    }
     let mut at = rng.below(total);
-    for (_, weight, _, kind) in kinds.iter().filter(usable) {
+    for (weight, thing) in list {
         if at < *weight {
-            return *kind;
+            return Some(*thing);
         }
         at -= weight;
     }
-    Kind::Plain
+    None
 }
 
-fn memory(kind: Kind, rng: &mut Rng, abilities: &Abilities) -> Memory {
-    // Below and above what the runtime takes other ways for.
-    let size = match rng.below(10) {
-        0 => 256 * (1 + rng.below(16)),
-        1..=5 => 4096 * (1 + rng.below(4)),
-        6..=8 => 4096 * (5 + rng.below(12)),
-        _ => 4096 * (20 + rng.below(40)),
+const SIZES: [usize; 8] = [
+    64,
+    1024,
+    4096,
+    16 << 10,
+    48 << 10,
+    64 << 10,
+    128 << 10,
+    256 << 10,
+];
+
+/// What host and device have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Nothing: memory of the application, buffers and images of their own.
+    Apart,
+    /// Anything.
+    Shared,
+}
+
+fn kind(rng: &mut Rng, scope: &Scope, mode: Mode) -> Kind {
+    let Caps {
+        coarse,
+        fine,
+        system,
+        usm,
+        images,
+        align,
+        ..
+    } = scope.caps;
+    let if_ = |there: bool, weight: usize| if there { weight } else { 0 };
+    let lead = *rng.pick(&[0, 0, 0, 4096, align, 3 * align]);
+    let behind = *rng.pick(&[0, 0, 0, 64, 4, 1000]);
+    let mut list = vec![
+        (10, Kind::Plain),
+        (if_(system, 6), Kind::System),
+        (12, Kind::Buffer(Origin::Written)),
+        (6, Kind::Buffer(Origin::Copied)),
+        (6, Kind::Buffer(Origin::CopiedAlloc)),
+        (10, Kind::UseHost(behind)),
+        (if_(fine, 14), Kind::Svm { fine: true }),
+        (if_(coarse, 9), Kind::Svm { fine: false }),
+        (if_(fine, 8), Kind::SvmBuffer { fine: true, lead }),
+        (if_(coarse, 6), Kind::SvmBuffer { fine: false, lead }),
+        (if_(usm[0], 5), Kind::Usm(Usm::Host)),
+        (if_(usm[1], 4), Kind::Usm(Usm::Device)),
+        (if_(usm[2], 5), Kind::Usm(Usm::Shared)),
+        (if_(images, 8), Kind::Image(*rng.pick(&[64, 256, 1024]))),
+    ];
+    let fits = |kind: Kind| {
+        mode == Mode::Shared || matches!(kind, Kind::Plain | Kind::Buffer(_) | Kind::Image(_))
     };
-    let size = match kind {
-        Kind::Image(row) => size.min(row * 512) / row * row,
-        _ => size,
+    list.retain(|(_, kind)| fits(*kind) && scope.has(&kind.to_string()));
+    weighted(rng, &list).unwrap_or(Kind::Plain)
+}
+
+/// Sub-buffers begin where the devices can.
+fn parts(rng: &mut Rng, size: usize, align: usize) -> Vec<std::ops::Range<usize>> {
+    let whole = 0..size;
+    let mut list = vec![whole];
+    while list.len() < 3 && rng.percent(30) {
+        let start = rng.below(size.div_ceil(align)) * align;
+        let most = (size - start) / 4;
+        let length = if rng.percent(50) {
+            most
+        } else {
+            1 + rng.below(most)
+        };
+        list.push(start..start + length * 4);
+    }
+    list
+}
+
+fn memory(rng: &mut Rng, scope: &Scope, kind: Kind, usual: usize) -> Memory {
+    let mut size = match rng.percent(75) {
+        true => usual,
+        false => *rng.pick(&SIZES),
     };
-    let mut views = Memory::whole(size);
-    if kind.is_buffer() {
-        for _ in 0..rng.below(3) {
-            let start = rng.below(size.div_ceil(abilities.align)) * abilities.align;
-            let length = 4 * (1 + rng.below((size - start) / 4));
-            views.push(start..start + length);
+    if let Kind::Image(pitch) = kind {
+        size = (size / pitch).clamp(1, 256) * pitch;
+    }
+    let late = matches!(
+        kind,
+        Kind::Buffer(Origin::Copied | Origin::CopiedAlloc)
+            | Kind::UseHost(_)
+            | Kind::SvmBuffer { .. }
+            | Kind::Image(_)
+    ) && rng.percent(12);
+    let whole = 0..size;
+    let views = match kind {
+        _ if kind.is_buffer() => parts(rng, size, scope.caps.align),
+        Kind::Image(_) => vec![whole],
+        _ => Vec::new(),
+    };
+    Memory {
+        kind,
+        size,
+        views,
+        device: rng.below(scope.caps.devices.max(1)),
+        late,
+    }
+}
+
+fn queue(rng: &mut Rng, scope: &Scope, first: bool) -> Queue {
+    Queue {
+        device: rng.below(scope.caps.devices.max(1)),
+        in_order: rng.percent(65) || !scope.has("out-of-order"),
+        profiling: rng.percent(20),
+        late: !first && rng.percent(35),
+    }
+}
+
+/// Ways in which what is missing is waited for.
+pub fn mending(rng: &mut Rng) -> Mending {
+    let list = [
+        (60, Mending::Event),
+        (8, Mending::Marker),
+        (20, Mending::Barrier),
+        (8, Mending::Finish),
+        (12, Mending::Host),
+    ];
+    weighted(rng, &list).unwrap_or(Mending::Event)
+}
+
+/// Whoever waited looks at once: the host, or another queue, which may be one that has just been made. What cannot be, as the
+/// planner has it, is left out.
+fn look(planner: &mut Planner, rng: &mut Rng, written: (usize, usize, usize)) {
+    let (memory, at, size) = written;
+    let place = |memory, at| Place {
+        memory,
+        at,
+        map: None,
+    };
+    if planner.program().memories[memory].kind.is_open() {
+        if rng.percent(70) {
+            let _ = planner.add(Action::host(What::Check(place(memory, at), size)));
+        }
+        return;
+    }
+    let mut memories = planner.program().memories.iter();
+    let to = memories.position(|one| one.kind == Kind::Plain);
+    let Some(to) = to.filter(|_| rng.percent(30)) else {
+        return;
+    };
+    let late =
+        |(at, queue): (usize, &Queue)| (queue.late && !planner.state().queues[at]).then_some(at);
+    let queue = planner.program().queues.iter().enumerate().find_map(late);
+    if let Some(queue) = queue {
+        let _ = planner.add(Action::host(What::NewQueue(queue)));
+    }
+    let queue = queue.unwrap_or(rng.below(planner.program().queues.len()));
+    let of = &planner.program().memories[memory];
+    let left = of.kind.pitch().map_or(size, |pitch| pitch - at % pitch);
+    let size = size.min(left).min(planner.program().memories[to].size);
+    let side = Side {
+        memory,
+        view: 0,
+        at,
+    };
+    let mut read = Action::new(What::Read(side, place(to, 0), Shape::line(size)), queue);
+    read.blocking = true;
+    if planner.mend(read, |_| Mending::Host).is_ok() {
+        let _ = planner.add(Action::host(What::Check(place(to, 0), size)));
+    }
+}
+
+/// The program of a seed.
+pub fn generate(seed: u64, scope: &Scope) -> Program {
+    let mut rng = Rng::new(seed, 0);
+    let usual = *rng.pick(&SIZES);
+    let mut program = Program {
+        seed,
+        ..Program::default()
+    };
+    let mode = match rng.percent(25) {
+        true => Mode::Apart,
+        false => Mode::Shared,
+    };
+    let queues = *rng.pick(&[1, 1, 1, 1, 1, 2, 2, 2, 3, 3]);
+    for index in 0..queues {
+        let made = queue(&mut rng, scope, index == 0);
+        program.queues.push(made);
+    }
+    for index in 0..3 + rng.below(3) {
+        let kind = match index {
+            0 if rng.percent(70) => Kind::Plain,
+            1 if rng.percent(60) => Kind::Buffer(Origin::Written),
+            _ => kind(&mut rng, scope, mode),
+        };
+        program.memories.push(memory(&mut rng, scope, kind, usual));
+    }
+    let mut planner = Planner::new(&program);
+    let wanted = 3 + rng.below(14);
+    let mut hot = None;
+    for _ in 0..wanted * 6 {
+        if planner.program().actions.len() >= wanted {
+            break;
+        }
+        let mut chooser = Chooser {
+            rng: &mut rng,
+            planner: &planner,
+            scope,
+            hot,
+        };
+        let Some(action) = chooser.action() else {
+            continue;
+        };
+        if !scope.has(action.what.verb()) {
+            continue;
+        }
+        let written = Chooser::written(&action);
+        let blocking = action.blocking;
+        if planner.mend(action, |_| mending(&mut rng)).is_err() {
+            continue;
+        }
+        hot = written.map(|(memory, ..)| memory).or(hot);
+        if let (true, Some(written)) = (blocking, written) {
+            look(&mut planner, &mut rng, written);
         }
     }
-    Memory { kind, size, views }
+    planner.program().clone()
 }

@@ -1,14 +1,41 @@
 //! A program over the API, as data: memories, queues, and actions that one thread makes one after the other.
+//!
+//! Places in memory are counted from the start of the memory, whatever names them: a memory object (a buffer, a
+//! sub-buffer or an image) or a pointer. [`crate::text`] prints programs, [`crate::parse`] reads them.
 
 use std::ops::Range;
+
+/// How a buffer comes by its contents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// By a write.
+    Written,
+    /// CL_MEM_COPY_HOST_PTR.
+    Copied,
+    /// CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR.
+    CopiedAlloc,
+}
+
+/// Types of unified shared memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Usm {
+    /// The host's.
+    Host,
+    /// A device's.
+    Device,
+    /// Of host and device.
+    Shared,
+}
 
 /// What a memory is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Memory of the application.
+    /// Memory of the application, that devices do not reach.
     Plain,
-    /// A buffer, made with these flags and initial contents.
-    Buffer(BufferKind),
+    /// Memory of the application as shared virtual memory.
+    System,
+    /// A buffer with memory of its own.
+    Buffer(Origin),
     /// A buffer over memory of the application, which begins so many bytes behind a page.
     UseHost(usize),
     /// Shared virtual memory.
@@ -29,29 +56,12 @@ pub enum Kind {
     Image(usize),
 }
 
-/// How a buffer comes by its contents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BufferKind {
-    /// By a write.
-    Written,
-    /// CL_MEM_COPY_HOST_PTR.
-    Copied,
-    /// CL_MEM_COPY_HOST_PTR | CL_MEM_ALLOC_HOST_PTR.
-    CopiedAlloc,
-}
-
-/// Types of unified shared memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Usm {
-    /// The host's.
-    Host,
-    /// A device's.
-    Device,
-    /// Of host and device.
-    Shared,
-}
-
 impl Kind {
+    /// It has a memory object.
+    pub fn is_object(self) -> bool {
+        self.is_buffer() || self.pitch().is_some()
+    }
+
     /// It has a memory object of type buffer.
     pub fn is_buffer(self) -> bool {
         matches!(
@@ -60,51 +70,60 @@ impl Kind {
         )
     }
 
-    /// Commands on pointers and kernels take its address.
-    pub fn has_address(self) -> bool {
-        matches!(
-            self,
-            Self::Svm { .. } | Self::SvmBuffer { .. } | Self::Usm(_)
-        )
+    /// It is an image with rows of so many bytes.
+    pub fn pitch(self) -> Option<usize> {
+        match self {
+            Self::Image(pitch) => Some(pitch),
+            _ => None,
+        }
     }
 
-    /// It is shared virtual memory.
+    /// Kernels and fills take its address.
+    pub fn has_address(self) -> bool {
+        self.is_svm() || matches!(self, Self::Usm(_) | Self::System)
+    }
+
+    /// It came from clSVMAlloc.
     pub fn is_svm(self) -> bool {
         matches!(self, Self::Svm { .. } | Self::SvmBuffer { .. })
     }
 
+    /// It is unified shared memory.
+    pub fn is_usm(self) -> bool {
+        matches!(self, Self::Usm(_))
+    }
+
     /// The host uses it without a map.
     pub fn is_open(self) -> bool {
+        self.is_fine() || matches!(self, Self::Plain | Self::Usm(Usm::Host | Usm::Shared))
+    }
+
+    /// Who uses it at the same time shares it byte by byte.
+    pub fn is_fine(self) -> bool {
         matches!(
             self,
-            Self::Plain
-                | Self::Svm { fine: true }
-                | Self::SvmBuffer { fine: true, .. }
-                | Self::Usm(Usm::Host | Usm::Shared)
+            Self::System | Self::Svm { fine: true } | Self::SvmBuffer { fine: true, .. }
         )
     }
 }
 
 /// A memory.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
     /// What it is made of.
     pub kind: Kind,
     /// Its size in bytes.
     pub size: usize,
-    /// What its memory objects cover: first all of it, then sub-buffers.
+    /// What its memory objects cover: first all of it, then sub-buffers. Empty where it has no memory object.
     pub views: Vec<Range<usize>>,
-}
-
-impl Memory {
-    /// The views of one without sub-buffers.
-    pub fn whole(size: usize) -> Vec<Range<usize>> {
-        std::iter::once(0..size).collect()
-    }
+    /// Number of the device that unified shared memory belongs to.
+    pub device: usize,
+    /// Its memory objects are made by an action.
+    pub late: bool,
 }
 
 /// A queue.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Queue {
     /// Number of its device in the context.
     pub device: usize,
@@ -112,6 +131,8 @@ pub struct Queue {
     pub in_order: bool,
     /// With CL_QUEUE_PROFILING_ENABLE.
     pub profiling: bool,
+    /// It is made by an action.
+    pub late: bool,
 }
 
 /// A place that a command names by a memory object.
@@ -171,87 +192,10 @@ impl Shape {
 pub enum Operand {
     /// A memory object.
     Object(Side),
-    /// An address.
-    Address(Place),
-}
-
-/// An action.
-#[derive(Debug, Clone, PartialEq)]
-pub enum What {
-    /// clEnqueueReadBuffer, clEnqueueReadBufferRect: the object, where to, rows (first side: the object's).
-    Read(Side, Place, Shape),
-    /// clEnqueueWriteBuffer, clEnqueueWriteBufferRect: the object, where from, rows.
-    Write(Side, Place, Shape),
-    /// clEnqueueCopyBuffer, clEnqueueCopyBufferRect: source, destination, rows.
-    Copy(Side, Side, Shape),
-    /// clEnqueueFillBuffer: bytes and pattern.
-    Fill(Side, usize, Vec<u8>),
-    /// clEnqueueSVMMemcpy, clEnqueueMemcpyINTEL: destination, source, bytes.
-    Memcpy(Place, Place, usize),
-    /// clEnqueueSVMMemFill, clEnqueueMemFillINTEL.
-    MemFill(Place, usize, Vec<u8>),
-    /// clEnqueueMapBuffer, or clEnqueueSVMMap where `svm`: bytes and flags.
-    Map {
-        #[allow(missing_docs)]
-        side: Side,
-        #[allow(missing_docs)]
-        size: usize,
-        #[allow(missing_docs)]
-        how: MapHow,
-        #[allow(missing_docs)]
-        svm: bool,
-    },
-    /// clEnqueueUnmapMemObject, clEnqueueSVMUnmap of what that action mapped.
-    Unmap(usize),
-    /// A kernel: `dst[i] = src[i] * FACTOR + add` for so many words, after so many turns of a loop.
-    Kernel {
-        #[allow(missing_docs)]
-        dst: Operand,
-        #[allow(missing_docs)]
-        src: Operand,
-        #[allow(missing_docs)]
-        words: usize,
-        #[allow(missing_docs)]
-        add: u32,
-        #[allow(missing_docs)]
-        spins: usize,
-    },
-    /// clEnqueueReadImage of whole rows: first byte, bytes.
-    ReadImage(Side, Place, usize),
-    /// clEnqueueWriteImage of whole rows.
-    WriteImage(Side, Place, usize),
-    /// clEnqueueCopyImageToBuffer of whole rows: image, buffer, bytes.
-    ImageToBuffer(Side, Side, usize),
-    /// clEnqueueCopyBufferToImage of whole rows: buffer, image, bytes.
-    BufferToImage(Side, Side, usize),
-    /// clEnqueueFillImage of whole rows with one byte everywhere.
-    FillImage(Side, usize, u8),
-    /// clEnqueueMarkerWithWaitList.
-    Marker,
-    /// clEnqueueBarrierWithWaitList.
-    Barrier,
-    /// clEnqueueMigrateMemObjects, clEnqueueSVMMigrateMem.
-    Migrate(usize),
-    /// clEnqueueSVMFree.
-    Free(usize),
-    /// clReleaseMemObject, while commands may use it.
-    Release(usize),
-    /// A user event that another thread sets after so many microseconds.
-    Gate(u64),
-    /// The host writes bytes through a pointer.
-    Store(Place, usize, u8),
-    /// The host reads bytes through a pointer and compares them.
-    Check(Place, usize),
-    /// clFlush.
-    Flush,
-    /// clFinish.
-    Finish,
-    /// clWaitForEvents for an action.
-    Wait(usize),
-    /// The host sleeps for so many microseconds.
-    Sleep(u64),
-    /// From here on the queue with this number exists.
-    NewQueue,
+    /// A pointer.
+    Pointer(Place),
+    /// A number that the kernel makes a pointer of.
+    Number(Place),
 }
 
 /// Flags of a map.
@@ -265,16 +209,112 @@ pub enum MapHow {
     Invalidate,
 }
 
+/// What an action does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// clEnqueueReadBuffer, clEnqueueReadBufferRect, clEnqueueReadImage: the object, where to, rows (first: the object's).
+    Read(Side, Place, Shape),
+    /// clEnqueueWriteBuffer, clEnqueueWriteBufferRect, clEnqueueWriteImage: the object, where from, rows.
+    Write(Side, Place, Shape),
+    /// The copies between memory objects: source, destination, rows.
+    Copy(Side, Side, Shape),
+    /// clEnqueueFillBuffer, clEnqueueFillImage: bytes and pattern.
+    Fill(Side, usize, Vec<u8>),
+    /// clEnqueueSVMMemcpy (false), clEnqueueMemcpyINTEL (true): destination, source, bytes.
+    Memcpy(Place, Place, usize, bool),
+    /// clEnqueueSVMMemFill, clEnqueueMemFillINTEL: bytes and pattern.
+    MemFill(Place, usize, Vec<u8>),
+    /// clEnqueueMapBuffer, clEnqueueMapImage: bytes.
+    Map(Side, usize, MapHow),
+    /// clEnqueueSVMMap: bytes.
+    SvmMap(Place, usize, MapHow),
+    /// clEnqueueUnmapMemObject, clEnqueueSVMUnmap of what that action mapped.
+    Unmap(usize),
+    /// A kernel: `dst[i] = src[i] * FACTOR + add`, after so many turns of a loop.
+    Kernel {
+        /// Where to.
+        dst: Operand,
+        /// Where from.
+        src: Operand,
+        /// Work-items.
+        words: usize,
+        /// What is added.
+        add: u32,
+        /// Turns of the loop.
+        spins: usize,
+    },
+    /// clEnqueueMarkerWithWaitList.
+    Marker,
+    /// clEnqueueBarrierWithWaitList.
+    Barrier,
+    /// clEnqueueMigrateMemObjects, clEnqueueSVMMigrateMem, clEnqueueMigrateMemINTEL: to the host?
+    Migrate(usize, bool),
+    /// clEnqueueSVMFree.
+    Free(usize),
+    /// The late memory objects of a memory are made.
+    Create(usize),
+    /// The memory objects of a memory are released.
+    Release(usize),
+    /// The late queue with this number is made.
+    NewQueue(usize),
+    /// This queue is released.
+    EndQueue(usize),
+    /// A user event that another thread sets after so many microseconds.
+    Gate(u64),
+    /// The host writes bytes, made of a number, through a pointer.
+    Store(Place, usize, u32),
+    /// The host reads bytes through a pointer and compares them.
+    Check(Place, usize),
+    /// clFlush of a queue.
+    Flush(usize),
+    /// clFinish of a queue.
+    Finish(usize),
+    /// clWaitForEvents for an action.
+    Wait(usize),
+    /// The host sleeps for so many microseconds.
+    Sleep(u64),
+}
+
+impl What {
+    /// It is enqueued, and has an event.
+    pub fn is_command(&self) -> bool {
+        use What::*;
+        !matches!(
+            self,
+            Create(_)
+                | Release(_)
+                | NewQueue(_)
+                | EndQueue(_)
+                | Gate(_)
+                | Store(..)
+                | Check(..)
+                | Flush(_)
+                | Finish(_)
+                | Wait(_)
+                | Sleep(_)
+        )
+    }
+
+    /// The call has a flag for it.
+    pub fn can_block(&self) -> bool {
+        use What::*;
+        matches!(
+            self,
+            Read(..) | Write(..) | Memcpy(..) | Map(..) | SvmMap(..)
+        )
+    }
+}
+
 /// An action with how it is made.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     /// What.
     pub what: What,
-    /// Number of the queue.
+    /// Number of the queue, where it is a command.
     pub queue: usize,
     /// Actions whose events are in the wait list.
     pub waits: Vec<usize>,
-    /// The call blocks, where it can.
+    /// The call blocks.
     pub blocking: bool,
     /// The event is wanted even if nobody waits for it.
     pub event: bool,
@@ -283,7 +323,7 @@ pub struct Action {
 }
 
 impl Action {
-    /// Of a queue, with nothing special.
+    /// With nothing special.
     pub fn new(what: What, queue: usize) -> Self {
         Self {
             what,
@@ -295,42 +335,25 @@ impl Action {
         }
     }
 
-    /// It is a command: it has an event.
-    pub fn is_command(&self) -> bool {
-        !self.is_host() && !matches!(self.what, What::Gate(_))
-    }
-
-    /// The host alone makes it.
-    pub fn is_host(&self) -> bool {
-        matches!(
-            self.what,
-            What::Store(..)
-                | What::Check(..)
-                | What::Flush
-                | What::Finish
-                | What::Wait(_)
-                | What::Sleep(_)
-                | What::NewQueue
-                | What::Release(_)
-        )
-    }
-
-    /// Commands that have a flag for it.
-    pub fn can_block(&self) -> bool {
-        matches!(
-            self.what,
-            What::Read(..)
-                | What::Write(..)
-                | What::Memcpy(..)
-                | What::Map { .. }
-                | What::ReadImage(..)
-                | What::WriteImage(..)
-        )
+    /// Of the host alone.
+    pub fn host(what: What) -> Self {
+        Self::new(what, 0)
     }
 }
 
+/// How host and device share memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sharing {
+    /// Not at all, but by maps.
+    Nothing,
+    /// In allocations.
+    Allocated,
+    /// Kernels may follow pointers into any memory.
+    Followed,
+}
+
 /// A program.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Program {
     /// What it was made of.
     pub seed: u64,
@@ -338,11 +361,51 @@ pub struct Program {
     pub memories: Vec<Memory>,
     /// The queues.
     pub queues: Vec<Queue>,
-    /// So many of them exist from the start.
-    pub first_queues: usize,
     /// The actions.
     pub actions: Vec<Action>,
 }
 
+impl Program {
+    /// Somebody waits for the event of this action, or it is wanted anyway.
+    pub fn needs_event(&self, index: usize) -> bool {
+        let own = &self.actions[index];
+        own.event
+            || own.callback
+            || self.actions[index + 1..].iter().any(|action| {
+                action.waits.contains(&index)
+                    || matches!(action.what, What::Wait(of) if of == index)
+            })
+    }
+
+    /// How host and device share memory in it.
+    pub fn sharing(&self) -> Sharing {
+        let number = |operand: &Operand| matches!(operand, Operand::Number(_));
+        let follows = |action: &Action| match &action.what {
+            What::Kernel { dst, src, .. } => number(dst) || number(src),
+            _ => false,
+        };
+        let any = |fits: &dyn Fn(Kind) -> bool| self.memories.iter().any(|one| fits(one.kind));
+        if any(&|kind| kind == Kind::System) || self.actions.iter().any(follows) {
+            Sharing::Followed
+        } else if any(&Kind::has_address) {
+            Sharing::Allocated
+        } else {
+            Sharing::Nothing
+        }
+    }
+
+    /// The memory, range and flags of a map.
+    pub fn mapped(&self, map: usize) -> Option<(usize, Range<usize>, MapHow)> {
+        match self.actions.get(map)?.what {
+            What::Map(side, size, how) => Some((side.memory, side.at..side.at + size, how)),
+            What::SvmMap(place, size, how) => Some((place.memory, place.at..place.at + size, how)),
+            _ => None,
+        }
+    }
+}
+
 /// The factor of kernels.
 pub const FACTOR: u32 = 1_664_525;
+
+/// The limit of actions: what comes before an action is a set of bits.
+pub const MOST: usize = 120;

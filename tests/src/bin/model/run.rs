@@ -1,260 +1,348 @@
-//! A program, run: every action made as an application makes it, and what can be seen compared with the model.
+//! Runs a program: the host's actions and the order of all; the commands are in [`crate::command`].
 
-mod commands;
-
-use crate::contents::{Contents, Difference};
-use crate::objects::{bytes, Object};
-use crate::program::{Action, Program, What};
+use crate::expect::{expected, pattern, Contents, Expected};
+use crate::program::{Kind, Place, Program, What};
+use crate::stage::{bytes_at, put_at, Stage};
 use crate::world::World;
 use pumice_tests::sys::*;
-use pumice_tests::{create, ok};
+use pumice_tests::{call, code_name, create, info_value, ok};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// What a run has shown to be wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
-    /// Bytes, seen by this action or, without one, at the end.
-    Bytes(Option<usize>, Difference),
-    /// The event of this action ended with this status.
-    Status(usize, cl_int),
-    /// So many callbacks did not come.
-    Callbacks(usize),
-    /// A callback came with another status than CL_COMPLETE, or once more.
-    Called,
-}
+/// For so long callbacks may be late.
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A user event and when it is to be set.
-pub struct Gate {
-    event: cl_event,
-    due: Instant,
-}
-
-// SAFETY: OpenCL handles may be used from every thread.
-unsafe impl Send for Gate {}
-
-impl Gate {
-    /// Waits for its time, and sets it.
-    pub fn open(self) {
-        std::thread::sleep(self.due.saturating_duration_since(Instant::now()));
-        ok!(clSetUserEventStatus(self.event, 0));
-        ok!(clReleaseEvent(self.event));
-    }
-}
-
-/// Callbacks still to come.
-static CALLBACKS: AtomicUsize = AtomicUsize::new(0);
-/// Those that came as they should not.
-static ASTRAY: AtomicUsize = AtomicUsize::new(0);
-
-extern "C" fn called(_: cl_event, status: cl_int, mark: *mut c_void) {
-    // SAFETY: the mark of one callback, leaked.
-    let mark = unsafe { &*mark.cast::<AtomicUsize>() };
-    if status != 0 || mark.fetch_add(1, Ordering::SeqCst) != 0 {
-        ASTRAY.fetch_add(1, Ordering::SeqCst);
-    }
-    CALLBACKS.fetch_sub(1, Ordering::SeqCst);
+/// A map that was made.
+#[derive(Clone, Copy)]
+pub struct Mapped {
+    /// What the call returned.
+    pub pointer: usize,
+    /// Of an image: from one row to the next.
+    pub pitch: usize,
 }
 
 /// A program that runs.
 pub struct Run<'a> {
-    world: &'a World,
-    program: &'a Program,
-    queues: Vec<cl_command_queue>,
-    objects: Vec<Object>,
-    /// Of each action.
-    events: Vec<cl_event>,
-    /// Pointers of maps, of each action.
-    maps: Vec<usize>,
-    contents: Contents,
-    gates: &'a Sender<Gate>,
+    pub(crate) world: &'a World,
+    pub(crate) program: &'a Program,
+    pub(crate) stage: Stage<'a>,
+    pub(crate) maps: Vec<Option<Mapped>>,
+    /// The events of the actions, null where they have none.
+    pub(crate) events: Vec<cl_event>,
+    expected: Expected,
+    open: Vec<usize>,
+    gates: Vec<JoinHandle<()>>,
+    callbacks: Vec<(usize, Arc<AtomicU32>)>,
+    /// Markers behind all of a queue that is released.
+    ends: Vec<cl_event>,
 }
 
-fn queue(world: &World, program: &Program, index: usize) -> cl_command_queue {
-    let plan = &program.queues[index];
-    let mut bits = 0;
-    if !plan.in_order {
-        bits |= CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
-    }
-    if plan.profiling {
-        bits |= CL_QUEUE_PROFILING_ENABLE;
-    }
-    create!(clCreateCommandQueue(
-        world.context,
-        world.devices[plan.device],
-        bits
-    ))
+extern "C" fn called(_: cl_event, _: cl_int, data: *mut c_void) {
+    // SAFETY: a counter of which one reference was given away for ever.
+    let counter = unsafe { &*data.cast::<AtomicU32>() };
+    counter.fetch_add(1, Ordering::SeqCst);
 }
 
-/// Runs a program. Gates are opened by whoever receives them.
-pub fn run(world: &World, program: &Program, gates: &Sender<Gate>) -> Option<Fault> {
-    let queues: Vec<_> = (0..program.first_queues)
-        .map(|index| queue(world, program, index))
-        .collect();
-    let objects = (0..program.memories.len())
-        .map(|index| Object::new(world, program, index))
-        .collect();
-    ok!(clFinish(world.queue));
+/// Sleeps, also for less than the system's sleep can do.
+fn rest(micros: u64) {
+    let until = Instant::now() + Duration::from_micros(micros);
+    if micros > 200 {
+        std::thread::sleep(Duration::from_micros(micros - 100));
+    }
+    while Instant::now() < until {
+        std::hint::spin_loop();
+    }
+}
+
+/// Runs a program. What it shows and should not: where, and what.
+pub fn run(world: &World, program: &Program) -> Result<(), String> {
     let mut run = Run {
         world,
         program,
-        queues,
-        objects,
+        stage: Stage::new(world, program),
+        maps: vec![None; program.actions.len()],
         events: vec![null_mut(); program.actions.len()],
-        maps: vec![0; program.actions.len()],
-        contents: Contents::new(program),
-        gates,
+        expected: expected(program),
+        open: Vec::new(),
+        gates: Vec::new(),
+        callbacks: Vec::new(),
+        ends: Vec::new(),
     };
-    let mut fault = None;
-    for number in 0..program.actions.len() {
-        fault = fault.or(run.step(number));
+    let mut result = Ok(());
+    for index in 0..program.actions.len() {
+        let seen = run.action(index);
+        result = result.and(seen);
     }
-    let end = run.finish(fault.is_some());
-    fault.or(end)
+    let ended = run.finish();
+    let result = result.and(ended).and_then(|()| run.check_last());
+    let events = run.check_events();
+    result.and(events)
 }
 
 impl Run<'_> {
-    fn step(&mut self, number: usize) -> Option<Fault> {
-        let program = self.program;
-        let action = &program.actions[number];
-        self.contents.step(program, number);
-        match &action.what {
-            What::Gate(delay) => {
-                let event = create!(clCreateUserEvent(self.world.context));
-                ok!(clRetainEvent(event));
-                let due = Instant::now() + Duration::from_micros(*delay);
-                self.gates
-                    .send(Gate { event, due })
-                    .expect("somebody opens them");
-                self.events[number] = event;
-            }
-            What::Store(place, size, byte) => {
-                let address = self.pointer(place) as *mut u8;
-                // SAFETY: the program has the right to, by its own account of what is mapped and over.
-                unsafe { std::ptr::write_bytes(address, *byte, *size) };
-            }
-            What::Check(place, size) => {
-                // SAFETY: as above.
-                let got = unsafe { bytes(self.pointer(place) as usize, *size) };
-                let range = place.at..place.at + size;
-                let wrong = self.contents.compare(place.memory, range, got);
-                return wrong.map(|wrong| Fault::Bytes(Some(number), wrong));
-            }
-            What::Flush => ok!(clFlush(self.queues[action.queue])),
-            What::Finish => ok!(clFinish(self.queues[action.queue])),
-            What::Wait(other) => ok!(clWaitForEvents(1, &self.events[*other])),
-            What::Sleep(time) => std::thread::sleep(Duration::from_micros(*time)),
-            What::NewQueue => {
-                let index = self.queues.len();
-                self.queues.push(queue(self.world, program, index));
-            }
-            What::Release(memory) => self.objects[*memory].release(),
-            _ => self.command(number, action),
-        }
-        None
-    }
-
-    fn command(&mut self, number: usize, action: &Action) {
-        let waits: Vec<cl_event> = action.waits.iter().map(|wait| self.events[*wait]).collect();
-        let named = self
-            .program
-            .actions
-            .iter()
-            .any(|other| other.waits.contains(&number) || other.what == What::Wait(number));
-        let mut event = null_mut();
-        let list = commands::Wait {
-            count: waits.len() as cl_uint,
-            list: if waits.is_empty() {
-                null()
-            } else {
-                waits.as_ptr()
-            },
-            event: if named || action.event || action.callback {
-                &mut event
-            } else {
-                null_mut()
-            },
+    /// The address of a place.
+    pub(crate) fn address(&self, place: Place) -> usize {
+        let Some((map, mapped)) = place.map.and_then(|map| Some((map, self.maps[map]?))) else {
+            return self.stage.memories[place.memory].base + place.at;
         };
-        self.enqueue(number, action, &list);
-        self.events[number] = event;
-        if action.callback {
-            CALLBACKS.fetch_add(1, Ordering::SeqCst);
-            let mark: &'static AtomicUsize = Box::leak(Box::default());
-            let mark = (mark as *const AtomicUsize).cast_mut().cast();
+        let start = self
+            .program
+            .mapped(map)
+            .map_or(0, |(_, range, _)| range.start);
+        let offset = place.at - start;
+        mapped.pointer
+            + match self.program.memories[place.memory].kind {
+                Kind::Image(pitch) => offset / pitch * mapped.pitch + offset % pitch,
+                _ => offset,
+            }
+    }
+
+    fn action(&mut self, index: usize) -> Result<(), String> {
+        let action = &self.program.actions[index];
+        match action.what {
+            What::Gate(micros) => self.gate(index, micros),
+            What::Store(place, size, number) => {
+                // SAFETY: memory of the program, which it may write now (the planner has seen to it).
+                unsafe { put_at(self.address(place), &pattern(number, size)) };
+            }
+            What::Check(place, size) => return self.check(index, place, size),
+            What::Flush(queue) => ok!(clFlush(self.stage.queues[queue])),
+            What::Finish(queue) => ok!(clFinish(self.stage.queues[queue])),
+            What::Wait(of) => {
+                let event = self.events[of];
+                let code = call!(clWaitForEvents(1, &event));
+                if code != 0 {
+                    return Err(format!("action {index}: it gave {}", code_name(code)));
+                }
+            }
+            What::Sleep(micros) => rest(micros),
+            What::Create(memory) => self.stage.create(memory),
+            What::Release(memory) => self.stage.release(memory),
+            What::NewQueue(queue) => self.stage.new_queue(queue),
+            What::EndQueue(queue) => self.end_queue(queue),
+            _ => {
+                let code = self.enqueue(index);
+                if code != 0 {
+                    return Err(format!("action {index}: it gave {}", code_name(code)));
+                }
+                self.watch(index);
+            }
+        }
+        match action.what {
+            What::Map(..) | What::SvmMap(..) => self.open.push(index),
+            What::Unmap(map) => self.open.retain(|open| *open != map),
+            What::Free(memory) => self.stage.memories[memory].svm = None,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn gate(&mut self, index: usize, micros: u64) {
+        let event = create!(clCreateUserEvent(self.world.context));
+        self.events[index] = event;
+        let number = event as usize;
+        self.gates.push(std::thread::spawn(move || {
+            rest(micros);
+            ok!(clSetUserEventStatus(number as cl_event, CL_COMPLETE));
+        }));
+    }
+
+    fn end_queue(&mut self, queue: usize) {
+        let id = std::mem::replace(&mut self.stage.queues[queue], null_mut());
+        let mut event = null_mut();
+        ok!(clEnqueueMarkerWithWaitList(id, 0, null(), &mut event));
+        self.ends.push(event);
+        ok!(clReleaseCommandQueue(id));
+    }
+
+    fn watch(&mut self, index: usize) {
+        if self.program.actions[index].callback && !self.events[index].is_null() {
+            let counter = Arc::new(AtomicU32::new(0));
+            let data = Arc::into_raw(counter.clone());
             ok!(clSetEventCallback(
-                event,
-                CL_COMPLETE as cl_int,
+                self.events[index],
+                CL_COMPLETE,
                 Some(called),
-                mark
+                data.cast_mut().cast()
             ));
+            self.callbacks.push((index, counter));
         }
     }
 
-    /// All queues finish, everything is compared, everything is let go.
-    fn finish(mut self, known: bool) -> Option<Fault> {
-        for queue in &self.queues {
-            ok!(clFinish(*queue));
+    fn check(&self, index: usize, place: Place, size: usize) -> Result<(), String> {
+        let Some(contents) = &self.expected.checks[index] else {
+            return Ok(());
+        };
+        // SAFETY: memory of the program, which it may read now.
+        let got = unsafe { bytes_at(self.address(place), size) };
+        compare(&format!("action {index}"), contents, got)
+    }
+
+    /// Ends all that is under way.
+    fn finish(&mut self) -> Result<(), String> {
+        for gate in self.gates.drain(..) {
+            gate.join().map_err(|_| "a gate failed".to_owned())?;
         }
-        // Gates that nobody waited for.
-        for (action, event) in self.program.actions.iter().zip(&self.events) {
-            if matches!(action.what, What::Gate(_)) {
-                ok!(clWaitForEvents(1, event));
+        for end in std::mem::take(&mut self.ends) {
+            ok!(clWaitForEvents(1, &end));
+            ok!(clReleaseEvent(end));
+        }
+        let queues = self.stage.queues.clone();
+        for queue in queues.into_iter().filter(|queue| !queue.is_null()) {
+            ok!(clFinish(queue));
+        }
+        for map in std::mem::take(&mut self.open) {
+            let Some((memory, ..)) = self.program.mapped(map) else {
+                continue;
+            };
+            let pointer = self.maps[map].map_or(0, |mapped| mapped.pointer) as *mut c_void;
+            let queue = self.stage.queues[0];
+            match self.program.actions[map].what {
+                What::Map(side, ..) => {
+                    let object = self.stage.memories[memory].views[side.view];
+                    ok!(clEnqueueUnmapMemObject(
+                        queue,
+                        object,
+                        pointer,
+                        0,
+                        null(),
+                        null_mut()
+                    ));
+                }
+                _ => ok!(clEnqueueSVMUnmap(queue, pointer, 0, null(), null_mut())),
             }
         }
-        self.unmap_all();
-        let mut fault = self.statuses();
+        ok!(clFinish(self.stage.queues[0]));
+        Ok(())
+    }
+
+    /// Compares what is in the memories in the end.
+    fn check_last(&self) -> Result<(), String> {
         for (index, memory) in self.program.memories.iter().enumerate() {
-            let freed = |action: &Action| matches!(action.what, What::Free(m) | What::Release(m) if m == index);
-            if known || self.program.actions.iter().any(freed) {
+            let name = format!("memory {index}");
+            let expected = &self.expected.last[index];
+            let made = &self.stage.memories[index];
+            if memory.kind.is_svm() && made.svm.is_none() {
                 continue;
             }
-            let got = self.objects[index].read(self.world, memory.size);
-            let wrong = self.contents.compare(index, 0..memory.size, &got);
-            fault = fault.or(wrong.map(|wrong| Fault::Bytes(None, wrong)));
+            if memory.kind.is_open() {
+                // SAFETY: memory of the program, which nothing uses any more.
+                let got = unsafe { bytes_at(made.base, memory.size) };
+                compare(&name, expected, got)?;
+            }
+            if let Some(&object) = made.views.first() {
+                compare(&name, expected, &self.read(object, index))?;
+            } else if !memory.kind.is_open() && memory.kind.has_address() {
+                compare(&name, expected, &self.read_pointer(index))?;
+            }
         }
-        ok!(clFinish(self.world.queue));
-        for object in self.objects.drain(..) {
-            object.end(self.world);
-        }
-        for event in self.events.iter().filter(|event| !event.is_null()) {
-            ok!(clReleaseEvent(*event));
-        }
-        for queue in &self.queues {
-            ok!(clReleaseCommandQueue(*queue));
-        }
-        fault.or_else(callbacks)
+        Ok(())
     }
 
-    /// All commands have succeeded.
-    fn statuses(&self) -> Option<Fault> {
-        for (number, event) in self.events.iter().enumerate() {
+    fn read(&self, object: cl_mem, index: usize) -> Vec<u8> {
+        let memory = &self.program.memories[index];
+        let mut bytes = vec![0u8; memory.size];
+        let (queue, place) = (self.stage.queues[0], bytes.as_mut_ptr().cast());
+        if let Kind::Image(pitch) = memory.kind {
+            let (origin, region) = ([0; 3], [pitch / 4, memory.size / pitch, 1]);
+            ok!(clEnqueueReadImage(
+                queue,
+                object,
+                CL_TRUE,
+                origin.as_ptr(),
+                region.as_ptr(),
+                0,
+                0,
+                place,
+                0,
+                null(),
+                null_mut()
+            ));
+        } else {
+            ok!(clEnqueueReadBuffer(
+                queue,
+                object,
+                CL_TRUE,
+                0,
+                memory.size,
+                place,
+                0,
+                null(),
+                null_mut()
+            ));
+        }
+        bytes
+    }
+
+    fn read_pointer(&self, index: usize) -> Vec<u8> {
+        let memory = &self.program.memories[index];
+        let mut bytes = vec![0u8; memory.size];
+        let place: *mut c_void = bytes.as_mut_ptr().cast();
+        let from = self.stage.memories[index].base as *const c_void;
+        if memory.kind.is_usm() {
+            self.read_usm(memory.device, place, from, memory.size);
+        } else {
+            ok!(clEnqueueSVMMemcpy(
+                self.stage.queues[0],
+                CL_TRUE,
+                place,
+                from,
+                memory.size,
+                0,
+                null(),
+                null_mut()
+            ));
+        }
+        bytes
+    }
+
+    /// Callbacks have come once each, and events say that they are over.
+    fn check_events(&mut self) -> Result<(), String> {
+        let mut result = Ok(());
+        let until = Instant::now() + PATIENCE;
+        for (index, counter) in &self.callbacks {
+            while counter.load(Ordering::SeqCst) == 0 && Instant::now() < until {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            let count = counter.load(Ordering::SeqCst);
+            if count != 1 {
+                let text = format!("action {index}: {count} calls of its callback");
+                result = result.and(Err(text));
+            }
+        }
+        for (index, event) in self.events.iter().enumerate() {
             if event.is_null() {
                 continue;
             }
-            let status = pumice_tests::info_value!(
-                cl_int,
-                clGetEventInfo(*event),
-                CL_EVENT_COMMAND_EXECUTION_STATUS
-            );
-            if status != 0 {
-                return Some(Fault::Status(number, status));
+            let event = *event;
+            let param = CL_EVENT_COMMAND_EXECUTION_STATUS;
+            let status = info_value!(cl_int, clGetEventInfo(event), param);
+            if status != CL_COMPLETE {
+                let text = format!("action {index}: its event has status {status} in the end");
+                result = result.and(Err(text));
             }
+            ok!(clReleaseEvent(event));
         }
-        None
+        result
     }
 }
 
-/// All callbacks have come, each once.
-fn callbacks() -> Option<Fault> {
-    let patience = Instant::now() + Duration::from_secs(10);
-    while CALLBACKS.load(Ordering::SeqCst) > 0 && Instant::now() < patience {
-        std::thread::sleep(Duration::from_micros(20));
-    }
-    match CALLBACKS.swap(0, Ordering::SeqCst) {
-        0 => (ASTRAY.swap(0, Ordering::SeqCst) > 0).then_some(Fault::Called),
-        missing => Some(Fault::Callbacks(missing)),
-    }
+fn compare(place: &str, expected: &Contents, got: &[u8]) -> Result<(), String> {
+    let Some(found) = expected.differs(got) else {
+        return Ok(());
+    };
+    Err(format!(
+        "{place}: {} of {} bytes differ, from {} to {}; byte {} is {:#04x}, expected {:#04x}",
+        found.count,
+        got.len(),
+        found.at,
+        found.last,
+        found.at,
+        found.got,
+        found.expected
+    ))
 }

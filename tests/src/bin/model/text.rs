@@ -1,237 +1,238 @@
-//! Programs and faults in words.
+//! Programs as text: one line for each memory, queue and action. [`crate::parse`] reads the same.
+//!
+//! ```text
+//! seed 7
+//! memory 0 svm-fine 65536 views
+//! memory 1 buffer 65536 views 0..65536 4096..8192
+//! queue 0 in-order device 0
+//! 0 q0 kernel m0@0 m0@0 words 16384 add 5 spins 4000
+//! 1 q0 write m1/0@0 m0@0 65536
+//! 2 q0 read m1/1@4096 m2@0 16x4:256:16 after 1 blocking event callback
+//! 3 check m2@0 64
+//! ```
+//! `m1/1@4096` is byte 4096 of memory 1 by its object 1, `m0@0` by its pointer, `m0@0^5` by the pointer that action 5
+//! mapped, `*m0@0` by a number that a kernel makes a pointer of. Rows are `bytes x rows : pitch : pitch`.
 
-use crate::program::{Action, Kind, Operand, Place, Program, Shape, Side, What};
-use crate::run::Fault;
-use std::fmt::Write;
+use crate::program::{
+    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Usm, What,
+};
+use std::fmt::{Display, Formatter, Result};
 
-fn side(side: &Side, size: usize) -> String {
-    let view = match side.view {
-        0 => String::new(),
-        view => format!(".sub{view}"),
-    };
-    format!("m{}{view}[{}..{}]", side.memory, side.at, side.at + size)
-}
-
-fn place(place: &Place, size: usize) -> String {
-    let map = place
-        .map
-        .map_or(String::new(), |map| format!(" by map {map}"));
-    format!("*m{}[{}..{}]{map}", place.memory, place.at, place.at + size)
-}
-
-fn shape(shape: &Shape) -> String {
-    match shape.rows {
-        1 => String::new(),
-        rows => format!(
-            " in {rows} rows of {} (pitches {}, {})",
-            shape.row, shape.first, shape.second
-        ),
-    }
-}
-
-fn operand(operand: &Operand, words: usize) -> String {
-    match operand {
-        Operand::Object(object) => side(object, words * 4),
-        Operand::Address(address) => place(address, words * 4),
-    }
-}
-
-/// The name of what an action does.
-pub fn name(what: &What) -> &'static str {
-    match what {
-        What::Read(_, _, shape) if shape.rows > 1 => "ReadBufferRect",
-        What::Read(..) => "ReadBuffer",
-        What::Write(_, _, shape) if shape.rows > 1 => "WriteBufferRect",
-        What::Write(..) => "WriteBuffer",
-        What::Copy(_, _, shape) if shape.rows > 1 => "CopyBufferRect",
-        What::Copy(..) => "CopyBuffer",
-        What::Fill(..) => "FillBuffer",
-        What::Memcpy(..) => "Memcpy",
-        What::MemFill(..) => "MemFill",
-        What::Map { svm: true, .. } => "SVMMap",
-        What::Map { .. } => "MapBuffer",
-        What::Unmap(_) => "Unmap",
-        What::Kernel { .. } => "Kernel",
-        What::ReadImage(..) => "ReadImage",
-        What::WriteImage(..) => "WriteImage",
-        What::ImageToBuffer(..) => "CopyImageToBuffer",
-        What::BufferToImage(..) => "CopyBufferToImage",
-        What::FillImage(..) => "FillImage",
-        What::Marker => "Marker",
-        What::Barrier => "Barrier",
-        What::Migrate(_) => "Migrate",
-        What::Free(_) => "SVMFree",
-        What::Release(_) => "Release",
-        What::Gate(_) => "user event",
-        What::Store(..) => "host writes",
-        What::Check(..) => "host reads",
-        What::Flush => "Flush",
-        What::Finish => "Finish",
-        What::Wait(_) => "WaitForEvents",
-        What::Sleep(_) => "sleep",
-        What::NewQueue => "new queue",
+impl Display for Kind {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        let grain = |fine: bool| if fine { "fine" } else { "coarse" };
+        match self {
+            Self::Plain => write!(out, "plain"),
+            Self::System => write!(out, "system"),
+            Self::Buffer(Origin::Written) => write!(out, "buffer"),
+            Self::Buffer(Origin::Copied) => write!(out, "copied"),
+            Self::Buffer(Origin::CopiedAlloc) => write!(out, "copied-alloc"),
+            Self::UseHost(lead) => write!(out, "use-host+{lead}"),
+            Self::Svm { fine } => write!(out, "svm-{}", grain(*fine)),
+            Self::SvmBuffer { fine, lead } => write!(out, "buffer-svm-{}+{lead}", grain(*fine)),
+            Self::Usm(Usm::Host) => write!(out, "usm-host"),
+            Self::Usm(Usm::Device) => write!(out, "usm-device"),
+            Self::Usm(Usm::Shared) => write!(out, "usm-shared"),
+            Self::Image(pitch) => write!(out, "image+{pitch}"),
+        }
     }
 }
 
-fn details(what: &What) -> String {
-    match what {
-        What::Read(from, to, rows) => {
-            let (first, second) = (rows.span(rows.first), rows.span(rows.second));
-            let (from, to) = (side(from, first), place(to, second));
-            format!("{from} to {to}{}", shape(rows))
+impl Display for Memory {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(out, "{} {} device {}", self.kind, self.size, self.device)?;
+        if self.late {
+            write!(out, " late")?;
         }
-        What::Write(to, from, rows) => {
-            let (first, second) = (rows.span(rows.first), rows.span(rows.second));
-            let (to, from) = (side(to, first), place(from, second));
-            format!("{from} to {to}{}", shape(rows))
-        }
-        What::Copy(from, to, rows) => {
-            let (first, second) = (rows.span(rows.first), rows.span(rows.second));
-            let (from, to) = (side(from, first), side(to, second));
-            format!("{from} to {to}{}", shape(rows))
-        }
-        What::Fill(to, size, pattern) => format!("{} with {pattern:?}", side(to, *size)),
-        What::Memcpy(to, from, size) => format!("{} to {}", place(from, *size), place(to, *size)),
-        What::MemFill(to, size, pattern) => format!("{} with {pattern:?}", place(to, *size)),
-        What::Map {
-            side: of,
-            size,
-            how,
-            ..
-        } => format!("{} {how:?}", side(of, *size)),
-        What::Unmap(map) => format!("of {map}"),
-        What::Kernel {
-            dst,
-            src,
-            words,
-            add,
-            spins,
-        } => {
-            let (src, dst) = (operand(src, *words), operand(dst, *words));
-            format!("{src} to {dst} (add {add}, {spins} turns)")
-        }
-        What::ReadImage(from, to, size) => {
-            format!("{} to {}", side(from, *size), place(to, *size))
-        }
-        What::WriteImage(to, from, size) => {
-            format!("{} to {}", place(from, *size), side(to, *size))
-        }
-        What::ImageToBuffer(from, to, size) | What::BufferToImage(from, to, size) => {
-            let (from, to) = (side(from, *size), side(to, *size));
-            format!("{from} to {to}")
-        }
-        What::FillImage(to, size, byte) => format!("{} with {byte}", side(to, *size)),
-        What::Migrate(memory) | What::Free(memory) | What::Release(memory) => format!("m{memory}"),
-        What::Gate(time) => format!("set after {time} us"),
-        What::Store(to, size, byte) => format!("{byte} to {}", place(to, *size)),
-        What::Check(from, size) => place(from, *size),
-        What::Wait(other) => format!("{other}"),
-        What::Sleep(time) => format!("{time} us"),
-        What::Marker | What::Barrier | What::Flush | What::Finish | What::NewQueue => String::new(),
+        write!(out, " views")?;
+        let mut views = self.views.iter();
+        views.try_for_each(|view| write!(out, " {}..{}", view.start, view.end))
     }
 }
 
-fn action(number: usize, action: &Action) -> String {
-    let mut line = format!("{number:3}  ");
-    let of_queue = action.is_command() || matches!(action.what, What::Flush | What::Finish);
-    if of_queue {
-        let _ = write!(line, "q{} ", action.queue);
-    }
-    let _ = write!(line, "{} {}", name(&action.what), details(&action.what));
-    if action.blocking {
-        line += ", blocking";
-    }
-    if !action.waits.is_empty() {
-        let _ = write!(line, ", after {:?}", action.waits);
-    }
-    if action.callback {
-        line += ", callback";
-    } else if action.event {
-        line += ", event";
-    }
-    line
-}
-
-/// A program, a line each for memories, queues and actions.
-pub fn program(program: &Program) -> String {
-    let mut text = String::new();
-    let uses = |memory: usize| {
-        program.actions.iter().any(|action| {
-            crate::access::accesses(program, action)
-                .iter()
-                .any(|access| access.memory == memory)
-        })
-    };
-    for (index, memory) in program.memories.iter().enumerate() {
-        if uses(index) {
-            let _ = write!(
-                text,
-                "     m{index}: {:?}, {} bytes",
-                memory.kind, memory.size
-            );
-            for view in &memory.views[1..] {
-                let _ = write!(text, ", sub-buffer {view:?}");
-            }
-            text += "\n";
-        }
-    }
-    for (index, queue) in program.queues.iter().enumerate() {
-        let order = if queue.in_order {
-            "in order"
+impl Display for Queue {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        let order = if self.in_order {
+            "in-order"
         } else {
-            "out of order"
+            "out-of-order"
         };
-        let profiling = if queue.profiling { ", profiling" } else { "" };
-        let _ = writeln!(
-            text,
-            "     q{index}: device {}, {order}{profiling}",
-            queue.device
-        );
-    }
-    for (number, one) in program.actions.iter().enumerate() {
-        let _ = writeln!(text, "{}", action(number, one));
-    }
-    text
-}
-
-/// What kind of memory, in a word.
-fn kind(kind: Kind) -> String {
-    match kind {
-        Kind::Svm { fine: true } => "fine SVM".into(),
-        Kind::Svm { fine: false } => "coarse SVM".into(),
-        Kind::SvmBuffer { fine: true, .. } => "buffer over fine SVM".into(),
-        Kind::SvmBuffer { fine: false, .. } => "buffer over coarse SVM".into(),
-        Kind::UseHost(_) => "buffer over host memory".into(),
-        Kind::Buffer(_) => "buffer".into(),
-        Kind::Image(_) => "image".into(),
-        Kind::Plain => "host memory".into(),
-        Kind::Usm(usm) => format!("USM {usm:?}").to_lowercase(),
-    }
-}
-
-/// A fault: what kind of thing it is, and the bytes.
-pub fn fault(program: &Program, fault: &Fault) -> String {
-    match fault {
-        Fault::Bytes(seen, wrong) => {
-            let by = wrong.writer.and_then(|writer| program.actions.get(writer));
-            let by = by.map_or("nothing", |action| name(&action.what));
-            let writer = wrong
-                .writer
-                .map_or(String::new(), |writer| format!(" {writer}"));
-            let seen = seen.map_or("at the end".into(), |seen| format!("by {seen}"));
-            format!(
-                "what {by}{writer} should have left in {} is wrong: m{}, {} bytes from {} on, seen {seen}: \
-                 expected {:02x?}, got {:02x?}",
-                kind(program.memories[wrong.memory].kind),
-                wrong.memory,
-                wrong.count,
-                wrong.at,
-                wrong.expected,
-                wrong.got
-            )
+        write!(out, "{order} device {}", self.device)?;
+        if self.profiling {
+            write!(out, " profiling")?;
         }
-        Fault::Status(number, status) => format!("the event of {number} ended with {status}"),
-        Fault::Callbacks(count) => format!("{count} callbacks did not come"),
-        Fault::Called => "a callback came twice, or with an error".into(),
+        if self.late {
+            write!(out, " late")?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for Side {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(out, "m{}/{}@{}", self.memory, self.view, self.at)
+    }
+}
+
+impl Display for Place {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(out, "m{}@{}", self.memory, self.at)?;
+        self.map.map_or(Ok(()), |map| write!(out, "^{map}"))
+    }
+}
+
+impl Display for Operand {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        match self {
+            Self::Object(side) => write!(out, "{side}"),
+            Self::Pointer(place) => write!(out, "{place}"),
+            Self::Number(place) => write!(out, "*{place}"),
+        }
+    }
+}
+
+impl Display for Shape {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        if *self == Self::line(self.row) {
+            return write!(out, "{}", self.row);
+        }
+        let Self {
+            row,
+            rows,
+            first,
+            second,
+        } = self;
+        write!(out, "{row}x{rows}:{first}:{second}")
+    }
+}
+
+impl Display for MapHow {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(
+            out,
+            "{}",
+            match self {
+                Self::Read => "read",
+                Self::Write => "write",
+                Self::Invalidate => "invalidate",
+            }
+        )
+    }
+}
+
+/// Bytes as hexadecimal digits.
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl What {
+    /// Its name in the text.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Self::Read(..) => "read",
+            Self::Write(..) => "write",
+            Self::Copy(..) => "copy",
+            Self::Fill(..) => "fill",
+            Self::Memcpy(.., false) => "svm-memcpy",
+            Self::Memcpy(.., true) => "usm-memcpy",
+            Self::MemFill(..) => "memfill",
+            Self::Map(..) => "map",
+            Self::SvmMap(..) => "svm-map",
+            Self::Unmap(_) => "unmap",
+            Self::Kernel { .. } => "kernel",
+            Self::Marker => "marker",
+            Self::Barrier => "barrier",
+            Self::Migrate(_, false) => "migrate",
+            Self::Migrate(_, true) => "migrate-host",
+            Self::Free(_) => "free",
+            Self::Create(_) => "create",
+            Self::Release(_) => "release",
+            Self::NewQueue(_) => "new-queue",
+            Self::EndQueue(_) => "end-queue",
+            Self::Gate(_) => "gate",
+            Self::Store(..) => "store",
+            Self::Check(..) => "check",
+            Self::Flush(_) => "flush",
+            Self::Finish(_) => "finish",
+            Self::Wait(_) => "wait",
+            Self::Sleep(_) => "sleep",
+        }
+    }
+}
+
+impl Display for What {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        write!(out, "{}", self.verb())?;
+        match self {
+            Self::Read(side, place, shape) | Self::Write(side, place, shape) => {
+                write!(out, " {side} {place} {shape}")
+            }
+            Self::Copy(src, dst, shape) => write!(out, " {src} {dst} {shape}"),
+            Self::Fill(side, size, pattern) => write!(out, " {side} {size} {}", hex(pattern)),
+            Self::Memcpy(dst, src, size, _) => write!(out, " {dst} {src} {size}"),
+            Self::MemFill(place, size, pattern) => write!(out, " {place} {size} {}", hex(pattern)),
+            Self::Map(side, size, how) => write!(out, " {side} {size} {how}"),
+            Self::SvmMap(place, size, how) => write!(out, " {place} {size} {how}"),
+            Self::Kernel {
+                dst,
+                src,
+                words,
+                add,
+                spins,
+            } => write!(out, " {dst} {src} words {words} add {add} spins {spins}"),
+            Self::Marker | Self::Barrier => Ok(()),
+            Self::Store(place, size, number) => write!(out, " {place} {size} {number}"),
+            Self::Check(place, size) => write!(out, " {place} {size}"),
+            Self::Unmap(number)
+            | Self::Migrate(number, _)
+            | Self::Free(number)
+            | Self::Create(number)
+            | Self::Release(number)
+            | Self::NewQueue(number)
+            | Self::EndQueue(number)
+            | Self::Flush(number)
+            | Self::Finish(number)
+            | Self::Wait(number) => write!(out, " {number}"),
+            Self::Gate(time) | Self::Sleep(time) => write!(out, " {time}"),
+        }
+    }
+}
+
+impl Display for Action {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        if self.what.is_command() {
+            write!(out, "q{} ", self.queue)?;
+        }
+        write!(out, "{}", self.what)?;
+        if !self.waits.is_empty() {
+            let list: Vec<String> = self.waits.iter().map(usize::to_string).collect();
+            write!(out, " after {}", list.join(","))?;
+        }
+        for (set, name) in [
+            (self.blocking, "blocking"),
+            (self.event, "event"),
+            (self.callback, "callback"),
+        ] {
+            if set {
+                write!(out, " {name}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Display for Program {
+    fn fmt(&self, out: &mut Formatter<'_>) -> Result {
+        writeln!(out, "seed {}", self.seed)?;
+        for (index, memory) in self.memories.iter().enumerate() {
+            writeln!(out, "memory {index} {memory}")?;
+        }
+        for (index, queue) in self.queues.iter().enumerate() {
+            writeln!(out, "queue {index} {queue}")?;
+        }
+        for (index, action) in self.actions.iter().enumerate() {
+            writeln!(out, "{index} {action}")?;
+        }
+        Ok(())
     }
 }

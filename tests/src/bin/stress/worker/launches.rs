@@ -145,7 +145,7 @@ impl Worker<'_> {
             return;
         };
         let kernel = self.kernel("mix");
-        let pair = [self.rng.word() as u32, self.rng.word() as u32];
+        let pair = [self.rng.bits() as u32, self.rng.bits() as u32];
         to.give(&kernel, 0, &mut self.rng);
         from.give(&kernel, 2, &mut self.rng);
         kernel.set(4, pair);

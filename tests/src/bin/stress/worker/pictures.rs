@@ -156,7 +156,7 @@ impl Worker<'_> {
         };
         let picture = chosen.picture();
         let part = picture.part(&mut self.rng);
-        let colour = [self.rng.word() as u32, 1, 2, 3];
+        let colour = [self.rng.bits() as u32, 1, 2, 3];
         self.enqueue(
             "fill image",
             &lane,

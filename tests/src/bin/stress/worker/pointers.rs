@@ -228,7 +228,7 @@ impl Worker<'_> {
             return;
         }
         let kernel = self.kernel("reach");
-        let pair = [self.rng.word() as u32, self.rng.word() as u32];
+        let pair = [self.rng.bits() as u32, self.rng.bits() as u32];
         to.give(&kernel, 0, &mut self.rng);
         kernel
             .set(2, (address + from) as cl_ulong)

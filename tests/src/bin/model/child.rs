@@ -1,0 +1,58 @@
+//! The process that runs programs: text in, one line out for each.
+//!
+//! A driver may treat a context otherwise from the first allocation on that host and device share, or the first kernel that
+//! follows pointers. So there are three contexts, and programs without such things have one where there never were any.
+//!
+//! It is a process of its own because a driver that crashes or hangs is a finding too. It says what the devices can do,
+//! then answers each program, which ends with `go`, by `same` or `differs` and what differs.
+
+use crate::parse;
+use crate::run::run;
+use crate::world::{self, World};
+use std::io::{BufRead, Write};
+
+/// The argument that makes the process one.
+pub const ARGUMENT: &str = "--child";
+
+fn answer(line: &str) {
+    let mut out = std::io::stdout().lock();
+    // Who does not listen any more ends the process soon.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}
+
+/// Runs what comes, on so many devices, until nothing more comes.
+pub fn main(devices: usize) {
+    let default = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        default(info);
+        // SAFETY: ends the process; objects of OpenCL are left as they are.
+        unsafe { libc::_exit(101) };
+    }));
+    // SAFETY: a plain system call: the process does not outlive the one that reads its answers.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    answer(&world::caps(devices).to_line());
+    let mut worlds: [Option<World>; 3] = [None, None, None];
+    let mut text = String::new();
+    for line in std::io::stdin().lock().lines() {
+        let Ok(line) = line else { break };
+        if line != "go" {
+            text.push_str(&line);
+            text.push('\n');
+            continue;
+        }
+        let messages = pumice_tests::validation_messages();
+        let result = parse::program(&text).and_then(|program| {
+            let world = &mut worlds[program.sharing() as usize];
+            run(world.get_or_insert_with(|| World::new(devices)), &program)
+        });
+        let more = pumice_tests::validation_messages() - messages;
+        match result {
+            Ok(()) if more > 0 => {
+                answer(&format!("differs {more} messages of the validation layer"))
+            }
+            Ok(()) => answer("same"),
+            Err(what) => answer(&format!("differs {what}")),
+        }
+        text.clear();
+    }
+}

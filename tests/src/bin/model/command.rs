@@ -1,0 +1,434 @@
+//! The commands of a program: one call of OpenCL for each action.
+
+mod kernels;
+
+use crate::program::{MapHow, Place, Shape, Side, What};
+use crate::run::{Mapped, Run};
+use pumice_tests::sys::*;
+use pumice_tests::{call, ext, ok};
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+/// What every command has.
+#[derive(Clone, Copy)]
+struct Call {
+    queue: cl_command_queue,
+    blocking: cl_bool,
+    count: cl_uint,
+    list: *const cl_event,
+    event: *mut cl_event,
+}
+
+fn flags(how: MapHow) -> cl_map_flags {
+    match how {
+        MapHow::Read => CL_MAP_READ,
+        MapHow::Write => CL_MAP_READ | CL_MAP_WRITE,
+        MapHow::Invalidate => CL_MAP_WRITE_INVALIDATE_REGION,
+    }
+}
+
+/// Column and row of a byte of an image.
+fn texel(at: usize, pitch: usize) -> [usize; 3] {
+    [at % pitch / 4, at / pitch, 0]
+}
+
+impl Run<'_> {
+    fn object(&self, side: Side) -> cl_mem {
+        self.stage.memories[side.memory].views[side.view]
+    }
+
+    /// Its byte, from the start of the object.
+    fn offset(&self, side: Side) -> usize {
+        side.at - self.program.memories[side.memory].views[side.view].start
+    }
+
+    fn pitch(&self, side: Side) -> Option<usize> {
+        self.program.memories[side.memory].kind.pitch()
+    }
+
+    fn pointer(&self, place: Place) -> *mut c_void {
+        self.address(place) as *mut c_void
+    }
+
+    /// Enqueues the command of an action. Its result.
+    pub(crate) fn enqueue(&mut self, index: usize) -> cl_int {
+        let program = self.program;
+        let action = &program.actions[index];
+        let list: Vec<cl_event> = action.waits.iter().map(|&of| self.events[of]).collect();
+        let mut event = null_mut();
+        let call = Call {
+            queue: self.stage.queues[action.queue],
+            blocking: action.blocking.into(),
+            count: list.len() as cl_uint,
+            list: if list.is_empty() {
+                null()
+            } else {
+                list.as_ptr()
+            },
+            event: match program.needs_event(index) {
+                true => &raw mut event,
+                false => null_mut(),
+            },
+        };
+        let code = match &action.what {
+            What::Read(side, place, shape) => self.transfer(call, true, *side, *place, shape),
+            What::Write(side, place, shape) => self.transfer(call, false, *side, *place, shape),
+            What::Copy(src, dst, shape) => self.copy(call, *src, *dst, shape),
+            What::Fill(side, size, pattern) => self.fill(call, *side, *size, pattern),
+            What::Memcpy(dst, src, size, intel) => self.memcpy(call, *dst, *src, *size, *intel),
+            What::MemFill(place, size, pattern) => self.mem_fill(call, *place, *size, pattern),
+            What::Map(side, size, how) => self.map(call, index, *side, *size, *how),
+            What::SvmMap(place, size, how) => {
+                let pointer = self.pointer(*place);
+                self.maps[index] = Some(Mapped {
+                    pointer: pointer as usize,
+                    pitch: 0,
+                });
+                let Call {
+                    queue, blocking, ..
+                } = call;
+                let (count, list, event) = (call.count, call.list, call.event);
+                let flags = flags(*how);
+                call!(clEnqueueSVMMap(
+                    queue, blocking, flags, pointer, *size, count, list, event
+                ))
+            }
+            What::Unmap(map) => self.unmap(call, *map),
+            What::Kernel {
+                dst,
+                src,
+                words,
+                add,
+                spins,
+            } => self.kernel(call, *dst, *src, *words, [*add, *spins as u32]),
+            What::Marker => call!(clEnqueueMarkerWithWaitList(
+                call.queue, call.count, call.list, call.event
+            )),
+            What::Barrier => call!(clEnqueueBarrierWithWaitList(
+                call.queue, call.count, call.list, call.event
+            )),
+            What::Migrate(memory, to_host) => self.migrate(call, *memory, *to_host),
+            What::Free(memory) => {
+                let mut pointer = self.stage.memories[*memory].svm.unwrap_or(null_mut());
+                call!(clEnqueueSVMFree(
+                    call.queue,
+                    1,
+                    &mut pointer,
+                    None,
+                    null_mut(),
+                    call.count,
+                    call.list,
+                    call.event
+                ))
+            }
+            _ => CL_INVALID_OPERATION,
+        };
+        self.events[index] = event;
+        code
+    }
+
+    fn transfer(&self, call: Call, read: bool, side: Side, place: Place, shape: &Shape) -> cl_int {
+        let Call {
+            queue,
+            blocking,
+            count,
+            list,
+            event,
+        } = call;
+        let (object, pointer) = (self.object(side), self.pointer(place));
+        let offset = self.offset(side);
+        if let Some(pitch) = self.pitch(side) {
+            let (origin, region) = (texel(offset, pitch), [shape.row / 4, shape.rows, 1]);
+            let (origin, region) = (origin.as_ptr(), region.as_ptr());
+            let row = if shape.second == shape.row {
+                0
+            } else {
+                shape.second
+            };
+            return match read {
+                true => call!(clEnqueueReadImage(
+                    queue, object, blocking, origin, region, row, 0, pointer, count, list, event
+                )),
+                false => call!(clEnqueueWriteImage(
+                    queue, object, blocking, origin, region, row, 0, pointer, count, list, event
+                )),
+            };
+        }
+        if shape.rows == 1 {
+            let size = shape.row;
+            return match read {
+                true => call!(clEnqueueReadBuffer(
+                    queue, object, blocking, offset, size, pointer, count, list, event
+                )),
+                false => call!(clEnqueueWriteBuffer(
+                    queue, object, blocking, offset, size, pointer, count, list, event
+                )),
+            };
+        }
+        let (origin, zero) = ([offset, 0, 0], [0; 3]);
+        let region = [shape.row, shape.rows, 1];
+        let (origin, zero, region) = (origin.as_ptr(), zero.as_ptr(), region.as_ptr());
+        let (first, second) = (shape.first, shape.second);
+        match read {
+            true => call!(clEnqueueReadBufferRect(
+                queue, object, blocking, origin, zero, region, first, 0, second, 0, pointer, count,
+                list, event
+            )),
+            false => call!(clEnqueueWriteBufferRect(
+                queue, object, blocking, origin, zero, region, first, 0, second, 0, pointer, count,
+                list, event
+            )),
+        }
+    }
+
+    fn copy(&self, call: Call, src: Side, dst: Side, shape: &Shape) -> cl_int {
+        let Call {
+            queue,
+            count,
+            list,
+            event,
+            ..
+        } = call;
+        let (from, to) = (self.object(src), self.object(dst));
+        let (from_at, to_at) = (self.offset(src), self.offset(dst));
+        let texels = [shape.row / 4, shape.rows, 1];
+        match (self.pitch(src), self.pitch(dst)) {
+            (Some(a), Some(b)) => {
+                let (a, b) = (texel(from_at, a), texel(to_at, b));
+                let (a, b, region) = (a.as_ptr(), b.as_ptr(), texels.as_ptr());
+                call!(clEnqueueCopyImage(
+                    queue, from, to, a, b, region, count, list, event
+                ))
+            }
+            (Some(a), None) => {
+                let origin = texel(from_at, a);
+                let (origin, region) = (origin.as_ptr(), texels.as_ptr());
+                call!(clEnqueueCopyImageToBuffer(
+                    queue, from, to, origin, region, to_at, count, list, event
+                ))
+            }
+            (None, Some(b)) => {
+                let origin = texel(to_at, b);
+                let (origin, region) = (origin.as_ptr(), texels.as_ptr());
+                call!(clEnqueueCopyBufferToImage(
+                    queue, from, to, from_at, origin, region, count, list, event
+                ))
+            }
+            (None, None) if shape.rows == 1 => {
+                let size = shape.row;
+                call!(clEnqueueCopyBuffer(
+                    queue, from, to, from_at, to_at, size, count, list, event
+                ))
+            }
+            (None, None) => {
+                let (a, b, region) = ([from_at, 0, 0], [to_at, 0, 0], [shape.row, shape.rows, 1]);
+                let (a, b, region) = (a.as_ptr(), b.as_ptr(), region.as_ptr());
+                let (first, second) = (shape.first, shape.second);
+                call!(clEnqueueCopyBufferRect(
+                    queue, from, to, a, b, region, first, 0, second, 0, count, list, event
+                ))
+            }
+        }
+    }
+
+    fn fill(&self, call: Call, side: Side, size: usize, pattern: &[u8]) -> cl_int {
+        let (object, at) = (self.object(side), self.offset(side));
+        if let Some(pitch) = self.pitch(side) {
+            let mut color = [0u32; 4];
+            if let Ok(word) = pattern.try_into() {
+                color[0] = u32::from_le_bytes(word);
+            }
+            let (origin, region) = (texel(at, pitch), [pitch / 4, size / pitch, 1]);
+            return call!(clEnqueueFillImage(
+                call.queue,
+                object,
+                color.as_ptr().cast(),
+                origin.as_ptr(),
+                region.as_ptr(),
+                call.count,
+                call.list,
+                call.event
+            ));
+        }
+        call!(clEnqueueFillBuffer(
+            call.queue,
+            object,
+            pattern.as_ptr().cast(),
+            pattern.len(),
+            at,
+            size,
+            call.count,
+            call.list,
+            call.event
+        ))
+    }
+
+    fn memcpy(&self, call: Call, dst: Place, src: Place, size: usize, intel: bool) -> cl_int {
+        let Call {
+            queue,
+            blocking,
+            count,
+            list,
+            event,
+        } = call;
+        let (to, from) = (self.pointer(dst), self.pointer(src).cast_const());
+        match intel {
+            true => ext!(
+                self.world,
+                clEnqueueMemcpyINTEL: clEnqueueMemcpyINTEL_t(
+                    queue, blocking, to, from, size, count, list, event
+                )
+            ),
+            false => call!(clEnqueueSVMMemcpy(
+                queue, blocking, to, from, size, count, list, event
+            )),
+        }
+    }
+
+    /// Reads what only devices reach.
+    pub(crate) fn read_usm(
+        &self,
+        device: usize,
+        to: *mut c_void,
+        from: *const c_void,
+        size: usize,
+    ) {
+        let (queue, own) = self.stage.queue_of(device);
+        let code = ext!(
+            self.world,
+            clEnqueueMemcpyINTEL: clEnqueueMemcpyINTEL_t(
+                queue, CL_TRUE, to, from, size, 0, null(), null_mut()
+            )
+        );
+        assert_eq!(code, 0, "clEnqueueMemcpyINTEL");
+        if own {
+            ok!(clReleaseCommandQueue(queue));
+        }
+    }
+
+    fn mem_fill(&self, call: Call, place: Place, size: usize, pattern: &[u8]) -> cl_int {
+        let Call {
+            queue,
+            count,
+            list,
+            event,
+            ..
+        } = call;
+        let (pointer, length) = (self.pointer(place), pattern.len());
+        let pattern = pattern.as_ptr().cast();
+        match self.program.memories[place.memory].kind.is_usm() {
+            true => ext!(
+                self.world,
+                clEnqueueMemFillINTEL: clEnqueueMemFillINTEL_t(
+                    queue, pointer, pattern, length, size, count, list, event
+                )
+            ),
+            false => call!(clEnqueueSVMMemFill(
+                queue, pointer, pattern, length, size, count, list, event
+            )),
+        }
+    }
+
+    fn map(&mut self, call: Call, index: usize, side: Side, size: usize, how: MapHow) -> cl_int {
+        let (object, at, mut code) = (self.object(side), self.offset(side), 1);
+        let (flags, mut row) = (flags(how), 0usize);
+        let pointer = match self.pitch(side) {
+            Some(pitch) => {
+                let (origin, region) = (texel(at, pitch), [pitch / 4, size / pitch, 1]);
+                call!(clEnqueueMapImage(
+                    call.queue,
+                    object,
+                    call.blocking,
+                    flags,
+                    origin.as_ptr(),
+                    region.as_ptr(),
+                    &mut row,
+                    null_mut(),
+                    call.count,
+                    call.list,
+                    call.event,
+                    &mut code
+                ))
+            }
+            None => call!(clEnqueueMapBuffer(
+                call.queue,
+                object,
+                call.blocking,
+                flags,
+                at,
+                size,
+                call.count,
+                call.list,
+                call.event,
+                &mut code
+            )),
+        };
+        self.maps[index] = Some(Mapped {
+            pointer: pointer as usize,
+            pitch: row,
+        });
+        code
+    }
+
+    fn unmap(&self, call: Call, map: usize) -> cl_int {
+        let pointer = self.maps[map].map_or(0, |mapped| mapped.pointer) as *mut c_void;
+        let Call {
+            queue,
+            count,
+            list,
+            event,
+            ..
+        } = call;
+        match self.program.actions[map].what {
+            What::Map(side, ..) => call!(clEnqueueUnmapMemObject(
+                queue,
+                self.object(side),
+                pointer,
+                count,
+                list,
+                event
+            )),
+            _ => call!(clEnqueueSVMUnmap(queue, pointer, count, list, event)),
+        }
+    }
+
+    fn migrate(&self, call: Call, memory: usize, to_host: bool) -> cl_int {
+        let Call {
+            queue,
+            count,
+            list,
+            event,
+            ..
+        } = call;
+        let flags = if to_host {
+            CL_MIGRATE_MEM_OBJECT_HOST
+        } else {
+            0
+        };
+        let (of, made) = (&self.program.memories[memory], &self.stage.memories[memory]);
+        if let Some(object) = made.views.first() {
+            return call!(clEnqueueMigrateMemObjects(
+                queue, 1, object, flags, count, list, event
+            ));
+        }
+        let mut pointer = made.base as *const c_void;
+        match of.kind.is_usm() {
+            true => ext!(
+                self.world,
+                clEnqueueMigrateMemINTEL: clEnqueueMigrateMemINTEL_t(
+                    queue, pointer, of.size, flags, count, list, event
+                )
+            ),
+            false => call!(clEnqueueSVMMigrateMem(
+                queue,
+                1,
+                &mut pointer,
+                &of.size,
+                flags,
+                count,
+                list,
+                event
+            )),
+        }
+    }
+}

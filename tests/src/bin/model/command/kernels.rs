@@ -1,0 +1,130 @@
+//! Launches of kernels: their arguments, and what they are told of memory that they reach by numbers.
+
+use super::Call;
+use crate::program::{Kind, Operand, Usm};
+use crate::run::Run;
+use pumice_tests::sys::*;
+use pumice_tests::{call, ext, ok};
+use std::ptr::null;
+
+impl Run<'_> {
+    pub(super) fn kernel(
+        &self,
+        call: Call,
+        dst: Operand,
+        src: Operand,
+        words: usize,
+        numbers: [u32; 2],
+    ) -> cl_int {
+        let letter = |operand: Operand| match operand {
+            Operand::Number(_) => "N",
+            Operand::Object(side) if self.pitch(side).is_some() => "I",
+            _ => "P",
+        };
+        let name = format!("{}{}", letter(dst), letter(src));
+        // What a kernel is told about pointers it keeps.
+        let own = name.contains('N').then(|| self.world.new_kernel(&name));
+        let kernel = own.or_else(|| self.world.kernel(&name));
+        let Some(kernel) = kernel else {
+            return CL_INVALID_KERNEL;
+        };
+        self.operand(kernel, 0, dst);
+        self.operand(kernel, 3, src);
+        self.tell(kernel, &[dst, src]);
+        for (index, number) in [6, 7].into_iter().zip(numbers) {
+            ok!(clSetKernelArg(kernel, index, 4, (&raw const number).cast()));
+        }
+        let code = call!(clEnqueueNDRangeKernel(
+            call.queue,
+            kernel,
+            1,
+            null(),
+            &words,
+            null(),
+            call.count,
+            call.list,
+            call.event
+        ));
+        if let Some(kernel) = own {
+            ok!(clReleaseKernel(kernel));
+        }
+        code
+    }
+
+    /// Sets an operand, and the two numbers behind it.
+    fn operand(&self, kernel: cl_kernel, index: cl_uint, operand: Operand) {
+        let mut numbers = [0u32; 2];
+        match operand {
+            Operand::Object(side) => {
+                let object = self.object(side);
+                let size = size_of::<cl_mem>();
+                ok!(clSetKernelArg(
+                    kernel,
+                    index,
+                    size,
+                    (&raw const object).cast()
+                ));
+                let offset = self.offset(side);
+                numbers = match self.pitch(side) {
+                    Some(pitch) => [(pitch / 4) as u32, (offset / pitch) as u32],
+                    None => [0, (offset / 4) as u32],
+                };
+            }
+            Operand::Pointer(place) => {
+                let pointer = self.pointer(place).cast_const();
+                match self.program.memories[place.memory].kind.is_usm() {
+                    true => {
+                        let code = ext!(
+                            self.world,
+                            clSetKernelArgMemPointerINTEL:
+                                clSetKernelArgMemPointerINTEL_t(kernel, index, pointer)
+                        );
+                        assert_eq!(code, 0, "clSetKernelArgMemPointerINTEL");
+                    }
+                    false => ok!(clSetKernelArgSVMPointer(kernel, index, pointer)),
+                }
+            }
+            Operand::Number(place) => {
+                let address = self.address(place) as u64;
+                ok!(clSetKernelArg(
+                    kernel,
+                    index,
+                    8,
+                    (&raw const address).cast()
+                ));
+            }
+        }
+        for (behind, number) in [1, 2].into_iter().zip(numbers) {
+            let number: *const u32 = &raw const number;
+            ok!(clSetKernelArg(kernel, index + behind, 4, number.cast()));
+        }
+    }
+
+    /// Tells the kernel of what its operands reach that are numbers.
+    fn tell(&self, kernel: cl_kernel, operands: &[Operand]) {
+        let yes: cl_bool = CL_TRUE;
+        let mut pointers: Vec<usize> = Vec::new();
+        for operand in operands {
+            let Operand::Number(place) = operand else {
+                continue;
+            };
+            let param = match self.program.memories[place.memory].kind {
+                Kind::System => CL_KERNEL_EXEC_INFO_SVM_FINE_GRAIN_SYSTEM,
+                Kind::Usm(Usm::Host) => CL_KERNEL_EXEC_INFO_INDIRECT_HOST_ACCESS_INTEL,
+                Kind::Usm(Usm::Device) => CL_KERNEL_EXEC_INFO_INDIRECT_DEVICE_ACCESS_INTEL,
+                Kind::Usm(Usm::Shared) => CL_KERNEL_EXEC_INFO_INDIRECT_SHARED_ACCESS_INTEL,
+                _ => {
+                    pointers.extend(self.stage.memories[place.memory].svm.map(|at| at as usize));
+                    continue;
+                }
+            };
+            let (size, value) = (size_of::<cl_bool>(), (&raw const yes).cast());
+            ok!(clSetKernelExecInfo(kernel, param, size, value));
+        }
+        if !pointers.is_empty() {
+            let (size, list) = (size_of_val(pointers.as_slice()), pointers.as_ptr().cast());
+            let param = CL_KERNEL_EXEC_INFO_SVM_PTRS;
+            ok!(clSetKernelExecInfo(kernel, param, size, list));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! The model: what memories contain when the actions are carried out one after the other.
+//!
+//! Bytes that the specification leaves undefined, those of a map that invalidates, are not known; what is made of them is
+//! not known either, and nothing is said about it.
+
+use crate::program::{Action, MapHow, Operand, Place, Program, Shape, What, FACTOR};
+use std::ops::Range;
+
+/// Contents of a memory, or of a part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Contents {
+    /// The bytes.
+    pub bytes: Vec<u8>,
+    /// 1 for each that is known, else 0.
+    pub known: Vec<u8>,
+}
+
+/// A byte that differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Difference {
+    /// The first one.
+    pub at: usize,
+    /// The last one.
+    pub last: usize,
+    /// How many.
+    pub count: usize,
+    /// What the first should be.
+    pub expected: u8,
+    /// What it is.
+    pub got: u8,
+}
+
+/// Bytes made of a number.
+pub fn pattern(number: u32, size: usize) -> Vec<u8> {
+    let mut word = number.wrapping_mul(2_654_435_761) | 1;
+    let mut bytes = Vec::with_capacity(size + 4);
+    while bytes.len() < size {
+        word ^= word << 13;
+        word ^= word >> 17;
+        word ^= word << 5;
+        bytes.extend_from_slice(&word.to_le_bytes());
+    }
+    bytes.truncate(size);
+    bytes
+}
+
+/// What a memory has in it before the first action.
+pub fn initial(memory: usize, size: usize) -> Vec<u8> {
+    pattern(0x5eed + memory as u32, size)
+}
+
+impl Contents {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            known: vec![1; bytes.len()],
+            bytes,
+        }
+    }
+
+    fn part(&self, range: Range<usize>) -> Self {
+        Self {
+            bytes: self.bytes[range.clone()].to_vec(),
+            known: self.known[range].to_vec(),
+        }
+    }
+
+    fn put(&mut self, at: usize, part: &Self) {
+        let range = at..at + part.bytes.len();
+        self.bytes[range.clone()].copy_from_slice(&part.bytes);
+        self.known[range].copy_from_slice(&part.known);
+    }
+
+    /// Where other bytes are not these.
+    pub fn differs(&self, other: &[u8]) -> Option<Difference> {
+        let mut found: Option<Difference> = None;
+        let all = self.bytes.iter().zip(&self.known).zip(other).enumerate();
+        for (at, ((&expected, &known), &got)) in all {
+            if known == 0 || expected == got {
+                continue;
+            }
+            let first = found.get_or_insert(Difference {
+                at,
+                last: at,
+                count: 0,
+                expected,
+                got,
+            });
+            first.last = at;
+            first.count += 1;
+        }
+        found
+    }
+}
+
+/// The contents of all memories.
+pub struct Model {
+    memories: Vec<Contents>,
+}
+
+impl Model {
+    fn copy(&mut self, from: (usize, usize), to: (usize, usize), shape: &Shape) {
+        for row in 0..shape.rows {
+            let start = from.1 + row * shape.first;
+            let part = self.memories[from.0].part(start..start + shape.row);
+            self.memories[to.0].put(to.1 + row * shape.second, &part);
+        }
+    }
+
+    fn fill(&mut self, memory: usize, at: usize, size: usize, pattern: &[u8]) {
+        let bytes = pattern.iter().copied().cycle().take(size).collect();
+        self.memories[memory].put(at, &Contents::new(bytes));
+    }
+
+    fn kernel(&mut self, dst: Operand, src: Operand, words: usize, add: u32) {
+        let place = |operand: Operand| match operand {
+            Operand::Object(side) => (side.memory, side.at),
+            Operand::Pointer(place) | Operand::Number(place) => (place.memory, place.at),
+        };
+        let ((from, at), (to, put)) = (place(src), place(dst));
+        let mut part = self.memories[from].part(at..at + words * 4);
+        for (word, known) in part
+            .bytes
+            .chunks_exact_mut(4)
+            .zip(part.known.chunks_exact_mut(4))
+        {
+            let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+            let value = value.wrapping_mul(FACTOR).wrapping_add(add);
+            word.copy_from_slice(&value.to_le_bytes());
+            if known != [1; 4] {
+                known.fill(0);
+            }
+        }
+        self.memories[to].put(put, &part);
+    }
+
+    fn forget(&mut self, memory: usize, range: Range<usize>, how: MapHow) {
+        if how == MapHow::Invalidate {
+            self.memories[memory].known[range].fill(0);
+        }
+    }
+
+    fn part(&self, place: Place, size: usize) -> Contents {
+        self.memories[place.memory].part(place.at..place.at + size)
+    }
+
+    fn apply(&mut self, action: &Action) {
+        match &action.what {
+            What::Read(side, place, shape) => {
+                self.copy((side.memory, side.at), (place.memory, place.at), shape);
+            }
+            What::Write(side, place, shape) => {
+                let turned = Shape {
+                    first: shape.second,
+                    second: shape.first,
+                    ..*shape
+                };
+                self.copy((place.memory, place.at), (side.memory, side.at), &turned);
+            }
+            What::Copy(src, dst, shape) => {
+                self.copy((src.memory, src.at), (dst.memory, dst.at), shape);
+            }
+            What::Fill(side, size, pattern) => self.fill(side.memory, side.at, *size, pattern),
+            What::MemFill(place, size, pattern) => {
+                self.fill(place.memory, place.at, *size, pattern);
+            }
+            What::Memcpy(dst, src, size, _) => {
+                let part = self.part(*src, *size);
+                self.memories[dst.memory].put(dst.at, &part);
+            }
+            What::Map(side, size, how) => {
+                self.forget(side.memory, side.at..side.at + size, *how);
+            }
+            What::SvmMap(place, size, how) => {
+                self.forget(place.memory, place.at..place.at + size, *how);
+            }
+            What::Kernel {
+                dst,
+                src,
+                words,
+                add,
+                ..
+            } => self.kernel(*dst, *src, *words, *add),
+            What::Store(place, size, number) => {
+                let bytes = Contents::new(pattern(*number, *size));
+                self.memories[place.memory].put(place.at, &bytes);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What a program must show.
+pub struct Expected {
+    /// What each check of it sees.
+    pub checks: Vec<Option<Contents>>,
+    /// What the memories contain in the end.
+    pub last: Vec<Contents>,
+}
+
+/// What a program must show.
+pub fn expected(program: &Program) -> Expected {
+    let sizes = program.memories.iter().enumerate();
+    let mut model = Model {
+        memories: sizes
+            .map(|(index, memory)| Contents::new(initial(index, memory.size)))
+            .collect(),
+    };
+    let mut checks = Vec::new();
+    for action in &program.actions {
+        checks.push(match action.what {
+            What::Check(place, size) => Some(model.part(place, size)),
+            _ => None,
+        });
+        model.apply(action);
+    }
+    Expected {
+        checks,
+        last: model.memories,
+    }
+}

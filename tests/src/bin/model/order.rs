@@ -1,0 +1,86 @@
+//! What comes before what: for every action the set of actions that are over before it begins.
+//!
+//! Order comes from in-order queues, wait lists, markers and barriers, and from what the host has waited for. Commands of
+//! different queues are ordered by events and by the host alone. (Who waits for a command of another queue would have to
+//! flush that queue, says the specification; Pumice does so by itself, and programs count on it.)
+
+use crate::program::{Action, Program, What};
+
+/// A set of actions.
+pub type Set = u128;
+
+#[derive(Debug, Clone)]
+struct Lane {
+    in_order: bool,
+    /// All its commands and what comes before them.
+    all: Set,
+    /// The last command of an in-order queue, the last barrier of another, with what comes before it.
+    fence: Set,
+}
+
+/// The order of the actions so far.
+#[derive(Debug, Clone)]
+pub struct Order {
+    before: Vec<Set>,
+    host: Set,
+    lanes: Vec<Lane>,
+}
+
+impl Order {
+    /// Of no action.
+    pub fn new(program: &Program) -> Self {
+        let lane = |queue: &crate::program::Queue| Lane {
+            in_order: queue.in_order,
+            all: 0,
+            fence: 0,
+        };
+        Self {
+            before: Vec::new(),
+            host: 0,
+            lanes: program.queues.iter().map(lane).collect(),
+        }
+    }
+
+    fn with(&self, index: usize) -> Set {
+        self.before[index] | 1 << index
+    }
+
+    /// What would be over before this action begins, if it came next.
+    pub fn before(&self, action: &Action) -> Set {
+        let waits = action.waits.iter().fold(0, |set, &of| set | self.with(of));
+        let mut set = self.host | waits;
+        if action.what.is_command() {
+            let lane = &self.lanes[action.queue];
+            set |= lane.fence;
+            if matches!(action.what, What::Marker | What::Barrier) && action.waits.is_empty() {
+                set |= lane.all;
+            }
+        }
+        set
+    }
+
+    /// It comes next.
+    pub fn push(&mut self, action: &Action) {
+        let index = self.before.len();
+        let before = self.before(action);
+        self.before.push(before);
+        let with = self.with(index);
+        if action.what.is_command() {
+            let lane = &mut self.lanes[action.queue];
+            lane.all |= with;
+            if lane.in_order || action.what == What::Barrier {
+                lane.fence |= with;
+            }
+            if action.blocking {
+                self.host |= with;
+            }
+            return;
+        }
+        self.host |= match action.what {
+            What::Gate(_) => 0,
+            What::Wait(of) => 1 << index | self.with(of),
+            What::Finish(queue) => 1 << index | self.lanes[queue].all,
+            _ => 1 << index,
+        };
+    }
+}

@@ -1,0 +1,247 @@
+//! Reads the text of programs ([`crate::text`] has the form).
+
+use crate::program::{
+    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Usm, What,
+};
+use std::iter::Peekable;
+use std::ops::Range;
+use std::str::{FromStr, SplitWhitespace};
+
+/// The words of a line.
+struct Words<'a> {
+    words: Peekable<SplitWhitespace<'a>>,
+}
+
+impl<'a> Words<'a> {
+    fn new(line: &'a str) -> Self {
+        Self {
+            words: line.split_whitespace().peekable(),
+        }
+    }
+
+    fn next(&mut self) -> Option<&'a str> {
+        self.words.next()
+    }
+
+    fn number<T: FromStr>(&mut self) -> Option<T> {
+        self.next()?.parse().ok()
+    }
+
+    /// A word, and a number behind it.
+    fn named<T: FromStr>(&mut self, name: &str) -> Option<T> {
+        (self.next()? == name).then(|| self.number())?
+    }
+
+    /// Takes the next word if it is this.
+    fn has(&mut self, name: &str) -> bool {
+        self.words.next_if_eq(&name).is_some()
+    }
+
+    fn side(&mut self) -> Option<Side> {
+        side(self.next()?)
+    }
+
+    fn place(&mut self) -> Option<Place> {
+        place(self.next()?)
+    }
+
+    fn operand(&mut self) -> Option<Operand> {
+        let word = self.next()?;
+        if let Some(rest) = word.strip_prefix('*') {
+            return place(rest).map(Operand::Number);
+        }
+        let object = side(word).map(Operand::Object);
+        object.or_else(|| place(word).map(Operand::Pointer))
+    }
+
+    fn shape(&mut self) -> Option<Shape> {
+        let word = self.next()?;
+        let Some((row, rest)) = word.split_once('x') else {
+            return word.parse().ok().map(Shape::line);
+        };
+        let mut rest = rest.split(':').map(|word| word.parse().ok());
+        Some(Shape {
+            row: row.parse().ok()?,
+            rows: rest.next()??,
+            first: rest.next()??,
+            second: rest.next()??,
+        })
+    }
+
+    fn bytes(&mut self) -> Option<Vec<u8>> {
+        let word = self.next()?;
+        let digits = (0..word.len()).step_by(2).map(|at| word.get(at..at + 2));
+        digits
+            .map(|pair| u8::from_str_radix(pair?, 16).ok())
+            .collect()
+    }
+
+    fn how(&mut self) -> Option<MapHow> {
+        Some(match self.next()? {
+            "read" => MapHow::Read,
+            "write" => MapHow::Write,
+            "invalidate" => MapHow::Invalidate,
+            _ => return None,
+        })
+    }
+}
+
+fn side(word: &str) -> Option<Side> {
+    let (memory, rest) = word.strip_prefix('m')?.split_once('/')?;
+    let (view, at) = rest.split_once('@')?;
+    Some(Side {
+        memory: memory.parse().ok()?,
+        view: view.parse().ok()?,
+        at: at.parse().ok()?,
+    })
+}
+
+fn place(word: &str) -> Option<Place> {
+    let (memory, rest) = word.strip_prefix('m')?.split_once('@')?;
+    let (at, map) = match rest.split_once('^') {
+        Some((at, map)) => (at, Some(map.parse().ok()?)),
+        None => (rest, None),
+    };
+    Some(Place {
+        memory: memory.parse().ok()?,
+        at: at.parse().ok()?,
+        map,
+    })
+}
+
+fn kind(word: &str) -> Option<Kind> {
+    let (name, number) = word.split_once('+').unwrap_or((word, "0"));
+    let number: usize = number.parse().ok()?;
+    Some(match name {
+        "plain" => Kind::Plain,
+        "system" => Kind::System,
+        "buffer" => Kind::Buffer(Origin::Written),
+        "copied" => Kind::Buffer(Origin::Copied),
+        "copied-alloc" => Kind::Buffer(Origin::CopiedAlloc),
+        "use-host" => Kind::UseHost(number),
+        "svm-fine" => Kind::Svm { fine: true },
+        "svm-coarse" => Kind::Svm { fine: false },
+        "buffer-svm-fine" => Kind::SvmBuffer {
+            fine: true,
+            lead: number,
+        },
+        "buffer-svm-coarse" => Kind::SvmBuffer {
+            fine: false,
+            lead: number,
+        },
+        "usm-host" => Kind::Usm(Usm::Host),
+        "usm-device" => Kind::Usm(Usm::Device),
+        "usm-shared" => Kind::Usm(Usm::Shared),
+        "image" => Kind::Image(number),
+        _ => return None,
+    })
+}
+
+fn memory(words: &mut Words<'_>) -> Option<Memory> {
+    let (kind, size) = (kind(words.next()?)?, words.number()?);
+    let device = words.named("device")?;
+    let late = words.has("late");
+    words.has("views").then_some(())?;
+    let mut views: Vec<Range<usize>> = Vec::new();
+    while let Some(word) = words.next() {
+        let (start, end) = word.split_once("..")?;
+        views.push(start.parse().ok()?..end.parse().ok()?);
+    }
+    Some(Memory {
+        kind,
+        size,
+        views,
+        device,
+        late,
+    })
+}
+
+fn queue(words: &mut Words<'_>) -> Option<Queue> {
+    let in_order = words.next()? == "in-order";
+    Some(Queue {
+        in_order,
+        device: words.named("device")?,
+        profiling: words.has("profiling"),
+        late: words.has("late"),
+    })
+}
+
+fn what(words: &mut Words<'_>) -> Option<What> {
+    Some(match words.next()? {
+        "read" => What::Read(words.side()?, words.place()?, words.shape()?),
+        "write" => What::Write(words.side()?, words.place()?, words.shape()?),
+        "copy" => What::Copy(words.side()?, words.side()?, words.shape()?),
+        "fill" => What::Fill(words.side()?, words.number()?, words.bytes()?),
+        "svm-memcpy" => What::Memcpy(words.place()?, words.place()?, words.number()?, false),
+        "usm-memcpy" => What::Memcpy(words.place()?, words.place()?, words.number()?, true),
+        "memfill" => What::MemFill(words.place()?, words.number()?, words.bytes()?),
+        "map" => What::Map(words.side()?, words.number()?, words.how()?),
+        "svm-map" => What::SvmMap(words.place()?, words.number()?, words.how()?),
+        "unmap" => What::Unmap(words.number()?),
+        "kernel" => What::Kernel {
+            dst: words.operand()?,
+            src: words.operand()?,
+            words: words.named("words")?,
+            add: words.named("add")?,
+            spins: words.named("spins")?,
+        },
+        "marker" => What::Marker,
+        "barrier" => What::Barrier,
+        "migrate" => What::Migrate(words.number()?, false),
+        "migrate-host" => What::Migrate(words.number()?, true),
+        "free" => What::Free(words.number()?),
+        "create" => What::Create(words.number()?),
+        "release" => What::Release(words.number()?),
+        "new-queue" => What::NewQueue(words.number()?),
+        "end-queue" => What::EndQueue(words.number()?),
+        "gate" => What::Gate(words.number()?),
+        "store" => What::Store(words.place()?, words.number()?, words.number()?),
+        "check" => What::Check(words.place()?, words.number()?),
+        "flush" => What::Flush(words.number()?),
+        "finish" => What::Finish(words.number()?),
+        "wait" => What::Wait(words.number()?),
+        "sleep" => What::Sleep(words.number()?),
+        _ => return None,
+    })
+}
+
+fn action(line: &str) -> Option<Action> {
+    let mut words = Words::new(line);
+    words.next()?;
+    let number = |word: &&str| word.strip_prefix('q').and_then(|rest| rest.parse().ok());
+    let queue = words.words.peek().and_then(number);
+    if queue.is_some() {
+        words.next();
+    }
+    let mut action = Action::new(what(&mut words)?, queue.unwrap_or(0));
+    if words.has("after") {
+        let list = words.next()?.split(',');
+        action.waits = list.map(|one| one.parse().ok()).collect::<Option<_>>()?;
+    }
+    action.blocking = words.has("blocking");
+    action.event = words.has("event");
+    action.callback = words.has("callback");
+    words.next().is_none().then_some(action)
+}
+
+/// The program that a text describes, or the line that is not understood.
+pub fn program(text: &str) -> Result<Program, String> {
+    let mut program = Program::default();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        let mut words = Words::new(line);
+        let read = match words.next() {
+            Some("seed") => words.number().map(|seed| program.seed = seed),
+            Some("memory") => {
+                words.next();
+                memory(&mut words).map(|memory| program.memories.push(memory))
+            }
+            Some("queue") => {
+                words.next();
+                queue(&mut words).map(|queue| program.queues.push(queue))
+            }
+            _ => action(line).map(|action| program.actions.push(action)),
+        };
+        read.ok_or_else(|| line.to_owned())?;
+    }
+    Ok(program)
+}
