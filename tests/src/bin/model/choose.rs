@@ -143,7 +143,7 @@ impl<'a> Chooser<'a> {
         let mut list: Vec<usize> = (0..actions.len())
             .filter(|&at| actions[at].what.is_command())
             .collect();
-        let gate = |at: &usize| matches!(actions[*at].what, What::Gate(_));
+        let gate = |at: &usize| matches!(actions[*at].what, What::Gate(_) | What::Refuse(_));
         let gates: Vec<usize> = (0..actions.len()).filter(gate).collect();
         if !gates.is_empty() && self.rng.percent(70) {
             list = gates;
@@ -156,7 +156,11 @@ impl<'a> Chooser<'a> {
     }
 
     fn gate(&mut self) -> Option<What> {
-        Some(What::Gate(50 + self.rng.below(2000) as u64))
+        let time = 50 + self.rng.below(2000) as u64;
+        Some(match self.rng.percent(25) {
+            true => What::Refuse(time),
+            false => What::Gate(time),
+        })
     }
 
     /// One of some things that belong to memories: rather of the one that was written last.

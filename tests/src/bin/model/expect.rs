@@ -206,12 +206,14 @@ pub fn expected(program: &Program) -> Expected {
             .collect(),
     };
     let mut checks = Vec::new();
-    for action in &program.actions {
+    for (index, action) in program.actions.iter().enumerate() {
         checks.push(match action.what {
             What::Check(place, size) => Some(model.part(place, size)),
             _ => None,
         });
-        model.apply(action);
+        if !program.fails(index) {
+            model.apply(action);
+        }
     }
     Expected {
         checks,

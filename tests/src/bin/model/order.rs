@@ -59,6 +59,18 @@ impl Order {
         set
     }
 
+    /// It comes next, and fails: that is known as soon as one that it waits for has failed.
+    pub fn push_failing(&mut self, action: &Action) {
+        let index = self.before.len();
+        self.before.push(self.host);
+        if action.what.is_command() {
+            self.lanes[action.queue].all |= 1 << index;
+            if action.blocking {
+                self.host |= 1 << index;
+            }
+        }
+    }
+
     /// It comes next.
     pub fn push(&mut self, action: &Action) {
         let index = self.before.len();
@@ -77,7 +89,7 @@ impl Order {
             return;
         }
         self.host |= match action.what {
-            What::Gate(_) => 0,
+            What::Gate(_) | What::Refuse(_) => 0,
             What::Wait(of) => 1 << index | self.with(of),
             What::Finish(queue) => 1 << index | self.lanes[queue].all,
             _ => 1 << index,

@@ -195,6 +195,7 @@ fn what(words: &mut Words<'_>) -> Option<What> {
         "new-queue" => What::NewQueue(words.number()?),
         "end-queue" => What::EndQueue(words.number()?),
         "gate" => What::Gate(words.number()?),
+        "refuse" => What::Refuse(words.number()?),
         "store" => What::Store(words.place()?, words.number()?, words.number()?),
         "check" => What::Check(words.place()?, words.number()?),
         "flush" => What::Flush(words.number()?),

@@ -97,6 +97,9 @@ impl Planner {
         if self.meets_itself(&action.what, &list) {
             return Err(Refusal::Invalid("its sides meet"));
         }
+        if self.program.would_fail(action) {
+            return Ok(Vec::new());
+        }
         let before = self.order.before(action);
         let mut missing = Vec::new();
         let mut need = |index: usize| {
@@ -141,9 +144,14 @@ impl Planner {
             return Err(Refusal::Race(earlier));
         }
         let index = self.program.actions.len();
-        self.touched.push(accesses(&self.program, &action));
-        self.order.push(&action);
-        self.state.push(index, &action);
+        if self.program.would_fail(&action) {
+            self.touched.push(Vec::new());
+            self.order.push_failing(&action);
+        } else {
+            self.touched.push(accesses(&self.program, &action));
+            self.order.push(&action);
+            self.state.push(index, &action);
+        }
         self.program.actions.push(action);
         Ok(index)
     }

@@ -261,6 +261,8 @@ pub enum What {
     EndQueue(usize),
     /// A user event that another thread sets after so many microseconds.
     Gate(u64),
+    /// The same, set to an error: what waits for it fails.
+    Refuse(u64),
     /// The host writes bytes, made of a number, through a pointer.
     Store(Place, usize, u32),
     /// The host reads bytes through a pointer and compares them.
@@ -286,6 +288,7 @@ impl What {
                 | NewQueue(_)
                 | EndQueue(_)
                 | Gate(_)
+                | Refuse(_)
                 | Store(..)
                 | Check(..)
                 | Flush(_)
@@ -375,6 +378,17 @@ impl Program {
                 action.waits.contains(&index)
                     || matches!(action.what, What::Wait(of) if of == index)
             })
+    }
+
+    /// An action that comes next fails, or its event does: something in its wait list has failed. Then it has no effect.
+    pub fn would_fail(&self, action: &Action) -> bool {
+        let fails = |&of: &usize| self.actions.get(of).is_some_and(|one| self.would_fail(one));
+        matches!(action.what, What::Refuse(_)) || action.waits.iter().any(fails)
+    }
+
+    /// The action fails.
+    pub fn fails(&self, index: usize) -> bool {
+        self.would_fail(&self.actions[index])
     }
 
     /// How host and device share memory in it.

@@ -104,7 +104,8 @@ impl Run<'_> {
     fn action(&mut self, index: usize) -> Result<(), String> {
         let action = &self.program.actions[index];
         match action.what {
-            What::Gate(micros) => self.gate(index, micros),
+            What::Gate(micros) => self.gate(index, micros, CL_COMPLETE),
+            What::Refuse(micros) => self.gate(index, micros, -1),
             What::Store(place, size, number) => {
                 // SAFETY: memory of the program, which it may write now (the planner has seen to it).
                 unsafe { put_at(self.address(place), &pattern(number, size)) };
@@ -115,7 +116,7 @@ impl Run<'_> {
             What::Wait(of) => {
                 let event = self.events[of];
                 let code = call!(clWaitForEvents(1, &event));
-                if code != 0 {
+                if code != self.code(self.program.fails(of)) {
                     return Err(format!("action {index}: it gave {}", code_name(code)));
                 }
             }
@@ -126,13 +127,14 @@ impl Run<'_> {
             What::EndQueue(queue) => self.end_queue(queue),
             _ => {
                 let code = self.enqueue(index);
-                if code != 0 {
+                if code != self.code(self.program.fails(index) && action.blocking) {
                     return Err(format!("action {index}: it gave {}", code_name(code)));
                 }
                 self.watch(index);
             }
         }
         match action.what {
+            _ if self.program.fails(index) => {}
             What::Map(..) | What::SvmMap(..) => self.open.push(index),
             What::Unmap(map) => self.open.retain(|open| *open != map),
             What::Free(memory) => self.stage.memories[memory].svm = None,
@@ -141,13 +143,21 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn gate(&mut self, index: usize, micros: u64) {
+    /// What a call gives that waits for something that fails, or does not.
+    fn code(&self, fails: bool) -> cl_int {
+        match fails {
+            true => CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
+            false => CL_SUCCESS,
+        }
+    }
+
+    fn gate(&mut self, index: usize, micros: u64, status: cl_int) {
         let event = create!(clCreateUserEvent(self.world.context));
         self.events[index] = event;
         let number = event as usize;
         self.gates.push(std::thread::spawn(move || {
             rest(micros);
-            ok!(clSetUserEventStatus(number as cl_event, CL_COMPLETE));
+            ok!(clSetUserEventStatus(number as cl_event, status));
         }));
     }
 
@@ -233,6 +243,12 @@ impl Run<'_> {
                 // SAFETY: memory of the program, which nothing uses any more.
                 let got = unsafe { bytes_at(made.base, memory.size) };
                 compare(&name, expected, got)?;
+            }
+            for &object in &made.views {
+                let count = info_value!(cl_uint, clGetMemObjectInfo(object), CL_MEM_MAP_COUNT);
+                if count != 0 {
+                    return Err(format!("{name}: still mapped {count} times"));
+                }
             }
             if let Some(&object) = made.views.first() {
                 compare(&name, expected, &self.read(object, index))?;
@@ -321,7 +337,11 @@ impl Run<'_> {
             let event = *event;
             let param = CL_EVENT_COMMAND_EXECUTION_STATUS;
             let status = info_value!(cl_int, clGetEventInfo(event), param);
-            if status != CL_COMPLETE {
+            let right = match self.program.fails(index) {
+                true => status < 0,
+                false => status == CL_COMPLETE,
+            };
+            if !right {
                 let text = format!("action {index}: its event has status {status} in the end");
                 result = result.and(Err(text));
             }

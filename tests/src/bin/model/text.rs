@@ -150,6 +150,7 @@ impl What {
             Self::NewQueue(_) => "new-queue",
             Self::EndQueue(_) => "end-queue",
             Self::Gate(_) => "gate",
+            Self::Refuse(_) => "refuse",
             Self::Store(..) => "store",
             Self::Check(..) => "check",
             Self::Flush(_) => "flush",
@@ -193,7 +194,7 @@ impl Display for What {
             | Self::Flush(number)
             | Self::Finish(number)
             | Self::Wait(number) => write!(out, " {number}"),
-            Self::Gate(time) | Self::Sleep(time) => write!(out, " {time}"),
+            Self::Gate(time) | Self::Refuse(time) | Self::Sleep(time) => write!(out, " {time}"),
         }
     }
 }

@@ -228,11 +228,15 @@ impl State {
         let index = program.actions.len();
         check(index < MOST, "too many actions")?;
         let events = |of: &usize| {
-            program
-                .actions
-                .get(*of)
-                .is_some_and(|one| one.what.is_command() || matches!(one.what, What::Gate(_)))
+            program.actions.get(*of).is_some_and(|one| match one.what {
+                What::Gate(_) | What::Refuse(_) => true,
+                // A call that fails gives no event.
+                _ => one.what.is_command() && !(one.blocking && program.fails(*of)),
+            })
         };
+        // Whether what follows comes behind one that fails is not said.
+        let fence = matches!(action.what, What::Marker | What::Barrier);
+        check(!fence || !program.would_fail(action), "a fence that fails")?;
         check(action.waits.iter().all(events), "not an event")?;
         if action.what.is_command() {
             let there = self.queues.get(action.queue) == Some(&true);
@@ -268,7 +272,12 @@ impl State {
                 check(kind.is_svm(), "not shared virtual memory")?;
                 self.map(program, place.memory, &(place.at..place.at + size), *how)
             }
-            What::Unmap(map) => check(self.open.contains(map), "not mapped now"),
+            What::Unmap(map) => {
+                check(self.open.contains(map), "not mapped now")?;
+                // One that fails may not have failed yet when the next is enqueued.
+                let again = program.actions.iter().any(|one| one.what == action.what);
+                check(!again, "unmapped already")
+            }
             What::Kernel {
                 dst, src, words, ..
             } => {
@@ -331,7 +340,9 @@ impl State {
             What::Store(place, size, _) => self.host(program, *place, *size, true),
             What::Check(place, size) => self.host(program, *place, *size, false),
             What::Wait(of) => check(events(of), "not an event"),
-            What::Marker | What::Barrier | What::Gate(_) | What::Sleep(_) => Ok(()),
+            What::Marker | What::Barrier | What::Gate(_) | What::Refuse(_) | What::Sleep(_) => {
+                Ok(())
+            }
         }
     }
 }
