@@ -171,14 +171,17 @@ impl Queue {
                 Ok(encoded)
             }
             Work::Barrier => {
-                if !state.in_order() {
-                    state.barrier()?;
-                    state.barrier_place = Place {
-                        value: state.value(),
-                        host_seq: state.host.posted,
-                    };
+                if state.in_order() {
+                    return self.encode_nothing(state, &ready, how);
                 }
-                self.encode_nothing(state, &ready, how)
+                state.barrier()?;
+                let encoded = self.encode_nothing(state, &ready, how)?;
+                // With what it waits for itself.
+                state.barrier_place = Place {
+                    value: state.value(),
+                    host_seq: state.host.posted,
+                };
+                Ok(encoded)
             }
         }
     }

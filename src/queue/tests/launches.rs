@@ -124,3 +124,33 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
     let passed = unsafe { std::slice::from_raw_parts(address as *const u8, 300) };
     assert_eq!(passed, args);
 }
+
+/// A kernel of another queue that writes to memory of the host, a barrier that waits for it, a write of what it wrote.
+#[test]
+fn writes_behind_a_barrier_read_what_it_waited_for() {
+    for flags in [0, OOO] {
+        let bench = Bench::new(Reach::Hidden);
+        let (one, two) = (bench.queue(0), bench.queue(flags));
+        let mem = bench.filled(&[1; 64]);
+        let mut source = vec![2u8; 64];
+        bench.fake.stop();
+        let mut kernel = launch(&bench, &interface(&[], 0), Vec::new());
+        kernel.host_memory = true;
+        let range = NdRange {
+            dims: 1,
+            offset: None,
+            global: Some(&[8]),
+            local: None,
+        };
+        let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
+        let command = nd_range(one.target(), kernel, &range, kind).unwrap();
+        let written = sent(&one, command, &[]);
+        sent(&two, sync::barrier(), &[written]);
+        let event = sent(&two, write(&two, &mem, 0, &source), &[]);
+        // In place of the kernel.
+        source.fill(9);
+        bench.fake.start();
+        assert_eq!(event.wait(), 0);
+        assert_eq!(contents(&two, &mem), [9; 64]);
+    }
+}

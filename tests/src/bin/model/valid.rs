@@ -209,12 +209,15 @@ impl State {
     }
 
     fn map(&self, program: &Program, memory: usize, range: &Range<usize>, how: MapHow) -> Verdict {
-        let clash = |&open: &usize| {
-            program.mapped(open).is_some_and(|(of, other, as_)| {
+        let clash = |&map: &usize| {
+            program.mapped(map).is_some_and(|(of, other, as_)| {
                 of == memory && meet(&other, range) && (how != MapHow::Read || as_ != MapHow::Read)
             })
         };
-        check(!self.open.iter().any(clash), "mapped for writing already")
+        // One that fails may not have failed yet.
+        let mut failing = (0..program.actions.len()).filter(|&index| program.fails(index));
+        let free = !self.open.iter().any(clash) && !failing.any(|index| clash(&index));
+        check(free, "mapped for writing already")
     }
 
     fn has_map(&self, program: &Program, memory: usize) -> bool {
