@@ -22,6 +22,7 @@ mod local_memory;
 mod long_code;
 mod long_loops;
 mod loop_bounds;
+mod miscompiled;
 mod numerics;
 mod ordering;
 mod printf;

@@ -305,7 +305,8 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
         let ty = [Type::I32, Type::I16, Type::I8]
             .into_iter()
             .find(|t| {
-                t.size() <= left && (from + done) % t.size() == 0 && (align + done) % t.size() == 0
+                // The place is aligned to no more than it says, and to no more than the offset in it.
+                [from + done, align, done].iter().all(|n| n % t.size() == 0) && t.size() <= left
             })
             .unwrap_or(Type::I8);
         let value = load(r, source, from + done, ty, 1)[0];

@@ -134,6 +134,19 @@ fn infer(func: &Function) -> SecondaryMap<Value, Spaces> {
     }
 }
 
+/// The pointer leads into a variable: it is not null.
+fn is_object(func: &Function, mut pointer: Value) -> bool {
+    while let Some(inst) = func.def_inst(pointer) {
+        let data = &func.insts[inst];
+        match (data.op, data.args.first()) {
+            (Op::Alloca { .. } | Op::GlobalAddr(_), _) => return true,
+            (Op::PtrAdd, Some(&from)) => pointer = from,
+            _ => return false,
+        }
+    }
+    false
+}
+
 /// Brings a value to the type that its user wants: between concrete and tagged form, and null of any type.
 fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     let value = r.resolve(value);
@@ -147,10 +160,18 @@ fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     match (have, want) {
         (Type::Ptr(space), Type::I64) => {
             let bits = r.op(Op::PtrToInt, [value], Type::I64);
-            match tag_of(space) {
-                0 => bits,
-                tag => r.with_const(Op::Or, bits, tag),
+            let tag = tag_of(space);
+            if tag == 0 {
+                return bits;
             }
+            let tagged = r.with_const(Op::Or, bits, tag);
+            if is_object(&r.func, value) {
+                return tagged;
+            }
+            // Null is null in every space.
+            let null = r.icmp_const(IntCond::Eq, bits, 0);
+            let zero = r.konst(Type::I64, 0);
+            r.select(null, zero, tagged)
         }
         (Type::I64, Type::Ptr(space)) => untag(r, value, space),
         // Undefined values and unreachable code: any pointer will do.

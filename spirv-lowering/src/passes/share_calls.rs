@@ -226,6 +226,8 @@ fn with_shared(
 struct Slot {
     ty: Type,
     written: bool,
+    /// What all accesses say of its alignment.
+    align: u32,
 }
 
 type Slots = BTreeMap<u64, Slot>;
@@ -296,27 +298,35 @@ fn slots_of(func: &Function, param: Value) -> Option<Slots> {
             if uses == 0 {
                 continue;
             }
-            let (values, written) = match data.op {
+            let (values, written, align) = match data.op {
                 Op::PtrAdd => continue,
                 Op::Load {
-                    volatile: false, ..
-                } => (&data.results[..], false),
+                    volatile: false,
+                    align,
+                } => (&data.results[..], false, align),
                 Op::Store {
-                    volatile: false, ..
-                } if uses == 1 => (data.args.get(1..)?, true),
+                    volatile: false,
+                    align,
+                } if uses == 1 => (data.args.get(1..)?, true, align),
                 _ => return None,
             };
             let (_, mut at) = base(func, *data.args.first()?)?;
+            let first = at;
             for &v in values {
                 let ty = func.ty(v);
                 if at > 1 << 16 || ty.is_ptr() {
                     return None;
                 }
-                let slot = slots.entry(at).or_insert(Slot { ty, written });
+                let align = match at - first {
+                    0 => align,
+                    behind => align.min(1 << behind.trailing_zeros().min(4)),
+                };
+                let slot = slots.entry(at).or_insert(Slot { ty, written, align });
                 if slot.ty.size() != ty.size() {
                     return None;
                 }
                 slot.written |= written;
+                slot.align = slot.align.min(align);
                 at += u64::from(ty.size());
             }
         }
@@ -344,7 +354,7 @@ fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     let old = std::mem::take(&mut func.blocks[entry].params);
     let mut head: Vec<Inst> = Vec::new();
     let mut params = Vec::new();
-    let mut outputs: Vec<(Value, Type)> = Vec::new();
+    let mut outputs: Vec<(Value, Type, u32)> = Vec::new();
     let mut renamed: FxHashMap<Value, Value> = FxHashMap::default();
     let push = |func: &mut Function, ty: Type, params: &mut Vec<Type>, renamed: Option<Value>| {
         params.push(ty);
@@ -382,7 +392,7 @@ fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
             let store = func.make_inst(store, [address_value, value], &[]);
             head.extend([by, address, store]);
             if slot.written {
-                outputs.push((address_value, slot.ty));
+                outputs.push((address_value, slot.ty, slot_align(at)));
             }
         }
     }
@@ -392,10 +402,10 @@ fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     func.map_uses(|v| renamed.get(&v).copied().unwrap_or(v));
     for block in func.layout.clone() {
         if let Terminator::Return(mut values) = func.blocks[block].term.clone() {
-            for &(address, ty) in &outputs {
+            for &(address, ty, align) in &outputs {
                 // The entry dominates everything, so the addresses are at hand.
                 let op = Op::Load {
-                    align: ty.size(),
+                    align,
                     volatile: false,
                 };
                 values.push(func.append1(block, op, [address], ty));
@@ -496,7 +506,7 @@ fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()
             };
             for (&at, slot) in slots {
                 let address = r.offset(arg, at);
-                let align = slot.ty.size();
+                let align = slot.align;
                 args.push(r.op(
                     Op::Load {
                         align,
@@ -506,7 +516,7 @@ fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()
                     slot.ty,
                 ));
                 if slot.written {
-                    outputs.push((address, slot.ty));
+                    outputs.push((address, slot.ty, align));
                 }
             }
         }
@@ -516,10 +526,10 @@ fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()
         for (&old, &new) in data.results.iter().zip(&results) {
             r.replace(old, new);
         }
-        for (&(address, ty), &value) in outputs.iter().zip(&results[data.results.len()..]) {
+        for (&(address, _, align), &value) in outputs.iter().zip(&results[data.results.len()..]) {
             r.inst(
                 Op::Store {
-                    align: ty.size(),
+                    align,
                     volatile: false,
                 },
                 [address, value],

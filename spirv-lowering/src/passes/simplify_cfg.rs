@@ -333,9 +333,10 @@ fn diamonds(func: &mut Function) -> bool {
             let insts = std::mem::take(&mut func.blocks[side].insts);
             func.blocks[block].insts.extend(insts);
             func.blocks[side].term = Terminator::Unreachable;
-            preds[x.block] -= 1;
             preds[side] = 0;
         }
+        // Of the two edges to the join one is left.
+        preds[x.block] -= 1;
         let mut args = Values::new();
         for (&p, &q) in x.args.iter().zip(&y.args) {
             args.push(if p == q {

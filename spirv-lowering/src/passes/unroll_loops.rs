@@ -163,7 +163,7 @@ fn count(
     y: Value,
 ) -> Option<u64> {
     let end = func.as_const(y)?;
-    let (param, _) = counter(func, lp, x)?;
+    let (param, ahead) = counter(func, lp, x)?;
     let ValueDef::Param(_, index) = func.values[param].def else {
         return None;
     };
@@ -196,17 +196,23 @@ fn count(
         let shift = 64 - bits.clamp(1, 64);
         ((v << shift) as i64) >> shift
     };
-    let (start, end, step) = (signed(start?), signed(end), signed(step?));
+    // What is compared begins so far ahead of the counter.
+    let start = signed(start?.wrapping_add(ahead));
+    let (end, step) = (signed(end), signed(step?));
     if step == 0 || start < 0 || end < 0 {
         return None;
     }
+    // It may step over the end once, and must not wrap around by that.
+    let most = signed(u64::MAX >> (64 - bits.clamp(1, 64)) >> 1);
+    let past = end.checked_add(step)?;
     // The counter moves towards the end, and the order of the two decides: then it passes the end after so many steps.
     let towards = (end > start) == (step > 0);
     let ordered = match kind {
         IntCond::Eq => !stays_if && (end - start) % step == 0,
         IntCond::Ne => stays_if && (end - start) % step == 0,
-        IntCond::Slt | IntCond::Sle | IntCond::Ult | IntCond::Ule => stays_if == (step > 0),
-        IntCond::Sgt | IntCond::Sge => stays_if == (step < 0),
+        IntCond::Slt | IntCond::Sle => stays_if == (step > 0) && past <= most,
+        IntCond::Ult | IntCond::Ule => stays_if == (step > 0) && past >= 0,
+        IntCond::Sgt | IntCond::Sge => stays_if == (step < 0) && past <= most,
         IntCond::Ugt | IntCond::Uge => stays_if && step < 0 && end > step.saturating_neg(),
     };
     let steps = end.abs_diff(start) / step.unsigned_abs() + 2;

@@ -1,0 +1,187 @@
+//! Kernels that were compiled wrongly once, each with its cause. What finds their like are generated kernels; these stay.
+
+use pumice_tests::sys::*;
+use pumice_tests::{ok, Plain, Program, Setup};
+use std::ptr::{null, null_mut};
+
+/// What a kernel `k(global *out, global *in)` leaves in `out`, for so many work-items in one group.
+fn run<T: Plain + Default + Clone>(
+    source: &str,
+    options: &str,
+    input: &[T],
+    count: usize,
+    items: usize,
+) -> Vec<T> {
+    let setup = Setup::new();
+    let program: Program = setup
+        .try_build(source, options)
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernel = setup.kernel(&program, "k");
+    let out = setup.buffer_of(&vec![T::default(); count]);
+    let input = setup.buffer_of(input);
+    kernel.set_buffer(0, &out).set_buffer(1, &input);
+    ok!(clEnqueueNDRangeKernel(
+        setup.queue.0,
+        kernel.0,
+        1,
+        null(),
+        &items,
+        &items,
+        0,
+        null(),
+        null_mut()
+    ));
+    setup.read(&out, count)
+}
+
+/// The join of a diamond was counted as having one way in less than it has, and the other way vanished.
+#[test]
+fn joins_of_nested_diamonds() {
+    let by_prefetch = "
+        uint f(uint x, uint k, uint q, uint y, global uint *o) {
+          uint w = y;
+          if ((k & 1) == 0) { if (q) prefetch(o + x * 3, 1); else prefetch(o + x * 5, 1); }
+          else if (k & 2) goto Z;
+          w = x * 7 + 3;
+        Z: return w;
+        }
+        kernel void k(global uint *o, global uint *in) {
+          uint g = get_global_id(0);
+          o[g] = f(in[0] + g, g, in[1], in[2], o);
+        }";
+    let by_calls = "
+        __attribute__((noinline)) uint foo(uint x) { return x * 3 + 1; }
+        __attribute__((noinline)) uint bar(uint x) { return x * 5 + 7; }
+        uint f(uint x, uint k, uint q, uint y) {
+          uint w = y;
+          if ((k & 1) == 0) { if (q) foo(x); else bar(x); }
+          else if (k & 2) goto Z;
+          w = x * 7 + 3;
+        Z: return w;
+        }
+        kernel void k(global uint *o, global uint *in) {
+          uint g = get_global_id(0);
+          o[g] = f(in[0] + g, g, in[1], in[2]);
+        }";
+    let by_variable = by_calls
+        .replace("foo(x); else bar(x);", "v = x * 3; else v = x * 5;")
+        .replace("uint w = y;", "volatile uint v; uint w = y;");
+    for (source, options) in [
+        (by_prefetch, ""),
+        (by_calls, "-cl-opt-disable"),
+        (&*by_variable, ""),
+    ] {
+        let out = run(source, options, &[10u32, 1, 99], 4, 4);
+        assert_eq!(out, [73, 80, 87, 99], "{options}");
+    }
+}
+
+/// A null pointer to local or private memory got the tag of its space and was null no more.
+#[test]
+fn null_pointers_are_null_in_every_space() {
+    let source = "
+        kernel void k(global uint *o, global uint *in) {
+          local int lm[4];
+          int pa[4];
+          lm[0] = in[2]; pa[0] = in[3];
+          local int *lp = in[0] == 5 ? lm : 0;
+          int *pp = in[1] == 7 ? pa : 0;
+          int *g = in[2] ? (int *)lp : (int *)pp;
+          o[0] = g == 0;
+          o[1] = g ? *g : 1;
+        }";
+    for options in ["", "-cl-opt-disable"] {
+        let options = format!("-cl-std=CL3.0 {options}");
+        assert_eq!(run(source, &options, &[0u32, 0, 3, 1], 2, 1), [1, 1]);
+        // The first variable of its memory is not null.
+        assert_eq!(run(source, &options, &[5u32, 7, 3, 1], 2, 1), [0, 3]);
+        assert_eq!(run(source, &options, &[5u32, 7, 0, 6], 2, 1), [0, 6]);
+    }
+    let source = "
+        kernel void k(global uint *o, global uint *in) {
+          local int lm[4];
+          int pa[4];
+          lm[0] = in[2];
+          for (int i = 0; i < 4; i++) pa[i] = in[i];
+          local int *lp = in[0] == 5 ? lm : 0;
+          int *pp = 0;
+          if (in[1] == 7) pp = pa;
+          int *g = in[3] == 1 ? (int *)lp : (int *)pp;
+          int *h = in[3] == 1 ? (int *)pp : (int *)lp;
+          o[0] = g == 0; o[1] = h == 0; o[2] = g ? 1 : 2; o[3] = to_local(g) == 0; o[4] = g == h;
+          o[5] = (in[0] != 5 ? (int *)lp : (int *)pa) == 0; o[6] = lp == 0;
+        }";
+    let out = run(source, "-cl-std=CL3.0", &[0u32, 0, 3, 1], 7, 1);
+    assert_eq!(out, [1, 1, 2, 1, 1, 1, 1]);
+}
+
+/// A loop was taken to end when its counter passes the end, which it steps over and wraps around.
+#[test]
+fn counters_that_wrap_around() {
+    let source = "
+        kernel void k(global uint *o, global uint *in) {
+          int i = 0;
+          uint n = 0;
+          while (i < 0x7f000000) { n++; i = (int)((uint)i + 0x400014F8u); n ^= in[n & 7] & 1; }
+          o[0] = n;
+        }";
+    assert_eq!(run(source, "", &[0u32; 8], 1, 1), [196_905]);
+}
+
+/// Parts of packed structures, passed by value, were loaded as if they were aligned to their size.
+#[test]
+fn parts_of_packed_structures_are_not_aligned() {
+    let source = "
+        typedef struct { ushort v[17]; } In;
+        typedef struct { ushort pad; In in; } S;
+        kernel void k(global uint *o, S s) {
+          In t = s.in;
+          uint i = get_global_id(0);
+          t.v[i & 15] ^= 0x1111;
+          o[i] = t.v[(i * 7) % 17];
+        }";
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(source, "k");
+    let out = setup.buffer_of(&[0u32; 32]);
+    let values: [u16; 18] = std::array::from_fn(|index| 100 + index as u16);
+    kernel.set_buffer(0, &out).set(1, values);
+    setup.run(&kernel, &[32], None);
+    let expected: Vec<u32> = (0..32)
+        .map(|i: usize| {
+            let mut v: Vec<u32> = values[1..].iter().map(|&v| v.into()).collect();
+            v[i & 15] ^= 0x1111;
+            v[(i * 7) % 17]
+        })
+        .collect();
+    assert_eq!(setup.read::<u32>(&out, 32), expected);
+}
+
+/// Clang 22 leaves truncations out before masks, whose operands are wider than their result then.
+#[test]
+fn masks_of_wider_values() {
+    let source = "kernel void k(global ulong *o, global ulong *a) { ulong x = a[0]; o[0] = (uint)(ushort)x; }";
+    for options in ["", "-cl-opt-disable"] {
+        let out = run(source, options, &[0x1234_5678_9abc_def0u64], 1, 1);
+        assert_eq!(out, [0xdef0]);
+    }
+}
+
+/// A function that calls share took and gave parts of a packed structure with the alignment of their size.
+#[test]
+fn shared_functions_take_packed_structures() {
+    let source = include_str!("kernels/packed.cl");
+    let input: [u32; 64] = [
+        0x3ceb3ffd, 0x97b75092, 0x8b529b4a, 0x21636369, 0x5eb561a4, 0xea7b5bf5, 0x9a9a80fd,
+        0x795b929e, 0xa02f34a6, 0x94b2b8fd, 0x10c67fd9, 0x9b08923d, 0x035efa25, 0xe8a8529f,
+        0xd6645fa9, 0x781f9c58, 0x42650644, 0x8d0038ec, 0x3bfd1d33, 0x31162427, 0xfee29476,
+        0xb7970386, 0x78633074, 0x8a7d43b5, 0xd6225675, 0x8cb4a0d7, 0x79f248b0, 0x65aa9c82,
+        0xa399f82a, 0xdc6bf1e1, 0x268ecc45, 0x3b5f3d86, 0xa2863a7f, 0x26d0b944, 0xde383784,
+        0xed038db4, 0x85ef3430, 0x63d2e490, 0xbdc2ae99, 0x03e0a813, 0xabe19f58, 0xc6f8da3e,
+        0x10645d51, 0x28ce6f24, 0xc21b6092, 0xf51e8722, 0x97524d6a, 0x0af438d2, 0x4d1fe09f,
+        0xc7b317d9, 0x07f062ce, 0xd2d58443, 0xdd933160, 0x44f9794c, 0x79061596, 0x98418117,
+        0xb804d820, 0xeb8f624f, 0xe0f9e038, 0x633a50ee, 0xb6d13089, 0xc9c18070, 0xebcd1f5e,
+        0x6d4b9adb,
+    ];
+    let out = run(source, "-cl-std=CL1.2", &input, 1, 1);
+    assert_eq!(out, [0x6846_94da]);
+}
