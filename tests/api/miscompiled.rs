@@ -1,6 +1,5 @@
 //! Kernels that were compiled wrongly once, each with its cause. What finds their like are generated kernels; these stay.
 
-use pumice_tests::sys::*;
 use pumice_tests::{ok, Plain, Program, Setup};
 use std::ptr::{null, null_mut};
 

@@ -165,7 +165,7 @@ fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
                 return bits;
             }
             let tagged = r.with_const(Op::Or, bits, tag);
-            if is_object(&r.func, value) {
+            if is_object(r.func, value) {
                 return tagged;
             }
             // Null is null in every space.
