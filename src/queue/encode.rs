@@ -175,8 +175,9 @@ impl Queue {
                     return self.encode_nothing(state, &ready, how);
                 }
                 state.barrier()?;
-                let encoded = self.encode_nothing(state, &ready, how)?;
-                // With what it waits for itself.
+                let mut encoded = self.encode_nothing(state, &ready, how)?;
+                // All before it, with what it waits for itself.
+                encoded.place.host_seq = state.host.posted;
                 state.barrier_place = Place {
                     value: state.value(),
                     host_seq: state.host.posted,

@@ -192,3 +192,33 @@ fn memory_does_not_go_under_the_lock_of_the_arguments() {
     });
     assert!(launch.join().unwrap());
 }
+
+unsafe extern "C" fn hold_up(_: *mut c_void, _: cl_int, data: *mut c_void) {
+    // SAFETY: the test passes a lock that outlives the callback.
+    drop(unsafe { &*(data as *const Mutex<()>) }.lock());
+}
+
+/// A barrier is over when the host's parts of what is before it are.
+#[test]
+fn barriers_wait_for_what_the_host_has_yet_to_do() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(OOO);
+    let mem = bench.filled(&[5; 64]);
+    let gate = Mutex::new(());
+    let closed = gate.lock();
+    // Keeps the host thread.
+    let first = sent(&queue, fill(&queue, &mem, 7), &[]);
+    let data = &gate as *const Mutex<()> as *mut c_void;
+    let callback = Callback::new(hold_up as _, data);
+    first.set_callback(0, callback).unwrap();
+    let mut bytes = [0u8; 64];
+    let command = read(&queue, &mem, 0, &mut bytes);
+    queue.enqueue(command, &[first], false, false).unwrap();
+    let barrier = sent(&queue, sync::barrier(), &[]);
+    queue.flush().unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert_ne!(barrier.status(), 0);
+    drop(closed);
+    assert_eq!(barrier.wait(), 0);
+    assert_eq!(bytes, [7; 64]);
+}
