@@ -17,7 +17,7 @@ use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
 use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
-use crate::object::mem::map::Mapping;
+use crate::object::mem::map::{self, Mapping};
 use crate::object::mem::Mem;
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
@@ -113,21 +113,9 @@ impl Queue {
                 self.encode_read(state, mem, &host, &region, how, idle, nothing_to_wait_for)
             }
             Work::Unmap { mem, mapping } => {
-                if mapping.direct || !mapping.writes() {
-                    return self.encode_nothing(state, &ready, how);
-                }
-                if mapping.image.is_some() {
-                    let idle = idle(state);
-                    return self.unmap_image(state, mem, mapping, how, idle);
-                }
-                let region = BufferCopy::linear(0, mapping.offset as u64, mapping.size as u64);
-                let host = HostSide {
-                    base: mapping.pointer,
-                    visible: visible(mem, mapping),
-                    shared: true,
-                };
-                let idle = idle(state);
-                self.encode_write(state, mem, &host, &region, how, idle)
+                let encoded = self.encode_unmap(state, mem, mapping, &ready, how, idle(state))?;
+                map::over(mem, mapping);
+                Ok(encoded)
             }
             Work::Copy { src, dst, region } => self.encode_copy(state, src, dst, region, how),
             Work::Fill {
@@ -185,6 +173,30 @@ impl Queue {
                 Ok(encoded)
             }
         }
+    }
+
+    fn encode_unmap(
+        &self,
+        state: &mut State,
+        mem: &Ref<Mem>,
+        mapping: &Mapping,
+        ready: &Ready,
+        how: How,
+        idle: bool,
+    ) -> ClResult<Encoded> {
+        if mapping.direct || !mapping.writes() {
+            return self.encode_nothing(state, ready, how);
+        }
+        if mapping.image.is_some() {
+            return self.unmap_image(state, mem, mapping, how, idle);
+        }
+        let region = BufferCopy::linear(0, mapping.offset as u64, mapping.size as u64);
+        let host = HostSide {
+            base: mapping.pointer,
+            visible: visible(mem, mapping),
+            shared: true,
+        };
+        self.encode_write(state, mem, &host, &region, how, idle)
     }
 
     /// A copy or fill within the device's memory is among what is recorded: a GPU moves 4 MiB in the time of a submission.

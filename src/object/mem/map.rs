@@ -154,7 +154,8 @@ impl Mem {
         reachable.add(mapping.range(), Reach::Map(slice));
     }
 
-    /// Takes out the latest map with that pointer.
+    /// Takes out the latest map with that pointer. Until the unmap is recorded ([`over`]) devices reach what it leads to:
+    /// it may have to wait for commands that are yet to be enqueued.
     pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
         let mut mappings = self.mappings.lock();
         let Some(index) = mappings.iter().rposition(|m| m.pointer == pointer) else {
@@ -164,18 +165,21 @@ impl Mem {
             );
         };
         let mapping = mappings.remove(index);
-        self.forget(&mapping);
+        self.forget_shadow(&mapping);
         Ok(mapping)
     }
 
-    /// The map, just taken off the list, is over: what it had is let go.
-    fn forget(&self, mapping: &Mapping) {
-        if !self.store.is_svm() {
-            self.context.reachable().remove(&mapping.range(), true);
-        }
+    fn forget_shadow(&self, mapping: &Mapping) {
         if let Some(shadow) = &mapping.shadow {
             self.store.release_shadow(&shadow.memory);
         }
+    }
+}
+
+/// The unmap is recorded: what comes now comes after it.
+pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
+    if !mem.store.is_svm() {
+        mem.context.reachable().remove(&mapping.range(), true);
     }
 }
 
@@ -185,7 +189,8 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
     // It may have been unmapped by now; nothing is left to do then.
     if let Some(index) = mappings.iter().position(|m| m.id == mapping.id) {
         mappings.remove(index);
-        mem.forget(mapping);
+        mem.forget_shadow(mapping);
+        over(mem, mapping);
     }
 }
 
@@ -193,8 +198,5 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
 pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
     let at = mem.origin + mapping.offset;
     mem.store.retain_shadow(&mapping, at as u64);
-    if !mem.store.is_svm() {
-        mem.make_reachable(0, &mapping, None);
-    }
     mem.mappings.lock().push(mapping);
 }

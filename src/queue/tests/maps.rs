@@ -195,3 +195,30 @@ fn maps_of_application_memory_derive_from_it() {
         queue.finish().unwrap();
     }
 }
+
+/// An unmap that waits does not end the map yet: commands that come later may still use its pointer.
+#[test]
+fn maps_last_until_their_unmap_may_be_done() {
+    for status in [0, -1] {
+        let bench = Bench::new(Reach::Hidden);
+        let (one, two) = (bench.queue(0), bench.queue(0));
+        let mem = bench.filled(&[1; 64]);
+        let other = bench.filled(&[0; 64]);
+        let user = Event::user(bench.context.clone());
+        bench.fake.stop();
+        let (command, pointer) =
+            map::map_buffer(two.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+        sent(&two, command, &[]);
+        let unmap = map::unmap(one.target(), &mem, pointer).unwrap();
+        let unmapped = sent(&one, unmap, std::slice::from_ref(&user));
+        // SAFETY: mapped for 64 bytes.
+        let source = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) };
+        let written = sent(&two, write(&two, &other, 0, source), &[]);
+        bench.fake.start();
+        assert_eq!(written.wait(), 0);
+        user.set_user_status(status).unwrap();
+        assert_eq!(unmapped.wait() < 0, status < 0);
+        assert_eq!(contents(&two, &other), [1; 64]);
+        assert_eq!(mem.map_count() > 0, status < 0);
+    }
+}
