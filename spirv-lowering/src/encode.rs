@@ -9,7 +9,7 @@
 use crate::interface::*;
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::types::{Space, Type};
-use crate::program::Lowered;
+use crate::pipeline::Lowered;
 
 /// Why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

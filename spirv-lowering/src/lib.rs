@@ -8,18 +8,21 @@
 //! [`target::Target`] (what the device can do) and returns words and an [`interface::KernelInterface`] (what the
 //! runtime must supply at dispatch). It never panics on malformed input: see [`error::LowerError`].
 //!
-//! `ir` depends on nothing else in the crate; `analysis` on `ir`; `read`, `passes` and `emit` on `ir` and `analysis`,
-//! never on each other; `pipeline` joins them.
+//! `ir` depends on nothing else in the crate; `analysis` on `ir`; `edit`, the tools of passes, on both; `read`, `passes` and
+//! `emit` on those, never on each other; `pipeline` joins them.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod edit;
 pub mod emit;
 pub mod encode;
 pub mod error;
 pub mod insts;
 pub mod interface;
 pub mod ir;
+pub mod library;
 pub mod link;
+pub mod options;
 pub mod passes;
 pub mod pipeline;
 pub mod printf;
@@ -27,6 +30,7 @@ pub mod program;
 pub mod read;
 pub mod target;
 
-pub use program::{
-    BuiltinLibrary, KernelInfo, LinkOptions, Lowered, Options, Program, ReadOptions, SpecConstant,
-};
+pub use library::BuiltinLibrary;
+pub use options::Options;
+pub use pipeline::Lowered;
+pub use program::{KernelInfo, LinkOptions, Program, ReadOptions, SpecConstant};

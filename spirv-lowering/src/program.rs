@@ -7,49 +7,18 @@
 
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AddressQualifier, Arg, ArgKind, ImageArg, KernelAttributes, KernelInterface, ProgramGlobals,
+    AddressQualifier, Arg, ArgKind, ImageArg, KernelAttributes, ProgramGlobals,
 };
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Module, ParamKind, PrintfSite};
 use crate::ir::op::Op;
+use crate::library::BuiltinLibrary;
 use crate::link;
-use crate::pipeline;
+use crate::options::Options;
+use crate::pipeline::{self, Lowered};
+use crate::read::read_module;
 pub use crate::read::ReadOptions;
-use crate::read::{read_module, Library};
 use crate::target::Target;
-use std::time::Duration;
-
-/// The libraries from which built-in functions are taken: libclc and our own. Read once, shared by all programs.
-#[derive(Debug)]
-pub struct BuiltinLibrary {
-    own: Library,
-    libclc: Library,
-}
-
-impl BuiltinLibrary {
-    /// From the SPIR-V of libclc and of our own library. Only an index is made here; functions are read on demand.
-    pub fn new(libclc: &[u32], own: &[u32]) -> Result<Self> {
-        Ok(Self {
-            own: Library::new(own.to_vec()).map_err(|e| e.in_function("the built-in library"))?,
-            libclc: Library::new(libclc.to_vec()).map_err(|e| e.in_function("libclc"))?,
-        })
-    }
-
-    /// Defines the imported functions of a module.
-    pub(crate) fn resolve(&self, module: &mut Module) -> Result<()> {
-        link::resolve(module, &[&self.own, &self.libclc])
-    }
-
-    /// Does the function of that (mangled) name come from libclc?
-    pub(crate) fn is_libclc(&self, name: &str) -> bool {
-        self.libclc.defines(name) && !self.own.defines(name)
-    }
-
-    /// Is there a function of that (mangled) name?
-    pub fn defines(&self, name: &str) -> bool {
-        self.own.defines(name) || self.libclc.defines(name)
-    }
-}
 
 /// How modules become a program.
 #[derive(Debug, Clone, Copy, Default)]
@@ -58,41 +27,6 @@ pub struct LinkOptions<'a> {
     pub allow_undefined: bool,
     /// The result is executable: built-in functions are resolved from here. None for libraries and objects.
     pub library: Option<&'a BuiltinLibrary>,
-}
-
-/// Called after each pass with its name and the function as it is then.
-pub type DumpHook<'a> = &'a mut dyn FnMut(&str, &Function);
-
-/// How a kernel is to be lowered.
-#[derive(Default)]
-pub struct Options<'a> {
-    /// -cl-fp32-correctly-rounded-divide-sqrt
-    pub correctly_rounded_divide_sqrt: bool,
-    /// -cl-denorms-are-zero
-    pub denorms_are_zero: bool,
-    /// -cl-fast-relaxed-math, -cl-unsafe-math-optimizations: built-ins may be replaced by native instructions.
-    pub unsafe_math: bool,
-    /// Run the verifier after each pass (always done in debug builds).
-    pub verify: bool,
-    /// Receives the function after each pass.
-    pub dump: Option<DumpHook<'a>>,
-    /// Receives the time that each pass took.
-    pub timings: Option<&'a mut Vec<(&'static str, Duration)>>,
-    /// Passes to leave out, by name (for bisecting).
-    pub skip: &'a [&'a str],
-    /// Where functions that only the lowering needs are taken from (software division and the like).
-    pub library: Option<&'a BuiltinLibrary>,
-}
-
-/// A lowered kernel.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Lowered {
-    /// Vulkan SPIR-V with one entry point, `main`.
-    pub words: Vec<u32>,
-    /// What the runtime supplies at dispatch.
-    pub interface: KernelInterface,
-    /// The printf sites by the index in printf records; empty when the kernel does not call printf.
-    pub printfs: Vec<PrintfSite>,
 }
 
 /// What is known of a kernel without lowering it.

@@ -36,19 +36,21 @@ fn passes(folder: &str) -> Option<Pass> {
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
-        "flip_compares" => Pass::Try(passes::flip_compares::run),
-        "round_doubles" => Pass::Try(passes::round_doubles::run),
-        "idle_lanes" => Pass::Try(|f| passes::idle_lanes::run(f, &Target::lavapipe()).map(|_| ())),
+        "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),
+        "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),
+        "idle_lanes" => {
+            Pass::Try(|f| passes::quirks::idle_lanes::run(f, &Target::lavapipe()).map(|_| ()))
+        }
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| passes::lower_convert::run(f, &Target::full())),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
-        "split_parts" => Pass::Function(|f| passes::split_parts::run(f, 4) > 1),
+        "split_parts" => Pass::Function(|f| passes::quirks::split_parts::run(f, 4) > 1),
         "structurize" => Pass::Try(passes::structurize::run),
-        "unroll_loops" => Pass::Function(|f| passes::unroll_loops::run(f, 65535, 3)),
-        "resume_loops" => {
-            Pass::Function(|f| passes::resume_loops::run(f, &mut interface(), &Target::lavapipe()))
-        }
+        "unroll_loops" => Pass::Function(|f| passes::quirks::unroll_loops::run(f, 65535, 3)),
+        "resume_loops" => Pass::Function(|f| {
+            passes::quirks::resume_loops::run(f, &mut interface(), &Target::lavapipe())
+        }),
         "lower_dot" => Pass::Try(|f| passes::lower_dot::run(f, &Target::lavapipe())),
         "lower_group" => Pass::Module(|m, f| {
             passes::lower_group::run(

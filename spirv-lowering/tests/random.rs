@@ -643,7 +643,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
         let before = module.clone();
         passes::inline::run(&mut module, FuncId::new(0)).unwrap();
         let func = &mut module.functions[FuncId::new(0)];
-        passes::optimize(func);
+        passes::clean(func);
         check(
             &module,
             &expect,

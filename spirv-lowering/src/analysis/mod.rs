@@ -3,7 +3,9 @@
 
 pub mod alignment;
 pub mod alloca;
+pub mod arg_access;
 pub mod cfg;
 pub mod dom;
+pub mod iterations;
 pub mod loops;
 pub mod uses;

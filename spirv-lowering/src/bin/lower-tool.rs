@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! lower-tool INPUT [--target full|lavapipe] [--kernel NAME] [--emit kir|linked|passes|vulkan|reflection|times]
-//!            [--pass NAME]... [--skip NAME]... [-o FILE] [--libclc FILE --builtins FILE] [--unsafe-math]
+//!            [--pass NAME]... [--skip NAME]... [--limit N] [-o FILE] [--libclc FILE --builtins FILE] [--unsafe-math]
 //! ```
 //! INPUT is OpenCL SPIR-V (.spv) or textual KIR (.kir). `kir`: as read. `linked`: with the built-in functions it
-//! needs. `passes`: every pass's result. `--pass` runs just these on every function and prints them. The default is
-//! to lower all kernels, verify after each pass and report.
+//! needs. `passes`: every pass's result. `--pass` runs just these on every function and prints them. `--limit` leaves out all
+//! passes that can be left out but the first N runs, to find by bisection the one that does harm. The default is to lower
+//! all kernels, verify after each pass and report.
 
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::parse::parse_module;
@@ -36,6 +37,7 @@ struct Args {
     emit: String,
     passes: Vec<String>,
     skip: Vec<String>,
+    limit: Option<usize>,
     output: Option<String>,
     libclc: String,
     builtins: String,
@@ -60,6 +62,7 @@ fn arguments() -> Res<Args> {
             "--emit" => args.emit = value()?,
             "--pass" => args.passes.push(value()?),
             "--skip" => args.skip.push(value()?),
+            "--limit" => args.limit = Some(value()?.parse()?),
             "--libclc" => args.libclc = value()?,
             "--builtins" => args.builtins = value()?,
             "--unsafe-math" => args.unsafe_math = true,
@@ -77,12 +80,13 @@ fn arguments() -> Res<Args> {
     Ok(args)
 }
 
+/// Runs a clean-up pass, or one that needs to know nothing but the function and the target.
 fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
+    if let Some(pass) = passes::CLEAN_UP.iter().find(|pass| pass.name == name) {
+        (pass.run)(func);
+        return Ok(());
+    }
     match name {
-        "simplify_cfg" => drop(passes::simplify_cfg::run(func)),
-        "mem2reg" => drop(passes::mem2reg::run(func)),
-        "const_fold" => drop(passes::const_fold::run(func)),
-        "dce" => drop(passes::dce::run(func)),
         "lower_builtin_vars" => {
             let linear = passes::lower_group::uses(func).then_some(target.subgroup_size);
             passes::lower_builtin_vars::run(func, linear)?;
@@ -163,6 +167,7 @@ fn main() -> Res<()> {
             verify: args.emit != "times",
             unsafe_math: args.unsafe_math,
             skip: &skip,
+            limit: args.limit,
             library: library.as_ref(),
             timings: Some(&mut timings),
             ..Default::default()

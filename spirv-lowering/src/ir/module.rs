@@ -85,6 +85,16 @@ pub enum ParamKind {
     Sampler,
 }
 
+impl ParamKind {
+    /// Parameters of the function that it takes.
+    pub fn values(self) -> usize {
+        match self {
+            Self::Value { count, .. } => count as usize,
+            _ => 1,
+        }
+    }
+}
+
 /// A source-level kernel argument.
 #[derive(Debug, Clone)]
 pub struct KernelParam {

@@ -1,6 +1,6 @@
 //! `MemCopy` becomes loads and stores: unrolled when small, a loop otherwise. Between any spaces.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, Target, Terminator};

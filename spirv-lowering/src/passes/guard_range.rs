@@ -5,8 +5,8 @@
 //! and a kernel has a few pipelines instead of one for each size. Whether the test is made is a specialisation constant
 //! ([`SPEC_GUARD`]), so that launches whose sizes fit do not pay for it.
 
-use super::early_exit;
-use super::rewrite::Rewriter;
+use crate::edit::early_exit;
+use crate::edit::rewrite::Rewriter;
 use crate::error::Result;
 use crate::interface::{Implicit, SPEC_GUARD};
 use crate::ir::entity::Value;

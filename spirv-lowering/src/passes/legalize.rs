@@ -3,7 +3,7 @@
 //! - Bit counting and reversal, and the high half of a product: 32 bits only.
 //! - Loads and stores aligned to less than an element: by narrower elements.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, InstData};

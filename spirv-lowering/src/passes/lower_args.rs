@@ -14,9 +14,9 @@
 //! - Local pointers stay parameters of the function, in order; parameter number i belongs to specialisation constant
 //!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
 
-use super::arg_access::Access;
 use super::lower_images::Descriptors;
-use super::rewrite::{Action, Rewriter};
+use crate::analysis::arg_access::Access;
+use crate::edit::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
     AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit, KernelInterface,
@@ -42,14 +42,6 @@ fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
         ParamKind::Image { .. } if asked => Some((size_of::<ImageInfo>() as u32, 4)),
         ParamKind::Sampler if asked => Some((4, 4)),
         ParamKind::Image { .. } | ParamKind::Sampler => None,
-    }
-}
-
-/// Number of function parameters that an argument takes.
-pub(super) fn width(kind: ParamKind) -> usize {
-    match kind {
-        ParamKind::Value { count, .. } => count as usize,
-        _ => 1,
     }
 }
 
@@ -332,7 +324,7 @@ pub fn run(
     images: &Descriptors,
     target: &Target,
 ) -> Result<KernelInterface> {
-    let expected: usize = kernel.params.iter().map(|p| width(p.kind)).sum();
+    let expected: usize = kernel.params.iter().map(|p| p.kind.values()).sum();
     let Some(entry) = func.entry() else {
         return Err(LowerError::invalid(format!(
             "kernel `{}` has no body",
@@ -354,7 +346,7 @@ pub fn run(
     let mut first = 0;
     for param in &kernel.params {
         asked.push(params.get(first).is_some_and(|&v| used[v]));
-        first += width(param.kind);
+        first += param.kind.values();
     }
     let mut implicits = used_implicits(func);
     let (mut placed, mut implicit_end) = place_implicits(&implicits);
@@ -425,7 +417,7 @@ pub fn run(
         } else {
             0
         });
-        first += width(param.kind);
+        first += param.kind.values();
     }
 
     // The loads, at the head of the entry block.
@@ -436,7 +428,7 @@ pub fn run(
     let mut locals = Vec::new();
     let mut first = 0;
     for (param, &offset) in kernel.params.iter().zip(&offsets) {
-        let count = width(param.kind);
+        let count = param.kind.values();
         let mine = &params[first..first + count];
         let is_used = mine.iter().any(|&v| used[v]);
         match param.kind {
@@ -479,7 +471,7 @@ pub fn run(
             (head.borrow_mut())(r);
         }
     };
-    super::rewrite::rewrite_with_terms(
+    crate::edit::rewrite::rewrite_with_terms(
         func,
         |r, inst| {
             once(r);

@@ -3,7 +3,7 @@
 //! Floating-point add where there is no instruction for it, floating-point minimum and maximum always. Runs before
 //! `lower_local`; atomics on private memory are left alone (`lower_private` makes plain code of them).
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, InstData, Target as Edge, Terminator};

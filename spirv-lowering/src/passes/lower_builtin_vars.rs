@@ -12,7 +12,7 @@
 //! work-group in the order of linear local ids, Vulkan's need not where there are rows. The local ids come from the
 //! linear one then.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::interface::Implicit;
 use crate::ir::entity::Value;

@@ -16,13 +16,13 @@
 //! whose division is, else to a function of the library ([`Helper`]). Where subnormals are flushed, the divisor is scaled,
 //! since its reciprocal may be one.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::{Entity, FuncId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage};
 use crate::ir::op::{FloatCond, NativeFn, Op, Rounding};
 use crate::ir::types::Type;
-use crate::program::Options;
+use crate::options::Options;
 use crate::target::Target;
 
 /// What may be replaced.

@@ -9,8 +9,8 @@
 //!   To half precision by integer arithmetic where the device does not promise to round to nearest, and where what is
 //!   narrowed is widened again (see [`comes_back`]).
 
-use super::rewrite::{rewrite, Action, Rewriter};
 use crate::analysis::cfg::Cfg;
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};

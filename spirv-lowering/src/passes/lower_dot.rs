@@ -1,6 +1,6 @@
 //! Dot products of four bytes each, packed into words, become plain arithmetic where the target has no fast instruction.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;

@@ -10,7 +10,7 @@
 //! the address there; accesses through it branch on the tag. Tagged form is also what generic pointers have in memory
 //! and as integers; for global ones it is the plain address.
 
-use super::rewrite::{rewrite_with_terms, Action, Rewriter};
+use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, InstData, Target, Terminator};

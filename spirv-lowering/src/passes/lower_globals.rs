@@ -4,7 +4,7 @@
 //! variables in order of their ids, each at its alignment. The first 16 bytes stay unused, so that no variable has
 //! the offset zero. `local` variables are left to `lower_local`.
 
-use super::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, Action};
 use crate::error::{LowerError, Result};
 use crate::interface::{Implicit, ProgramGlobals, Relocation};
 use crate::ir::entity::GlobalId;

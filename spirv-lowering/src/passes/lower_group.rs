@@ -9,7 +9,7 @@
 //! *Work-groups.* Each sub-group reduces its own part, the first of its work-items leaves that in local memory, and each
 //! work-item sums up the parts that concern it.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{GlobalId, PrimaryMap, Value};
 use crate::ir::function::{Function, Target as Edge, Terminator};

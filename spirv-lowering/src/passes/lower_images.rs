@@ -13,7 +13,7 @@
 //!
 //! Queries and sampler words stay for `lower_args`.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{AccessQualifier, ImageDim, SamplerBinding, SamplerSource};
 use crate::ir::entity::{SecondaryMap, Value};
@@ -86,7 +86,7 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
                 read_write: param.access == AccessQualifier::ReadWrite,
             });
         }
-        first += super::lower_args::width(param.kind);
+        first += param.kind.values();
     }
     let way = |op: Op, image: Image| match op {
         Op::ImageWrite(_) => Way::Storage,

@@ -19,7 +19,7 @@
 //! the latest. Others have [`STRING`] bytes: a word that is 0 for a null pointer, and the characters that fit, up to a zero.
 //! [`RecordLayout`] is that rule, for the renderer too.
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{Inst, Value};

@@ -1,18 +1,12 @@
 //! Passes: functions from KIR to KIR, one file each.
 
-pub mod arg_access;
 pub mod byte_arrays;
 pub mod const_fold;
 pub mod contract;
-mod counted;
 pub mod cse;
 pub mod dce;
-pub mod early_exit;
 pub mod expand_memcopy;
-pub mod flip_compares;
-pub mod flow;
 pub mod guard_range;
-pub mod idle_lanes;
 pub mod inline;
 pub mod legalize;
 pub mod lower_args;
@@ -28,42 +22,91 @@ pub mod lower_images;
 pub mod lower_local;
 pub mod lower_printf;
 pub mod lower_private;
-pub mod make_reducible;
 pub mod mem2reg;
 pub mod narrow_params;
-pub mod repair_ssa;
-pub mod resume_loops;
-pub mod rewrite;
-pub mod round_doubles;
+pub mod quirks;
 pub mod share_calls;
 pub mod simplify_cfg;
-pub mod split_parts;
 pub mod sroa;
 pub mod structurize;
-pub mod unroll_loops;
 pub mod zero_tables;
 
+use crate::error::Result;
 use crate::ir::function::Function;
 
-/// The clean-up that a function gets before it is inlined, and that follows lowering steps. True if it changed.
-pub fn clean(func: &mut Function) -> bool {
-    let mut changed = simplify_cfg::run(func);
-    changed |= const_fold::run(func);
-    changed |= sroa::run(func);
-    changed |= mem2reg::run(func);
-    changed |= narrow_params::run(func);
-    changed |= const_fold::run(func);
-    changed |= cse::run(func);
-    changed |= simplify_cfg::run(func);
-    changed |= dce::run(func);
-    changed
+/// A pass that makes code smaller and simpler, wherever it stands.
+pub struct CleanUp {
+    /// Its name: that of its file.
+    pub name: &'static str,
+    /// Runs it. True if the function changed.
+    pub run: fn(&mut Function) -> bool,
 }
 
-/// [`clean`] until nothing changes, a few times at most.
-pub fn optimize(func: &mut Function) {
-    for _ in 0..4 {
-        if !clean(func) {
+/// What every function gets before it is inlined, and after lowering steps.
+pub static CLEAN_UP: &[CleanUp] = &[
+    CleanUp {
+        name: "simplify_cfg",
+        run: simplify_cfg::run,
+    },
+    CleanUp {
+        name: "sroa",
+        run: sroa::run,
+    },
+    CleanUp {
+        name: "mem2reg",
+        run: mem2reg::run,
+    },
+    CleanUp {
+        name: "narrow_params",
+        run: narrow_params::run,
+    },
+    CleanUp {
+        name: "const_fold",
+        run: const_fold::run,
+    },
+    CleanUp {
+        name: "cse",
+        run: cse::run,
+    },
+    CleanUp {
+        name: "dce",
+        run: dce::run,
+    },
+];
+
+/// Rounds of the clean-up, at most.
+const ROUNDS: usize = 8;
+
+/// Runs the clean-up until nothing changes; `run` runs a pass of it. True if the function changed.
+pub fn clean_up(
+    func: &mut Function,
+    run: &mut dyn FnMut(&CleanUp, &mut Function) -> Result<bool>,
+) -> Result<bool> {
+    // A pass runs again only if another one changed something since.
+    let mut changes = 1usize;
+    let mut seen = [0; CLEAN_UP.len()];
+    let mut ever = false;
+    for _ in 0..ROUNDS {
+        let before = changes;
+        for (pass, seen) in CLEAN_UP.iter().zip(&mut seen) {
+            if *seen == changes {
+                continue;
+            }
+            let changed = run(pass, func)?;
+            ever |= changed;
+            // What is dead hardly ever hides something from the others.
+            changes += usize::from(changed && pass.name != "dce");
+            *seen = changes;
+        }
+        if changes == before {
             break;
         }
     }
+    Ok(ever)
+}
+
+/// The clean-up alone. True if the function changed.
+pub fn clean(func: &mut Function) -> bool {
+    // None of these fails.
+    clean_up(func, &mut |pass, func| Ok((pass.run)(func))).unwrap_or(false)
 }

@@ -20,8 +20,10 @@
 //! Whatever does not fit these rules is inlined as usual.
 
 use super::inline::{callees, flatten, flatten_but, with_body};
-use super::rewrite::{rewrite, Action};
-use super::{clean, counted, expand_memcopy, flow, repair_ssa};
+use super::{clean, expand_memcopy};
+use crate::analysis::iterations;
+use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::{flow, repair_ssa};
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, Entity, FuncId, Inst, Value};
@@ -579,10 +581,10 @@ fn share(
     clean(&mut func);
     let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
     for id in order {
-        let count = counted::iterations(bodies.get(id)?, &counts);
+        let count = iterations::with_calls(bodies.get(id)?, &counts);
         counts.insert(*id, count);
     }
-    let iterations = counted::iterations(&func, &counts);
+    let iterations = iterations::with_calls(&func, &counts);
     let mut func = compact(&func);
     hoist(&mut func);
     let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();

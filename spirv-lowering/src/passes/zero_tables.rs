@@ -3,8 +3,8 @@
 //! LLVM's SPIR-V target fills memory by copies from such a variable, which would be loads from memory for every work-item.
 
 use super::expand_memcopy;
-use super::rewrite::{rewrite, Action};
 use crate::analysis::cfg::Cfg;
+use crate::edit::rewrite::{rewrite, Action};
 use crate::error::Result;
 use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Value};
 use crate::ir::function::Function;

@@ -12,6 +12,7 @@
 //!   branches without a merge are exits of a construct around them.
 
 mod ops;
+pub mod rules;
 
 use ops::check;
 

@@ -1,9 +1,9 @@
 //! Step 2: loops become canonical, inner ones first.
 
-use super::super::flow::Edit;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
+use crate::edit::flow::Edit;
 use crate::error::Result;
 use crate::ir::entity::{Block, Entity, SecondaryMap};
 use crate::ir::function::{Target, Terminator, Values};

@@ -24,13 +24,14 @@
 //! arguments travel through the dispatches.
 
 mod loops;
+mod make_reducible;
 mod regions;
 
 use loops::Loops;
 use regions::Regions;
 
-use super::flow::{drop_unreachable, Edit};
-use super::{make_reducible, repair_ssa};
+use crate::edit::flow::{drop_unreachable, Edit};
+use crate::edit::repair_ssa;
 use crate::error::Result;
 use crate::ir::entity::{Block, SecondaryMap};
 use crate::ir::function::{Function, Merge, Structure, Target, Terminator, Values};

@@ -1,9 +1,9 @@
 //! Step 4: what is acyclic gets its merge blocks, up the dominator tree.
 
-use super::super::flow::{Dispatch, Edit};
 use super::loops::Loops;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::edit::flow::{Dispatch, Edit};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Entity, SecondaryMap};
 use crate::ir::function::{Merge, Target, Terminator, Values};

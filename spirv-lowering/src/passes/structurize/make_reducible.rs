@@ -3,7 +3,7 @@
 //! A strongly connected region that is entered at several blocks gets a new header: a dispatch (see `flow`) that all
 //! jumps to those blocks go through. No code is duplicated. SSA form must be repaired afterwards (`repair_ssa`).
 
-use super::flow::Edit;
+use crate::edit::flow::Edit;
 use crate::ir::entity::{Block, SecondaryMap};
 use rustc_hash::FxHashSet;
 

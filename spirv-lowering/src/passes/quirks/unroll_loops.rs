@@ -8,14 +8,15 @@
 //! as in llvmpipe, the work-items that left a loop just wait behind it; each one costs the driver much, so loops with them
 //! are repeated less often.
 
-use super::repair_ssa;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest, LoopId};
+use crate::edit::repair_ssa;
 use crate::ir::compact::CopyMap;
 use crate::ir::entity::{Block, Value};
-use crate::ir::function::{Function, Terminator, ValueDef};
-use crate::ir::op::{Effect, IntCond, Op};
+use crate::ir::function::Function;
+use crate::ir::op::{Effect, Op};
 use rustc_hash::FxHashSet;
 
 /// Times that a body is repeated, at most.
@@ -39,7 +40,7 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
         if done.is_empty() {
             // What runs far below the limit in all is not worth the code.
             for id in forest.loops.keys() {
-                if iterations(func, &forest, id) <= u64::from(limit / 16) {
+                if iterations::over_kernel(func, &forest, id) <= u64::from(limit / 16) {
                     done.insert(forest.loops[id].header);
                 }
             }
@@ -98,140 +99,6 @@ fn factor(func: &Function, lp: &Loop) -> usize {
         MAX_FACTOR
     };
     (LOOP_BUDGET / weight(func, &lp.blocks).max(1)).min(most)
-}
-
-/// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
-pub(super) fn iterations(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
-    iterations_or(func, forest, id, u64::MAX)
-}
-
-/// The same, with a number for loops whose end is not known.
-pub(super) fn iterations_or(func: &Function, forest: &LoopForest, id: LoopId, unknown: u64) -> u64 {
-    let mut total = 1u64;
-    let mut at = Some(id);
-    while let Some(id) = at {
-        total = total.saturating_mul(trips(func, &forest.loops[id]).unwrap_or(unknown));
-        at = forest.loops[id].parent;
-    }
-    total
-}
-
-/// An upper bound of the iterations of the first of some loops, each inside the next, while the last is run once.
-pub(super) fn within(func: &Function, loops: &[&Loop]) -> u64 {
-    loops.iter().fold(1, |all, lp| {
-        all.saturating_mul(trips(func, lp).unwrap_or(u64::MAX))
-    })
-}
-
-/// An upper bound of the iterations of a loop each time it is entered: for a counter that goes up or down from a
-/// constant by a constant, and an exit taken in every iteration's course once the counter passes a constant.
-fn trips(func: &Function, lp: &Loop) -> Option<u64> {
-    let [latch] = lp.latches[..] else {
-        return None;
-    };
-    // Only exits in the header or the latch: those are passed in every iteration.
-    for block in [lp.header, latch] {
-        let Terminator::Branch(cond, a, b) = &func.blocks[block].term else {
-            continue;
-        };
-        let inside = |b: Block| lp.blocks.contains(&b);
-        let stays_if = match (inside(a.block), inside(b.block)) {
-            (true, false) => true,
-            (false, true) => false,
-            _ => continue,
-        };
-        let Some(inst) = func.def_inst(*cond) else {
-            continue;
-        };
-        let (Op::ICmp(kind), &[x, y]) = (func.insts[inst].op, &func.insts[inst].args[..]) else {
-            continue;
-        };
-        if let Some(n) = count(func, lp, latch, kind, stays_if, x, y) {
-            return Some(n);
-        }
-    }
-    None
-}
-
-fn count(
-    func: &Function,
-    lp: &Loop,
-    latch: Block,
-    kind: IntCond,
-    stays_if: bool,
-    x: Value,
-    y: Value,
-) -> Option<u64> {
-    let end = func.as_const(y)?;
-    let (param, ahead) = counter(func, lp, x)?;
-    let ValueDef::Param(_, index) = func.values[param].def else {
-        return None;
-    };
-    let index = index as usize;
-    let mut start = None;
-    let mut step = None;
-    for &block in &func.layout {
-        for target in func.blocks[block].term.targets() {
-            if target.block != lp.header {
-                continue;
-            }
-            let arg = *target.args.get(index)?;
-            if block == latch {
-                let (from, by) = counter(func, lp, arg)?;
-                if from != param {
-                    return None;
-                }
-                step = Some(by);
-            } else {
-                let value = func.as_const(arg)?;
-                if start.is_some_and(|s| s != value) {
-                    return None;
-                }
-                start = Some(value);
-            }
-        }
-    }
-    let bits = func.ty(param).bits();
-    let signed = |v: u64| {
-        let shift = 64 - bits.clamp(1, 64);
-        ((v << shift) as i64) >> shift
-    };
-    // What is compared begins so far ahead of the counter.
-    let start = signed(start?.wrapping_add(ahead));
-    let (end, step) = (signed(end), signed(step?));
-    if step == 0 || start < 0 || end < 0 {
-        return None;
-    }
-    // It may step over the end once, and must not wrap around by that.
-    let most = signed(u64::MAX >> (64 - bits.clamp(1, 64)) >> 1);
-    let past = end.checked_add(step)?;
-    // The counter moves towards the end, and the order of the two decides: then it passes the end after so many steps.
-    let towards = (end > start) == (step > 0);
-    let ordered = match kind {
-        IntCond::Eq => !stays_if && (end - start) % step == 0,
-        IntCond::Ne => stays_if && (end - start) % step == 0,
-        IntCond::Slt | IntCond::Sle => stays_if == (step > 0) && past <= most,
-        IntCond::Ult | IntCond::Ule => stays_if == (step > 0) && past >= 0,
-        IntCond::Sgt | IntCond::Sge => stays_if == (step < 0) && past <= most,
-        IntCond::Ugt | IntCond::Uge => stays_if && step < 0 && end > step.saturating_neg(),
-    };
-    let steps = end.abs_diff(start) / step.unsigned_abs() + 2;
-    (towards && ordered).then_some(steps)
-}
-
-/// A value as a parameter of the loop's header plus a constant.
-fn counter(func: &Function, lp: &Loop, value: Value) -> Option<(Value, u64)> {
-    if let ValueDef::Param(block, _) = func.values[value].def {
-        return (block == lp.header).then_some((value, 0));
-    }
-    let inst = func.def_inst(value)?;
-    let (Op::IAdd, &[x, y]) = (func.insts[inst].op, &func.insts[inst].args[..]) else {
-        return None;
-    };
-    match func.values[x].def {
-        ValueDef::Param(block, _) if block == lp.header => Some((x, func.as_const(y)?)),
-        _ => None,
-    }
 }
 
 /// Puts copies of a loop's body between its end and its beginning. Returns the copies of the blocks that are `wanted`.

@@ -22,16 +22,17 @@
 //! loops with too much to store. Where that holds of the inner loops alone, or there are too many of them, the outermost
 //! ones are gone on with, and an inner one that runs up to the limit within one of their iterations is cut short.
 
-use super::unroll_loops::{iterations, weight};
-use super::{dce, mem2reg};
+use super::unroll_loops::weight;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest, LoopId};
 use crate::interface::{Implicit, KernelInterface, RESUME_HEADER, SPEC_RESUME};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, Target as Edge, Terminator, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
 use crate::ir::types::{Space, Type};
+use crate::passes::{dce, mem2reg};
 use crate::target::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -115,7 +116,7 @@ struct Plan {
 impl Plan {
     /// The plan for the outermost loops alone, or for inner ones, too.
     fn new(func: &Function, forest: &LoopForest, limit: u32, inner: bool) -> Option<Self> {
-        let long = |id: LoopId| iterations(func, forest, id) > u64::from(limit / 16);
+        let long = |id: LoopId| iterations::over_kernel(func, forest, id) > u64::from(limit / 16);
         let mut headers: Vec<Block> = Vec::new();
         let mut parents: Vec<Option<usize>> = Vec::new();
         let mut counts: FxHashMap<Block, u64> = FxHashMap::default();
@@ -162,11 +163,11 @@ impl Plan {
                 around.push(parent);
                 at = parent.parent;
             }
-            let all = iterations(func, forest, id);
+            let all = iterations::over_kernel(func, forest, id);
             match into {
                 // Bounded by what the loop may run in all, if that is known; else it would have been a long one.
                 Some(header) => {
-                    let each = super::unroll_loops::within(func, &around);
+                    let each = iterations::within(func, &around);
                     let count = counts.entry(header).or_insert(1);
                     *count = count.saturating_add(each);
                 }

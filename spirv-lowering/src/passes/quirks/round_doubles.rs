@@ -1,7 +1,7 @@
 //! Trunc and RoundEven of doubles by way of Floor, for llvmpipe on processors without AVX-512: it takes every double beyond
 //! 2^24 for a whole number, which is so of single precision alone (Mesa 22.3; its Floor is right).
 
-use super::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;

@@ -2,7 +2,7 @@
 //! it ends loops such as `for (i = n; i > -m; i--)` after five or six iterations, whatever the width, the step and the
 //! form of the negation (seen with driver 580 on Hopper, in its OpenCL too).
 
-use super::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, Action};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;

@@ -6,11 +6,11 @@
 //! ([`Target::loop_limit`]). Kernels without loops stay as they are: one that is conditional as a whole costs the driver
 //! much to compile.
 
-use super::early_exit;
-use super::rewrite::Rewriter;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
+use crate::edit::early_exit;
+use crate::edit::rewrite::Rewriter;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;

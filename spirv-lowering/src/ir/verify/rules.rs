@@ -1,0 +1,106 @@
+//! What no longer occurs in a function once a pass has run: the stages of KIR, said one by one.
+
+use crate::ir::function::Function;
+use crate::ir::op::{Op, Scope};
+use crate::ir::print::raw_inst;
+use crate::ir::types::{Space, Type};
+
+/// A promise of a pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rule {
+    /// Nothing is called.
+    NoCalls,
+    /// No pointer is generic.
+    NoGenericPointers,
+    /// Texels are read and written by descriptor.
+    NoImageAccess,
+    /// What is asked of images and samplers is an argument.
+    NoImageQueries,
+    /// Nothing is printed.
+    NoPrintf,
+    /// No collective operation is one of a work-group.
+    NoWorkGroupOperations,
+    /// Built-in variables are those of the device.
+    NoBuiltins,
+    /// Addresses of variables are of local ones alone.
+    NoProgramVariables,
+    /// The kernel has no parameters but pointers to local memory.
+    NoArguments,
+    /// Nothing is copied as a whole.
+    NoMemCopy,
+    /// Local memory is arrays.
+    NoLocalPointers,
+    /// Private memory is arrays.
+    NoPrivatePointers,
+    /// Control flow is structured.
+    Structured,
+}
+
+impl Rule {
+    /// `Err`: where it does not hold.
+    pub fn check(&self, func: &Function) -> Result<(), String> {
+        match self {
+            Self::Structured => match func.structure {
+                Some(_) => Ok(()),
+                None => Err("the function is not structured".into()),
+            },
+            Self::NoArguments => {
+                let local = |ty: &Type| *ty == Type::Ptr(Space::Local);
+                match func.params.iter().all(local) {
+                    true => Ok(()),
+                    false => Err("there are parameters".into()),
+                }
+            }
+            _ => self.check_instructions(func),
+        }
+    }
+
+    fn check_instructions(&self, func: &Function) -> Result<(), String> {
+        for &block in &func.layout {
+            let data = &func.blocks[block];
+            for &param in &data.params {
+                if self.forbids_value(func.ty(param)) {
+                    return Err(format!("{self:?}: {param} is a {:?}", func.ty(param)));
+                }
+            }
+            for &inst in &data.insts {
+                let data = &func.insts[inst];
+                let results = || data.results.iter().map(|&value| func.ty(value));
+                if self.forbids(data.op, results().next())
+                    || results().any(|ty| self.forbids_value(ty))
+                {
+                    return Err(format!("{self:?}: {}", raw_inst(func, inst)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn forbids_value(&self, ty: Type) -> bool {
+        match self {
+            Self::NoGenericPointers => ty == Type::Ptr(Space::Generic),
+            Self::NoLocalPointers => ty == Type::Ptr(Space::Local),
+            Self::NoPrivatePointers => ty == Type::Ptr(Space::Private),
+            _ => false,
+        }
+    }
+
+    fn forbids(&self, op: Op, result: Option<Type>) -> bool {
+        match self {
+            Self::NoCalls => matches!(op, Op::Call(_)),
+            Self::NoImageAccess => {
+                matches!(op, Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter)
+            }
+            Self::NoImageQueries => matches!(op, Op::ImageQuery(_) | Op::SamplerWord),
+            Self::NoPrintf => matches!(op, Op::Printf(_)),
+            Self::NoWorkGroupOperations => matches!(op, Op::Group(_, Scope::WorkGroup)),
+            Self::NoBuiltins => matches!(op, Op::Builtin(_)),
+            Self::NoProgramVariables => {
+                matches!(op, Op::GlobalAddr(_)) && result != Some(Type::Ptr(Space::Local))
+            }
+            Self::NoMemCopy => matches!(op, Op::MemCopy { .. }),
+            Self::NoGenericPointers | Self::NoLocalPointers | Self::NoPrivatePointers => false,
+            Self::NoArguments | Self::Structured => false,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Passes that make up for what a driver's compiler gets wrong. None of them is needed for a driver without defects: each
+//! runs only for a target that says so.
+
+pub mod flip_compares;
+pub mod idle_lanes;
+pub mod resume_loops;
+pub mod round_doubles;
+pub mod split_parts;
+pub mod unroll_loops;

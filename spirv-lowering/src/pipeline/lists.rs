@@ -1,0 +1,234 @@
+//! The passes in order: a list for what every target shares, and one for Vulkan behind it.
+//!
+//! A pass that stands here under another name than its file's, or runs before what it relies on, is found by the rules
+//! that passes leave behind ([`Rule`]): in tests the verifier checks all of them after each pass.
+
+use super::lowering::Lowering;
+use super::pass::{Pass, Step};
+use crate::analysis::arg_access;
+use crate::error::{LowerError, Result};
+use crate::interface::{Arg, ArgKind, KernelInterface};
+use crate::ir::compact::compact;
+use crate::ir::function::Function;
+use crate::ir::verify::rules::Rule;
+use crate::passes::quirks::*;
+use crate::passes::*;
+use Step::CleanUp;
+
+/// From the kernel as it was inlined to KIR without generic pointers, program-scope variables and printf.
+pub static SHARED: &[Step] = &[
+    CleanUp,
+    // What was deleted is left behind in the arenas; the passes to come run faster without.
+    optional("compact", |func, _| {
+        *func = compact(func);
+        Ok(false)
+    }),
+    optional("zero_tables", |func, l| {
+        zero_tables::run(func, &l.program.globals)
+    }),
+    needed(
+        "lower_generic_ptr",
+        &[Rule::NoGenericPointers],
+        |func, _| {
+            lower_generic_ptr::run(func)?;
+            Ok(true)
+        },
+    ),
+    CleanUp,
+    needed("arg_access", &[], |func, l| {
+        l.access = arg_access::analyse(func);
+        l.collective = lower_group::uses(func);
+        Ok(false)
+    }),
+];
+
+/// From there to what Vulkan's SPIR-V can say.
+pub static VULKAN: &[Step] = &[
+    needed("lower_images", &[Rule::NoImageAccess], |func, l| {
+        l.images = lower_images::run(func, l.kernel, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_printf", &[Rule::NoPrintf], |func, l| {
+        let (sites, variables) = (&l.program.printfs, &l.program.globals);
+        l.printfs = lower_printf::run(func, sites, variables)?;
+        Ok(true)
+    }),
+    only_if(
+        needed("lower_group", &[Rule::NoWorkGroupOperations], |func, l| {
+            lower_group::run(func, &mut l.reached.globals, l.target)?;
+            Ok(true)
+        }),
+        |_, l| l.collective,
+    ),
+    only_if(
+        optional("guard_range", |func, l| {
+            l.guarded = guard_range::run(func)?;
+            Ok(l.guarded)
+        }),
+        |func, l| guard_range::applies(func, l.kernel, l.reached),
+    ),
+    needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
+        let linear = l.collective.then_some(l.target.subgroup_size);
+        lower_builtin_vars::run(func, linear)?;
+        Ok(true)
+    }),
+    needed("lower_globals", &[Rule::NoProgramVariables], |func, l| {
+        lower_globals::run(func, l.reached, l.layout)?;
+        Ok(true)
+    }),
+    needed("lower_dot", &[], |func, l| {
+        lower_dot::run(func, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_convert", &[], |func, l| {
+        lower_convert::run(func, l.target)?;
+        Ok(true)
+    }),
+    CleanUp,
+    needed(
+        "lower_args",
+        &[Rule::NoArguments, Rule::NoImageQueries],
+        |func, l| {
+            let interface = lower_args::run(func, l.kernel, &l.access, &l.images, l.target)?;
+            l.interface = Some(KernelInterface {
+                uses_subgroups: l.collective,
+                guarded: l.guarded,
+                ..interface
+            });
+            Ok(true)
+        },
+    ),
+    CleanUp,
+    needed("expand_memcopy", &[Rule::NoMemCopy], |func, _| {
+        expand_memcopy::run(func)?;
+        Ok(true)
+    }),
+    CleanUp,
+    needed("lower_atomic", &[], |func, l| {
+        lower_atomic::run(func, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_local", &[Rule::NoLocalPointers], lower_local_memory),
+    needed("lower_private", &[Rule::NoPrivatePointers], |func, l| {
+        interface(l)?.private_size = lower_private::run(func)?;
+        Ok(true)
+    }),
+    CleanUp,
+    needed("legalize", &[], |func, _| {
+        legalize::run(func)?;
+        Ok(true)
+    }),
+    CleanUp,
+    only_if(
+        optional("unroll_loops", |func, l| {
+            let (limit, factor) = (l.target.loop_limit, unroll_loops::MAX_FACTOR);
+            Ok(unroll_loops::run(func, limit, factor))
+        }),
+        |_, l| l.target.loop_limit != 0,
+    ),
+    CleanUp,
+    only_if(
+        optional("resume_loops", |func, l| {
+            let target = l.target;
+            Ok(resume_loops::run(func, interface(l)?, target))
+        }),
+        |_, l| l.target.loop_limit != 0,
+    ),
+    CleanUp,
+    only_if(
+        optional("idle_lanes", |func, l| idle_lanes::run(func, l.target)),
+        |_, l| l.target.idle_lanes_run,
+    ),
+    optional("contract", |func, l| {
+        Ok(contract::run(func, l.target) && dce::run(func))
+    }),
+    only_if(
+        optional("flip_compares", |func, _| {
+            flip_compares::run(func)?;
+            Ok(true)
+        }),
+        |_, l| l.target.miscounts_to_negations,
+    ),
+    only_if(
+        optional("round_doubles", |func, _| {
+            round_doubles::run(func)?;
+            Ok(true)
+        }),
+        |_, l| l.target.misrounds_doubles,
+    ),
+    only_if(
+        optional("split_parts", |func, l| {
+            let parts = split_parts::run(func, split_parts::WEIGHT);
+            interface(l)?.parts = parts;
+            Ok(parts > 1)
+        }),
+        |_, l| l.target.long_words && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
+    ),
+    needed("structurize", &[Rule::Structured], |func, _| {
+        structurize::run(func)?;
+        Ok(true)
+    }),
+];
+
+type Run = fn(&mut Function, &mut Lowering) -> Result<bool>;
+
+/// A pass without which nothing works.
+const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
+    Step::Pass(Pass {
+        name,
+        needed: true,
+        when: |_, _| true,
+        run,
+        leaves,
+    })
+}
+
+/// A pass that a kernel lowers without.
+const fn optional(name: &'static str, run: Run) -> Step {
+    Step::Pass(Pass {
+        name,
+        needed: false,
+        when: |_, _| true,
+        run,
+        leaves: &[],
+    })
+}
+
+/// Limits a pass to some kernels or targets.
+const fn only_if(step: Step, when: fn(&Function, &Lowering) -> bool) -> Step {
+    match step {
+        Step::Pass(pass) => Step::Pass(Pass { when, ..pass }),
+        Step::CleanUp => step,
+    }
+}
+
+fn interface<'l>(l: &'l mut Lowering) -> Result<&'l mut KernelInterface> {
+    l.interface
+        .as_mut()
+        .ok_or_else(|| LowerError::internal("lower_args was left out"))
+}
+
+fn lower_local_memory(func: &mut Function, l: &mut Lowering) -> Result<bool> {
+    let spec_id = |arg: &Arg| match arg.kind {
+        ArgKind::Local { spec_id } => Some(spec_id),
+        _ => None,
+    };
+    let spec_ids: Vec<u32> = interface(l)?.args.iter().filter_map(spec_id).collect();
+    let lower = |func: &mut Function| {
+        let variables = &l.reached.globals;
+        lower_local::run(func, variables, &spec_ids, l.target)
+    };
+    let local = if !l.target.int64_atomics_local || !lower_atomic::local_widths_differ(func) {
+        lower(func)?
+    } else {
+        // Only if they are on one array.
+        let before = func.clone();
+        lower(func).or_else(|_| {
+            *func = before;
+            lower_atomic::widen_local(func)?;
+            lower(func)
+        })?
+    };
+    interface(l)?.local_size = local.static_bytes;
+    Ok(true)
+}

@@ -1,0 +1,139 @@
+//! What a pass is to the pipeline, and how lists of passes are run: every pass of every list goes through
+//! [`Runner::run`], which times, verifies, dumps and can leave it out, by name or by number.
+
+use super::lowering::Lowering;
+use crate::error::{LowerError, Result};
+use crate::ir::function::Function;
+use crate::ir::verify::rules::Rule;
+use crate::ir::verify::{self};
+use crate::options::Options;
+use crate::passes::{clean_up, CleanUp};
+use std::time::Instant;
+
+/// A pass as data.
+pub struct Pass {
+    /// Its name: that of its file.
+    pub name: &'static str,
+    /// A kernel does not lower without it.
+    pub needed: bool,
+    /// For which kernels and targets it runs.
+    pub when: fn(&Function, &Lowering) -> bool,
+    /// Runs it. False: it has changed nothing.
+    pub run: fn(&mut Function, &mut Lowering) -> Result<bool>,
+    /// What holds from then on.
+    pub leaves: &'static [Rule],
+}
+
+/// An entry of a list.
+pub enum Step {
+    /// A pass.
+    Pass(Pass),
+    /// [`CLEAN_UP`](crate::passes::CLEAN_UP) until nothing changes, if anything has changed since the last time.
+    CleanUp,
+}
+
+/// Runs lists of passes on one function.
+pub struct Runner<'o, 'a> {
+    /// How.
+    pub options: &'o mut Options<'a>,
+    /// The verifier runs after each pass.
+    verify: bool,
+    /// What passes that have run promise.
+    rules: Vec<Rule>,
+    /// Something has changed since the last clean-up.
+    changed: bool,
+}
+
+impl<'o, 'a> Runner<'o, 'a> {
+    /// For a function that is as it was inlined.
+    pub fn new(options: &'o mut Options<'a>) -> Self {
+        Self {
+            verify: options.verify || cfg!(debug_assertions),
+            options,
+            rules: Vec::new(),
+            changed: true,
+        }
+    }
+
+    /// Begins with another function.
+    pub fn begin(&mut self, func: &Function) -> Result<()> {
+        self.rules = vec![Rule::NoCalls];
+        self.changed = true;
+        self.after("inline", func)
+    }
+
+    /// Runs a list of passes.
+    pub fn run(
+        &mut self,
+        list: &[Step],
+        func: &mut Function,
+        lowering: &mut Lowering,
+    ) -> Result<()> {
+        for step in list {
+            match step {
+                Step::CleanUp if self.changed => self.clean_up(func)?,
+                Step::CleanUp => {}
+                Step::Pass(pass) => self.pass(pass, func, lowering)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, pass: &Pass, func: &mut Function, lowering: &mut Lowering) -> Result<()> {
+        if !(pass.when)(func, lowering) {
+            self.rules.extend(pass.leaves);
+            return Ok(());
+        }
+        if !self.options.admits(pass.name, pass.needed) {
+            return Ok(());
+        }
+        self.changed |= self.time(pass.name, |_| (pass.run)(func, lowering))?;
+        self.rules.extend(pass.leaves);
+        self.after(pass.name, func)
+    }
+
+    fn clean_up(&mut self, func: &mut Function) -> Result<()> {
+        self.changed = false;
+        clean_up(func, &mut |&CleanUp { name, run }, func| {
+            if !self.options.admits(name, false) {
+                return Ok(false);
+            }
+            let changed = self.time(name, |_| run(func));
+            self.after(name, func)?;
+            Ok(changed)
+        })?;
+        Ok(())
+    }
+
+    /// Adds the time that something takes to that of a name.
+    pub fn time<T>(&mut self, name: &'static str, f: impl FnOnce(&mut Self) -> T) -> T {
+        if self.options.timings.is_none() {
+            return f(self);
+        }
+        let start = Instant::now();
+        let result = f(self);
+        let took = start.elapsed();
+        if let Some(timings) = self.options.timings.as_deref_mut() {
+            match timings.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, total)) => *total += took,
+                None => timings.push((name, took)),
+            }
+        }
+        result
+    }
+
+    fn after(&mut self, name: &'static str, func: &Function) -> Result<()> {
+        if let Some(dump) = self.options.dump.as_deref_mut() {
+            dump(name, func);
+        }
+        if !self.verify {
+            return Ok(());
+        }
+        let wrong = |what: String| LowerError::internal(format!("after {name}: {what}"));
+        verify::verify_standalone(func).map_err(|e| wrong(e.to_string()))?;
+        for rule in &self.rules {
+            rule.check(func).map_err(wrong)?;
+        }
+        Ok(())
+    }
+}
