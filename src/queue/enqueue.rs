@@ -463,6 +463,9 @@ impl Queue {
                 state.barrier = Some(event.clone());
             }
         }
+        if let Work::Map { mem, mapping } = &command.work {
+            map::set_held(mem, mapping, true);
+        }
         state.held.push_back(Held {
             command,
             deps,
@@ -598,6 +601,9 @@ impl Queue {
         };
         let event = &held.event;
         state.clear_barrier(event);
+        if let Work::Map { mem, mapping } = &held.command.work {
+            map::set_held(mem, mapping, false);
+        }
         let encoded = match self.encode(state, &held.command, ready, how) {
             Ok(encoded) => encoded,
             Err(error) => {

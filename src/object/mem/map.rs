@@ -39,6 +39,8 @@ pub struct Mapping {
     pub size: usize,
     /// CL_MAP_*.
     pub flags: cl_map_flags,
+    /// Its command is held: it may never come to be.
+    pub held: bool,
     /// The pointer is to the device's memory itself.
     pub direct: bool,
     /// Device-visible memory behind the pointer, for shadows of ours.
@@ -92,6 +94,7 @@ impl Mem {
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
             id: MapId::fresh(),
+            held: false,
             pointer: 0,
             offset,
             size,
@@ -154,11 +157,15 @@ impl Mem {
         reachable.add(mapping.range(), Reach::Map(slice));
     }
 
-    /// Takes out the latest map with that pointer. Until the unmap is recorded ([`over`]) devices reach what it leads to:
+    /// Takes out the latest map with that pointer, one that is held only if there is no other. Until the unmap is recorded ([`over`]) devices reach what it leads to:
     /// it may have to wait for commands that are yet to be enqueued.
     pub(crate) fn unmap(&self, pointer: usize) -> ClResult<Mapping> {
         let mut mappings = self.mappings.lock();
-        let Some(index) = mappings.iter().rposition(|m| m.pointer == pointer) else {
+        let there = mappings
+            .iter()
+            .rposition(|m| m.pointer == pointer && !m.held);
+        let any = || mappings.iter().rposition(|m| m.pointer == pointer);
+        let Some(index) = there.or_else(any) else {
             return err(
                 cl::CL_INVALID_VALUE,
                 "the pointer is not one that the object is mapped to",
@@ -180,6 +187,14 @@ impl Mem {
 pub(crate) fn over(mem: &Mem, mapping: &Mapping) {
     if !mem.store.is_svm() {
         mem.context.reachable().remove(&mapping.range(), true);
+    }
+}
+
+/// The command of a map is held, or no longer.
+pub(crate) fn set_held(mem: &Mem, mapping: &Mapping, held: bool) {
+    let mut mappings = mem.mappings.lock();
+    if let Some(known) = mappings.iter_mut().find(|m| m.id == mapping.id) {
+        known.held = held;
     }
 }
 

@@ -66,6 +66,7 @@ impl Mem {
         };
         let mut mapping = Mapping {
             id: MapId::fresh(),
+            held: false,
             pointer: 0,
             offset: 0,
             size: 0,

@@ -75,6 +75,7 @@ impl Mem {
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
         let mapping = Mapping {
             id: MapId::fresh(),
+            held: false,
             pointer: self.host_ptr + offset,
             offset,
             size,

@@ -222,3 +222,27 @@ fn maps_last_until_their_unmap_may_be_done() {
         assert_eq!(mem.map_count() > 0, status < 0);
     }
 }
+
+/// An unmap ends the map that is there, not one with the same pointer that may never come to be.
+#[test]
+fn unmaps_are_of_maps_that_are_there() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.filled(&[1; 64]);
+    let user = Event::user(bench.context.clone());
+    let (command, pointer) =
+        map::map_buffer(queue.target(), &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
+    queue.enqueue(command, &[], true, false).unwrap();
+    // SAFETY: mapped for 64 bytes.
+    unsafe { std::ptr::write_bytes(pointer as *mut u8, 7, 64) };
+    let (command, again) = map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
+    assert_eq!(pointer, again);
+    let failed = sent(&queue, command, std::slice::from_ref(&user));
+    let unmap = map::unmap(queue.target(), &mem, pointer).unwrap();
+    let unmapped = sent(&queue, unmap, &[]);
+    user.set_user_status(-1).unwrap();
+    assert!(failed.wait() < 0);
+    assert_eq!(unmapped.wait(), 0);
+    assert_eq!(mem.map_count(), 0);
+    assert_eq!(contents(&queue, &mem), [7; 64]);
+}
