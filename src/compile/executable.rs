@@ -2,11 +2,11 @@
 
 use super::cache::{self, Key};
 use super::options::BuildOptions;
-use super::{library, parts, to_bytes, Failure, Module};
+use super::{library, lower, parts, to_bytes, Failure, Module};
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::interface::ProgramGlobals;
-use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
+use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
 use std::sync::{Arc, OnceLock};
 
 const KIND: &str = "vk";
@@ -73,18 +73,10 @@ impl Executable {
         let program = Program::link(&programs, &link).map_err(|e| failure(&e))?;
         let globals = program.globals().map_err(|e| failure(&e))?;
         let names: Vec<String> = program.kernels().into_iter().map(|k| k.name).collect();
-        let lower = |name: &String| {
-            let mut options = Options {
-                correctly_rounded_divide_sqrt: options.correctly_rounded_divide_sqrt,
-                denorms_are_zero: options.denorms_are_zero,
-                unsafe_math: options.unsafe_math || options.fast_relaxed_math,
-                library: Some(library),
-                ..Options::default()
-            };
-            program.lower(name, device.target(), &mut options)
-        };
+        let target = device.target();
+        let lower_one = |name: &String| lower::lower(&program, name, target, options, library);
         let mut kernels = Vec::with_capacity(names.len());
-        for (name, lowered) in names.iter().zip(map_parallel(&names, lower)) {
+        for (name, lowered) in names.iter().zip(map_parallel(&names, lower_one)) {
             let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
             let required = lowered.interface.attributes.required_sub_group_size;
             let size = device.caps().subgroup_size;
@@ -209,6 +201,10 @@ pub fn key(
         u8::from(options.denorms_are_zero),
         u8::from(options.unsafe_math || options.fast_relaxed_math),
     ]);
+    let passes = &crate::util::config::get().passes;
+    if passes.change_code() {
+        key.part(format!("{passes:?}").as_bytes());
+    }
     for module in modules {
         key.words(module);
     }

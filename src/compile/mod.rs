@@ -24,6 +24,7 @@ mod group_functions;
 mod internal;
 mod left_out;
 pub mod library;
+mod lower;
 mod own_target;
 mod parts;
 mod prelude;

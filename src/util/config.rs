@@ -5,6 +5,7 @@
 //! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices or parts of device names; empty: all |
 //! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
 //! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |
+//! | `PUMICE_PASSES` | of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm) |
 //! | `PUMICE_CACHE_DIR` | directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice` |
 //! | `PUMICE_CLANG` | the clang to use |
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
@@ -25,6 +26,8 @@ pub struct Config {
     pub devices: Vec<String>,
     /// PUMICE_DUMP
     pub dump: Option<PathBuf>,
+    /// PUMICE_PASSES
+    pub passes: Passes,
     /// PUMICE_CACHE_DIR; None: no cache.
     pub cache_dir: Option<PathBuf>,
     /// PUMICE_CLANG
@@ -43,6 +46,41 @@ pub struct Config {
     pub queues: Option<u32>,
     /// PUMICE_VALIDATION
     pub validation: bool,
+}
+
+/// PUMICE_PASSES: how the compiler's passes are run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passes {
+    /// The IR is checked after each.
+    pub verify: bool,
+    /// What each takes is logged.
+    pub time: bool,
+    /// Those that are left out, by name.
+    pub skip: Vec<String>,
+    /// Those that can be left out are, but for the first so many.
+    pub limit: Option<usize>,
+}
+
+impl Passes {
+    /// Words that mean nothing are said to.
+    fn parse(text: &str) -> Self {
+        let mut passes = Self::default();
+        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            match (word, word.strip_prefix('-'), word.parse()) {
+                ("verify", ..) => passes.verify = true,
+                ("time", ..) => passes.time = true,
+                (_, Some(name), _) => passes.skip.push(name.to_owned()),
+                (_, _, Ok(limit)) => passes.limit = Some(limit),
+                _ => eprintln!("pumice: PUMICE_PASSES: unknown word `{word}`"),
+            }
+        }
+        passes
+    }
+
+    /// Other code comes out.
+    pub fn change_code(&self) -> bool {
+        !self.skip.is_empty() || self.limit.is_some()
+    }
 }
 
 fn var(name: &str) -> Option<String> {
@@ -72,6 +110,7 @@ pub fn get() -> &'static Config {
             .filter(|s| !s.is_empty())
             .collect(),
         dump: path("PUMICE_DUMP"),
+        passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),
         cache_dir: match std::env::var_os("PUMICE_CACHE_DIR") {
             Some(dir) if dir.is_empty() => None,
             Some(dir) => Some(PathBuf::from(dir)),
@@ -88,4 +127,18 @@ pub fn get() -> &'static Config {
         queues: var("PUMICE_QUEUES").and_then(|v| v.parse().ok()),
         validation: var("PUMICE_VALIDATION").is_some_and(|v| v != "0" && !v.is_empty()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passes_by_words() {
+        let passes = Passes::parse("verify, -cse,-dce,12,nonsense");
+        assert!(passes.verify && !passes.time && passes.change_code());
+        assert_eq!(passes.skip, ["cse", "dce"]);
+        assert_eq!(passes.limit, Some(12));
+        assert!(!Passes::parse("time").change_code());
+    }
 }

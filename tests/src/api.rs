@@ -164,6 +164,10 @@ pub fn cl() -> &'static Api {
         std::env::set_var("OCL_ICD_VENDORS", &icd);
         // What the Khronos loader reads.
         std::env::set_var("OCL_ICD_FILENAMES", &driver);
+        // The IR is checked after each pass.
+        if std::env::var_os("PUMICE_PASSES").is_none() {
+            std::env::set_var("PUMICE_PASSES", "verify");
+        }
         if std::env::var_os("PUMICE_VALIDATION").is_none() {
             std::env::set_var("PUMICE_VALIDATION", "1");
         }

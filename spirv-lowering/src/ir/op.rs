@@ -600,7 +600,21 @@ impl Op {
             | Clock(_)
             | Printf(_) => Effect::Write,
             Barrier { .. } | Group(..) | Call(_) => Effect::Convergent,
-            _ => Effect::Pure,
+            // What is allocated is found by its address alone.
+            Alloca { .. } => Effect::Pure,
+            Const(_) | Undef | GlobalAddr(_) => Effect::Pure,
+            IAdd | ISub | IMul | SDiv | UDiv | SRem | URem | SMulHi | UMulHi => Effect::Pure,
+            And | Or | Xor | Shl | LShr | AShr | Not => Effect::Pure,
+            SMin | SMax | UMin | UMax | INeg => Effect::Pure,
+            Clz | Ctz | Popcount | BitReverse | SDot4 | UDot4 | SUDot4 => Effect::Pure,
+            FAdd | FSub | FMul | FDiv | FRem | FNeg | FAbs | FCopySign => Effect::Pure,
+            FMin | FMax | Fma | FSqrt | FFloor | FCeil | FTrunc | FRoundEven => Effect::Pure,
+            FNative(_) | ICmp(_) | FCmp(_) | Select => Effect::Pure,
+            ZExt | SExt | Trunc | FConv(_) | SToF(_) | UToF(_) => Effect::Pure,
+            FToS { .. } | FToU { .. } | Bitcast | PtrToInt | IntToPtr => Effect::Pure,
+            SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
+            ImageQuery(_) | SamplerWord => Effect::Pure,
+            Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
         }
     }
     /// May be deleted when no result is used.

@@ -1,0 +1,104 @@
+//! One kernel through the compiler's pipeline, as `PUMICE_PASSES` and `PUMICE_DUMP` have it.
+
+use super::options::BuildOptions;
+use crate::util::config::{self, Passes};
+use spirv_lowering::ir::function::Function;
+use spirv_lowering::ir::print;
+use spirv_lowering::target::Target;
+use spirv_lowering::{BuiltinLibrary, Lowered, Options, Program};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// What is written of each pass: a hundred times the size of a kernel, so not for all of a large one.
+const MOST_TEXT: usize = 64 << 20;
+
+/// Lowers a kernel.
+pub fn lower(
+    program: &Program,
+    kernel: &str,
+    target: &Target,
+    build: &BuildOptions,
+    library: &BuiltinLibrary,
+) -> spirv_lowering::error::Result<Lowered> {
+    let config = config::get();
+    let Passes {
+        verify,
+        time,
+        skip,
+        limit,
+    } = &config.passes;
+    let skip: Vec<&str> = skip.iter().map(String::as_str).collect();
+    let mut steps = Steps::default();
+    let mut note = |pass: &str, func: &Function| steps.add(pass, func);
+    let mut timings = Vec::new();
+    let mut options = Options {
+        verify: *verify,
+        skip: &skip,
+        limit: *limit,
+        correctly_rounded_divide_sqrt: build.correctly_rounded_divide_sqrt,
+        denorms_are_zero: build.denorms_are_zero,
+        unsafe_math: build.unsafe_math || build.fast_relaxed_math,
+        library: Some(library),
+        ..Options::default()
+    };
+    if config.dump.is_some() {
+        options.dump = Some(&mut note);
+    }
+    if *time {
+        options.timings = Some(&mut timings);
+    }
+    let lowered = program.lower(kernel, target, &mut options);
+    if let Some(dir) = &config.dump {
+        steps.write(dir, kernel);
+    }
+    if *time {
+        timings.sort_by_key(|(_, took)| std::cmp::Reverse(*took));
+        let mut text = format!("passes of kernel {kernel}:");
+        for (name, took) in timings {
+            let _ = write!(text, "\n{:>10} us {name}", took.as_micros());
+        }
+        crate::log!(Error, "{text}");
+    }
+    lowered
+}
+
+/// The kernel after each pass that changed it, as text.
+#[derive(Default)]
+struct Steps {
+    list: Vec<(String, String)>,
+    size: usize,
+}
+
+impl Steps {
+    fn add(&mut self, pass: &str, func: &Function) {
+        if self.size > MOST_TEXT {
+            return;
+        }
+        let text = print::raw(func).to_string();
+        if self.list.last().is_none_or(|(_, last)| *last != text) {
+            self.size += text.len();
+            self.list.push((pass.to_owned(), text));
+        }
+    }
+
+    /// Writes them into a folder that the kernel as it was inlined names, one file a pass.
+    fn write(&self, dir: &Path, kernel: &str) {
+        let Some((_, first)) = self.list.first() else {
+            return;
+        };
+        let hash = blake3::hash(first.as_bytes()).to_hex();
+        let name = kernel.replace('/', "_");
+        let dir = dir.join(format!("{}.{name}.passes", &hash.as_str()[..16]));
+        let write = || {
+            std::fs::create_dir_all(&dir)?;
+            for (number, (pass, text)) in self.list.iter().enumerate() {
+                std::fs::write(dir.join(format!("{number:03}-{pass}.kir")), text)?;
+            }
+            Ok::<(), std::io::Error>(())
+        };
+        if let Err(error) = write() {
+            let dir = dir.display();
+            crate::log!(Warn, "PUMICE_DUMP: cannot write to {dir}: {error}");
+        }
+    }
+}
