@@ -38,7 +38,6 @@ HALF1(exp)
 HALF1(exp2)
 HALF1(exp10)
 HALF1(expm1)
-HALF1(lgamma)
 HALF1(log)
 HALF1(log2)
 HALF1(log10)
@@ -66,6 +65,12 @@ HALF_INT(rootn)
 HALF_INT(ldexp)
 
 // Stated here, since the functions themselves are in half precision.
+float OVERLOAD lgamma(float);
+half OVERLOAD lgamma(half x)
+{
+    return __builtin_isinf((float)x) ? (half)INFINITY : (half)lgamma((float)x);
+}
+
 half OVERLOAD rsqrt(half x)
 {
     return (half)(1.0f / sqrt((float)x));
@@ -155,7 +160,7 @@ half OVERLOAD round(half x)
         *whole = (half)n;                                                                                              \
         float r = fmin(f - n, 0x1.ffcp-1f);                                                                            \
         r = __builtin_isnan(f) ? f : __builtin_isinf(f) ? 0.0f : r;                                                    \
-        return (half)copysign(r, f == 0.0f ? f : r);                                                                   \
+        return (half)copysign(r, f == 0.0f || __builtin_isinf(f) ? f : r);                                             \
     }                                                                                                                  \
     half OVERLOAD modf(half x, space half *whole)                                                                      \
     {                                                                                                                  \
@@ -193,25 +198,38 @@ HALF_POINTERS(__global)
 HALF_POINTERS(__local)
 HALF_POINTERS(__generic)
 
-// Geometric functions of half vectors.
+// Geometric functions of half vectors. The squares of halves do not overflow in single precision.
 half OVERLOAD normalize(half x)
 {
     float f = (float)x;
     return (half)(f > 0.0f ? 1.0f : f < 0.0f ? -1.0f : f);
 }
-#define HALF_NORMALIZE(type, ftype, sum)                                                                               \
+#define HALF_GEOMETRY(n, type, ftype, sum)                                                                             \
+    half OVERLOAD length(type x)                                                                                       \
+    {                                                                                                                  \
+        ftype f = __builtin_convertvector(x, ftype);                                                                   \
+        ftype q = f * f;                                                                                               \
+        return (half)sqrt(sum);                                                                                        \
+    }                                                                                                                  \
     type OVERLOAD normalize(type x)                                                                                    \
     {                                                                                                                  \
         ftype f = __builtin_convertvector(x, ftype);                                                                   \
         ftype q = f * f;                                                                                               \
         float s = sum;                                                                                                 \
+        /* Infinite components point the way; a NaN makes the sum one. */                                              \
+        if (__builtin_isinf(s)) {                                                                                      \
+            for (int i = 0; i < n; i++)                                                                                \
+                f[i] = copysign(__builtin_isinf(f[i]) ? 1.0f : 0.0f, f[i]);                                            \
+            q = f * f;                                                                                                 \
+            s = sum;                                                                                                   \
+        }                                                                                                              \
         if (s == 0.0f)                                                                                                 \
             return x;                                                                                                  \
         return __builtin_convertvector(f / sqrt(s), type);                                                             \
     }
-HALF_NORMALIZE(half2, float2, q.x + q.y)
-HALF_NORMALIZE(half3, float3, q.x + q.y + q.z)
-HALF_NORMALIZE(half4, float4, q.x + q.y + q.z + q.w)
+HALF_GEOMETRY(2, half2, float2, q.x + q.y)
+HALF_GEOMETRY(3, half3, float3, q.x + q.y + q.z)
+HALF_GEOMETRY(4, half4, float4, q.x + q.y + q.z + q.w)
 
 half3 OVERLOAD cross(half3 a, half3 b)
 {

@@ -154,6 +154,33 @@ double OVERLOAD rsqrt(double x)
     return 1.0 / sqrt(x);
 }
 
+// What is left of a number below it: less than one, and a zero of the number's sign.
+#define FRACT(type, below_one, space)                                                                                  \
+    type OVERLOAD fract(type x, space type *p)                                                                         \
+    {                                                                                                                  \
+        type n = floor(x), r = fmin(x - n, (type)below_one);                                                           \
+        *p = n;                                                                                                        \
+        if (__builtin_isnan(x))                                                                                        \
+            return x;                                                                                                  \
+        bool zero = x == (type)0 || __builtin_isinf(x);                                                                \
+        return zero ? copysign((type)0, x) : r;                                                                        \
+    }
+FRACT(float, 0x1.fffffep-1f, __private)
+FRACT(float, 0x1.fffffep-1f, __global)
+FRACT(float, 0x1.fffffep-1f, __local)
+FRACT(double, 0x1.fffffffffffffp-1, __private)
+FRACT(double, 0x1.fffffffffffffp-1, __global)
+FRACT(double, 0x1.fffffffffffffp-1, __local)
+
+float OVERLOAD normalize(float x)
+{
+    return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x;
+}
+double OVERLOAD normalize(double x)
+{
+    return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x;
+}
+
 // half_ functions: the full ones meet their bounds.
 #define FORWARD1(prefix, name)                                                                                         \
     float OVERLOAD prefix##name(float x)                                                                               \
@@ -197,7 +224,6 @@ float OVERLOAD half_recip(float x)
 
 // Pointers to generic memory: by way of a private copy, as libclc has the other spaces.
 #define GENERIC(type)                                                                                                  \
-    type OVERLOAD fract(type, __private type *);                                                                       \
     type OVERLOAD modf(type, __private type *);                                                                        \
     type OVERLOAD sin(type);                                                                                           \
     type OVERLOAD cos(type);                                                                                           \

@@ -457,14 +457,29 @@ impl Body<'_, '_> {
         let &[value] = self.call_name(&mangled, args, &[ty])?.as_slice() else {
             return Err(LowerError::internal("a call without result"));
         };
+        if op == E::lgamma {
+            return Ok(self.lgamma_of(x, value));
+        }
         // libclc's compare x with |x| to find its sign, and take minus zero for positive.
-        let loses_sign = matches!(op, E::sin | E::tan | E::atan | E::expm1 | E::erf);
+        let loses_sign = matches!(
+            op,
+            E::sin | E::tan | E::atan | E::atanh | E::expm1 | E::log1p | E::erf
+        );
         if ty != Type::F64 || !loses_sign {
             return Ok(value);
         }
         let zero = self.float(ty, 0.0);
         let is_zero = self.ins(Op::FCmp(FloatCond::Oeq), &[x, zero], Type::Bool);
         Ok(self.select(is_zero, x, value))
+    }
+
+    /// The logarithm of the gamma function from libclc's, which is -infinity at -infinity.
+    pub(super) fn lgamma_of(&mut self, x: Value, value: Value) -> Value {
+        let ty = self.f.ty(x);
+        let low = self.float(ty, f64::NEG_INFINITY);
+        let is_low = self.ins(Op::FCmp(FloatCond::Oeq), &[x, low], Type::Bool);
+        let high = self.float(ty, f64::INFINITY);
+        self.select(is_low, high, value)
     }
 
     /// Addition or subtraction that clamps.
@@ -504,16 +519,39 @@ impl Body<'_, '_> {
         }
     }
 
+    /// With 128 bits in between.
+    fn mad_sat_long(&mut self, a: Value, b: Value, c: Value, signed: bool) -> Value {
+        let ty = Type::I64;
+        let mul_hi = if signed { Op::SMulHi } else { Op::UMulHi };
+        let (low, high) = (
+            self.ins(Op::IMul, &[a, b], ty),
+            self.ins(mul_hi, &[a, b], ty),
+        );
+        let low = self.ins(Op::IAdd, &[low, c], ty);
+        let carry = self.ins(Op::ICmp(IntCond::Ult), &[low, c], Type::Bool);
+        let carry = self.ins(Op::ZExt, &[carry], ty);
+        let high = self.ins(Op::IAdd, &[high, carry], ty);
+        let zero = self.constant(ty, 0);
+        if !signed {
+            let over = self.ins(Op::ICmp(IntCond::Ne), &[high, zero], Type::Bool);
+            let max = self.constant(ty, u64::MAX);
+            return self.select(over, max, low);
+        }
+        let shift = self.constant(ty, 63);
+        let above = self.ins(Op::AShr, &[c, shift], ty);
+        let high = self.ins(Op::IAdd, &[high, above], ty);
+        let fits = self.ins(Op::AShr, &[low, shift], ty);
+        let over = self.ins(Op::ICmp(IntCond::Ne), &[high, fits], Type::Bool);
+        let sign = self.ins(Op::AShr, &[high, shift], ty);
+        let max = self.constant(ty, i64::MAX as u64);
+        let limit = self.ins(Op::Xor, &[sign, max], ty);
+        self.select(over, limit, low)
+    }
+
     fn mad_sat(&mut self, a: Value, b: Value, c: Value, signed: bool) -> Result<Value> {
         let ty = self.f.ty(a);
         if ty == Type::I64 {
-            let code = mangle(ty, !signed)?;
-            let values =
-                self.call_name(&format!("_Z7mad_sat{code}{code}{code}"), &[a, b, c], &[ty])?;
-            return values
-                .first()
-                .copied()
-                .ok_or_else(|| LowerError::internal("a call without result"));
+            return Ok(self.mad_sat_long(a, b, c, signed));
         }
         let wide = if ty == Type::I32 {
             Type::I64

@@ -8,7 +8,7 @@ use super::words::Inst;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
-use crate::ir::op::{Op, Rounding};
+use crate::ir::op::{FloatCond, Op, Rounding};
 use crate::ir::types::Type;
 use spirv::OpenclStd100Op as E;
 
@@ -48,15 +48,19 @@ impl Body<'_, '_> {
             let mut args = vec![x];
             args.extend(y.as_ref().and_then(|y| y.get(i)));
             args.push(temp);
-            out.extend(self.call_name(&mangled, &args, &[scalar])?);
-            seconds.push(self.ins(
-                Op::Load {
-                    align: second.size(),
-                    volatile: false,
-                },
-                &[temp],
-                second,
-            ));
+            let value = self.call_name(&mangled, &args, &[scalar])?;
+            let load = Op::Load {
+                align: second.size(),
+                volatile: false,
+            };
+            let mut other = self.ins(load, &[temp], second);
+            if let (E::lgamma_r, &[value]) = (op, value.as_slice()) {
+                out.push(self.lgamma_of(x, value));
+                other = self.gamma_sign(x, other);
+            } else {
+                out.extend(value);
+            }
+            seconds.push(other);
         }
         self.effect(
             Op::Store {
@@ -66,6 +70,18 @@ impl Body<'_, '_> {
             &seconds,
         );
         self.set(id, ty, out)
+    }
+
+    /// The sign of the gamma function from libclc's, which has one at the poles: 0 and the negative integers.
+    fn gamma_sign(&mut self, x: Value, sign: Value) -> Value {
+        let ty = self.f.ty(x);
+        let whole = self.ins(Op::FFloor, &[x], ty);
+        let whole = self.ins(Op::FCmp(FloatCond::Oeq), &[x, whole], Type::Bool);
+        let zero = self.float(ty, 0.0);
+        let low = self.ins(Op::FCmp(FloatCond::Ole), &[x, zero], Type::Bool);
+        let pole = self.ins(Op::And, &[whole, low], Type::Bool);
+        let none = self.constant(Type::I32, 0);
+        self.select(pole, none, sign)
     }
 
     pub(super) fn geometric(&mut self, inst: &Inst, op: E) -> Result<()> {
