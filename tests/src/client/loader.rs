@@ -75,6 +75,7 @@ api! {
     clCreateCommandQueue clCreateCommandQueue_t
     clReleaseCommandQueue clReleaseCommandQueue_t
     clCreateBuffer clCreateBuffer_t
+    clCreateImage clCreateImage_t
     clReleaseMemObject clReleaseMemObject_t
     clCreateProgramWithSource clCreateProgramWithSource_t
     clReleaseProgram clReleaseProgram_t
@@ -92,6 +93,8 @@ api! {
     clEnqueueWriteBuffer clEnqueueWriteBuffer_t
     clEnqueueCopyBuffer clEnqueueCopyBuffer_t
     clEnqueueFillBuffer clEnqueueFillBuffer_t
+    clEnqueueReadImage clEnqueueReadImage_t
+    clEnqueueWriteImage clEnqueueWriteImage_t
     clEnqueueNDRangeKernel clEnqueueNDRangeKernel_t
 }
 

@@ -292,6 +292,28 @@ impl Context {
         })
     }
 
+    /// A two-dimensional image of four normalised bytes a texel, for kernels to read or write.
+    pub fn image(&self, width: usize, height: usize, flags: sys::cl_mem_flags) -> Result<Buffer> {
+        let format = sys::cl_image_format {
+            image_channel_order: sys::CL_RGBA,
+            image_channel_data_type: sys::CL_UNORM_INT8,
+        };
+        // SAFETY: a structure of numbers and pointers, for which zeros are valid.
+        let mut desc: sys::cl_image_desc = unsafe { std::mem::zeroed() };
+        desc.image_type = sys::CL_MEM_OBJECT_IMAGE2D;
+        (desc.image_width, desc.image_height) = (width, height);
+        let mut status = 0;
+        // SAFETY: a format and a description that live during the call, no host pointer.
+        let id = unsafe {
+            (self.device.api.clCreateImage)(self.id, flags, &format, &desc, null_mut(), &mut status)
+        };
+        check("clCreateImage", status)?;
+        Ok(Buffer {
+            device: self.device,
+            id,
+        })
+    }
+
     /// Builds OpenCL C. A failure carries the build log.
     pub fn program(&self, source: &str, options: &str) -> Result<Program> {
         let api = self.device.api;
@@ -548,6 +570,51 @@ impl Queue {
             )
         };
         check("clEnqueueFillBuffer", status)
+    }
+
+    /// Writes a whole image of [`Context::image`].
+    pub fn write_image(&self, image: &Buffer, size: [usize; 2], data: &[[u8; 4]]) -> Result<()> {
+        assert_eq!(data.len(), size[0] * size[1]);
+        // SAFETY: the data are as large as the image; the call blocks.
+        let status = unsafe {
+            (self.device.api.clEnqueueWriteImage)(
+                self.id,
+                image.id,
+                sys::CL_TRUE,
+                [0; 3].as_ptr(),
+                [size[0], size[1], 1].as_ptr(),
+                0,
+                0,
+                data.as_ptr().cast(),
+                0,
+                null(),
+                null_mut(),
+            )
+        };
+        check("clEnqueueWriteImage", status)
+    }
+
+    /// Reads a whole image of [`Context::image`].
+    pub fn read_image(&self, image: &Buffer, size: [usize; 2]) -> Result<Vec<[u8; 4]>> {
+        let mut data = vec![[0u8; 4]; size[0] * size[1]];
+        // SAFETY: the data are as large as the image; the call blocks.
+        let status = unsafe {
+            (self.device.api.clEnqueueReadImage)(
+                self.id,
+                image.id,
+                sys::CL_TRUE,
+                [0; 3].as_ptr(),
+                [size[0], size[1], 1].as_ptr(),
+                0,
+                0,
+                data.as_mut_ptr().cast(),
+                0,
+                null(),
+                null_mut(),
+            )
+        };
+        check("clEnqueueReadImage", status)?;
+        Ok(data)
     }
 
     /// Hands everything to the device.

@@ -7,6 +7,7 @@
 //! A child is this program again with `--child`; it reads commands from standard input:
 //! `hello`, `set-up N LARGE`, `run` and answers each with a line.
 
+mod compute;
 mod work;
 
 use pumice_tests::client::loader::{built_driver, vendors_directory};
@@ -248,7 +249,9 @@ fn encode(figure: Figure) -> (&'static str, f64) {
 }
 
 fn decode(kind: &str, amount: f64) -> Option<Figure> {
-    const UNITS: [&str; 4] = ["GB/s", "GFLOP/s", "GOP/s", "Gop/s"];
+    const UNITS: [&str; 7] = [
+        "GB/s", "GFLOP/s", "GOP/s", "Gop/s", "Gpairs/s", "Gpixel/s", "Ghash/s",
+    ];
     match kind {
         "us" => Some(Figure::Micros(amount)),
         "ms" => Some(Figure::Millis),

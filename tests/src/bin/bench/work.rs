@@ -1,6 +1,7 @@
 //! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
 //! number of times.
 
+use super::compute;
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
 use std::time::Instant;
@@ -81,7 +82,8 @@ pub struct Rig {
 }
 
 impl Rig {
-    fn pick(&self, small: usize, large: usize) -> usize {
+    /// A size for small devices, or for large ones.
+    pub fn pick(&self, small: usize, large: usize) -> usize {
         if self.large {
             large
         } else {
@@ -89,21 +91,23 @@ impl Rig {
         }
     }
 
-    fn open(&self) -> Result<(Context, Queue)> {
+    /// A context with a queue.
+    pub fn open(&self) -> Result<(Context, Queue)> {
         let context = self.device.context()?;
         let queue = context.queue()?;
         Ok((context, queue))
     }
 
     /// Asked of the device, not of the kernel: rusticl 22.3 says less for a kernel than it can.
-    fn takes_groups_of_256(&self) -> Result<bool> {
+    pub fn takes_groups_of_256(&self) -> Result<bool> {
         Ok(self
             .device
             .value::<u64>(sys::CL_DEVICE_MAX_WORK_GROUP_SIZE)?
             >= 256)
     }
 
-    fn options(&self) -> &'static str {
+    /// Options to build with.
+    pub fn options(&self) -> &'static str {
         if self.device.has_fp64() {
             "-DWITH_FP64"
         } else {
@@ -139,13 +143,27 @@ workloads! {
     "multiply-add, double"       Throughput |rig| chains::<f64>(rig, "chains_double");
     "multiply-add, int"          Throughput |rig| chains::<u32>(rig, "chains_int");
     "reduction, local memory"    Throughput reduction;
+    "bytes in, bytes out"        Throughput compute::bytes;
+    "reduction, 64 groups"       Throughput compute::tree;
+    "N-body, local tile"         Throughput compute::bodies;
+    "Mandelbrot, float"          Throughput |rig| compute::mandelbrot::<f32>(rig, "mandelbrot_float");
+    "Mandelbrot, double"         Throughput |rig| compute::mandelbrot::<f64>(rig, "mandelbrot_double");
+    "histogram, local memory"    Throughput compute::histogram;
+    "sin"                        Throughput |rig| compute::math(rig, "math_sin", f64::sin);
+    "exp"                        Throughput |rig| compute::math(rig, "math_exp", f64::exp);
+    "log"                        Throughput |rig| compute::math(rig, "math_log", f64::ln);
+    "pow"                        Throughput |rig| compute::math(rig, "math_pow", |x| x.powf(f64::from(1.7f32)));
+    "tanh"                       Throughput |rig| compute::math(rig, "math_tanh", f64::tanh);
+    "SHA-256"                    Throughput compute::sha256;
+    "convolution of an image"    Throughput compute::convolve;
     "atomic add, one counter"    Throughput |rig| atomics(rig, 1);
     "atomic add, 256 counters"   Throughput |rig| atomics(rig, 256);
     "build and run, new source"  Info       |rig| build(rig, true);
     "build and run, known source" Info      |rig| build(rig, false);
 }
 
-fn expect(right: bool, what: &'static str) -> Result<()> {
+/// An error unless the result is right.
+pub fn expect(right: bool, what: &'static str) -> Result<()> {
     if right {
         Ok(())
     } else {
