@@ -64,10 +64,6 @@ pub struct Target {
     pub max_push_constants: u32,
     /// Bytes of shared memory a work-group may use.
     pub max_local_memory: u32,
-    /// shaderInt8 with 8-bit storage buffers.
-    pub int8: bool,
-    /// shaderInt16 with 16-bit storage buffers.
-    pub int16: bool,
     /// Half precision arithmetic and storage.
     pub fp16: FloatCaps,
     /// Single precision.
@@ -115,6 +111,9 @@ pub struct Target {
     /// Memory is accessed an element at a time, whatever the vector, so that one of 64 bits is better than two of 32
     /// (llvmpipe; each is a loop over the work-items of a sub-group).
     pub long_words: bool,
+    /// Compiling takes a time that grows with the square of the number of components stored: kernels with very many are made
+    /// in parts ([`split_parts`](crate::passes::quirks::split_parts)).
+    pub long_lines: bool,
     /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
     /// limit.
     pub loop_limit: u32,
@@ -124,8 +123,6 @@ pub struct Target {
     pub miscounts_to_negations: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::round_doubles)).
     pub misrounds_doubles: bool,
-    /// Emit debug line information (OpLine).
-    pub debug_lines: bool,
 }
 
 impl Target {
@@ -155,8 +152,6 @@ impl Target {
             address_bits: 64,
             max_push_constants: 256,
             max_local_memory: 48 << 10,
-            int8: true,
-            int16: true,
             fp16: exact,
             fp32: exact,
             fp64: exact,
@@ -179,11 +174,11 @@ impl Target {
             clock_subgroup: true,
             fences_wait: false,
             long_words: false,
+            long_lines: false,
             loop_limit: 0,
             idle_lanes_run: false,
             miscounts_to_negations: false,
             misrounds_doubles: false,
-            debug_lines: false,
         }
     }
 
@@ -211,6 +206,7 @@ impl Target {
             subgroup_size: 8,
             fences_wait: true,
             long_words: true,
+            long_lines: true,
             loop_limit: 65535,
             idle_lanes_run: true,
             ..Self::full()

@@ -52,6 +52,10 @@ pub struct Caps {
     pub svm: SvmCaps,
     pub global_cache_size: u64,
     pub global_cacheline: u32,
+    /// Names of the driver's faults that are made up for.
+    pub quirks: Vec<&'static str>,
+    /// A sub-group is a vector filled from one row of a work-group: short rows leave lanes empty.
+    pub rows_are_vectors: bool,
     pub images: super::image::ImageLimits,
 }
 

@@ -6,6 +6,7 @@
 //! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
 //! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |
 //! | `PUMICE_PASSES` | of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm) |
+//! | `PUMICE_QUIRKS` | what is made up for of a driver's faults: `-NAME` not, `+NAME` where it would not be; with commas between (docs/quirks.md) |
 //! | `PUMICE_CACHE_DIR` | directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice` |
 //! | `PUMICE_CLANG` | the clang to use |
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
@@ -28,6 +29,8 @@ pub struct Config {
     pub dump: Option<PathBuf>,
     /// PUMICE_PASSES
     pub passes: Passes,
+    /// PUMICE_QUIRKS
+    pub quirks: Option<String>,
     /// PUMICE_CACHE_DIR; None: no cache.
     pub cache_dir: Option<PathBuf>,
     /// PUMICE_CLANG
@@ -110,6 +113,7 @@ pub fn get() -> &'static Config {
             .filter(|s| !s.is_empty())
             .collect(),
         dump: path("PUMICE_DUMP"),
+        quirks: var("PUMICE_QUIRKS"),
         passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),
         cache_dir: match std::env::var_os("PUMICE_CACHE_DIR") {
             Some(dir) if dir.is_empty() => None,

@@ -162,7 +162,7 @@ pub static VULKAN: &[Step] = &[
             interface(l)?.parts = parts;
             Ok(parts > 1)
         }),
-        |_, l| l.target.long_words && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
+        |_, l| l.target.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
     ),
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;

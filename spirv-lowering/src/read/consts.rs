@@ -1,6 +1,6 @@
 //! Constants of module scope: their scalars, their bytes in memory, specialisation-constant operations.
 
-use super::parsed::{ConstDef, Def, Parsed};
+use super::parsed::{ConstDef, Def, Lane, Parsed};
 use super::types::{Kind, TyId, MAX_LANES};
 use super::words::{inst_at, Inst};
 use crate::error::{LowerError, Result};
@@ -10,18 +10,6 @@ use crate::ir::function::FpFlags;
 use crate::ir::op::{FloatCond, Op as K, Rounding};
 use crate::ir::types::Type;
 use spirv::{Decoration, Op};
-
-/// One scalar of a constant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Lane {
-    /// Zero-extended bits.
-    Bits(u64),
-    /// Any value.
-    Undef,
-    /// The address of a module-scope variable (by SPIR-V id) plus bytes; as a pointer, or as an integer.
-    #[allow(missing_docs)]
-    Addr { var: u32, addend: i64 },
-}
 
 /// A pointer within initial data: byte offset, variable by SPIR-V id, bytes added to its address.
 #[derive(Debug, Clone, Copy)]

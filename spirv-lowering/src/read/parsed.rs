@@ -11,6 +11,18 @@ use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op, StorageClass};
 use std::sync::Arc;
 
+/// One scalar of a constant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lane {
+    /// Zero-extended bits.
+    Bits(u64),
+    /// Any value.
+    Undef,
+    /// The address of a module-scope variable (by SPIR-V id) plus bytes; as a pointer, or as an integer.
+    #[allow(missing_docs)]
+    Addr { var: u32, addend: i64 },
+}
+
 /// What an id of module scope names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Def {
@@ -54,7 +66,7 @@ pub(super) struct ConstDef {
     pub op: Op,
     pub ty: TyId,
     /// Of specialisation-constant operations.
-    pub value: Option<std::result::Result<Vec<super::consts::Lane>, String>>,
+    pub value: Option<std::result::Result<Vec<Lane>, String>>,
 }
 
 /// A module-scope variable.

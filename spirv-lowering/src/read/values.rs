@@ -1,7 +1,7 @@
 //! What ids of a function stand for, and the instructions and constants that translation adds.
 
 use super::body::{bad, unsupported, Body, Slot};
-use super::consts::Lane;
+use super::parsed::Lane;
 use super::parsed::{fp_flags, Def};
 use super::types::TyId;
 use crate::error::{LowerError, Result};

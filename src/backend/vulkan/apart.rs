@@ -6,7 +6,7 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub struct Apart(Option<RwLock<()>>);
 
 impl Apart {
-    /// For a device that needs it, or not ([`Workarounds::pipelines_apart`](super::adapter::Workarounds)).
+    /// For a device that needs it, or not ([`Tuning::pipelines_apart`](super::adapter::Tuning)).
     pub fn new(needed: bool) -> Self {
         Self(needed.then(RwLock::default))
     }

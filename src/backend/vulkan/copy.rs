@@ -60,7 +60,7 @@ struct Made {
 impl Utilities {
     /// A shader and its layout. None where the device cannot run them, or not faster than transfer commands.
     fn get(&self, shared: &Shared, shader: Shader) -> Option<(vk::Pipeline, vk::PipelineLayout)> {
-        let unwanted = shared.adapter.workarounds.compute_copy_from == u64::MAX;
+        let unwanted = shared.adapter.tuning.compute_copy_from == u64::MAX;
         if unwanted || shared.push_descriptor.is_none() || self.broken.load(Ordering::Relaxed) {
             return None;
         }
@@ -285,7 +285,7 @@ impl Batch {
         } else {
             Shader::Copy4
         };
-        let pipeline = if size >= shared.adapter.workarounds.compute_copy_from {
+        let pipeline = if size >= shared.adapter.tuning.compute_copy_from {
             shared.utilities.get(shared, shader)
         } else {
             None

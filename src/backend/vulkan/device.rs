@@ -296,7 +296,7 @@ impl Shared {
             shared_heap: svm::SharedHeap::default(),
             layout: vk::PipelineLayout::null(),
             pipelines: PipelineCache::empty(),
-            apart: Apart::new(adapter.workarounds.pipelines_apart),
+            apart: Apart::new(adapter.tuning.pipelines_apart),
             utilities: Utilities::default(),
             images: Images::default(),
             clock: Clock::new(adapter, &raw),
@@ -366,7 +366,7 @@ impl Shared {
             for line in self.faults.describe() {
                 crate::log!(Error, "{name}: {line}");
             }
-            if let Some(limit) = self.adapter.workarounds.group_limit {
+            if let Some(limit) = self.adapter.tuning.group_limit {
                 crate::log!(
                     Error,
                     "{name}: this driver gives the device up when one work-group runs for longer than {limit:?}"

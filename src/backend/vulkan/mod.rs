@@ -27,17 +27,21 @@ mod features;
 mod format;
 mod image;
 mod instance;
+mod machine;
 mod memory;
 mod pipeline;
 mod place;
 mod probe;
 mod profile;
+mod properties;
+pub mod quirks;
 mod recent;
 mod record;
 mod settle;
 mod sparse;
 mod submit;
 mod svm;
+mod target;
 mod timeline;
 
 #[cfg(test)]

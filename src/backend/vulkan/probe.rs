@@ -42,46 +42,7 @@ pub struct Answers {
     pub log2: bool,
 }
 
-/// Iterations of all loops together after which a driver takes every loop for finished; 0: it never does.
-pub fn loop_limit(driver: vk::DriverId) -> u32 {
-    match driver {
-        // Mesa 22.3 to 25 at least.
-        vk::DriverId::MESA_LLVMPIPE => 65535,
-        _ => 0,
-    }
-}
-
-/// Whether Trunc and RoundEven of doubles are wrong beyond 2^24.
-pub fn misrounds_doubles(driver: vk::DriverId) -> bool {
-    // Mesa 22.3 rounds with an instruction of the processor where that takes as many doubles as single floats fit into a
-    // vector, which only AVX-512 does; else by way of numbers in single precision.
-    #[cfg(target_arch = "x86_64")]
-    let rounds = std::arch::is_x86_feature_detected!("avx512f");
-    #[cfg(not(target_arch = "x86_64"))]
-    let rounds = false;
-    driver == vk::DriverId::MESA_LLVMPIPE && !rounds
-}
-
-/// Whether lanes without a work-item take part in control flow.
-pub fn idle_lanes_run(driver: vk::DriverId) -> bool {
-    // Mesa 22.3. It costs nothing where rows of work-items fill vectors.
-    driver == vk::DriverId::MESA_LLVMPIPE
-}
-
-/// Whether sub-groups of a work-group make progress independently of one another. Vulkan has no promise of it and a
-/// measurement could hang the device, so only drivers that are known to do so count.
-pub fn independent_subgroups(driver: vk::DriverId) -> bool {
-    // Warps are scheduled one by one; CUDA promises it of the same hardware.
-    driver == vk::DriverId::NVIDIA_PROPRIETARY
-}
-
-/// Whether channels of 5 and 6 bits are read exactly.
-pub fn exact_short(driver: vk::DriverId) -> bool {
-    // NVIDIA's widen them to 8 bits first: 1/31 reads as 8/255. Vulkan allows it.
-    driver != vk::DriverId::NVIDIA_PROPRIETARY
-}
-
-/// What is known of a driver. None: it must be measured.
+/// What was measured of a driver once, so that not every process must. None: it is measured.
 pub fn known(driver: vk::DriverId) -> Option<Answers> {
     let software = Arithmetic {
         fused_fma: false,

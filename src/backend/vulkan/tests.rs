@@ -6,7 +6,7 @@ mod memories;
 mod several_cards;
 mod transfers;
 
-use super::adapter::{self, Workarounds};
+use super::adapter::{self, Tuning};
 use super::device::VulkanDevice;
 use super::{instance::Instance, validation_messages};
 use crate::backend::{
@@ -97,13 +97,13 @@ const ADD: &str = r#"
 
 /// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
 fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
-    device_with(|workarounds| {
-        workarounds.compute_copy_from = if shaders { 64 } else { u64::MAX };
+    device_with(|tuning| {
+        tuning.compute_copy_from = if shaders { 64 } else { u64::MAX };
     })
 }
 
 /// A device of this test's own, treated as `change` says.
-fn device_with(change: impl FnOnce(&mut Workarounds)) -> Option<Arc<VulkanDevice>> {
+fn device_with(change: impl FnOnce(&mut Tuning)) -> Option<Arc<VulkanDevice>> {
     let instance = match Instance::new(true) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
@@ -115,7 +115,7 @@ fn device_with(change: impl FnOnce(&mut Workarounds)) -> Option<Arc<VulkanDevice
         eprintln!("skipped: no Vulkan device");
         return None;
     };
-    change(&mut adapter.workarounds);
+    change(&mut adapter.tuning);
     Some(Arc::new(VulkanDevice::new(Arc::new(adapter))))
 }
 
@@ -450,7 +450,7 @@ fn values_and_empty_submissions() {
 #[test]
 fn pipelines_are_made_apart_from_submissions() {
     let _silence = Silence::new();
-    let Some(device) = device_with(|workarounds| workarounds.pipelines_apart = true) else {
+    let Some(device) = device_with(|tuning| tuning.pipelines_apart = true) else {
         return;
     };
     let code = device.load(&add_code(), &interface()).expect("load");

@@ -116,7 +116,7 @@ impl VulkanTimeline {
         // SAFETY: the device lives and has timelineSemaphore enabled.
         let semaphore =
             unsafe { shared.raw.create_semaphore(&info, None) }.during("vkCreateSemaphore")?;
-        let marks = match Marks::new(shared, shared.adapter.workarounds.completion) {
+        let marks = match Marks::new(shared, shared.adapter.tuning.completion) {
             Ok(marks) => marks,
             Err(error) => {
                 // SAFETY: nothing uses it.
@@ -176,7 +176,7 @@ impl VulkanTimeline {
     /// Waits in the driver until the semaphore is there. False: time ran out.
     fn block(&self, value: u64, began: Instant, timeout: Option<Duration>) -> Result<bool> {
         let limit = timeout.unwrap_or(Duration::MAX);
-        let workarounds = &self.shared.adapter.workarounds;
+        let tuning = &self.shared.adapter.tuning;
         let mut looked = began;
         loop {
             let nanoseconds = match timeout {
@@ -185,7 +185,7 @@ impl VulkanTimeline {
             };
             let nanoseconds = u64::try_from(nanoseconds)
                 .unwrap_or(u64::MAX)
-                .min(workarounds.slice_ns);
+                .min(tuning.slice_ns);
             let (semaphores, values) = ([self.semaphore], [value]);
             let info = vk::SemaphoreWaitInfo::default()
                 .semaphores(&semaphores)
@@ -251,8 +251,8 @@ impl Timeline for VulkanTimeline {
         }
         let began = Instant::now();
         let limit = timeout.unwrap_or(Duration::MAX);
-        let workarounds = &self.shared.adapter.workarounds;
-        let spin = Duration::from_nanos(workarounds.spin_ns).min(limit);
+        let tuning = &self.shared.adapter.tuning;
+        let spin = Duration::from_nanos(tuning.spin_ns).min(limit);
         let polls = match self.throttle {
             Throttle::Low => false,
             Throttle::Normal => self.polling.pays(),
@@ -260,7 +260,7 @@ impl Timeline for VulkanTimeline {
         };
         if polls {
             while began.elapsed() < spin {
-                if workarounds.spin_yields {
+                if tuning.spin_yields {
                     std::thread::yield_now();
                 } else {
                     (0..4).for_each(|_| std::hint::spin_loop());

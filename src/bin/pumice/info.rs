@@ -27,6 +27,7 @@ pub fn info() -> Result<(), String> {
             "  work-group      up to {} work-items, sub-groups of {}",
             caps.max_work_group_size, caps.subgroup_size
         );
+        println!("  quirks          {}", caps.quirks.join(" "));
         let names: Vec<_> = device
             .features()
             .extensions()

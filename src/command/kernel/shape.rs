@@ -1,6 +1,5 @@
 //! The size of work-groups: what kernel and device allow, and the choice where there is one.
 
-use crate::backend::caps::DeviceKind;
 use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
 
@@ -23,7 +22,7 @@ pub(super) struct Limits {
     pub(super) uniform: bool,
     /// The kernel cannot tell how its work-items are grouped.
     pub(super) guarded: bool,
-    /// Sub-groups are made of the rows of a work-group (software drivers), so that short rows leave lanes empty.
+    /// Sub-groups are made of the rows of a work-group, so that short rows leave lanes empty.
     pub(super) rows: bool,
     /// The kernel has been compiled for many work-group sizes, or takes long to compile for one.
     pub(super) few_sizes: bool,
@@ -43,7 +42,6 @@ impl Limits {
 pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
     let costly = kernel.code.costly();
-    let software = caps.kind == DeviceKind::Cpu;
     let parts = kernel.code.interface().parts.max(1) as usize;
     Limits {
         max_group: kernel
@@ -58,10 +56,10 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         sub_groups: kernel.code.interface().attributes.required_sub_groups,
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
-        rows: software,
+        rows: caps.rows_are_vectors,
         few_sizes: costly || kernel.code.specialised() >= MANY_SIZES * parts,
-        // The test makes software drivers' code slower and longer.
-        one_pipeline: costly && !software,
+        // The test makes code of vectors slower and longer.
+        one_pipeline: costly && !caps.rows_are_vectors,
     }
 }
 

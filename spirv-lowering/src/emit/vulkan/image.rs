@@ -7,7 +7,7 @@ use crate::interface::ImageDim;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::op::{ImageSlot, Op, Texel};
 use crate::ir::types::Type;
-use spirv::{Capability, Dim, ImageOperands, Op as S};
+use spirv::{Capability, ImageOperands, Op as S};
 
 /// Number of coordinates, layers included.
 fn coordinates(dim: ImageDim) -> usize {
@@ -15,18 +15,6 @@ fn coordinates(dim: ImageDim) -> usize {
         ImageDim::D1 | ImageDim::Buffer => 1,
         ImageDim::D1Array | ImageDim::D2 => 2,
         ImageDim::D2Array | ImageDim::D3 => 3,
-    }
-}
-
-/// Dimensionality and whether there are layers.
-pub(super) fn dimensions(dim: ImageDim) -> (Dim, bool) {
-    match dim {
-        ImageDim::D1 => (Dim::Dim1D, false),
-        ImageDim::D1Array => (Dim::Dim1D, true),
-        ImageDim::Buffer => (Dim::DimBuffer, false),
-        ImageDim::D2 => (Dim::Dim2D, false),
-        ImageDim::D2Array => (Dim::Dim2D, true),
-        ImageDim::D3 => (Dim::Dim3D, false),
     }
 }
 

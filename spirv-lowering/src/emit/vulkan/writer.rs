@@ -1,5 +1,6 @@
 //! The module under construction: sections, ids, and types and constants without duplicates.
 
+use crate::interface::ImageDim;
 use crate::ir::op::{ImageSlot, Texel};
 use crate::ir::types::Type;
 use crate::target::{FloatCaps, Target};
@@ -287,7 +288,7 @@ impl Writer {
 
     /// The variable of an image and its type (that of the image, not of the pointer).
     pub fn image(&mut self, slot: ImageSlot, storage: bool) -> (Id, Id) {
-        let (dim, arrayed) = super::image::dimensions(slot.dim);
+        let (dim, arrayed) = dimensions(slot.dim);
         let cap = match (dim, storage) {
             (Dim::DimBuffer, false) => Some(Capability::SampledBuffer),
             (Dim::DimBuffer, true) => Some(Capability::ImageBuffer),
@@ -476,5 +477,17 @@ impl Writer {
         out.extend_from_slice(&self.globals);
         out.extend_from_slice(function);
         out
+    }
+}
+
+/// Dimensionality and whether there are layers.
+pub(super) fn dimensions(dim: ImageDim) -> (Dim, bool) {
+    match dim {
+        ImageDim::D1 => (Dim::Dim1D, false),
+        ImageDim::D1Array => (Dim::Dim1D, true),
+        ImageDim::Buffer => (Dim::DimBuffer, false),
+        ImageDim::D2 => (Dim::Dim2D, false),
+        ImageDim::D2Array => (Dim::Dim2D, true),
+        ImageDim::D3 => (Dim::Dim3D, false),
     }
 }

@@ -1,0 +1,195 @@
+//! What a physical device tells of itself beyond its core properties, asked in one call, and what follows from it.
+
+use super::features::{Extensions, Features};
+use ash::{amd, ext, nv, vk};
+
+/// Is an extension in a list?
+pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
+    list.iter()
+        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
+/// The structures that the device filled in. Those of extensions that it lacks are zeros.
+#[derive(Default)]
+#[allow(missing_docs)]
+pub struct Properties {
+    /// It is older than Vulkan 1.3.
+    pub old: bool,
+    pub v11: vk::PhysicalDeviceVulkan11Properties<'static>,
+    pub v12: vk::PhysicalDeviceVulkan12Properties<'static>,
+    pub v13: vk::PhysicalDeviceVulkan13Properties<'static>,
+    pub maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
+    pub subgroup_size: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
+    pub dot_product: vk::PhysicalDeviceShaderIntegerDotProductProperties<'static>,
+    pub import: vk::PhysicalDeviceExternalMemoryHostPropertiesEXT<'static>,
+    pub placed: vk::PhysicalDeviceMapMemoryPlacedPropertiesEXT<'static>,
+    /// domain, bus, device, function
+    pub pci: Option<[u32; 4]>,
+    /// Compute units, by the extensions of vendors.
+    pub compute_units: Option<u32>,
+    subgroup_size_control: bool,
+    maintenance4_known: bool,
+}
+
+impl Properties {
+    /// Asks.
+    pub fn ask(
+        instance: &ash::Instance,
+        device: vk::PhysicalDevice,
+        old: bool,
+        list: &[vk::ExtensionProperties],
+        extensions: &Extensions,
+    ) -> Self {
+        let mut told = Self {
+            old,
+            subgroup_size_control: extensions.subgroup_size_control,
+            maintenance4_known: extensions.maintenance4,
+            ..Self::default()
+        };
+        let mut pci = vk::PhysicalDevicePCIBusInfoPropertiesEXT::default();
+        let mut sm = vk::PhysicalDeviceShaderSMBuiltinsPropertiesNV::default();
+        let mut cores = vk::PhysicalDeviceShaderCorePropertiesAMD::default();
+        let (has_pci, has_sm, has_cores) = (
+            has(list, ext::pci_bus_info::NAME),
+            has(list, nv::shader_sm_builtins::NAME),
+            has(list, amd::shader_core_properties::NAME),
+        );
+        let mut base = vk::PhysicalDeviceProperties2::default()
+            .push_next(&mut told.v11)
+            .push_next(&mut told.v12);
+        if !old {
+            base = base.push_next(&mut told.v13);
+        }
+        if extensions.maintenance4 {
+            base = base.push_next(&mut told.maintenance4);
+        }
+        if extensions.subgroup_size_control {
+            base = base.push_next(&mut told.subgroup_size);
+        }
+        if extensions.integer_dot_product {
+            base = base.push_next(&mut told.dot_product);
+        }
+        if extensions.external_memory_host {
+            base = base.push_next(&mut told.import);
+        }
+        if extensions.map_memory_placed {
+            base = base.push_next(&mut told.placed);
+        }
+        if has_pci {
+            base = base.push_next(&mut pci);
+        }
+        if has_sm {
+            base = base.push_next(&mut sm);
+        }
+        if has_cores {
+            base = base.push_next(&mut cores);
+        }
+        // SAFETY: the device belongs to the instance; the chain holds only structures that it knows.
+        unsafe { instance.get_physical_device_properties2(device, &mut base) };
+        told.unchain();
+        told.pci = has_pci.then_some([
+            pci.pci_domain,
+            pci.pci_bus,
+            pci.pci_device,
+            pci.pci_function,
+        ]);
+        told.compute_units = if has_sm {
+            Some(sm.shader_sm_count)
+        } else if has_cores {
+            Some(
+                cores.shader_engine_count
+                    * cores.shader_arrays_per_engine_count
+                    * cores.compute_units_per_shader_array,
+            )
+        } else {
+            None
+        };
+        told
+    }
+
+    /// The links of the chain led to places that the structures leave now.
+    fn unchain(&mut self) {
+        self.v11.p_next = std::ptr::null_mut();
+        self.v12.p_next = std::ptr::null_mut();
+        self.v13.p_next = std::ptr::null_mut();
+        self.maintenance4.p_next = std::ptr::null_mut();
+        self.subgroup_size.p_next = std::ptr::null_mut();
+        self.dot_product.p_next = std::ptr::null_mut();
+        self.import.p_next = std::ptr::null_mut();
+        self.placed.p_next = std::ptr::null_mut();
+    }
+
+    /// Bytes of the largest buffer.
+    pub fn max_buffer(&self) -> u64 {
+        match (self.old, self.maintenance4_known) {
+            (false, _) => self.v13.max_buffer_size,
+            (true, true) => self.maintenance4.max_buffer_size,
+            (true, false) => self.v11.max_memory_allocation_size,
+        }
+    }
+
+    /// The smallest and the largest sub-group.
+    pub fn subgroup_sizes(&self) -> (u32, u32) {
+        match (self.old, self.subgroup_size_control) {
+            (false, _) => (self.v13.min_subgroup_size, self.v13.max_subgroup_size),
+            (true, true) => (
+                self.subgroup_size.min_subgroup_size,
+                self.subgroup_size.max_subgroup_size,
+            ),
+            (true, false) => (self.v11.subgroup_size, self.v11.subgroup_size),
+        }
+    }
+
+    /// Where the driver would choose among sizes of sub-groups: the one to ask for, and the most of them in a work-group.
+    pub fn required_subgroups(&self, features: &Features) -> Option<(u32, u32)> {
+        let control = features.v13.subgroup_size_control == vk::TRUE
+            || features.subgroup_size.subgroup_size_control == vk::TRUE;
+        let (stages, most) = if self.old {
+            (
+                self.subgroup_size.required_subgroup_size_stages,
+                self.subgroup_size.max_compute_workgroup_subgroups,
+            )
+        } else {
+            (
+                self.v13.required_subgroup_size_stages,
+                self.v13.max_compute_workgroup_subgroups,
+            )
+        };
+        let (least, largest) = self.subgroup_sizes();
+        let size = self.v11.subgroup_size;
+        let can = control && stages.contains(vk::ShaderStageFlags::COMPUTE);
+        (least != largest && can && (least..=largest).contains(&size)).then_some((size, most))
+    }
+
+    /// VkSubgroupFeatureFlagBits that work in compute.
+    pub fn subgroup_ops(&self) -> u32 {
+        let stages = self.v11.subgroup_supported_stages;
+        if stages.contains(vk::ShaderStageFlags::COMPUTE) {
+            self.v11.subgroup_supported_operations.as_raw()
+        } else {
+            0
+        }
+    }
+
+    /// Fast dot products of packed bytes: signed, unsigned, mixed.
+    pub fn dot_4x8(&self, features: &Features) -> [bool; 3] {
+        let there = features.v13.shader_integer_dot_product == vk::TRUE
+            || features.dot_product.shader_integer_dot_product == vk::TRUE;
+        let fast = if self.old {
+            let told = &self.dot_product;
+            [
+                told.integer_dot_product4x8_bit_packed_signed_accelerated,
+                told.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                told.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+            ]
+        } else {
+            let told = &self.v13;
+            [
+                told.integer_dot_product4x8_bit_packed_signed_accelerated,
+                told.integer_dot_product4x8_bit_packed_unsigned_accelerated,
+                told.integer_dot_product4x8_bit_packed_mixed_signedness_accelerated,
+            ]
+        };
+        fast.map(|fast| there && fast == vk::TRUE)
+    }
+}

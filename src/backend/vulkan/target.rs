@@ -1,0 +1,159 @@
+//! What the compiler is told of a device: its features, its quirks, and what was measured of its arithmetic.
+
+use super::features::Features;
+use super::probe::{Answers, Arithmetic};
+use super::properties::Properties;
+use super::quirks::{Quirk, Quirks};
+use ash::vk;
+use spirv_lowering::target::{FloatCaps, Target};
+
+fn float_caps(
+    supported: bool,
+    known: Arithmetic,
+    preserve: bool,
+    flush: bool,
+    special: bool,
+    rte: bool,
+) -> FloatCaps {
+    if !supported {
+        return FloatCaps::NONE;
+    }
+    FloatCaps {
+        supported,
+        fused_fma: known.fused_fma,
+        exact_div: known.exact_div,
+        exact_sqrt: known.exact_sqrt,
+        denormals: known.denormals,
+        denorm_preserve: preserve,
+        denorm_flush: flush,
+        signed_zero_inf_nan: special,
+        rte,
+    }
+}
+
+/// What the compiler is told of a device. `subgroup_size`: 0 where it varies.
+pub fn of(
+    features: &Features,
+    told: &Properties,
+    quirks: Quirks,
+    limits: &vk::PhysicalDeviceLimits,
+    answers: &Answers,
+    subgroup_size: u32,
+) -> Target {
+    let v12 = &told.v12;
+    let on = |flag: vk::Bool32| flag == vk::TRUE;
+    let fp16 = on(features.v12.shader_float16) && on(features.v11.storage_buffer16_bit_access);
+    let fp64 = on(features.core.shader_float64);
+    // Where widths may not differ in a mode, a mode counts only if all widths in question have it.
+    let independent =
+        |which: vk::ShaderFloatControlsIndependence, modes: [vk::Bool32; 3]| -> [bool; 3] {
+            let [half, single, double] = modes.map(on);
+            let (half_ok, double_ok) = (half || !fp16, double || !fp64);
+            match which {
+                vk::ShaderFloatControlsIndependence::ALL => [half, single, double],
+                vk::ShaderFloatControlsIndependence::TYPE_32_ONLY => {
+                    [half && double_ok, single, double && half_ok]
+                }
+                _ => {
+                    let all = half_ok && single && double_ok;
+                    [half && all, single && all, double && all]
+                }
+            }
+        };
+    let denorm = v12.denorm_behavior_independence;
+    let rounding = v12.rounding_mode_independence;
+    let preserve = independent(
+        denorm,
+        [
+            v12.shader_denorm_preserve_float16,
+            v12.shader_denorm_preserve_float32,
+            v12.shader_denorm_preserve_float64,
+        ],
+    );
+    let mut flush = independent(
+        denorm,
+        [
+            v12.shader_denorm_flush_to_zero_float16,
+            v12.shader_denorm_flush_to_zero_float32,
+            v12.shader_denorm_flush_to_zero_float64,
+        ],
+    );
+    // One mode for all widths: flushing in some of them would stand beside preserving in others.
+    if denorm == vk::ShaderFloatControlsIndependence::NONE && preserve.contains(&true) {
+        flush = [false; 3];
+    }
+    let rte = independent(
+        rounding,
+        [
+            v12.shader_rounding_mode_rte_float16,
+            v12.shader_rounding_mode_rte_float32,
+            v12.shader_rounding_mode_rte_float64,
+        ],
+    );
+    let special = [
+        v12.shader_signed_zero_inf_nan_preserve_float16,
+        v12.shader_signed_zero_inf_nan_preserve_float32,
+        v12.shader_signed_zero_inf_nan_preserve_float64,
+    ]
+    .map(on);
+    let workgroup = &features.workgroup;
+    Target {
+        fences_wait: quirks.has(Quirk::FencesWait),
+        long_words: quirks.has(Quirk::LongWords),
+        long_lines: quirks.has(Quirk::LongLines),
+        address_bits: 64,
+        max_push_constants: limits.max_push_constants_size,
+        max_local_memory: limits.max_compute_shared_memory_size,
+        fp16: float_caps(
+            fp16,
+            answers.fp16,
+            preserve[0],
+            flush[0],
+            special[0],
+            rte[0],
+        ),
+        fp32: float_caps(
+            true,
+            answers.fp32,
+            preserve[1],
+            flush[1],
+            special[1],
+            rte[1] && !quirks.has(Quirk::RoundingMode),
+        ),
+        fp64: float_caps(
+            fp64,
+            answers.fp64,
+            preserve[2],
+            flush[2],
+            special[2],
+            rte[2],
+        ),
+        good_exp2: answers.exp2,
+        good_log2: answers.log2,
+        int64_atomics_global: on(features.v12.shader_buffer_int64_atomics),
+        int64_atomics_local: on(features.v12.shader_shared_int64_atomics),
+        float32_atomic_add_global: on(features.atomic_float.shader_buffer_float32_atomic_add),
+        float32_atomic_add_local: on(features.atomic_float.shader_shared_float32_atomic_add),
+        workgroup_explicit_layout: on(workgroup.workgroup_memory_explicit_layout)
+            && on(workgroup.workgroup_memory_explicit_layout8_bit_access)
+            && on(workgroup.workgroup_memory_explicit_layout16_bit_access),
+        memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
+        device_filters: crate::util::config::get().device_filters,
+        storage_image_read: on(features.core.shader_storage_image_read_without_format),
+        dot_4x8: told.dot_4x8(features),
+        subgroup_ops: told.subgroup_ops(),
+        subgroup_size,
+        subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
+        subgroup_arithmetic: true,
+        clock_device: on(features.clock.shader_device_clock),
+        clock_subgroup: on(features.clock.shader_subgroup_clock),
+        loop_limit: if quirks.has(Quirk::LoopLimit) {
+            65535
+        } else {
+            0
+        },
+        idle_lanes_run: quirks.has(Quirk::IdleLanes),
+        miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
+        misrounds_doubles: quirks.has(Quirk::Doubles),
+    }
+}
