@@ -30,6 +30,7 @@ pub mod printf;
 pub mod program;
 pub mod read;
 pub mod target;
+pub mod testing;
 
 pub use library::BuiltinLibrary;
 pub use options::Options;
