@@ -295,7 +295,7 @@ impl Body<'_> {
                 let from = self.gen.rng.pick(&FLOATS);
                 let a = self.value_of(from, uniform, depth);
                 let rounding = self.gen.rng.pick(&ROUNDINGS);
-                let sat = !self.one_in(12);
+                let sat = !self.one_in(60);
                 let op = if self.one_in(2) {
                     Op::FToS { rounding, sat }
                 } else {
@@ -342,7 +342,7 @@ impl Body<'_> {
             9 => {
                 let a = self.value_of(ty, uniform, depth);
                 let mut b = self.value_of(ty, uniform, depth);
-                if !self.one_in(30) {
+                if !self.one_in(80) {
                     // Neither 0 nor -1.
                     let mask = self.konst(ty, ty.mask() >> 1);
                     b = self.op(Op::And, &[b, mask], ty);
@@ -409,7 +409,7 @@ impl Body<'_> {
     }
 
     fn float(&mut self, ty: Type, uniform: bool, depth: usize) -> Value {
-        let fp = match self.below(24) {
+        let fp = match self.below(60) {
             0 => FpFlags::NSZ,
             1 => FpFlags::NNAN | FpFlags::NSZ,
             2 => FpFlags::NINF,

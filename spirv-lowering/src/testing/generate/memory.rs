@@ -3,7 +3,7 @@
 use super::body::{Body, Known, Object};
 use super::SCALARS;
 use crate::ir::entity::Value;
-use crate::ir::op::Op;
+use crate::ir::op::{FloatCond, Op};
 use crate::ir::types::{Space, Type};
 
 impl Body<'_> {
@@ -148,9 +148,20 @@ impl Body<'_> {
         self.known.push(Known { value, ty, uniform });
     }
 
+    /// A value to be read back as another type: seldom a NaN, whose bits are open.
+    pub fn plain(&mut self, ty: Type) -> Value {
+        let value = self.value(ty);
+        if !ty.is_float() || self.one_in(40) {
+            return value;
+        }
+        let ordered = self.op(Op::FCmp(FloatCond::Ord), &[value, value], Type::Bool);
+        let zero = self.konst(ty, 0);
+        self.op(Op::Select, &[ordered, value, zero], ty)
+    }
+
     pub fn store_somewhere(&mut self) {
         let ty = self.gen.rng.pick(&SCALARS);
-        let value = self.value(ty);
+        let value = self.plain(ty);
         if let Some((at, align)) = self.place(ty.size(), true, false) {
             self.put(at, &[value], align);
         }
@@ -191,7 +202,7 @@ impl Body<'_> {
         if self.one_in(3) {
             return self.constant(ty);
         }
-        self.value(ty)
+        self.plain(ty)
     }
 
     /// Copies between objects that are not one.

@@ -52,7 +52,7 @@ impl Body<'_> {
         let base = self.gen.rng.pick(&bases);
         let ty = self.gen.rng.pick(&super::SCALARS);
         let at = self.below((SLOT_BYTES / ty.size()) as usize) as u32 * ty.size();
-        let value = self.value(ty);
+        let value = self.plain(ty);
         let own = self.indexed(base, index, SLOT_BYTES);
         let place = self.offset(own, at);
         self.put(place, &[value], ty.size());
