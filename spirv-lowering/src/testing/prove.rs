@@ -207,7 +207,10 @@ fn difference(original: &Seen, other: &Seen) -> Option<String> {
         ));
     }
     let mut left: Vec<&Record> = other.printf.iter().collect();
-    for want in &original.printf {
+    // Those of which most is known have the least choice.
+    let mut wanted: Vec<&Record> = original.printf.iter().collect();
+    wanted.sort_by_key(|r| r.unknown.iter().map(|b| b.count_ones()).sum::<u32>());
+    for want in wanted {
         let same = |got: &&Record| {
             want.site == got.site
                 && want.bytes.len() == got.bytes.len()

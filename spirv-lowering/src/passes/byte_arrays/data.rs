@@ -21,6 +21,7 @@ impl Lower<'_> {
                 let data = &self.func.insts[inst];
                 let ours = |v: &Value| self.was_ours(*v);
                 match data.op {
+                    Op::Const(bits) if bits > u32::MAX.into() => None,
                     Op::Alloca { .. } | Op::GlobalAddr(_) | Op::Const(_) | Op::Undef => {
                         Some(Vec::new())
                     }

@@ -495,6 +495,9 @@ impl Lower<'_> {
             }
             Op::Const(bits) if result.is_some_and(|v| self.was_ours(v)) => {
                 let base = self.base(self.class_of(data.results[0]));
+                if let Some(&whole) = self.whole.get(&data.results[0]) {
+                    self.define(whole, Op::Const(bits), &[], Type::I64);
+                }
                 let value = self.konst(Type::I32, bits);
                 self.define(data.results[0], Op::ISub, &[value, base], Type::I32);
                 return Ok(());

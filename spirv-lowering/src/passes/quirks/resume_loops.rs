@@ -180,7 +180,8 @@ impl Plan {
         let alone = u64::from(limit).saturating_sub(fixed + 64);
         let most = counts.values().copied().max().unwrap_or(1);
         let limit = (alone / share).checked_sub(most)?;
-        (limit > 0).then_some(Self {
+        // Each dispatch gets at least one iteration further.
+        (limit >= most).then_some(Self {
             headers,
             parents,
             counts,
