@@ -70,7 +70,7 @@ fn main() -> Result<(), String> {
             Verdict::Proved(count) => runs += u64::from(count),
             Verdict::Discarded(why) => {
                 discarded += 1;
-                let why = why.rsplit(": ").next().unwrap_or("").to_owned();
+                if args.print { println!("{seed}: {why}"); } let why = why.rsplit(": ").next().unwrap_or("").to_owned();
                 *reasons.entry(why).or_default() += 1;
             }
             Verdict::Wrong(difference) => {
@@ -89,6 +89,9 @@ fn main() -> Result<(), String> {
                     println!("{:?}\n{}", small.range, small.module);
                     if let Verdict::Wrong(d) = prove(&small, mask, Depth::Every) {
                         println!("{}", d.what);
+                        if args.print {
+                            println!("{}", d.functions.join("\nbecame\n"));
+                        }
                     }
                 }
                 if !args.keep_going {

@@ -67,6 +67,9 @@ pub enum Error {
     /// Control came where it never should.
     #[error("{0}: an unreachable place was reached")]
     Unreachable(String),
+    /// Loops have not ended after as many dispatches as there may be.
+    #[error("loops go on after the last dispatch")]
+    Rounds,
     /// Nothing that is interpreted.
     #[error("{0} is not interpreted")]
     NotInterpreted(String),

@@ -113,8 +113,11 @@ pub fn run_lowered(
                 let Some(state) = state else { break };
                 round += 1;
                 let wanted = memory.read(state + 16 * u64::from(round), 4);
-                if round > RESUME_ROUNDS || wanted.unwrap_or_default().bits == 0 {
+                if wanted.unwrap_or_default().bits == 0 {
                     break;
+                }
+                if round > RESUME_ROUNDS {
+                    return Err(Error::Rounds);
                 }
             }
         }

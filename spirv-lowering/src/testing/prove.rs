@@ -11,6 +11,7 @@ use crate::interp::{self, run_lowered, Lowered, Memory, NdRange, Options as RunO
 use crate::ir::entity::{Entity, FuncId};
 use crate::ir::function::Function;
 use crate::ir::module::Module;
+use crate::ir::print::raw;
 use crate::ir::verify::verify_module;
 use crate::passes;
 use crate::program::{Options, Program};
@@ -38,6 +39,8 @@ pub struct Difference {
     pub pass: String,
     /// What differs.
     pub what: String,
+    /// The function before and after the pass, where it is one of the pipeline.
+    pub functions: Vec<String>,
 }
 
 /// What came of a case.
@@ -67,7 +70,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
         (
             "limited",
             Target {
-                loop_limit: 160,
+                loop_limit: 240,
                 long_words: false,
                 max_push_constants: 256,
                 ..lavapipe.clone()
@@ -232,6 +235,8 @@ fn difference(original: &Seen, other: &Seen) -> Option<String> {
 fn compare(original: &Seen, result: Result<Seen, interp::Error>) -> Option<String> {
     match result {
         Ok(seen) => difference(original, &seen),
+        // The runtime ends there, too.
+        Err(interp::Error::Rounds) => None,
         Err(error) => Some(format!("error: {error}")),
     }
 }
@@ -345,6 +350,7 @@ fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32
         target: "none".into(),
         pass: pass.into(),
         what,
+        functions: Vec::new(),
     };
     let mut count = 0;
     let mut check = |name: &str, module: &Module| -> Result<(), Difference> {
@@ -403,6 +409,7 @@ fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Diffe
             target: String::new(),
             pass: format!("after {name_of_last}"),
             what: format!("it cannot be lowered: {error}"),
+            functions: Vec::new(),
         }),
     }
 }
@@ -441,6 +448,7 @@ fn prove_lowered(
         target: name.into(),
         pass: pass.into(),
         what,
+        functions: Vec::new(),
     };
     let stages = match lower(module, target, depth) {
         Ok(stages) => stages,
@@ -463,9 +471,14 @@ fn prove_lowered(
                 let pass = match manner {
                     AS_IS => pass.clone(),
                     Manner { guard: true, .. } => "guard_range".to_owned(),
-                    _ => "resume_loops".to_owned(),
+                    _ => format!("resume_loops ({})", manner.resume),
                 };
-                return Err(wrong(&pass, what));
+                let mut difference = wrong(&pass, what);
+                let around = stages.functions.get(i.saturating_sub(1)..=i);
+                for (_, func) in around.unwrap_or_default() {
+                    difference.functions.push(raw(func).to_string());
+                }
+                return Err(difference);
             }
         }
     }

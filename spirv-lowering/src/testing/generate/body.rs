@@ -198,8 +198,8 @@ impl<'g> Body<'g> {
         for _ in 0..self.below(3) {
             let space = self.gen.rng.pick(&[Space::Private, Space::Generic]);
             let at = self.alloca(8, 8);
-            self.pointers.push((at, space));
             self.point_anywhere(at, space);
+            self.pointers.push((at, space));
         }
     }
 
