@@ -70,7 +70,10 @@ fn main() -> Result<(), String> {
             Verdict::Proved(count) => runs += u64::from(count),
             Verdict::Discarded(why) => {
                 discarded += 1;
-                if args.print { println!("{seed}: {why}"); } let why = why.rsplit(": ").next().unwrap_or("").to_owned();
+                if args.print {
+                    println!("{seed}: {why}");
+                }
+                let why = why.rsplit(": ").next().unwrap_or("").to_owned();
                 *reasons.entry(why).or_default() += 1;
             }
             Verdict::Wrong(difference) => {

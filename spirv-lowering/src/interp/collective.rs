@@ -80,23 +80,26 @@ pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) ->
     };
     let noise = machine.noise();
     let nothing = Scalar::unknown(ty, noise);
-    let unknown_bool = Scalar::unknown(Type::Bool, noise);
     let of_lane = |id: u64| {
         let at = ids.iter().position(|&l| u64::from(l) == id);
         at.map_or(nothing, value)
     };
     let any_unknown = (0..items.len()).any(|i| value(i).unknown != 0);
+    let vote = |holds: bool| Scalar {
+        bits: holds.into(),
+        unknown: any_unknown.into(),
+    };
     let count = items.len();
     for (i, item) in items.iter_mut().enumerate() {
         let id = ids.get(i).copied().unwrap_or(0);
         let second = args.get(i).and_then(|a| a.get(1)).copied();
         let second = second.unwrap_or_default();
         let from = |id: u64| {
+            let mut value = of_lane(id);
             if second.unknown != 0 {
-                nothing
-            } else {
-                of_lane(id)
+                value.unknown = ty.mask();
             }
+            value
         };
         let fold = |arith: G, start: Option<Scalar>, takes: &dyn Fn(u32) -> bool| {
             let mut sum = start;
@@ -109,14 +112,9 @@ pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) ->
             sum.unwrap_or(nothing)
         };
         let result = match op {
-            GroupOp::All if any_unknown => unknown_bool,
-            GroupOp::Any if any_unknown => unknown_bool,
-            GroupOp::AllEqual if any_unknown => unknown_bool,
-            GroupOp::All => Scalar::known((0..count).all(|j| value(j).bits & 1 != 0).into()),
-            GroupOp::Any => Scalar::known((0..count).any(|j| value(j).bits & 1 != 0).into()),
-            GroupOp::AllEqual => {
-                Scalar::known((0..count).all(|j| value(j).bits == value(0).bits).into())
-            }
+            GroupOp::All => vote((0..count).all(|j| value(j).bits & 1 != 0)),
+            GroupOp::Any => vote((0..count).any(|j| value(j).bits & 1 != 0)),
+            GroupOp::AllEqual => vote((0..count).all(|j| value(j).bits == value(0).bits)),
             GroupOp::Elect => Scalar::known((i == 0).into()),
             GroupOp::Broadcast if scope == Scope::SubGroup => from(second.bits),
             GroupOp::Broadcast => {
@@ -127,11 +125,11 @@ pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) ->
                     let size = size.get(dim).copied().unwrap_or(1);
                     index = index.wrapping_mul(size.into()).wrapping_add(part.bits);
                 }
+                let mut value = of_lane(index);
                 if at.iter().any(|part| part.unknown != 0) {
-                    nothing
-                } else {
-                    of_lane(index)
+                    value.unknown = ty.mask();
                 }
+                value
             }
             GroupOp::Reduce(arith) => fold(arith, None, &|_| true),
             GroupOp::InclusiveScan(arith) => fold(arith, None, &|other| other <= id),

@@ -98,10 +98,9 @@ pub fn eval(
             }
         }
     }
-    if let Op::Shl | Op::LShr | Op::AShr = op {
-        if b.unknown != 0 || b.bits >= u64::from(ty.bits()) {
-            return nothing;
-        }
+    let shift = matches!(op, Op::Shl | Op::LShr | Op::AShr);
+    if shift && b.bits >= u64::from(ty.bits()) {
+        return nothing;
     }
     let Some(folded) = fold(op, fp, types, &bits, result) else {
         return nothing;
@@ -114,6 +113,7 @@ pub fn eval(
             Op::Or => (a.unknown | b.unknown) & (!a.bits | a.unknown) & (!b.bits | b.unknown),
             Op::Xor | Op::Not => unknown,
             Op::IAdd | Op::ISub | Op::IMul | Op::INeg | Op::PtrAdd => upwards(unknown),
+            _ if shift && b.unknown != 0 => mask,
             Op::Shl => a.unknown << b.bits,
             Op::LShr => a.unknown >> b.bits,
             Op::AShr => (sext(ty, a.unknown) as i64 >> b.bits) as u64,

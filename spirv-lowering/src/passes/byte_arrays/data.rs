@@ -52,7 +52,10 @@ impl Lower<'_> {
                 wanted.extend(moved.filter(|&v| self.was_ours(v)));
             }
             for target in self.func.blocks[block].term.targets() {
-                for (&arg, &param) in target.args.iter().zip(&self.func.blocks[target.block].params)
+                for (&arg, &param) in target
+                    .args
+                    .iter()
+                    .zip(&self.func.blocks[target.block].params)
                 {
                     if self.was_ours(param) {
                         into.entry(param).or_default().push(arg);
