@@ -1,6 +1,6 @@
 //! The body of a function while it is being made: what there is to work with, and the choice of statements.
 
-use super::{Callee, Gen, Kind, MOST_ITEMS, OUT_BYTES, SCALARS, SLOT_BYTES};
+use super::{Callee, Gen, Kind, OUT_BYTES, SCALARS, SLOT_BYTES};
 use crate::ir::entity::{Block, Entity, FuncId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
 use crate::ir::module::{KernelParam, ParamKind};
@@ -402,7 +402,6 @@ impl<'g> Body<'g> {
             }
             body.common(input, super::IN_BYTES);
         }
-        debug_assert!(MOST_ITEMS >= 20);
         body
     }
 

@@ -43,7 +43,7 @@ impl Body<'_> {
     fn constant_bits(&mut self, ty: Type) -> u64 {
         let bits = ty.bits();
         let value = match ty {
-            Type::Bool => self.gen.rng.next() & 1,
+            Type::Bool => self.gen.rng.bits() & 1,
             Type::F16 => self.gen.rng.pick(&[
                 0, 0x8000, 0x3c00, 0xbc00, 0x7c00, 0xfc00, 0x7e00, 0x0001, 0x7bff, 0x4248, 0x3800,
             ]),
@@ -89,7 +89,7 @@ impl Body<'_> {
                 3 => 1 << self.below(bits as usize),
                 4 => (1u64 << self.below(bits as usize)).wrapping_sub(1),
                 5 => 1 << (bits - 1),
-                6 => self.gen.rng.next(),
+                6 => self.gen.rng.bits(),
                 _ => self.below(40) as u64,
             },
         };

@@ -325,7 +325,7 @@ impl Body<'_> {
         };
         for i in 0..count {
             let bits = match self.below(4) {
-                0 => self.gen.rng.next() & ty.mask(),
+                0 => self.gen.rng.bits() & ty.mask(),
                 _ => self.below(9) as u64,
             };
             if cases.iter().all(|(other, _)| *other != bits) {

@@ -142,7 +142,7 @@ impl Gen {
                 6 => 0x3f80_0000,
                 7 => (rng.below(64) as f32 * 0.25 - 4.0).to_bits(),
                 8 => 0x0001_8000,
-                _ => rng.next() as u32,
+                _ => rng.bits() as u32,
             };
             bytes.extend(word.to_le_bytes());
         }
