@@ -9,7 +9,7 @@
 //! runtime must supply at dispatch). It never panics on malformed input: see [`error::LowerError`].
 //!
 //! `ir` depends on nothing else in the crate; `analysis` on `ir`; `edit`, the tools of passes, on both; `read`, `passes` and
-//! `emit` on those, never on each other; `pipeline` joins them.
+//! `emit` on those, never on each other; `pipeline` joins them. `interp` runs KIR, to prove passes.
 #![forbid(unsafe_code)]
 
 pub mod analysis;
@@ -19,6 +19,7 @@ pub mod encode;
 pub mod error;
 pub mod insts;
 pub mod interface;
+pub mod interp;
 pub mod ir;
 pub mod library;
 pub mod link;
@@ -29,6 +30,7 @@ pub mod printf;
 pub mod program;
 pub mod read;
 pub mod target;
+pub mod testing;
 
 pub use library::BuiltinLibrary;
 pub use options::Options;

@@ -372,6 +372,22 @@ fn float_op(op: Op, ty: Type, args: &[u64]) -> Option<u64> {
     Some(if is_nan { format.nan() } else { bits })
 }
 
+/// The dot product of four bytes.
+fn dot4(a: u64, b: u64, a_signed: bool, b_signed: bool) -> u64 {
+    let byte = |word: u64, i: u32, signed: bool| {
+        let byte = word >> (8 * i) & 0xff;
+        if signed {
+            sext(Type::I8, byte)
+        } else {
+            byte as i64
+        }
+    };
+    let sum: i64 = (0..4)
+        .map(|i| byte(a, i, a_signed) * byte(b, i, b_signed))
+        .sum();
+    sum as u64
+}
+
 fn int_op(op: Op, ty: Type, args: &[u64]) -> Option<u64> {
     let bits = ty.bits();
     let a = *args.first()?;
@@ -407,6 +423,9 @@ fn int_op(op: Op, ty: Type, args: &[u64]) -> Option<u64> {
             Op::Ctz => u64::from(a.trailing_zeros().min(bits)),
             Op::Popcount => u64::from(a.count_ones()),
             Op::BitReverse => a.reverse_bits() >> (64 - bits),
+            Op::SDot4 => dot4(a, b, true, true),
+            Op::UDot4 => dot4(a, b, false, false),
+            Op::SUDot4 => dot4(a, b, true, false),
             _ => return None,
         } & ty.mask(),
     )

@@ -9,7 +9,7 @@
 //! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
 //! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
 //!
-//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`BUDGET`].
+//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`].
 //! 2. Everything else is inlined.
 //! 3. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
 //!    by value, in and out, so that arrays of the callers can still become values.
@@ -34,12 +34,26 @@ use crate::ir::types::{Space, Type};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
-/// Instructions, as read, from which on functions are shared.
-const BUDGET: u64 = 60_000;
-/// Instructions, as read, beyond which inlining everything is not even tried.
-const MOST: u64 = 4_000_000;
-/// The smallest function worth sharing.
-const MIN_SIZE: u64 = 600;
+/// When functions are shared. All are numbers of instructions, as read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From so many on functions are shared.
+    pub budget: u64,
+    /// Beyond so many inlining everything is not even tried.
+    pub most: u64,
+    /// The smallest function worth sharing.
+    pub min_size: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            budget: 60_000,
+            most: 4_000_000,
+            min_size: 600,
+        }
+    }
+}
 
 const PRIVATE: Type = Type::Ptr(Space::Private);
 
@@ -144,7 +158,7 @@ impl Graph {
         size.get(&kernel).copied().unwrap_or(0)
     }
 
-    fn choose(&self) -> FxHashSet<FuncId> {
+    fn choose(&self, limits: &Limits) -> FxHashSet<FuncId> {
         let mut shared = FxHashSet::default();
         let Some(&kernel) = self.order.last() else {
             return shared;
@@ -152,7 +166,7 @@ impl Graph {
         for _ in 0..64 {
             let (size, copies) = self.measure(&shared);
             let total = size[&kernel] + shared.iter().map(|id| size[id]).sum::<u64>();
-            if total <= BUDGET {
+            if total <= limits.budget {
                 break;
             }
             let saved = |id: &FuncId| {
@@ -163,7 +177,7 @@ impl Graph {
                 .order
                 .iter()
                 .filter(|id| **id != kernel && !shared.contains(*id))
-                .filter(|id| !self.convergent.contains(*id) && size[*id] >= MIN_SIZE)
+                .filter(|id| !self.convergent.contains(*id) && size[*id] >= limits.min_size)
                 .max_by_key(|id| (saved(id), id.index()));
             match best {
                 Some(&best) if saved(&best) > total / 32 => shared.insert(best),
@@ -192,15 +206,20 @@ pub struct Shared {
 
 /// The kernel as one function without calls.
 pub fn run(module: &Module, kernel: FuncId) -> Result<OneFunction> {
+    run_within(module, kernel, &Limits::default())
+}
+
+/// The same with other limits.
+pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
-    let chosen = graph.choose();
+    let chosen = graph.choose(limits);
     let shared = match chosen.is_empty() {
         true => None,
         false => with_shared(module, kernel, &graph, &chosen)?,
     };
     let inlined = match &shared {
-        Some(_) if graph.inlined_size(kernel) > MOST => None,
+        Some(_) if graph.inlined_size(kernel) > limits.most => None,
         _ => Some(flatten(module, kernel, &mut clean)?),
     };
     Ok(OneFunction { inlined, shared })

@@ -2,7 +2,7 @@
 
 use super::Lower;
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Value, Var};
+use crate::ir::entity::{Entity, Value, Var};
 use crate::ir::function::{Function, InstData, Storage, ValueDef};
 use crate::ir::op::{FloatCond, IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::types::Type;
@@ -67,8 +67,13 @@ impl Lower<'_> {
     fn index(&mut self, at: Value, offset: u32, width: u32, piece: u32) -> Value {
         let by = width.trailing_zeros();
         if piece == width {
-            let index = match self.scaled(at, by, 0) {
-                Some(index) => index,
+            let mut exact = true;
+            let index = match self.scaled(at, by, 0, &mut exact) {
+                Some(index) if exact => index,
+                Some(index) => {
+                    let mask = self.konst(Type::I32, u64::from(u32::MAX >> by));
+                    self.op(Op::And, &[index, mask], Type::I32)
+                }
                 None => self.shift(Op::LShr, at, by),
             };
             self.add(index, offset >> by)
@@ -78,13 +83,17 @@ impl Lower<'_> {
         }
     }
 
-    /// A byte offset divided by the width of an element, where that can be seen to leave no rest. (An offset that is
-    /// out of the array's bounds may give another result than a shift would.)
-    fn scaled(&mut self, at: Value, by: u32, depth: u32) -> Option<Value> {
+    /// A byte offset divided by the width of an element, where that can be seen to leave no rest. The result is right
+    /// but for its highest `by` bits. They are as well for arithmetic that was made here out of that of 64 bits, as offsets
+    /// within an array overflow 64 bits at most; else, where bits may have left the top of a 32-bit value, `exact`
+    /// becomes false.
+    fn scaled(&mut self, at: Value, by: u32, depth: u32, exact: &mut bool) -> Option<Value> {
         if by == 0 {
             return Some(at);
         }
-        let data = self.func.insts[self.func.def_inst(at)?].clone();
+        let inst = self.func.def_inst(at)?;
+        let data = self.func.insts[inst].clone();
+        let ours = inst.index() >= self.first_own;
         let amount = data.args.get(1).and_then(|&v| self.func.as_const(v));
         let whole = |bits: u64| bits % (1 << by) == 0;
         let down = |bits: u64| (bits as u32 as i32 >> by) as u32 as u64;
@@ -92,15 +101,18 @@ impl Lower<'_> {
             Op::Const(bits) if whole(bits) => Some(self.konst(Type::I32, down(bits))),
             Op::Shl => {
                 let left = u32::try_from(amount?).ok()?.checked_sub(by)?;
+                *exact &= ours;
                 Some(self.shift(Op::Shl, data.args[0], left))
             }
             Op::IMul if amount.is_some_and(whole) => {
+                *exact &= ours;
                 let factor = self.konst(Type::I32, down(amount?));
                 Some(self.op(Op::IMul, &[data.args[0], factor], Type::I32))
             }
             Op::IAdd | Op::ISub if depth < 6 => {
-                let a = self.scaled(data.args[0], by, depth + 1)?;
-                let b = self.scaled(data.args[1], by, depth + 1)?;
+                let a = self.scaled(data.args[0], by, depth + 1, exact)?;
+                let b = self.scaled(data.args[1], by, depth + 1, exact)?;
+                *exact &= ours;
                 Some(self.op(data.op, &[a, b], Type::I32))
             }
             _ => None,

@@ -14,10 +14,14 @@
 //! take part of an element (narrower stores by atomic and/or where others may write to the rest of it). With an
 //! explicit layout for shared memory there is one class with an array for each width, one on top of the other.
 //!
+//! A pointer in memory may be other data of 64 bits (the other member of a union). Where such a pointer is only moved, all of
+//! its bits are (see `data`).
+//!
 //! Arrays in private memory have some room behind them, for programs that write past their ends.
 
 mod access;
 mod classes;
+mod data;
 mod width;
 
 use access::is_access;
@@ -127,6 +131,10 @@ struct Lower<'f> {
     offsets: FxHashMap<Name, Offset>,
     out: Vec<Inst>,
     line: u32,
+    /// Instructions from this number on were made here.
+    first_own: usize,
+    /// Pointers that may be data, and the 64 bits that they came from (see `data`).
+    whole: FxHashMap<Value, Value>,
     /// Arrays by element type, for the explicit layout.
     overlays: FxHashMap<Type, Var>,
 }
@@ -140,6 +148,7 @@ enum Offset {
 /// Runs the lowering; gives the bytes of fixed size.
 pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
     let count = func.values.len();
+    let first_own = func.insts.len();
     let mut lower = Lower {
         func,
         plan,
@@ -152,6 +161,8 @@ pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
         offsets: FxHashMap::default(),
         out: Vec::new(),
         line: 0,
+        first_own,
+        whole: FxHashMap::default(),
         overlays: FxHashMap::default(),
     };
     let explicit = lower.plan.explicit_layout;
@@ -424,6 +435,7 @@ impl Lower<'_> {
             self.ours[v] = true;
         }
         let escaped = self.class_at(self.escaped());
+        self.find_data();
 
         // `out` has the sums that lay_out made; local arguments stop being parameters.
         let old_params = std::mem::take(&mut self.func.blocks[entry].params);
@@ -450,6 +462,7 @@ impl Lower<'_> {
                 self.line = self.func.insts[inst].line;
                 self.one(inst, escaped)?;
             }
+            self.pass_data(block);
             self.func.blocks[block].insts = std::mem::take(&mut self.out);
         }
         // Classes that are asked for after the lay-out are empty and have no place.
@@ -482,11 +495,18 @@ impl Lower<'_> {
             }
             Op::Const(bits) if result.is_some_and(|v| self.was_ours(v)) => {
                 let base = self.base(self.class_of(data.results[0]));
+                if let Some(&whole) = self.whole.get(&data.results[0]) {
+                    self.define(whole, Op::Const(bits), &[], Type::I64);
+                }
                 let value = self.konst(Type::I32, bits);
                 self.define(data.results[0], Op::ISub, &[value, base], Type::I32);
                 return Ok(());
             }
             Op::PtrAdd if self.was_ours(data.args[0]) => {
+                if let Some(&bits) = self.whole.get(&data.results[0]) {
+                    let base = self.bits(data.args[0]);
+                    self.define(bits, Op::IAdd, &[base, data.args[1]], Type::I64);
+                }
                 let by = self.low(data.args[1], 0);
                 self.define(data.results[0], Op::IAdd, &[data.args[0], by], Type::I32);
                 return Ok(());
@@ -508,14 +528,21 @@ impl Lower<'_> {
                 let (from, to) = (data.args[0], data.results[0]);
                 match (self.was_ours(from), self.was_ours(to)) {
                     (true, true) => {
+                        if let Some(&bits) = self.whole.get(&to) {
+                            let (same, zero) = (self.bits(from), self.konst(Type::I64, 0));
+                            self.define(bits, Op::IAdd, &[same, zero], Type::I64);
+                        }
                         let zero = self.konst(Type::I32, 0);
                         self.define(to, Op::IAdd, &[from, zero], Type::I32);
                     }
                     (true, false) => {
                         let ty = self.func.ty(to);
                         if ty.is_ptr() {
-                            let bits = self.to_int(from, self.class_of(from));
+                            let bits = self.bits(from);
                             self.define(to, Op::IntToPtr, &[bits], ty);
+                        } else if let Some(&bits) = self.whole.get(&from) {
+                            let zero = self.konst(Type::I64, 0);
+                            self.define(to, Op::IAdd, &[bits, zero], Type::I64);
                         } else {
                             let base = self.base(self.class_of(from));
                             let whole = self.op(Op::IAdd, &[from, base], Type::I32);
@@ -528,6 +555,10 @@ impl Lower<'_> {
                         } else {
                             from
                         };
+                        if let Some(&whole) = self.whole.get(&to) {
+                            let zero = self.konst(Type::I64, 0);
+                            self.define(whole, Op::IAdd, &[bits, zero], Type::I64);
+                        }
                         self.from_int(to, bits, self.class_of(to));
                     }
                     _ => self.out.push(inst),
@@ -535,6 +566,10 @@ impl Lower<'_> {
                 return Ok(());
             }
             Op::Select => {
+                if let Some(&bits) = result.and_then(|v| self.whole.get(&v)) {
+                    let (a, b) = (self.bits(data.args[1]), self.bits(data.args[2]));
+                    self.define(bits, Op::Select, &[data.args[0], a, b], Type::I64);
+                }
                 self.out.push(inst);
                 return Ok(());
             }
@@ -549,14 +584,20 @@ impl Lower<'_> {
         for i in usize::from(address)..data.args.len() {
             let v = data.args[i];
             if self.was_ours(v) {
-                data.args[i] = self.to_int(v, self.class_of(v));
+                data.args[i] = self.bits(v);
             }
         }
         let mut fixups: Vec<(Value, Value)> = Vec::new();
         for i in 0..data.results.len() {
             let v = data.results[i];
             if self.was_ours(v) && !matches!(data.op, Op::Undef) {
-                let bits = self.func.values.push(self.func.values[v]);
+                let bits = match self.whole.get(&v) {
+                    Some(&bits) => {
+                        self.func.values[bits].def = self.func.values[v].def;
+                        bits
+                    }
+                    None => self.func.values.push(self.func.values[v]),
+                };
                 self.func.values[bits].ty = Type::I64;
                 data.results[i] = bits;
                 fixups.push((v, bits));

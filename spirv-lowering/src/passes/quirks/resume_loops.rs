@@ -180,7 +180,8 @@ impl Plan {
         let alone = u64::from(limit).saturating_sub(fixed + 64);
         let most = counts.values().copied().max().unwrap_or(1);
         let limit = (alone / share).checked_sub(most)?;
-        (limit > 0).then_some(Self {
+        // Each dispatch gets at least one iteration further.
+        (limit >= most).then_some(Self {
             headers,
             parents,
             counts,
@@ -580,8 +581,16 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
         if params.iter().any(|&v| stored(func.ty(v)).is_none()) {
             return None;
         }
-        most = most.max(kept.len() + params.len());
         needs.push(kept);
+    }
+    // What one loop could not have moved may have been moved for another.
+    for (kept, &check) in needs.iter_mut().zip(&checks) {
+        let moved = |v: Value| {
+            let inst = func.def_inst(v);
+            inst.and_then(|inst| home.get(&inst)) == Some(&first)
+        };
+        kept.retain(|&v| !moved(v));
+        most = most.max(kept.len() + func.blocks[check].params.len());
     }
     if most > MAX_VALUES {
         return None;

@@ -1,0 +1,115 @@
+//! Kernel arguments, and how they arrive in the parameters of a function.
+
+use super::error::Error;
+use super::scalar::Scalar;
+use crate::interface::LOCAL_ARG_ALIGN;
+use crate::ir::function::Function;
+use crate::ir::module::{Kernel, ParamKind};
+use crate::ir::types::Space;
+
+/// The value of a kernel argument.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Arg {
+    /// The bytes of a scalar, vector or structure.
+    Value(Vec<u8>),
+    /// An address in global memory, or null.
+    Pointer(u64),
+    /// Local memory of so many bytes.
+    Local(u64),
+    /// An image or sampler: it cannot be used.
+    Handle,
+}
+
+impl Arg {
+    /// The bytes of an argument in the argument block.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Value(bytes) => bytes.clone(),
+            Self::Pointer(address) => address.to_le_bytes().to_vec(),
+            Self::Local(_) | Self::Handle => Vec::new(),
+        }
+    }
+}
+
+/// What a parameter of the entry block is given in each work-item.
+#[derive(Debug, Clone)]
+pub(super) enum Bound {
+    /// A value.
+    Value(Scalar),
+    /// The address of so many bytes of the work-group.
+    Local(u64),
+    /// The address of a copy, of some alignment.
+    Copy(Vec<u8>, u64),
+}
+
+/// Number of parameters that an argument takes.
+fn width(kind: ParamKind) -> usize {
+    match kind {
+        ParamKind::Value { count, .. } => count as usize,
+        _ => 1,
+    }
+}
+
+/// Bytes of local memory that an argument gets where it is measured by a specialisation constant.
+pub(super) fn rounded(bytes: u64) -> u64 {
+    bytes.div_ceil(LOCAL_ARG_ALIGN.into()) * u64::from(LOCAL_ARG_ALIGN)
+}
+
+/// What the parameters of a kernel's function are given: all of them, or, once the others are read from the argument
+/// block, those in local memory.
+pub(super) fn bind(func: &Function, kernel: &Kernel, args: &[Arg]) -> Result<Vec<Bound>, Error> {
+    if args.len() != kernel.params.len() {
+        return Err(Error::invalid(format!(
+            "{} arguments for the {} of the kernel",
+            args.len(),
+            kernel.params.len()
+        )));
+    }
+    let all: usize = kernel.params.iter().map(|p| width(p.kind)).sum();
+    let is_local = |kind: &ParamKind| matches!(kind, ParamKind::Pointer(Space::Local));
+    let local = kernel.params.iter().filter(|p| is_local(&p.kind)).count();
+    let only_local = func.params.len() != all;
+    if only_local && func.params.len() != local && !func.params.is_empty() {
+        return Err(Error::invalid("parameters that belong to no argument"));
+    }
+    let mut bound = Vec::new();
+    if func.params.is_empty() {
+        return Ok(bound);
+    }
+    for (param, arg) in kernel.params.iter().zip(args) {
+        if only_local && !is_local(&param.kind) {
+            continue;
+        }
+        match (param.kind, arg) {
+            (ParamKind::Value { ty, count, .. }, Arg::Value(bytes)) => {
+                let size = ty.size() as usize;
+                for i in 0..count as usize {
+                    let part = bytes.get(i * size..(i + 1) * size);
+                    let part = part.ok_or_else(|| Error::invalid("an argument is too short"))?;
+                    let bits = part
+                        .iter()
+                        .rev()
+                        .fold(0, |bits, &byte| bits << 8 | u64::from(byte));
+                    bound.push(Bound::Value(Scalar::known(bits)));
+                }
+            }
+            (ParamKind::ByVal { size, align }, Arg::Value(bytes)) => {
+                if bytes.len() != size as usize {
+                    return Err(Error::invalid("a structure of another size"));
+                }
+                bound.push(Bound::Copy(bytes.clone(), align.into()));
+            }
+            (ParamKind::Pointer(Space::Local), &Arg::Local(size)) => {
+                bound.push(Bound::Local(size));
+            }
+            (ParamKind::Pointer(_), &Arg::Pointer(address)) => {
+                bound.push(Bound::Value(Scalar::known(address)));
+            }
+            (ParamKind::Image { .. } | ParamKind::Sampler, Arg::Handle) => {
+                bound.push(Bound::Value(Scalar::known(0)));
+            }
+            _ => return Err(Error::invalid("an argument of another kind")),
+        }
+    }
+    Ok(bound)
+}

@@ -1,0 +1,242 @@
+//! Pure operations on values with unknown bits: [`fold`] for the bits, and beside that how unknown ones spread.
+
+use super::scalar::Scalar;
+use crate::ir::fold::fold;
+use crate::ir::function::FpFlags;
+use crate::ir::op::{IntCond, Op};
+use crate::ir::types::Type;
+use smallvec::SmallVec;
+
+fn sign_bit(ty: Type) -> u64 {
+    1 << (ty.bits() - 1)
+}
+
+fn exponent_mask(ty: Type) -> u64 {
+    match ty {
+        Type::F16 => 0x7c00,
+        Type::F32 => 0x7f80_0000,
+        _ => 0x7ff0_0000_0000_0000,
+    }
+}
+
+/// The canonical NaN.
+fn nan(ty: Type) -> u64 {
+    let exponent = exponent_mask(ty);
+    exponent | exponent >> 1 & !exponent
+}
+
+fn is_nan(ty: Type, bits: u64) -> bool {
+    bits & !sign_bit(ty) & ty.mask() > exponent_mask(ty)
+}
+
+fn is_infinite(ty: Type, bits: u64) -> bool {
+    bits & !sign_bit(ty) & ty.mask() == exponent_mask(ty)
+}
+
+/// A NaN of which nothing else is known: as arithmetic makes them.
+fn any_nan(ty: Type) -> Scalar {
+    Scalar {
+        bits: nan(ty),
+        unknown: ty.mask() & !exponent_mask(ty),
+    }
+}
+
+fn is_any_nan(ty: Type, value: Scalar) -> bool {
+    if !ty.is_float() {
+        return false;
+    }
+    // Its sign may be known.
+    let open = any_nan(ty).unknown;
+    value.unknown | sign_bit(ty) == open && value.bits & !open == exponent_mask(ty)
+}
+
+/// From the lowest set bit upwards.
+fn upwards(mask: u64) -> u64 {
+    mask | mask.wrapping_neg()
+}
+
+fn sext(ty: Type, bits: u64) -> u64 {
+    let shift = 64 - ty.bits();
+    ((bits << shift) as i64 >> shift) as u64
+}
+
+/// Does the operation work on the numbers that floats stand for, rather than on their bits?
+fn is_arithmetic(op: Op) -> bool {
+    !matches!(
+        op,
+        Op::Bitcast | Op::Select | Op::FNeg | Op::FAbs | Op::FCopySign
+    )
+}
+
+/// The result of a pure operation. `noise` fills in what the operation leaves open altogether.
+pub fn eval(
+    op: Op,
+    fp: FpFlags,
+    types: &[Type],
+    args: &[Scalar],
+    result: Type,
+    noise: u64,
+) -> Scalar {
+    let nothing = Scalar::unknown(result, noise);
+    let mask = result.mask();
+    let Some((&a, &ty)) = args.first().zip(types.first()) else {
+        return nothing;
+    };
+    let b = args.get(1).copied().unwrap_or_default();
+    let floats = ty.is_float() || result.is_float();
+    let mut bits: SmallVec<[u64; 4]> = args.iter().map(|v| v.bits).collect();
+    let mut unknown = args.iter().fold(0, |all, v| all | v.unknown);
+    let lifted = floats && is_arithmetic(op);
+    if lifted {
+        // That it is a NaN is all that matters of one.
+        unknown = 0;
+        for ((&value, &ty), bits) in args.iter().zip(types).zip(&mut bits) {
+            if is_any_nan(ty, value) {
+                *bits = nan(ty);
+            } else {
+                unknown |= value.unknown;
+            }
+        }
+    }
+    let shift = matches!(op, Op::Shl | Op::LShr | Op::AShr);
+    if shift && b.bits >= u64::from(ty.bits()) {
+        return nothing;
+    }
+    let Some(folded) = fold(op, fp, types, &bits, result) else {
+        return nothing;
+    };
+    let spread = if unknown == 0 {
+        0
+    } else {
+        match op {
+            Op::And => (a.unknown | b.unknown) & (a.bits | a.unknown) & (b.bits | b.unknown),
+            Op::Or => (a.unknown | b.unknown) & (!a.bits | a.unknown) & (!b.bits | b.unknown),
+            Op::Xor | Op::Not => unknown,
+            Op::IAdd | Op::ISub | Op::IMul | Op::INeg | Op::PtrAdd => upwards(unknown),
+            _ if shift && b.unknown != 0 => mask,
+            Op::Shl => a.unknown << b.bits,
+            Op::LShr => a.unknown >> b.bits,
+            Op::AShr => (sext(ty, a.unknown) as i64 >> b.bits) as u64,
+            Op::BitReverse => a.unknown.reverse_bits() >> (64 - ty.bits()),
+            Op::ZExt | Op::Trunc | Op::Bitcast | Op::PtrToInt | Op::IntToPtr | Op::FNeg => {
+                a.unknown
+            }
+            Op::SExt => sext(ty, a.unknown),
+            Op::FAbs => a.unknown & !sign_bit(ty),
+            Op::FCopySign => a.unknown & !sign_bit(ty) | b.unknown & sign_bit(ty),
+            Op::Select => {
+                let c = args.get(2).copied().unwrap_or_default();
+                if a.unknown != 0 {
+                    b.unknown | c.unknown | (b.bits ^ c.bits)
+                } else if a.bits & 1 != 0 {
+                    b.unknown
+                } else {
+                    c.unknown
+                }
+            }
+            Op::ICmp(IntCond::Eq | IntCond::Ne)
+                if (a.bits ^ b.bits) & !(a.unknown | b.unknown) & ty.mask() != 0 =>
+            {
+                // They differ whatever the rest is, and `folded` says so.
+                0
+            }
+            _ => mask,
+        }
+    };
+    let mut value = Scalar {
+        bits: folded,
+        unknown: spread & mask,
+    };
+    if lifted && result.is_float() && value.unknown == 0 {
+        if is_nan(result, folded) {
+            value = any_nan(result);
+        } else if folded & !sign_bit(result) == 0
+            && (matches!(op, Op::FMin | Op::FMax) && a.bits != b.bits)
+        {
+            // Which of the zeros is open.
+            value.unknown = sign_bit(result);
+        }
+    }
+    if fp.0 != 0 && floats {
+        value = with_freedoms(fp, types, &bits, result, value).unwrap_or(nothing);
+    }
+    value
+}
+
+/// What the freedoms of an instruction leave of its result; None: nothing.
+fn with_freedoms(
+    fp: FpFlags,
+    types: &[Type],
+    args: &[u64],
+    result: Type,
+    value: Scalar,
+) -> Option<Scalar> {
+    let mut all = types.iter().zip(args).map(|(&ty, &bits)| (ty, bits));
+    let values: SmallVec<[(Type, u64); 4]> = all
+        .by_ref()
+        .chain([(result, value.bits)])
+        .filter(|(ty, _)| ty.is_float())
+        .collect();
+    if fp.has(FpFlags::NNAN) && values.iter().any(|&(ty, bits)| is_nan(ty, bits))
+        || fp.has(FpFlags::NINF) && values.iter().any(|&(ty, bits)| is_infinite(ty, bits))
+    {
+        return None;
+    }
+    let mut value = value;
+    if fp.has(FpFlags::NSZ) && result.is_float() && value.bits & !sign_bit(result) == 0 {
+        value.unknown |= sign_bit(result);
+    }
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn go(op: Op, ty: Type, args: &[Scalar]) -> Scalar {
+        let types = vec![ty; args.len()];
+        eval(op, FpFlags::default(), &types, args, ty, 0x5a5a)
+    }
+
+    #[test]
+    fn masks_take_unknown_bits_away() {
+        let half = Scalar {
+            bits: 0x1234,
+            unknown: 0xff00,
+        };
+        let low = go(Op::And, Type::I32, &[half, Scalar::known(0xff)]);
+        assert_eq!(low, Scalar::known(0x34));
+        let sum = go(Op::IAdd, Type::I32, &[half, Scalar::known(1)]);
+        assert_eq!(sum.unknown, 0xffff_ff00);
+        let set = go(Op::Or, Type::I16, &[half, Scalar::known(0xff00)]);
+        assert_eq!(set, Scalar::known(0xff34));
+    }
+
+    #[test]
+    fn a_nan_stays_a_nan_and_no_more() {
+        let inf = Scalar::known(0x7f80_0000);
+        let value = go(Op::FSub, Type::F32, &[inf, inf]);
+        assert_eq!(value.unknown, 0x807f_ffff);
+        let again = go(Op::FAdd, Type::F32, &[value, inf]);
+        assert_eq!(again, value);
+        let ordered = eval(
+            Op::FCmp(crate::ir::op::FloatCond::Ord),
+            FpFlags::default(),
+            &[Type::F32; 2],
+            &[value, value],
+            Type::Bool,
+            0,
+        );
+        assert_eq!(ordered, Scalar::known(0));
+    }
+
+    #[test]
+    fn what_is_left_open_is_unknown() {
+        let (one, zero) = (Scalar::known(1), Scalar::known(0));
+        assert_eq!(go(Op::UDiv, Type::I8, &[one, zero]).unknown, 0xff);
+        assert_eq!(
+            go(Op::Shl, Type::I8, &[one, Scalar::known(8)]).unknown,
+            0xff
+        );
+    }
+}

@@ -1,0 +1,689 @@
+//! A work-item: a machine that can be halted at barriers and collective operations.
+
+use super::args::Bound;
+use super::atomic::modify;
+use super::error::{Error, Fault};
+use super::eval::eval;
+use super::group::{Arrays, Local, MOST_BYTES};
+use super::launch::{Machine, Place};
+use super::memory::{Memory, Region};
+use super::printf;
+use super::scalar::Scalar;
+use crate::ir::entity::{Block, Entity, Value, Var};
+use crate::ir::function::{Function, InstData, Storage, Target, Terminator};
+use crate::ir::op::Op;
+use crate::ir::print::raw_inst;
+use crate::ir::types::{Space, Type};
+use crate::passes::lower_generic_ptr::{TAG_LOCAL, TAG_PRIVATE};
+use smallvec::SmallVec;
+
+/// Calls within calls.
+const MOST_FRAMES: usize = 256;
+/// The bits of a generic pointer that name the space.
+const TAGS: u64 = TAG_LOCAL | TAG_PRIVATE;
+
+type Scalars = SmallVec<[Scalar; 8]>;
+
+/// What a work-item is about to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    Waiting,
+    Done,
+}
+
+/// A function that is being run.
+pub(super) struct Frame<'a> {
+    pub func: &'a Function,
+    pub block: Block,
+    /// Instruction of the block.
+    pub pc: usize,
+    values: Vec<Scalar>,
+    /// Private variables there were before.
+    variables: usize,
+}
+
+impl<'a> Frame<'a> {
+    fn new(func: &'a Function, args: &[Scalar], variables: usize) -> Option<Self> {
+        let block = func.entry()?;
+        let mut values = vec![Scalar::default(); func.values.len()];
+        for (&param, &arg) in func.blocks[block].params.iter().zip(args) {
+            values[param.index()] = arg;
+        }
+        Some(Self {
+            func,
+            block,
+            pc: 0,
+            values,
+            variables,
+        })
+    }
+    fn value(&self, value: Value) -> Scalar {
+        self.values.get(value.index()).copied().unwrap_or_default()
+    }
+    fn set(&mut self, value: Value, to: Scalar) {
+        if let Some(slot) = self.values.get_mut(value.index()) {
+            *slot = to;
+        }
+    }
+    fn inst(&self) -> Option<&'a InstData> {
+        let inst = self.func.blocks[self.block].insts.get(self.pc)?;
+        Some(&self.func.insts[*inst])
+    }
+    fn go(&mut self, target: &Target) {
+        let args: Scalars = target.args.iter().map(|&v| self.value(v)).collect();
+        let func = self.func;
+        for (&param, &arg) in func.blocks[target.block].params.iter().zip(&args) {
+            self.set(param, arg);
+        }
+        self.block = target.block;
+        self.pc = 0;
+    }
+    fn place(&self) -> String {
+        let func = self.func;
+        match func.blocks[self.block].insts.get(self.pc) {
+            Some(&inst) => format!("{} {}: {}", func.name, self.block, raw_inst(func, inst)),
+            None => format!("{} {}: its end", func.name, self.block),
+        }
+    }
+}
+
+/// A work-item.
+pub(super) struct Item<'a> {
+    pub place: Place,
+    pub state: State,
+    pub frames: Vec<Frame<'a>>,
+    pub results: Vec<Scalar>,
+    private: Memory,
+    private_bytes: u64,
+    /// Arrays in Function storage.
+    arrays: Vec<Region>,
+}
+
+impl<'a> Item<'a> {
+    /// At the beginning of the kernel. `shared`: the parameters, but for structures by value.
+    pub fn new(
+        machine: &mut Machine<'a>,
+        place: Place,
+        shared: &[Option<Scalar>],
+        arrays: Vec<Region>,
+    ) -> Result<Self, Error> {
+        let mut private = Memory::new();
+        let args: Vec<Scalar> = shared
+            .iter()
+            .zip(&machine.bound)
+            .map(|(value, bound)| match (value, bound) {
+                (Some(value), _) => *value,
+                (None, Bound::Copy(bytes, align)) => {
+                    Scalar::known(private.add(bytes.clone(), *align))
+                }
+                _ => Scalar::default(),
+            })
+            .collect();
+        let variables = private.regions().len();
+        let frame = Frame::new(machine.func, &args, variables)
+            .ok_or_else(|| Error::NotInterpreted(format!("`{}`", machine.func.name)))?;
+        Ok(Self {
+            place,
+            state: State::Ready,
+            frames: vec![frame],
+            results: Vec::new(),
+            private,
+            private_bytes: 0,
+            arrays,
+        })
+    }
+
+    /// The instruction at which it waits.
+    pub fn waiting_for(&self) -> Option<&'a InstData> {
+        self.frames.last()?.inst()
+    }
+
+    /// Its operands there.
+    pub fn waiting_args(&self) -> Vec<Scalar> {
+        match (self.frames.last(), self.waiting_for()) {
+            (Some(frame), Some(data)) => data.args.iter().map(|&v| frame.value(v)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The type of its first operand there, or else of its first result.
+    pub fn waiting_type(&self) -> Option<Type> {
+        let data = self.waiting_for()?;
+        let value = data.args.first().or(data.results.first())?;
+        Some(self.frames.last()?.func.ty(*value))
+    }
+
+    /// Ends the wait.
+    pub fn go_on(&mut self, results: &[Scalar]) {
+        if let Some(data) = self.waiting_for() {
+            if let Some(frame) = self.frames.last_mut() {
+                for (&value, &result) in data.results.iter().zip(results) {
+                    frame.set(value, result);
+                }
+                frame.pc += 1;
+            }
+        }
+        self.state = State::Ready;
+    }
+
+    /// Where it is, for messages.
+    pub fn whereabouts(&self) -> String {
+        self.frames
+            .last()
+            .map_or(String::new(), |frame| frame.place())
+    }
+
+    /// Runs until it has ended or waits.
+    pub fn run(
+        &mut self,
+        machine: &mut Machine<'a>,
+        local: &mut Local,
+        arrays: &Arrays,
+    ) -> Result<(), Error> {
+        loop {
+            machine.steps += 1;
+            if machine.steps > machine.options.steps {
+                return Err(Error::Steps);
+            }
+            let Some(frame) = self.frames.last_mut() else {
+                self.state = State::Done;
+                return Ok(());
+            };
+            let Some(data) = frame.inst() else {
+                self.end_block(machine)?;
+                if self.frames.is_empty() {
+                    self.state = State::Done;
+                    return Ok(());
+                }
+                continue;
+            };
+            if let Op::Barrier { .. } | Op::Group(..) = data.op {
+                self.state = State::Waiting;
+                return Ok(());
+            }
+            let args: Scalars = data.args.iter().map(|&v| frame.value(v)).collect();
+            if let Op::Call(id) = data.op {
+                self.enter(machine, id, &args)?;
+                continue;
+            }
+            let mut step = Step {
+                machine: &mut *machine,
+                local: &mut *local,
+                arrays,
+                item: &mut *self,
+                data,
+                args: &args,
+            };
+            let results = step.run()?;
+            if let Some(frame) = self.frames.last_mut() {
+                for (&value, &result) in data.results.iter().zip(&results) {
+                    frame.set(value, result);
+                }
+                frame.pc += 1;
+            }
+        }
+    }
+
+    fn enter(
+        &mut self,
+        machine: &Machine<'a>,
+        id: crate::ir::entity::FuncId,
+        args: &[Scalar],
+    ) -> Result<(), Error> {
+        let module = machine.module;
+        let callee = module
+            .functions
+            .get(id)
+            .ok_or_else(|| Error::invalid("a call of an unknown function"))?;
+        if self.frames.len() >= MOST_FRAMES {
+            return Err(Error::Steps);
+        }
+        let variables = self.private.regions().len();
+        let frame = Frame::new(callee, args, variables)
+            .ok_or_else(|| Error::NotInterpreted(format!("`{}`", callee.name)))?;
+        self.frames.push(frame);
+        Ok(())
+    }
+
+    fn end_block(&mut self, machine: &Machine) -> Result<(), Error> {
+        let strict = machine.options.strict;
+        let Some(frame) = self.frames.last_mut() else {
+            return Ok(());
+        };
+        let func = frame.func;
+        let decide = |frame: &Frame, value: Value, what: &'static str| {
+            let value = frame.value(value);
+            if strict && !value.is_known() {
+                let place = frame.place();
+                return Err(Error::Unknown { what, place });
+            }
+            Ok(value.bits)
+        };
+        match &func.blocks[frame.block].term {
+            Terminator::Jump(target) => frame.go(target),
+            Terminator::Branch(condition, yes, no) => {
+                let holds = decide(frame, *condition, "the condition of a branch")?;
+                frame.go(if holds & 1 != 0 { yes } else { no });
+            }
+            Terminator::Switch(value, cases, default) => {
+                let bits = decide(frame, *value, "the value of a switch")?;
+                let case = cases.iter().find(|(case, _)| *case == bits);
+                frame.go(case.map_or(default, |(_, target)| target));
+            }
+            Terminator::Return(values) => {
+                let results: Scalars = values.iter().map(|&v| frame.value(v)).collect();
+                self.private.truncate(frame.variables);
+                self.frames.pop();
+                match self.frames.last_mut() {
+                    Some(caller) => {
+                        if let Some(data) = caller.inst() {
+                            for (&value, &result) in data.results.iter().zip(&results) {
+                                caller.set(value, result);
+                            }
+                        }
+                        caller.pc += 1;
+                    }
+                    None => self.results = results.to_vec(),
+                }
+            }
+            Terminator::Unreachable => return Err(Error::Unreachable(frame.place())),
+        }
+        Ok(())
+    }
+}
+
+/// One instruction that does not wait.
+struct Step<'s, 'm, 'a> {
+    machine: &'s mut Machine<'m>,
+    local: &'s mut Local,
+    arrays: &'s Arrays,
+    item: &'s mut Item<'a>,
+    data: &'s InstData,
+    args: &'s [Scalar],
+}
+
+impl Step<'_, '_, '_> {
+    fn place(&self) -> String {
+        self.item.whereabouts()
+    }
+
+    fn fault(&self, space: Option<Space>) -> impl FnOnce(Fault) -> Error {
+        let place = self.place();
+        move |fault| Error::Access {
+            fault,
+            space,
+            place,
+        }
+    }
+
+    fn ty(&self, value: Value) -> Type {
+        let frame = self.item.frames.last();
+        frame
+            .and_then(|f| f.func.values.get(value))
+            .map_or(Type::I32, |v| v.ty)
+    }
+
+    fn arg(&self, index: usize) -> Scalar {
+        self.args.get(index).copied().unwrap_or_default()
+    }
+
+    fn arg_ty(&self, index: usize) -> Type {
+        self.data.args.get(index).map_or(Type::I32, |&v| self.ty(v))
+    }
+
+    fn result_ty(&self) -> Type {
+        self.data.results.first().map_or(Type::I32, |&v| self.ty(v))
+    }
+
+    /// The bits of a value on which something depends that cannot be unknown.
+    fn decided(&self, value: Scalar, what: &'static str) -> Result<u64, Error> {
+        if self.machine.options.strict && !value.is_known() {
+            let place = self.place();
+            return Err(Error::Unknown { what, place });
+        }
+        Ok(value.bits)
+    }
+
+    /// The memory and the address there that an operand leads to.
+    fn address(&self, index: usize) -> Result<(Space, u64), Error> {
+        let bits = self.decided(self.arg(index), "an address")?;
+        let space = self.arg_ty(index).space().unwrap_or(Space::Global);
+        Ok(match space {
+            Space::Generic => match bits & TAGS {
+                TAG_LOCAL => (Space::Local, bits & !TAGS),
+                TAG_PRIVATE => (Space::Private, bits & !TAGS),
+                _ => (Space::Global, bits),
+            },
+            space => (space, bits),
+        })
+    }
+
+    fn memory(&mut self, space: Space) -> &mut Memory {
+        match space {
+            Space::Local => &mut self.local.memory,
+            Space::Private => &mut self.item.private,
+            _ => self.machine.memory,
+        }
+    }
+
+    fn aligned(&self, space: Space, address: u64, align: u64) -> Result<(), Error> {
+        if align > 1 && address % align != 0 {
+            let fault = Fault::Unaligned { address, align };
+            return Err(self.fault(Some(space))(fault));
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, space: Space, address: u64, ty: Type) -> Result<Scalar, Error> {
+        match self.memory(space).read(address, ty.size()) {
+            Ok(value) => Ok(value),
+            Err(fault) => Err(self.fault(Some(space))(fault)),
+        }
+    }
+
+    fn write(&mut self, space: Space, at: u64, ty: Type, value: Scalar) -> Result<(), Error> {
+        if space == Space::Constant {
+            let fault = Fault::ReadOnly { address: at };
+            return Err(self.fault(Some(space))(fault));
+        }
+        match self.memory(space).write(at, ty.size(), value) {
+            Ok(()) => Ok(()),
+            Err(fault) => Err(self.fault(Some(space))(fault)),
+        }
+    }
+
+    /// An element of an array: its region and the byte offset there.
+    fn element(&mut self, var: Var) -> Result<(&mut Region, usize, Type), Error> {
+        let index = self.decided(self.arg(0), "an index")?;
+        let (func, at) = (self.machine.func, var.index());
+        let data = func
+            .vars
+            .get(var)
+            .ok_or_else(|| Error::invalid("no such array"))?;
+        if self.item.frames.len() != 1 {
+            return Err(Error::invalid("arrays belong to the kernel's function"));
+        }
+        let len = self.arrays.len.get(at).copied().unwrap_or(0);
+        if index >= len {
+            return Err(self.fault(None)(Fault::Index { index, len }));
+        }
+        let region = self.arrays.of.get(at).copied().unwrap_or(usize::MAX);
+        let regions = match data.storage {
+            Storage::Workgroup => &mut self.local.arrays,
+            Storage::Function => &mut self.item.arrays,
+        };
+        let region = regions
+            .get_mut(region)
+            .ok_or_else(|| Error::invalid("no such array"))?;
+        let offset = index as usize * data.elem.size() as usize;
+        Ok((region, offset, data.elem))
+    }
+
+    /// Reads an element, and writes what `change` makes of it.
+    fn update(
+        &mut self,
+        var: Var,
+        change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
+    ) -> Result<Scalar, Error> {
+        let (region, offset, ty) = self.element(var)?;
+        let size = ty.size() as usize;
+        let outside = || Error::invalid("an array is shorter than it says");
+        let old = region.read(offset, size).ok_or_else(outside)?;
+        if let Some(new) = change(old, ty) {
+            region.write(offset, size, new).ok_or_else(outside)?;
+        }
+        Ok(old)
+    }
+
+    /// The same of memory by address.
+    fn update_memory(
+        &mut self,
+        ty: Type,
+        change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
+    ) -> Result<Scalar, Error> {
+        let (space, address) = self.address(0)?;
+        self.aligned(space, address, ty.size().into())?;
+        let old = self.read(space, address, ty)?;
+        if let Some(new) = change(old, ty) {
+            self.write(space, address, ty, new)?;
+        }
+        Ok(old)
+    }
+
+    fn run(&mut self) -> Result<SmallVec<[Scalar; 2]>, Error> {
+        let one = |value: Scalar| -> SmallVec<[Scalar; 2]> { SmallVec::from_slice(&[value]) };
+        let none = SmallVec::new();
+        let (a, b) = (self.arg(0), self.arg(1));
+        Ok(match self.data.op {
+            Op::Const(bits) => one(Scalar::known(bits)),
+            Op::Undef => {
+                let noise = self.machine.noise();
+                let types = self.data.results.iter().map(|&v| self.ty(v));
+                types.map(|ty| Scalar::unknown(ty, noise)).collect()
+            }
+            Op::GlobalAddr(id) => one(Scalar::known(self.global(id)?)),
+            Op::SpaceCast => one(self.space_cast(a)),
+            Op::PtrIsIn(space) => one(self.is_in(a, space)),
+            Op::Alloca { size, align } => {
+                self.item.private_bytes += u64::from(size);
+                if self.item.private_bytes > MOST_BYTES {
+                    return Err(Error::invalid("too much private memory"));
+                }
+                let noise = self.machine.noise();
+                let memory = &mut self.item.private;
+                one(Scalar::known(memory.add_fresh(
+                    size.into(),
+                    align.into(),
+                    noise,
+                )))
+            }
+            Op::Load { align, .. } => {
+                let (space, mut at) = self.address(0)?;
+                self.aligned(space, at, align.into())?;
+                let ty = self.result_ty();
+                let mut results = none;
+                for _ in 0..self.data.results.len() {
+                    results.push(self.read(space, at, ty)?);
+                    at = at.wrapping_add(ty.size().into());
+                }
+                results
+            }
+            Op::Store { align, .. } => {
+                let (space, mut at) = self.address(0)?;
+                self.aligned(space, at, align.into())?;
+                let ty = self.arg_ty(1);
+                for &value in self.args.iter().skip(1) {
+                    self.write(space, at, ty, value)?;
+                    at = at.wrapping_add(ty.size().into());
+                }
+                none
+            }
+            Op::MemCopy { size, align } => {
+                self.copy(size, align.into())?;
+                none
+            }
+            Op::AtomicLoad { .. } => {
+                let ty = self.result_ty();
+                one(self.update_memory(ty, |_, _| None)?)
+            }
+            Op::AtomicStore { .. } => {
+                self.update_memory(self.arg_ty(1), |_, _| Some(b))?;
+                none
+            }
+            Op::AtomicRmw { op, .. } => {
+                let noise = self.machine.noise();
+                let ty = self.result_ty();
+                one(self.update_memory(ty, |old, ty| Some(modify(op, ty, old, b, noise)))?)
+            }
+            Op::AtomicCmpXchg { .. } => {
+                let expected = self.decided(b, "what an exchange expects")?;
+                let desired = self.arg(2);
+                let ty = self.result_ty();
+                one(self.update_memory(ty, |old, _| (old.bits == expected).then_some(desired))?)
+            }
+            Op::VarLoad(var) | Op::VarAtomicLoad { var, .. } => one(self.update(var, |_, _| None)?),
+            Op::VarStore(var) | Op::VarAtomicStore { var, .. } => {
+                self.update(var, |_, _| Some(b))?;
+                none
+            }
+            Op::VarRmw { var, op, .. } => {
+                let noise = self.machine.noise();
+                one(self.update(var, |old, ty| Some(modify(op, ty, old, b, noise)))?)
+            }
+            Op::VarCmpXchg { var, .. } => {
+                let expected = self.decided(b, "what an exchange expects")?;
+                let desired = self.arg(2);
+                one(self.update(var, |old, _| (old.bits == expected).then_some(desired))?)
+            }
+            Op::Fence { .. } => none,
+            Op::Clock(_) => {
+                let ticks = self.machine.steps;
+                one(Scalar::unknown(Type::I64, ticks))
+            }
+            Op::Builtin(which) => one(Scalar::known(self.machine.builtin(which, &self.item.place))),
+            Op::Hw(which) => one(Scalar::known(self.machine.hw(which, &self.item.place))),
+            Op::Implicit(which, component) => {
+                let value = self.machine.implicit(which, component);
+                let missing = || Error::invalid(format!("{which:?} was not supplied"));
+                one(Scalar::known(value.ok_or_else(missing)?))
+            }
+            Op::ArgLoad(offset) => {
+                let mut at = offset as usize;
+                let ty = self.result_ty();
+                let mut results = none;
+                for _ in 0..self.data.results.len() {
+                    let value = self.machine.arg_block.read(at, ty.size() as usize);
+                    results.push(value.ok_or_else(|| Error::Access {
+                        fault: Fault::Outside {
+                            address: at as u64,
+                            size: ty.size().into(),
+                        },
+                        space: None,
+                        place: self.place(),
+                    })?);
+                    at += ty.size() as usize;
+                }
+                results
+            }
+            Op::SpecSize(id) => {
+                let value = self.machine.specs.get(&id);
+                let missing = || Error::invalid(format!("no specialisation constant {id}"));
+                one(Scalar::known((*value.ok_or_else(missing)?).into()))
+            }
+            Op::Printf(index) => one(self.printf(index)?),
+            Op::ImageRead(_)
+            | Op::ImageWrite(_)
+            | Op::ImageFilter
+            | Op::ImageQuery(_)
+            | Op::SamplerWord
+            | Op::TexelFetch(_)
+            | Op::TexelFilter { .. }
+            | Op::TexelLoad(_)
+            | Op::TexelStore(_) => {
+                return Err(Error::NotInterpreted(self.place()));
+            }
+            op => {
+                let types: SmallVec<[Type; 4]> =
+                    self.data.args.iter().map(|&v| self.ty(v)).collect();
+                let ty = self.result_ty();
+                let noise = self.machine.noise();
+                one(eval(op, self.data.fp, &types, self.args, ty, noise))
+            }
+        })
+    }
+
+    fn global(&mut self, id: crate::ir::entity::GlobalId) -> Result<u64, Error> {
+        let module = self.machine.module;
+        let space = module.globals.get(id).and_then(|g| g.space);
+        if matches!(space, Some(Space::Local) | None) {
+            return self.local.global(self.machine, id);
+        }
+        let base = self.machine.memory.globals();
+        let offset = self.machine.global_offset(id)?;
+        base.map(|base| base.wrapping_add(offset))
+            .ok_or_else(|| Error::invalid("program-scope variables that are not in memory"))
+    }
+
+    fn space_cast(&self, pointer: Scalar) -> Scalar {
+        let to = self.result_ty().space().unwrap_or(Space::Global);
+        let tag = |space| match space {
+            Space::Local => TAG_LOCAL,
+            Space::Private => TAG_PRIVATE,
+            _ => 0,
+        };
+        let near = |space| matches!(space, Space::Global | Space::Constant);
+        let null = Scalar::known(0);
+        match (self.arg_ty(0).space().unwrap_or(Space::Global), to) {
+            (from, to) if from == to || near(from) && near(to) => pointer,
+            (from, Space::Generic) if pointer.bits != 0 => Scalar {
+                bits: pointer.bits | tag(from),
+                ..pointer
+            },
+            (Space::Generic, to) if pointer.bits & TAGS == tag(to) => Scalar {
+                bits: pointer.bits & !TAGS,
+                unknown: pointer.unknown & !TAGS,
+            },
+            _ => null,
+        }
+    }
+
+    fn is_in(&self, pointer: Scalar, space: Space) -> Scalar {
+        if pointer.bits == 0 || !pointer.is_known() {
+            return Scalar::unknown(Type::Bool, pointer.bits);
+        }
+        let holds = match (self.arg_ty(0).space(), space) {
+            (Some(Space::Generic) | None, Space::Local) => pointer.bits & TAGS == TAG_LOCAL,
+            (Some(Space::Generic) | None, Space::Private) => pointer.bits & TAGS == TAG_PRIVATE,
+            (Some(Space::Generic) | None, _) => {
+                !matches!(pointer.bits & TAGS, TAG_LOCAL | TAG_PRIVATE)
+            }
+            (Some(own), space) => own == space,
+        };
+        Scalar::known(holds.into())
+    }
+
+    fn copy(&mut self, size: u64, align: u64) -> Result<(), Error> {
+        let (to_space, to) = self.address(0)?;
+        let (from_space, from) = self.address(1)?;
+        self.aligned(to_space, to, align)?;
+        self.aligned(from_space, from, align)?;
+        for (space, address) in [(from_space, from), (to_space, to)] {
+            if let Err(fault) = self.memory(space).check(address, size) {
+                return Err(self.fault(Some(space))(fault));
+            }
+        }
+        for i in 0..size {
+            let byte = self.read(from_space, from.wrapping_add(i), Type::I8)?;
+            self.write(to_space, to.wrapping_add(i), Type::I8, byte)?;
+        }
+        Ok(())
+    }
+
+    fn printf(&mut self, index: u32) -> Result<Scalar, Error> {
+        let module = self.machine.module;
+        let site = module
+            .printfs
+            .get(index as usize)
+            .ok_or_else(|| Error::invalid("no such printf site"))?;
+        let space = self
+            .data
+            .args
+            .iter()
+            .find_map(|&v| self.ty(v).space())
+            .unwrap_or(Space::Constant);
+        let memory = match space {
+            Space::Local => &self.local.memory,
+            Space::Private => &self.item.private,
+            _ => &*self.machine.memory,
+        };
+        let text = |address: u64| {
+            let bytes = (0..256).map_while(|i| memory.read(address.wrapping_add(i), 1).ok());
+            let bytes = bytes.map(|value| value.bits as u8);
+            bytes.take_while(|&byte| byte != 0).collect()
+        };
+        let record = printf::record(index, site, self.args, text);
+        self.machine.printf.push(record);
+        Ok(Scalar::known(0))
+    }
+}

@@ -1,0 +1,353 @@
+//! A launch: the ND-range, what surrounds the work-groups of it, and the values that depend on where a work-item is.
+
+use super::args::{self, Arg, Bound};
+use super::error::Error;
+use super::group;
+use super::memory::{Memory, Region};
+use super::printf::Record;
+use super::scalar::Scalar;
+use crate::analysis::cfg::Cfg;
+use crate::interface::Implicit;
+use crate::ir::entity::{Block, GlobalId};
+use crate::ir::function::Function;
+use crate::ir::module::{Kernel, Module};
+use crate::ir::op::{Builtin, HwVar};
+use crate::passes::lower_globals;
+use rustc_hash::FxHashMap;
+
+/// An ND-range. Sizes may leave a smaller work-group at the end of a dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NdRange {
+    /// Dimensions, 1 to 3.
+    pub dims: u32,
+    /// Work-items; 1 in dimensions that there are not.
+    pub global: [u32; 3],
+    /// Work-items of a work-group.
+    pub local: [u32; 3],
+    /// Id of the first work-item.
+    pub offset: [u32; 3],
+}
+
+impl NdRange {
+    /// One dimension.
+    pub fn linear(global: u32, local: u32) -> Self {
+        Self {
+            dims: 1,
+            global: [global, 1, 1],
+            local: [local, 1, 1],
+            offset: [0; 3],
+        }
+    }
+
+    fn check(&self) -> Result<(), Error> {
+        let items: u64 = self.local.iter().map(|&n| u64::from(n)).product();
+        if self.local.contains(&0) || items > 4096 || !(1..=3).contains(&self.dims) {
+            return Err(Error::invalid("work-groups of that size"));
+        }
+        Ok(())
+    }
+
+    /// Work-groups of a dimension, a smaller last one included.
+    pub(super) fn groups(&self, dim: usize) -> u32 {
+        self.global[dim].div_ceil(self.local[dim].max(1))
+    }
+
+    /// Boxes of work-groups of one size.
+    pub(super) fn dispatches(&self) -> Vec<Dispatch> {
+        let parts = |dim: usize| {
+            let (global, local) = (self.global[dim], self.local[dim].max(1));
+            let (whole, rest) = (global / local, global % local);
+            let mut parts = Vec::new();
+            if whole > 0 {
+                parts.push((0, whole, local));
+            }
+            if rest > 0 {
+                parts.push((whole, 1, rest));
+            }
+            parts
+        };
+        let mut list = Vec::new();
+        for &(z, depth, lz) in &parts(2) {
+            for &(y, height, ly) in &parts(1) {
+                for &(x, width, lx) in &parts(0) {
+                    list.push(Dispatch {
+                        first: [x, y, z],
+                        groups: [width, height, depth],
+                        local: [lx, ly, lz],
+                    });
+                }
+            }
+        }
+        list
+    }
+}
+
+/// A box of work-groups of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Dispatch {
+    /// Number of the first work-group.
+    pub first: [u32; 3],
+    /// How many.
+    pub groups: [u32; 3],
+    /// Their size.
+    pub local: [u32; 3],
+}
+
+/// How to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    /// Instructions in all work-items together, at most.
+    pub steps: u64,
+    /// Whether it is an error if control flow or an address depends on an unknown value.
+    pub strict: bool,
+    /// Chooses the arbitrary values of unknown bits.
+    pub noise: u64,
+    /// Work-items of a sub-group.
+    pub subgroup_size: u32,
+    /// Bytes of local variables that the module does not know of (passes add some).
+    pub scratch: u64,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            steps: 50_000_000,
+            strict: true,
+            noise: 0x9e37_79b9_7f4a_7c15,
+            subgroup_size: 8,
+            scratch: 16 << 10,
+        }
+    }
+}
+
+/// What a run leaves beside what is in memory.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Instructions run.
+    pub steps: u64,
+    /// What printf calls left, where they are still calls.
+    pub printf: Vec<Record>,
+    /// What the last work-item returned.
+    pub results: Vec<Scalar>,
+}
+
+/// What is known outside of work-groups.
+pub(super) struct Machine<'a> {
+    pub module: &'a Module,
+    pub func: &'a Function,
+    pub range: NdRange,
+    pub memory: &'a mut Memory,
+    pub options: Options,
+    /// For the parameters of the entry block.
+    pub bound: Vec<Bound>,
+    pub arg_block: Region,
+    pub specs: FxHashMap<u32, u32>,
+    /// Addresses for [`Implicit`].
+    pub addresses: FxHashMap<Implicit, u64>,
+    pub steps: u64,
+    pub noise: u64,
+    pub printf: Vec<Record>,
+    pub results: Vec<Scalar>,
+    pub dispatch: Dispatch,
+    /// The work-group within the dispatch.
+    pub group: [u32; 3],
+    /// Block orders of functions that have been asked for, by the address of the function.
+    orders: FxHashMap<*const Function, FxHashMap<Block, usize>>,
+    layout: Option<lower_globals::Layout>,
+}
+
+impl<'a> Machine<'a> {
+    pub fn new(
+        module: &'a Module,
+        func: &'a Function,
+        range: &NdRange,
+        memory: &'a mut Memory,
+        options: &Options,
+    ) -> Result<Self, Error> {
+        range.check()?;
+        if options.subgroup_size == 0 || options.subgroup_size > 128 {
+            return Err(Error::invalid("sub-groups of that size"));
+        }
+        Ok(Self {
+            module,
+            func,
+            range: *range,
+            memory,
+            options: options.clone(),
+            bound: Vec::new(),
+            arg_block: Region::known(0, Vec::new()),
+            specs: FxHashMap::default(),
+            addresses: FxHashMap::default(),
+            steps: 0,
+            noise: options.noise,
+            printf: Vec::new(),
+            results: Vec::new(),
+            dispatch: Dispatch {
+                first: [0; 3],
+                groups: [1; 3],
+                local: range.local,
+            },
+            group: [0; 3],
+            orders: FxHashMap::default(),
+            layout: None,
+        })
+    }
+
+    pub fn bind_kernel(&mut self, kernel: &Kernel, args: &[Arg]) -> Result<(), Error> {
+        self.bound = args::bind(self.func, kernel, args)?;
+        Ok(())
+    }
+
+    pub fn bind_values(&mut self, args: &[Scalar]) {
+        self.bound = args.iter().map(|&v| Bound::Value(v)).collect();
+    }
+
+    /// Where a program-scope variable lies in the buffer of them.
+    pub fn global_offset(&mut self, id: GlobalId) -> Result<u64, Error> {
+        if self.layout.is_none() {
+            let layout = lower_globals::layout(self.module);
+            self.layout = Some(layout.map_err(|e| Error::invalid(e.to_string()))?);
+        }
+        let offset = self.layout.as_ref().and_then(|layout| layout.offset(id));
+        offset.ok_or_else(|| Error::invalid(format!("no variable {id}")))
+    }
+
+    pub fn noise(&mut self) -> u64 {
+        self.noise = self
+            .noise
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.noise ^ self.noise >> 29
+    }
+
+    /// Runs the whole ND-range.
+    pub fn dispatch_all(&mut self) -> Result<(), Error> {
+        for dispatch in self.range.dispatches() {
+            self.run_dispatch(dispatch)?;
+        }
+        Ok(())
+    }
+
+    pub fn run_dispatch(&mut self, dispatch: Dispatch) -> Result<(), Error> {
+        self.dispatch = dispatch;
+        for z in 0..dispatch.groups[2] {
+            for y in 0..dispatch.groups[1] {
+                for x in 0..dispatch.groups[0] {
+                    self.group = [x, y, z];
+                    group::run(self)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub fn finish(self) -> Outcome {
+        Outcome {
+            steps: self.steps,
+            printf: self.printf,
+            results: self.results,
+        }
+    }
+
+    /// The place of a block in reverse postorder.
+    pub fn order(&mut self, func: &'a Function, block: Block) -> usize {
+        let order = self.orders.entry(func).or_insert_with(|| {
+            let cfg = Cfg::new(func);
+            cfg.rpo().iter().enumerate().map(|(i, &b)| (b, i)).collect()
+        });
+        order.get(&block).copied().unwrap_or(usize::MAX)
+    }
+
+    fn base(&self, dim: usize) -> u32 {
+        let first = self.dispatch.first[dim].wrapping_mul(self.range.local[dim]);
+        self.range.offset[dim].wrapping_add(first)
+    }
+
+    /// An OpenCL built-in variable of a work-item.
+    pub fn builtin(&self, which: Builtin, item: &Place) -> u64 {
+        let lanes = self.options.subgroup_size;
+        let range = &self.range;
+        let local = self.dispatch.local;
+        let global_id = |d: usize| {
+            let group = self.group[d].wrapping_mul(local[d]);
+            u64::from(self.base(d).wrapping_add(group).wrapping_add(item.id[d]))
+        };
+        let at = |d: u8| usize::from(d.min(2));
+        let items: u32 = local.iter().product();
+        match which {
+            Builtin::GlobalId(d) => global_id(at(d)),
+            Builtin::GlobalSize(d) => range.global[at(d)].into(),
+            Builtin::GlobalOffset(d) => range.offset[at(d)].into(),
+            Builtin::LocalId(d) => item.id[at(d)].into(),
+            Builtin::LocalSize(d) => local[at(d)].into(),
+            Builtin::EnqueuedLocalSize(d) => range.local[at(d)].into(),
+            Builtin::GroupId(d) => (self.dispatch.first[at(d)] + self.group[at(d)]).into(),
+            Builtin::NumGroups(d) => range.groups(at(d)).into(),
+            Builtin::WorkDim => range.dims.into(),
+            Builtin::GlobalLinearId => {
+                let index = |d: usize| global_id(d).wrapping_sub(range.offset[d].into());
+                let rows = index(2)
+                    .wrapping_mul(range.global[1].into())
+                    .wrapping_add(index(1));
+                rows.wrapping_mul(range.global[0].into())
+                    .wrapping_add(index(0))
+            }
+            Builtin::LocalLinearId => item.index.into(),
+            Builtin::SubGroupMaxSize => lanes.into(),
+            Builtin::SubGroupSize => lanes.min(items - item.index / lanes * lanes).into(),
+            Builtin::NumSubGroups => items.div_ceil(lanes).into(),
+            Builtin::NumEnqueuedSubGroups => {
+                range.local.iter().product::<u32>().div_ceil(lanes).into()
+            }
+            Builtin::SubGroupId => (item.index / lanes).into(),
+            Builtin::SubGroupLocalId => (item.index % lanes).into(),
+        }
+    }
+
+    /// A Vulkan built-in variable of a work-item.
+    pub fn hw(&self, which: HwVar, item: &Place) -> u64 {
+        let lanes = self.options.subgroup_size;
+        let at = |d: u8| usize::from(d.min(2));
+        match which {
+            HwVar::LocalInvocationId(d) => item.id[at(d)],
+            HwVar::WorkgroupId(d) => self.group[at(d)],
+            HwVar::NumWorkgroups(d) => self.dispatch.groups[at(d)],
+            HwVar::WorkgroupSize(d) => self.dispatch.local[at(d)],
+            HwVar::LocalInvocationIndex => item.index,
+            HwVar::SubgroupSize => lanes,
+            HwVar::SubgroupInvocationId => item.index % lanes,
+            HwVar::SubgroupId => item.index / lanes,
+            HwVar::NumSubgroups => self.dispatch.local.iter().product::<u32>().div_ceil(lanes),
+        }
+        .into()
+    }
+
+    /// A component of an implicit argument. None: it has not been supplied.
+    pub fn implicit(&self, which: Implicit, component: u8) -> Option<u64> {
+        let d = usize::from(component.min(2));
+        let range = &self.range;
+        Some(match which {
+            Implicit::ProgramGlobals => self.memory.globals()?,
+            Implicit::ArgBuffer | Implicit::PrintfBuffer | Implicit::ResumeState => {
+                *self.addresses.get(&which)?
+            }
+            Implicit::GlobalOffset => range.offset[d].into(),
+            Implicit::GlobalSize => range.global[d].into(),
+            Implicit::NumGroups => range.groups(d).into(),
+            Implicit::EnqueuedLocalSize => range.local[d].into(),
+            Implicit::GroupOffset => self.dispatch.first[d].into(),
+            Implicit::GlobalBase => self.base(d).into(),
+            Implicit::GlobalEnd => range.offset[d].wrapping_add(range.global[d]).into(),
+            Implicit::WorkDim => range.dims.into(),
+            Implicit::ResumeGroups => self.dispatch.groups[d].into(),
+        })
+    }
+}
+
+/// Where a work-item is in its work-group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub id: [u32; 3],
+    /// Linear local id.
+    pub index: u32,
+}

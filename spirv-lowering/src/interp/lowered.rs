@@ -1,0 +1,180 @@
+//! Kernels on the way to the device: what the runtime supplies at dispatch is made from the kernel's interface.
+
+use super::args::{self, Arg};
+use super::error::Error;
+use super::launch::{Dispatch, Machine, NdRange, Options, Outcome};
+use super::memory::{Memory, Region};
+use super::printf::read_records;
+use super::scalar::Scalar;
+use crate::interface::{
+    ArgKind, Implicit, KernelInterface, LOCAL_ARG_ALIGN, RESUME_HEADER, RESUME_ROUNDS, SPEC_GUARD,
+    SPEC_LOCAL_SIZE, SPEC_PART, SPEC_RESUME,
+};
+use crate::ir::function::Function;
+use crate::ir::module::{Kernel, Module};
+use crate::ir::op::Op;
+
+/// Bytes of the printf buffer.
+const PRINTF_BYTES: usize = 64 << 10;
+
+/// A kernel of a module, with a function that passes have been at, and how it is to be dispatched.
+#[derive(Debug, Clone, Copy)]
+pub struct Lowered<'a> {
+    /// The module that it comes from.
+    pub module: &'a Module,
+    /// Its kernel there.
+    pub kernel: &'a Kernel,
+    /// Its function after some of the passes.
+    pub func: &'a Function,
+    /// Its interface after all of them.
+    pub interface: &'a KernelInterface,
+    /// Rounds the number of work-groups up and makes work-items beyond the ND-range end
+    /// ([`KernelInterface::guarded`]).
+    pub guard: bool,
+    /// Dispatches again until all loops have ended ([`KernelInterface::resume_bytes`]); 2: as for work-items alone.
+    pub resume: u32,
+}
+
+/// Runs a kernel's function, whatever passes it has been through.
+pub fn run_lowered(
+    lowered: &Lowered,
+    range: &NdRange,
+    args: &[Arg],
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<Outcome, Error> {
+    let interface = lowered.interface;
+    let block = argument_block(interface, args)?;
+    let uses = Uses::of(lowered.func);
+    let buffer = (uses.arg_buffer).then(|| memory.add(block.bytes.clone(), 128));
+    let printf = uses.printf.then(|| {
+        let mut bytes = vec![0; PRINTF_BYTES];
+        bytes[0] = 8;
+        bytes[4..8].copy_from_slice(&(PRINTF_BYTES as u32).to_le_bytes());
+        memory.add(bytes, 128)
+    });
+    let dispatches = match lowered.guard {
+        true => vec![Dispatch {
+            first: [0; 3],
+            groups: [0, 1, 2].map(|dim| range.groups(dim)),
+            local: range.local,
+        }],
+        false => range.dispatches(),
+    };
+    let resume = if uses.resume { lowered.resume } else { 0 };
+    let parts = if uses.part { interface.parts.max(1) } else { 1 };
+    let mut outcome = Outcome::default();
+    for dispatch in dispatches {
+        let items: u64 = (0..3)
+            .map(|d| u64::from(dispatch.groups[d]) * u64::from(dispatch.local[d]))
+            .product();
+        let state = (resume != 0).then(|| {
+            let record = interface.resume_bytes as usize;
+            let mut bytes = vec![0; RESUME_HEADER as usize + record * items as usize];
+            for at in (RESUME_HEADER as usize..bytes.len()).step_by(record.max(1)) {
+                bytes[at] = 1;
+            }
+            memory.add(bytes, 128)
+        });
+        for part in 0..parts {
+            let mut round = 0u32;
+            loop {
+                let mut machine =
+                    Machine::new(lowered.module, lowered.func, range, &mut *memory, options)?;
+                machine.steps = outcome.steps;
+                machine.bind_kernel(lowered.kernel, args)?;
+                machine.arg_block = block.clone();
+                for (arg, kind) in args.iter().zip(interface.args.iter().map(|a| a.kind)) {
+                    if let (&Arg::Local(size), ArgKind::Local { spec_id }) = (arg, kind) {
+                        let size = args::rounded(size) as u32;
+                        machine.specs.insert(spec_id, size.max(LOCAL_ARG_ALIGN));
+                    }
+                }
+                for (id, size) in SPEC_LOCAL_SIZE.into_iter().zip(dispatch.local) {
+                    machine.specs.insert(id, size);
+                }
+                machine.specs.insert(SPEC_GUARD, lowered.guard.into());
+                machine.specs.insert(SPEC_RESUME, resume);
+                machine.specs.insert(SPEC_PART, part);
+                let addresses = [
+                    (Implicit::ArgBuffer, buffer),
+                    (Implicit::PrintfBuffer, printf),
+                    (Implicit::ResumeState, state.or(uses.resume.then_some(0))),
+                ];
+                for (which, address) in addresses {
+                    if let Some(address) = address {
+                        machine.addresses.insert(which, address);
+                    }
+                }
+                machine.run_dispatch(dispatch)?;
+                let done = machine.finish();
+                outcome.steps = done.steps;
+                outcome.printf.extend(done.printf);
+                let Some(state) = state else { break };
+                round += 1;
+                let wanted = memory.read(state + 16 * u64::from(round), 4);
+                if wanted.unwrap_or_default().bits == 0 {
+                    break;
+                }
+                if round > RESUME_ROUNDS {
+                    return Err(Error::Rounds);
+                }
+            }
+        }
+    }
+    if let Some(printf) = printf {
+        outcome.printf.extend(read_records(memory, printf));
+    }
+    Ok(outcome)
+}
+
+/// What a function asks for.
+#[derive(Default)]
+struct Uses {
+    arg_buffer: bool,
+    printf: bool,
+    resume: bool,
+    part: bool,
+}
+
+impl Uses {
+    fn of(func: &Function) -> Self {
+        let mut uses = Self::default();
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                match func.insts[inst].op {
+                    Op::Implicit(Implicit::ArgBuffer, _) => uses.arg_buffer = true,
+                    Op::Implicit(Implicit::PrintfBuffer, _) => uses.printf = true,
+                    Op::Implicit(Implicit::ResumeState, _) => uses.resume = true,
+                    Op::SpecSize(SPEC_PART) => uses.part = true,
+                    _ => {}
+                }
+            }
+        }
+        uses
+    }
+}
+
+/// The explicit arguments at their offsets. What is between them is unknown.
+fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, Error> {
+    if args.len() != interface.args.len() {
+        return Err(Error::invalid("another number of arguments"));
+    }
+    let size = match interface.args_in_buffer {
+        true => interface.arg_buffer_size,
+        false => interface.push_size,
+    };
+    let mut block = Region::fresh(0, size.into(), 0x5eed);
+    for (arg, place) in args.iter().zip(&interface.args) {
+        let offset = match place.kind {
+            ArgKind::Value { offset, .. } | ArgKind::Buffer { offset, .. } => offset,
+            ArgKind::Local { .. } | ArgKind::Image(_) | ArgKind::Sampler { .. } => continue,
+        };
+        for (i, byte) in arg.bytes().into_iter().enumerate() {
+            block
+                .write(offset as usize + i, 1, Scalar::known(byte.into()))
+                .ok_or_else(|| Error::invalid("an argument beyond the block"))?;
+        }
+    }
+    Ok(block)
+}

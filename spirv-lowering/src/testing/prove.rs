@@ -1,0 +1,537 @@
+//! The proof of passes: what a generated kernel does before and after each of them.
+//!
+//! First the passes that work on kernel IR are run by themselves on every function of the module. Then the kernel is lowered
+//! through the real pipeline for some target, and the function after each of its passes is run, in the environment that the
+//! interface describes. What must agree with the original is all that is in the buffers and in program-scope variables, and
+//! what printf left, as far as the original leaves it known.
+
+use super::generate::Case;
+use crate::interface::KernelInterface;
+use crate::interp::{self, run_lowered, Lowered, Memory, NdRange, Options as RunOptions, Record};
+use crate::ir::entity::{Entity, FuncId};
+use crate::ir::function::Function;
+use crate::ir::module::Module;
+use crate::ir::print::raw;
+use crate::ir::verify::verify_module;
+use crate::passes;
+use crate::program::{Options, Program};
+use crate::target::{FloatCaps, Target};
+use std::hash::{Hash, Hasher};
+
+/// Steps of a run, at most.
+const STEPS: u64 = 3_000_000;
+
+/// How much is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// The function after every pass.
+    Every,
+    /// What is emitted in the end; after every pass if that is wrong.
+    Last,
+}
+
+/// A pass after which a kernel does something else.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The target.
+    pub target: String,
+    /// The pass.
+    pub pass: String,
+    /// What differs.
+    pub what: String,
+    /// The function before and after the pass, where it is one of the pipeline.
+    pub functions: Vec<String>,
+}
+
+/// What came of a case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// The kernel does the same after every pass. How many functions were run.
+    Proved(u32),
+    /// The kernel has no defined result.
+    Discarded(String),
+    /// A pass is wrong.
+    Wrong(Difference),
+}
+
+/// Targets that take different ways through the pipeline.
+pub fn targets() -> Vec<(&'static str, Target)> {
+    let full = Target::full();
+    let lavapipe = Target::lavapipe();
+    let plain = FloatCaps {
+        fused_fma: false,
+        denorm_preserve: false,
+        rte: false,
+        ..full.fp32
+    };
+    vec![
+        ("full", full.clone()),
+        ("lavapipe", lavapipe.clone()),
+        (
+            "limited",
+            Target {
+                loop_limit: 240,
+                long_words: false,
+                max_push_constants: 256,
+                ..lavapipe.clone()
+            },
+        ),
+        (
+            "nvidia",
+            Target {
+                float32_atomic_add_local: false,
+                dot_4x8: [true, true, false],
+                subgroup_size: 32,
+                misrounds_doubles: true,
+                fp64: plain,
+                ..full.clone()
+            },
+        ),
+        (
+            "small",
+            Target {
+                max_push_constants: 32,
+                int64_atomics_global: true,
+                int64_atomics_local: false,
+                workgroup_explicit_layout: false,
+                miscounts_to_negations: true,
+                subgroup_extended_types: false,
+                subgroup_arithmetic: false,
+                subgroup_size: 4,
+                dot_4x8: [false; 3],
+                ..full
+            },
+        ),
+    ]
+}
+
+/// What a run leaves.
+struct Seen {
+    memory: Memory,
+    buffers: Vec<u64>,
+    printf: Vec<Record>,
+}
+
+fn run_options(target: &Target, strict: bool) -> RunOptions {
+    RunOptions {
+        steps: STEPS,
+        strict,
+        noise: if strict { 1 } else { 0x7777_1234 },
+        subgroup_size: target.subgroup_size.max(1),
+        ..Default::default()
+    }
+}
+
+fn run_module(case: &Case, module: &Module, options: &RunOptions) -> Result<Seen, interp::Error> {
+    let (mut memory, args, mut buffers) = case.memory()?;
+    buffers.extend(memory.globals());
+    let outcome = interp::run(module, "k", &case.range, &args, &mut memory, options)?;
+    Ok(Seen {
+        memory,
+        buffers,
+        printf: outcome.printf,
+    })
+}
+
+/// How a lowered kernel is dispatched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Manner {
+    guard: bool,
+    resume: u32,
+    /// Work-groups of another size.
+    regroup: bool,
+}
+
+const AS_IS: Manner = Manner {
+    guard: false,
+    resume: 0,
+    regroup: false,
+};
+
+fn run_function(
+    case: &Case,
+    func: &Function,
+    interface: &KernelInterface,
+    manner: Manner,
+    options: &RunOptions,
+) -> Result<Seen, interp::Error> {
+    let (mut memory, args, mut buffers) = case.memory()?;
+    buffers.extend(memory.globals());
+    let missing = || interp::Error::Invalid("no kernel".into());
+    let lowered = Lowered {
+        module: &case.module,
+        kernel: case.module.kernels.first().ok_or_else(missing)?,
+        func,
+        interface,
+        guard: manner.guard,
+        resume: manner.resume,
+    };
+    let mut range = case.range;
+    if manner.regroup {
+        range = regrouped(&range);
+    }
+    let outcome = run_lowered(&lowered, &range, &args, &mut memory, options)?;
+    Ok(Seen {
+        memory,
+        buffers,
+        printf: outcome.printf,
+    })
+}
+
+/// The same work-items in rows of four.
+fn regrouped(range: &NdRange) -> NdRange {
+    NdRange {
+        local: [4, 1, 1],
+        ..*range
+    }
+}
+
+/// What a run leaves otherwise than the original does.
+fn difference(original: &Seen, other: &Seen) -> Option<String> {
+    for (i, (&a, &b)) in original.buffers.iter().zip(&other.buffers).enumerate() {
+        let (Some(a), Some(b)) = (original.memory.region(a), other.memory.region(b)) else {
+            return Some(format!("buffer {i} is not there"));
+        };
+        for at in 0..a.bytes.len() {
+            let (want, got) = (a.bytes.get(at), b.bytes.get(at));
+            let unknown = a.unknown.get(at).copied().unwrap_or(0);
+            if want.zip(got).is_none_or(|(w, g)| (w ^ g) & !unknown != 0) {
+                return Some(format!(
+                    "buffer {i} at {at}: {want:02x?} became {got:02x?} (unknown {unknown:02x})"
+                ));
+            }
+        }
+    }
+    if original.printf.len() != other.printf.len() {
+        return Some(format!(
+            "{} printf records became {}",
+            original.printf.len(),
+            other.printf.len()
+        ));
+    }
+    let mut left: Vec<&Record> = other.printf.iter().collect();
+    // Those of which most is known have the least choice.
+    let mut wanted: Vec<&Record> = original.printf.iter().collect();
+    wanted.sort_by_key(|r| r.unknown.iter().map(|b| b.count_ones()).sum::<u32>());
+    for want in wanted {
+        let same = |got: &&Record| {
+            want.site == got.site
+                && want.bytes.len() == got.bytes.len()
+                && want
+                    .bytes
+                    .iter()
+                    .zip(&got.bytes)
+                    .zip(&want.unknown)
+                    .all(|((a, b), unknown)| (a ^ b) & !unknown == 0)
+        };
+        match left.iter().position(same) {
+            Some(found) => left.swap_remove(found),
+            None => return Some(format!("printf record {want:x?} is gone")),
+        };
+    }
+    None
+}
+
+fn compare(original: &Seen, result: Result<Seen, interp::Error>) -> Option<String> {
+    match result {
+        Ok(seen) => difference(original, &seen),
+        // The runtime ends there, too.
+        Err(interp::Error::Rounds) => None,
+        Err(error) => Some(format!("error: {error}")),
+    }
+}
+
+/// A hash of all that a run depends on.
+fn fingerprint(func: &Function) -> u64 {
+    let mut hasher = rustc_hash::FxHasher::default();
+    func.params.hash(&mut hasher);
+    for var in func.vars.values() {
+        (
+            var.storage,
+            var.elem,
+            var.len.fixed,
+            &var.len.spec,
+            var.alias,
+        )
+            .hash(&mut hasher);
+    }
+    for &block in &func.layout {
+        let data = &func.blocks[block];
+        (block, &data.params).hash(&mut hasher);
+        for &inst in &data.insts {
+            let inst = &func.insts[inst];
+            (inst.op, &inst.args, &inst.results, inst.fp).hash(&mut hasher);
+            for &v in &inst.results {
+                func.ty(v).hash(&mut hasher);
+            }
+        }
+        std::mem::discriminant(&data.term).hash(&mut hasher);
+        data.term.for_each_use(|v| v.hash(&mut hasher));
+        if let crate::ir::function::Terminator::Switch(_, cases, _) = &data.term {
+            cases.iter().for_each(|(bits, _)| bits.hash(&mut hasher));
+        }
+        for target in data.term.targets() {
+            target.block.hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+type OnFunction = fn(&mut Function) -> bool;
+
+/// Passes on functions of kernel IR.
+const ALONE: [(&str, OnFunction); 11] = [
+    ("simplify_cfg", passes::simplify_cfg::run),
+    ("sroa", passes::sroa::run),
+    ("mem2reg", passes::mem2reg::run),
+    ("narrow_params", passes::narrow_params::run),
+    ("const_fold", passes::const_fold::run),
+    ("cse", passes::cse::run),
+    ("dce", passes::dce::run),
+    ("clean", passes::clean),
+    ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
+    ("unroll_loops", |f| {
+        passes::clean(f);
+        passes::unroll_loops::run(f, 120, 3)
+    }),
+    ("structurize", |f| {
+        passes::optimize(f);
+        passes::structurize::run(f).is_ok()
+    }),
+];
+
+fn on_module(case: &Case, pass: OnFunction) -> Module {
+    let mut module = case.module.clone();
+    for (_, func) in module.functions.iter_mut() {
+        if !func.layout.is_empty() {
+            pass(func);
+        }
+    }
+    module
+}
+
+/// The kernel as one function, with calls inlined and with them shared.
+fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
+    let mut list = Vec::new();
+    let kernel = kernel_of(case);
+    let mut inlined = case.module.clone();
+    passes::inline::run(&mut inlined, kernel).map_err(|e| e.to_string())?;
+    list.push(("inline", inlined));
+    let limits = passes::share_calls::Limits {
+        budget: 0,
+        most: 0,
+        min_size: 1,
+    };
+    let forms = passes::share_calls::run_within(&case.module, kernel, &limits)
+        .map_err(|e| e.to_string())?;
+    for (name, func) in [
+        ("share_calls (inlined)", forms.inlined),
+        ("share_calls", forms.shared.map(|s| s.func)),
+    ] {
+        if let Some(func) = func {
+            let mut module = case.module.clone();
+            let name_of = std::mem::take(&mut module.functions[kernel].name);
+            module.functions[kernel] = func;
+            module.functions[kernel].name = name_of;
+            list.push((name, module));
+        }
+    }
+    Ok(list)
+}
+
+fn kernel_of(case: &Case) -> FuncId {
+    let first = case.module.kernels.first().map(|k| k.func);
+    first.unwrap_or(FuncId::new(0))
+}
+
+/// Proves the passes on kernel IR.
+fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32, Difference> {
+    let wrong = |pass: &str, what: String| Difference {
+        target: "none".into(),
+        pass: pass.into(),
+        what,
+        functions: Vec::new(),
+    };
+    let mut count = 0;
+    let mut check = |name: &str, module: &Module| -> Result<(), Difference> {
+        verify_module(module).map_err(|e| wrong(name, format!("broken: {e}")))?;
+        count += 1;
+        match compare(original, run_module(case, module, options)) {
+            Some(what) => Err(wrong(name, what)),
+            None => Ok(()),
+        }
+    };
+    for (name, pass) in ALONE {
+        check(name, &on_module(case, pass))?;
+    }
+    let forms = one_function(case).map_err(|e| wrong("inline", e))?;
+    for (name, module) in &forms {
+        check(name, module)?;
+    }
+    Ok(count)
+}
+
+/// What the pipeline made of a kernel.
+struct Stages {
+    /// The function after each pass, where it changed.
+    functions: Vec<(String, Function)>,
+    interface: KernelInterface,
+}
+
+fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Difference> {
+    let mut functions: Vec<(String, Function)> = Vec::new();
+    let mut last = 0;
+    let mut name_of_last = String::new();
+    let mut dump = |name: &str, func: &Function| {
+        name_of_last = name.to_owned();
+        if depth == Depth::Last && name != "structurize" {
+            return;
+        }
+        let print = fingerprint(func);
+        if print != last {
+            last = print;
+            functions.push((name.to_owned(), func.clone()));
+        }
+    };
+    let mut options = Options {
+        verify: depth == Depth::Every,
+        dump: Some(&mut dump),
+        ..Default::default()
+    };
+    let program = Program::from_module(module.clone());
+    let result = program.lower("k", target, &mut options);
+    match result {
+        Ok(lowered) => Ok(Stages {
+            functions,
+            interface: lowered.interface,
+        }),
+        Err(error) => Err(Difference {
+            target: String::new(),
+            pass: format!("after {name_of_last}"),
+            what: format!("it cannot be lowered: {error}"),
+            functions: Vec::new(),
+        }),
+    }
+}
+
+/// The manners in which the last function has to be run.
+fn manners(case: &Case, interface: &KernelInterface) -> Vec<Manner> {
+    let mut list = vec![AS_IS];
+    if interface.guarded {
+        let regroup = case.range.dims == 1;
+        list.push(Manner {
+            guard: true,
+            regroup,
+            ..AS_IS
+        });
+    }
+    if interface.resume_bytes != 0 && one_box(&case.range) {
+        list.push(Manner { resume: 1, ..AS_IS });
+        list.push(Manner { resume: 2, ..AS_IS });
+    }
+    list
+}
+
+/// The ND-range is one dispatch: only such ones go on in further ones.
+fn one_box(range: &NdRange) -> bool {
+    (0..3).all(|dim| range.global[dim] % range.local[dim].max(1) == 0)
+}
+
+fn prove_lowered(
+    case: &Case,
+    module: &Module,
+    original: &Seen,
+    (name, target): (&str, &Target),
+    depth: Depth,
+) -> Result<u32, Difference> {
+    let wrong = |pass: &str, what: String| Difference {
+        target: name.into(),
+        pass: pass.into(),
+        what,
+        functions: Vec::new(),
+    };
+    let stages = match lower(module, target, depth) {
+        Ok(stages) => stages,
+        // It says so, and there are a few such things.
+        Err(error) if error.what.contains("unsupported") => return Ok(0),
+        Err(error) => return Err(wrong(&error.pass, error.what)),
+    };
+    let options = run_options(target, false);
+    let mut count = 0;
+    let total = stages.functions.len();
+    for (i, (pass, func)) in stages.functions.iter().enumerate() {
+        let list = match i + 1 == total {
+            true => manners(case, &stages.interface),
+            false => vec![AS_IS],
+        };
+        for manner in list {
+            count += 1;
+            let seen = run_function(case, func, &stages.interface, manner, &options);
+            if let Some(what) = compare(original, seen) {
+                let pass = match manner {
+                    AS_IS => pass.clone(),
+                    Manner { guard: true, .. } => "guard_range".to_owned(),
+                    _ => format!("resume_loops ({})", manner.resume),
+                };
+                let mut difference = wrong(&pass, what);
+                let around = stages.functions.get(i.saturating_sub(1)..=i);
+                for (_, func) in around.unwrap_or_default() {
+                    difference.functions.push(raw(func).to_string());
+                }
+                return Err(difference);
+            }
+        }
+    }
+    // Parts of a few stores, which the pipeline makes of very long kernels only.
+    if let Some((_, func)) = stages.functions.last() {
+        let mut func = func.clone();
+        func.structure = None;
+        let parts = passes::split_parts::run(&mut func, 3);
+        if parts > 1 && stages.interface.parts <= 1 {
+            let mut interface = stages.interface.clone();
+            interface.parts = parts;
+            count += 1;
+            let seen = run_function(case, &func, &interface, AS_IS, &options);
+            if let Some(what) = compare(original, seen) {
+                return Err(wrong("split_parts", what));
+            }
+        }
+    }
+    Ok(count)
+}
+
+/// Proves all passes on a kernel for some of [`targets`]. `which`: a bit for each.
+pub fn prove(case: &Case, which: u32, depth: Depth) -> Verdict {
+    let mut count = 0;
+    if let Err(errors) = verify_module(&case.module) {
+        return Verdict::Discarded(format!("broken: {errors}"));
+    }
+    let mut alone = which & 1 != 0;
+    for (i, (name, target)) in targets().iter().enumerate() {
+        if which >> i & 1 == 0 {
+            continue;
+        }
+        let original = match run_module(case, &case.module, &run_options(target, true)) {
+            Ok(seen) => seen,
+            Err(error) => return Verdict::Discarded(error.to_string()),
+        };
+        if std::mem::take(&mut alone) {
+            match prove_alone(case, &original, &run_options(target, false)) {
+                Ok(more) => count += more,
+                Err(difference) => return Verdict::Wrong(difference),
+            }
+        }
+        let target = (*name, target);
+        let mut result = prove_lowered(case, &case.module, &original, target, depth);
+        if result.is_err() && depth == Depth::Last {
+            // Which pass it is.
+            let again = prove_lowered(case, &case.module, &original, target, Depth::Every);
+            result = again.and(result);
+        }
+        match result {
+            Ok(more) => count += more,
+            Err(difference) => return Verdict::Wrong(difference),
+        }
+    }
+    Verdict::Proved(count)
+}

@@ -1,0 +1,156 @@
+//! Makes a kernel that shows a fault smaller, as long as it still shows it.
+
+use super::generate::Case;
+use crate::ir::entity::Entity;
+use crate::ir::function::{Function, Terminator};
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+use crate::ir::verify::verify_module;
+use crate::passes;
+
+/// Tries, at most.
+const MOST_TRIES: usize = 6000;
+
+struct Shrink<'f> {
+    best: Case,
+    fails: &'f dyn Fn(&Case) -> bool,
+    tries: usize,
+}
+
+impl Shrink<'_> {
+    /// Takes a smaller case if it still fails.
+    fn take(&mut self, change: impl FnOnce(&mut Case)) -> bool {
+        if self.tries >= MOST_TRIES {
+            return false;
+        }
+        self.tries += 1;
+        let mut smaller = self.best.clone();
+        change(&mut smaller);
+        if verify_module(&smaller.module).is_err() || !(self.fails)(&smaller) {
+            return false;
+        }
+        self.best = smaller;
+        true
+    }
+
+    fn functions(&self) -> impl Iterator<Item = crate::ir::entity::FuncId> + use<> {
+        (0..self.best.module.functions.len()).map(Entity::new)
+    }
+
+    /// One round; true if anything became smaller.
+    fn round(&mut self) -> bool {
+        let mut any = false;
+        for id in self.functions() {
+            // Branches become jumps.
+            for block in self.best.module.functions[id].layout.clone() {
+                let count = match &self.best.module.functions[id].blocks[block].term {
+                    Terminator::Jump(_) => 0,
+                    term => term.targets().len(),
+                };
+                for choice in 0..count {
+                    let done = self.take(|case| {
+                        let func = &mut case.module.functions[id];
+                        let target = func.blocks[block]
+                            .term
+                            .targets()
+                            .get(choice)
+                            .map(|&t| t.clone());
+                        if let Some(target) = target {
+                            func.blocks[block].term = Terminator::Jump(target);
+                            tidy(func);
+                        }
+                    });
+                    any |= done;
+                    if done {
+                        break;
+                    }
+                }
+            }
+            // Instructions go, many at once first; results become zero.
+            for part in [16usize, 4, 1] {
+                for block in self.best.module.functions[id]
+                    .layout
+                    .clone()
+                    .into_iter()
+                    .rev()
+                {
+                    let Some(data) = self.best.module.functions[id].blocks.get(block) else {
+                        continue;
+                    };
+                    let mut end = data.insts.len();
+                    while end > 0 {
+                        let start = end.saturating_sub(part);
+                        any |= self.take(|case| {
+                            let func = &mut case.module.functions[id];
+                            remove(func, block, start, end);
+                        });
+                        end = start;
+                    }
+                }
+            }
+            let unused = |func: &Function| {
+                let mut func = func.clone();
+                passes::dce::run(&mut func).then_some(func)
+            };
+            if let Some(func) = unused(&self.best.module.functions[id]) {
+                any |= self.take(|case| case.module.functions[id] = func);
+            }
+        }
+        for dim in 0..3 {
+            any |= self.best.range.global[dim] > 1
+                && self.take(|case| {
+                    case.range.global[dim] = 1;
+                    case.range.local[dim] = 1;
+                });
+            any |= self.best.range.global[dim] > self.best.range.local[dim]
+                && self.take(|case| case.range.global[dim] = case.range.local[dim]);
+            any |= self.best.range.offset[dim] > 0 && self.take(|case| case.range.offset[dim] = 0);
+        }
+        any
+    }
+}
+
+/// Leaves out blocks that nothing leads to.
+fn tidy(func: &mut Function) {
+    let cfg = crate::analysis::cfg::Cfg::new(func);
+    crate::analysis::cfg::remove_unreachable(func, &cfg);
+}
+
+/// Takes instructions out of a block; what they made becomes zero.
+fn remove(func: &mut Function, block: crate::ir::entity::Block, start: usize, end: usize) {
+    let insts = func.blocks[block].insts.clone();
+    let mut kept = Vec::new();
+    for (i, &inst) in insts.iter().enumerate() {
+        let data = &func.insts[inst];
+        let plain = matches!(data.op, Op::Const(0) | Op::Alloca { .. });
+        if i < start || i >= end || plain {
+            kept.push(inst);
+            continue;
+        }
+        for value in func.insts[inst].results.clone() {
+            let ty = func.ty(value);
+            if ty == Type::Handle {
+                continue;
+            }
+            let zero = func.make_inst(Op::Const(0), [], &[]);
+            func.insts[zero].results.push(value);
+            func.values[value].def = crate::ir::function::ValueDef::Result(zero, 0);
+            kept.push(zero);
+        }
+    }
+    func.blocks[block].insts = kept;
+}
+
+/// The smallest case found for which `fails` still holds.
+pub fn shrink(case: &Case, fails: &dyn Fn(&Case) -> bool) -> Case {
+    let mut shrink = Shrink {
+        best: case.clone(),
+        fails,
+        tries: 0,
+    };
+    while shrink.round() {}
+    for (_, func) in shrink.best.module.functions.iter_mut() {
+        *func = crate::ir::compact::compact(func);
+    }
+    shrink.best
+}
