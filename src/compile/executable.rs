@@ -1,8 +1,12 @@
 //! A linked program for one device: its kernels lowered, loaded on first use.
 
-use super::cache::{self, Key};
+use super::builtin_library;
+use super::lower;
 use super::options::BuildOptions;
-use super::{library, lower, parts, to_bytes, Failure, Module};
+use super::store::binary::Binary;
+use super::store::entries::{self, Key};
+use super::store::{pipelines, sections};
+use super::words::{to_bytes, Failure, Module};
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::interface::ProgramGlobals;
@@ -12,14 +16,14 @@ use std::sync::{Arc, OnceLock};
 const KIND: &str = "vk";
 
 /// A kernel of an executable.
-pub struct Kernel {
+pub struct LoweredKernel {
     /// Vulkan SPIR-V and interface.
     pub lowered: Lowered,
     code: OnceLock<Arc<dyn Code>>,
     loading: Mutex<()>,
 }
 
-impl Kernel {
+impl LoweredKernel {
     fn new(lowered: Lowered) -> Self {
         Self {
             lowered,
@@ -32,7 +36,7 @@ impl Kernel {
 /// A linked program for one device.
 pub struct Executable {
     device: Arc<dyn Device>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoweredKernel>,
     globals: ProgramGlobals,
     globals_memory: Mutex<Option<Arc<dyn Memory>>>,
 }
@@ -47,12 +51,12 @@ impl Executable {
     ) -> Result<Self, Failure> {
         let key = key(device.as_ref(), modules, spec_constants, options);
         if let Some(executable) =
-            cache::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
+            entries::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
         {
             return Ok(executable);
         }
         let executable = Self::lower(device, modules, spec_constants, options)?;
-        cache::store(KIND, &key, &executable.to_bytes());
+        entries::store(KIND, &key, &executable.to_bytes());
         Ok(executable)
     }
 
@@ -63,7 +67,7 @@ impl Executable {
         options: &BuildOptions,
     ) -> Result<Self, Failure> {
         let failure = |error: &dyn std::fmt::Display| Failure(format!("error: {error}\n"));
-        let library = library::get().map_err(|e| failure(&e))?;
+        let library = builtin_library::get().map_err(|e| failure(&e))?;
         let programs = read_all(modules, spec_constants)?;
         let programs: Vec<&Program> = programs.iter().collect();
         let link = LinkOptions {
@@ -86,7 +90,7 @@ impl Executable {
                 )));
             }
             dump(name, &lowered);
-            kernels.push(Kernel::new(lowered));
+            kernels.push(LoweredKernel::new(lowered));
         }
         Ok(Self {
             device: device.clone(),
@@ -97,7 +101,7 @@ impl Executable {
     }
 
     /// The kernels, in the order of the program.
-    pub fn kernels(&self) -> &[Kernel] {
+    pub fn kernels(&self) -> &[LoweredKernel] {
         &self.kernels
     }
 
@@ -126,7 +130,7 @@ impl Executable {
         if let Some(code) = kernel.code.get() {
             return Ok(code);
         }
-        super::pipeline_cache::restore(self.device.as_ref());
+        pipelines::restore(self.device.as_ref());
         let code = self
             .device
             .load(&kernel.lowered.words, &kernel.lowered.interface)?;
@@ -163,19 +167,19 @@ impl Executable {
     /// Everything but the modules, for the cache and for program binaries.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        parts::put(&mut out, &self.globals.to_bytes());
+        sections::put(&mut out, &self.globals.to_bytes());
         for kernel in &self.kernels {
-            parts::put(&mut out, &kernel.lowered.to_bytes());
+            sections::put(&mut out, &kernel.lowered.to_bytes());
         }
         out
     }
 
     /// The reverse of `to_bytes`. None: damaged.
     pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
-        let globals = ProgramGlobals::from_bytes(parts::take(&mut bytes)?).ok()?;
+        let globals = ProgramGlobals::from_bytes(sections::take(&mut bytes)?).ok()?;
         let mut kernels = Vec::new();
-        while let Some(part) = parts::take(&mut bytes) {
-            kernels.push(Kernel::new(Lowered::from_bytes(part).ok()?));
+        while let Some(part) = sections::take(&mut bytes) {
+            kernels.push(LoweredKernel::new(Lowered::from_bytes(part).ok()?));
         }
         bytes.is_empty().then(|| Self {
             device: device.clone(),
@@ -184,6 +188,22 @@ impl Executable {
             globals_memory: Mutex::new(None),
         })
     }
+}
+
+/// The lowered kernels of a binary, if this build of the library made them for this very device.
+pub fn of_binary(
+    binary: &Binary,
+    device: &Arc<dyn Device>,
+    options: &BuildOptions,
+) -> Option<Executable> {
+    let (name, bytes) = binary.executable.as_ref()?;
+    let wanted = key(
+        device.as_ref(),
+        &binary.modules,
+        &binary.spec_constants,
+        options,
+    );
+    (wanted.name().as_bytes() == name.as_slice()).then(|| Executable::from_bytes(device, bytes))?
 }
 
 /// Names what an executable is made of; also stands in program binaries.
@@ -312,7 +332,7 @@ mod tests {
         };
         let executable = Executable {
             device: fake.clone(),
-            kernels: vec![Kernel::new(lowered)],
+            kernels: vec![LoweredKernel::new(lowered)],
             globals: ProgramGlobals::default(),
             globals_memory: Mutex::new(None),
         };

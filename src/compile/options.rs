@@ -1,6 +1,6 @@
 //! Build, compile and link options (OpenCL API specification, section 5.8.6 "Compiler Options").
 
-use super::frontend::Language;
+use super::language::{ClStd, Language};
 
 /// Which call the options were given to: the allowed set differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,43 +11,6 @@ pub enum Stage {
     Compile,
     /// clLinkProgram
     Link,
-}
-
-/// An OpenCL C version of `-cl-std`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum ClStd {
-    C10,
-    C11,
-    C12,
-    C20,
-    C30,
-    C31,
-}
-
-impl ClStd {
-    fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "CL1.0" => Self::C10,
-            "CL1.1" => Self::C11,
-            "CL1.2" => Self::C12,
-            "CL2.0" => Self::C20,
-            "CL3.0" => Self::C30,
-            "CL3.1" => Self::C31,
-            _ => return None,
-        })
-    }
-
-    /// What clang takes. Compilers before clang 23 do not know 3.1: its additions come as macros.
-    pub fn clang_name(self) -> &'static str {
-        match self {
-            Self::C10 => "CL1.0",
-            Self::C11 => "CL1.1",
-            Self::C12 => "CL1.2",
-            Self::C20 => "CL2.0",
-            Self::C30 | Self::C31 => "CL3.0",
-        }
-    }
 }
 
 /// Parsed options.
@@ -241,13 +204,15 @@ impl BuildOptions {
                 .map(|(_, flag)| (*flag).to_owned()),
         );
         args.extend(self.clang_warnings.iter().cloned());
-        for define in &self.defines {
-            args.push("-D".into());
-            args.push(define.clone());
-        }
-        for dir in &self.include_dirs {
-            args.push("-I".into());
-            args.push(dir.clone());
+        // In one word: a word that begins with an at-sign would be taken for a file with arguments.
+        for (option, values) in [("-D", &self.defines), ("-I", &self.include_dirs)] {
+            for value in values {
+                if value.is_empty() {
+                    args.push(option.into());
+                }
+                let joined = if value.is_empty() { "" } else { option };
+                args.push(format!("{joined}{value}"));
+            }
         }
         args
     }

@@ -1,6 +1,6 @@
 //! `pumice compile`: shows what becomes of a kernel.
 
-use pumice_runtime::compile::{self, executable, library, BuildOptions, Language, Stage};
+use pumice_runtime::compile::{self, builtin_library, executable, BuildOptions, Language, Stage};
 use pumice_runtime::features::Features;
 use pumice_runtime::object::platform::Platform;
 use spirv_lowering::target::Target;
@@ -120,7 +120,7 @@ pub fn compile(args: &[OsString]) -> Result<(), String> {
     }
     let programs = executable::read_all(&[module], &[]).map_err(|f| f.0)?;
     let programs: Vec<&Program> = programs.iter().collect();
-    let library = library::get()?;
+    let library = builtin_library::get()?;
     let link = LinkOptions {
         allow_undefined: args.emit == Emit::Kir,
         library: Some(library),

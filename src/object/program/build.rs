@@ -3,7 +3,7 @@
 use super::{DeviceBuild, Notify, Origin, Program};
 use crate::cl::{self, cl_int};
 use crate::compile::{
-    self, executable, unit, BuildOptions, Executable, Failure, Header, Module, Stage, Unit,
+    self, executable, linkable, BuildOptions, Executable, Failure, Header, Linkable, Module, Stage,
 };
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
@@ -82,27 +82,27 @@ impl Program {
                 let (module, log) = compile::compile_source(&text, &[], options, device.language());
                 build.log = log;
                 let Some(module) = module else { return build };
-                build.units = vec![module.into()];
+                build.linkables = vec![module.into()];
             }
             Job::Il(words) => {
                 if let Err(what) = check_capabilities(device, &words) {
                     build.log = what;
                     return build;
                 }
-                build.units = vec![words.into()];
+                build.linkables = vec![words.into()];
             }
             Job::Binary(index) => {
                 let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
                     return build;
                 };
-                build.units = units(&binary.modules);
+                build.linkables = linkables(&binary.modules);
                 spec_constants = binary.spec_constants.clone();
                 let mut merged = options.clone();
                 if let Some(old) = binary.parsed_options() {
                     merged.merge_link_options(&old);
                     merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
                 }
-                if let Some(executable) = binary.executable_for(device.backend(), &merged) {
+                if let Some(executable) = executable::of_binary(binary, device.backend(), &merged) {
                     build.executable = Some(Arc::new(executable));
                     build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
                     build.status = cl::CL_BUILD_SUCCESS;
@@ -126,19 +126,19 @@ impl Program {
                 status: cl::CL_BUILD_ERROR,
                 ..DeviceBuild::none()
             };
-            let unit = match (&self.origin, self.devices.get(index)) {
+            let linkable = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
-                    let (unit, log) =
-                        unit::compile_source(text, headers, options, device.language());
+                    let (linkable, log) =
+                        linkable::compile_source(text, headers, options, device.language());
                     build.log = log;
-                    unit
+                    linkable
                 }
                 (Origin::Il { words, .. }, Some(device)) => {
                     match check_capabilities(device, words) {
                         Ok(()) => {
                             let values = self.spec_constants.lock().clone();
                             let frozen = compile::spec_constants::frozen(words, &values);
-                            Some(Unit::Spirv(Arc::new(frozen)))
+                            Some(Linkable::Spirv(Arc::new(frozen)))
                         }
                         Err(what) => {
                             build.log = what;
@@ -148,19 +148,19 @@ impl Program {
                 }
                 _ => None,
             };
-            if let Some(unit) = unit {
-                let good = match &unit {
-                    Unit::Spirv(module) => {
+            if let Some(linkable) = linkable {
+                let good = match &linkable {
+                    Linkable::Spirv(module) => {
                         executable::read_all(std::slice::from_ref(module), &[]).map(|_| ())
                     }
                     // Made into SPIR-V when it is linked.
-                    Unit::Read(_) => Ok(()),
+                    Linkable::Read(_) => Ok(()),
                 };
                 match good {
                     Ok(()) => {
                         build.status = cl::CL_BUILD_SUCCESS;
                         build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
-                        build.units = vec![unit];
+                        build.linkables = vec![linkable];
                     }
                     Err(Failure(what)) => build.log += &what,
                 }
@@ -258,12 +258,12 @@ impl Object<Program> {
 
 /// `Err`: what the build log says of a capability that the device lacks.
 fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
-    compile::capabilities::check(words, &device.features().spirv_capabilities())
+    compile::check::capabilities::check(words, &device.features().spirv_capabilities())
 }
 
 /// SPIR-V modules, as what is linked.
-pub(super) fn units(modules: &[Module]) -> Vec<Unit> {
-    modules.iter().cloned().map(Unit::Spirv).collect()
+pub(super) fn linkables(modules: &[Module]) -> Vec<Linkable> {
+    modules.iter().cloned().map(Linkable::Spirv).collect()
 }
 
 pub(super) fn make_executable(
@@ -272,8 +272,8 @@ pub(super) fn make_executable(
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
 ) -> DeviceBuild {
-    let built = unit::for_executable(&build.units).and_then(|modules| {
-        build.units = units(&modules);
+    let built = linkable::for_executable(&build.linkables).and_then(|modules| {
+        build.linkables = linkables(&modules);
         Executable::build(device.backend(), &modules, spec_constants, options)
     });
     match built {

@@ -2,9 +2,9 @@
 
 use super::{DeviceBuild, Origin, Program};
 use crate::cl::{self, cl_uint};
-use crate::compile::binary::Binary;
-use crate::compile::options::ClStd;
-use crate::compile::{executable, unit, BuildOptions, Executable, Failure, Stage};
+use crate::compile::language::ClStd;
+use crate::compile::store::binary::Binary;
+use crate::compile::{executable, linkable, BuildOptions, Executable, Failure, Stage};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
@@ -65,10 +65,10 @@ impl Program {
             .iter()
             .zip(&builds)
             .map(|(device, build)| {
-                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.units.is_empty() {
+                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.linkables.is_empty() {
                     return Vec::new();
                 }
-                let modules = match unit::for_library(&build.units) {
+                let modules = match linkable::for_library(&build.linkables) {
                     Ok(modules) => modules,
                     Err(Failure(what)) => {
                         crate::log!(Warn, "a program has no binary: {what}");

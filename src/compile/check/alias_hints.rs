@@ -72,7 +72,7 @@ fn put_access(inst: &[u32], at: usize, out: &mut Vec<u32>) -> Option<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::tolerance::tests::{inst, module};
+    use crate::compile::check::compiler_habits::tests::{inst, module};
 
     #[test]
     fn declarations_and_operands_are_left_out() {

@@ -1,15 +1,19 @@
 //! What clCompileProgram leaves for clLinkProgram: SPIR-V, or a source that was read and waits to be optimised.
 //!
 //! A source with a library of functions in it is better optimised when it is known that nobody else calls them (see
-//! `internal`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
+//! `mend/whole_program.rs`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
 //! seconds went into functions that no kernel used. Errors in the source are found when it is read. Where the SPIR-V of
 //! all of it is asked for after all, for a library or a binary, it is made then, once.
 
-use super::cache::{self, Key};
+use super::clang::{self, toolchain, Header, Unoptimised};
 use super::executable::read_all;
-use super::frontend::{self, Header, Language, Unoptimised};
+use super::language::Language;
+use super::mend::whole_program;
 use super::options::BuildOptions;
-use super::{parts, source_cache, to_bytes, to_words, toolchain, Failure, Module};
+use super::store::entries::{self, Key};
+use super::store::sections;
+use super::store::source::{self, Source};
+use super::words::{to_bytes, to_words, Failure, Module};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -18,7 +22,7 @@ const KIND: &str = "unit";
 
 /// Something that can be linked.
 #[derive(Clone)]
-pub enum Unit {
+pub enum Linkable {
     /// A SPIR-V module.
     Spirv(Module),
     /// A source that was read.
@@ -35,13 +39,13 @@ pub struct Pending {
     whole: OnceLock<Result<Module, Failure>>,
 }
 
-impl From<Module> for Unit {
+impl From<Module> for Linkable {
     fn from(module: Module) -> Self {
         Self::Spirv(module)
     }
 }
 
-impl Unit {
+impl Linkable {
     /// SPIR-V with every function that others may call.
     pub fn module(&self) -> Result<Module, Failure> {
         match self {
@@ -54,7 +58,7 @@ impl Unit {
     fn function_names(&self) -> Result<Vec<String>, Failure> {
         match self {
             Self::Read(pending) => {
-                let names = super::internal::function_names(&pending.unoptimised.ir);
+                let names = whole_program::function_names(&pending.unoptimised.ir);
                 Ok(names.map(str::to_owned).collect())
             }
             Self::Spirv(module) => {
@@ -80,12 +84,12 @@ impl Pending {
                 key.part(name.as_bytes());
             });
         }
-        if let Some(words) = cache::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
+        if let Some(words) = entries::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
             return Ok(Arc::new(words));
         }
-        let (words, log) = frontend::optimise(toolchain, &self.unoptimised, &self.options, keep);
+        let (words, log) = clang::optimise(toolchain, &self.unoptimised, &self.options, keep);
         let words = words.ok_or(Failure(log))?;
-        cache::store(KIND, &key, &to_bytes(&words));
+        entries::store(KIND, &key, &to_bytes(&words));
         Ok(Arc::new(words))
     }
 }
@@ -96,25 +100,32 @@ pub fn compile_source(
     headers: &[Header<'_>],
     options: &BuildOptions,
     language: &Language,
-) -> (Option<Unit>, String) {
+) -> (Option<Linkable>, String) {
     let toolchain = toolchain::get();
-    let (Some(toolchain), true) = (toolchain, frontend::better_read_first(source, options)) else {
+    let (Some(toolchain), true) = (toolchain, clang::better_read_first(source, options)) else {
         let (module, log) = super::compile_source(source, headers, options, language);
-        return (module.map(Unit::Spirv), log);
+        return (module.map(Linkable::Spirv), log);
     };
-    let key = source_cache::key(toolchain, source, headers, options, language);
+    let source = Source {
+        toolchain,
+        text: source,
+        headers,
+        options,
+        language,
+    };
+    let key = source.key();
     let (unoptimised, log) = match load(&key) {
         Some(known) => known,
         None => {
-            let read = frontend::read(toolchain, source, headers, options, language);
-            let Some(unoptimised) = read.unoptimised else {
-                return (None, read.log);
+            let left = clang::read(toolchain, source.text, headers, options, language);
+            let Some(unoptimised) = left.unoptimised else {
+                return (None, left.log);
             };
-            if let Some(dependencies) = &read.dependencies {
+            if let Some(read) = &left.read {
                 let payload = payload(&unoptimised);
-                source_cache::store_as(source_cache::READ, &key, &payload, &read.log, dependencies);
+                source.store(source::READ, &key, &payload, &left.log, read);
             }
-            (unoptimised, read.log)
+            (unoptimised, left.log)
         }
     };
     let mut hash = blake3::Hasher::new();
@@ -126,22 +137,22 @@ pub fn compile_source(
         key: *hash.finalize().as_bytes(),
         whole: OnceLock::new(),
     };
-    (Some(Unit::Read(Arc::new(pending))), log)
+    (Some(Linkable::Read(Arc::new(pending))), log)
 }
 
 fn payload(unoptimised: &Unoptimised) -> Vec<u8> {
     let mut out = Vec::new();
-    parts::put(&mut out, unoptimised.ir.as_bytes());
+    sections::put(&mut out, unoptimised.ir.as_bytes());
     if let Some(described) = &unoptimised.described {
-        parts::put(&mut out, described.as_bytes());
+        sections::put(&mut out, described.as_bytes());
     }
     out
 }
 
 fn load(key: &Key) -> Option<(Unoptimised, String)> {
-    let (payload, log) = source_cache::load_as(source_cache::READ, key)?;
+    let (payload, log) = source::load(source::READ, key)?;
     let mut rest = payload.as_slice();
-    let mut text = || String::from_utf8(parts::take(&mut rest)?.to_vec()).ok();
+    let mut text = || String::from_utf8(sections::take(&mut rest)?.to_vec()).ok();
     let unoptimised = Unoptimised {
         ir: text()?,
         described: text(),
@@ -149,28 +160,30 @@ fn load(key: &Key) -> Option<(Unoptimised, String)> {
     Some((unoptimised, log))
 }
 
-/// The modules of an executable: of each unit what its kernels and the other units use.
-pub fn for_executable(units: &[Unit]) -> Result<Vec<Module>, Failure> {
-    let waits = units.iter().any(|unit| matches!(unit, Unit::Read(_)));
-    let names = if waits && units.len() > 1 {
-        let names = units.iter().map(Unit::function_names);
+/// The modules of an executable: of each linkable what its kernels and the others use.
+pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<Module>, Failure> {
+    let waits = linkables
+        .iter()
+        .any(|linkable| matches!(linkable, Linkable::Read(_)));
+    let names = if waits && linkables.len() > 1 {
+        let names = linkables.iter().map(Linkable::function_names);
         names.collect::<Result<Vec<_>, _>>()?
     } else {
         Vec::new()
     };
-    let module = |(index, unit): (usize, &Unit)| match unit {
-        Unit::Spirv(module) => Ok(module.clone()),
-        Unit::Read(pending) => {
-            // Whatever another unit knows by name stays as it is, definitions of the same function too: those are errors.
+    let module = |(index, linkable): (usize, &Linkable)| match linkable {
+        Linkable::Spirv(module) => Ok(module.clone()),
+        Linkable::Read(pending) => {
+            // Whatever another linkable knows by name stays as it is, definitions of the same function too: those are errors.
             let others = names.iter().enumerate().filter(|(i, _)| *i != index);
             let keep = others.flat_map(|(_, names)| names).cloned().collect();
             pending.optimise(Some(&keep))
         }
     };
-    units.iter().enumerate().map(module).collect()
+    linkables.iter().enumerate().map(module).collect()
 }
 
-/// The modules of a library: all of each unit.
-pub fn for_library(units: &[Unit]) -> Result<Vec<Module>, Failure> {
-    units.iter().map(Unit::module).collect()
+/// The modules of a library: all of each linkable.
+pub fn for_library(linkables: &[Linkable]) -> Result<Vec<Module>, Failure> {
+    linkables.iter().map(Linkable::module).collect()
 }

@@ -3,7 +3,7 @@
 //! Of the 25 ms of a small compilation 20 pass before clang reads its input: the kernel maps its libraries, the dynamic
 //! linker relocates them. So from the second compilation of a process on, clang runs as a server: a library that is
 //! preloaded into it (`preload.rs`) takes the place of its `main`, and forks it for each job. It is the same program on the
-//! same arguments; whenever anything about it is not as it should be, the job is left to a process of its own (`child.rs`).
+//! same arguments; whenever anything about it is not as it should be, the job is left to a process of its own (`process.rs`).
 //!
 //! Protocol: a job is one message of a socket, the arguments with a zero after each, and four descriptors: input, output,
 //! diagnostics, and one end of a socket through which the job says that it has begun (255) and how it ended (0 or 1).
@@ -14,7 +14,7 @@
 //! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
 //! own, and so does an application that has changed its directory or its rights.
 
-use super::child::Finished;
+use super::process::Finished;
 use crate::util::{config, fds};
 use parking_lot::Mutex;
 use std::io::Read;
@@ -101,7 +101,7 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     };
     let mut diagnostics = String::from_utf8_lossy(&outcome.stderr).into_owned();
     if outcome.timed_out {
-        diagnostics += &super::child::stopped(limit);
+        diagnostics += &super::process::stopped(limit);
     } else if outcome.status.is_none() {
         // In a process of its own it can be seen how it ends.
         crate::log!(Info, "{} ended without a status", program.display());
