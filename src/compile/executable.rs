@@ -9,6 +9,7 @@ use super::store::{pipelines, sections};
 use super::words::{to_bytes, Failure, Module};
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
+use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::ProgramGlobals;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
 use std::sync::{Arc, OnceLock};
@@ -80,8 +81,7 @@ impl Executable {
         let target = device.target();
         let lower_one = |name: &String| lower::lower(&program, name, target, options, library);
         let mut kernels = Vec::with_capacity(names.len());
-        for (name, lowered) in names.iter().zip(map_parallel(&names, lower_one)) {
-            let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
+        for (name, lowered) in names.iter().zip(lower_all(&names, lower_one)?) {
             let required = lowered.interface.attributes.required_sub_group_size;
             let size = device.caps().subgroup_size;
             if let Some(required) = required.filter(|&required| required != size) {
@@ -262,34 +262,55 @@ pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
         .map_err(|e| Failure(format!("error: {e}\n")))
 }
 
-/// Applies `f` to every item, on as many threads as the machine has cores.
-fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Lowers kernels, by name. One that cannot be lowered, or brings the compiler to fall, is an error of the whole program.
+fn lower_all(
+    names: &[String],
+    lower: impl Fn(&String) -> Result<Lowered, LowerError> + Sync,
+) -> Result<Vec<Lowered>, Failure> {
+    let guarded = |name: &String| {
+        // What a lowering leaves half done is its own.
+        let lowered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lower(name)));
+        match lowered {
+            Ok(Ok(lowered)) => Ok(lowered),
+            Ok(Err(error)) => Err(Failure(format!("error: kernel {name}: {error}\n"))),
+            Err(_) => Err(Failure(format!(
+                "error: kernel {name}: the compiler ended by a defect of the driver\n"
+            ))),
+        }
+    };
+    map_parallel(names, guarded).into_iter().collect()
+}
+
+/// Applies `f` to every item, on as many threads as the machine has cores. `f` must not panic.
+fn map_parallel<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let threads = crate::util::cores().min(items.len());
     if threads <= 1 {
         return items.iter().map(f).collect();
     }
     let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((index, item)) = {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                items.get(index).map(|item| (index, item))
-            } {
-                done.push((index, f(item)));
-            }
-            done
+    let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let (Some(item), Some(result)) = (items.get(index), results.get(index)) else {
+            break;
         };
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        handles
-            .into_iter()
-            .filter_map(|h| h.join().ok())
-            .flatten()
-            .collect()
+        let _ = result.set(f(item));
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            let thread = std::thread::Builder::new().name("pumice-lower".into());
+            // Without it the others do its work.
+            let _ = thread.spawn_scoped(scope, work);
+        }
+        work();
     });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    let results: Vec<R> = results
+        .into_iter()
+        .filter_map(OnceLock::into_inner)
+        .collect();
+    assert_eq!(results.len(), items.len(), "each item has its result");
+    results
 }
 
 /// PUMICE_DUMP: the lowered kernel.
@@ -321,6 +342,32 @@ fn dump(name: &str, lowered: &Lowered) {
 mod tests {
     use super::*;
     use crate::backend::fake::{FakeDevice, Reach};
+
+    fn lowered(name: &str) -> Lowered {
+        let mut lowered = Lowered {
+            words: Vec::new(),
+            interface: Default::default(),
+            printfs: Vec::new(),
+        };
+        lowered.interface.name = name.to_owned();
+        lowered
+    }
+
+    /// A kernel that brings the compiler to fall is neither left out nor replaced by its neighbour.
+    #[test]
+    fn a_kernel_that_fails_is_named() {
+        let names: Vec<String> = (0..40).map(|number| format!("k{number}")).collect();
+        let all = lower_all(&names, |name| Ok(lowered(name))).unwrap();
+        assert!(all.iter().map(|l| &l.interface.name).eq(&names));
+        let built = lower_all(&names, |name| match name.as_str() {
+            "k7" => panic!("a defect"),
+            name => Ok(lowered(name)),
+        });
+        let Err(Failure(what)) = built else {
+            panic!("built without k7")
+        };
+        assert!(what.contains("kernel k7:"), "{what}");
+    }
 
     #[test]
     fn code_that_could_not_be_loaded_is_loaded_again() {

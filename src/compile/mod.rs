@@ -12,12 +12,13 @@
 //! | [`check`] | checking a module before anything reads it | |
 //! | [`store`] | caches on disk, program binaries | `clang` |
 //!
-//! Before the rooms lie what they all know ([`words`], [`options`], [`language`]), behind them what uses them:
+//! Before the rooms lie what they all know ([`words`], [`edit`], [`options`], [`language`]), behind them what uses them:
 //! [`linkable`], [`executable`] and this file. `ci/layering` has who may import whom as a table.
 
 pub mod builtin_library;
 pub mod check;
 pub mod clang;
+pub mod edit;
 pub mod executable;
 pub mod language;
 pub mod linkable;
@@ -29,7 +30,7 @@ pub mod words;
 
 mod lower;
 
-pub use check::{validate, validate_vulkan};
+pub use check::{checked, validate_vulkan};
 pub use clang::{toolchain, unload, Header};
 pub use executable::Executable;
 pub use language::Language;

@@ -130,9 +130,8 @@ pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
     let Some(words) = compile::to_words(il) else {
         return err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V");
     };
-    if let Err(what) = compile::validate(&words) {
-        return err(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}"));
-    }
+    let words = compile::checked(&words)
+        .map_err(|what| ClError::new(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}")))?;
     let origin = Origin::Il {
         bytes: il.to_vec(),
         words: Arc::new(words),

@@ -101,10 +101,11 @@ pub fn compile(args: &[OsString]) -> Result<(), String> {
         Some(words) => {
             // What clCreateProgramWithIL would say. Dumps of compiled sources may break rules that only others' SPIR-V
             // has to keep, so it goes on all the same.
-            if let Err(what) = compile::validate(&words) {
+            let checked = compile::checked(&words).unwrap_or_else(|what| {
                 eprintln!("{}: invalid SPIR-V: {what}", args.file);
-            }
-            Arc::new(words)
+                words
+            });
+            Arc::new(checked)
         }
         None => {
             let source = String::from_utf8(bytes)

@@ -6,11 +6,11 @@
 //! | step | when | starts |
 //! |---|---|---|
 //! | read: the source to IR without passes | it may have a library of functions, or says `__attribute__((used))` | 1 |
-//! | the ladder | always | [`most_starts`] |
+//! | the ladder | always | 9, with llvm-spirv 6 |
 //! | read and the ladder again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
 //! | describe: what the source calls the arguments of kernels | asked for, or `vec_type_hint` | 1 |
 //!
-//! So one source starts at most [`MOST_STARTS`] compilers, one after the other; nearly all start one or two. A job whose
+//! So one source starts at most 21 compilers (`MOST_STARTS`, with the tests), one after the other; nearly all start one or two. A job whose
 //! server does not answer is run again in a process of its own (`process.rs`), and counts once here.
 
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
@@ -150,7 +150,8 @@ const NO_PASSES_AT_ALL: Rung = Rung {
 };
 
 /// Compilers that a ladder starts at most: after the first rung one for its cause, then the last.
-pub const fn most_starts(ladder: &[Rung]) -> usize {
+#[cfg(test)]
+const fn most_starts(ladder: &[Rung]) -> usize {
     let mut between = 0;
     let mut at = 1;
     while at + 1 < ladder.len() {
@@ -163,7 +164,8 @@ pub const fn most_starts(ladder: &[Rung]) -> usize {
 }
 
 /// Compilers that one source starts at most: read, ladder, both again, describe.
-pub const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 1;
+#[cfg(test)]
+const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 1;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
