@@ -2,8 +2,9 @@
 //!
 //! The compiler says what it read (`clang/dependencies.rs`), not where it looked. But it looks for a name in directories
 //! one after the other: that of the including file, then those given. So whatever of a file's path can have been its name
-//! may have been looked for in each directory that is known, and none of those may come to be there. `__has_include` and
-//! `__has_embed` look for files that are not read: where a text has those words, nothing is kept.
+//! may have been looked for in each directory that is known, and none of those may come to be there. `__has_include` looks for
+//! files that are not read, and clang 22 takes a missing file for an empty one in `#embed`: where a text has those words,
+//! nothing is kept.
 //!
 //! Only regular files are read, and none that was changed since the compilation began.
 
@@ -159,17 +160,16 @@ fn places(files: &[PathBuf], directories: &[String]) -> Option<BTreeSet<PathBuf>
 /// Whether a text may ask for files that it does not read.
 fn looks_for_files(text: &[u8]) -> bool {
     let has = |text: &[u8], word: &str| text.windows(word.len()).any(|w| w == word.as_bytes());
-    let asks = |text: &[u8]| {
-        let whole = ["__has_include", "__has_embed"];
-        whole.iter().any(|word| has(text, word)) || (has(text, "##") && has(text, "__has"))
+    let asks = |line: &[u8]| {
+        let marks = ["#", "%:", "??="];
+        let directive = marks.iter().any(|mark| has(line, mark));
+        has(line, "__has_include") || directive && (has(line, "embed") || has(line, "__has"))
     };
-    if !has(text, "__") {
+    let continued = has(text, "\\") || has(text, "??/");
+    if !continued && !has(text, "__has") && !has(text, "embed") {
         return false;
     }
-    if !has(text, "\\") && !has(text, "??") {
-        return asks(text);
-    }
-    asks(&joined(text))
+    joined(text).split(|&byte| byte == b'\n').any(asks)
 }
 
 /// The text with its continued lines in one: a backslash (or its trigraph) and blanks before the end of a line.
@@ -239,11 +239,19 @@ mod tests {
             "#if __has_inc\\ \t\r\nlude(<a.h>)",
             "#if __has_??/\ninclude(<a.h>)",
             "#if __has_embed(\"a\")",
+            "x\n # emb\\\ned \"a\"",
+            "%:embed \"a\"",
             "#define A(x) __has_ ## x",
         ] {
             assert!(looks_for_files(text.as_bytes()), "{text}");
         }
-        for text in ["", "#include <a.h>", "__kernel \\\n x ??", "has_include"] {
+        for text in [
+            "",
+            "#include <a.h>",
+            "__kernel \\\n x ??",
+            "has_include",
+            "// embedded",
+        ] {
             assert!(!looks_for_files(text.as_bytes()), "{text}");
         }
     }
