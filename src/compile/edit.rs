@@ -9,7 +9,7 @@ use spirv_lowering::insts::{insts, string_words, HEADER_WORDS};
 use std::borrow::Cow;
 
 /// An instruction of an edited module.
-pub type Inst<'a> = Cow<'a, [u32]>;
+pub type InstWords<'a> = Cow<'a, [u32]>;
 
 /// What becomes of an instruction.
 pub enum Change {
@@ -35,17 +35,17 @@ pub fn opcode(inst: &[u32]) -> Option<Op> {
 }
 
 /// A module that is being edited.
-pub struct Edit<'a> {
+pub struct ModuleEdit<'a> {
     header: [u32; HEADER_WORDS],
     /// In their order.
-    pub insts: Vec<Inst<'a>>,
+    pub insts: Vec<InstWords<'a>>,
     /// Types and constants with the numbers that they have, as far as they were asked for.
     values: FxHashMap<Vec<u32>, u32>,
     /// Those of them that are new.
     new: Vec<Vec<u32>>,
 }
 
-impl<'a> Edit<'a> {
+impl<'a> ModuleEdit<'a> {
     /// Begins. None: the module is cut short.
     pub fn of(words: &'a [u32]) -> Option<Self> {
         let header = *words.first_chunk()?;
@@ -86,7 +86,7 @@ impl<'a> Edit<'a> {
 
     /// The place of the first instruction of which this holds; the end if there is none.
     pub fn position(&self, is: impl Fn(Op) -> bool) -> usize {
-        let found = |inst: &Inst<'_>| opcode(inst).is_some_and(&is);
+        let found = |inst: &InstWords<'_>| opcode(inst).is_some_and(&is);
         let at = self.insts.iter().position(found);
         at.unwrap_or(self.insts.len())
     }
@@ -131,7 +131,7 @@ impl<'a> Edit<'a> {
         );
     }
 
-    /// Types and constants without a type of their own kind of the module can be found by [`Edit::value`] from now on.
+    /// Types and constants without a type of their own kind of the module can be found by [`ModuleEdit::value`] from now on.
     pub fn know(&mut self, inst: &[u32]) {
         let (key, id) = match (opcode(inst), inst) {
             (Some(Op::TypeVector | Op::TypeBool), &[first, id, ref rest @ ..]) => {
@@ -188,7 +188,7 @@ pub mod tests {
         let vector = inst(Op::TypeVector, &[3, 2, 4]);
         let function = inst(Op::Function, &[1, 4, 0, 5]);
         let words = module(&[float.clone(), vector.clone(), function.clone()]);
-        let mut edit = Edit::of(&words).unwrap();
+        let mut edit = ModuleEdit::of(&words).unwrap();
         let changed = edit.rewrite(|edit, inst| {
             edit.know(inst);
             Some(Change::Keep)
@@ -206,8 +206,8 @@ pub mod tests {
             function,
         ];
         assert_eq!(edit.words(), module_bound(92, &new));
-        assert!(Edit::of(&words[..words.len() - 1]).is_none());
-        assert!(Edit::of(&words[..4]).is_none());
+        assert!(ModuleEdit::of(&words[..words.len() - 1]).is_none());
+        assert!(ModuleEdit::of(&words[..4]).is_none());
     }
 
     #[test]
@@ -215,7 +215,7 @@ pub mod tests {
         let capability = inst(Op::Capability, &[4]);
         let model = inst(Op::MemoryModel, &[2, 2]);
         let words = module(&[capability.clone(), model.clone()]);
-        let mut edit = Edit::of(&words).unwrap();
+        let mut edit = ModuleEdit::of(&words).unwrap();
         edit.declare(Some(7), "SPV");
         edit.declare(None, "SPV");
         let name = string_words(b"SPV");

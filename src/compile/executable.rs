@@ -4,9 +4,9 @@ use super::builtin_library;
 use super::lower;
 use super::options::BuildOptions;
 use super::store::binary::Binary;
-use super::store::entries::{self, Key};
+use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
-use super::words::{to_bytes, Failure, Module};
+use super::words::{to_bytes, BuildFailure, SpirvModule};
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::error::LowerError;
@@ -46,10 +46,10 @@ impl Executable {
     /// Links modules and lowers every kernel, or takes the result from the cache.
     pub fn build(
         device: &Arc<dyn Device>,
-        modules: &[Module],
+        modules: &[SpirvModule],
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, BuildFailure> {
         let key = key(device.as_ref(), modules, spec_constants, options);
         if let Some(executable) =
             entries::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
@@ -63,11 +63,11 @@ impl Executable {
 
     fn lower(
         device: &Arc<dyn Device>,
-        modules: &[Module],
+        modules: &[SpirvModule],
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
-    ) -> Result<Self, Failure> {
-        let failure = |error: &dyn std::fmt::Display| Failure(format!("error: {error}\n"));
+    ) -> Result<Self, BuildFailure> {
+        let failure = |error: &dyn std::fmt::Display| BuildFailure(format!("error: {error}\n"));
         let library = builtin_library::get().map_err(|e| failure(&e))?;
         let programs = read_all(modules, spec_constants)?;
         let programs: Vec<&Program> = programs.iter().collect();
@@ -85,7 +85,7 @@ impl Executable {
             let required = lowered.interface.attributes.required_sub_group_size;
             let size = device.caps().subgroup_size;
             if let Some(required) = required.filter(|&required| required != size) {
-                return Err(Failure(format!(
+                return Err(BuildFailure(format!(
                     "error: kernel {name} requires sub-groups of {required} work-items; the device's have {size}\n"
                 )));
             }
@@ -209,11 +209,11 @@ pub fn of_binary(
 /// Names what an executable is made of; also stands in program binaries.
 pub fn key(
     device: &dyn Device,
-    modules: &[Module],
+    modules: &[SpirvModule],
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
-) -> Key {
-    let mut key = Key::new(KIND);
+) -> CacheKey {
+    let mut key = CacheKey::new(KIND);
     key.part(format!("{:?}", device.target()).as_bytes());
     key.part(&device.caps().driver_uuid);
     key.part(&[
@@ -236,21 +236,23 @@ pub fn key(
 
 /// Reads modules, as objects.
 pub fn read_all(
-    modules: &[Module],
+    modules: &[SpirvModule],
     spec_constants: &[(u32, Vec<u8>)],
-) -> Result<Vec<Program>, Failure> {
+) -> Result<Vec<Program>, BuildFailure> {
     let options = ReadOptions {
         spec_constants: spec_constants.to_vec(),
         ..Default::default()
     };
     modules
         .iter()
-        .map(|words| Program::read(words, &options).map_err(|e| Failure(format!("error: {e}\n"))))
+        .map(|words| {
+            Program::read(words, &options).map_err(|e| BuildFailure(format!("error: {e}\n")))
+        })
         .collect()
 }
 
 /// Links objects into a library: only to find errors, the modules themselves stay apart.
-pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
+pub fn check_library(modules: &[SpirvModule]) -> Result<(), BuildFailure> {
     let programs = read_all(modules, &[])?;
     let programs: Vec<&Program> = programs.iter().collect();
     let link = LinkOptions {
@@ -259,21 +261,21 @@ pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
     };
     Program::link(&programs, &link)
         .map(drop)
-        .map_err(|e| Failure(format!("error: {e}\n")))
+        .map_err(|e| BuildFailure(format!("error: {e}\n")))
 }
 
 /// Lowers kernels, by name. One that cannot be lowered, or brings the compiler to fall, is an error of the whole program.
 fn lower_all(
     names: &[String],
     lower: impl Fn(&String) -> Result<Lowered, LowerError> + Sync,
-) -> Result<Vec<Lowered>, Failure> {
+) -> Result<Vec<Lowered>, BuildFailure> {
     let guarded = |name: &String| {
         // What a lowering leaves half done is its own.
         let lowered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lower(name)));
         match lowered {
             Ok(Ok(lowered)) => Ok(lowered),
-            Ok(Err(error)) => Err(Failure(format!("error: kernel {name}: {error}\n"))),
-            Err(_) => Err(Failure(format!(
+            Ok(Err(error)) => Err(BuildFailure(format!("error: kernel {name}: {error}\n"))),
+            Err(_) => Err(BuildFailure(format!(
                 "error: kernel {name}: the compiler ended by a defect of the driver\n"
             ))),
         }
@@ -363,7 +365,7 @@ mod tests {
             "k7" => panic!("a defect"),
             name => Ok(lowered(name)),
         });
-        let Err(Failure(what)) = built else {
+        let Err(BuildFailure(what)) = built else {
             panic!("built without k7")
         };
         assert!(what.contains("kernel k7:"), "{what}");

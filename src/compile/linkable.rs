@@ -5,15 +5,15 @@
 //! seconds went into functions that no kernel used. Errors in the source are found when it is read. Where the SPIR-V of
 //! all of it is asked for after all, for a library or a binary, it is made then, once.
 
-use super::clang::{self, toolchain, Header, Unoptimised};
+use super::clang::{self, toolchain, ClSource, Header, Unoptimised};
 use super::executable::read_all;
 use super::language::Language;
 use super::mend::whole_program;
 use super::options::BuildOptions;
-use super::store::entries::{self, Key};
+use super::store::entries::{self, CacheKey};
 use super::store::sections;
-use super::store::source::{self, Source};
-use super::words::{to_bytes, to_words, Failure, Module};
+use super::store::source;
+use super::words::{to_bytes, to_words, BuildFailure, SpirvModule};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -24,30 +24,30 @@ const KIND: &str = "unit";
 #[derive(Clone)]
 pub enum Linkable {
     /// A SPIR-V module.
-    Spirv(Module),
+    Spirv(SpirvModule),
     /// A source that was read.
-    Read(Arc<Pending>),
+    Read(Arc<DeferredSource>),
 }
 
 /// A source that was read, and how to go on with it.
-pub struct Pending {
+pub struct DeferredSource {
     unoptimised: Unoptimised,
     options: BuildOptions,
     /// Names the source with everything that it depends on.
     key: [u8; 32],
     /// The SPIR-V of all of it.
-    whole: OnceLock<Result<Module, Failure>>,
+    whole: OnceLock<Result<SpirvModule, BuildFailure>>,
 }
 
-impl From<Module> for Linkable {
-    fn from(module: Module) -> Self {
+impl From<SpirvModule> for Linkable {
+    fn from(module: SpirvModule) -> Self {
         Self::Spirv(module)
     }
 }
 
 impl Linkable {
     /// SPIR-V with every function that others may call.
-    pub fn module(&self) -> Result<Module, Failure> {
+    pub fn module(&self) -> Result<SpirvModule, BuildFailure> {
         match self {
             Self::Spirv(module) => Ok(module.clone()),
             Self::Read(pending) => pending.whole.get_or_init(|| pending.optimise(None)).clone(),
@@ -55,7 +55,7 @@ impl Linkable {
     }
 
     /// The names of all functions that it defines or declares.
-    fn function_names(&self) -> Result<Vec<String>, Failure> {
+    fn function_names(&self) -> Result<Vec<String>, BuildFailure> {
         match self {
             Self::Read(pending) => {
                 let names = whole_program::function_names(&pending.unoptimised.ir);
@@ -70,11 +70,11 @@ impl Linkable {
     }
 }
 
-impl Pending {
-    fn optimise(&self, keep: Option<&HashSet<String>>) -> Result<Module, Failure> {
+impl DeferredSource {
+    fn optimise(&self, keep: Option<&HashSet<String>>) -> Result<SpirvModule, BuildFailure> {
         let toolchain = toolchain::get()
-            .ok_or_else(|| Failure("error: the OpenCL C compiler is gone\n".into()))?;
-        let mut key = Key::new(KIND);
+            .ok_or_else(|| BuildFailure("error: the OpenCL C compiler is gone\n".into()))?;
+        let mut key = CacheKey::new(KIND);
         key.part(&self.key);
         if let Some(keep) = keep {
             let mut names: Vec<&String> = keep.iter().collect();
@@ -88,7 +88,7 @@ impl Pending {
             return Ok(Arc::new(words));
         }
         let (words, log) = clang::optimise(toolchain, &self.unoptimised, &self.options, keep);
-        let words = words.ok_or(Failure(log))?;
+        let words = words.ok_or(BuildFailure(log))?;
         entries::store(KIND, &key, &to_bytes(&words));
         Ok(Arc::new(words))
     }
@@ -106,24 +106,24 @@ pub fn compile_source(
         let (module, log) = super::compile_source(source, headers, options, language);
         return (module.map(Linkable::Spirv), log);
     };
-    let source = Source {
+    let source = ClSource {
         toolchain,
         text: source,
         headers,
         options,
         language,
     };
-    let key = source.key();
+    let key = source::key(&source);
     let (unoptimised, log) = match load(&key) {
         Some(known) => known,
         None => {
-            let left = clang::read(toolchain, source.text, headers, options, language);
+            let left = clang::read(&source);
             let Some(unoptimised) = left.unoptimised else {
                 return (None, left.log);
             };
             if let Some(read) = &left.read {
                 let payload = payload(&unoptimised);
-                source.store(source::READ, &key, &payload, &left.log, read);
+                source::store(&source, source::READ, &key, &payload, &left.log, read);
             }
             (unoptimised, left.log)
         }
@@ -131,7 +131,7 @@ pub fn compile_source(
     let mut hash = blake3::Hasher::new();
     hash.update(key.name().as_bytes());
     hash.update(unoptimised.ir.as_bytes());
-    let pending = Pending {
+    let pending = DeferredSource {
         unoptimised,
         options: options.clone(),
         key: *hash.finalize().as_bytes(),
@@ -149,7 +149,7 @@ fn payload(unoptimised: &Unoptimised) -> Vec<u8> {
     out
 }
 
-fn load(key: &Key) -> Option<(Unoptimised, String)> {
+fn load(key: &CacheKey) -> Option<(Unoptimised, String)> {
     let (payload, log) = source::load(source::READ, key)?;
     let mut rest = payload.as_slice();
     let mut text = || String::from_utf8(sections::take(&mut rest)?.to_vec()).ok();
@@ -161,7 +161,7 @@ fn load(key: &Key) -> Option<(Unoptimised, String)> {
 }
 
 /// The modules of an executable: of each linkable what its kernels and the others use.
-pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<Module>, Failure> {
+pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
     let waits = linkables
         .iter()
         .any(|linkable| matches!(linkable, Linkable::Read(_)));
@@ -184,6 +184,6 @@ pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<Module>, Failure> {
 }
 
 /// The modules of a library: all of each linkable.
-pub fn for_library(linkables: &[Linkable]) -> Result<Vec<Module>, Failure> {
+pub fn for_library(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
     linkables.iter().map(Linkable::module).collect()
 }

@@ -35,11 +35,12 @@ pub use clang::{toolchain, unload, Header};
 pub use executable::Executable;
 pub use language::Language;
 pub use linkable::Linkable;
-pub use options::{BuildOptions, Stage};
-pub use words::{to_bytes, to_words, Failure, Module};
+pub use options::{BuildCall, BuildOptions};
+pub use words::{to_bytes, to_words, BuildFailure, SpirvModule};
 
+use clang::ClSource;
 use std::sync::Arc;
-use store::source::{self, Source};
+use store::source;
 
 /// Compiles OpenCL C. The log holds warnings also when it succeeds.
 pub fn compile_source(
@@ -47,34 +48,29 @@ pub fn compile_source(
     headers: &[Header<'_>],
     options: &BuildOptions,
     language: &Language,
-) -> (Option<Module>, String) {
+) -> (Option<SpirvModule>, String) {
     let Some(toolchain) = toolchain::get() else {
         let log = "no OpenCL C compiler was found: install clang 20 or newer (Debian package clang-22), or clang-15 \
                    with llvm-spirv-15, or set PUMICE_CLANG\n";
         return (None, log.into());
     };
-    let source = Source {
+    let source = ClSource {
         toolchain,
         text: source,
         headers,
         options,
         language,
     };
-    let key = source.key();
+    let key = source::key(&source);
     if let Some((bytes, log)) = source::load(source::COMPILED, &key) {
         if let Some(words) = to_words(&bytes) {
             return (Some(Arc::new(words)), log);
         }
     }
-    let compiled = clang::compile(toolchain, source.text, headers, options, language);
+    let compiled = clang::compile(&source);
     if let (Some(words), Some(read)) = (&compiled.words, &compiled.read) {
-        source.store(
-            source::COMPILED,
-            &key,
-            &to_bytes(words),
-            &compiled.log,
-            read,
-        );
+        let (bytes, log) = (to_bytes(words), &compiled.log);
+        source::store(&source, source::COMPILED, &key, &bytes, log, read);
     }
     if let (Some(dir), Some(words)) = (&crate::util::config::get().dump, &compiled.words) {
         dump(dir, source.text, words);

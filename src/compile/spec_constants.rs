@@ -3,14 +3,14 @@
 //! clCompileProgram ends the time in which constants of a module can be set. What it compiles is linked with modules whose
 //! constants may have the same numbers, so the values go into the module and the numbers go away.
 
-use super::edit::{instruction, opcode, Change, Edit};
+use super::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op};
 
 /// The module with these values (number and little-endian bytes), and without numbers of constants. One that is cut short
 /// stays as it is.
 pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
-    let Some(mut edit) = Edit::of(words) else {
+    let Some(mut edit) = ModuleEdit::of(words) else {
         return words.to_vec();
     };
     let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();

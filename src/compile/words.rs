@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 /// A SPIR-V module, shared by the programs that it is linked into.
-pub type Module = Arc<Vec<u32>>;
+pub type SpirvModule = Arc<Vec<u32>>;
 
 /// A step that failed: what the build log says.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Failure(pub String);
+pub struct BuildFailure(pub String);
 
 /// SPIR-V words of a byte string, in either byte order. None: not SPIR-V.
 pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {

@@ -15,7 +15,7 @@ use super::device::Device;
 use super::kernel::Kernel;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
 use crate::compile::store::binary::Binary;
-use crate::compile::{self, Executable, Linkable, Module};
+use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl Notify {
 /// Where a program came from.
 enum Origin {
     Source(String),
-    Il { bytes: Vec<u8>, words: Module },
+    Il { bytes: Vec<u8>, words: SpirvModule },
     Binaries,
     Linked,
 }

@@ -2,7 +2,9 @@
 
 use super::{operand, text};
 use clap::{Arg, ArgMatches, Command};
-use pumice_runtime::compile::{self, builtin_library, executable, BuildOptions, Language, Stage};
+use pumice_runtime::compile::{
+    self, builtin_library, executable, BuildCall, BuildOptions, Language,
+};
 use pumice_runtime::features::Features;
 use pumice_runtime::object::platform::Platform;
 use spirv_lowering::target::Target;
@@ -127,7 +129,7 @@ fn target(index: Option<usize>) -> Result<(Target, Language), String> {
 pub fn compile(matches: &ArgMatches) -> Result<(), String> {
     let args = parse(matches);
     let (target, language) = target(args.device)?;
-    let mut options = BuildOptions::parse(&args.options, Stage::Build)?;
+    let mut options = BuildOptions::parse(&args.options, BuildCall::Build)?;
     // SPIR-V says of a pointer at most how it is used; what the source calls its type is kept on demand.
     options.kernel_arg_info |= args.emit == Emit::Reflection;
     let bytes = std::fs::read(&args.file).map_err(|e| format!("cannot read {}: {e}", args.file))?;

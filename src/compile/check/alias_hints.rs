@@ -1,11 +1,11 @@
 //! SPV_INTEL_memory_access_aliasing: hints that accesses do not meet. They mean nothing to our reader; the validator that is
 //! compiled in wants the declarations in blocks, where no compiler writes them. So both get the module without the hints.
 
-use crate::compile::edit::{instruction, opcode, Change, Edit};
+use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use spirv::{Capability, Decoration, MemoryAccess, Op};
 
 /// Leaves the hints out, if the module declares that it has some. None: an access is cut short.
-pub fn remove(edit: &mut Edit<'_>) -> Option<()> {
+pub fn remove(edit: &mut ModuleEdit<'_>) -> Option<()> {
     let declared = instruction(
         Op::Capability,
         &[Capability::MemoryAccessAliasingINTEL as u32],
@@ -66,7 +66,7 @@ mod tests {
     use crate::compile::edit::tests::{inst, module};
 
     fn without(words: &[u32]) -> Option<Vec<u32>> {
-        let mut edit = Edit::of(words)?;
+        let mut edit = ModuleEdit::of(words)?;
         remove(&mut edit)?;
         Some(edit.words())
     }

@@ -1,6 +1,6 @@
 //! SPIR-V that uses SPV_KHR_float_controls2 without declaring its capability, as LLVM's SPIR-V target writes it.
 
-use crate::compile::edit::{opcode, Edit};
+use crate::compile::edit::{opcode, ModuleEdit};
 use spirv::Op;
 
 const FP_FAST_MATH_MODE: u32 = 40;
@@ -11,7 +11,7 @@ const NEW_MODES: u32 = 0x7_0000;
 const EXTENSION: &str = "SPV_KHR_float_controls2";
 
 /// Declares capability and extension, if the module uses what belongs to them and lacks the capability.
-pub fn declare(edit: &mut Edit<'_>) {
+pub fn declare(edit: &mut ModuleEdit<'_>) {
     let mut uses = false;
     for inst in &edit.insts {
         match (opcode(inst), inst.get(1..).unwrap_or_default()) {
@@ -34,7 +34,7 @@ mod tests {
     use spirv_lowering::insts::string_words;
 
     fn declared(words: &[u32]) -> Vec<u32> {
-        let mut edit = Edit::of(words).unwrap();
+        let mut edit = ModuleEdit::of(words).unwrap();
         declare(&mut edit);
         edit.words()
     }

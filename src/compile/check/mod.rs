@@ -7,7 +7,7 @@ mod float_controls;
 mod repairs;
 mod stand_ins;
 
-use super::edit::Edit;
+use super::edit::ModuleEdit;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::{Program, ReadOptions};
 
@@ -46,7 +46,7 @@ pub fn checked(words: &[u32]) -> Result<Vec<u32>, String> {
 
 /// The module with its capabilities declared, and without hints. None: cut short.
 fn harmless(words: &[u32]) -> Option<Vec<u32>> {
-    let mut edit = Edit::of(words)?;
+    let mut edit = ModuleEdit::of(words)?;
     float_controls::declare(&mut edit);
     alias_hints::remove(&mut edit)?;
     Some(edit.words())

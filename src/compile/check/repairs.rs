@@ -15,7 +15,7 @@
 //! | an entry point that does not name its variables, since SPIR-V 1.4 | all are named |
 //! | contracted arithmetic without its extension, by llvm-spirv | the extension |
 
-use crate::compile::edit::{instruction, opcode, Change, Edit, Inst};
+use crate::compile::edit::{instruction, opcode, Change, InstWords, ModuleEdit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
 
@@ -27,8 +27,8 @@ const LDEXP: u32 = spirv::OpenclStd100Op::ldexp as u32;
 
 /// The module put right. None: cut short.
 pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
-    let mut edit = Edit::of(words)?;
-    let known = Known::of(&mut edit);
+    let mut edit = ModuleEdit::of(words)?;
+    let known = Inventory::of(&mut edit);
     let mut decorations: FxHashSet<Vec<u32>> = FxHashSet::default();
     edit.rewrite(|edit, inst| {
         Some(match opcode(inst) {
@@ -49,7 +49,7 @@ pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
 
 /// What a module has.
 #[derive(Default)]
-struct Known {
+struct Inventory {
     /// Since 1.4 entry points name them: the variables of module scope.
     variables: Option<Vec<u32>>,
     /// Sets of debug information and the like, and what their instructions give.
@@ -67,8 +67,8 @@ struct Known {
     type_of: FxHashMap<u32, u32>,
 }
 
-impl Known {
-    fn of(edit: &mut Edit<'_>) -> Self {
+impl Inventory {
+    fn of(edit: &mut ModuleEdit<'_>) -> Self {
         let mut known = Self::default();
         let mut variables = Vec::new();
         let mut inside = false;
@@ -120,7 +120,7 @@ impl Known {
     }
 
     /// What becomes of an instruction by itself.
-    fn change(&self, edit: &mut Edit<'_>, op: Op, inst: &[u32]) -> Change {
+    fn change(&self, edit: &mut ModuleEdit<'_>, op: Op, inst: &[u32]) -> Change {
         let type_of = |id: &u32| self.type_of.get(id);
         let instead = match (op, inst) {
             (Op::Line | Op::NoLine | Op::LoopMerge | Op::SelectionMerge, _) => return Change::Drop,
@@ -165,7 +165,12 @@ impl Known {
     }
 
     /// A constant aggregate whose pointers have the types of its members, and the casts that it takes.
-    fn cast_members(&self, edit: &mut Edit<'_>, op: Op, inst: &[u32]) -> Option<Vec<Vec<u32>>> {
+    fn cast_members(
+        &self,
+        edit: &mut ModuleEdit<'_>,
+        op: Op,
+        inst: &[u32],
+    ) -> Option<Vec<Vec<u32>>> {
         let &[_, ty, id, ref parts @ ..] = inst else {
             return None;
         };
@@ -207,7 +212,7 @@ impl Known {
     }
 
     /// Whether the numbers of an integer or a vector of some are negative: their number, and what makes them.
-    fn signs(&self, edit: &mut Edit<'_>, bool_type: u32, of: u32) -> Option<(u32, Vec<u32>)> {
+    fn signs(&self, edit: &mut ModuleEdit<'_>, bool_type: u32, of: u32) -> Option<(u32, Vec<u32>)> {
         let &ty = self.type_of.get(&of)?;
         let (scalar, count) = self.vectors.get(&ty).copied().unwrap_or((ty, 1));
         if !self.integers.contains(&scalar) {
@@ -223,7 +228,12 @@ impl Known {
     }
 
     /// A vector of an integer for each component of a vector type: its number, and what makes it.
-    fn splat(&self, edit: &mut Edit<'_>, vector: u32, scalar: u32) -> Option<(u32, Vec<u32>)> {
+    fn splat(
+        &self,
+        edit: &mut ModuleEdit<'_>,
+        vector: u32,
+        scalar: u32,
+    ) -> Option<(u32, Vec<u32>)> {
         let &(_, count) = self.vectors.get(&vector)?;
         let ty = self
             .type_of
@@ -245,9 +255,9 @@ fn is_debug(name: &[u32]) -> bool {
 }
 
 /// Puts the blocks of each function in reverse postorder, and its variables first. None: a function has no end.
-fn in_order(edit: &mut Edit<'_>) -> Option<()> {
+fn in_order(edit: &mut ModuleEdit<'_>) -> Option<()> {
     let mut out = Vec::with_capacity(edit.insts.len());
-    let mut function: Vec<Inst<'_>> = Vec::new();
+    let mut function: Vec<InstWords<'_>> = Vec::new();
     for inst in std::mem::take(&mut edit.insts) {
         let op = opcode(&inst);
         if op != Some(Op::Function) && function.is_empty() {
@@ -264,22 +274,22 @@ fn in_order(edit: &mut Edit<'_>) -> Option<()> {
 }
 
 /// A block: its label, where its instructions begin and end in the function.
-struct Block {
+struct BlockSpan {
     label: u32,
     begin: usize,
     end: usize,
 }
 
 /// Writes a function with its blocks in reverse postorder, those that nothing reaches at the end.
-fn put_function<'a>(insts: Vec<Inst<'a>>, out: &mut Vec<Inst<'a>>) {
-    let mut blocks: Vec<Block> = Vec::new();
+fn put_function<'a>(insts: Vec<InstWords<'a>>, out: &mut Vec<InstWords<'a>>) {
+    let mut blocks: Vec<BlockSpan> = Vec::new();
     let end = insts.len() - 1;
     for (at, inst) in insts.iter().enumerate() {
         if let (Some(Op::Label), &[_, label]) = (opcode(inst), &**inst) {
             if let Some(last) = blocks.last_mut() {
                 last.end = at;
             }
-            blocks.push(Block {
+            blocks.push(BlockSpan {
                 label,
                 begin: at,
                 end,
@@ -290,7 +300,7 @@ fn put_function<'a>(insts: Vec<Inst<'a>>, out: &mut Vec<Inst<'a>>) {
         return out.extend(insts);
     };
     let is_variable =
-        |inst: &&Inst<'a>| matches!(opcode(inst), Some(Op::Variable | Op::UntypedVariableKHR));
+        |inst: &&InstWords<'a>| matches!(opcode(inst), Some(Op::Variable | Op::UntypedVariableKHR));
     out.extend(insts.iter().take(first.begin + 1).cloned());
     out.extend(insts.iter().filter(is_variable).cloned());
     for (place, number) in order(&blocks, &insts).into_iter().enumerate() {
@@ -306,7 +316,7 @@ fn put_function<'a>(insts: Vec<Inst<'a>>, out: &mut Vec<Inst<'a>>) {
 }
 
 /// The numbers of the blocks in their new order.
-fn order(blocks: &[Block], insts: &[Inst<'_>]) -> Vec<usize> {
+fn order(blocks: &[BlockSpan], insts: &[InstWords<'_>]) -> Vec<usize> {
     let numbers: FxHashMap<u32, usize> = blocks
         .iter()
         .enumerate()

@@ -6,7 +6,7 @@
 //! `vloadn` and `vstoren` with untyped pointers. Of SPV_INTEL_function_pointers, of which the reader takes only what no
 //! kernel uses: pointers to functions, which here point to what those return, and constant ones, which are null.
 
-use crate::compile::edit::{instruction, opcode, Change, Edit};
+use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
 
@@ -15,7 +15,7 @@ pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
     let (mut untyped, mut set) = (false, 0);
     // Function types, by what they return.
     let mut functions: FxHashMap<u32, u32> = FxHashMap::default();
-    let mut edit = Edit::of(words)?;
+    let mut edit = ModuleEdit::of(words)?;
     let changed = edit.rewrite(|_, inst| {
         let instead = match (opcode(inst)?, inst) {
             (Op::Capability, &[_, name]) => {

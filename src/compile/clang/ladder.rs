@@ -15,7 +15,7 @@
 
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
-use super::ClSource;
+use super::Prepared;
 use crate::compile::mend::{crash_reports, local_types, wide_integers};
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
@@ -36,7 +36,7 @@ pub enum Cause {
 
 /// What a rung works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum From {
+enum StartsFrom {
     /// What the ladder was given: the source, or IR of it that no pass has seen.
     Given,
     /// The source itself: what is not optimised must not be made internal either.
@@ -52,7 +52,7 @@ pub struct Rung {
     pub after: &'static [Cause],
     /// Only where the application wants nothing optimised.
     only_unoptimised: bool,
-    from: From,
+    from: StartsFrom,
     /// Optimise whatever the application wants.
     optimise: bool,
     passes: &'static [&'static str],
@@ -68,7 +68,7 @@ const FIRST: Rung = Rung {
     what: "all passes",
     after: &[Cause::Begin],
     only_unoptimised: false,
-    from: From::Given,
+    from: StartsFrom::Given,
     optimise: false,
     passes: &PASSES,
     heard: true,
@@ -124,7 +124,7 @@ pub const TRANSLATOR: [Rung; 3] = [
         what: "optimised after all",
         after: &[Cause::GaveUp],
         only_unoptimised: true,
-        from: From::Source,
+        from: StartsFrom::Source,
         optimise: true,
         passes: &["-w"],
         heard: false,
@@ -142,7 +142,7 @@ pub const TRANSLATOR: [Rung; 3] = [
 const NO_PASSES_AT_ALL: Rung = Rung {
     what: "no passes",
     after: &[Cause::GaveUp, Cause::TooWide, Cause::Again],
-    from: From::Source,
+    from: StartsFrom::Source,
     passes: &[NO_PASSES[0], NO_PASSES[1], "-w"],
     last: true,
     starts: 3,
@@ -169,7 +169,7 @@ const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 1;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Outcome {
+enum Attempt {
     Good(Vec<u32>),
     TooWide(Vec<u32>),
     GaveUp,
@@ -182,7 +182,7 @@ fn climb(
     ladder: &[Rung],
     opt_disable: bool,
     log: &mut String,
-    mut attempt: impl FnMut(&Rung) -> (Outcome, String),
+    mut attempt: impl FnMut(&Rung) -> (Attempt, String),
 ) -> Result<Vec<u32>, ()> {
     let mut cause = Cause::Begin;
     for rung in ladder {
@@ -194,13 +194,13 @@ fn climb(
             *log += &said;
         }
         let failed = match outcome {
-            Outcome::Good(words) => return Ok(words),
-            Outcome::TooWide(words) if rung.last => return Ok(words),
-            Outcome::TooWide(_) => Cause::TooWide,
-            Outcome::GaveUp => Cause::GaveUp,
+            Attempt::Good(words) => return Ok(words),
+            Attempt::TooWide(words) if rung.last => return Ok(words),
+            Attempt::TooWide(_) => Cause::TooWide,
+            Attempt::GaveUp => Cause::GaveUp,
             // The source is at fault, unless it was taken before.
-            Outcome::Refused if cause == Cause::Begin => return Err(()),
-            Outcome::Refused => Cause::Again,
+            Attempt::Refused if cause == Cause::Begin => return Err(()),
+            Attempt::Refused => Cause::Again,
         };
         cause = if cause == Cause::Begin {
             failed
@@ -214,7 +214,7 @@ fn climb(
 /// What the passes of LLVM begin with.
 pub enum Input<'a> {
     /// OpenCL C.
-    Source(&'a ClSource<'a>),
+    Source(&'a Prepared<'a>),
     /// Textual IR that no pass has seen.
     Ir(&'a str),
 }
@@ -254,8 +254,8 @@ pub fn spirv(
     };
     let attempt = |rung: &Rung| {
         let input = match rung.from {
-            From::Given => given,
-            From::Source => source,
+            StartsFrom::Given => given,
+            StartsFrom::Source => source,
         };
         let options = if rung.optimise { &optimised } else { options };
         let mut said = String::new();
@@ -279,10 +279,10 @@ fn translated(
     options: &BuildOptions,
     rung: &Rung,
     said: &mut String,
-) -> Outcome {
+) -> Attempt {
     let args = [rung.passes, &["-emit-llvm-bc"]].concat();
     let Ok(bitcode) = input.run(toolchain, options, &args, said) else {
-        return Outcome::Refused;
+        return Attempt::Refused;
     };
     let mut of_translator = String::new();
     let object = run_tool(command::translator(tool), &bitcode, &mut of_translator);
@@ -291,7 +291,7 @@ fn translated(
     if rung.last {
         *said += &of_translator;
     }
-    words.map_or(Outcome::GaveUp, Outcome::Good)
+    words.map_or(Attempt::GaveUp, Attempt::Good)
 }
 
 fn by_own_target(
@@ -300,10 +300,10 @@ fn by_own_target(
     options: &BuildOptions,
     rung: &Rung,
     said: &mut String,
-) -> Outcome {
+) -> Attempt {
     match run_own_target(toolchain, input, options, rung.passes, said) {
-        Ok(words) if wide_integers::present(&words) => Outcome::TooWide(words),
-        Ok(words) => Outcome::Good(words),
+        Ok(words) if wide_integers::present(&words) => Attempt::TooWide(words),
+        Ok(words) => Attempt::Good(words),
         Err(()) => {
             let (errors, gave_up) = crash_reports::split(said);
             if gave_up && !rung.last {
@@ -312,9 +312,9 @@ fn by_own_target(
                 );
             }
             if gave_up {
-                Outcome::GaveUp
+                Attempt::GaveUp
             } else {
-                Outcome::Refused
+                Attempt::Refused
             }
         }
     }
@@ -356,7 +356,7 @@ mod tests {
     fn tried(
         ladder: &[Rung],
         opt_disable: bool,
-        outcomes: &[Outcome],
+        outcomes: &[Attempt],
     ) -> (Vec<&'static str>, Result<Vec<u32>, ()>, String) {
         let (mut rungs, mut log) = (Vec::new(), String::new());
         let result = climb(ladder, opt_disable, &mut log, |rung| {
@@ -370,12 +370,12 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_rung() {
-        use Outcome::{GaveUp, Good, Refused, TooWide};
+        use Attempt::{GaveUp, Good, Refused, TooWide};
         let good = || Good(vec![1]);
         let wide = || TooWide(vec![2]);
         let (all, less, plain) = (OWN_TARGET[0].what, OWN_TARGET[1].what, "no passes");
         let counters = OWN_TARGET[2].what;
-        let own = |outcomes: &[Outcome]| tried(&OWN_TARGET, false, outcomes);
+        let own = |outcomes: &[Attempt]| tried(&OWN_TARGET, false, outcomes);
         assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
         assert_eq!(own(&[Refused]), (vec![all], Err(()), "1;".into()));
         let mended = (vec![all, less], Ok(vec![1]), "1;".into());
@@ -394,7 +394,7 @@ mod tests {
                 assert_eq!(own(&outcomes(GaveUp)), (rungs, Err(()), "1;3;".to_owned()));
             }
         }
-        let translator = |off, outcomes: &[Outcome]| tried(&TRANSLATOR, off, outcomes).0;
+        let translator = |off, outcomes: &[Attempt]| tried(&TRANSLATOR, off, outcomes).0;
         assert_eq!(translator(false, &[GaveUp, good()]), [all, plain]);
         let after_all = [all, "optimised after all", plain];
         assert_eq!(translator(true, &[GaveUp, GaveUp, good()]), after_all);
@@ -405,10 +405,10 @@ mod tests {
     #[test]
     fn starts_are_bounded() {
         let outcomes = [
-            Outcome::Good(Vec::new()),
-            Outcome::TooWide(Vec::new()),
-            Outcome::GaveUp,
-            Outcome::Refused,
+            Attempt::Good(Vec::new()),
+            Attempt::TooWide(Vec::new()),
+            Attempt::GaveUp,
+            Attempt::Refused,
         ];
         for (ladder, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
             assert_eq!(most_starts(ladder), most);

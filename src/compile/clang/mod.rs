@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! compile --command--> ladder --process--> { server, a process of its own }
-//!            (mend)    (retries)  (slots)
+//!            (mend)    (retries)  (limit)
 //! ```
 
 mod command;
 mod dependencies;
 mod ladder;
+mod limit;
 mod process;
 mod scratch;
 mod server;
-mod slots;
 pub mod toolchain;
 
 use self::command::{run_tool, FROM_SOURCE};
@@ -41,6 +41,21 @@ pub struct Header<'a> {
     pub name: &'a str,
     /// Text.
     pub text: &'a str,
+}
+
+/// A source, with all that decides what becomes of it but the files that it includes.
+#[derive(Debug, Clone, Copy)]
+pub struct ClSource<'a> {
+    /// The compiler.
+    pub toolchain: &'a Toolchain,
+    /// The application's text.
+    pub text: &'a str,
+    /// Those that the application gave: they are found before any directory.
+    pub headers: &'a [Header<'a>],
+    /// Those that it is compiled with.
+    pub options: &'a BuildOptions,
+    /// What the device offers.
+    pub language: &'a Language,
 }
 
 /// What a compilation read.
@@ -91,35 +106,29 @@ pub struct ReadSource {
     pub read: Option<FilesRead>,
 }
 
-/// Compiles a source. `headers` are found before any directory.
-pub fn compile(
-    toolchain: &Toolchain,
-    source: &str,
-    headers: &[Header<'_>],
-    options: &BuildOptions,
-    language: &Language,
-) -> Compiled {
-    let source = match ClSource::new(toolchain, source, headers, options, language) {
-        Ok(source) => source,
+/// Compiles a source.
+pub fn compile(source: &ClSource<'_>) -> Compiled {
+    let (text, whole) = (source.text, source.options.whole_program);
+    let prepared = match Prepared::new(source) {
+        Ok(prepared) => prepared,
         Err(log) => return failed(log),
     };
-    let whole = options.whole_program;
-    let read_first = whole && likely_has_a_library(source.text);
-    let (mut words, mut log) = source.compiled(read_first);
-    let lacks = |words: &Vec<u32>| missing_inlines::any(words, source.text);
+    let read_first = whole && likely_has_a_library(text);
+    let (mut words, mut log) = prepared.compiled(read_first);
+    let lacks = |words: &Vec<u32>| missing_inlines::any(words, text);
     if whole && !read_first && words.as_ref().is_ok_and(lacks) {
-        (words, log) = source.compiled(true);
+        (words, log) = prepared.compiled(true);
     }
     let Ok(mut words) = words else {
         return failed(readable(&log));
     };
-    if let Some(described) = source.described() {
+    if let Some(described) = prepared.described() {
         argument_info::add(&mut words, &described);
     }
     Compiled {
         words: Some(words),
         log: readable(&log),
-        read: source.read.into_inner(),
+        read: prepared.read.into_inner(),
     }
 }
 
@@ -130,25 +139,19 @@ pub fn better_read_first(source: &str, options: &BuildOptions) -> bool {
 }
 
 /// Reads a source: all errors that it can have are found.
-pub fn read(
-    toolchain: &Toolchain,
-    source: &str,
-    headers: &[Header<'_>],
-    options: &BuildOptions,
-    language: &Language,
-) -> ReadSource {
+pub fn read(source: &ClSource<'_>) -> ReadSource {
     let mut log = String::new();
     let mut left = ReadSource {
         unoptimised: None,
         log: String::new(),
         read: None,
     };
-    match ClSource::new(toolchain, source, headers, options, language) {
-        Ok(source) => {
-            if let Ok(ir) = source.unoptimised_ir(&[], &mut log) {
-                let described = source.described();
+    match Prepared::new(source) {
+        Ok(prepared) => {
+            if let Ok(ir) = prepared.unoptimised_ir(&[], &mut log) {
+                let described = prepared.described();
                 left.unoptimised = Some(Unoptimised { ir, described });
-                left.read = source.read.into_inner();
+                left.read = prepared.read.into_inner();
             }
         }
         Err(why) => log += &why,
@@ -181,57 +184,45 @@ pub fn optimise(
     (words, readable(&log))
 }
 
-/// One source with all that clang has to know of it.
-pub struct ClSource<'a> {
-    toolchain: &'a Toolchain,
-    /// The application's.
-    text: &'a str,
+/// A source that clang can be run on.
+pub struct Prepared<'a> {
+    source: ClSource<'a>,
     /// What clang reads.
     with_prelude: Cow<'a, str>,
-    options: &'a BuildOptions,
-    language: &'a Language,
     headers: Option<Scratch>,
     /// What the last run said.
     read: RefCell<Option<FilesRead>>,
 }
 
-impl<'a> ClSource<'a> {
-    fn new(
-        toolchain: &'a Toolchain,
-        text: &'a str,
-        headers: &[Header<'_>],
-        options: &'a BuildOptions,
-        language: &'a Language,
-    ) -> Result<Self, String> {
+impl<'a> Prepared<'a> {
+    fn new(source: &ClSource<'a>) -> Result<Self, String> {
         // A byte order mark is one only where the text begins, and ours stands before it.
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let scratch = if headers.is_empty() {
+        let text = source.text.strip_prefix('\u{feff}').unwrap_or(source.text);
+        let source = ClSource { text, ..*source };
+        let headers = if source.headers.is_empty() {
             None
         } else {
-            let scratch = Scratch::with_headers(headers);
+            let scratch = Scratch::with_headers(source.headers);
             Some(scratch.map_err(|error| {
                 format!("cannot write headers to a temporary directory: {error}\n")
             })?)
         };
-        let with_prelude = match prelude(toolchain, text, headers, options) {
+        let with_prelude = match prelude(&source) {
             Some(prelude) => Cow::Owned(prelude + text),
             None => Cow::Borrowed(text),
         };
         Ok(Self {
-            toolchain,
-            text,
+            source,
             with_prelude,
-            options,
-            language,
-            headers: scratch,
+            headers,
             read: RefCell::new(None),
         })
     }
 
     fn clang(&self, options: &BuildOptions) -> Command {
-        let args = options.clang_args(self.language);
+        let args = options.clang_args(self.source.language);
         let headers = self.headers.as_ref().map(Scratch::dir);
-        command::clang_for_source(self.toolchain, &args, headers)
+        command::clang_for_source(self.source.toolchain, &args, headers)
     }
 
     /// Runs clang on it, which says what it reads.
@@ -253,10 +244,10 @@ impl<'a> ClSource<'a> {
 
     /// SPIR-V, and what was said: in two runs of clang, the first of which leaves a whole program for the second, or in one.
     fn compiled(&self, read_first: bool) -> (Result<Vec<u32>, ()>, String) {
-        let (toolchain, options) = (self.toolchain, self.options);
+        let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
         let source = Input::Source(self);
-        let words = if read_first || has_attribute_used(self.text) {
+        let words = if read_first || has_attribute_used(self.source.text) {
             // Emitted, `inline` functions cost nothing: those that are not used are taken out.
             let inline: &[&str] = if read_first { &["-fgnu89-inline"] } else { &[] };
             let ir = self.unoptimised_ir(inline, &mut log);
@@ -275,7 +266,7 @@ impl<'a> ClSource<'a> {
     /// LLVM's IR without any pass, and without what its SPIR-V target has trouble with.
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
-        let ir = self.run(self.options, &args, log)?;
+        let ir = self.run(self.source.options, &args, log)?;
         Ok(whole_program::without_used_lists(&String::from_utf8_lossy(
             &ir,
         )))
@@ -283,11 +274,17 @@ impl<'a> ClSource<'a> {
 
     /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.
     fn described(&self) -> Option<String> {
-        let wanted = self.options.kernel_arg_info && self.toolchain.llvm_spirv.is_none();
-        if !wanted && !self.text.contains("vec_type_hint") {
+        let ClSource {
+            toolchain,
+            text,
+            options,
+            ..
+        } = self.source;
+        let wanted = options.kernel_arg_info && toolchain.llvm_spirv.is_none();
+        if !wanted && !text.contains("vec_type_hint") {
             return None;
         }
-        let mut clang = self.clang(self.options);
+        let mut clang = self.clang(options);
         clang.args([
             "-w",
             "-emit-llvm",
@@ -299,7 +296,7 @@ impl<'a> ClSource<'a> {
             "cl",
             "-",
         ]);
-        let text = run_tool(clang, self.text.as_bytes(), &mut String::new()).ok()?;
+        let text = run_tool(clang, text.as_bytes(), &mut String::new()).ok()?;
         Some(String::from_utf8_lossy(&text).into_owned())
     }
 }
@@ -319,20 +316,16 @@ fn has_attribute_used(source: &str) -> bool {
 }
 
 /// What must stand before the source so that the compiler understands it.
-fn prelude(
-    toolchain: &Toolchain,
-    source: &str,
-    headers: &[Header<'_>],
-    options: &BuildOptions,
-) -> Option<String> {
+fn prelude(source: &ClSource<'_>) -> Option<String> {
+    let ClSource { text, options, .. } = source;
     let mut conversions = Conversions::default();
-    conversions.scan(source);
-    headers.iter().for_each(|h| conversions.scan(h.text));
+    conversions.scan(text);
+    source.headers.iter().for_each(|h| conversions.scan(h.text));
     options.defines.iter().for_each(|d| conversions.scan(d));
-    if !options.include_dirs.is_empty() && may_include(source) {
+    if !options.include_dirs.is_empty() && may_include(text) {
         conversions.unknown();
     }
-    if toolchain.llvm_spirv.is_some() {
+    if source.toolchain.llvm_spirv.is_some() {
         conversions.only_unknown_functions();
     }
     conversions.prelude()
@@ -356,13 +349,19 @@ fn readable(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::options::Stage;
+    use super::super::options::BuildCall;
     use super::*;
 
     fn compiled(source: &str, options: &str) -> Option<Compiled> {
-        let options = BuildOptions::parse(options, Stage::Build).unwrap();
+        let options = BuildOptions::parse(options, BuildCall::Build).unwrap();
         let language = Language::default();
-        Some(compile(toolchain::get()?, source, &[], &options, &language))
+        Some(compile(&ClSource {
+            toolchain: toolchain::get()?,
+            text: source,
+            headers: &[],
+            options: &options,
+            language: &language,
+        }))
     }
 
     /// What is read is known however the source says it, and without it what it says is none of it.

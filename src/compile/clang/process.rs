@@ -2,9 +2,9 @@
 //! crash or hang never reaches the application. Often it is forked from one that is loaded already (`server`). As many run
 //! at a time as there are cores.
 
+use super::limit::CompilerLimit;
 use super::scratch::Scratch;
 use super::server;
-use super::slots::Slots;
 use crate::util::{self, fds};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -27,7 +27,7 @@ pub struct Finished {
 }
 
 /// The compilers of this process.
-static SLOTS: LazyLock<Slots> = LazyLock::new(|| Slots::new(util::cores()));
+static LIMIT: LazyLock<CompilerLimit> = LazyLock::new(|| CompilerLimit::new(util::cores()));
 
 /// Bytes of arguments that go into a file: servers take twice as much, Linux 128 KiB in one argument.
 const LONG: usize = 32 << 10;
@@ -35,7 +35,7 @@ const LONG: usize = 32 << 10;
 /// Runs `command` on `input`. `Err` only when it cannot be started.
 pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let (command, _arguments) = shortened(command)?;
-    let _slot = SLOTS.take();
+    let _turn = LIMIT.take();
     match server::run(&command, input, TIME_LIMIT) {
         Some(finished) => Ok(finished),
         None => run_alone(command, input),

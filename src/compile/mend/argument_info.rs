@@ -3,7 +3,7 @@
 //! the module as the OpString forms that llvm-spirv uses: `kernel_arg_type.NAME.T1,T2,` and
 //! `kernel_arg_type_qual.NAME.Q1,Q2,`. So too `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
 
-use crate::compile::edit::{instruction, Edit};
+use crate::compile::edit::{instruction, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::Op;
 use spirv_lowering::insts::string_words;
@@ -12,7 +12,7 @@ use spirv_lowering::insts::string_words;
 /// fit: the information is a convenience.
 pub fn add(words: &mut Vec<u32>, ir: &str) {
     let texts = descriptions(ir);
-    let Some(mut edit) = Edit::of(words).filter(|_| !texts.is_empty()) else {
+    let Some(mut edit) = ModuleEdit::of(words).filter(|_| !texts.is_empty()) else {
         return;
     };
     let texts = texts.iter().map(|text| string_words(text.as_bytes()));

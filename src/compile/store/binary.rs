@@ -10,8 +10,8 @@ use crate::cl::{
     cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
     CL_PROGRAM_BINARY_TYPE_EXECUTABLE, CL_PROGRAM_BINARY_TYPE_LIBRARY,
 };
-use crate::compile::options::{BuildOptions, Stage};
-use crate::compile::words::{to_bytes, to_words, Module};
+use crate::compile::options::{BuildCall, BuildOptions};
+use crate::compile::words::{to_bytes, to_words, SpirvModule};
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"PUMICEb1";
@@ -24,7 +24,7 @@ pub struct Binary {
     /// The options it was built with.
     pub options: String,
     /// SPIR-V.
-    pub modules: Vec<Module>,
+    pub modules: Vec<SpirvModule>,
     /// Specialisation constants set before the build.
     pub spec_constants: Vec<(u32, Vec<u8>)>,
     /// `Executable::to_bytes` with the name of its cache key.
@@ -103,8 +103,8 @@ impl Binary {
 
     /// The options, parsed. Those of an object or executable were accepted once, so anything else is damage.
     pub fn parsed_options(&self) -> Option<BuildOptions> {
-        BuildOptions::parse(&self.options, Stage::Build)
-            .or_else(|_| BuildOptions::parse(&self.options, Stage::Link))
+        BuildOptions::parse(&self.options, BuildCall::Build)
+            .or_else(|_| BuildOptions::parse(&self.options, BuildCall::Link))
             .ok()
     }
 }

@@ -26,9 +26,9 @@ const LIMIT: u64 = 512 << 20;
 const FRESH: Duration = Duration::from_secs(3600);
 
 /// A key: the hash of all that decides an entry's contents. Sections are length-prefixed, so they cannot run together.
-pub struct Key(blake3::Hasher);
+pub struct CacheKey(blake3::Hasher);
 
-impl Key {
+impl CacheKey {
     /// A key for entries of one kind. The build of this library is part of every key.
     pub fn new(kind: &str) -> Self {
         let mut key = Self(blake3::Hasher::new());
@@ -84,7 +84,7 @@ fn directory(kind: &str) -> Option<PathBuf> {
 }
 
 /// The payload of an entry.
-pub fn load(kind: &str, key: &Key) -> Option<Vec<u8>> {
+pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
     let path = directory(kind)?.join(key.name());
     let payload = read_entry(&path)?;
     touch(&path);
@@ -92,7 +92,7 @@ pub fn load(kind: &str, key: &Key) -> Option<Vec<u8>> {
 }
 
 /// Makes an entry. Failures are silent: it is only a cache.
-pub fn store(kind: &str, key: &Key, payload: &[u8]) {
+pub fn store(kind: &str, key: &CacheKey, payload: &[u8]) {
     let Some(dir) = directory(kind) else { return };
     if let Err(error) = write_entry(&dir, &key.name(), payload) {
         crate::log!(Debug, "cache: cannot write to {}: {error}", dir.display());
@@ -200,7 +200,7 @@ mod tests {
     #[test]
     fn key_parts_do_not_run_together() {
         let name = |parts: &[&str]| {
-            let mut key = Key::new("t");
+            let mut key = CacheKey::new("t");
             parts.iter().for_each(|p| {
                 key.part(p.as_bytes());
             });

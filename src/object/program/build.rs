@@ -3,7 +3,8 @@
 use super::{DeviceBuild, Notify, Origin, Program};
 use crate::cl::{self, cl_int};
 use crate::compile::{
-    self, executable, linkable, BuildOptions, Executable, Failure, Header, Linkable, Module, Stage,
+    self, executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable, Header,
+    Linkable, SpirvModule,
 };
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// One device's share of a build: what to do, decided before anything is changed.
 enum Job {
     Source(String),
-    Il(Module),
+    Il(SpirvModule),
     Binary(usize),
 }
 
@@ -162,7 +163,7 @@ impl Program {
                         build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
                         build.linkables = vec![linkable];
                     }
-                    Err(Failure(what)) => build.log += &what,
+                    Err(BuildFailure(what)) => build.log += &what,
                 }
             }
             good &= build.status == cl::CL_BUILD_SUCCESS;
@@ -191,10 +192,10 @@ impl Object<Program> {
         notify: Option<Notify>,
     ) -> ClResult {
         let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Build)
+        let parsed = BuildOptions::parse(options, BuildCall::Build)
             .or_else(|what| match self.origin {
                 // A linked binary is built again with the options it was linked with.
-                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
+                Origin::Binaries => BuildOptions::parse(options, BuildCall::Link).map_err(|_| what),
                 _ => Err(what),
             })
             .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
@@ -220,7 +221,7 @@ impl Object<Program> {
         notify: Option<Notify>,
     ) -> ClResult {
         let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Compile)
+        let parsed = BuildOptions::parse(options, BuildCall::Compile)
             .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
         if matches!(self.origin, Origin::Binaries | Origin::Linked) {
             return err(
@@ -262,7 +263,7 @@ fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String>
 }
 
 /// SPIR-V modules, as what is linked.
-pub(super) fn linkables(modules: &[Module]) -> Vec<Linkable> {
+pub(super) fn linkables(modules: &[SpirvModule]) -> Vec<Linkable> {
     modules.iter().cloned().map(Linkable::Spirv).collect()
 }
 
@@ -282,7 +283,7 @@ pub(super) fn make_executable(
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
             build.status = cl::CL_BUILD_SUCCESS;
         }
-        Err(Failure(what)) => build.log += &what,
+        Err(BuildFailure(what)) => build.log += &what,
     }
     build
 }

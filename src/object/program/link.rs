@@ -3,7 +3,7 @@
 use super::build::{linkables, make_executable, run};
 use super::{make, DeviceBuild, Notify, Origin, Program};
 use crate::cl::{self};
-use crate::compile::{executable, linkable, BuildOptions, Failure, Linkable, Stage};
+use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Linkable};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
@@ -41,7 +41,7 @@ pub fn link(
             "an input program is of another context",
         );
     }
-    let parsed = BuildOptions::parse(options, Stage::Link)
+    let parsed = BuildOptions::parse(options, BuildCall::Link)
         .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
     let mut jobs = Vec::with_capacity(devices.len());
     for device in &devices {
@@ -102,7 +102,7 @@ fn link_inputs(
             );
         };
         job.0.extend(build.linkables);
-        if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
+        if let Ok(compiled) = BuildOptions::parse(&build.options, BuildCall::Compile) {
             job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
             job.1.merge_link_options(&compiled);
         }
@@ -120,7 +120,7 @@ fn make_library(mut build: DeviceBuild) -> DeviceBuild {
             build.status = cl::CL_BUILD_SUCCESS;
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;
         }
-        Err(Failure(what)) => build.log += &what,
+        Err(BuildFailure(what)) => build.log += &what,
     }
     build
 }

@@ -41,13 +41,13 @@ const MOST_STARTS: u32 = 64;
 const BEGUN: u8 = 0xff;
 
 /// The servers of this process: one, unless the compiler changes.
-static SERVERS: Mutex<State> = Mutex::new(State {
+static SERVERS: Mutex<Servers> = Mutex::new(Servers {
     servers: Vec::new(),
     starts: 0,
     broken: false,
 });
 
-struct State {
+struct Servers {
     servers: Vec<Server>,
     starts: u32,
     /// A server did not do what it should: there will be no other.
@@ -59,14 +59,14 @@ struct Server {
     /// The process that started it.
     owner: u32,
     /// Where it is.
-    place: Place,
+    place: Whereabouts,
     /// Where jobs go. None: so far there was a job for the program, but no server.
     socket: Option<Arc<OwnedFd>>,
 }
 
 /// What became of a job.
 #[derive(Debug)]
-struct Outcome {
+struct JobEnd {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     /// None: it did not say; it crashed, or was stopped.
@@ -115,10 +115,10 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
 }
 
 /// Where a process is in the file system, and with which rights: what it finds under a name.
-type Place = [u64; 6];
+type Whereabouts = [u64; 6];
 
 /// Of this process. A server has that of its start.
-fn place() -> Option<Place> {
+fn place() -> Option<Whereabouts> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
     let (user, group) = fds::effective_ids();
@@ -254,12 +254,7 @@ enum Trouble {
     Broken,
 }
 
-fn job(
-    server: &OwnedFd,
-    message: &[u8],
-    input: &[u8],
-    limit: Duration,
-) -> Result<Outcome, Trouble> {
+fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Result<JobEnd, Trouble> {
     let begun = Instant::now();
     let set_up = || -> std::io::Result<_> {
         let input = fds::memory_file(c"pumice-source", input)?;
@@ -283,7 +278,7 @@ fn job(
         return Err(Trouble::Gone);
     }
     drop((input, their_out, their_err, theirs));
-    let mut outcome = Outcome {
+    let mut outcome = JobEnd {
         stdout: Vec::new(),
         stderr: Vec::new(),
         status: None,

@@ -7,7 +7,7 @@ fn shell() -> OwnedFd {
     start(Path::new("/bin/sh")).unwrap()
 }
 
-fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> Outcome {
+fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> JobEnd {
     let message = message(Command::new("/bin/sh").args(["-c", text])).unwrap();
     match job(server, &message, input, limit) {
         Ok(outcome) => outcome,

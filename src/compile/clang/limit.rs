@@ -4,13 +4,13 @@ use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
 /// A number of places for compilers.
-pub struct Slots {
+pub struct CompilerLimit {
     most: usize,
-    state: Mutex<State>,
+    state: Mutex<Taken>,
     freed: Condvar,
 }
 
-struct State {
+struct Taken {
     taken: usize,
     /// The process that they were taken in: in a forked child nobody gives back what other threads had.
     owner: u32,
@@ -20,27 +20,27 @@ struct State {
 const LOOK: Duration = Duration::from_secs(1);
 
 /// A place; given back when dropped.
-pub struct Slot<'a>(Option<&'a Slots>);
+pub struct Turn<'a>(Option<&'a CompilerLimit>);
 
-impl Slots {
+impl CompilerLimit {
     /// So many places.
     pub const fn new(most: usize) -> Self {
         Self {
             most,
-            state: Mutex::new(State { taken: 0, owner: 0 }),
+            state: Mutex::new(Taken { taken: 0, owner: 0 }),
             freed: Condvar::new(),
         }
     }
 
     /// Takes a place, waiting for one if need be.
-    pub fn take(&self) -> Slot<'_> {
+    pub fn take(&self) -> Turn<'_> {
         let Some(mut state) = self.state.try_lock_for(LOOK) else {
             // Nobody holds the lock that long, except in a parent that is not here.
-            return Slot(None);
+            return Turn(None);
         };
         let here = std::process::id();
         if state.owner != here {
-            *state = State {
+            *state = Taken {
                 taken: 0,
                 owner: here,
             };
@@ -49,19 +49,19 @@ impl Slots {
             self.freed.wait_for(&mut state, LOOK);
         }
         state.taken += 1;
-        Slot(Some(self))
+        Turn(Some(self))
     }
 }
 
-impl Drop for Slot<'_> {
+impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let Some(slots) = self.0 else { return };
-        let mut state = slots.state.lock();
+        let Some(limit) = self.0 else { return };
+        let mut state = limit.state.lock();
         if state.owner == std::process::id() {
             state.taken = state.taken.saturating_sub(1);
         }
         drop(state);
-        slots.freed.notify_one();
+        limit.freed.notify_one();
     }
 }
 
@@ -72,11 +72,15 @@ mod tests {
 
     #[test]
     fn the_rest_wait() {
-        let (slots, now, most) = (Slots::new(3), AtomicUsize::new(0), AtomicUsize::new(0));
+        let (limit, now, most) = (
+            CompilerLimit::new(3),
+            AtomicUsize::new(0),
+            AtomicUsize::new(0),
+        );
         std::thread::scope(|scope| {
             for _ in 0..30 {
                 scope.spawn(|| {
-                    let _slot = slots.take();
+                    let _turn = limit.take();
                     let running = now.fetch_add(1, Ordering::SeqCst) + 1;
                     most.fetch_max(running, Ordering::SeqCst);
                     std::thread::sleep(Duration::from_millis(2));
@@ -85,17 +89,17 @@ mod tests {
             }
         });
         assert_eq!(most.load(Ordering::SeqCst), 3);
-        assert_eq!(slots.state.lock().taken, 0);
+        assert_eq!(limit.state.lock().taken, 0);
     }
 
     /// A place that was taken before a fork is not waited for after it.
     #[test]
     fn a_child_begins_anew() {
-        let slots = Slots::new(1);
-        let slot = slots.take();
-        slots.state.lock().owner = 1;
-        drop(slots.take());
-        assert_eq!(slots.state.lock().taken, 0);
-        drop(slot);
+        let limit = CompilerLimit::new(1);
+        let turn = limit.take();
+        limit.state.lock().owner = 1;
+        drop(limit.take());
+        assert_eq!(limit.state.lock().taken, 0);
+        drop(turn);
     }
 }
