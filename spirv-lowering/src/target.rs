@@ -119,9 +119,9 @@ pub struct Target {
     pub loop_limit: u32,
     /// Lanes of a sub-group without a work-item take part in control flow, with zeros for what they load (llvmpipe).
     pub idle_lanes_run: bool,
-    /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::flip_compares)).
+    /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub miscounts_to_negations: bool,
-    /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::round_doubles)).
+    /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
 }
 

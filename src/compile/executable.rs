@@ -1,10 +1,15 @@
 //! A linked program for one device: its kernels lowered, loaded on first use.
 
-use super::cache::{self, Key};
+use super::builtin_library;
+use super::lower;
 use super::options::BuildOptions;
-use super::{library, lower, parts, to_bytes, Failure, Module};
+use super::store::binary::Binary;
+use super::store::entries::{self, CacheKey};
+use super::store::{pipelines, sections};
+use super::words::{to_bytes, BuildFailure, SpirvModule};
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
 use parking_lot::Mutex;
+use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::ProgramGlobals;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
 use std::sync::{Arc, OnceLock};
@@ -12,14 +17,14 @@ use std::sync::{Arc, OnceLock};
 const KIND: &str = "vk";
 
 /// A kernel of an executable.
-pub struct Kernel {
+pub struct LoweredKernel {
     /// Vulkan SPIR-V and interface.
     pub lowered: Lowered,
     code: OnceLock<Arc<dyn Code>>,
     loading: Mutex<()>,
 }
 
-impl Kernel {
+impl LoweredKernel {
     fn new(lowered: Lowered) -> Self {
         Self {
             lowered,
@@ -32,7 +37,7 @@ impl Kernel {
 /// A linked program for one device.
 pub struct Executable {
     device: Arc<dyn Device>,
-    kernels: Vec<Kernel>,
+    kernels: Vec<LoweredKernel>,
     globals: ProgramGlobals,
     globals_memory: Mutex<Option<Arc<dyn Memory>>>,
 }
@@ -41,29 +46,29 @@ impl Executable {
     /// Links modules and lowers every kernel, or takes the result from the cache.
     pub fn build(
         device: &Arc<dyn Device>,
-        modules: &[Module],
+        modules: &[SpirvModule],
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, BuildFailure> {
         let key = key(device.as_ref(), modules, spec_constants, options);
         if let Some(executable) =
-            cache::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
+            entries::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
         {
             return Ok(executable);
         }
         let executable = Self::lower(device, modules, spec_constants, options)?;
-        cache::store(KIND, &key, &executable.to_bytes());
+        entries::store(KIND, &key, &executable.to_bytes());
         Ok(executable)
     }
 
     fn lower(
         device: &Arc<dyn Device>,
-        modules: &[Module],
+        modules: &[SpirvModule],
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
-    ) -> Result<Self, Failure> {
-        let failure = |error: &dyn std::fmt::Display| Failure(format!("error: {error}\n"));
-        let library = library::get().map_err(|e| failure(&e))?;
+    ) -> Result<Self, BuildFailure> {
+        let failure = |error: &dyn std::fmt::Display| BuildFailure(format!("error: {error}\n"));
+        let library = builtin_library::get().map_err(|e| failure(&e))?;
         let programs = read_all(modules, spec_constants)?;
         let programs: Vec<&Program> = programs.iter().collect();
         let link = LinkOptions {
@@ -76,17 +81,16 @@ impl Executable {
         let target = device.target();
         let lower_one = |name: &String| lower::lower(&program, name, target, options, library);
         let mut kernels = Vec::with_capacity(names.len());
-        for (name, lowered) in names.iter().zip(map_parallel(&names, lower_one)) {
-            let lowered = lowered.map_err(|e| Failure(format!("error: kernel {name}: {e}\n")))?;
+        for (name, lowered) in names.iter().zip(lower_all(&names, lower_one)?) {
             let required = lowered.interface.attributes.required_sub_group_size;
             let size = device.caps().subgroup_size;
             if let Some(required) = required.filter(|&required| required != size) {
-                return Err(Failure(format!(
+                return Err(BuildFailure(format!(
                     "error: kernel {name} requires sub-groups of {required} work-items; the device's have {size}\n"
                 )));
             }
             dump(name, &lowered);
-            kernels.push(Kernel::new(lowered));
+            kernels.push(LoweredKernel::new(lowered));
         }
         Ok(Self {
             device: device.clone(),
@@ -97,7 +101,7 @@ impl Executable {
     }
 
     /// The kernels, in the order of the program.
-    pub fn kernels(&self) -> &[Kernel] {
+    pub fn kernels(&self) -> &[LoweredKernel] {
         &self.kernels
     }
 
@@ -126,7 +130,7 @@ impl Executable {
         if let Some(code) = kernel.code.get() {
             return Ok(code);
         }
-        super::pipeline_cache::restore(self.device.as_ref());
+        pipelines::restore(self.device.as_ref());
         let code = self
             .device
             .load(&kernel.lowered.words, &kernel.lowered.interface)?;
@@ -163,19 +167,19 @@ impl Executable {
     /// Everything but the modules, for the cache and for program binaries.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        parts::put(&mut out, &self.globals.to_bytes());
+        sections::put(&mut out, &self.globals.to_bytes());
         for kernel in &self.kernels {
-            parts::put(&mut out, &kernel.lowered.to_bytes());
+            sections::put(&mut out, &kernel.lowered.to_bytes());
         }
         out
     }
 
     /// The reverse of `to_bytes`. None: damaged.
     pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
-        let globals = ProgramGlobals::from_bytes(parts::take(&mut bytes)?).ok()?;
+        let globals = ProgramGlobals::from_bytes(sections::take(&mut bytes)?).ok()?;
         let mut kernels = Vec::new();
-        while let Some(part) = parts::take(&mut bytes) {
-            kernels.push(Kernel::new(Lowered::from_bytes(part).ok()?));
+        while let Some(part) = sections::take(&mut bytes) {
+            kernels.push(LoweredKernel::new(Lowered::from_bytes(part).ok()?));
         }
         bytes.is_empty().then(|| Self {
             device: device.clone(),
@@ -186,14 +190,30 @@ impl Executable {
     }
 }
 
+/// The lowered kernels of a binary, if this build of the library made them for this very device.
+pub fn of_binary(
+    binary: &Binary,
+    device: &Arc<dyn Device>,
+    options: &BuildOptions,
+) -> Option<Executable> {
+    let (name, bytes) = binary.executable.as_ref()?;
+    let wanted = key(
+        device.as_ref(),
+        &binary.modules,
+        &binary.spec_constants,
+        options,
+    );
+    (wanted.name().as_bytes() == name.as_slice()).then(|| Executable::from_bytes(device, bytes))?
+}
+
 /// Names what an executable is made of; also stands in program binaries.
 pub fn key(
     device: &dyn Device,
-    modules: &[Module],
+    modules: &[SpirvModule],
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
-) -> Key {
-    let mut key = Key::new(KIND);
+) -> CacheKey {
+    let mut key = CacheKey::new(KIND);
     key.part(format!("{:?}", device.target()).as_bytes());
     key.part(&device.caps().driver_uuid);
     key.part(&[
@@ -216,21 +236,23 @@ pub fn key(
 
 /// Reads modules, as objects.
 pub fn read_all(
-    modules: &[Module],
+    modules: &[SpirvModule],
     spec_constants: &[(u32, Vec<u8>)],
-) -> Result<Vec<Program>, Failure> {
+) -> Result<Vec<Program>, BuildFailure> {
     let options = ReadOptions {
         spec_constants: spec_constants.to_vec(),
         ..Default::default()
     };
     modules
         .iter()
-        .map(|words| Program::read(words, &options).map_err(|e| Failure(format!("error: {e}\n"))))
+        .map(|words| {
+            Program::read(words, &options).map_err(|e| BuildFailure(format!("error: {e}\n")))
+        })
         .collect()
 }
 
 /// Links objects into a library: only to find errors, the modules themselves stay apart.
-pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
+pub fn check_library(modules: &[SpirvModule]) -> Result<(), BuildFailure> {
     let programs = read_all(modules, &[])?;
     let programs: Vec<&Program> = programs.iter().collect();
     let link = LinkOptions {
@@ -239,37 +261,58 @@ pub fn check_library(modules: &[Module]) -> Result<(), Failure> {
     };
     Program::link(&programs, &link)
         .map(drop)
-        .map_err(|e| Failure(format!("error: {e}\n")))
+        .map_err(|e| BuildFailure(format!("error: {e}\n")))
 }
 
-/// Applies `f` to every item, on as many threads as the machine has cores.
-fn map_parallel<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// Lowers kernels, by name. One that cannot be lowered, or brings the compiler to fall, is an error of the whole program.
+fn lower_all(
+    names: &[String],
+    lower: impl Fn(&String) -> Result<Lowered, LowerError> + Sync,
+) -> Result<Vec<Lowered>, BuildFailure> {
+    let guarded = |name: &String| {
+        // What a lowering leaves half done is its own.
+        let lowered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lower(name)));
+        match lowered {
+            Ok(Ok(lowered)) => Ok(lowered),
+            Ok(Err(error)) => Err(BuildFailure(format!("error: kernel {name}: {error}\n"))),
+            Err(_) => Err(BuildFailure(format!(
+                "error: kernel {name}: the compiler ended by a defect of the driver\n"
+            ))),
+        }
+    };
+    map_parallel(names, guarded).into_iter().collect()
+}
+
+/// Applies `f` to every item, on as many threads as the machine has cores. `f` must not panic.
+fn map_parallel<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let threads = crate::util::cores().min(items.len());
     if threads <= 1 {
         return items.iter().map(f).collect();
     }
     let next = AtomicUsize::new(0);
-    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let work = || {
-            let mut done = Vec::new();
-            while let Some((index, item)) = {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                items.get(index).map(|item| (index, item))
-            } {
-                done.push((index, f(item)));
-            }
-            done
+    let results: Vec<OnceLock<R>> = items.iter().map(|_| OnceLock::new()).collect();
+    let work = || loop {
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        let (Some(item), Some(result)) = (items.get(index), results.get(index)) else {
+            break;
         };
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        handles
-            .into_iter()
-            .filter_map(|h| h.join().ok())
-            .flatten()
-            .collect()
+        let _ = result.set(f(item));
+    };
+    std::thread::scope(|scope| {
+        for _ in 1..threads {
+            let thread = std::thread::Builder::new().name("pumice-lower".into());
+            // Without it the others do its work.
+            let _ = thread.spawn_scoped(scope, work);
+        }
+        work();
     });
-    results.sort_by_key(|(index, _)| *index);
-    results.into_iter().map(|(_, result)| result).collect()
+    let results: Vec<R> = results
+        .into_iter()
+        .filter_map(OnceLock::into_inner)
+        .collect();
+    assert_eq!(results.len(), items.len(), "each item has its result");
+    results
 }
 
 /// PUMICE_DUMP: the lowered kernel.
@@ -302,6 +345,32 @@ mod tests {
     use super::*;
     use crate::backend::fake::{FakeDevice, Reach};
 
+    fn lowered(name: &str) -> Lowered {
+        let mut lowered = Lowered {
+            words: Vec::new(),
+            interface: Default::default(),
+            printfs: Vec::new(),
+        };
+        lowered.interface.name = name.to_owned();
+        lowered
+    }
+
+    /// A kernel that brings the compiler to fall is neither left out nor replaced by its neighbour.
+    #[test]
+    fn a_kernel_that_fails_is_named() {
+        let names: Vec<String> = (0..40).map(|number| format!("k{number}")).collect();
+        let all = lower_all(&names, |name| Ok(lowered(name))).unwrap();
+        assert!(all.iter().map(|l| &l.interface.name).eq(&names));
+        let built = lower_all(&names, |name| match name.as_str() {
+            "k7" => panic!("a defect"),
+            name => Ok(lowered(name)),
+        });
+        let Err(BuildFailure(what)) = built else {
+            panic!("built without k7")
+        };
+        assert!(what.contains("kernel k7:"), "{what}");
+    }
+
     #[test]
     fn code_that_could_not_be_loaded_is_loaded_again() {
         let fake = FakeDevice::new(Reach::Cached);
@@ -312,7 +381,7 @@ mod tests {
         };
         let executable = Executable {
             device: fake.clone(),
-            kernels: vec![Kernel::new(lowered)],
+            kernels: vec![LoweredKernel::new(lowered)],
             globals: ProgramGlobals::default(),
             globals_memory: Mutex::new(None),
         };

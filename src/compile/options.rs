@@ -1,53 +1,16 @@
 //! Build, compile and link options (OpenCL API specification, section 5.8.6 "Compiler Options").
 
-use super::frontend::Language;
+use super::language::{ClStd, Language};
 
 /// Which call the options were given to: the allowed set differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stage {
+pub enum BuildCall {
     /// clBuildProgram
     Build,
     /// clCompileProgram
     Compile,
     /// clLinkProgram
     Link,
-}
-
-/// An OpenCL C version of `-cl-std`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum ClStd {
-    C10,
-    C11,
-    C12,
-    C20,
-    C30,
-    C31,
-}
-
-impl ClStd {
-    fn parse(text: &str) -> Option<Self> {
-        Some(match text {
-            "CL1.0" => Self::C10,
-            "CL1.1" => Self::C11,
-            "CL1.2" => Self::C12,
-            "CL2.0" => Self::C20,
-            "CL3.0" => Self::C30,
-            "CL3.1" => Self::C31,
-            _ => return None,
-        })
-    }
-
-    /// What clang takes. Compilers before clang 23 do not know 3.1: its additions come as macros.
-    pub fn clang_name(self) -> &'static str {
-        match self {
-            Self::C10 => "CL1.0",
-            Self::C11 => "CL1.1",
-            Self::C12 => "CL1.2",
-            Self::C20 => "CL2.0",
-            Self::C30 | Self::C31 => "CL3.0",
-        }
-    }
 }
 
 /// Parsed options.
@@ -128,17 +91,17 @@ fn words(text: &str) -> Option<Vec<String>> {
 
 impl BuildOptions {
     /// Parses an option string. `Err` says which option is not understood.
-    pub fn parse(text: &str, stage: Stage) -> Result<Self, String> {
+    pub fn parse(text: &str, stage: BuildCall) -> Result<Self, String> {
         let words = words(text).ok_or_else(|| format!("unbalanced quotes in \"{text}\""))?;
         let mut options = Self {
-            whole_program: stage == Stage::Build,
+            whole_program: stage == BuildCall::Build,
             ..Self::default()
         };
         let mut words = words.into_iter();
         while let Some(word) = words.next() {
             options.take(&word, &mut words, stage)?;
         }
-        if stage == Stage::Link && options.enable_link_options && !options.create_library {
+        if stage == BuildCall::Link && options.enable_link_options && !options.create_library {
             return Err("-enable-link-options needs -create-library".into());
         }
         Ok(options)
@@ -148,7 +111,7 @@ impl BuildOptions {
         &mut self,
         word: &str,
         rest: &mut impl Iterator<Item = String>,
-        stage: Stage,
+        stage: BuildCall,
     ) -> Result<(), String> {
         let mut operand = |attached: &str| -> Result<String, String> {
             if attached.is_empty() {
@@ -166,9 +129,9 @@ impl BuildOptions {
             "-cl-finite-math-only" => self.finite_math = true,
             "-cl-fast-relaxed-math" => self.fast_relaxed_math = true,
             "-cl-no-subgroup-ifp" => {}
-            "-create-library" if stage == Stage::Link => self.create_library = true,
-            "-enable-link-options" if stage == Stage::Link => self.enable_link_options = true,
-            _ if stage == Stage::Link => return Err(format!("unknown linker option {word}")),
+            "-create-library" if stage == BuildCall::Link => self.create_library = true,
+            "-enable-link-options" if stage == BuildCall::Link => self.enable_link_options = true,
+            _ if stage == BuildCall::Link => return Err(format!("unknown linker option {word}")),
             "-w" => self.no_warnings = true,
             "-Werror" => self.werror = true,
             "-g" => self.debug = true,
@@ -241,13 +204,15 @@ impl BuildOptions {
                 .map(|(_, flag)| (*flag).to_owned()),
         );
         args.extend(self.clang_warnings.iter().cloned());
-        for define in &self.defines {
-            args.push("-D".into());
-            args.push(define.clone());
-        }
-        for dir in &self.include_dirs {
-            args.push("-I".into());
-            args.push(dir.clone());
+        // In one word: a word that begins with an at-sign would be taken for a file with arguments.
+        for (option, values) in [("-D", &self.defines), ("-I", &self.include_dirs)] {
+            for value in values {
+                if value.is_empty() {
+                    args.push(option.into());
+                }
+                let joined = if value.is_empty() { "" } else { option };
+                args.push(format!("{joined}{value}"));
+            }
         }
         args
     }
@@ -278,7 +243,7 @@ mod tests {
     use super::*;
 
     fn build(text: &str) -> Result<BuildOptions, String> {
-        BuildOptions::parse(text, Stage::Build)
+        BuildOptions::parse(text, BuildCall::Build)
     }
 
     #[test]
@@ -294,7 +259,7 @@ mod tests {
         };
         assert_eq!(build("").unwrap(), whole_program);
         assert_eq!(
-            BuildOptions::parse("", Stage::Compile).unwrap(),
+            BuildOptions::parse("", BuildCall::Compile).unwrap(),
             BuildOptions::default()
         );
     }
@@ -306,10 +271,10 @@ mod tests {
         assert!(build("-cl-std=CL4.0").is_err());
         assert!(build("\"-w").is_err());
         assert!(build("-create-library").is_err());
-        assert!(BuildOptions::parse("-w", Stage::Link).is_err());
-        assert!(BuildOptions::parse("-enable-link-options", Stage::Link).is_err());
+        assert!(BuildOptions::parse("-w", BuildCall::Link).is_err());
+        assert!(BuildOptions::parse("-enable-link-options", BuildCall::Link).is_err());
         let link =
-            BuildOptions::parse("-create-library -enable-link-options", Stage::Link).unwrap();
+            BuildOptions::parse("-create-library -enable-link-options", BuildCall::Link).unwrap();
         assert!(link.create_library && link.enable_link_options);
     }
 }

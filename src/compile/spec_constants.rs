@@ -3,49 +3,55 @@
 //! clCompileProgram ends the time in which constants of a module can be set. What it compiles is linked with modules whose
 //! constants may have the same numbers, so the values go into the module and the numbers go away.
 
+use super::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op};
-use spirv_lowering::insts::insts;
 
-/// The module with these values (number and little-endian bytes), and without numbers of constants.
+/// The module with these values (number and little-endian bytes), and without numbers of constants. One that is cut short
+/// stays as it is.
 pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
-    let mut out = words.to_vec();
+    let Some(mut edit) = ModuleEdit::of(words) else {
+        return words.to_vec();
+    };
     let mut numbers: FxHashMap<u32, u32> = FxHashMap::default();
-    for inst in insts(words).flatten() {
-        let Some(changed) = out.get_mut(inst.at..inst.end()) else {
-            break;
-        };
-        let value = |id: &u32| {
-            let number = numbers.get(id)?;
+    edit.rewrite(|_, inst| {
+        let value = |id: u32| {
+            let number = numbers.get(&id)?;
             values.iter().find(|v| v.0 == *number).map(|v| &v.1)
         };
-        match (inst.op(), changed) {
-            (Some(Op::Decorate), changed @ &mut [_, target, kind, number])
+        let changed = match (opcode(inst), inst) {
+            (Some(Op::Decorate), &[_, target, kind, number])
                 if kind == Decoration::SpecId as u32 =>
             {
                 numbers.insert(target, number);
-                changed.fill(1 << 16 | Op::Nop as u32);
+                return Some(Change::Drop);
             }
-            (Some(Op::SpecConstant), [_, _, id, literal @ ..]) => {
-                let Some(bytes) = value(id) else { continue };
-                for (word, bytes) in literal.iter_mut().zip(bytes.chunks(4)) {
-                    *word = bytes.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b));
-                }
+            (Some(Op::SpecConstant), &[first, ty, id, ref literal @ ..]) => {
+                value(id).map(|bytes| {
+                    let mut words = vec![first, ty, id];
+                    let mut given = bytes.chunks(4);
+                    words.extend(literal.iter().map(|&old| match given.next() {
+                        Some(bytes) => bytes.iter().rev().fold(0, |w, &b| w << 8 | u32::from(b)),
+                        None => old,
+                    }));
+                    words
+                })
             }
-            (Some(Op::SpecConstantTrue | Op::SpecConstantFalse), [first, _, id]) => {
-                let Some(bytes) = value(id) else { continue };
-                let op = if bytes.first().is_some_and(|&b| b != 0) {
-                    Op::SpecConstantTrue
-                } else {
-                    Op::SpecConstantFalse
-                };
-                *first = 3 << 16 | op as u32;
+            (Some(Op::SpecConstantTrue | Op::SpecConstantFalse), &[_, ty, id]) => {
+                value(id).map(|bytes| {
+                    let op = if bytes.first().is_some_and(|&b| b != 0) {
+                        Op::SpecConstantTrue
+                    } else {
+                        Op::SpecConstantFalse
+                    };
+                    instruction(op, &[ty, id])
+                })
             }
-            (Some(Op::Function), _) => break,
-            _ => {}
-        }
-    }
-    out
+            _ => None,
+        };
+        Some(changed.map_or(Change::Keep, |inst| Change::Become(vec![inst])))
+    });
+    edit.words()
 }
 
 #[cfg(test)]
@@ -71,17 +77,15 @@ mod tests {
             (3, vec![0]),
             (1, vec![9]),
         ];
-        let nops = [1 << 16; 12];
         let expected = [
             &header[..],
-            &nops,
             &[4 << 16 | 50, 4, 7, 9],
             &[5 << 16 | 50, 5, 8, 1, 2],
             &[3 << 16 | 49, 6, 9],
         ]
         .concat();
         assert_eq!(frozen(&words, &values), expected);
-        let plain = [&header[..], &nops, &words[17..]].concat();
+        let plain = [&header[..], &words[17..]].concat();
         assert_eq!(frozen(&words, &[]), plain);
     }
 }

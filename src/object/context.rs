@@ -11,7 +11,7 @@ use super::mem::reach::{Behind, Reachable};
 use super::svm::Allocations;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
-use crate::compile::pipeline_cache;
+use crate::compile::store::pipelines;
 use crate::error::{err, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use parking_lot::Mutex;
@@ -208,7 +208,7 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         for device in &self.devices {
-            pipeline_cache::keep(device.backend().as_ref());
+            pipelines::keep(device.backend().as_ref());
         }
         run_destructors(std::mem::take(self.destructors.get_mut()), self.handle);
     }

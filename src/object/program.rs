@@ -7,15 +7,15 @@ mod build;
 mod info;
 mod link;
 
-use build::units;
+use build::linkables;
 pub use link::link;
 
 use super::context::Context;
 use super::device::Device;
 use super::kernel::Kernel;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
-use crate::compile::binary::Binary;
-use crate::compile::{self, Executable, Module, Unit};
+use crate::compile::store::binary::Binary;
+use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
 use parking_lot::Mutex;
@@ -51,7 +51,7 @@ impl Notify {
 /// Where a program came from.
 enum Origin {
     Source(String),
-    Il { bytes: Vec<u8>, words: Module },
+    Il { bytes: Vec<u8>, words: SpirvModule },
     Binaries,
     Linked,
 }
@@ -63,7 +63,7 @@ pub struct DeviceBuild {
     options: String,
     log: String,
     kind: cl_program_binary_type,
-    units: Vec<Unit>,
+    linkables: Vec<Linkable>,
     executable: Option<Arc<Executable>>,
 }
 
@@ -74,7 +74,7 @@ impl DeviceBuild {
             options: String::new(),
             log: String::new(),
             kind: cl::CL_PROGRAM_BINARY_TYPE_NONE,
-            units: Vec::new(),
+            linkables: Vec::new(),
             executable: None,
         }
     }
@@ -130,9 +130,8 @@ pub fn with_il(context: &Ref<Context>, il: &[u8]) -> ClResult<Ref<Program>> {
     let Some(words) = compile::to_words(il) else {
         return err(cl::CL_INVALID_VALUE, "the IL is not SPIR-V");
     };
-    if let Err(what) = compile::validate(&words) {
-        return err(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}"));
-    }
+    let words = compile::checked(&words)
+        .map_err(|what| ClError::new(cl::CL_INVALID_VALUE, format!("invalid SPIR-V: {what}")))?;
     let origin = Origin::Il {
         bytes: il.to_vec(),
         words: Arc::new(words),
@@ -183,7 +182,7 @@ pub fn with_binaries(
         .flatten()
         .map(|binary| DeviceBuild {
             kind: binary.kind,
-            units: units(&binary.modules),
+            linkables: linkables(&binary.modules),
             options: binary.options.clone(),
             ..DeviceBuild::none()
         })

@@ -33,5 +33,6 @@ mod refusals;
 mod robustness;
 mod several_devices;
 mod shared_order;
+mod surroundings;
 mod svm;
 mod threads;

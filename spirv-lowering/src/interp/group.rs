@@ -5,110 +5,45 @@
 //! parted meet again. When nothing else is left, all have to be at the same operation of the work-group.
 
 use super::args::Bound;
+use super::arrays::{Arrays, Local, MOST_BYTES};
 use super::collective;
 use super::error::Error;
 use super::item::{Item, State};
-use super::launch::{Machine, Place};
-use super::memory::{Memory, Region};
+use super::launch::{Dispatch, Machine, Place};
+use super::memory::Memory;
 use super::scalar::Scalar;
-use crate::ir::entity::GlobalId;
-use crate::ir::function::{Function, Storage};
+use crate::ir::function::Storage;
 use crate::ir::op::{Op, Scope};
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
 
-/// Bytes that arrays of a work-group or a work-item may have.
-pub(super) const MOST_BYTES: u64 = 64 << 20;
-
-/// The memory of a work-group.
-pub(super) struct Local {
-    pub memory: Memory,
-    pub globals: FxHashMap<GlobalId, u64>,
-    /// Arrays in Workgroup storage, by [`Arrays::of`].
-    pub arrays: Vec<Region>,
-}
-
-impl Local {
-    /// The address of a local variable.
-    pub fn global(&mut self, machine: &mut Machine, id: GlobalId) -> Result<u64, Error> {
-        if let Some(&address) = self.globals.get(&id) {
-            return Ok(address);
-        }
-        let global = machine.module.globals.get(id);
-        let (size, align) = match global {
-            Some(global) => (global.size, u64::from(global.align)),
-            None => (machine.options.scratch, 16),
-        };
-        if size > MOST_BYTES {
-            return Err(Error::invalid("too much local memory"));
-        }
-        let noise = machine.noise();
-        let address = self.memory.add_fresh(size, align, noise);
-        self.globals.insert(id, address);
-        Ok(address)
-    }
-}
-
-/// Which region an array variable is in: those that overlay one another share one.
-pub(super) struct Arrays {
-    /// For each variable, its region.
-    pub of: Vec<usize>,
-    /// For each variable, its elements.
-    pub len: Vec<u64>,
-    /// Bytes of each region.
-    sizes: Vec<(Storage, u64)>,
-}
-
-impl Arrays {
-    fn new(func: &Function, specs: &FxHashMap<u32, u32>) -> Result<Self, Error> {
-        let mut arrays = Self {
-            of: Vec::new(),
-            len: Vec::new(),
-            sizes: Vec::new(),
-        };
-        let mut overlays: FxHashMap<(Storage, u32), usize> = FxHashMap::default();
-        for var in func.vars.values() {
-            let elem = u64::from(var.elem.size());
-            let mut len = u64::from(var.len.fixed);
-            for id in &var.len.spec {
-                let size = specs
-                    .get(id)
-                    .ok_or_else(|| Error::invalid("an array of unknown size"))?;
-                len += u64::from(*size) / elem;
-            }
-            let new = arrays.sizes.len();
-            let region = match var.alias {
-                Some(alias) => *overlays.entry((var.storage, alias)).or_insert(new),
-                None => new,
-            };
-            if region == new {
-                arrays.sizes.push((var.storage, 0));
-            }
-            if let Some((_, size)) = arrays.sizes.get_mut(region) {
-                *size = (*size).max(len * elem);
-                if *size > MOST_BYTES {
-                    return Err(Error::invalid("an array of that size"));
-                }
-            }
-            arrays.of.push(region);
-            arrays.len.push(len);
-        }
-        Ok(arrays)
-    }
-
-    /// New regions; those of the other storage are empty.
-    fn make(&self, storage: Storage, noise: u64) -> Vec<Region> {
-        let size = |&(of, size): &(Storage, u64)| if of == storage { size } else { 0 };
-        let sizes = self.sizes.iter().map(size);
-        sizes.map(|size| Region::fresh(0, size, noise)).collect()
-    }
-}
-
 /// Where a work-item waits: a call stack of places in the code.
 type Point = Vec<(usize, usize)>;
 
+/// Runs the whole ND-range.
+pub(super) fn dispatch_all(machine: &mut Machine) -> Result<(), Error> {
+    for dispatch in machine.range.dispatches() {
+        run_dispatch(machine, dispatch)?;
+    }
+    Ok(())
+}
+
+/// Runs the work-groups of a dispatch.
+pub(super) fn run_dispatch(machine: &mut Machine, dispatch: Dispatch) -> Result<(), Error> {
+    machine.dispatch = dispatch;
+    for z in 0..dispatch.groups[2] {
+        for y in 0..dispatch.groups[1] {
+            for x in 0..dispatch.groups[0] {
+                machine.group = [x, y, z];
+                run(machine)?;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Runs a work-group.
-pub(super) fn run(machine: &mut Machine) -> Result<(), Error> {
+fn run(machine: &mut Machine) -> Result<(), Error> {
     let arrays = Arrays::new(machine.func, &machine.specs)?;
     let noise = machine.noise();
     let mut local = Local {

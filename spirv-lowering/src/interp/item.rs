@@ -1,10 +1,10 @@
 //! A work-item: a machine that can be halted at barriers and collective operations.
 
 use super::args::Bound;
+use super::arrays::{Arrays, Local, MOST_BYTES};
 use super::atomic::modify;
 use super::error::{Error, Fault};
 use super::eval::eval;
-use super::group::{Arrays, Local, MOST_BYTES};
 use super::launch::{Machine, Place};
 use super::memory::{Memory, Region};
 use super::printf;

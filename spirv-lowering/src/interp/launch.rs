@@ -2,7 +2,6 @@
 
 use super::args::{self, Arg, Bound};
 use super::error::Error;
-use super::group;
 use super::memory::{Memory, Region};
 use super::printf::Record;
 use super::scalar::Scalar;
@@ -218,27 +217,6 @@ impl<'a> Machine<'a> {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         self.noise ^ self.noise >> 29
-    }
-
-    /// Runs the whole ND-range.
-    pub fn dispatch_all(&mut self) -> Result<(), Error> {
-        for dispatch in self.range.dispatches() {
-            self.run_dispatch(dispatch)?;
-        }
-        Ok(())
-    }
-
-    pub fn run_dispatch(&mut self, dispatch: Dispatch) -> Result<(), Error> {
-        self.dispatch = dispatch;
-        for z in 0..dispatch.groups[2] {
-            for y in 0..dispatch.groups[1] {
-                for x in 0..dispatch.groups[0] {
-                    self.group = [x, y, z];
-                    group::run(self)?;
-                }
-            }
-        }
-        Ok(())
     }
 
     pub fn finish(self) -> Outcome {

@@ -2,6 +2,7 @@
 
 use super::args::{self, Arg};
 use super::error::Error;
+use super::group;
 use super::launch::{Dispatch, Machine, NdRange, Options, Outcome};
 use super::memory::{Memory, Region};
 use super::printf::read_records;
@@ -106,7 +107,7 @@ pub fn run_lowered(
                         machine.addresses.insert(which, address);
                     }
                 }
-                machine.run_dispatch(dispatch)?;
+                group::run_dispatch(&mut machine, dispatch)?;
                 let done = machine.finish();
                 outcome.steps = done.steps;
                 outcome.printf.extend(done.printf);

@@ -27,6 +27,7 @@
 //! give unknown values. Everything is sequentially consistent; races are not found.
 
 mod args;
+mod arrays;
 mod atomic;
 mod collective;
 mod error;
@@ -70,7 +71,7 @@ pub fn run(
         .ok_or_else(|| Error::invalid("a kernel without a function"))?;
     let mut machine = Machine::new(module, func, range, memory, options)?;
     machine.bind_kernel(kernel, args)?;
-    machine.dispatch_all()?;
+    group::dispatch_all(&mut machine)?;
     Ok(machine.finish())
 }
 
@@ -89,6 +90,6 @@ pub fn call(
     let range = NdRange::linear(1, 1);
     let mut machine = Machine::new(module, func, &range, memory, options)?;
     machine.bind_values(args);
-    machine.dispatch_all()?;
+    group::dispatch_all(&mut machine)?;
     Ok(machine.finish().results)
 }

@@ -1,11 +1,14 @@
 //! `pumice compile`: shows what becomes of a kernel.
 
-use pumice_runtime::compile::{self, executable, library, BuildOptions, Language, Stage};
+use super::{operand, text};
+use clap::{Arg, ArgMatches, Command};
+use pumice_runtime::compile::{
+    self, builtin_library, executable, BuildCall, BuildOptions, Language,
+};
 use pumice_runtime::features::Features;
 use pumice_runtime::object::platform::Platform;
 use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Options, Program};
-use std::ffi::OsString;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -20,6 +23,15 @@ enum Emit {
     Check,
 }
 
+/// The words for it.
+const EMITS: [(&str, Emit); 5] = [
+    ("spirv", Emit::Spirv),
+    ("kir", Emit::Kir),
+    ("vulkan", Emit::Vulkan),
+    ("reflection", Emit::Reflection),
+    ("check", Emit::Check),
+];
+
 struct Arguments {
     file: String,
     emit: Emit,
@@ -29,47 +41,69 @@ struct Arguments {
     options: String,
 }
 
-fn parse(args: &[OsString]) -> Result<Arguments, String> {
-    let mut parsed = Arguments {
-        file: String::new(),
-        emit: Emit::Reflection,
-        kernel: None,
-        device: None,
-        out: None,
-        options: String::new(),
-    };
-    let mut args = args.iter().map(|a| a.to_string_lossy().into_owned());
-    while let Some(arg) = args.next() {
-        let mut operand = || args.next().ok_or_else(|| format!("{arg} needs a value"));
-        match arg.as_str() {
-            "--emit" => {
-                parsed.emit = match operand()?.as_str() {
-                    "spirv" => Emit::Spirv,
-                    "kir" => Emit::Kir,
-                    "vulkan" => Emit::Vulkan,
-                    "reflection" => Emit::Reflection,
-                    "check" => Emit::Check,
-                    other => {
-                        return Err(format!(
-                            "--emit {other}: one of spirv, kir, vulkan, reflection, check"
-                        ))
-                    }
-                }
-            }
-            "--kernel" => parsed.kernel = Some(operand()?),
-            "--device" => {
-                parsed.device = Some(operand()?.parse().map_err(|_| "--device takes a number")?)
-            }
-            "-o" => parsed.out = Some(operand()?),
-            "--" => parsed.options = args.by_ref().collect::<Vec<_>>().join(" "),
-            _ if parsed.file.is_empty() && !arg.starts_with('-') => parsed.file = arg,
-            _ => return Err(format!("unexpected argument {arg}")),
-        }
+/// Its arguments.
+pub fn command() -> Command {
+    let option = |name: &'static str| Arg::new(name).long(name);
+    Command::new("compile")
+        .about("Shows what becomes of a kernel")
+        .arg(operand("FILE").required(true).help("OpenCL C, or SPIR-V"))
+        .arg(
+            option("emit")
+                .value_parser(EMITS.map(|(name, _)| name))
+                .default_value("reflection")
+                .help("What to write"),
+        )
+        .arg(
+            option("kernel")
+                .value_name("NAME")
+                .help("Of this kernel alone"),
+        )
+        .arg(
+            option("device")
+                .value_name("N")
+                .value_parser(clap::value_parser!(usize))
+                .help("For this device, counted as `pumice info` does"),
+        )
+        .arg(
+            Arg::new("out")
+                .short('o')
+                .value_name("OUT")
+                .help("The file to write"),
+        )
+        .arg(
+            operand("OPTIONS")
+                .last(true)
+                .num_args(0..)
+                .help("Options as for clBuildProgram"),
+        )
+}
+
+fn parse(matches: &ArgMatches) -> Arguments {
+    let emit = text(matches, "emit").unwrap_or_default();
+    let emit = EMITS.iter().find(|(name, _)| *name == emit);
+    let options = matches.get_many::<String>("OPTIONS").into_iter().flatten();
+    let options: Vec<&str> = options.map(String::as_str).collect();
+    Arguments {
+        file: text(matches, "FILE").unwrap_or_default(),
+        emit: emit.map_or(Emit::Reflection, |(_, emit)| *emit),
+        kernel: text(matches, "kernel"),
+        device: matches.get_one("device").copied(),
+        out: text(matches, "out"),
+        options: options.join(" "),
     }
-    if parsed.file.is_empty() {
-        return Err("pumice compile: which file?".into());
-    }
-    Ok(parsed)
+}
+
+/// What the compiler says, with the name of the file.
+fn named(log: &str, file: &str) -> String {
+    let called = format!("{}:", compile::clang::FILE_NAME);
+    let from = format!("from {called}");
+    let lines = log
+        .split_inclusive('\n')
+        .map(|line| match line.strip_prefix(&called) {
+            Some(rest) => format!("{file}:{rest}"),
+            None => line.replacen(&from, &format!("from {file}:"), 1),
+        });
+    lines.collect()
 }
 
 /// The device to compile for; without one, a device that has everything.
@@ -92,25 +126,28 @@ fn target(index: Option<usize>) -> Result<(Target, Language), String> {
 }
 
 /// Compiles a file and writes what was asked for.
-pub fn compile(args: &[OsString]) -> Result<(), String> {
-    let args = parse(args)?;
+pub fn compile(matches: &ArgMatches) -> Result<(), String> {
+    let args = parse(matches);
     let (target, language) = target(args.device)?;
-    let options = BuildOptions::parse(&args.options, Stage::Build)?;
+    let mut options = BuildOptions::parse(&args.options, BuildCall::Build)?;
+    // SPIR-V says of a pointer at most how it is used; what the source calls its type is kept on demand.
+    options.kernel_arg_info |= args.emit == Emit::Reflection;
     let bytes = std::fs::read(&args.file).map_err(|e| format!("cannot read {}: {e}", args.file))?;
     let module = match compile::to_words(&bytes) {
         Some(words) => {
             // What clCreateProgramWithIL would say. Dumps of compiled sources may break rules that only others' SPIR-V
             // has to keep, so it goes on all the same.
-            if let Err(what) = compile::validate(&words) {
+            let checked = compile::checked(&words).unwrap_or_else(|what| {
                 eprintln!("{}: invalid SPIR-V: {what}", args.file);
-            }
-            Arc::new(words)
+                words
+            });
+            Arc::new(checked)
         }
         None => {
             let source = String::from_utf8(bytes)
                 .map_err(|_| format!("{} is neither text nor SPIR-V", args.file))?;
             let (module, log) = compile::compile_source(&source, &[], &options, &language);
-            eprint!("{log}");
+            eprint!("{}", named(&log, &args.file));
             module.ok_or("compilation failed")?
         }
     };
@@ -120,7 +157,7 @@ pub fn compile(args: &[OsString]) -> Result<(), String> {
     }
     let programs = executable::read_all(&[module], &[]).map_err(|f| f.0)?;
     let programs: Vec<&Program> = programs.iter().collect();
-    let library = library::get()?;
+    let library = builtin_library::get()?;
     let link = LinkOptions {
         allow_undefined: args.emit == Emit::Kir,
         library: Some(library),
@@ -166,5 +203,17 @@ fn write(path: Option<&str>, bytes: &[u8]) -> Result<(), String> {
         None => std::io::stdout()
             .write_all(bytes)
             .map_err(|e| e.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_file() {
+        let log = "program.cl:1:2: error: program.cl: x\nIn file included from program.cl:1:\nmy program.cl:\n";
+        let said = "dir/k.cl:1:2: error: program.cl: x\nIn file included from dir/k.cl:1:\nmy program.cl:\n";
+        assert_eq!(named(log, "dir/k.cl"), said);
     }
 }

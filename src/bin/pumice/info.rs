@@ -61,7 +61,7 @@ pub fn cache(clear: bool) -> Result<(), String> {
         return Ok(());
     };
     println!("{}", dir.display());
-    for kind in ["spv", "vk", "pipeline"] {
+    for kind in ["spv", "ir", "unit", "vk", "pipeline"] {
         let dir = dir.join(kind);
         if clear {
             match std::fs::remove_dir_all(&dir) {

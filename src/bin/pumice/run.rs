@@ -3,17 +3,35 @@
 //! Both loaders (ocl-icd and Khronos') take OCL_ICD_VENDORS as a directory of `.icd` files, so one is made that holds
 //! the path of the library next to this executable.
 
+use clap::{ArgMatches, Command};
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::Command as Process;
+
+/// Its arguments.
+pub fn command() -> Command {
+    Command::new("run")
+        .about("Runs a program that sees Pumice alone")
+        .arg(
+            super::operand("PROGRAM")
+                .required(true)
+                .num_args(1..)
+                .trailing_var_arg(true)
+                .allow_hyphen_values(true)
+                .value_parser(clap::value_parser!(OsString))
+                .help("The program and its arguments"),
+        )
+}
 
 /// Runs a program; returns only when that fails.
-pub fn run(args: &[OsString]) -> Result<(), String> {
-    let (program, args) = args.split_first().ok_or("pumice run: which program?")?;
+pub fn run(matches: &ArgMatches) -> Result<(), String> {
+    let words = matches.get_many::<OsString>("PROGRAM");
+    let mut args = words.into_iter().flatten();
+    let program = args.next().ok_or("which program?")?;
     let library = library()?;
     let vendors = vendors(&library).map_err(|e| format!("cannot write an .icd file: {e}"))?;
-    let error = Command::new(program)
+    let error = Process::new(program)
         .args(args)
         .env("OCL_ICD_VENDORS", vendors)
         .env_remove("OCL_ICD_FILENAMES")

@@ -3,7 +3,8 @@
 use super::{DeviceBuild, Notify, Origin, Program};
 use crate::cl::{self, cl_int};
 use crate::compile::{
-    self, executable, unit, BuildOptions, Executable, Failure, Header, Module, Stage, Unit,
+    self, executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable, Header,
+    Linkable, SpirvModule,
 };
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
@@ -15,7 +16,7 @@ use std::sync::Arc;
 /// One device's share of a build: what to do, decided before anything is changed.
 enum Job {
     Source(String),
-    Il(Module),
+    Il(SpirvModule),
     Binary(usize),
 }
 
@@ -82,27 +83,27 @@ impl Program {
                 let (module, log) = compile::compile_source(&text, &[], options, device.language());
                 build.log = log;
                 let Some(module) = module else { return build };
-                build.units = vec![module.into()];
+                build.linkables = vec![module.into()];
             }
             Job::Il(words) => {
                 if let Err(what) = check_capabilities(device, &words) {
                     build.log = what;
                     return build;
                 }
-                build.units = vec![words.into()];
+                build.linkables = vec![words.into()];
             }
             Job::Binary(index) => {
                 let Some(binary) = self.binaries.get(index).and_then(Option::as_ref) else {
                     return build;
                 };
-                build.units = units(&binary.modules);
+                build.linkables = linkables(&binary.modules);
                 spec_constants = binary.spec_constants.clone();
                 let mut merged = options.clone();
                 if let Some(old) = binary.parsed_options() {
                     merged.merge_link_options(&old);
                     merged.correctly_rounded_divide_sqrt |= old.correctly_rounded_divide_sqrt;
                 }
-                if let Some(executable) = binary.executable_for(device.backend(), &merged) {
+                if let Some(executable) = executable::of_binary(binary, device.backend(), &merged) {
                     build.executable = Some(Arc::new(executable));
                     build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
                     build.status = cl::CL_BUILD_SUCCESS;
@@ -126,19 +127,19 @@ impl Program {
                 status: cl::CL_BUILD_ERROR,
                 ..DeviceBuild::none()
             };
-            let unit = match (&self.origin, self.devices.get(index)) {
+            let linkable = match (&self.origin, self.devices.get(index)) {
                 (Origin::Source(text), Some(device)) => {
-                    let (unit, log) =
-                        unit::compile_source(text, headers, options, device.language());
+                    let (linkable, log) =
+                        linkable::compile_source(text, headers, options, device.language());
                     build.log = log;
-                    unit
+                    linkable
                 }
                 (Origin::Il { words, .. }, Some(device)) => {
                     match check_capabilities(device, words) {
                         Ok(()) => {
                             let values = self.spec_constants.lock().clone();
                             let frozen = compile::spec_constants::frozen(words, &values);
-                            Some(Unit::Spirv(Arc::new(frozen)))
+                            Some(Linkable::Spirv(Arc::new(frozen)))
                         }
                         Err(what) => {
                             build.log = what;
@@ -148,21 +149,21 @@ impl Program {
                 }
                 _ => None,
             };
-            if let Some(unit) = unit {
-                let good = match &unit {
-                    Unit::Spirv(module) => {
+            if let Some(linkable) = linkable {
+                let good = match &linkable {
+                    Linkable::Spirv(module) => {
                         executable::read_all(std::slice::from_ref(module), &[]).map(|_| ())
                     }
                     // Made into SPIR-V when it is linked.
-                    Unit::Read(_) => Ok(()),
+                    Linkable::Read(_) => Ok(()),
                 };
                 match good {
                     Ok(()) => {
                         build.status = cl::CL_BUILD_SUCCESS;
                         build.kind = cl::CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT;
-                        build.units = vec![unit];
+                        build.linkables = vec![linkable];
                     }
-                    Err(Failure(what)) => build.log += &what,
+                    Err(BuildFailure(what)) => build.log += &what,
                 }
             }
             good &= build.status == cl::CL_BUILD_SUCCESS;
@@ -191,10 +192,10 @@ impl Object<Program> {
         notify: Option<Notify>,
     ) -> ClResult {
         let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Build)
+        let parsed = BuildOptions::parse(options, BuildCall::Build)
             .or_else(|what| match self.origin {
                 // A linked binary is built again with the options it was linked with.
-                Origin::Binaries => BuildOptions::parse(options, Stage::Link).map_err(|_| what),
+                Origin::Binaries => BuildOptions::parse(options, BuildCall::Link).map_err(|_| what),
                 _ => Err(what),
             })
             .map_err(|what| ClError::new(cl::CL_INVALID_BUILD_OPTIONS, what))?;
@@ -220,7 +221,7 @@ impl Object<Program> {
         notify: Option<Notify>,
     ) -> ClResult {
         let indices = self.indices(devices)?;
-        let parsed = BuildOptions::parse(options, Stage::Compile)
+        let parsed = BuildOptions::parse(options, BuildCall::Compile)
             .map_err(|what| ClError::new(cl::CL_INVALID_COMPILER_OPTIONS, what))?;
         if matches!(self.origin, Origin::Binaries | Origin::Linked) {
             return err(
@@ -258,12 +259,12 @@ impl Object<Program> {
 
 /// `Err`: what the build log says of a capability that the device lacks.
 fn check_capabilities(device: &Ref<Device>, words: &[u32]) -> Result<(), String> {
-    compile::capabilities::check(words, &device.features().spirv_capabilities())
+    compile::check::capabilities::check(words, &device.features().spirv_capabilities())
 }
 
 /// SPIR-V modules, as what is linked.
-pub(super) fn units(modules: &[Module]) -> Vec<Unit> {
-    modules.iter().cloned().map(Unit::Spirv).collect()
+pub(super) fn linkables(modules: &[SpirvModule]) -> Vec<Linkable> {
+    modules.iter().cloned().map(Linkable::Spirv).collect()
 }
 
 pub(super) fn make_executable(
@@ -272,8 +273,8 @@ pub(super) fn make_executable(
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
 ) -> DeviceBuild {
-    let built = unit::for_executable(&build.units).and_then(|modules| {
-        build.units = units(&modules);
+    let built = linkable::for_executable(&build.linkables).and_then(|modules| {
+        build.linkables = linkables(&modules);
         Executable::build(device.backend(), &modules, spec_constants, options)
     });
     match built {
@@ -282,7 +283,7 @@ pub(super) fn make_executable(
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_EXECUTABLE;
             build.status = cl::CL_BUILD_SUCCESS;
         }
-        Err(Failure(what)) => build.log += &what,
+        Err(BuildFailure(what)) => build.log += &what,
     }
     build
 }

@@ -2,9 +2,9 @@
 
 use super::{DeviceBuild, Origin, Program};
 use crate::cl::{self, cl_uint};
-use crate::compile::binary::Binary;
-use crate::compile::options::ClStd;
-use crate::compile::{executable, unit, BuildOptions, Executable, Failure, Stage};
+use crate::compile::language::ClStd;
+use crate::compile::store::binary::Binary;
+use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
@@ -39,7 +39,7 @@ impl Program {
 
     /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size.
     pub(super) fn is_uniform(&self, build: &DeviceBuild) -> bool {
-        let Ok(options) = BuildOptions::parse(&build.options, Stage::Build) else {
+        let Ok(options) = BuildOptions::parse(&build.options, BuildCall::Build) else {
             return false;
         };
         let old = options.std.is_none_or(|std| std < ClStd::C20);
@@ -65,12 +65,12 @@ impl Program {
             .iter()
             .zip(&builds)
             .map(|(device, build)| {
-                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.units.is_empty() {
+                if build.kind == cl::CL_PROGRAM_BINARY_TYPE_NONE || build.linkables.is_empty() {
                     return Vec::new();
                 }
-                let modules = match unit::for_library(&build.units) {
+                let modules = match linkable::for_library(&build.linkables) {
                     Ok(modules) => modules,
-                    Err(Failure(what)) => {
+                    Err(BuildFailure(what)) => {
                         crate::log!(Warn, "a program has no binary: {what}");
                         return Vec::new();
                     }

@@ -1,9 +1,9 @@
 //! clLinkProgram: executables and libraries of compiled programs.
 
-use super::build::{make_executable, run, units};
+use super::build::{linkables, make_executable, run};
 use super::{make, DeviceBuild, Notify, Origin, Program};
 use crate::cl::{self};
-use crate::compile::{executable, unit, BuildOptions, Failure, Stage, Unit};
+use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Linkable};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
@@ -11,7 +11,7 @@ use crate::object::device::Device;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-type LinkJob = (Vec<Unit>, BuildOptions);
+type LinkJob = (Vec<Linkable>, BuildOptions);
 
 /// clLinkProgram: the handle of the new program, and the error if linking failed (both, when it could begin). The
 /// application has its reference before `notify` is called, which may release it.
@@ -41,7 +41,7 @@ pub fn link(
             "an input program is of another context",
         );
     }
-    let parsed = BuildOptions::parse(options, Stage::Link)
+    let parsed = BuildOptions::parse(options, BuildCall::Link)
         .map_err(|what| ClError::new(cl::CL_INVALID_LINKER_OPTIONS, what))?;
     let mut jobs = Vec::with_capacity(devices.len());
     for device in &devices {
@@ -54,10 +54,10 @@ pub fn link(
     let target = program.clone();
     let result = run(&program, notify, cl::CL_LINK_PROGRAM_FAILURE, move || {
         let mut good = true;
-        for (index, ((units, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
+        for (index, ((linkables, merged), device)) in jobs.into_iter().zip(&devices).enumerate() {
             let build = DeviceBuild {
                 status: cl::CL_BUILD_ERROR,
-                units,
+                linkables,
                 ..DeviceBuild::none()
             };
             let build = if parsed.create_library {
@@ -101,8 +101,8 @@ fn link_inputs(
                 "an input program is neither a compiled object nor a library",
             );
         };
-        job.0.extend(build.units);
-        if let Ok(compiled) = BuildOptions::parse(&build.options, Stage::Compile) {
+        job.0.extend(build.linkables);
+        if let Ok(compiled) = BuildOptions::parse(&build.options, BuildCall::Compile) {
             job.1.correctly_rounded_divide_sqrt |= compiled.correctly_rounded_divide_sqrt;
             job.1.merge_link_options(&compiled);
         }
@@ -111,8 +111,8 @@ fn link_inputs(
 }
 
 fn make_library(mut build: DeviceBuild) -> DeviceBuild {
-    let checked = unit::for_library(&build.units).and_then(|modules| {
-        build.units = units(&modules);
+    let checked = linkable::for_library(&build.linkables).and_then(|modules| {
+        build.linkables = linkables(&modules);
         executable::check_library(&modules)
     });
     match checked {
@@ -120,7 +120,7 @@ fn make_library(mut build: DeviceBuild) -> DeviceBuild {
             build.status = cl::CL_BUILD_SUCCESS;
             build.kind = cl::CL_PROGRAM_BINARY_TYPE_LIBRARY;
         }
-        Err(Failure(what)) => build.log += &what,
+        Err(BuildFailure(what)) => build.log += &what,
     }
     build
 }

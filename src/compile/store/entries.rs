@@ -4,13 +4,20 @@
 //! and the payload: a damaged, truncated or foreign file is a miss. Files appear by rename, so a reader sees all of one
 //! or none. The directory is kept under a size limit by removing the entries used longest ago.
 //!
-//! Two kinds of entries: `spv`, OpenCL SPIR-V of a source (any device); `vk`, a kernel lowered for a target.
+//! | kind | holds | made in |
+//! |---|---|---|
+//! | `spv` | OpenCL SPIR-V of a source (any device) | `compile/mod.rs` |
+//! | `ir` | LLVM's IR of a source that was only read | `linkable.rs` |
+//! | `unit` | the SPIR-V of a source that was read first | `linkable.rs` |
+//! | `vk` | the kernels of an executable, lowered for a device | `executable.rs` |
+//! | `pipeline` | the Vulkan driver's own cache | `pipelines.rs` |
 
-use crate::util::config;
+use crate::compile::words::to_bytes;
+use crate::util::{config, files};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 const MAGIC: [u8; 8] = *b"PUMICEc1";
 /// Bytes that the cache may take.
@@ -18,10 +25,10 @@ const LIMIT: u64 = 512 << 20;
 /// An entry used less than this ago need not have its time touched again.
 const FRESH: Duration = Duration::from_secs(3600);
 
-/// A key: the hash of all that decides an entry's contents. Parts are length-prefixed, so they cannot run together.
-pub struct Key(blake3::Hasher);
+/// A key: the hash of all that decides an entry's contents. Sections are length-prefixed, so they cannot run together.
+pub struct CacheKey(blake3::Hasher);
 
-impl Key {
+impl CacheKey {
     /// A key for entries of one kind. The build of this library is part of every key.
     pub fn new(kind: &str) -> Self {
         let mut key = Self(blake3::Hasher::new());
@@ -37,7 +44,7 @@ impl Key {
     }
     /// Adds words.
     pub fn words(&mut self, words: &[u32]) -> &mut Self {
-        self.part(&super::to_bytes(words))
+        self.part(&to_bytes(words))
     }
     /// The file name.
     pub fn name(&self) -> String {
@@ -50,23 +57,8 @@ fn build_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let file = own_path().unwrap_or_default();
-        format!("{} {}", env!("CARGO_PKG_VERSION"), stamp(&file))
+        format!("{} {}", env!("CARGO_PKG_VERSION"), files::stamp(&file))
     })
-}
-
-/// Path, size and time of change of the file behind a path: enough to notice another one without reading it.
-pub fn stamp(path: &Path) -> String {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (size, time) = std::fs::metadata(&real)
-        .map(|m| {
-            let time = m
-                .modified()
-                .ok()
-                .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-            (m.len(), time.map_or(0, |t| t.as_nanos()))
-        })
-        .unwrap_or_default();
-    format!("{} ({size} bytes, {time})", real.display())
 }
 
 /// The shared library (or executable) that this code is in.
@@ -92,7 +84,7 @@ fn directory(kind: &str) -> Option<PathBuf> {
 }
 
 /// The payload of an entry.
-pub fn load(kind: &str, key: &Key) -> Option<Vec<u8>> {
+pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
     let path = directory(kind)?.join(key.name());
     let payload = read_entry(&path)?;
     touch(&path);
@@ -100,7 +92,7 @@ pub fn load(kind: &str, key: &Key) -> Option<Vec<u8>> {
 }
 
 /// Makes an entry. Failures are silent: it is only a cache.
-pub fn store(kind: &str, key: &Key, payload: &[u8]) {
+pub fn store(kind: &str, key: &CacheKey, payload: &[u8]) {
     let Some(dir) = directory(kind) else { return };
     if let Err(error) = write_entry(&dir, &key.name(), payload) {
         crate::log!(Debug, "cache: cannot write to {}: {error}", dir.display());
@@ -208,7 +200,7 @@ mod tests {
     #[test]
     fn key_parts_do_not_run_together() {
         let name = |parts: &[&str]| {
-            let mut key = Key::new("t");
+            let mut key = CacheKey::new("t");
             parts.iter().for_each(|p| {
                 key.part(p.as_bytes());
             });

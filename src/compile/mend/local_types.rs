@@ -1,11 +1,9 @@
-//! Where LLVM's own SPIR-V target loses what it was given, seen from its output.
+//! Variables in local memory whose types LLVM's own SPIR-V target loses, seen from its output.
 //!
 //! A variable in local memory gets the type that its uses suggest, not its own: if a loop steps through an array of
 //! integers by bytes, the variable is one byte large. With an initial value it keeps its type, so the remedy is to go
 //! through LLVM's textual form and to write one there (the reader of `spirv-lowering` ignores it). Which variables may be
 //! concerned shows in how the module uses them; few programs need the detour.
-//!
-//! Integers of more than 64 bits, which LLVM makes of loop counters, cannot be executed.
 
 use rustc_hash::FxHashMap;
 use spirv::{Op, StorageClass};
@@ -79,42 +77,6 @@ pub fn doubtful(words: &[u32]) -> bool {
         }
     }
     false
-}
-
-/// Has the module integers of more than 64 bits? LLVM computes what a variable has after a loop with a bit more than it.
-pub fn too_wide(words: &[u32]) -> bool {
-    for inst in insts(words) {
-        let Some(inst) = inst else {
-            return false;
-        };
-        match (inst.op(), inst.operands()) {
-            (Some(Op::TypeInt), &[_, width, ..]) if width > 64 => return true,
-            (Some(Op::Function), _) => return false,
-            _ => {}
-        }
-    }
-    false
-}
-
-/// What clang said before its back end gave up or crashed, and whether it did, which is no fault of the source.
-pub fn reports(said: &str) -> (&str, bool) {
-    let marks = [
-        "fatal error: error in backend",
-        "PLEASE submit a bug report",
-        "UNREACHABLE executed",
-        "Assertion `",
-        "the compiler crashed",
-    ];
-    let at = marks.iter().filter_map(|mark| said.find(mark)).min();
-    let line = at.map(|at| {
-        said.get(..at)
-            .and_then(|s| s.rfind('\n'))
-            .map_or(0, |end| end + 1)
-    });
-    match line {
-        Some(start) => (said.get(..start).unwrap_or_default(), true),
-        None => (said, false),
-    }
 }
 
 fn is_atomic(op: Op) -> bool {
@@ -196,22 +158,5 @@ mod tests {
         all(true, &[second, phi, pointer], true);
         all(false, &[load, store, add], false);
         all(false, &[second, element, phi, cast, pointer], true);
-    }
-
-    #[test]
-    fn faults_of_the_compiler_are_none_of_the_source() {
-        let warning = "program.cl:1:1: warning: something\n";
-        let died = format!("{warning}fatal error: error in backend: unable to legalize\nmore\n");
-        assert_eq!(reports(&died), (warning, true));
-        assert_eq!(reports("the compiler crashed (signal 11)\n"), ("", true));
-        let error = "program.cl:1:1: error: no such thing\n";
-        assert_eq!(reports(error), (error, false));
-    }
-
-    #[test]
-    fn wide_integers_are_found() {
-        let module = |width| [0x0723_0203, 0x10400, 0, 9, 0, 4 << 16 | 21, 1, width, 0];
-        assert!(too_wide(&module(65)));
-        assert!(!too_wide(&module(64)) && !too_wide(&module(33)));
     }
 }

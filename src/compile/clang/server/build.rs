@@ -4,11 +4,11 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-const SOURCE: &str = "src/compile/server/preload.rs";
+const SOURCE: &str = "src/compile/clang/server/preload.rs";
 
 fn main() {
     println!("cargo::rerun-if-changed={SOURCE}");
-    println!("cargo::rerun-if-changed=src/compile/server/build.rs");
+    println!("cargo::rerun-if-changed=src/compile/clang/server/build.rs");
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let library = PathBuf::from(var("OUT_DIR")).join("preload.so");
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));

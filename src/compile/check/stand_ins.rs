@@ -1,54 +1,64 @@
-//! What SPV_KHR_untyped_pointers allows and the validator that is compiled in refuses: OpUntypedGroupAsyncCopyKHR, which came
-//! to the extension later, access chains as constants, and `vloadn` and `vstoren` with untyped pointers.
+//! Instructions that the validator which is compiled in does not know. It sees others with the same results instead, so that
+//! what uses those is checked; our reader alone judges the instructions themselves. Nothing else that is validated differs
+//! from what is read.
 //!
-//! The validator sees other instructions with the same results instead, so that what uses those is checked; the operands
-//! are checked where the instructions are read.
+//! Of SPV_KHR_untyped_pointers: OpUntypedGroupAsyncCopyKHR, which came to the extension later, access chains as constants, and
+//! `vloadn` and `vstoren` with untyped pointers. Of SPV_INTEL_function_pointers, of which the reader takes only what no
+//! kernel uses: pointers to functions, which here point to what those return, and constant ones, which are null.
 
+use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
+use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
-use spirv_lowering::insts::insts;
 
 /// A copy of the module for the validator, if the module has such an instruction.
 pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
-    let mut copy: Option<Vec<u32>> = None;
     let (mut untyped, mut set) = (false, 0);
-    for inst in insts(words) {
-        let inst = inst?;
-        let instead = match (inst.op()?, inst.words) {
+    // Function types, by what they return.
+    let mut functions: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut edit = ModuleEdit::of(words)?;
+    let changed = edit.rewrite(|_, inst| {
+        let instead = match (opcode(inst)?, inst) {
             (Op::Capability, &[_, name]) => {
                 untyped |= name == Capability::UntypedPointersKHR as u32;
-                None
+                return Some(Change::Keep);
             }
             (Op::ExtInstImport, &[_, id, ref name @ ..]) => {
                 if name.first() == Some(&u32::from_le_bytes(*b"Open")) && name.len() == 3 {
                     set = id;
                 }
-                None
+                return Some(Change::Keep);
             }
-            _ if !untyped => return None,
+            (Op::TypeFunction, &[_, id, result, ..]) => {
+                functions.insert(id, result);
+                return Some(Change::Keep);
+            }
+            (Op::TypePointer, &[_, id, class, pointee]) => match functions.get(&pointee) {
+                Some(&result) => instruction(Op::TypePointer, &[id, class, result]),
+                None => return Some(Change::Keep),
+            },
+            // The function comes later, which the validator does not expect.
+            (Op::ConstantFunctionPointerINTEL, &[_, ty, id, _]) => {
+                instruction(Op::ConstantNull, &[ty, id])
+            }
+            _ if !untyped => return Some(Change::Keep),
             (Op::UntypedGroupAsyncCopyKHR, &[_, ty, id, _, _, _, _, _, _, event, ..]) => {
-                Some(vec![4 << 16 | Op::CopyObject as u32, ty, id, event])
+                instruction(Op::CopyObject, &[ty, id, event])
             }
             (Op::SpecConstantOp, &[_, ty, id, op, ..]) if is_untyped_chain(op) => {
-                Some(vec![3 << 16 | Op::ConstantNull as u32, ty, id])
+                instruction(Op::ConstantNull, &[ty, id])
             }
             (Op::ExtInst, &[_, ty, id, from, number, ..]) if from == set => {
                 match Cl::from_u32(number) {
-                    Some(Cl::vloadn) => Some(vec![3 << 16 | Op::Undef as u32, ty, id]),
-                    Some(Cl::vstoren) => Some(Vec::new()),
-                    _ => None,
+                    Some(Cl::vloadn) => instruction(Op::Undef, &[ty, id]),
+                    Some(Cl::vstoren) => return Some(Change::Drop),
+                    _ => return Some(Change::Keep),
                 }
             }
-            _ => None,
+            _ => return Some(Change::Keep),
         };
-        match (instead, &mut copy) {
-            (Some(instead), _) => copy
-                .get_or_insert_with(|| words[..inst.at].to_vec())
-                .extend(instead),
-            (None, Some(copy)) => copy.extend_from_slice(inst.words),
-            (None, None) => {}
-        }
-    }
-    copy
+        Some(Change::Become(vec![instead]))
+    })?;
+    changed.then(|| edit.words())
 }
 
 fn is_untyped_chain(op: u32) -> bool {
@@ -106,5 +116,19 @@ mod tests {
         assert_eq!(replaced(&words), Some(expected));
         let typed = [&HEADER[..], &import, &load, &store, &other].concat();
         assert_eq!(replaced(&typed), None);
+    }
+
+    #[test]
+    fn pointers_to_functions() {
+        use crate::compile::edit::tests::{inst, module};
+        let function = inst(Op::TypeFunction, &[3, 2]);
+        let all = |pointer: u32, constant: Vec<u32>| {
+            let pointer = inst(Op::TypePointer, &[4, 5, pointer]);
+            module(&[function.clone(), pointer, constant])
+        };
+        let constant = inst(Op::ConstantFunctionPointerINTEL, &[4, 6, 9]);
+        let expected = all(2, inst(Op::ConstantNull, &[4, 6]));
+        assert_eq!(replaced(&all(3, constant)), Some(expected.clone()));
+        assert_eq!(replaced(&expected), None);
     }
 }

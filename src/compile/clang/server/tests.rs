@@ -7,7 +7,7 @@ fn shell() -> OwnedFd {
     start(Path::new("/bin/sh")).unwrap()
 }
 
-fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> Outcome {
+fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> JobEnd {
     let message = message(Command::new("/bin/sh").args(["-c", text])).unwrap();
     match job(server, &message, input, limit) {
         Ok(outcome) => outcome,
@@ -97,7 +97,7 @@ fn scripts_are_no_servers() {
 /// The same as in a process of its own, from the second job on in a server, and for wrong input too.
 #[test]
 fn clang_is_the_same() {
-    let Some(toolchain) = crate::compile::toolchain::get() else {
+    let Some(toolchain) = crate::compile::clang::toolchain::get() else {
         return;
     };
     let command = || {
@@ -110,7 +110,8 @@ fn clang_is_the_same() {
         ("kernel void f(global int *p) { *p = q; }", false),
         ("", true),
     ] {
-        let alone = crate::compile::child::run_alone(command(), source.as_bytes()).unwrap();
+        let alone =
+            crate::compile::clang::process::run_alone(command(), source.as_bytes()).unwrap();
         let served = (0..2).find_map(|_| run(&command(), source.as_bytes(), LIMIT));
         let served = served.expect("a server");
         assert_eq!(alone.success, right);

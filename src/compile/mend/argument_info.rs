@@ -3,52 +3,38 @@
 //! the module as the OpString forms that llvm-spirv uses: `kernel_arg_type.NAME.T1,T2,` and
 //! `kernel_arg_type_qual.NAME.Q1,Q2,`. So too `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
 
+use crate::compile::edit::{instruction, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::Op;
-use spirv_lowering::insts::{insts, string_words, HEADER_WORDS};
+use spirv_lowering::insts::string_words;
 
 /// Adds the OpStrings for every kernel in `ir` (textual LLVM IR). Leaves the module as it is where something does not
 /// fit: the information is a convenience.
 pub fn add(words: &mut Vec<u32>, ir: &str) {
-    let mut bound = match words.get(3) {
-        Some(bound) => *bound,
-        None => return,
-    };
-    let mut strings: Vec<u32> = Vec::new();
-    for text in descriptions(ir) {
-        let text = string_words(text.as_bytes());
-        let Ok(length) = u16::try_from(2 + text.len()) else {
-            continue;
-        };
-        strings.push(u32::from(length) << 16 | Op::String as u32);
-        strings.push(bound);
-        bound += 1;
-        strings.extend(text);
-    }
-    // OpString stands after the execution modes and before names.
-    let before = |op: Option<Op>| {
-        matches!(
-            op,
-            Some(
-                Op::Capability
-                    | Op::Extension
-                    | Op::ExtInstImport
-                    | Op::MemoryModel
-                    | Op::EntryPoint
-                    | Op::ExecutionMode
-                    | Op::ExecutionModeId
-            )
-        )
-    };
-    let last = insts(words)
-        .map_while(|inst| inst.filter(|inst| before(inst.op())))
-        .last();
-    let at = last.map_or(HEADER_WORDS, |inst| inst.end());
-    if at > words.len() {
+    let texts = descriptions(ir);
+    let Some(mut edit) = ModuleEdit::of(words).filter(|_| !texts.is_empty()) else {
         return;
-    }
-    words.splice(at..at, strings);
-    words[3] = bound;
+    };
+    let texts = texts.iter().map(|text| string_words(text.as_bytes()));
+    let fitting = texts.filter(|text| text.len() < usize::from(u16::MAX) - 2);
+    let strings: Vec<Vec<u32>> = fitting
+        .map(|text| instruction(Op::String, &[&[edit.new_id()], &text[..]].concat()))
+        .collect();
+    // OpString stands after the execution modes and before names.
+    let at = edit.position(|op| {
+        !matches!(
+            op,
+            Op::Capability
+                | Op::Extension
+                | Op::ExtInstImport
+                | Op::MemoryModel
+                | Op::EntryPoint
+                | Op::ExecutionMode
+                | Op::ExecutionModeId
+        )
+    });
+    edit.insert(at, strings);
+    *words = edit.words();
 }
 
 /// The texts of the OpStrings.

@@ -3,7 +3,7 @@
 //! Of the 25 ms of a small compilation 20 pass before clang reads its input: the kernel maps its libraries, the dynamic
 //! linker relocates them. So from the second compilation of a process on, clang runs as a server: a library that is
 //! preloaded into it (`preload.rs`) takes the place of its `main`, and forks it for each job. It is the same program on the
-//! same arguments; whenever anything about it is not as it should be, the job is left to a process of its own (`child.rs`).
+//! same arguments; whenever anything about it is not as it should be, the job is left to a process of its own (`process.rs`).
 //!
 //! Protocol: a job is one message of a socket, the arguments with a zero after each, and four descriptors: input, output,
 //! diagnostics, and one end of a socket through which the job says that it has begun (255) and how it ended (0 or 1).
@@ -14,7 +14,7 @@
 //! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
 //! own, and so does an application that has changed its directory or its rights.
 
-use super::child::Finished;
+use super::process::Finished;
 use crate::util::{config, fds};
 use parking_lot::Mutex;
 use std::io::Read;
@@ -41,13 +41,13 @@ const MOST_STARTS: u32 = 64;
 const BEGUN: u8 = 0xff;
 
 /// The servers of this process: one, unless the compiler changes.
-static SERVERS: Mutex<State> = Mutex::new(State {
+static SERVERS: Mutex<Servers> = Mutex::new(Servers {
     servers: Vec::new(),
     starts: 0,
     broken: false,
 });
 
-struct State {
+struct Servers {
     servers: Vec<Server>,
     starts: u32,
     /// A server did not do what it should: there will be no other.
@@ -59,14 +59,14 @@ struct Server {
     /// The process that started it.
     owner: u32,
     /// Where it is.
-    place: Place,
+    place: Whereabouts,
     /// Where jobs go. None: so far there was a job for the program, but no server.
     socket: Option<Arc<OwnedFd>>,
 }
 
 /// What became of a job.
 #[derive(Debug)]
-struct Outcome {
+struct JobEnd {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     /// None: it did not say; it crashed, or was stopped.
@@ -101,7 +101,7 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     };
     let mut diagnostics = String::from_utf8_lossy(&outcome.stderr).into_owned();
     if outcome.timed_out {
-        diagnostics += &super::child::stopped(limit);
+        diagnostics += &super::process::stopped(limit);
     } else if outcome.status.is_none() {
         // In a process of its own it can be seen how it ends.
         crate::log!(Info, "{} ended without a status", program.display());
@@ -115,10 +115,10 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
 }
 
 /// Where a process is in the file system, and with which rights: what it finds under a name.
-type Place = [u64; 6];
+type Whereabouts = [u64; 6];
 
 /// Of this process. A server has that of its start.
-fn place() -> Option<Place> {
+fn place() -> Option<Whereabouts> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
     let (user, group) = fds::effective_ids();
@@ -254,12 +254,7 @@ enum Trouble {
     Broken,
 }
 
-fn job(
-    server: &OwnedFd,
-    message: &[u8],
-    input: &[u8],
-    limit: Duration,
-) -> Result<Outcome, Trouble> {
+fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Result<JobEnd, Trouble> {
     let begun = Instant::now();
     let set_up = || -> std::io::Result<_> {
         let input = fds::memory_file(c"pumice-source", input)?;
@@ -283,7 +278,7 @@ fn job(
         return Err(Trouble::Gone);
     }
     drop((input, their_out, their_err, theirs));
-    let mut outcome = Outcome {
+    let mut outcome = JobEnd {
         stdout: Vec::new(),
         stderr: Vec::new(),
         status: None,

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 type Main = unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) -> c_int;
 type Hook = unsafe extern "C" fn();
-type Start = unsafe extern "C" fn(
+type LibcStart = unsafe extern "C" fn(
     Main,
     c_int,
     *const *const c_char,
@@ -53,7 +53,7 @@ struct Message {
 
 /// A control message with file descriptors.
 #[repr(C)]
-struct Descriptors {
+struct ControlMessage {
     length: usize,
     level: c_int,
     kind: c_int,
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn __libc_start_main(
         if next.is_null() {
             _exit(1);
         }
-        let start: Start = core::mem::transmute::<*mut c_void, Start>(next);
+        let start: LibcStart = core::mem::transmute::<*mut c_void, LibcStart>(next);
         let mut first = main;
         if is_the_compiler() {
             MAIN.store(main as usize, Ordering::Relaxed);
@@ -199,7 +199,7 @@ unsafe extern "C" fn serve(
                 base: text.as_mut_ptr().cast(),
                 length: MOST_BYTES,
             };
-            let mut control = Descriptors {
+            let mut control = ControlMessage {
                 length: 0,
                 level: 0,
                 kind: 0,
@@ -211,7 +211,7 @@ unsafe extern "C" fn serve(
                 parts: &mut part,
                 part_count: 1,
                 control: (&raw mut control).cast(),
-                control_length: size_of::<Descriptors>(),
+                control_length: size_of::<ControlMessage>(),
                 flags: 0,
             };
             let size = recvmsg(JOBS, &mut message, 0);
@@ -219,7 +219,7 @@ unsafe extern "C" fn serve(
             if size <= 0
                 || control.level != SOL_SOCKET
                 || control.kind != SCM_RIGHTS
-                || control.length != size_of::<Descriptors>()
+                || control.length != size_of::<ControlMessage>()
             {
                 _exit(0);
             }

@@ -1,25 +1,20 @@
 //! SPV_INTEL_memory_access_aliasing: hints that accesses do not meet. They mean nothing to our reader; the validator that is
-//! compiled in places the declarations in blocks, where no compiler writes them, and sees modules without the hints.
+//! compiled in wants the declarations in blocks, where no compiler writes them. So both get the module without the hints.
 
+use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use spirv::{Capability, Decoration, MemoryAccess, Op};
-use spirv_lowering::insts::insts;
 
-/// A copy of the module without the hints, if it declares that it has some. None, too, where an access is cut short.
-pub fn without(words: &[u32]) -> Option<Vec<u32>> {
-    let mut declared = false;
-    let mut out = Vec::with_capacity(words.len());
-    for inst in insts(words) {
-        let inst = inst?;
-        if out.is_empty() {
-            out.extend_from_slice(words.get(..inst.at)?);
-        }
-        let accesses = match (inst.op(), inst.words) {
-            (Some(Op::Capability), &[_, name]) => {
-                declared |= name == Capability::MemoryAccessAliasingINTEL as u32;
-                None
-            }
-            // Capabilities come before everything else.
-            _ if !declared => return None,
+/// Leaves the hints out, if the module declares that it has some. None: an access is cut short.
+pub fn remove(edit: &mut ModuleEdit<'_>) -> Option<()> {
+    let declared = instruction(
+        Op::Capability,
+        &[Capability::MemoryAccessAliasingINTEL as u32],
+    );
+    if !edit.insts.iter().any(|inst| **inst == *declared) {
+        return Some(());
+    }
+    edit.rewrite(|_, inst| {
+        let memory_operands = match (opcode(inst), inst) {
             (
                 Some(
                     Op::AliasDomainDeclINTEL
@@ -27,33 +22,29 @@ pub fn without(words: &[u32]) -> Option<Vec<u32>> {
                     | Op::AliasScopeListDeclINTEL,
                 ),
                 _,
-            ) => continue,
+            ) => return Some(Change::Drop),
             (Some(Op::DecorateId), &[_, _, decoration, ..])
                 if decoration == Decoration::AliasScopeINTEL as u32
                     || decoration == Decoration::NoAliasINTEL as u32 =>
             {
-                continue
+                return Some(Change::Drop)
             }
-            (Some(Op::Load | Op::CopyMemorySized), _) => Some(4),
-            (Some(Op::Store | Op::CopyMemory), _) => Some(3),
-            _ => None,
+            (Some(Op::Load | Op::CopyMemorySized), _) => 4,
+            (Some(Op::Store | Op::CopyMemory), _) => 3,
+            _ => return Some(Change::Keep),
         };
-        match accesses {
-            Some(at) => put_access(inst.words, at, &mut out)?,
-            None => out.extend_from_slice(inst.words),
-        }
-    }
-    declared.then_some(out)
+        Some(Change::Become(vec![plain_access(inst, memory_operands)?]))
+    })
+    .map(drop)
 }
 
-/// Writes an instruction whose memory operands start at `at`. None: one is cut short.
-fn put_access(inst: &[u32], at: usize, out: &mut Vec<u32>) -> Option<()> {
+/// An instruction whose memory operands start at `at`, without the hints. None: one is cut short.
+fn plain_access(inst: &[u32], at: usize) -> Option<Vec<u32>> {
     let hints = (MemoryAccess::ALIAS_SCOPE_INTEL_MASK | MemoryAccess::NO_ALIAS_INTEL_MASK).bits();
     let followed = MemoryAccess::ALIGNED
         | MemoryAccess::MAKE_POINTER_AVAILABLE
         | MemoryAccess::MAKE_POINTER_VISIBLE;
-    let begin = out.len();
-    out.extend_from_slice(inst.get(..at.min(inst.len()))?);
+    let mut out = inst.get(..at.min(inst.len()))?.to_vec();
     let mut rest = inst.get(at..).unwrap_or_default();
     while let Some((&mask, operands)) = rest.split_first() {
         // Operands stand in the order of their bits; those of the hints are the last ones.
@@ -63,16 +54,22 @@ fn put_access(inst: &[u32], at: usize, out: &mut Vec<u32>) -> Option<()> {
         out.extend_from_slice(operands.get(..kept)?);
         rest = operands.get(kept + left_out..)?;
     }
-    let length = (out.len() - begin) as u32;
-    let first = out.get_mut(begin)?;
+    let length = out.len() as u32;
+    let first = out.first_mut()?;
     *first = length << 16 | *first & 0xffff;
-    Some(())
+    Some(out)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::compile::tolerance::tests::{inst, module};
+    use crate::compile::edit::tests::{inst, module};
+
+    fn without(words: &[u32]) -> Option<Vec<u32>> {
+        let mut edit = ModuleEdit::of(words)?;
+        remove(&mut edit)?;
+        Some(edit.words())
+    }
 
     #[test]
     fn declarations_and_operands_are_left_out() {
@@ -109,7 +106,8 @@ mod tests {
         let plain = accesses(0, &[]);
         let expected = module(&[capability, model.clone(), other, plain.clone(), plain]);
         assert_eq!(without(&written), Some(expected));
-        assert_eq!(without(&module(&[model])), None);
+        let none = module(&[model]);
+        assert_eq!(without(&none), Some(none));
         assert_eq!(without(&written[..written.len() - 1]), None);
     }
 

@@ -1,7 +1,7 @@
 //! The driver's pipeline cache on disk: one entry (kind `pipeline`) for each device and driver version. Read when the
 //! first kernel of a process is loaded, written when a context goes and something new is in it.
 
-use super::cache::{self, Key};
+use super::entries::{self, CacheKey};
 use crate::backend::Device;
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -11,9 +11,9 @@ const KIND: &str = "pipeline";
 /// What the entry of each device seen by this process held when it was last read or written: by device UUID.
 static KNOWN: Mutex<Option<FxHashMap<[u8; 16], blake3::Hash>>> = Mutex::new(None);
 
-fn key(device: &dyn Device) -> Key {
+fn key(device: &dyn Device) -> CacheKey {
     let caps = device.caps();
-    let mut key = Key::new(KIND);
+    let mut key = CacheKey::new(KIND);
     key.part(&caps.device_uuid)
         .part(&caps.driver_uuid)
         .part(caps.driver_version.as_bytes());
@@ -27,7 +27,7 @@ pub fn restore(device: &dyn Device) {
     if known.contains_key(&device.caps().device_uuid) {
         return;
     }
-    let data = cache::load(KIND, &key(device)).unwrap_or_default();
+    let data = entries::load(KIND, &key(device)).unwrap_or_default();
     if !data.is_empty() {
         device.load_pipeline_cache(&data);
     }
@@ -46,7 +46,7 @@ pub fn keep(device: &dyn Device) {
     let data = device.pipeline_cache();
     let hash = blake3::hash(&data);
     if !data.is_empty() && hash != *last {
-        cache::store(KIND, &key(device), &data);
+        entries::store(KIND, &key(device), &data);
         *last = hash;
     }
 }

@@ -1,15 +1,19 @@
 //! What clCompileProgram leaves for clLinkProgram: SPIR-V, or a source that was read and waits to be optimised.
 //!
 //! A source with a library of functions in it is better optimised when it is known that nobody else calls them (see
-//! `internal`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
+//! `mend/whole_program.rs`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
 //! seconds went into functions that no kernel used. Errors in the source are found when it is read. Where the SPIR-V of
 //! all of it is asked for after all, for a library or a binary, it is made then, once.
 
-use super::cache::{self, Key};
+use super::clang::{self, toolchain, ClSource, Header, Unoptimised};
 use super::executable::read_all;
-use super::frontend::{self, Header, Language, Unoptimised};
+use super::language::Language;
+use super::mend::whole_program;
 use super::options::BuildOptions;
-use super::{parts, source_cache, to_bytes, to_words, toolchain, Failure, Module};
+use super::store::entries::{self, CacheKey};
+use super::store::sections;
+use super::store::source;
+use super::words::{to_bytes, to_words, BuildFailure, SpirvModule};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
@@ -18,32 +22,32 @@ const KIND: &str = "unit";
 
 /// Something that can be linked.
 #[derive(Clone)]
-pub enum Unit {
+pub enum Linkable {
     /// A SPIR-V module.
-    Spirv(Module),
+    Spirv(SpirvModule),
     /// A source that was read.
-    Read(Arc<Pending>),
+    Read(Arc<DeferredSource>),
 }
 
 /// A source that was read, and how to go on with it.
-pub struct Pending {
+pub struct DeferredSource {
     unoptimised: Unoptimised,
     options: BuildOptions,
     /// Names the source with everything that it depends on.
     key: [u8; 32],
     /// The SPIR-V of all of it.
-    whole: OnceLock<Result<Module, Failure>>,
+    whole: OnceLock<Result<SpirvModule, BuildFailure>>,
 }
 
-impl From<Module> for Unit {
-    fn from(module: Module) -> Self {
+impl From<SpirvModule> for Linkable {
+    fn from(module: SpirvModule) -> Self {
         Self::Spirv(module)
     }
 }
 
-impl Unit {
+impl Linkable {
     /// SPIR-V with every function that others may call.
-    pub fn module(&self) -> Result<Module, Failure> {
+    pub fn module(&self) -> Result<SpirvModule, BuildFailure> {
         match self {
             Self::Spirv(module) => Ok(module.clone()),
             Self::Read(pending) => pending.whole.get_or_init(|| pending.optimise(None)).clone(),
@@ -51,10 +55,10 @@ impl Unit {
     }
 
     /// The names of all functions that it defines or declares.
-    fn function_names(&self) -> Result<Vec<String>, Failure> {
+    fn function_names(&self) -> Result<Vec<String>, BuildFailure> {
         match self {
             Self::Read(pending) => {
-                let names = super::internal::function_names(&pending.unoptimised.ir);
+                let names = whole_program::function_names(&pending.unoptimised.ir);
                 Ok(names.map(str::to_owned).collect())
             }
             Self::Spirv(module) => {
@@ -66,11 +70,11 @@ impl Unit {
     }
 }
 
-impl Pending {
-    fn optimise(&self, keep: Option<&HashSet<String>>) -> Result<Module, Failure> {
+impl DeferredSource {
+    fn optimise(&self, keep: Option<&HashSet<String>>) -> Result<SpirvModule, BuildFailure> {
         let toolchain = toolchain::get()
-            .ok_or_else(|| Failure("error: the OpenCL C compiler is gone\n".into()))?;
-        let mut key = Key::new(KIND);
+            .ok_or_else(|| BuildFailure("error: the OpenCL C compiler is gone\n".into()))?;
+        let mut key = CacheKey::new(KIND);
         key.part(&self.key);
         if let Some(keep) = keep {
             let mut names: Vec<&String> = keep.iter().collect();
@@ -80,12 +84,12 @@ impl Pending {
                 key.part(name.as_bytes());
             });
         }
-        if let Some(words) = cache::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
+        if let Some(words) = entries::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
             return Ok(Arc::new(words));
         }
-        let (words, log) = frontend::optimise(toolchain, &self.unoptimised, &self.options, keep);
-        let words = words.ok_or(Failure(log))?;
-        cache::store(KIND, &key, &to_bytes(&words));
+        let (words, log) = clang::optimise(toolchain, &self.unoptimised, &self.options, keep);
+        let words = words.ok_or(BuildFailure(log))?;
+        entries::store(KIND, &key, &to_bytes(&words));
         Ok(Arc::new(words))
     }
 }
@@ -96,52 +100,59 @@ pub fn compile_source(
     headers: &[Header<'_>],
     options: &BuildOptions,
     language: &Language,
-) -> (Option<Unit>, String) {
+) -> (Option<Linkable>, String) {
     let toolchain = toolchain::get();
-    let (Some(toolchain), true) = (toolchain, frontend::better_read_first(source, options)) else {
+    let (Some(toolchain), true) = (toolchain, clang::better_read_first(source, options)) else {
         let (module, log) = super::compile_source(source, headers, options, language);
-        return (module.map(Unit::Spirv), log);
+        return (module.map(Linkable::Spirv), log);
     };
-    let key = source_cache::key(toolchain, source, headers, options, language);
+    let source = ClSource {
+        toolchain,
+        text: source,
+        headers,
+        options,
+        language,
+    };
+    let key = source::key(&source);
     let (unoptimised, log) = match load(&key) {
         Some(known) => known,
         None => {
-            let read = frontend::read(toolchain, source, headers, options, language);
-            let Some(unoptimised) = read.unoptimised else {
-                return (None, read.log);
+            let left = clang::read(&source);
+            let Some(unoptimised) = left.unoptimised else {
+                return (None, left.log);
             };
-            if let Some(dependencies) = &read.dependencies {
+            if let Some(read) = &left.read {
                 let payload = payload(&unoptimised);
-                source_cache::store_as(source_cache::READ, &key, &payload, &read.log, dependencies);
+                source::store(&source, source::READ, &key, &payload, &left.log, read);
             }
-            (unoptimised, read.log)
+            (unoptimised, left.log)
         }
     };
     let mut hash = blake3::Hasher::new();
     hash.update(key.name().as_bytes());
     hash.update(unoptimised.ir.as_bytes());
-    let pending = Pending {
+    let pending = DeferredSource {
         unoptimised,
         options: options.clone(),
         key: *hash.finalize().as_bytes(),
         whole: OnceLock::new(),
     };
-    (Some(Unit::Read(Arc::new(pending))), log)
+    (Some(Linkable::Read(Arc::new(pending))), log)
 }
 
 fn payload(unoptimised: &Unoptimised) -> Vec<u8> {
     let mut out = Vec::new();
-    parts::put(&mut out, unoptimised.ir.as_bytes());
+    sections::put(&mut out, unoptimised.ir.as_bytes());
     if let Some(described) = &unoptimised.described {
-        parts::put(&mut out, described.as_bytes());
+        sections::put(&mut out, described.as_bytes());
     }
     out
 }
 
-fn load(key: &Key) -> Option<(Unoptimised, String)> {
-    let (payload, log) = source_cache::load_as(source_cache::READ, key)?;
+fn load(key: &CacheKey) -> Option<(Unoptimised, String)> {
+    let (payload, log) = source::load(source::READ, key)?;
     let mut rest = payload.as_slice();
-    let mut text = || String::from_utf8(parts::take(&mut rest)?.to_vec()).ok();
+    let mut text = || String::from_utf8(sections::take(&mut rest)?.to_vec()).ok();
     let unoptimised = Unoptimised {
         ir: text()?,
         described: text(),
@@ -149,28 +160,30 @@ fn load(key: &Key) -> Option<(Unoptimised, String)> {
     Some((unoptimised, log))
 }
 
-/// The modules of an executable: of each unit what its kernels and the other units use.
-pub fn for_executable(units: &[Unit]) -> Result<Vec<Module>, Failure> {
-    let waits = units.iter().any(|unit| matches!(unit, Unit::Read(_)));
-    let names = if waits && units.len() > 1 {
-        let names = units.iter().map(Unit::function_names);
+/// The modules of an executable: of each linkable what its kernels and the others use.
+pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
+    let waits = linkables
+        .iter()
+        .any(|linkable| matches!(linkable, Linkable::Read(_)));
+    let names = if waits && linkables.len() > 1 {
+        let names = linkables.iter().map(Linkable::function_names);
         names.collect::<Result<Vec<_>, _>>()?
     } else {
         Vec::new()
     };
-    let module = |(index, unit): (usize, &Unit)| match unit {
-        Unit::Spirv(module) => Ok(module.clone()),
-        Unit::Read(pending) => {
-            // Whatever another unit knows by name stays as it is, definitions of the same function too: those are errors.
+    let module = |(index, linkable): (usize, &Linkable)| match linkable {
+        Linkable::Spirv(module) => Ok(module.clone()),
+        Linkable::Read(pending) => {
+            // Whatever another linkable knows by name stays as it is, definitions of the same function too: those are errors.
             let others = names.iter().enumerate().filter(|(i, _)| *i != index);
             let keep = others.flat_map(|(_, names)| names).cloned().collect();
             pending.optimise(Some(&keep))
         }
     };
-    units.iter().enumerate().map(module).collect()
+    linkables.iter().enumerate().map(module).collect()
 }
 
-/// The modules of a library: all of each unit.
-pub fn for_library(units: &[Unit]) -> Result<Vec<Module>, Failure> {
-    units.iter().map(Unit::module).collect()
+/// The modules of a library: all of each linkable.
+pub fn for_library(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
+    linkables.iter().map(Linkable::module).collect()
 }

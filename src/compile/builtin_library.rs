@@ -8,7 +8,7 @@ pub fn get() -> Result<&'static BuiltinLibrary, &'static str> {
     static LIBRARY: OnceLock<Result<BuiltinLibrary, String>> = OnceLock::new();
     LIBRARY
         .get_or_init(|| {
-            let words = |bytes: &[u8]| super::to_words(bytes).unwrap_or_default();
+            let words = |bytes: &[u8]| super::words::to_words(bytes).unwrap_or_default();
             BuiltinLibrary::new(
                 &words(pumice_shaders::LIBCLC),
                 &words(pumice_shaders::BUILTINS),

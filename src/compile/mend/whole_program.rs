@@ -16,7 +16,7 @@ const BEFORE: [&str; 3] = ["internal", "dso_local", "available_externally"];
 
 /// The same module without the lists of what `__attribute__((used))` keeps: there is no linker that would read them, and
 /// LLVM's SPIR-V target fails on those that name variables in constant memory.
-pub fn without_lists(ir: &str) -> String {
+pub fn without_used_lists(ir: &str) -> String {
     ir.split_inclusive('\n')
         .filter(|line| {
             !["@llvm.used = ", "@llvm.compiler.used = "]
@@ -28,7 +28,7 @@ pub fn without_lists(ir: &str) -> String {
 
 /// The same module with its functions internal, and without the unused ones. Kernels, declarations and variables stay, and
 /// so do functions whose names are in `keep`.
-pub fn functions(ir: &str, keep: &HashSet<String>) -> String {
+pub fn with_internal_functions(ir: &str, keep: &HashSet<String>) -> String {
     let items = items(ir, keep);
     let by_name: HashMap<&str, usize> = items
         .iter()
@@ -145,11 +145,11 @@ fn names(text: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{function_names, functions};
+    use super::{function_names, with_internal_functions};
     use std::collections::HashSet;
 
     fn alone(ir: &str) -> String {
-        functions(ir, &HashSet::new())
+        with_internal_functions(ir, &HashSet::new())
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
                   define spir_func void @c() {\n  ret\n}\n\
                   declare void @d()\n";
         assert_eq!(function_names(ir).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
-        let kept = functions(ir, &HashSet::from(["a".to_owned(), "d".to_owned()]));
+        let kept = with_internal_functions(ir, &HashSet::from(["a".to_owned(), "d".to_owned()]));
         let expected = "define spir_func void @a() {\n  call void @b()\n}\n\
                         define internal spir_func void @b() {\n  ret\n}\n\
                         declare void @d()\n";

@@ -4,13 +4,14 @@
 //! used when this build of the library and the device are those that made it, and made anew otherwise. It is bound to
 //! the device (by UUID) and to the format version; a checksum guards the rest.
 
-use super::options::{BuildOptions, Stage};
-use super::{parts, to_bytes, to_words, Executable, Module};
+use super::sections;
 use crate::backend::Device;
 use crate::cl::{
     cl_program_binary_type, CL_PROGRAM_BINARY_TYPE_COMPILED_OBJECT,
     CL_PROGRAM_BINARY_TYPE_EXECUTABLE, CL_PROGRAM_BINARY_TYPE_LIBRARY,
 };
+use crate::compile::options::{BuildCall, BuildOptions};
+use crate::compile::words::{to_bytes, to_words, SpirvModule};
 use std::sync::Arc;
 
 const MAGIC: [u8; 8] = *b"PUMICEb1";
@@ -23,7 +24,7 @@ pub struct Binary {
     /// The options it was built with.
     pub options: String,
     /// SPIR-V.
-    pub modules: Vec<Module>,
+    pub modules: Vec<SpirvModule>,
     /// Specialisation constants set before the build.
     pub spec_constants: Vec<(u32, Vec<u8>)>,
     /// `Executable::to_bytes` with the name of its cache key.
@@ -34,7 +35,7 @@ impl Binary {
     /// The bytes, for a device.
     pub fn to_bytes(&self, device: &dyn Device) -> Vec<u8> {
         let mut body = Vec::new();
-        let mut put = |part: &[u8]| parts::put(&mut body, part);
+        let mut put = |part: &[u8]| sections::put(&mut body, part);
         put(&device.caps().device_uuid);
         put(&self.kind.to_le_bytes());
         put(self.options.as_bytes());
@@ -63,7 +64,7 @@ impl Binary {
         if blake3::hash(body).as_bytes() != hash {
             return None;
         }
-        let mut take = || parts::take(&mut body);
+        let mut take = || sections::take(&mut body);
         if take()? != device.caps().device_uuid {
             return None;
         }
@@ -102,25 +103,8 @@ impl Binary {
 
     /// The options, parsed. Those of an object or executable were accepted once, so anything else is damage.
     pub fn parsed_options(&self) -> Option<BuildOptions> {
-        BuildOptions::parse(&self.options, Stage::Build)
-            .or_else(|_| BuildOptions::parse(&self.options, Stage::Link))
+        BuildOptions::parse(&self.options, BuildCall::Build)
+            .or_else(|_| BuildOptions::parse(&self.options, BuildCall::Link))
             .ok()
-    }
-
-    /// The lowered kernels, if this build of the library made them for this very device.
-    pub fn executable_for(
-        &self,
-        device: &Arc<dyn Device>,
-        options: &BuildOptions,
-    ) -> Option<Executable> {
-        let (key, bytes) = self.executable.as_ref()?;
-        let wanted = super::executable::key(
-            device.as_ref(),
-            &self.modules,
-            &self.spec_constants,
-            options,
-        );
-        (wanted.name().as_bytes() == key.as_slice())
-            .then(|| Executable::from_bytes(device, bytes))?
     }
 }

@@ -1,8 +1,7 @@
 //! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. Looked for once a process,
 //! newest first; `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
 
-use super::cache;
-use crate::util::config;
+use crate::util::{config, files};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -82,10 +81,10 @@ fn find(dirs: &[PathBuf]) -> Option<Toolchain> {
 }
 
 fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
-    let mut identity = cache::stamp(&clang);
+    let mut identity = files::stamp(&clang);
     if let Some(tool) = &llvm_spirv {
         identity += " + ";
-        identity += &cache::stamp(tool);
+        identity += &files::stamp(tool);
     }
     Toolchain {
         clang,

@@ -1,0 +1,586 @@
+//! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right: the module means the
+//! same as before, and is what is validated and what is read.
+//!
+//! | what is wrong | what stands there instead |
+//! |---|---|
+//! | debug information that does not follow its own specification, lines | nothing |
+//! | decorations that stand twice | one |
+//! | merge instructions that contradict each other; they mean nothing to kernels | nothing |
+//! | a surplus word of OpConstantNull | nothing |
+//! | a conversion of a type to itself | a copy |
+//! | OpAny and OpAll of integers, by clang | the same of their sign bits |
+//! | `ldexp` of a vector by a scalar | by a vector of it |
+//! | a pointer in a constant aggregate whose type is not that of the member | the same, cast |
+//! | a block before one that dominates it; a variable not at the start of its function | their order |
+//! | an entry point that does not name its variables, since SPIR-V 1.4 | all are named |
+//! | contracted arithmetic without its extension, by llvm-spirv | the extension |
+
+use crate::compile::edit::{instruction, opcode, Change, InstWords, ModuleEdit};
+use rustc_hash::{FxHashMap, FxHashSet};
+use spirv::Op;
+
+/// Capability FPFastMathModeINTEL.
+const FAST_MATH: u32 = 5837;
+
+/// The number of `ldexp` in OpenCL.std. The other sets that a kernel may import give no vectors.
+const LDEXP: u32 = spirv::OpenclStd100Op::ldexp as u32;
+
+/// The module put right. None: cut short.
+pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
+    let mut edit = ModuleEdit::of(words)?;
+    let known = Inventory::of(&mut edit);
+    let mut decorations: FxHashSet<Vec<u32>> = FxHashSet::default();
+    edit.rewrite(|edit, inst| {
+        Some(match opcode(inst) {
+            Some(Op::Decorate | Op::MemberDecorate) if !decorations.insert(inst.to_vec()) => {
+                Change::Drop
+            }
+            Some(op) => known.change(edit, op, inst),
+            None => Change::Keep,
+        })
+    })?;
+    let fast_math = instruction(Op::Capability, &[FAST_MATH]);
+    if edit.insts.iter().any(|inst| **inst == *fast_math) {
+        edit.declare(None, "SPV_INTEL_fp_fast_math_mode");
+    }
+    in_order(&mut edit)?;
+    Some(edit.words())
+}
+
+/// What a module has.
+#[derive(Default)]
+struct Inventory {
+    /// Since 1.4 entry points name them: the variables of module scope.
+    variables: Option<Vec<u32>>,
+    /// Sets of debug information and the like, and what their instructions give.
+    debug: FxHashSet<u32>,
+    /// Types of numbers and their vectors, of truth values and pointers.
+    types: FxHashSet<u32>,
+    /// Vectors: what of, and how many.
+    vectors: FxHashMap<u32, (u32, u32)>,
+    integers: FxHashSet<u32>,
+    pointers: FxHashSet<u32>,
+    /// The types of a structure's members.
+    members: FxHashMap<u32, Vec<u32>>,
+    /// The type of an array's elements.
+    elements: FxHashMap<u32, u32>,
+    type_of: FxHashMap<u32, u32>,
+}
+
+impl Inventory {
+    fn of(edit: &mut ModuleEdit<'_>) -> Self {
+        let mut known = Self::default();
+        let mut variables = Vec::new();
+        let mut inside = false;
+        let insts = std::mem::take(&mut edit.insts);
+        for inst in &insts {
+            edit.know(inst);
+            match (opcode(inst), &**inst) {
+                (Some(Op::ExtInstImport), &[_, id, ref name @ ..]) if is_debug(name) => {
+                    known.debug.insert(id);
+                }
+                (Some(Op::ExtInst), &[_, _, id, set, ..]) if known.debug.contains(&set) => {
+                    known.debug.insert(id);
+                }
+                (Some(op @ (Op::TypeInt | Op::TypeFloat | Op::TypeBool)), &[_, id, ..]) => {
+                    known.types.insert(id);
+                    if op == Op::TypeInt {
+                        known.integers.insert(id);
+                    }
+                }
+                (Some(Op::TypeVector), &[_, id, scalar, count]) => {
+                    known.types.insert(id);
+                    known.vectors.insert(id, (scalar, count));
+                }
+                (Some(Op::TypePointer | Op::TypeUntypedPointerKHR), &[_, id, ..]) => {
+                    known.types.insert(id);
+                    known.pointers.insert(id);
+                }
+                (Some(Op::TypeStruct), &[_, id, ref members @ ..]) => {
+                    known.members.insert(id, members.to_vec());
+                }
+                (Some(Op::TypeArray), &[_, id, element, _]) => {
+                    known.elements.insert(id, element);
+                }
+                (Some(Op::Function), _) => inside = true,
+                // Nothing but a result type is a type and the first operand.
+                (op, &[_, ty, id, ..]) if known.types.contains(&ty) => {
+                    known.type_of.insert(id, ty);
+                    let variable = matches!(op, Some(Op::Variable | Op::UntypedVariableKHR));
+                    if variable && !inside {
+                        variables.push(id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        edit.insts = insts;
+        known.variables = (edit.version() >= 0x1_0400).then_some(variables);
+        known
+    }
+
+    /// What becomes of an instruction by itself.
+    fn change(&self, edit: &mut ModuleEdit<'_>, op: Op, inst: &[u32]) -> Change {
+        let type_of = |id: &u32| self.type_of.get(id);
+        let instead = match (op, inst) {
+            (Op::Line | Op::NoLine | Op::LoopMerge | Op::SelectionMerge, _) => return Change::Drop,
+            (Op::Name | Op::ExtInstImport, [_, id, ..]) if self.debug.contains(id) => {
+                return Change::Drop
+            }
+            (Op::ExtInst, [_, _, _, set, ..]) if self.debug.contains(set) => return Change::Drop,
+            (Op::ConstantNull, &[_, ty, id, _, ..]) => {
+                vec![instruction(Op::ConstantNull, &[ty, id])]
+            }
+            (Op::ConstantComposite | Op::SpecConstantComposite, _) => {
+                match self.cast_members(edit, op, inst) {
+                    Some(insts) => insts,
+                    None => return Change::Keep,
+                }
+            }
+            (Op::EntryPoint, inst) => match self.naming_variables(inst) {
+                Some(entry) => vec![entry],
+                None => return Change::Keep,
+            },
+            (Op::FConvert | Op::UConvert | Op::SConvert, &[_, ty, id, from])
+                if type_of(&from) == Some(&ty) =>
+            {
+                vec![instruction(Op::CopyObject, &[ty, id, from])]
+            }
+            (Op::Any | Op::All, &[_, ty, id, of]) => match self.signs(edit, ty, of) {
+                Some((signs, compared)) => {
+                    vec![compared, instruction(op, &[ty, id, signs])]
+                }
+                None => return Change::Keep,
+            },
+            (Op::ExtInst, &[_, ty, id, set, LDEXP, value, exponent]) => {
+                let Some((vector, made)) = self.splat(edit, ty, exponent) else {
+                    return Change::Keep;
+                };
+                let scaled = instruction(Op::ExtInst, &[ty, id, set, LDEXP, value, vector]);
+                vec![made, scaled]
+            }
+            _ => return Change::Keep,
+        };
+        Change::Become(instead)
+    }
+
+    /// A constant aggregate whose pointers have the types of its members, and the casts that it takes.
+    fn cast_members(
+        &self,
+        edit: &mut ModuleEdit<'_>,
+        op: Op,
+        inst: &[u32],
+    ) -> Option<Vec<Vec<u32>>> {
+        let &[_, ty, id, ref parts @ ..] = inst else {
+            return None;
+        };
+        let wanted = |number: usize| match (self.members.get(&ty), self.elements.get(&ty)) {
+            (Some(members), _) => members.get(number).copied(),
+            (None, element) => element.copied(),
+        };
+        let (mut insts, mut operands) = (Vec::new(), vec![ty, id]);
+        for (number, &part) in parts.iter().enumerate() {
+            let types = (wanted(number), self.type_of.get(&part).copied());
+            let (Some(wanted), Some(is)) = types else {
+                operands.push(part);
+                continue;
+            };
+            let pointers = self.pointers.contains(&wanted) && self.pointers.contains(&is);
+            if !pointers || wanted == is {
+                operands.push(part);
+                continue;
+            }
+            let cast = edit.new_id();
+            let operation = [wanted, cast, Op::Bitcast as u32, part];
+            insts.push(instruction(Op::SpecConstantOp, &operation));
+            operands.push(cast);
+        }
+        if insts.is_empty() {
+            return None;
+        }
+        insts.push(instruction(op, &operands));
+        Some(insts)
+    }
+
+    fn naming_variables(&self, entry: &[u32]) -> Option<Vec<u32>> {
+        let variables = self.variables.as_ref()?;
+        // The name ends with the first word that has a zero byte at its end.
+        let name = entry.get(3..)?;
+        let end = name.iter().position(|word| word >> 24 == 0)? + 4;
+        let operands = [entry.get(1..end)?, variables].concat();
+        Some(instruction(Op::EntryPoint, &operands))
+    }
+
+    /// Whether the numbers of an integer or a vector of some are negative: their number, and what makes them.
+    fn signs(&self, edit: &mut ModuleEdit<'_>, bool_type: u32, of: u32) -> Option<(u32, Vec<u32>)> {
+        let &ty = self.type_of.get(&of)?;
+        let (scalar, count) = self.vectors.get(&ty).copied().unwrap_or((ty, 1));
+        if !self.integers.contains(&scalar) {
+            return None;
+        }
+        let bools = match self.vectors.contains_key(&ty) {
+            true => edit.value(Op::TypeVector, &[bool_type, count]),
+            false => bool_type,
+        };
+        let zero = edit.value(Op::ConstantNull, &[ty]);
+        let signs = edit.new_id();
+        Some((signs, instruction(Op::SLessThan, &[bools, signs, of, zero])))
+    }
+
+    /// A vector of an integer for each component of a vector type: its number, and what makes it.
+    fn splat(
+        &self,
+        edit: &mut ModuleEdit<'_>,
+        vector: u32,
+        scalar: u32,
+    ) -> Option<(u32, Vec<u32>)> {
+        let &(_, count) = self.vectors.get(&vector)?;
+        let ty = self
+            .type_of
+            .get(&scalar)
+            .filter(|ty| self.integers.contains(ty))?;
+        let integers = edit.value(Op::TypeVector, &[*ty, count]);
+        let made = edit.new_id();
+        let mut operands = vec![integers, made];
+        operands.extend((0..count.min(16)).map(|_| scalar));
+        Some((made, instruction(Op::CompositeConstruct, &operands)))
+    }
+}
+
+/// Is the instruction set, by its name in words, one of debug information or without semantics?
+fn is_debug(name: &[u32]) -> bool {
+    let bytes: Vec<u8> = name.iter().flat_map(|w| w.to_le_bytes()).collect();
+    let name = bytes.split(|&b| b == 0).next().unwrap_or_default();
+    name.starts_with(b"NonSemantic.") || name.windows(5).any(|part| part == b"Debug")
+}
+
+/// Puts the blocks of each function in reverse postorder, and its variables first. None: a function has no end.
+fn in_order(edit: &mut ModuleEdit<'_>) -> Option<()> {
+    let mut out = Vec::with_capacity(edit.insts.len());
+    let mut function: Vec<InstWords<'_>> = Vec::new();
+    for inst in std::mem::take(&mut edit.insts) {
+        let op = opcode(&inst);
+        if op != Some(Op::Function) && function.is_empty() {
+            out.push(inst);
+            continue;
+        }
+        function.push(inst);
+        if op == Some(Op::FunctionEnd) {
+            put_function(std::mem::take(&mut function), &mut out);
+        }
+    }
+    edit.insts = out;
+    function.is_empty().then_some(())
+}
+
+/// A block: its label, where its instructions begin and end in the function.
+struct BlockSpan {
+    label: u32,
+    begin: usize,
+    end: usize,
+}
+
+/// Writes a function with its blocks in reverse postorder, those that nothing reaches at the end.
+fn put_function<'a>(insts: Vec<InstWords<'a>>, out: &mut Vec<InstWords<'a>>) {
+    let mut blocks: Vec<BlockSpan> = Vec::new();
+    let end = insts.len() - 1;
+    for (at, inst) in insts.iter().enumerate() {
+        if let (Some(Op::Label), &[_, label]) = (opcode(inst), &**inst) {
+            if let Some(last) = blocks.last_mut() {
+                last.end = at;
+            }
+            blocks.push(BlockSpan {
+                label,
+                begin: at,
+                end,
+            });
+        }
+    }
+    let Some(first) = blocks.first() else {
+        return out.extend(insts);
+    };
+    let is_variable =
+        |inst: &&InstWords<'a>| matches!(opcode(inst), Some(Op::Variable | Op::UntypedVariableKHR));
+    out.extend(insts.iter().take(first.begin + 1).cloned());
+    out.extend(insts.iter().filter(is_variable).cloned());
+    for (place, number) in order(&blocks, &insts).into_iter().enumerate() {
+        let Some(block) = blocks.get(number) else {
+            continue;
+        };
+        // The label of the entry is written.
+        let begin = block.begin + usize::from(place == 0);
+        let insts = insts.get(begin..block.end).unwrap_or_default();
+        out.extend(insts.iter().filter(|i| !is_variable(i)).cloned());
+    }
+    out.extend(insts.last().cloned());
+}
+
+/// The numbers of the blocks in their new order.
+fn order(blocks: &[BlockSpan], insts: &[InstWords<'_>]) -> Vec<usize> {
+    let numbers: FxHashMap<u32, usize> = blocks
+        .iter()
+        .enumerate()
+        .map(|(number, block)| (block.label, number))
+        .collect();
+    let next: Vec<Vec<usize>> = blocks
+        .iter()
+        .map(|block| {
+            let last = block.end.checked_sub(1).and_then(|at| insts.get(at));
+            let mut next = last.map(|i| targets(i, &numbers)).unwrap_or_default();
+            // Kept in the order of the text as far as it goes.
+            next.sort_unstable_by(|a, b| b.cmp(a));
+            next
+        })
+        .collect();
+    let mut seen = vec![false; blocks.len()];
+    let mut found = Vec::with_capacity(blocks.len());
+    let mut stack = vec![(0, 0)];
+    if let Some(entry) = seen.first_mut() {
+        *entry = true;
+    }
+    while let Some((block, taken)) = stack.pop() {
+        match next.get(block).and_then(|next| next.get(taken)) {
+            Some(&to) => {
+                stack.push((block, taken + 1));
+                if let Some(seen) = seen.get_mut(to).filter(|seen| !**seen) {
+                    *seen = true;
+                    stack.push((to, 0));
+                }
+            }
+            None => found.push(block),
+        }
+    }
+    found.reverse();
+    let unreached = seen.iter().enumerate().filter(|(_, &seen)| !seen);
+    found.extend(unreached.map(|(number, _)| number));
+    found
+}
+
+/// The blocks that a terminator leads to.
+fn targets(inst: &[u32], numbers: &FxHashMap<u32, usize>) -> Vec<usize> {
+    let labels: Vec<u32> = match (opcode(inst), inst) {
+        (Some(Op::Branch), &[_, to]) => vec![to],
+        (Some(Op::BranchConditional), &[_, _, yes, no, ..]) => vec![yes, no],
+        (Some(Op::Switch), &[_, _, default, ref cases @ ..]) => {
+            // Literals have one word or two, by the type of the selector.
+            let of = |words: usize| -> Option<Vec<u32>> {
+                let whole = cases.len() % (words + 1) == 0;
+                let labels = cases.chunks(words + 1).map(|case| case.last().copied());
+                let labels: Vec<u32> = labels.collect::<Option<_>>()?;
+                let known = labels.iter().all(|label| numbers.contains_key(label));
+                Some(labels).filter(|_| whole && known)
+            };
+            let mut labels = of(1).or_else(|| of(2)).unwrap_or_default();
+            labels.push(default);
+            labels
+        }
+        _ => Vec::new(),
+    };
+    let found = labels.iter().filter_map(|label| numbers.get(label));
+    found.copied().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use crate::compile::edit::tests::{inst, module, module_bound};
+
+    #[test]
+    fn blocks_follow_what_dominates_them() {
+        let (start, end) = (
+            inst(Op::Function, &[1, 2, 0, 3]),
+            inst(Op::FunctionEnd, &[]),
+        );
+        let block = |label: u32, last: Vec<u32>| [inst(Op::Label, &[label]), last].concat();
+        let entry = block(10, inst(Op::Branch, &[12]));
+        let done = block(11, inst(Op::Return, &[]));
+        let select = block(12, inst(Op::Switch, &[5, 11, 0, 13, 7, 11]));
+        let wide = block(13, inst(Op::Switch, &[6, 12, 1, 2, 11]));
+        let dead = block(14, inst(Op::BranchConditional, &[7, 11, 14]));
+        let written = [&start, &entry, &done, &dead, &wide, &select, &end].map(Clone::clone);
+        let expected = [&start, &entry, &select, &wide, &done, &dead, &end].map(Clone::clone);
+        assert_eq!(repaired(&module(&written)), Some(module(&expected)));
+        // A declaration has no blocks.
+        let declared = module(&[start, end]);
+        assert_eq!(repaired(&declared), Some(declared));
+    }
+
+    #[test]
+    fn contracted_arithmetic_has_its_extension() {
+        let capabilities = [4, 5837, 6]
+            .map(|number| inst(Op::Capability, &[number]))
+            .concat();
+        let model = inst(Op::MemoryModel, &[2, 2]);
+        let name: Vec<u32> = b"SPV_INTEL_fp_fast_math_mode\0"
+            .chunks(4)
+            .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+            .collect();
+        let extension = inst(Op::Extension, &name);
+        let written = module(&[capabilities.clone(), model.clone()]);
+        let expected = module(&[capabilities, extension, model]);
+        assert_eq!(repaired(&written), Some(expected));
+    }
+
+    #[test]
+    fn variables_come_first_and_are_named() {
+        let name = u32::from_le_bytes(*b"k\0\0\0");
+        let types = [
+            inst(Op::TypeFloat, &[30, 32]),
+            inst(Op::TypePointer, &[1, 5, 30]),
+            inst(Op::Constant, &[30, 31, 0]),
+        ]
+        .concat();
+        let global = inst(Op::Variable, &[1, 4, 5]);
+        let (start, end) = (
+            inst(Op::Function, &[1, 2, 0, 3]),
+            inst(Op::FunctionEnd, &[]),
+        );
+        let (label, done) = (inst(Op::Label, &[7]), inst(Op::Return, &[]));
+        let (sum, merge) = (
+            inst(Op::IAdd, &[1, 8, 4, 4]),
+            inst(Op::SelectionMerge, &[7, 0]),
+        );
+        let local = inst(Op::Variable, &[1, 9, 7]);
+        let other = inst(Op::FConvert, &[30, 33, 21]);
+        let all = module(&[
+            inst(Op::EntryPoint, &[6, 2, name]),
+            types.clone(),
+            inst(Op::ConstantNull, &[1, 10, 0]),
+            global.clone(),
+            start.clone(),
+            label.clone(),
+            inst(Op::FConvert, &[30, 32, 31]),
+            other.clone(),
+            sum.clone(),
+            merge,
+            local.clone(),
+            done.clone(),
+            end.clone(),
+        ]);
+        let expected = module(&[
+            inst(Op::EntryPoint, &[6, 2, name, 4]),
+            types,
+            inst(Op::ConstantNull, &[1, 10]),
+            global,
+            start,
+            label,
+            local,
+            inst(Op::CopyObject, &[30, 32, 31]),
+            other,
+            sum,
+            done,
+            end,
+        ]);
+        assert_eq!(repaired(&all), Some(expected));
+    }
+
+    /// Pointers in constants get the types that they should have, and mean the same.
+    #[test]
+    fn pointers_in_constants_are_cast() {
+        let types = [
+            inst(Op::TypeInt, &[2, 32, 0]),
+            inst(Op::TypeInt, &[3, 8, 0]),
+            inst(Op::TypePointer, &[4, 5, 2]),
+            inst(Op::TypePointer, &[5, 5, 3]),
+            inst(Op::TypeArray, &[6, 5, 9]),
+            inst(Op::TypeStruct, &[7, 4, 5]),
+            inst(Op::ConstantNull, &[4, 20]),
+            inst(Op::ConstantNull, &[5, 21]),
+        ]
+        .concat();
+        let right = inst(Op::ConstantComposite, &[7, 22, 20, 21]);
+        let array = inst(Op::ConstantComposite, &[6, 23, 20, 21]);
+        let structure = inst(Op::ConstantComposite, &[7, 24, 21, 21]);
+        let cast = |ty: u32, id: u32, from: u32| {
+            inst(Op::SpecConstantOp, &[ty, id, Op::Bitcast as u32, from])
+        };
+        let expected = module_bound(
+            92,
+            &[
+                types.clone(),
+                right.clone(),
+                cast(5, 90, 20),
+                inst(Op::ConstantComposite, &[6, 23, 90, 21]),
+                cast(4, 91, 21),
+                inst(Op::ConstantComposite, &[7, 24, 91, 21]),
+            ],
+        );
+        let written = module(&[types, right, array, structure]);
+        assert_eq!(repaired(&written), Some(expected));
+    }
+
+    #[test]
+    fn signs_of_integers_are_compared() {
+        let types = [
+            inst(Op::TypeBool, &[2]),
+            inst(Op::TypeInt, &[3, 32, 0]),
+            inst(Op::TypeVector, &[4, 3, 2]),
+            inst(Op::TypeVector, &[5, 2, 2]),
+            inst(Op::ConstantNull, &[4, 6]),
+            inst(Op::ConstantNull, &[5, 7]),
+        ]
+        .concat();
+        let of_bools = inst(Op::Any, &[2, 8, 7]);
+        let written = module(&[types.clone(), of_bools.clone(), inst(Op::All, &[2, 9, 6])]);
+        let signs = inst(Op::SLessThan, &[5, 90, 6, 6]);
+        let expected = module_bound(91, &[types, of_bools, signs, inst(Op::All, &[2, 9, 90])]);
+        assert_eq!(repaired(&written), Some(expected));
+    }
+
+    #[test]
+    fn vectors_are_scaled_by_scalars() {
+        let types = [
+            inst(Op::TypeFloat, &[2, 32]),
+            inst(Op::TypeInt, &[3, 32, 0]),
+            inst(Op::TypeVector, &[4, 2, 2]),
+            inst(Op::TypeVector, &[5, 3, 2]),
+            inst(Op::Constant, &[3, 6, 1]),
+            inst(Op::ConstantNull, &[5, 7]),
+        ]
+        .concat();
+        let ldexp =
+            |ty: u32, id: u32, exponent: u32| inst(Op::ExtInst, &[ty, id, 1, LDEXP, 20, exponent]);
+        let kept = [ldexp(4, 8, 7), ldexp(2, 9, 6)].concat();
+        let written = module(&[types.clone(), kept.clone(), ldexp(4, 10, 6)]);
+        let vector = inst(Op::CompositeConstruct, &[5, 90, 6, 6]);
+        let expected = module_bound(91, &[types, kept, vector, ldexp(4, 10, 90)]);
+        assert_eq!(repaired(&written), Some(expected));
+    }
+
+    #[test]
+    fn debug_information_is_left_out() {
+        let text = |name: &[u8]| -> Vec<u32> {
+            let mut bytes = name.to_vec();
+            bytes.resize(name.len() / 4 * 4 + 4, 0);
+            let words = bytes.chunks(4);
+            words
+                .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]))
+                .collect()
+        };
+        let import =
+            |id: u32, name: &[u8]| inst(Op::ExtInstImport, &[&[id], &text(name)[..]].concat());
+        let kept = import(1, b"OpenCL.std");
+        let all = module(&[
+            kept.clone(),
+            import(2, b"OpenCL.DebugInfo.100"),
+            import(3, b"NonSemantic.Other"),
+            inst(Op::Name, &[7, 0]),
+            inst(Op::Name, &[9, 0]),
+            inst(Op::Decorate, &[9, 4469]),
+            inst(Op::Decorate, &[9, 4469]),
+            inst(Op::ExtInst, &[6, 7, 2, 0]),
+            inst(Op::ExtInst, &[6, 8, 3, 0]),
+            inst(Op::ExtInst, &[6, 9, 1, 0]),
+            inst(Op::Line, &[6, 1, 1]),
+        ]);
+        let expected = module(&[
+            kept,
+            inst(Op::Name, &[9, 0]),
+            inst(Op::Decorate, &[9, 4469]),
+            inst(Op::ExtInst, &[6, 9, 1, 0]),
+        ]);
+        assert_eq!(repaired(&all), Some(expected));
+        assert_eq!(repaired(&all[..all.len() - 1]), None);
+    }
+}

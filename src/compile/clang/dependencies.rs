@@ -1,0 +1,75 @@
+//! The files that a compilation read, as clang says them: a make rule on its output, before or behind what it was to write.
+
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+/// The target of the rule.
+const NAME: &str = "pumice-dependencies";
+
+/// Arguments that ask for the rule. Files of the compiler's own count too.
+pub const ARGUMENTS: [&str; 5] = ["-dependency-file", "-", "-sys-header-deps", "-MT", NAME];
+
+/// Takes the rule out of the output. None: there is none, or a name in it is not understood.
+pub fn taken_from(output: &mut Vec<u8>) -> Option<Vec<PathBuf>> {
+    let mark = format!("{NAME}:").into_bytes();
+    let at = if output.starts_with(&mark) {
+        0
+    } else {
+        output.windows(mark.len()).rposition(|part| part == mark)?
+    };
+    let mut files = Vec::new();
+    let mut name = Vec::new();
+    let mut understood = true;
+    let mut rest = output.get(at + mark.len()..)?.iter().copied();
+    let mut length = mark.len();
+    while let Some(byte) = rest.next() {
+        length += 1;
+        let mut next = || {
+            length += 1;
+            rest.next()
+        };
+        match byte {
+            b'\n' => break,
+            b' ' => files.push(std::mem::take(&mut name)),
+            b'\\' => match next() {
+                // The rule goes on in the next line.
+                Some(b'\n') => {}
+                Some(escaped @ (b' ' | b'#')) => name.push(escaped),
+                _ => understood = false,
+            },
+            b'$' => match next() {
+                Some(b'$') => name.push(b'$'),
+                _ => understood = false,
+            },
+            byte => name.push(byte),
+        }
+    }
+    files.push(name);
+    output.drain(at..at + length);
+    let files = files.into_iter().filter(|name| !name.is_empty());
+    let files = files.map(|name| PathBuf::from(std::ffi::OsString::from_vec(name)));
+    understood.then(|| files.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rules_before_and_behind() {
+        let rule = "pumice-dependencies: /lib/base.h i/x.h \\\n  i/a\\ b\\#$$.h \\\n  last\n";
+        let names = ["/lib/base.h", "i/x.h", "i/a b#$.h", "last"].map(PathBuf::from);
+        for (before, behind) in [("", "object\n"), ("object", ""), ("", "")] {
+            let mut output = format!("{before}{rule}{behind}").into_bytes();
+            assert_eq!(taken_from(&mut output).as_deref(), Some(&names[..]));
+            assert_eq!(output, format!("{before}{behind}").into_bytes());
+        }
+        let mut output = b"object".to_vec();
+        assert_eq!(taken_from(&mut output), None);
+        assert_eq!(output, b"object");
+        // Not understood, but taken out all the same.
+        let mut output = b"objectpumice-dependencies: a\\b $x\n".to_vec();
+        assert_eq!(taken_from(&mut output), None);
+        assert_eq!(output, b"object");
+    }
+}

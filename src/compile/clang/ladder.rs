@@ -1,0 +1,430 @@
+//! The ladder of retries: how a source becomes SPIR-V where the compilers fail at the first attempt.
+//!
+//! [`OWN_TARGET`] and [`TRANSLATOR`] are the table: its rungs in the order in which they are tried, each only after what it
+//! names. Around them stand, in [`super::compile`]:
+//!
+//! | step | when | starts |
+//! |---|---|---|
+//! | read: the source to IR without passes | it may have a library of functions, or says `__attribute__((used))` | 1 |
+//! | the ladder | always | 9, with llvm-spirv 6 |
+//! | read and the ladder again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
+//! | describe: what the source calls the arguments of kernels | asked for, or `vec_type_hint` | 1 |
+//!
+//! So one source starts at most 21 compilers (`MOST_STARTS`, with the tests), one after the other; nearly all start one or two. A job whose
+//! server does not answer is run again in a process of its own (`process.rs`), and counts once here.
+
+use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
+use super::toolchain::Toolchain;
+use super::Prepared;
+use crate::compile::mend::{crash_reports, local_types, wide_integers};
+use crate::compile::options::BuildOptions;
+use crate::compile::words::to_words;
+use std::path::Path;
+
+/// Why a rung is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// Nothing has been tried.
+    Begin,
+    /// The compiler's back end, or the translator, gave up on what LLVM's passes made.
+    GaveUp,
+    /// The passes made integers of more than 64 bits.
+    TooWide,
+    /// A second attempt was no better.
+    Again,
+}
+
+/// What a rung works on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StartsFrom {
+    /// What the ladder was given: the source, or IR of it that no pass has seen.
+    Given,
+    /// The source itself: what is not optimised must not be made internal either.
+    Source,
+}
+
+/// One attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rung {
+    /// What makes it different, in words.
+    pub what: &'static str,
+    /// What has to have happened.
+    pub after: &'static [Cause],
+    /// Only where the application wants nothing optimised.
+    only_unoptimised: bool,
+    from: StartsFrom,
+    /// Optimise whatever the application wants.
+    optimise: bool,
+    passes: &'static [&'static str],
+    /// What the compiler says goes to the build log: it has not said so before.
+    heard: bool,
+    /// The last: its result is taken as it is.
+    last: bool,
+    /// Compilers that it may start.
+    pub starts: usize,
+}
+
+const FIRST: Rung = Rung {
+    what: "all passes",
+    after: &[Cause::Begin],
+    only_unoptimised: false,
+    from: StartsFrom::Given,
+    optimise: false,
+    passes: &PASSES,
+    heard: true,
+    last: false,
+    starts: 0,
+};
+
+/// clang alone. Each rung makes SPIR-V; where that shows that variables in local memory lost their types
+/// (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of that: three starts.
+pub const OWN_TARGET: [Rung; 4] = [
+    Rung { starts: 3, ..FIRST },
+    Rung {
+        // It makes vectors of unions, of any length.
+        what: "without scalar replacement of aggregates",
+        after: &[Cause::GaveUp],
+        passes: &[
+            PASSES[0],
+            PASSES[1],
+            PASSES[2],
+            PASSES[3],
+            "-mllvm",
+            "-opt-disable=sroa",
+            "-w",
+        ],
+        heard: false,
+        starts: 3,
+        ..FIRST
+    },
+    Rung {
+        what: "without values computed behind loops",
+        after: &[Cause::TooWide],
+        passes: &[
+            PASSES[0],
+            PASSES[1],
+            PASSES[2],
+            PASSES[3],
+            "-mllvm",
+            "-replexitval=never",
+            "-w",
+        ],
+        heard: false,
+        starts: 3,
+        ..FIRST
+    },
+    NO_PASSES_AT_ALL,
+];
+
+/// clang, and llvm-spirv on what it leaves: two starts each.
+pub const TRANSLATOR: [Rung; 3] = [
+    Rung { starts: 2, ..FIRST },
+    Rung {
+        // What is kept in private memory crashes the translator at times (samplers): those are gone once optimised.
+        what: "optimised after all",
+        after: &[Cause::GaveUp],
+        only_unoptimised: true,
+        from: StartsFrom::Source,
+        optimise: true,
+        passes: &["-w"],
+        heard: false,
+        starts: 2,
+        ..FIRST
+    },
+    // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
+    Rung {
+        starts: 2,
+        ..NO_PASSES_AT_ALL
+    },
+];
+
+/// Ours optimise what comes without.
+const NO_PASSES_AT_ALL: Rung = Rung {
+    what: "no passes",
+    after: &[Cause::GaveUp, Cause::TooWide, Cause::Again],
+    from: StartsFrom::Source,
+    passes: &[NO_PASSES[0], NO_PASSES[1], "-w"],
+    last: true,
+    starts: 3,
+    ..FIRST
+};
+
+/// Compilers that a ladder starts at most: after the first rung one for its cause, then the last.
+#[cfg(test)]
+const fn most_starts(ladder: &[Rung]) -> usize {
+    let mut between = 0;
+    let mut at = 1;
+    while at + 1 < ladder.len() {
+        if ladder[at].starts > between {
+            between = ladder[at].starts;
+        }
+        at += 1;
+    }
+    ladder[0].starts + between + ladder[ladder.len() - 1].starts
+}
+
+/// Compilers that one source starts at most: read, ladder, both again, describe.
+#[cfg(test)]
+const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 1;
+
+/// What became of an attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Attempt {
+    Good(Vec<u32>),
+    TooWide(Vec<u32>),
+    GaveUp,
+    /// The compiler found errors, or did not run.
+    Refused,
+}
+
+/// Tries the rungs from the first. `attempt` gives what became of one, and what is to be said of it.
+fn climb(
+    ladder: &[Rung],
+    opt_disable: bool,
+    log: &mut String,
+    mut attempt: impl FnMut(&Rung) -> (Attempt, String),
+) -> Result<Vec<u32>, ()> {
+    let mut cause = Cause::Begin;
+    for rung in ladder {
+        if !rung.after.contains(&cause) || (rung.only_unoptimised && !opt_disable) {
+            continue;
+        }
+        let (outcome, said) = attempt(rung);
+        if rung.heard {
+            *log += &said;
+        }
+        let failed = match outcome {
+            Attempt::Good(words) => return Ok(words),
+            Attempt::TooWide(words) if rung.last => return Ok(words),
+            Attempt::TooWide(_) => Cause::TooWide,
+            Attempt::GaveUp => Cause::GaveUp,
+            // The source is at fault, unless it was taken before.
+            Attempt::Refused if cause == Cause::Begin => return Err(()),
+            Attempt::Refused => Cause::Again,
+        };
+        cause = if cause == Cause::Begin {
+            failed
+        } else {
+            Cause::Again
+        };
+    }
+    Err(())
+}
+
+/// What the passes of LLVM begin with.
+pub enum Input<'a> {
+    /// OpenCL C.
+    Source(&'a Prepared<'a>),
+    /// Textual IR that no pass has seen.
+    Ir(&'a str),
+}
+
+impl Input<'_> {
+    /// Runs clang on it.
+    fn run(
+        &self,
+        toolchain: &Toolchain,
+        options: &BuildOptions,
+        args: &[&str],
+        log: &mut String,
+    ) -> Result<Vec<u8>, ()> {
+        match self {
+            Self::Source(source) => source.run(options, &[args, &FROM_SOURCE].concat(), log),
+            Self::Ir(ir) => {
+                let mut clang = command::clang(toolchain);
+                clang.args(options.optimisation()).arg("-w");
+                clang.args(args).args(FROM_IR);
+                run_tool(clang, ir.as_bytes(), log)
+            }
+        }
+    }
+}
+
+/// SPIR-V words of an input. `source` is what to begin with again, if it is at hand.
+pub fn spirv(
+    toolchain: &Toolchain,
+    given: &Input<'_>,
+    source: &Input<'_>,
+    options: &BuildOptions,
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let optimised = BuildOptions {
+        opt_disable: false,
+        ..options.clone()
+    };
+    let attempt = |rung: &Rung| {
+        let input = match rung.from {
+            StartsFrom::Given => given,
+            StartsFrom::Source => source,
+        };
+        let options = if rung.optimise { &optimised } else { options };
+        let mut said = String::new();
+        let outcome = match &toolchain.llvm_spirv {
+            Some(tool) => translated(toolchain, tool, input, options, rung, &mut said),
+            None => by_own_target(toolchain, input, options, rung, &mut said),
+        };
+        (outcome, said)
+    };
+    let ladder: &[Rung] = match toolchain.llvm_spirv {
+        Some(_) => &TRANSLATOR,
+        None => &OWN_TARGET,
+    };
+    climb(ladder, options.opt_disable, log, attempt)
+}
+
+fn translated(
+    toolchain: &Toolchain,
+    tool: &Path,
+    input: &Input<'_>,
+    options: &BuildOptions,
+    rung: &Rung,
+    said: &mut String,
+) -> Attempt {
+    let args = [rung.passes, &["-emit-llvm-bc"]].concat();
+    let Ok(bitcode) = input.run(toolchain, options, &args, said) else {
+        return Attempt::Refused;
+    };
+    let mut of_translator = String::new();
+    let object = run_tool(command::translator(tool), &bitcode, &mut of_translator);
+    let words = object.and_then(|object| words_of(&object, &mut of_translator));
+    // The last word of the translator is that of the build.
+    if rung.last {
+        *said += &of_translator;
+    }
+    words.map_or(Attempt::GaveUp, Attempt::Good)
+}
+
+fn by_own_target(
+    toolchain: &Toolchain,
+    input: &Input<'_>,
+    options: &BuildOptions,
+    rung: &Rung,
+    said: &mut String,
+) -> Attempt {
+    match run_own_target(toolchain, input, options, rung.passes, said) {
+        Ok(words) if wide_integers::present(&words) => Attempt::TooWide(words),
+        Ok(words) => Attempt::Good(words),
+        Err(()) => {
+            let (errors, gave_up) = crash_reports::split(said);
+            if gave_up && !rung.last {
+                *said = format!(
+                    "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"
+                );
+            }
+            if gave_up {
+                Attempt::GaveUp
+            } else {
+                Attempt::Refused
+            }
+        }
+    }
+}
+
+fn run_own_target(
+    toolchain: &Toolchain,
+    input: &Input<'_>,
+    options: &BuildOptions,
+    passes: &[&str],
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
+    let object = input.run(toolchain, options, &args, log)?;
+    let words = words_of(&object, log)?;
+    if !local_types::doubtful(&words) {
+        return Ok(words);
+    }
+    let args = [passes, &["-w", "-emit-llvm"]].concat();
+    let optimised = input.run(toolchain, options, &args, log)?;
+    let ir = local_types::initialised(&String::from_utf8_lossy(&optimised));
+    let mut clang = command::clang(toolchain);
+    clang.args(options.optimisation());
+    clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
+    clang.arg("-spirv-ext=all").args(FROM_IR);
+    let object = run_tool(clang, ir.as_bytes(), log)?;
+    words_of(&object, log)
+}
+
+fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
+    to_words(object).ok_or_else(|| *log += "the compiler's output is not SPIR-V\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rungs that are tried where the attempts end like that, how it ends, and what is said.
+    fn tried(
+        ladder: &[Rung],
+        opt_disable: bool,
+        outcomes: &[Attempt],
+    ) -> (Vec<&'static str>, Result<Vec<u32>, ()>, String) {
+        let (mut rungs, mut log) = (Vec::new(), String::new());
+        let result = climb(ladder, opt_disable, &mut log, |rung| {
+            let outcome = outcomes.get(rungs.len()).expect("no more attempts");
+            rungs.push(rung.what);
+            (outcome.clone(), format!("{};", rungs.len()))
+        });
+        assert_eq!(rungs.len(), outcomes.len());
+        (rungs, result, log)
+    }
+
+    #[test]
+    fn each_cause_has_its_rung() {
+        use Attempt::{GaveUp, Good, Refused, TooWide};
+        let good = || Good(vec![1]);
+        let wide = || TooWide(vec![2]);
+        let (all, less, plain) = (OWN_TARGET[0].what, OWN_TARGET[1].what, "no passes");
+        let counters = OWN_TARGET[2].what;
+        let own = |outcomes: &[Attempt]| tried(&OWN_TARGET, false, outcomes);
+        assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
+        assert_eq!(own(&[Refused]), (vec![all], Err(()), "1;".into()));
+        let mended = (vec![all, less], Ok(vec![1]), "1;".into());
+        assert_eq!(own(&[GaveUp, good()]), mended);
+        let mended = (vec![all, counters], Ok(vec![1]), "1;".into());
+        assert_eq!(own(&[wide(), good()]), mended);
+        for second in [wide(), GaveUp, Refused] {
+            for (first, rung) in [(GaveUp, less), (wide(), counters)] {
+                let rungs = vec![all, rung, plain];
+                let outcomes = |last| [first.clone(), second.clone(), last];
+                let good = (rungs.clone(), Ok(vec![1]), "1;3;".to_owned());
+                assert_eq!(own(&outcomes(Good(vec![1]))), good);
+                // The last is taken as it is.
+                let wide = (rungs.clone(), Ok(vec![2]), "1;3;".to_owned());
+                assert_eq!(own(&outcomes(TooWide(vec![2]))), wide);
+                assert_eq!(own(&outcomes(GaveUp)), (rungs, Err(()), "1;3;".to_owned()));
+            }
+        }
+        let translator = |off, outcomes: &[Attempt]| tried(&TRANSLATOR, off, outcomes).0;
+        assert_eq!(translator(false, &[GaveUp, good()]), [all, plain]);
+        let after_all = [all, "optimised after all", plain];
+        assert_eq!(translator(true, &[GaveUp, GaveUp, good()]), after_all);
+        assert_eq!(translator(true, &[GaveUp, Refused, GaveUp]), after_all);
+    }
+
+    /// Whatever happens, no more compilers are started than the table says.
+    #[test]
+    fn starts_are_bounded() {
+        let outcomes = [
+            Attempt::Good(Vec::new()),
+            Attempt::TooWide(Vec::new()),
+            Attempt::GaveUp,
+            Attempt::Refused,
+        ];
+        for (ladder, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
+            assert_eq!(most_starts(ladder), most);
+            let mut reached = 0;
+            for chosen in 0..4usize.pow(4) * 2 {
+                let (mut starts, mut number) = (0, chosen / 2);
+                let _ = climb(ladder, chosen % 2 == 1, &mut String::new(), |rung| {
+                    starts += rung.starts;
+                    let outcome = outcomes[number % 4].clone();
+                    number /= 4;
+                    (outcome, String::new())
+                });
+                reached = reached.max(starts);
+            }
+            assert_eq!(reached, most);
+        }
+        assert_eq!(MOST_STARTS, 21);
+    }
+}

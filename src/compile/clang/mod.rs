@@ -1,0 +1,406 @@
+//! Running clang: OpenCL C to OpenCL SPIR-V.
+//!
+//! ```text
+//! compile --command--> ladder --process--> { server, a process of its own }
+//!            (mend)    (retries)  (limit)
+//! ```
+
+mod command;
+mod dependencies;
+mod ladder;
+mod limit;
+mod process;
+mod scratch;
+mod server;
+pub mod toolchain;
+
+use self::command::{run_tool, FROM_SOURCE};
+use self::ladder::{spirv, Input};
+use self::scratch::Scratch;
+use self::toolchain::Toolchain;
+use super::language::Language;
+use super::mend::prelude::Conversions;
+use super::mend::{argument_info, missing_inlines, whole_program};
+use super::options::BuildOptions;
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::SystemTime;
+
+pub use server::unload;
+
+/// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
+pub const REVISION: u32 = 14;
+
+/// A source file of a program, or a header given to clCompileProgram.
+#[derive(Debug, Clone, Copy)]
+pub struct Header<'a> {
+    /// Name as `#include` gives it; may contain directories.
+    pub name: &'a str,
+    /// Text.
+    pub text: &'a str,
+}
+
+/// A source, with all that decides what becomes of it but the files that it includes.
+#[derive(Debug, Clone, Copy)]
+pub struct ClSource<'a> {
+    /// The compiler.
+    pub toolchain: &'a Toolchain,
+    /// The application's text.
+    pub text: &'a str,
+    /// Those that the application gave: they are found before any directory.
+    pub headers: &'a [Header<'a>],
+    /// Those that it is compiled with.
+    pub options: &'a BuildOptions,
+    /// What the device offers.
+    pub language: &'a Language,
+}
+
+/// What a compilation read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilesRead {
+    /// By the names that the compiler opened them under.
+    pub files: Vec<PathBuf>,
+    /// When it began.
+    pub begun: SystemTime,
+}
+
+/// What a compilation left.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// SPIR-V words; None when there were errors.
+    pub words: Option<Vec<u32>>,
+    /// Everything the compiler said.
+    pub log: String,
+    /// For the cache. None: unknown, do not cache.
+    pub read: Option<FilesRead>,
+}
+
+fn failed(log: impl Into<String>) -> Compiled {
+    Compiled {
+        words: None,
+        log: log.into(),
+        read: None,
+    }
+}
+
+/// A source that clang has read and not optimised yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unoptimised {
+    /// LLVM's textual IR.
+    pub ir: String,
+    /// The same with what the source says of the kernels' arguments, where that is wanted.
+    pub described: Option<String>,
+}
+
+/// What is left of a source that was only read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadSource {
+    /// None when there were errors.
+    pub unoptimised: Option<Unoptimised>,
+    /// Everything the compiler said.
+    pub log: String,
+    /// As in [`Compiled`].
+    pub read: Option<FilesRead>,
+}
+
+/// Compiles a source.
+pub fn compile(source: &ClSource<'_>) -> Compiled {
+    let (text, whole) = (source.text, source.options.whole_program);
+    let prepared = match Prepared::new(source) {
+        Ok(prepared) => prepared,
+        Err(log) => return failed(log),
+    };
+    let read_first = whole && likely_has_a_library(text);
+    let (mut words, mut log) = prepared.compiled(read_first);
+    let lacks = |words: &Vec<u32>| missing_inlines::any(words, text);
+    if whole && !read_first && words.as_ref().is_ok_and(lacks) {
+        (words, log) = prepared.compiled(true);
+    }
+    let Ok(mut words) = words else {
+        return failed(readable(&log));
+    };
+    if let Some(described) = prepared.described() {
+        argument_info::add(&mut words, &described);
+    }
+    Compiled {
+        words: Some(words),
+        log: readable(&log),
+        read: prepared.read.into_inner(),
+    }
+}
+
+/// Whether a source that is compiled for linking is better only read before it is known what it is linked with. What
+/// is not to be optimised is marked so by the front end already, which would leave nothing to fall back to.
+pub fn better_read_first(source: &str, options: &BuildOptions) -> bool {
+    !options.opt_disable && likely_has_a_library(source)
+}
+
+/// Reads a source: all errors that it can have are found.
+pub fn read(source: &ClSource<'_>) -> ReadSource {
+    let mut log = String::new();
+    let mut left = ReadSource {
+        unoptimised: None,
+        log: String::new(),
+        read: None,
+    };
+    match Prepared::new(source) {
+        Ok(prepared) => {
+            if let Ok(ir) = prepared.unoptimised_ir(&[], &mut log) {
+                let described = prepared.described();
+                left.unoptimised = Some(Unoptimised { ir, described });
+                left.read = prepared.read.into_inner();
+            }
+        }
+        Err(why) => log += &why,
+    }
+    left.log = readable(&log);
+    left
+}
+
+/// The rest of a compilation. With `keep`, functions of other names become internal, and those that are not used go.
+/// Gives the SPIR-V, and what was said.
+pub fn optimise(
+    toolchain: &Toolchain,
+    unoptimised: &Unoptimised,
+    options: &BuildOptions,
+    keep: Option<&HashSet<String>>,
+) -> (Option<Vec<u32>>, String) {
+    let ir = match keep {
+        Some(keep) => Cow::Owned(whole_program::with_internal_functions(
+            &unoptimised.ir,
+            keep,
+        )),
+        None => Cow::Borrowed(unoptimised.ir.as_str()),
+    };
+    let mut log = String::new();
+    let input = Input::Ir(&ir);
+    let mut words = spirv(toolchain, &input, &input, options, &mut log).ok();
+    if let (Some(words), Some(described)) = (&mut words, &unoptimised.described) {
+        argument_info::add(words, described);
+    }
+    (words, readable(&log))
+}
+
+/// A source that clang can be run on.
+pub struct Prepared<'a> {
+    source: ClSource<'a>,
+    /// What clang reads.
+    with_prelude: Cow<'a, str>,
+    headers: Option<Scratch>,
+    /// What the last run said.
+    read: RefCell<Option<FilesRead>>,
+}
+
+impl<'a> Prepared<'a> {
+    fn new(source: &ClSource<'a>) -> Result<Self, String> {
+        // A byte order mark is one only where the text begins, and ours stands before it.
+        let text = source.text.strip_prefix('\u{feff}').unwrap_or(source.text);
+        let source = ClSource { text, ..*source };
+        let headers = if source.headers.is_empty() {
+            None
+        } else {
+            let scratch = Scratch::with_headers(source.headers);
+            Some(scratch.map_err(|error| {
+                format!("cannot write headers to a temporary directory: {error}\n")
+            })?)
+        };
+        let with_prelude = match prelude(&source) {
+            Some(prelude) => Cow::Owned(prelude + text),
+            None => Cow::Borrowed(text),
+        };
+        Ok(Self {
+            source,
+            with_prelude,
+            headers,
+            read: RefCell::new(None),
+        })
+    }
+
+    fn clang(&self, options: &BuildOptions) -> Command {
+        let args = options.clang_args(self.source.language);
+        let headers = self.headers.as_ref().map(Scratch::dir);
+        command::clang_for_source(self.source.toolchain, &args, headers)
+    }
+
+    /// Runs clang on it, which says what it reads.
+    fn run(&self, options: &BuildOptions, args: &[&str], log: &mut String) -> Result<Vec<u8>, ()> {
+        let begun = SystemTime::now();
+        let mut clang = self.clang(options);
+        clang.args(dependencies::ARGUMENTS).args(args);
+        let mut output = run_tool(clang, self.with_prelude.as_bytes(), log)?;
+        let files = dependencies::taken_from(&mut output).map(|mut files| {
+            // What the application gave is known without asking.
+            if let Some(headers) = &self.headers {
+                files.retain(|file| !file.starts_with(headers.dir()));
+            }
+            FilesRead { files, begun }
+        });
+        self.read.replace(files);
+        Ok(output)
+    }
+
+    /// SPIR-V, and what was said: in two runs of clang, the first of which leaves a whole program for the second, or in one.
+    fn compiled(&self, read_first: bool) -> (Result<Vec<u32>, ()>, String) {
+        let (toolchain, options) = (self.source.toolchain, self.source.options);
+        let mut log = String::new();
+        let source = Input::Source(self);
+        let words = if read_first || has_attribute_used(self.source.text) {
+            // Emitted, `inline` functions cost nothing: those that are not used are taken out.
+            let inline: &[&str] = if read_first { &["-fgnu89-inline"] } else { &[] };
+            let ir = self.unoptimised_ir(inline, &mut log);
+            ir.and_then(|mut ir| {
+                if read_first {
+                    ir = whole_program::with_internal_functions(&ir, &HashSet::new());
+                }
+                spirv(toolchain, &Input::Ir(&ir), &source, options, &mut log)
+            })
+        } else {
+            spirv(toolchain, &source, &source, options, &mut log)
+        };
+        (words, log)
+    }
+
+    /// LLVM's IR without any pass, and without what its SPIR-V target has trouble with.
+    fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
+        let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
+        let ir = self.run(self.source.options, &args, log)?;
+        Ok(whole_program::without_used_lists(&String::from_utf8_lossy(
+            &ir,
+        )))
+    }
+
+    /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.
+    fn described(&self) -> Option<String> {
+        let ClSource {
+            toolchain,
+            text,
+            options,
+            ..
+        } = self.source;
+        let wanted = options.kernel_arg_info && toolchain.llvm_spirv.is_none();
+        if !wanted && !text.contains("vec_type_hint") {
+            return None;
+        }
+        let mut clang = self.clang(options);
+        clang.args([
+            "-w",
+            "-emit-llvm",
+            "-disable-llvm-passes",
+            "-cl-kernel-arg-info",
+            "-o",
+            "-",
+            "-x",
+            "cl",
+            "-",
+        ]);
+        let text = run_tool(clang, text.as_bytes(), &mut String::new()).ok()?;
+        Some(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
+/// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
+fn likely_has_a_library(source: &str) -> bool {
+    source.len() > 64 << 10 || source.contains("#include") || source.contains("# include")
+}
+
+/// Whether a source may well say `__attribute__((used))`, which has no meaning for kernels and gives LLVM's SPIR-V target
+/// trouble.
+fn has_attribute_used(source: &str) -> bool {
+    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut words = source.split(|c| !word(c));
+    source.contains("__attribute") && words.any(|w| matches!(w, "used" | "__used__"))
+}
+
+/// What must stand before the source so that the compiler understands it.
+fn prelude(source: &ClSource<'_>) -> Option<String> {
+    let ClSource { text, options, .. } = source;
+    let mut conversions = Conversions::default();
+    conversions.scan(text);
+    source.headers.iter().for_each(|h| conversions.scan(h.text));
+    options.defines.iter().for_each(|d| conversions.scan(d));
+    if !options.include_dirs.is_empty() && may_include(text) {
+        conversions.unknown();
+    }
+    if source.toolchain.llvm_spirv.is_some() {
+        conversions.only_unknown_functions();
+    }
+    conversions.prelude()
+}
+
+/// Whether a source may read files: it says so, or words of it go on in the next line.
+fn may_include(source: &str) -> bool {
+    let continued = ["\\\n", "\\\r\n", "??/"];
+    source.contains("include")
+        || source.contains("import")
+        || continued.iter().any(|mark| source.contains(mark))
+}
+
+/// What the source is called in messages.
+pub const FILE_NAME: &str = "program.cl";
+
+/// The compiler reads a pipe; the application knows it as its program.
+fn readable(log: &str) -> String {
+    log.replace("<stdin>", FILE_NAME)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::options::BuildCall;
+    use super::*;
+
+    fn compiled(source: &str, options: &str) -> Option<Compiled> {
+        let options = BuildOptions::parse(options, BuildCall::Build).unwrap();
+        let language = Language::default();
+        Some(compile(&ClSource {
+            toolchain: toolchain::get()?,
+            text: source,
+            headers: &[],
+            options: &options,
+            language: &language,
+        }))
+    }
+
+    /// What is read is known however the source says it, and without it what it says is none of it.
+    #[test]
+    fn the_compiler_says_what_it_read() {
+        let dir = std::env::temp_dir().join(format!("pumice-read-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let header = dir.join("some file.h");
+        std::fs::write(&header, "#define VALUE 1\n").unwrap();
+        let options = format!("-I \"{}\"", dir.display());
+        let read = |line: &str, options: &str| {
+            let source = format!("{line}\nkernel void k(global int *p) {{ *p = VALUE; }}\n");
+            let compiled = compiled(&source, options)?;
+            assert!(compiled.words.is_some(), "{line}: {}", compiled.log);
+            Some(compiled.read.expect("a rule").files)
+        };
+        for line in [
+            "#include \"some file.h\"",
+            "#import \"some file.h\"",
+            "#inc\\\nlude <some file.h>",
+            "%:include <some file.h>",
+        ] {
+            let Some(files) = read(line, &options) else {
+                return;
+            };
+            assert!(files.contains(&header), "{line}: {files:?}");
+        }
+        let files = read("// #include <some file.h>", "-DVALUE=1").unwrap();
+        assert!(!files.contains(&header), "{files:?}");
+        assert_eq!(files.len(), 1, "the compiler's own: {files:?}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn long_options_are_taken() {
+        let options = format!("-DLONG={} -DVALUE=7", "1+".repeat(200 << 10) + "1");
+        let source = "kernel void k(global int *p) { *p = VALUE; }\n";
+        if let Some(compiled) = compiled(source, &options) {
+            assert!(compiled.words.is_some(), "{}", compiled.log);
+        }
+    }
+}

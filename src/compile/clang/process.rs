@@ -1,0 +1,161 @@
+//! Runs a compiler as a child process: input from a file in memory, output and diagnostics through pipes, a time limit. Its
+//! crash or hang never reaches the application. Often it is forked from one that is loaded already (`server`). As many run
+//! at a time as there are cores.
+
+use super::limit::CompilerLimit;
+use super::scratch::Scratch;
+use super::server;
+use crate::util::{self, fds};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::process::{Command, Stdio};
+use std::sync::{mpsc, LazyLock};
+use std::time::{Duration, Instant};
+
+/// No kernel takes a compiler that long; a hang does.
+pub const TIME_LIMIT: Duration = Duration::from_secs(300);
+
+/// What a child left behind.
+#[derive(Debug)]
+pub struct Finished {
+    /// Exited with status 0.
+    pub success: bool,
+    /// Standard output.
+    pub stdout: Vec<u8>,
+    /// Standard error, and a line on how it ended if that was unusual.
+    pub diagnostics: String,
+}
+
+/// The compilers of this process.
+static LIMIT: LazyLock<CompilerLimit> = LazyLock::new(|| CompilerLimit::new(util::cores()));
+
+/// Bytes of arguments that go into a file: servers take twice as much, Linux 128 KiB in one argument.
+const LONG: usize = 32 << 10;
+
+/// Runs `command` on `input`. `Err` only when it cannot be started.
+pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
+    let (command, _arguments) = shortened(command)?;
+    let _turn = LIMIT.take();
+    match server::run(&command, input, TIME_LIMIT) {
+        Some(finished) => Ok(finished),
+        None => run_alone(command, input),
+    }
+}
+
+/// The command with its arguments in a file, if they are long, and where the file is.
+fn shortened(command: Command) -> std::io::Result<(Command, Option<Scratch>)> {
+    let length: usize = command.get_args().map(|argument| argument.len() + 1).sum();
+    let mut arguments = command.get_args();
+    // What clang takes in front of all others.
+    let first = arguments.next().filter(|first| *first == "-cc1");
+    let (true, Some(first)) = (length > LONG, first) else {
+        return Ok((command, None));
+    };
+    let mut text = Vec::with_capacity(length + length / 8);
+    for argument in arguments {
+        text.push(b'"');
+        for &byte in argument.as_bytes() {
+            if matches!(byte, b'"' | b'\\') {
+                text.push(b'\\');
+            }
+            text.push(byte);
+        }
+        text.extend(b"\"\n");
+    }
+    let scratch = Scratch::new()?;
+    let path = scratch.dir().join("arguments");
+    std::fs::write(&path, text)?;
+    let mut at = std::ffi::OsString::from("@");
+    at.push(path);
+    let mut short = Command::new(command.get_program());
+    short.arg(first).arg(at);
+    Ok((short, Some(scratch)))
+}
+
+/// What is said of a compiler that took too long.
+pub fn stopped(after: Duration) -> String {
+    format!(
+        "the compiler was stopped after {} seconds\n",
+        after.as_secs()
+    )
+}
+
+/// Runs `command` in a process of its own.
+pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
+    let started = Instant::now();
+    let mut child = command
+        // Writing to a pipe whose reader has died raises a signal that ends most applications.
+        .stdin(fds::memory_file(c"pumice-source", input)?)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+    let mut out = Vec::new();
+    let mut diagnostics = Vec::new();
+    let mut timed_out = false;
+    let (done, finished) = mpsc::channel::<()>();
+    let status = std::thread::scope(|scope| {
+        scope.spawn(|| stderr.map(|mut pipe| pipe.read_to_end(&mut diagnostics)));
+        let (child_done, out) = (done, &mut out);
+        scope.spawn(move || {
+            let _ = stdout.map(|mut pipe| pipe.read_to_end(out));
+            let _ = child_done.send(());
+        });
+        if finished.recv_timeout(TIME_LIMIT).is_err() {
+            timed_out = true;
+            let _ = child.kill();
+        }
+        child.wait()
+    });
+    let mut diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+    // An application that ignores SIGCHLD makes the status unknowable; then the output tells.
+    let success = match &status {
+        Ok(status) => status.success(),
+        Err(_) => !out.is_empty(),
+    };
+    if timed_out {
+        diagnostics += &stopped(started.elapsed());
+    } else if let Ok(status) = status {
+        use std::os::unix::process::ExitStatusExt;
+        if let Some(signal) = status.signal() {
+            diagnostics += &format!("the compiler crashed (signal {signal})\n");
+        }
+    }
+    Ok(Finished {
+        success: success && !timed_out,
+        stdout: out,
+        diagnostics,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Long arguments reach the compiler as they are, with whatever is in them.
+    #[test]
+    fn long_arguments() {
+        let Some(toolchain) = super::super::toolchain::get() else {
+            return;
+        };
+        let long = "x".repeat(400 << 10);
+        for alone in [true, false, false] {
+            let mut clang = Command::new(&toolchain.clang);
+            clang.args(["-cc1", "-E", "-P", "-o", "-", "-x", "cl"]);
+            clang.arg(format!("-DLONG={long}"));
+            clang.args([r#"-DTEXT="a \"b\" \\ ' @c""#, "-DNOT_LAST=1", "-"]);
+            let input = b"LONG TEXT NOT_LAST\n";
+            let finished = if alone {
+                let (clang, _arguments) = shortened(clang).unwrap();
+                run_alone(clang, input).unwrap()
+            } else {
+                run(clang, input).unwrap()
+            };
+            assert!(finished.success, "{}", finished.diagnostics);
+            let text = String::from_utf8(finished.stdout).unwrap();
+            assert_eq!(text.trim(), format!(r#"{long} "a \"b\" \\ ' @c" 1"#));
+        }
+        let (short, arguments) = shortened(Command::new("clang")).unwrap();
+        assert!(arguments.is_none() && short.get_program() == "clang");
+    }
+}

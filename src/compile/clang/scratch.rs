@@ -1,0 +1,106 @@
+//! Temporary directories: for the headers that an application gives, and for arguments that are too long for a command line.
+
+use super::Header;
+use std::io::{Error, ErrorKind, Result};
+use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A temporary directory; removed when dropped.
+pub struct Scratch {
+    dir: PathBuf,
+}
+
+impl Scratch {
+    /// An empty one, where the environment says or, if that is not there, where there usually is a place.
+    pub fn new() -> Result<Self> {
+        let places = [
+            std::env::temp_dir(),
+            "/tmp".into(),
+            "/var/tmp".into(),
+            "/dev/shm".into(),
+        ];
+        Self::in_one_of(&places)
+    }
+
+    fn in_one_of(places: &[PathBuf]) -> Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mut trouble = Error::from(ErrorKind::NotFound);
+        for place in places {
+            // clang and its server may be elsewhere.
+            let Ok(place) = std::path::absolute(place) else {
+                continue;
+            };
+            loop {
+                let number = NEXT.fetch_add(1, Ordering::Relaxed);
+                let dir = place.join(format!("pumice-{}-{number}", std::process::id()));
+                match std::fs::create_dir(&dir) {
+                    Ok(()) => return Ok(Self { dir }),
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                    Err(error) => {
+                        trouble = error;
+                        break;
+                    }
+                }
+            }
+        }
+        Err(trouble)
+    }
+
+    /// One with these headers.
+    pub fn with_headers(headers: &[Header<'_>]) -> Result<Self> {
+        let scratch = Self::new()?;
+        for header in headers {
+            let relative = Path::new(header.name);
+            let inside = |c| matches!(c, Component::Normal(_) | Component::CurDir);
+            if !relative.components().all(inside) {
+                let what = format!(
+                    "header name \"{}\" leaves the include directory",
+                    header.name
+                );
+                return Err(Error::new(ErrorKind::InvalidInput, what));
+            }
+            let path = scratch.dir.join(relative);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent)?;
+            }
+            std::fs::write(path, header.text)?;
+        }
+        Ok(scratch)
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_place_is_passed_over() {
+        let missing = PathBuf::from("/nonexistent/pumice");
+        assert!(Scratch::in_one_of(std::slice::from_ref(&missing)).is_err());
+        let scratch = Scratch::in_one_of(&[missing, std::env::temp_dir()]).unwrap();
+        let dir = scratch.dir().to_owned();
+        assert!(dir.is_dir());
+        drop(scratch);
+        assert!(!dir.exists());
+    }
+
+    #[test]
+    fn headers_stay_inside() {
+        let header = |name| Header { name, text: "1" };
+        let scratch = Scratch::with_headers(&[header("a/b.h")]).unwrap();
+        assert!(scratch.dir().join("a/b.h").is_file());
+        assert!(Scratch::with_headers(&[header("../b.h")]).is_err());
+        assert!(Scratch::with_headers(&[header("/b.h")]).is_err());
+    }
+}

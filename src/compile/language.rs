@@ -1,0 +1,95 @@
+//! OpenCL C as a device offers it: its version, and what clang is told of extensions and features.
+
+/// An OpenCL C version of `-cl-std`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs)]
+pub enum ClStd {
+    C10,
+    C11,
+    C12,
+    C20,
+    C30,
+    C31,
+}
+
+impl ClStd {
+    /// From the value of `-cl-std`.
+    pub fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "CL1.0" => Self::C10,
+            "CL1.1" => Self::C11,
+            "CL1.2" => Self::C12,
+            "CL2.0" => Self::C20,
+            "CL3.0" => Self::C30,
+            "CL3.1" => Self::C31,
+            _ => return None,
+        })
+    }
+
+    /// What clang takes. Compilers before clang 23 do not know 3.1: its additions come as macros.
+    pub fn clang_name(self) -> &'static str {
+        match self {
+            Self::C10 => "CL1.0",
+            Self::C11 => "CL1.1",
+            Self::C12 => "CL1.2",
+            Self::C20 => "CL2.0",
+            Self::C30 | Self::C31 => "CL3.0",
+        }
+    }
+}
+
+/// The language that a device offers: what clang is told of extensions and features.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Language {
+    /// Names of the extensions with OpenCL C meaning (`cl_khr_fp64`, ...).
+    pub extensions: Vec<&'static str>,
+    /// Names of the optional features (`__opencl_c_fp64`, ...).
+    pub features: Vec<&'static str>,
+    /// The highest OpenCL version the device reports, times 100: `__OPENCL_VERSION__`.
+    pub opencl_version: u32,
+    /// The device has images: `__IMAGE_SUPPORT__`.
+    pub images: bool,
+}
+
+impl Language {
+    /// `-cl-ext=`: exactly the extensions and features of the device.
+    pub fn cl_ext(&self, std: ClStd) -> String {
+        let mut text = String::from("-cl-ext=-all");
+        let features = if std >= ClStd::C30 {
+            self.features.as_slice()
+        } else {
+            &[]
+        };
+        for name in self.extensions.iter().chain(features) {
+            text += ",+";
+            text += name;
+        }
+        text
+    }
+
+    /// Macro options (`-D`, `-U`) for what clang does not define by itself, or wrongly.
+    pub fn macros(&self, std: ClStd) -> Vec<String> {
+        let mut macros = vec![format!("-D__OPENCL_VERSION__={}", self.opencl_version)];
+        if !self.images {
+            macros.push("-U__IMAGE_SUPPORT__".into());
+        }
+        // clang knows some of the names and takes them by -cl-ext; for it the same definition again is no redefinition.
+        // Those of an extension come with it in every version.
+        let features = self
+            .features
+            .iter()
+            .filter(|name| std >= ClStd::C30 || name.starts_with("__opencl_c_integer_dot_product"));
+        macros.extend(
+            self.extensions
+                .iter()
+                .chain(features)
+                .map(|name| format!("-D{name}=1")),
+        );
+        if std == ClStd::C31 {
+            macros.push("-DCL_VERSION_3_1=310".into());
+            macros.push("-U__OPENCL_C_VERSION__".into());
+            macros.push("-D__OPENCL_C_VERSION__=310".into());
+        }
+        macros
+    }
+}

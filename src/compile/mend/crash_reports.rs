@@ -1,0 +1,37 @@
+//! What clang says when its back end gives up or crashes, apart from what it says of the source.
+
+/// What clang said before its back end gave up or crashed, and whether it did, which is no fault of the source.
+pub fn split(said: &str) -> (&str, bool) {
+    let marks = [
+        "fatal error: error in backend",
+        "PLEASE submit a bug report",
+        "UNREACHABLE executed",
+        "Assertion `",
+        "the compiler crashed",
+    ];
+    let at = marks.iter().filter_map(|mark| said.find(mark)).min();
+    let line = at.map(|at| {
+        said.get(..at)
+            .and_then(|s| s.rfind('\n'))
+            .map_or(0, |end| end + 1)
+    });
+    match line {
+        Some(start) => (said.get(..start).unwrap_or_default(), true),
+        None => (said, false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_of_the_compiler_are_none_of_the_source() {
+        let warning = "program.cl:1:1: warning: something\n";
+        let died = format!("{warning}fatal error: error in backend: unable to legalize\nmore\n");
+        assert_eq!(split(&died), (warning, true));
+        assert_eq!(split("the compiler crashed (signal 11)\n"), ("", true));
+        let error = "program.cl:1:1: error: no such thing\n";
+        assert_eq!(split(error), (error, false));
+    }
+}

@@ -1,0 +1,23 @@
+//! What clang gets wrong, seen in what it writes and put right before or after it. Texts and words in, texts and words out:
+//! no process is started here.
+//!
+//! | file | what is wrong | where it is put right |
+//! |---|---|---|
+//! | `prelude` | functions that clang confuses or does not know | declared under other names before the source |
+//! | `group_functions` | group functions that clang does not know | the same |
+//! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
+//! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
+//! | `local_types` | variables in local memory lose their types | IR after the passes |
+//! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
+//! | `crash_reports` | the back end gives up | the same |
+//! | `argument_info` | what the source calls the arguments of kernels is lost | added to the SPIR-V |
+
+pub mod argument_info;
+pub mod crash_reports;
+pub mod local_types;
+pub mod missing_inlines;
+pub mod prelude;
+pub mod whole_program;
+pub mod wide_integers;
+
+mod group_functions;

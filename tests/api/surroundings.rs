@@ -1,0 +1,216 @@
+//! What is around a source when it is built: headers that come, change and go, the directory for temporary files, long
+//! options, many builds at once. In processes of their own: this test executable again.
+
+use pumice_tests::{Program, Setup};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const MODE: &str = "PUMICE_TESTS_SURROUNDINGS";
+const PLACE: &str = "PUMICE_TESTS_PLACE";
+
+fn child(mode: &str, variables: &[(&str, &str)]) {
+    let place = std::env::temp_dir().join(format!("pumice-around-{mode}-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&place);
+    std::fs::create_dir_all(&place).expect("a directory");
+    let output = Command::new(std::env::current_exe().expect("this executable"))
+        .args(["surroundings::inner", "--exact", "--nocapture"])
+        .arg("--test-threads=1")
+        .env(MODE, mode)
+        .env(PLACE, &place)
+        .env("PUMICE_CACHE_DIR", place.join("cache"))
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the child runs");
+    let _ = std::fs::remove_dir_all(&place);
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{mode}: {text}");
+}
+
+/// Not a test of its own: the child of the others.
+#[test]
+fn inner() {
+    let Ok(mode) = std::env::var(MODE) else {
+        return;
+    };
+    let place = PathBuf::from(std::env::var_os(PLACE).expect("a directory"));
+    let setup = Setup::new();
+    match mode.as_str() {
+        "headers" => headers_come_and_go(&setup, &place),
+        "devices" => {
+            let source = "#include \"/dev/zero\"\nkernel void f(global int *p) { *p = 5; }";
+            for _ in 0..2 {
+                assert_eq!(value(&setup, &setup.build(source)), 5);
+            }
+        }
+        "options" => {
+            let long = "x".repeat(400 << 10);
+            let source = "#define QUOTED(x) #x\n#define TEXT(x) QUOTED(x)\n\
+                 kernel void f(global int *p) { *p = sizeof(TEXT(LONG)) + sizeof(SHORT) + NUMBER; }";
+            // Three times: by a process of its own, by a server, out of the cache.
+            for number in [1, 2, 2] {
+                let options = format!("-DLONG={long} -DNUMBER={number} -DSHORT=\\\"@a\\\"");
+                let program = setup.try_build(source, &options).expect("a program");
+                assert_eq!(value(&setup, &program), (400 << 10) + 1 + 3 + number);
+            }
+        }
+        "temporary" => {
+            std::env::set_var("TMPDIR", "/nonexistent/place");
+            let source =
+                "// include\n#include \"value.h\"\nkernel void f(global int *p) { *p = VALUE; }";
+            std::fs::write(place.join("value.h"), "#define VALUE 6\n").expect("a header");
+            let options = format!("-I {}", place.display());
+            let program = setup.try_build(source, &options).expect("a program");
+            assert_eq!(value(&setup, &program), 6);
+        }
+        "many" => many_builds(&setup),
+        other => panic!("mode {other}"),
+    }
+}
+
+fn value(setup: &Setup, program: &Program) -> i32 {
+    let kernel = setup.kernel(program, "f");
+    let buffer = setup.buffer_of(&[-1i32]);
+    kernel.set_buffer(0, &buffer);
+    setup.run(&kernel, &[1], None);
+    setup.read::<i32>(&buffer, 1)[0]
+}
+
+fn headers_come_and_go(setup: &Setup, place: &Path) {
+    for (number, (before, after)) in [
+        ("#include \"value.h\"", "#define DEFINED VALUE"),
+        ("#import <value.h>", "#define DEFINED VALUE"),
+        ("#inc\\\nlude \"value.h\"", "#define DEFINED VALUE"),
+        (
+            "constant char text[] = {",
+            "#embed \"DIRECTORY/value.h\"\n};\n#define DEFINED text[14] - '0'",
+        ),
+        (
+            "#if __has_include(\"first.h\")\n#define DEFINED 3\n#else",
+            "#include \"value.h\"\n#define DEFINED VALUE\n#endif",
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let place = place.join(number.to_string());
+        let (first, second) = (place.join("first"), place.join("second"));
+        std::fs::create_dir_all(&first).expect("a directory");
+        std::fs::create_dir_all(&second).expect("a directory");
+        let source = format!("{before}\n{after}\nkernel void f(global int *p) {{ *p = DEFINED; }}");
+        let source = source.replace("DIRECTORY", &second.to_string_lossy());
+        let options = format!("-I {} -I {}", first.display(), second.display());
+        let built = || {
+            // Files that were changed a moment ago keep nothing out of the cache.
+            std::thread::sleep(Duration::from_millis(40));
+            setup.try_build(&source, &options)
+        };
+        let write = |dir: &Path, name: &str, value: i32| {
+            std::fs::write(dir.join(name), format!("#define VALUE {value}\n")).expect("a header");
+        };
+        write(&second, "value.h", 1);
+        match built() {
+            Ok(program) => assert_eq!(value(setup, &program), 1, "{source}"),
+            // Older compilers do not know it.
+            Err(_) if source.contains("#embed") => continue,
+            Err(log) => panic!("{source}: {log}"),
+        }
+        let is = |wanted: i32| {
+            let program = built().unwrap_or_else(|log| panic!("{source}: {log}"));
+            assert_eq!(value(setup, &program), wanted, "{source}");
+        };
+        is(1);
+        write(&second, "value.h", 2);
+        is(2);
+        is(2);
+        if source.contains("#embed") {
+            continue;
+        }
+        // What comes is found earlier.
+        let earlier = if source.contains("__has_include") {
+            "first.h"
+        } else {
+            "value.h"
+        };
+        write(&first, earlier, 3);
+        is(3);
+        std::fs::remove_file(first.join(earlier)).expect("it is there");
+        is(2);
+    }
+}
+
+/// Compilers that this process started and that have not ended.
+fn compilers() -> usize {
+    let here = std::process::id().to_string();
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
+    let is = |stat: String| {
+        let (name, rest) = stat.rsplit_once(") ").unwrap_or_default();
+        let mut fields = rest.split(' ');
+        let (state, parent) = (fields.next(), fields.next());
+        name.contains("(clang") && state != Some("Z") && parent == Some(&here)
+    };
+    entries
+        .filter_map(stat)
+        .filter(|stat| is(stat.clone()))
+        .count()
+}
+
+fn many_builds(setup: &Setup) {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    let left = AtomicUsize::new(40);
+    let (mut most, begun) = (0, Instant::now());
+    std::thread::scope(|scope| {
+        for number in 0..40 {
+            let left = &left;
+            scope.spawn(move || {
+                let source = format!("kernel void f(global int *p) {{ *p = {number}; }}");
+                let program = setup.try_build(&source, "").expect("a program");
+                assert_eq!(value(setup, &program), number);
+                left.fetch_sub(1, Ordering::SeqCst);
+            });
+        }
+        while left.load(Ordering::SeqCst) > 0 && begun.elapsed() < Duration::from_secs(100) {
+            most = most.max(compilers());
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    });
+    let cores = std::thread::available_parallelism()
+        .expect("a number")
+        .get();
+    assert!(
+        (1..=cores).contains(&most),
+        "{most} compilers at once on {cores} cores"
+    );
+}
+
+/// Whatever way a source names a header, and wherever one comes to be, what is built is made of what is there.
+#[test]
+fn headers() {
+    child("headers", &[]);
+}
+
+/// What is no regular file is neither read to its end nor kept.
+#[test]
+fn headers_that_are_devices() {
+    child("devices", &[]);
+}
+
+#[test]
+fn long_options() {
+    child("options", &[]);
+}
+
+#[test]
+fn no_temporary_directory() {
+    child("temporary", &[]);
+}
+
+/// As many compilers as there are cores; the rest of the builds wait.
+#[test]
+fn many_builds_at_once() {
+    child(
+        "many",
+        &[("PUMICE_CLANG_SERVER", "0"), ("PUMICE_CACHE_DIR", "")],
+    );
+}
