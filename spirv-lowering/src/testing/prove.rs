@@ -13,8 +13,9 @@ use crate::ir::function::Function;
 use crate::ir::module::Module;
 use crate::ir::print::raw;
 use crate::ir::verify::verify_module;
+use crate::options::Options;
 use crate::passes;
-use crate::program::{Options, Program};
+use crate::program::Program;
 use crate::target::{FloatCaps, Target};
 use std::hash::{Hash, Hasher};
 
@@ -292,10 +293,10 @@ const ALONE: [(&str, OnFunction); 11] = [
     ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
     ("unroll_loops", |f| {
         passes::clean(f);
-        passes::unroll_loops::run(f, 120, 3)
+        passes::quirks::unroll_loops::run(f, 120, 3)
     }),
     ("structurize", |f| {
-        passes::optimize(f);
+        passes::clean(f);
         passes::structurize::run(f).is_ok()
     }),
 ];
@@ -486,7 +487,7 @@ fn prove_lowered(
     if let Some((_, func)) = stages.functions.last() {
         let mut func = func.clone();
         func.structure = None;
-        let parts = passes::split_parts::run(&mut func, 3);
+        let parts = passes::quirks::split_parts::run(&mut func, 3);
         if parts > 1 && stages.interface.parts <= 1 {
             let mut interface = stages.interface.clone();
             interface.parts = parts;
