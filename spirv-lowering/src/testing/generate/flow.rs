@@ -102,6 +102,53 @@ impl Body<'_> {
         }));
     }
 
+    /// Branches one after the other, each with an arm that leads to the one join of all.
+    pub fn ladder(&mut self) {
+        let ty = self.gen.rng.pick(&SCALARS);
+        let done = self.func.add_block();
+        let join = self.func.add_param(done, ty);
+        let known = self.known.len();
+        let divergent = std::mem::replace(&mut self.divergent, true);
+        for _ in 0..2 + self.below(3) {
+            let c = self.condition(false);
+            let (arm, next) = (self.func.add_block(), self.func.add_block());
+            let (yes, no) = if self.one_in(2) {
+                (arm, next)
+            } else {
+                (next, arm)
+            };
+            self.func.blocks[self.block].term =
+                Terminator::Branch(c, Target::new(yes), Target::new(no));
+            self.block = arm;
+            self.inside(true, |body| {
+                match body.below(4) {
+                    0 => body.store_somewhere(),
+                    1 => body.assign(),
+                    _ => {}
+                }
+                let value = match body.below(3) {
+                    0 => body.constant(ty),
+                    _ => body.value(ty),
+                };
+                body.jump(done, &[value]);
+            });
+            self.block = next;
+            if self.one_in(3) {
+                self.store_somewhere();
+            }
+        }
+        let value = self.value(ty);
+        self.jump(done, &[value]);
+        self.divergent = divergent;
+        self.known.truncate(known);
+        self.block = done;
+        self.known.push(Known {
+            value: join,
+            ty,
+            uniform: false,
+        });
+    }
+
     /// A loop over a counter that may step over its end and wrap around.
     pub fn counted_loop(&mut self) {
         let Some(counter) = self.counter() else {
@@ -392,6 +439,15 @@ impl Body<'_> {
             return self.assign();
         }
         let callee = fitting[self.below(fitting.len())].clone();
+        // From several places, more often than not.
+        self.call_of(&callee);
+        if self.one_in(2) {
+            self.assign();
+            self.call_of(&callee);
+        }
+    }
+
+    fn call_of(&mut self, callee: &super::Callee) {
         let mut args = Vec::new();
         for &ty in &callee.params {
             args.push(match ty {

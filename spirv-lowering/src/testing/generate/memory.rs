@@ -232,9 +232,10 @@ impl Body<'_> {
         }
         let (to, a) = self.within(to, size, false);
         let (from, b) = self.within(from, size, false);
+        let most = self.gen.rng.pick(&[16, 16, 4, 2, 1]);
         let op = Op::MemCopy {
             size: size.into(),
-            align: a.min(b),
+            align: a.min(b).min(most),
         };
         self.func.append(self.block, op, [to, from], &[]);
     }

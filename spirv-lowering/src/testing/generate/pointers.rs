@@ -23,6 +23,13 @@ impl Body<'_> {
             .collect()
     }
 
+    /// A pointer into local or private memory.
+    fn near(&mut self) -> Option<Value> {
+        let mut targets = self.targets(false);
+        targets.retain(|&at| matches!(self.func.ty(at), Type::Ptr(Space::Private | Space::Local)));
+        (!targets.is_empty()).then(|| self.gen.rng.pick(&targets))
+    }
+
     fn generic_to(&mut self, at: Value) -> Value {
         if self.func.ty(at) == GENERIC {
             return at;
@@ -96,7 +103,16 @@ impl Body<'_> {
             return;
         };
         let nullable = self.one_in(2);
-        if nullable {
+        if let (true, true, Some(near)) = (nullable, self.one_in(2), self.near()) {
+            // Null where that is not seen, before it is made generic.
+            let ty = self.func.ty(near);
+            let c = self.condition(false);
+            let null = self.konst(ty, 0);
+            let either = self.op(Op::Select, &[c, near, null], ty);
+            let other = self.generic_to(either);
+            let c = self.condition(false);
+            at = self.op(Op::Select, &[c, at, other], GENERIC);
+        } else if nullable {
             let null = match self.null.filter(|_| self.gen.rng.one_in(2)) {
                 Some(null) => self.generic_to(null),
                 None => match self.below(3) {
