@@ -2,7 +2,7 @@
 //! module and says so on standard error, where the driver writes what it has to say of it before.
 
 use pumice_runtime::backend;
-use pumice_runtime::compile::{library, to_words};
+use pumice_runtime::compile::{builtin_library, to_words};
 use spirv_lowering::interface::ArgKind;
 use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub fn run(modules: &[PathBuf]) -> Result<(), String> {
     let devices = backend::enumerate();
     let device = devices.first().ok_or("no device")?;
     eprintln!("@device {}", &device.caps().driver_version);
-    let library = library::get()?;
+    let library = builtin_library::get()?;
     for path in modules {
         let module = path.file_stem().unwrap_or_default().to_string_lossy();
         let bytes = std::fs::read(path).map_err(|e| format!("{}: {e}", path.display()))?;
