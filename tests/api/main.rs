@@ -7,6 +7,7 @@ mod builds;
 mod collectives;
 mod contexts;
 mod devices;
+mod drivers;
 mod edges;
 mod environment;
 mod events;

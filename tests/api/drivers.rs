@@ -1,0 +1,95 @@
+//! What drivers get wrong and no other test shows: see `docs/quirks.md`, and `ci/quirks`, which runs these without.
+
+use pumice_tests::sys::*;
+use pumice_tests::{info_value, Setup};
+
+/// Some drivers take a fence for a barrier of the work-group: work-items that meet one alone would let others through the
+/// true barrier behind it too early.
+#[test]
+fn fences_in_divergent_flow() {
+    let setup = Setup::new();
+    let source = "
+        kernel void k(global int *out, global const int *n) {
+            local int shared[64];
+            int l = get_local_id(0);
+            shared[l] = -1;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (l < n[0]) {
+                for (int i = 0; i < n[1]; i++) {
+                    out[get_global_id(0)] = i;
+                    ORDER;
+                }
+            }
+            shared[l] = l;
+            barrier(CLK_LOCAL_MEM_FENCE);
+            out[get_global_id(0)] = shared[63 - l];
+        }";
+    let out = setup.buffer_of(&[0i32; 129]);
+    for fence in [
+        "mem_fence(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
+        "atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device)",
+        "atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_release, memory_scope_work_group)",
+        "atomic_fetch_add_explicit((global atomic_int *)out + 128, 0, memory_order_acq_rel, memory_scope_device)",
+    ] {
+        let program = setup
+            .try_build(&source.replace("ORDER", fence), "-cl-std=CL3.0")
+            .expect("builds");
+        let kernel = setup.kernel(&program, "k");
+        for counts in [[8, 1], [8, 3], [3, 2], [40, 5]] {
+            let n = setup.buffer_of::<i32>(&counts);
+            kernel.set_buffer(0, &out).set_buffer(1, &n);
+            setup.run(&kernel, &[128], Some(&[64]));
+            let want: Vec<i32> = (0..128).map(|i| 63 - i % 64).collect();
+            assert_eq!(setup.read::<i32>(&out, 128), want, "{fence}, {counts:?}");
+        }
+    }
+}
+
+/// Some drivers round doubles by way of single precision.
+#[test]
+fn doubles_are_rounded_beyond_floats() {
+    let setup = Setup::new();
+    let d = setup.device;
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+        return;
+    }
+    let kernel = setup.kernel_of(
+        "kernel void k(global const double *x, global double2 *r) {
+             size_t i = get_global_id(0);
+             r[i] = (double2)(trunc(x[i]), rint(x[i]));
+         }",
+        "k",
+    );
+    let values: Vec<f64> = (0..64)
+        .map(|i| {
+            let size = 2f64.powi(i / 2 + 18);
+            let x = size + f64::from(i) + 0.75 - f64::from(i % 2) * 0.25;
+            if i % 3 == 0 {
+                -x
+            } else {
+                x
+            }
+        })
+        .collect();
+    let x = setup.buffer_of(&values);
+    let r = setup.buffer(values.len() * 16);
+    kernel.set_buffer(0, &x).set_buffer(1, &r);
+    setup.run(&kernel, &[values.len()], None);
+    let want: Vec<f64> = values
+        .iter()
+        .flat_map(|x| [x.trunc(), x.round_ties_even()])
+        .collect();
+    assert_eq!(setup.read::<f64>(&r, want.len()), want);
+}
+
+/// A device that is the processor reads and writes any memory of the process.
+#[test]
+fn processors_see_the_memory_of_the_host() {
+    let setup = Setup::new();
+    let d = setup.device;
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_TYPE) != u64::from(CL_DEVICE_TYPE_CPU) {
+        return;
+    }
+    let svm = info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_SVM_CAPABILITIES);
+    assert_ne!(svm & u64::from(CL_DEVICE_SVM_FINE_GRAIN_SYSTEM), 0);
+}
