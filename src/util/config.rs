@@ -12,7 +12,6 @@
 //! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
 //! | `PUMICE_CLANG_SERVER` | `0`: every compilation loads clang anew; default: from the second on one is loaded and forked |
 //! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
-//! | `PUMICE_COMPLETION` | how the host sees that work is done: `semaphore`, `word` or `event`; default: by device |
 //! | `PUMICE_DIRECT_READ` | bytes up to which idle memory of a GPU is read through its mapping; default: 4096 |
 //! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 8 |
 //! | `PUMICE_VALIDATION` | `1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors |
@@ -41,8 +40,6 @@ pub struct Config {
     pub clang_server: bool,
     /// PUMICE_FILTER is `device`.
     pub device_filters: bool,
-    /// PUMICE_COMPLETION
-    pub completion: Option<String>,
     /// PUMICE_DIRECT_READ
     pub direct_read: u64,
     /// PUMICE_QUEUES
@@ -124,7 +121,6 @@ pub fn get() -> &'static Config {
         llvm_spirv: path("PUMICE_LLVM_SPIRV"),
         clang_server: var("PUMICE_CLANG_SERVER").is_none_or(|v| v != "0"),
         device_filters: var("PUMICE_FILTER").is_some_and(|v| v == "device"),
-        completion: var("PUMICE_COMPLETION"),
         direct_read: var("PUMICE_DIRECT_READ")
             .and_then(|v| v.parse().ok())
             .unwrap_or(4096),

@@ -1,10 +1,10 @@
-//! What drivers get wrong and no other test shows: see `docs/quirks.md`, and `ci/quirks`, which runs these without.
+//! What drivers are known, or feared, to get wrong, each alone: see `docs/quirks.md`.
 
 use pumice_tests::sys::*;
 use pumice_tests::{info_value, Setup};
 
-/// Some drivers take a fence for a barrier of the work-group: work-items that meet one alone would let others through the
-/// true barrier behind it too early.
+/// A fence is no barrier: work-items that meet one alone let no others through the true barrier behind it too early.
+/// llvmpipe 22.3 does this right with fences, too; what it gets wrong shows in `collectives::float_atomics`.
 #[test]
 fn fences_in_divergent_flow() {
     let setup = Setup::new();

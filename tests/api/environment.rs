@@ -121,18 +121,14 @@ fn calls_are_traced() {
 }
 
 #[test]
-fn every_way_of_completion() {
-    for variables in [
-        [("PUMICE_COMPLETION", "semaphore"), ("PUMICE_QUEUES", "16")],
-        [("PUMICE_COMPLETION", "word"), ("PUMICE_QUEUES", "2")],
-        [("PUMICE_COMPLETION", "event"), ("PUMICE_QUEUES", "1")],
-    ] {
+fn any_number_of_queues() {
+    for count in ["16", "2", "1"] {
         let output = Command::new(std::env::current_exe().expect("this executable"))
             .args(["queues::", "ordering::", "events::"])
-            .envs(variables)
+            .env("PUMICE_QUEUES", count)
             .output()
             .expect("the child runs");
         let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{variables:?}: {text}");
+        assert!(output.status.success(), "{count} queues: {text}");
     }
 }

@@ -1,6 +1,5 @@
 //! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
 
-use super::completion::Completion;
 use super::conv;
 use super::features::{Extensions, Features};
 use super::instance::{Instance, API_VERSION};
@@ -33,8 +32,6 @@ pub struct Tuning {
     /// The longest wait in the driver at a time, in nanoseconds; u64::MAX: no limit. On a software driver the timer of a
     /// limited wait costs 12 us.
     pub slice_ns: u64,
-    /// How the host learns that a batch is done.
-    pub completion: Completion,
     /// Nothing is submitted while a pipeline is made, and pipelines are made one by one.
     pub pipelines_apart: bool,
     /// How long a work-group may run before the device is lost, for the log.
@@ -56,7 +53,6 @@ impl Tuning {
             spin_ns: if gpu { 200_000 } else { 100_000 },
             spin_yields: !gpu,
             slice_ns: if_quirk(Quirk::LateWakeUps, 1_000_000),
-            completion: Completion::wanted(Completion::Semaphore),
             pipelines_apart: quirks.has(Quirk::PipelinesApart),
             group_limit: quirks
                 .has(Quirk::LongGroups)

@@ -16,7 +16,6 @@
 
 mod adapter;
 mod apart;
-mod completion;
 mod conv;
 mod copy;
 mod descriptor;

@@ -9,7 +9,7 @@ use super::exit;
 use super::memory::{self, VulkanMemory};
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
-use super::record::{Tracker, STAGES, WRITES};
+use super::record::{Tracker, STAGES};
 use super::settle::Turn;
 use super::timeline::VulkanTimeline;
 use crate::backend::{
@@ -21,7 +21,6 @@ use ash::vk;
 use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -315,9 +314,6 @@ impl VulkanStream {
             .is_some_and(|batch| self.timeline.seen(batch.value))
         {
             if let Some(batch) = self.in_flight.pop_front() {
-                if let Some(marks) = &self.timeline.marks {
-                    marks.retire(&self.shared, batch.value);
-                }
                 self.put_away(batch);
             }
         }
@@ -386,10 +382,8 @@ impl VulkanStream {
             _ => None,
         };
         if batch.used {
-            match &self.timeline.marks {
-                Some(marks) => marks.record(shared, batch.commands, value, STAGES, WRITES)?,
-                None if batch.writes_host_memory => batch.host_barrier(shared),
-                None => {}
+            if batch.writes_host_memory {
+                batch.host_barrier(shared);
             }
             // SAFETY: the command buffer is being recorded by this thread.
             unsafe { shared.raw.end_command_buffer(batch.commands) }
@@ -534,20 +528,11 @@ impl Stream for VulkanStream {
         };
         let value = self.submitted + 1;
         if let Err(error) = self.submit_batch(&mut batch, value) {
-            if let Some(marks) = &self.timeline.marks {
-                marks.forget(&self.shared, value);
-            }
             self.put_away(batch);
             return Err(error);
         }
         batch.value = value;
         self.submitted = value;
-        if let Some(marks) = &self.timeline.marks {
-            if batch.used {
-                marks.note_submitted(value);
-            }
-            self.timeline.submitted.store(value, Ordering::Release);
-        }
         self.in_flight.push_back(batch);
         self.prepare();
         Ok(value)
@@ -558,11 +543,6 @@ impl Stream for VulkanStream {
     }
 
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
-        if self.timeline.marks.is_some() {
-            // Queries are in use until the semaphore says otherwise. Whoever asks knows that the work is done.
-            let done = self.timeline.completed()?.min(self.submitted);
-            self.timeline.wait_semaphore(done)?;
-        }
         let (start, end) = self.queries.take(&self.shared, slot)?;
         let (start, end) = self.shared.clock.to_host(&self.shared, start, end)?;
         Ok(Times { start, end })

@@ -4,7 +4,6 @@
 //! polled in vain doubles the number of waits that block at once (up to [`MOST_PATIENCE`]), each that did not starts
 //! from anew.
 
-use super::completion::Marks;
 use super::conv::During;
 use super::device::Shared;
 use crate::backend::{DeviceError, Result, Throttle, Timeline};
@@ -32,12 +31,6 @@ pub struct VulkanTimeline {
     pub queue: usize,
     /// The highest value seen of the semaphore: saves calls of the driver.
     seen: AtomicU64,
-    /// What tells of completion before the semaphore does.
-    pub marks: Option<Marks>,
-    /// The last value submitted, where there are marks.
-    pub submitted: AtomicU64,
-    /// How often the marks were asked.
-    asked: AtomicU32,
     throttle: Throttle,
     polling: Polling,
 }
@@ -116,22 +109,11 @@ impl VulkanTimeline {
         // SAFETY: the device lives and has timelineSemaphore enabled.
         let semaphore =
             unsafe { shared.raw.create_semaphore(&info, None) }.during("vkCreateSemaphore")?;
-        let marks = match Marks::new(shared, shared.adapter.tuning.completion) {
-            Ok(marks) => marks,
-            Err(error) => {
-                // SAFETY: nothing uses it.
-                unsafe { shared.raw.destroy_semaphore(semaphore, None) };
-                return Err(error);
-            }
-        };
         Ok(Self {
             shared: Arc::clone(shared),
             semaphore,
             queue,
             seen: AtomicU64::new(0),
-            marks,
-            submitted: AtomicU64::new(0),
-            asked: AtomicU32::new(0),
             throttle,
             polling: Polling::default(),
         })
@@ -154,23 +136,6 @@ impl VulkanTimeline {
         }
         self.seen.fetch_max(value, Ordering::AcqRel);
         Ok(value)
-    }
-
-    /// The highest value known to be done, `value` if that is. Asks the semaphore where no mark can tell, and from time
-    /// to time, since a lost device leaves no marks.
-    fn done(&self, value: u64) -> Result<u64> {
-        let Some(marks) = &self.marks else {
-            return self.read();
-        };
-        let done = marks.look(&self.shared, value);
-        if done >= value {
-            return Ok(done);
-        }
-        let asked = self.asked.fetch_add(1, Ordering::Relaxed);
-        if value > marks.submitted() || asked.is_multiple_of(256) {
-            return Ok(self.read()?.max(done));
-        }
-        Ok(done.max(self.seen.load(Ordering::Acquire)))
     }
 
     /// Waits in the driver until the semaphore is there. False: time ran out.
@@ -225,7 +190,7 @@ impl VulkanTimeline {
         super::submit::submit_nothing(&self.shared, self.queue)
     }
 
-    /// Waits until the semaphore has reached a value, whatever the marks say.
+    /// Waits until the semaphore has reached a value.
     pub fn wait_semaphore(&self, value: u64) -> Result {
         if self.seen(value) || self.read()? >= value {
             return Ok(());
@@ -236,14 +201,11 @@ impl VulkanTimeline {
 
 impl Timeline for VulkanTimeline {
     fn completed(&self) -> Result<u64> {
-        match &self.marks {
-            Some(_) => self.done(self.submitted.load(Ordering::Acquire)),
-            None => self.read(),
-        }
+        self.read()
     }
 
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
-        if self.seen(value) || self.done(value)? >= value {
+        if self.seen(value) || self.read()? >= value {
             return Ok(true);
         }
         if timeout == Some(Duration::ZERO) {
@@ -265,7 +227,7 @@ impl Timeline for VulkanTimeline {
                 } else {
                     (0..4).for_each(|_| std::hint::spin_loop());
                 }
-                if self.done(value)? >= value {
+                if self.read()? >= value {
                     self.polling.learn(true);
                     return Ok(true);
                 }
@@ -284,9 +246,6 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
-        if let Some(marks) = &mut self.marks {
-            marks.destroy(&self.shared);
-        }
         self.shared.retired.retire(&self.shared.raw, self.semaphore);
     }
 }
