@@ -106,10 +106,23 @@ impl Body<'_> {
     pub fn ladder(&mut self) {
         let ty = self.gen.rng.pick(&SCALARS);
         let done = self.func.add_block();
-        let join = self.func.add_param(done, ty);
+        let join = self.one_in(2).then(|| self.func.add_param(done, ty));
         let known = self.known.len();
         let divergent = std::mem::replace(&mut self.divergent, true);
         for _ in 0..2 + self.below(3) {
+            if self.one_in(3) {
+                // Straight there.
+                let value = join.map(|_| self.value(ty));
+                let c = self.condition(false);
+                let next = self.func.add_block();
+                let there = Target {
+                    block: done,
+                    args: value.into_iter().collect(),
+                };
+                self.func.blocks[self.block].term = Terminator::Branch(c, there, Target::new(next));
+                self.block = next;
+                continue;
+            }
             let c = self.condition(false);
             let (arm, next) = (self.func.add_block(), self.func.add_block());
             let (yes, no) = if self.one_in(2) {
@@ -126,27 +139,27 @@ impl Body<'_> {
                     1 => body.assign(),
                     _ => {}
                 }
-                let value = match body.below(3) {
+                let value = join.map(|_| match body.below(3) {
                     0 => body.constant(ty),
                     _ => body.value(ty),
-                };
-                body.jump(done, &[value]);
+                });
+                body.jump(done, value.as_slice());
             });
             self.block = next;
             if self.one_in(3) {
                 self.store_somewhere();
             }
         }
-        let value = self.value(ty);
-        self.jump(done, &[value]);
+        let value = join.map(|_| self.value(ty));
+        self.jump(done, value.as_slice());
         self.divergent = divergent;
         self.known.truncate(known);
         self.block = done;
-        self.known.push(Known {
-            value: join,
+        self.known.extend(join.map(|value| Known {
+            value,
             ty,
             uniform: false,
-        });
+        }));
     }
 
     /// A loop over a counter that may step over its end and wrap around.

@@ -207,7 +207,7 @@ impl Body<'_> {
 
     /// Copies between objects that are not one.
     pub fn copy(&mut self) {
-        let size = self.gen.rng.pick(&[4u32, 8, 12, 16, 7, 16, 24]);
+        let size = self.gen.rng.pick(&[4u32, 8, 12, 16, 7, 16, 24, 40, 63]);
         let Some(to) = self.object(size, true, false) else {
             return;
         };
