@@ -153,20 +153,10 @@ fn switch(n: usize) -> Function {
 }
 
 fn optimise(mut func: Function, times: &mut Vec<(&'static str, Duration)>) {
-    type Pass = (&'static str, fn(&mut Function) -> bool);
-    let list: [Pass; 7] = [
-        ("simplify_cfg", passes::simplify_cfg::run),
-        ("sroa", passes::sroa::run),
-        ("mem2reg", passes::mem2reg::run),
-        ("narrow_params", passes::narrow_params::run),
-        ("const_fold", passes::const_fold::run),
-        ("cse", passes::cse::run),
-        ("dce", passes::dce::run),
-    ];
-    for (name, pass) in list.iter().chain(&list) {
+    for pass in passes::CLEAN_UP.iter().chain(passes::CLEAN_UP) {
         let start = Instant::now();
-        pass(&mut func);
-        times.push((name, start.elapsed()));
+        (pass.run)(&mut func);
+        times.push((pass.name, start.elapsed()));
     }
     let start = Instant::now();
     verify_standalone(&func).unwrap();

@@ -3,8 +3,7 @@
 
 use super::buffers::Random;
 use pumice_tests::sys::*;
-use pumice_tests::{info_value, ok, Plain, Setup};
-use std::ptr::{null, null_mut};
+use pumice_tests::{info_value, Plain, Setup};
 
 fn run<A: Plain, R: Plain + Default + Clone>(
     setup: &Setup,
@@ -20,17 +19,7 @@ fn run<A: Plain, R: Plain + Default + Clone>(
     let out = setup.buffer_of(&vec![R::default(); count]);
     let input = setup.buffer_of(input);
     kernel.set_buffer(0, &out).set_buffer(1, &input);
-    ok!(clEnqueueNDRangeKernel(
-        setup.queue.0,
-        kernel.0,
-        1,
-        null(),
-        &items,
-        null(),
-        0,
-        null(),
-        null_mut()
-    ));
+    setup.enqueue(&kernel, &[items], None);
     setup.read(&out, count)
 }
 

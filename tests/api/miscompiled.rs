@@ -1,7 +1,6 @@
 //! Kernels that were compiled wrongly once, each with its cause. What finds their like are generated kernels; these stay.
 
-use pumice_tests::{ok, Plain, Program, Setup};
-use std::ptr::{null, null_mut};
+use pumice_tests::{Plain, Program, Setup};
 
 /// What a kernel `k(global *out, global *in)` leaves in `out`, for so many work-items in one group.
 fn run<T: Plain + Default + Clone>(
@@ -19,17 +18,7 @@ fn run<T: Plain + Default + Clone>(
     let out = setup.buffer_of(&vec![T::default(); count]);
     let input = setup.buffer_of(input);
     kernel.set_buffer(0, &out).set_buffer(1, &input);
-    ok!(clEnqueueNDRangeKernel(
-        setup.queue.0,
-        kernel.0,
-        1,
-        null(),
-        &items,
-        &items,
-        0,
-        null(),
-        null_mut()
-    ));
+    setup.enqueue(&kernel, &[items], Some(&[items]));
     setup.read(&out, count)
 }
 

@@ -10,21 +10,7 @@ use crate::ir::op::{GroupArith as G, GroupOp, Op, Scope};
 use crate::ir::types::Type;
 
 fn combine(arith: G, ty: Type, a: Scalar, b: Scalar, noise: u64) -> Scalar {
-    let op = match arith {
-        G::IAdd => Op::IAdd,
-        G::FAdd => Op::FAdd,
-        G::IMul => Op::IMul,
-        G::FMul => Op::FMul,
-        G::SMin => Op::SMin,
-        G::UMin => Op::UMin,
-        G::FMin => Op::FMin,
-        G::SMax => Op::SMax,
-        G::UMax => Op::UMax,
-        G::FMax => Op::FMax,
-        G::And | G::LogicalAnd => Op::And,
-        G::Or | G::LogicalOr => Op::Or,
-        G::Xor | G::LogicalXor => Op::Xor,
-    };
+    let op = arith.operation();
     eval(op, FpFlags::default(), &[ty, ty], &[a, b], ty, noise)
 }
 

@@ -202,6 +202,27 @@ pub enum GroupArith {
     LogicalXor,
 }
 
+impl GroupArith {
+    /// The operation on two values.
+    pub fn operation(self) -> Op {
+        match self {
+            Self::IAdd => Op::IAdd,
+            Self::FAdd => Op::FAdd,
+            Self::IMul => Op::IMul,
+            Self::FMul => Op::FMul,
+            Self::SMin => Op::SMin,
+            Self::UMin => Op::UMin,
+            Self::FMin => Op::FMin,
+            Self::SMax => Op::SMax,
+            Self::UMax => Op::UMax,
+            Self::FMax => Op::FMax,
+            Self::And | Self::LogicalAnd => Op::And,
+            Self::Or | Self::LogicalOr => Op::Or,
+            Self::Xor | Self::LogicalXor => Op::Xor,
+        }
+    }
+}
+
 /// What the components of a texel are in a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Texel {

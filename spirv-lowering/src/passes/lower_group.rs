@@ -73,22 +73,7 @@ fn identity(a: G, ty: Type) -> u64 {
 
 /// `a` of two values.
 fn combine(r: &mut Rewriter, a: G, x: Value, y: Value) -> Value {
-    let op = match a {
-        G::IAdd => Op::IAdd,
-        G::FAdd => Op::FAdd,
-        G::IMul => Op::IMul,
-        G::FMul => Op::FMul,
-        G::SMin => Op::SMin,
-        G::UMin => Op::UMin,
-        G::FMin => Op::FMin,
-        G::SMax => Op::SMax,
-        G::UMax => Op::UMax,
-        G::FMax => Op::FMax,
-        G::And | G::LogicalAnd => Op::And,
-        G::Or | G::LogicalOr => Op::Or,
-        G::Xor | G::LogicalXor => Op::Xor,
-    };
-    r.same(op, [x, y])
+    r.same(a.operation(), [x, y])
 }
 
 /// Which lanes count, from the point of view of one of them.

@@ -280,15 +280,8 @@ fn fingerprint(func: &Function) -> u64 {
 
 type OnFunction = fn(&mut Function) -> bool;
 
-/// Passes on functions of kernel IR.
-const ALONE: [(&str, OnFunction); 11] = [
-    ("simplify_cfg", passes::simplify_cfg::run),
-    ("sroa", passes::sroa::run),
-    ("mem2reg", passes::mem2reg::run),
-    ("narrow_params", passes::narrow_params::run),
-    ("const_fold", passes::const_fold::run),
-    ("cse", passes::cse::run),
-    ("dce", passes::dce::run),
+/// Passes on functions of kernel IR, besides those of the clean-up.
+const ALONE: [(&str, OnFunction); 4] = [
     ("clean", passes::clean),
     ("expand_memcopy", |f| passes::expand_memcopy::run(f).is_ok()),
     ("unroll_loops", |f| {
@@ -362,7 +355,8 @@ fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32
             None => Ok(()),
         }
     };
-    for (name, pass) in ALONE {
+    let clean_up = passes::CLEAN_UP.iter().map(|pass| (pass.name, pass.run));
+    for (name, pass) in clean_up.chain(ALONE) {
         check(name, &on_module(case, pass))?;
     }
     let forms = one_function(case).map_err(|e| wrong("inline", e))?;
