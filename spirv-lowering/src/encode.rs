@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 
 struct Writer(Vec<u8>);
 
@@ -555,6 +555,7 @@ impl Lowered {
         write_interface(&mut w, &self.interface);
         write_sites(&mut w, &self.printfs);
         w.list(&self.words, |w, &word| w.u32(word));
+        w.bytes(self.kir.as_bytes());
         w.0
     }
     /// Decodes. Whether the words are valid SPIR-V is not checked.
@@ -563,9 +564,11 @@ impl Lowered {
         let interface = read_interface(&mut r)?;
         let printfs = read_sites(&mut r)?;
         let words = r.list(4, |r| r.u32())?;
+        let kir = String::from_utf8(r.bytes()?.to_vec()).map_err(|_| DecodeError::Field)?;
         r.end()?;
         Ok(Self {
             words,
+            kir,
             interface,
             printfs,
         })
@@ -612,6 +615,7 @@ mod tests {
         };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
+            kir: "func".into(),
             interface: KernelInterface {
                 name: "k".into(),
                 args: vec![arg, local, image, sampler],

@@ -23,6 +23,7 @@ pub mod interp;
 pub mod ir;
 pub mod library;
 pub mod link;
+pub mod native;
 pub mod options;
 pub mod passes;
 pub mod pipeline;

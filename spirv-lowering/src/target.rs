@@ -123,6 +123,8 @@ pub struct Target {
     pub miscounts_to_negations: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
+    /// Kernels stay KIR, from which [`native`](crate::native) makes code for a processor, in packs of `subgroup_size` lanes.
+    pub native: bool,
 }
 
 impl Target {
@@ -179,6 +181,28 @@ impl Target {
             idle_lanes_run: false,
             miscounts_to_negations: false,
             misrounds_doubles: false,
+            native: false,
+        }
+    }
+
+    /// A processor whose vectors have so many lanes of 32 bits.
+    pub fn processor(lanes: u32) -> Self {
+        let full = Self::full();
+        Self {
+            max_push_constants: 1 << 20,
+            max_local_memory: 1 << 20,
+            // Halves are computed as floats and rounded.
+            fp16: FloatCaps {
+                fused_fma: false,
+                ..full.fp16
+            },
+            good_exp2: false,
+            good_log2: false,
+            dot_4x8: [false; 3],
+            device_filters: false,
+            subgroup_size: lanes,
+            native: true,
+            ..full
         }
     }
 

@@ -348,6 +348,7 @@ mod tests {
     fn lowered(name: &str) -> Lowered {
         let mut lowered = Lowered {
             words: Vec::new(),
+            kir: String::new(),
             interface: Default::default(),
             printfs: Vec::new(),
         };
@@ -376,6 +377,7 @@ mod tests {
         let fake = FakeDevice::new(Reach::Cached);
         let lowered = Lowered {
             words: Vec::new(),
+            kir: String::new(),
             interface: Default::default(),
             printfs: Vec::new(),
         };

@@ -1,7 +1,7 @@
 //! lower-tool: look at what the compiler does.
 //!
 //! ```text
-//! lower-tool INPUT [--target full|lavapipe] [--kernel NAME] [--emit kir|linked|passes|vulkan|reflection|times]
+//! lower-tool INPUT [--target full|lavapipe|native4|native8|native16] [--kernel NAME] [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|reflection|times]
 //!            [--pass NAME]... [--skip NAME]... [--limit N] [-o FILE] [--libclc FILE --builtins FILE] [--unsafe-math]
 //! ```
 //! INPUT is OpenCL SPIR-V (.spv) or textual KIR (.kir). `kir`: as read. `linked`: with the built-in functions it
@@ -12,6 +12,7 @@
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::passes;
+use spirv_lowering::native::{self, Packing};
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Options, Program, ReadOptions};
 use std::error::Error;
@@ -73,7 +74,7 @@ fn arguments() -> Res<Args> {
     }
     if args.input.is_empty() {
         return Err(
-            "usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|reflection|times] [-o FILE]"
+            "usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|reflection|times] [-o FILE]"
                 .into(),
         );
     }
@@ -88,7 +89,8 @@ fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
     }
     match name {
         "lower_builtin_vars" => {
-            let linear = passes::lower_group::uses(func).then_some(target.subgroup_size);
+            let lanes = passes::lower_group::uses(func).then_some(target.subgroup_size);
+            let linear = passes::lower_builtin_vars::Arrangement { lanes, linear: true };
             passes::lower_builtin_vars::run(func, linear)?;
         }
         "lower_generic_ptr" => passes::lower_generic_ptr::run(func)?,
@@ -105,6 +107,9 @@ fn main() -> Res<()> {
     let target = match args.target.as_str() {
         "full" => Target::full(),
         "lavapipe" => Target::lavapipe(),
+        "native4" => Target::processor(4),
+        "native8" => Target::processor(8),
+        "native16" => Target::processor(16),
         other => return Err(format!("unknown target {other}").into()),
     };
     let read = std::time::Instant::now();
@@ -181,6 +186,20 @@ fn main() -> Res<()> {
         match result {
             Ok(lowered) => match args.emit.as_str() {
                 "reflection" => println!("{:#?}", lowered.interface),
+                "llvm" | "llvm-tails" | "llvm-linear" => {
+                    let packing = match args.emit.as_str() {
+                        "llvm" => Packing::Rows,
+                        "llvm-tails" => Packing::Tails,
+                        _ => Packing::Linear,
+                    };
+                    let module = spirv_lowering::ir::parse::parse_module(&lowered.kir)?;
+                    let implicit = &lowered.interface.implicit;
+                    let text = native::emit(&module, implicit, target.subgroup_size, packing)?;
+                    match &args.output {
+                        Some(path) => std::fs::write(path, text)?,
+                        None => print!("{text}"),
+                    }
+                }
                 "times" => {
                     println!(
                         "{took:>12.1?} {} ({} words)",

@@ -68,6 +68,77 @@ pub fn run(func: &mut Function) {
     }
 }
 
+/// Brings values in from the entry block: of each pair, the first is a value of before whose definition may have gone or may
+/// stand on some ways only, the second one of the entry block that stands for it there. Uses get whichever reaches them. All
+/// blocks of the layout must be reachable.
+pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
+    let Some(entry) = func.entry() else { return };
+    let wanted: FxHashSet<Value> = pairs.iter().map(|&(old, _)| old).collect();
+    let mut home: FxHashMap<Value, Block> = FxHashMap::default();
+    let mut uses: FxHashMap<Value, Vec<Use>> = FxHashMap::default();
+    for &block in &func.layout {
+        let data = &func.blocks[block];
+        home.extend(data.params.iter().map(|&p| (p, block)));
+        for &inst in &data.insts {
+            for &result in &func.insts[inst].results {
+                home.insert(result, block);
+            }
+        }
+    }
+    for &block in &func.layout {
+        let mut note = |value: Value, place: Use| {
+            if wanted.contains(&value) && home.get(&value) != Some(&block) {
+                uses.entry(value).or_default().push(place);
+            }
+        };
+        for &inst in &func.blocks[block].insts {
+            for &arg in &func.insts[inst].args {
+                note(arg, Use::Inst(block, inst));
+            }
+        }
+        func.blocks[block].term.for_each_use(|v| note(v, Use::Term(block)));
+    }
+    if uses.is_empty() {
+        return;
+    }
+    let cfg = Cfg::new(func);
+    let dom = DomTree::new(&cfg);
+    let frontiers = dom.frontiers(&cfg);
+    let mut undefs = FxHashMap::default();
+    for &(old, new) in pairs {
+        let Some(places) = uses.remove(&old) else {
+            continue;
+        };
+        // The one that uses name comes first.
+        let mut defs: Vec<(Block, Value)> = Vec::new();
+        match home.get(&old) {
+            Some(&block) => defs.extend([(block, old), (entry, new)]),
+            None => defs.push((entry, old)),
+        }
+        if defs.len() == 1 {
+            replace(func, &places, old, new);
+            continue;
+        }
+        rebuild(func, &cfg, &dom, &frontiers, &mut undefs, &defs, &places);
+    }
+}
+
+fn replace(func: &mut Function, places: &[Use], old: Value, new: Value) {
+    for &place in places {
+        match place {
+            Use::Inst(_, inst) => {
+                let args = func.insts[inst].args.iter_mut();
+                args.filter(|v| **v == old).for_each(|v| *v = new);
+            }
+            Use::Term(block) => {
+                func.blocks[block]
+                    .term
+                    .map_uses(|v| if v == old { new } else { v });
+            }
+        }
+    }
+}
+
 /// Joins what copies of some blocks define. A group is a value defined in one of the `original` blocks, first, and its
 /// copies, each with the block that defines it. Uses of the value outside the original blocks get whichever reaches
 /// them. All blocks of the layout must be reachable.

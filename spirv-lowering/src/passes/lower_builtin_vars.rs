@@ -42,11 +42,19 @@ fn items(r: &mut Rewriter) -> Value {
     items
 }
 
-/// How work-items are arranged: the size of a sub-group, in linear work-groups.
-type Linear = Option<u32>;
+/// How work-items are arranged.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Arrangement {
+    /// The size of a sub-group, if there are such.
+    pub lanes: Option<u32>,
+    /// Work-groups are linear where there are sub-groups; otherwise the device knows the local ids anyway.
+    pub linear: bool,
+}
+
+type Linear = Arrangement;
 
 fn local_id(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
-    if linear.is_none() {
+    if !linear.linear || linear.lanes.is_none() {
         return hw(r, HwVar::LocalInvocationId(dim));
     }
     let mut id = hw(r, HwVar::LocalInvocationIndex);
@@ -80,7 +88,7 @@ fn global_index(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
 }
 
 fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
-    let lanes = u64::from(linear.unwrap_or(1).max(1));
+    let lanes = u64::from(linear.lanes.unwrap_or(1).max(1));
     match builtin {
         Builtin::GlobalId(d) => {
             let id = global_id(r, linear, d);
@@ -164,7 +172,7 @@ fn lower(r: &mut Rewriter, linear: Linear, builtin: Builtin) -> Value {
     }
 }
 
-/// Runs the pass. `linear`: the work-group is a linear one, with sub-groups of that size.
+/// Runs the pass.
 pub fn run(func: &mut Function, linear: Linear) -> Result<()> {
     rewrite(func, |r, inst| match r.func.insts[inst].op {
         Op::Builtin(builtin) => {

@@ -20,6 +20,8 @@ use crate::target::{subgroup, Target};
 
 /// Work-groups have no more work-items than this.
 const MOST_ITEMS: u64 = 2048;
+/// The same on processors.
+const MOST_ITEMS_NATIVE: u64 = 4096;
 
 /// Whether a kernel has operations that need sub-groups, and so a linear work-group.
 pub fn uses(func: &Function) -> bool {
@@ -537,10 +539,15 @@ pub fn run(
         .filter_map(|(id, bytes)| id.map(|id| (id, bytes)))
         .collect();
     made.sort_unstable();
+    let most = if target.native {
+        MOST_ITEMS_NATIVE
+    } else {
+        MOST_ITEMS
+    };
     for (_, bytes) in made {
         globals.push(Global {
             space: Some(Space::Local),
-            size: MOST_ITEMS.div_ceil(u64::from(size)) * bytes,
+            size: most.div_ceil(u64::from(size)) * bytes,
             align: bytes as u32,
             ..Global::default()
         });

@@ -11,6 +11,7 @@ use crate::interface::{Arg, ArgKind, KernelInterface};
 use crate::ir::compact::compact;
 use crate::ir::function::Function;
 use crate::ir::verify::rules::Rule;
+use crate::native;
 use crate::passes::quirks::*;
 use crate::passes::*;
 use Step::CleanUp;
@@ -68,8 +69,11 @@ pub static VULKAN: &[Step] = &[
         |func, l| guard_range::applies(func, l.kernel, l.reached),
     ),
     needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
-        let linear = l.collective.then_some(l.target.subgroup_size);
-        lower_builtin_vars::run(func, linear)?;
+        let arrangement = lower_builtin_vars::Arrangement {
+            lanes: l.collective.then_some(l.target.subgroup_size),
+            linear: true,
+        };
+        lower_builtin_vars::run(func, arrangement)?;
         Ok(true)
     }),
     needed("lower_globals", &[Rule::NoProgramVariables], |func, l| {
@@ -167,6 +171,81 @@ pub static VULKAN: &[Step] = &[
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;
         Ok(true)
+    }),
+];
+
+/// From there to what code for processors is made of: memory is at addresses, but for that of work-items.
+pub static NATIVE: &[Step] = &[
+    needed("lower_images", &[Rule::NoImageAccess], |func, l| {
+        l.images = lower_images::run(func, l.kernel, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_printf", &[Rule::NoPrintf], |func, l| {
+        let (sites, variables) = (&l.program.printfs, &l.program.globals);
+        l.printfs = lower_printf::run(func, sites, variables)?;
+        Ok(true)
+    }),
+    only_if(
+        needed("lower_group", &[Rule::NoWorkGroupOperations], |func, l| {
+            lower_group::run(func, &mut l.reached.globals, l.target)?;
+            Ok(true)
+        }),
+        |_, l| l.collective,
+    ),
+    needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
+        let arrangement = lower_builtin_vars::Arrangement {
+            lanes: l.collective.then_some(l.target.subgroup_size),
+            linear: false,
+        };
+        lower_builtin_vars::run(func, arrangement)?;
+        Ok(true)
+    }),
+    needed("lower_globals", &[Rule::NoProgramVariables], |func, l| {
+        lower_globals::run(func, l.reached, l.layout)?;
+        Ok(true)
+    }),
+    needed("lower_dot", &[], |func, l| {
+        lower_dot::run(func, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_convert", &[], |func, l| {
+        lower_convert::run(func, l.target)?;
+        Ok(true)
+    }),
+    CleanUp,
+    needed(
+        "lower_args",
+        &[Rule::NoArguments, Rule::NoImageQueries],
+        |func, l| {
+            let interface = lower_args::run(func, l.kernel, &l.access, &l.images, l.target)?;
+            l.interface = Some(KernelInterface {
+                uses_subgroups: l.collective,
+                ..interface
+            });
+            Ok(true)
+        },
+    ),
+    CleanUp,
+    needed("expand_memcopy", &[Rule::NoMemCopy], |func, _| {
+        expand_memcopy::run(func)?;
+        Ok(true)
+    }),
+    CleanUp,
+    needed("lower_atomic", &[], |func, l| {
+        lower_atomic::run(func, l.target)?;
+        Ok(true)
+    }),
+    needed("lower_private", &[Rule::NoPrivatePointers], |func, l| {
+        interface(l)?.private_size = lower_private::run(func)?;
+        Ok(true)
+    }),
+    CleanUp,
+    optional("contract", |func, l| {
+        Ok(contract::run(func, l.target) && dce::run(func))
+    }),
+    needed("local_size", &[], |func, l| {
+        interface(l)?.local_size = native::locals(&l.reached.globals, func)?.bytes;
+        Ok(false)
     }),
 ];
 

@@ -32,8 +32,10 @@ const MOST_WORDS: usize = 1_000_000;
 /// A lowered kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lowered {
-    /// Vulkan SPIR-V with one entry point, `main`.
+    /// Vulkan SPIR-V with one entry point, `main`. Empty for processors.
     pub words: Vec<u32>,
+    /// A module in the text of KIR with this kernel, for [`native::emit`](crate::native::emit). Empty for Vulkan.
+    pub kir: String,
     /// What the runtime supplies at dispatch.
     pub interface: KernelInterface,
     /// The printf sites by the index in printf records; empty when the kernel does not call printf.
@@ -198,15 +200,27 @@ impl Source<'_> {
         let mut lowering = Lowering::new(target, self.module, kernel, &self.layout, reached);
         runner.begin(&func)?;
         runner.run(lists::SHARED, &mut func, &mut lowering)?;
-        runner.run(lists::VULKAN, &mut func, &mut lowering)?;
+        let list = if target.native {
+            lists::NATIVE
+        } else {
+            lists::VULKAN
+        };
+        runner.run(list, &mut func, &mut lowering)?;
         let Lowering {
             interface, printfs, ..
         } = lowering;
+        let variables = self.reached.globals.clone();
         self.reached.globals = globals;
         let interface = interface.ok_or_else(|| LowerError::internal("no interface"))?;
-        let words = runner.time("emit", |_| vulkan::emit(&func, &interface, target))?;
+        let (words, kir) = if target.native {
+            (Vec::new(), native_module(kernel, func, variables))
+        } else {
+            let words = runner.time("emit", |_| vulkan::emit(&func, &interface, target))?;
+            (words, String::new())
+        };
         Ok(Lowered {
             words,
+            kir,
             printfs: if interface.uses_printf {
                 printfs
             } else {
@@ -215,4 +229,24 @@ impl Source<'_> {
             interface,
         })
     }
+}
+
+/// A lowered kernel as a module of its own, in text.
+fn native_module(
+    kernel: &Kernel,
+    func: Function,
+    variables: PrimaryMap<crate::ir::entity::GlobalId, Global>,
+) -> String {
+    let mut functions = PrimaryMap::new();
+    let id = functions.push(func);
+    let module = Module {
+        functions,
+        globals: variables,
+        kernels: vec![Kernel {
+            func: id,
+            ..kernel.clone()
+        }],
+        ..Default::default()
+    };
+    module.to_string()
 }

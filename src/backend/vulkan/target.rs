@@ -155,5 +155,6 @@ pub fn of(
         idle_lanes_run: quirks.has(Quirk::IdleLanes),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
         misrounds_doubles: quirks.has(Quirk::Doubles),
+        native: false,
     }
 }

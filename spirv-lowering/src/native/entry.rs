@@ -1,0 +1,353 @@
+//! The frame of the code: the loops over work-groups and packs around the regions of a kernel.
+
+use super::classes::Classes;
+use super::flow::{Emitter, Mask};
+use super::layout;
+use super::text::Text;
+use super::tree::Tree;
+use super::{Locals, Packing, Region, VERSION};
+use crate::error::Result;
+use crate::interface::Implicit;
+use crate::ir::entity::{SecondaryMap, Var};
+use crate::ir::types::Type;
+use rustc_hash::FxHashSet;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+/// Names of what a pack knows of itself.
+#[derive(Debug, Clone, Default)]
+pub struct Ids {
+    /// Numbers of the work-group, i32.
+    pub group: [String; 3],
+    /// Local ids: i32, of lane 0 in the first dimension; or vectors, in linear packs.
+    pub local: [String; 3],
+    /// The linear local id of lane 0, i32.
+    pub index: String,
+    /// The number of the pack, i32.
+    pub pack: String,
+    /// The pack's frame.
+    pub frame: String,
+    /// Where implicit arguments lie among the push constants.
+    pub implicit: Vec<(Implicit, u32)>,
+}
+
+/// Bytes of a frame and where each variable lies in it.
+fn lay_out(region: &Region, lanes: u32) -> (SecondaryMap<Var, u32>, u64) {
+    let mut offsets = SecondaryMap::new();
+    let mut end = 0u64;
+    for (var, data) in region.func.vars.iter() {
+        let bytes = if region.uniform[var] {
+            8
+        } else {
+            u64::from(lanes) * u64::from(data.elem.size()) * u64::from(data.len.fixed.max(1))
+        };
+        end = end.next_multiple_of(if region.uniform[var] { 8 } else { 64 });
+        offsets[var] = end as u32;
+        end += bytes;
+    }
+    (offsets, end.next_multiple_of(64))
+}
+
+/// The most bytes of variables that may lie on the stack of a thread.
+const MOST_STACK: u64 = 32 << 10;
+
+/// The whole module of a kernel.
+pub fn module(
+    regions: &[Region],
+    implicit: &[(Implicit, u32)],
+    locals: &Locals,
+    lanes: u32,
+    packing: Packing,
+) -> Result<String> {
+    let mut declared = BTreeSet::new();
+    let mut bodies = String::new();
+    let mut frame_bytes = 0;
+    if let Some(first) = regions.first() {
+        // All regions have the same variables.
+        let (offsets, bytes) = lay_out(first, lanes);
+        let framed = regions.len() > 1 || bytes > MOST_STACK;
+        if framed {
+            frame_bytes = bytes;
+        }
+        for (number, region) in regions.iter().enumerate() {
+            let frame = framed.then(|| offsets.clone());
+            let several = regions.len() > 1;
+            bodies += &function(
+                region, number, several, frame, implicit, locals, lanes, packing, &mut declared,
+            )?;
+        }
+    }
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        "@pumice_info = constant [8 x i32] [i32 {VERSION}, i32 {lanes}, i32 {frame_bytes}, i32 {}, i32 0, i32 0, i32 0, i32 0], align 4",
+        locals.bytes
+    );
+    for line in declared {
+        let _ = writeln!(out, "{line}");
+    }
+    out += &bodies;
+    out += &driver(regions.len(), packing);
+    let _ = writeln!(
+        out,
+        "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" }}\n!0 = !{{}}"
+    );
+    Ok(out)
+}
+
+/// One region for all packs of a work-group.
+#[allow(clippy::too_many_arguments)]
+fn function(
+    region: &Region,
+    number: usize,
+    several: bool,
+    frame: Option<SecondaryMap<Var, u32>>,
+    implicit: &[(Implicit, u32)],
+    locals: &Locals,
+    lanes: u32,
+    packing: Packing,
+    declared: &mut BTreeSet<String>,
+) -> Result<String> {
+    let tree = Tree::new(&region.func)?;
+    let classes = Classes::new(&region.func, &tree, packing, &region.uniform);
+    let mut wanted = FxHashSet::default();
+    // What must lie in slots is known once it was tried without.
+    for _ in 0..2 {
+        let ids = Ids {
+            group: ["%gx".into(), "%gy".into(), "%gz".into()],
+            local: ["%x".into(), "%y".into(), "%z".into()],
+            index: "%index".into(),
+            pack: "%pack".into(),
+            frame: "%own".into(),
+            implicit: implicit.to_vec(),
+        };
+        let mut e = Emitter::new(
+            region,
+            &tree,
+            &classes,
+            locals,
+            (lanes, packing),
+            declared,
+            wanted.clone(),
+            ids,
+        );
+        e.frame = frame.clone();
+        let text = body(&mut e, number, several)?;
+        if e.missing.is_empty() {
+            return Ok(text);
+        }
+        wanted.extend(e.missing);
+    }
+    Err(crate::error::LowerError::internal(
+        "values are read where they are not written",
+    ))
+}
+
+fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
+    let lanes = e.lanes;
+    if several {
+        let next = e.text.name();
+        e.allocas.line(&format!("{next} = alloca i32, align 4"));
+        e.allocas.line(&format!("store i32 0, ptr {next}, align 4"));
+        e.next = Some(next);
+    }
+    let size: Vec<String> = (0..3)
+        .map(|d| e.launch_field(layout::LOCAL_SIZE + 4 * d, "i32"))
+        .collect();
+    let frame_bytes = e.launch_field(layout::FRAME_BYTES, "i64");
+    // Parameters are addresses of local memory.
+    let entry = e.func.entry();
+    let params = entry.map_or(Vec::new(), |b| {
+        let params = &e.func.blocks[b].params;
+        params.iter().map(|&param| (b, param)).collect()
+    });
+    for (i, &(block, param)) in params.iter().enumerate() {
+        let table = e.launch_field(layout::LOCAL_ARGS, "ptr");
+        let at = e.invariant(&format!("getelementptr i8, ptr {table}, i64 {}", 8 * i));
+        let offset = e.invariant(&format!("load i32, ptr {at}, align 4, !invariant.load !0"));
+        let offset = e.invariant(&format!("zext i32 {offset} to i64"));
+        let address = e.invariant(&format!("getelementptr i8, ptr %local, i64 {offset}"));
+        let cx = super::flow::Context {
+            mask: None,
+            chain: 0,
+            end: String::new(),
+            block,
+        };
+        e.define(param, Some(address), None, &cx);
+    }
+    e.text.jump("next_pack");
+    let mut mask: Mask = None;
+    match e.packing {
+        Packing::Rows | Packing::Tails => {
+            e.text.begin("next_pack");
+            e.text.line("%x = phi i32 [ 0, %start ], [ %x1, %done ], [ 0, %done_y ], [ 0, %done_z ]");
+            e.text.line("%y = phi i32 [ 0, %start ], [ %y, %done ], [ %y1, %done_y ], [ 0, %done_z ]");
+            e.text.line("%z = phi i32 [ 0, %start ], [ %z, %done ], [ %z, %done_y ], [ %z1, %done_z ]");
+            e.text.line("%pack = phi i32 [ 0, %start ], [ %pack1, %done ], [ %pack1, %done_y ], [ %pack1, %done_z ]");
+            let row = e.text.def(&format!("mul i32 %z, {}", size[1]));
+            let row = e.text.def(&format!("add i32 {row}, %y"));
+            let row = e.text.def(&format!("mul i32 {row}, {}", size[0]));
+            e.text.line(&format!("%index = add i32 {row}, %x"));
+            if e.packing == Packing::Tails {
+                let left = e.text.def(&format!("sub i32 {}, %x", size[0]));
+                let left = e.splat(Type::I32, &left);
+                let own = e.lanes_const(Type::I32, |lane| lane);
+                mask = Some(
+                    e.text
+                        .def(&format!("icmp ult <{lanes} x i32> {own}, {left}")),
+                );
+            }
+        }
+        Packing::Linear => {
+            e.text.begin("next_pack");
+            e.text.line("%index = phi i32 [ 0, %start ], [ %index1, %done ]");
+            e.text.line("%pack = phi i32 [ 0, %start ], [ %pack1, %done ]");
+            let table = e.launch_field(layout::LOCAL_IDS, "ptr");
+            let stride = e.launch_field(layout::LOCAL_IDS_STRIDE, "i32");
+            for (d, name) in ["%x", "%y", "%z"].into_iter().enumerate() {
+                let start = e.text.def(&format!("mul i32 {stride}, {d}"));
+                let at = e.text.def(&format!("add i32 {start}, %index"));
+                let at = e.text.def(&format!("zext i32 {at} to i64"));
+                let at = e
+                    .text
+                    .def(&format!("getelementptr i32, ptr {table}, i64 {at}"));
+                e.text
+                    .line(&format!("{name} = load <{lanes} x i32>, ptr {at}, align 4"));
+            }
+            let items = e.text.def(&format!("mul i32 {}, {}", size[0], size[1]));
+            let items = e.text.def(&format!("mul i32 {items}, {}", size[2]));
+            let left = e.text.def(&format!("sub i32 {items}, %index"));
+            let left = e.splat(Type::I32, &left);
+            let own = e.lanes_const(Type::I32, |lane| lane);
+            mask = Some(
+                e.text
+                    .def(&format!("icmp ult <{lanes} x i32> {own}, {left}")),
+            );
+        }
+    }
+    let number64 = e.text.def("zext i32 %pack to i64");
+    let offset = e.text.def(&format!("mul i64 {number64}, {frame_bytes}"));
+    e.text
+        .line(&format!("%own = getelementptr i8, ptr %frame, i64 {offset}"));
+    e.region(mask, "done")?;
+    e.text.begin("done");
+    e.text.line("%pack1 = add i32 %pack, 1");
+    match e.packing {
+        Packing::Rows | Packing::Tails => {
+            e.text.line(&format!("%x1 = add i32 %x, {lanes}"));
+            let more = e.text.def(&format!("icmp ult i32 %x1, {}", size[0]));
+            e.text.branch(&more, "next_pack", "done_row");
+            e.text.begin("done_row");
+            e.text.line("%y1 = add i32 %y, 1");
+            let more = e.text.def(&format!("icmp ult i32 %y1, {}", size[1]));
+            e.text.branch(&more, "done_y", "done_rows");
+            e.text.begin("done_y");
+            e.text.jump("next_pack");
+            e.text.begin("done_rows");
+            e.text.line("%z1 = add i32 %z, 1");
+            let more = e.text.def(&format!("icmp ult i32 %z1, {}", size[2]));
+            e.text.branch(&more, "done_z", "end");
+            e.text.begin("done_z");
+            e.text.jump("next_pack");
+        }
+        Packing::Linear => {
+            e.text.line(&format!("%index1 = add i32 %index, {lanes}"));
+            let items = e.text.def(&format!("mul i32 {}, {}", size[0], size[1]));
+            let items = e.text.def(&format!("mul i32 {items}, {}", size[2]));
+            let more = e.text.def(&format!("icmp ult i32 %index1, {items}"));
+            e.text.branch(&more, "next_pack", "end");
+        }
+    }
+    e.text.begin("end");
+    match e.next.clone() {
+        Some(next) => {
+            let value = e.text.def(&format!("load i32, ptr {next}, align 4"));
+            e.text.line(&format!("ret i32 {value}"));
+        }
+        None => e.text.line("ret i32 0"),
+    }
+    let mut out = format!(
+        "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz) #0 {{\nstart:\n"
+    );
+    out += &e.allocas.out;
+    out += &e.prologue.out;
+    out += &e.text.out;
+    out += "}\n";
+    Ok(out)
+}
+
+/// The function that the runtime calls.
+fn driver(regions: usize, packing: Packing) -> String {
+    let mut t = Text::default();
+    t.line("%p0 = getelementptr i8, ptr %launch, i64 0");
+    t.line("%nx = load i32, ptr %p0, align 4");
+    t.line("%p1 = getelementptr i8, ptr %launch, i64 4");
+    t.line("%ny = load i32, ptr %p1, align 4");
+    t.line("%nx64 = zext i32 %nx to i64");
+    t.line("%ny64 = zext i32 %ny to i64");
+    t.line("%x0 = urem i64 %first, %nx64");
+    t.line("%rows = udiv i64 %first, %nx64");
+    t.line("%y0 = urem i64 %rows, %ny64");
+    t.line("%z0 = udiv i64 %rows, %ny64");
+    for d in ["x", "y", "z"] {
+        t.line(&format!("%f{d} = trunc i64 %{d}0 to i32"));
+    }
+    t.line("%some = icmp ne i64 %count, 0");
+    t.branch("%some", "group", "end");
+    t.begin("group");
+    t.line("%gx = phi i32 [ %fx, %start ], [ %hx, %next_group ]");
+    t.line("%gy = phi i32 [ %fy, %start ], [ %hy, %next_group ]");
+    t.line("%gz = phi i32 [ %fz, %start ], [ %hz, %next_group ]");
+    t.line("%left = phi i64 [ %count, %start ], [ %left1, %next_group ]");
+    let call = "(ptr %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz)";
+    if regions == 1 {
+        t.line(&format!("%r0 = call i32 @region_0{call}"));
+        t.jump("next_group");
+    } else {
+        t.jump("go");
+        t.begin("go");
+        // The first time region 0 is meant; as an answer, 0 is the end.
+        let mut state = "%state = phi i32 [ 0, %group ]".to_owned();
+        let mut begins = "%begins = phi i1 [ true, %group ]".to_owned();
+        for k in 0..regions {
+            let _ = write!(state, ", [ %r{k}, %region{k} ]");
+            let _ = write!(begins, ", [ false, %region{k} ]");
+        }
+        t.line(&state);
+        t.line(&begins);
+        let first = t.label();
+        t.branch("%begins", "region0", &first);
+        t.begin(&first);
+        let mut line = "switch i32 %state, label %next_group [".to_owned();
+        for k in 1..regions {
+            let _ = write!(line, " i32 {k}, label %region{k}");
+        }
+        line.push_str(" ]");
+        t.line(&line);
+        for k in 0..regions {
+            t.begin(&format!("region{k}"));
+            t.line(&format!("%r{k} = call i32 @region_{k}{call}"));
+            t.jump("go");
+        }
+    }
+    t.begin("next_group");
+    t.line("%left1 = sub i64 %left, 1");
+    t.line("%gx1 = add i32 %gx, 1");
+    t.line("%wx = icmp eq i32 %gx1, %nx");
+    t.line("%hx = select i1 %wx, i32 0, i32 %gx1");
+    t.line("%gy1 = add i32 %gy, 1");
+    t.line("%gy2 = select i1 %wx, i32 %gy1, i32 %gy");
+    t.line("%wy = icmp eq i32 %gy2, %ny");
+    t.line("%hy = select i1 %wy, i32 0, i32 %gy2");
+    t.line("%gz1 = add i32 %gz, 1");
+    t.line("%hz = select i1 %wy, i32 %gz1, i32 %gz");
+    t.line("%more = icmp ne i64 %left1, 0");
+    t.branch("%more", "group", "end");
+    t.begin("end");
+    t.line("ret void");
+    format!(
+        "define void @{}(ptr noalias readonly %launch, ptr %local, ptr %frame, i64 %first, i64 %count) #0 {{\nstart:\n{}}}\n",
+        packing.symbol(),
+        t.out
+    )
+}

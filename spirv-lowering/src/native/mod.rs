@@ -1,0 +1,141 @@
+//! KIR to vector code for processors, as LLVM IR in text.
+//!
+//! ```text
+//! KIR of a kernel -> regions between barriers -> structured, as a tree -> classes (uniform, affine, varying) -> code with masks
+//! ```
+//! A *pack* of `lanes` work-items runs together, one in each lane: a varying value is a vector, a uniform one a scalar, an
+//! affine one both. Branches on uniform values stay branches; where lanes part, both ways are run with masks. Memory at
+//! affine addresses is read and written by whole vectors. The work-items of a group run pack after pack; at a barrier all
+//! packs come as far as it, what they need afterwards lies in a *frame*, one a pack.
+//!
+//! # The function that is made
+//! ```text
+//! void pumice_rows|tails|linear(Launch *launch, char *local, char *frame, uint64_t first, uint64_t count)
+//! ```
+//! runs the work-groups `first .. first + count` of a launch (x fastest) one after the other. [`layout`] says what stands in
+//! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, and zeros.
+
+mod access;
+mod classes;
+mod collective;
+mod entry;
+mod flow;
+mod ops;
+mod regions;
+mod text;
+mod tree;
+
+use crate::error::{LowerError, Result};
+use crate::interface::Implicit;
+use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Var};
+use crate::ir::function::Function;
+use crate::ir::module::{Global, Module};
+use crate::ir::op::Op;
+use crate::ir::types::Space;
+
+/// Version of the interface between generated code and the runtime.
+pub const VERSION: u32 = 1;
+
+/// Byte offsets in the structure that describes a launch.
+#[allow(missing_docs)]
+pub mod layout {
+    pub const GROUPS: u32 = 0;
+    pub const LOCAL_SIZE: u32 = 12;
+    pub const PUSH: u32 = 24;
+    pub const BINDINGS: u32 = 32;
+    pub const LOCAL_ARGS: u32 = 40;
+    pub const LOCAL_IDS: u32 = 48;
+    pub const LOCAL_IDS_STRIDE: u32 = 56;
+    pub const PACKS: u32 = 60;
+    pub const FRAME_BYTES: u32 = 64;
+    /// Bytes of a descriptor of an image or sampler.
+    pub const DESCRIPTOR: u32 = 64;
+}
+
+/// How work-items stand in packs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Packing {
+    /// A pack is a piece of a row, and rows are whole packs.
+    Rows,
+    /// The same, with the last pack of each row filled in part.
+    Tails,
+    /// A pack is a piece of the work-items in the order of their linear ids; the last is filled in part.
+    Linear,
+}
+
+impl Packing {
+    /// The name of the function.
+    pub fn symbol(self) -> &'static str {
+        match self {
+            Self::Rows => "pumice_rows",
+            Self::Tails => "pumice_tails",
+            Self::Linear => "pumice_linear",
+        }
+    }
+}
+
+/// Where the local variables of a kernel lie.
+pub struct Locals {
+    /// The offset of each.
+    pub offsets: SecondaryMap<GlobalId, u32>,
+    /// Bytes of all.
+    pub bytes: u32,
+}
+
+/// Lays out the local variables that a kernel reaches.
+pub fn locals(globals: &PrimaryMap<GlobalId, Global>, func: &Function) -> Result<Locals> {
+    let mut offsets = SecondaryMap::new();
+    let mut placed: SecondaryMap<GlobalId, bool> = SecondaryMap::new();
+    let mut bytes = 0u64;
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let Op::GlobalAddr(id) = func.insts[inst].op else {
+                continue;
+            };
+            let Some(global) = globals.get(id) else {
+                return Err(LowerError::internal("an unknown variable"));
+            };
+            if global.space != Some(Space::Local) || placed[id] {
+                continue;
+            }
+            placed[id] = true;
+            bytes = bytes.next_multiple_of(u64::from(global.align.max(1)));
+            offsets[id] = bytes as u32;
+            bytes += global.size;
+        }
+    }
+    let bytes = u32::try_from(bytes.next_multiple_of(16))
+        .map_err(|_| LowerError::unsupported("local memory of 4 GiB"))?;
+    Ok(Locals { offsets, bytes })
+}
+
+/// A piece of a kernel between barriers, structured.
+pub(crate) struct Region {
+    /// Gives the number of the region to go on with, if there are several; 0 is the end.
+    pub func: Function,
+    /// Variables with one element for all lanes of a pack.
+    pub uniform: SecondaryMap<Var, bool>,
+}
+
+/// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
+pub fn emit(
+    module: &Module,
+    implicit: &[(Implicit, u32)],
+    lanes: u32,
+    packing: Packing,
+) -> Result<String> {
+    let kernel = module
+        .kernels
+        .first()
+        .ok_or_else(|| LowerError::internal("no kernel"))?;
+    let func = module
+        .functions
+        .get(kernel.func)
+        .ok_or_else(|| LowerError::internal("no function of the kernel"))?;
+    if !matches!(lanes, 2 | 4 | 8 | 16 | 32 | 64) {
+        return Err(LowerError::unsupported(format!("packs of {lanes} lanes")));
+    }
+    let locals = locals(&module.globals, func)?;
+    let regions = regions::split(func, packing)?;
+    entry::module(&regions, implicit, &locals, lanes, packing)
+}
