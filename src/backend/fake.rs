@@ -5,7 +5,7 @@
 //! that was not asked for is found out. Dispatches write down what they were given.
 
 use super::{
-    BufferCopy, Caps, Code, Device, DeviceError, Memory, Op, OrderRule, Pipeline, Placement, Point,
+    BufferCopy, Caps, Code, Device, DeviceError, MachineCode, Memory, Op, OrderRule, Pipeline, Placement, Point,
     ProfileSlot, Replay, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps, Timeline, Times,
     Way,
 };
@@ -624,7 +624,7 @@ impl Device for FakeDevice {
     unsafe fn import_host(&self, _pointer: NonNull<u8>, _size: u64) -> Result<Arc<dyn Memory>> {
         Err(DeviceError::Unsupported("import".into()))
     }
-    fn load(&self, _words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
+    fn load(&self, _code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>> {
         may_fail(&self.shared.load)?;
         Ok(Arc::new(FakeCode {
             interface: interface.clone(),

@@ -13,10 +13,12 @@
 //! - Nothing here calls back into the runtime.
 
 pub mod caps;
+pub mod cpu;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
 pub mod kept;
+pub mod machine;
 pub mod mirror;
 pub mod op;
 pub mod spare;
@@ -29,6 +31,7 @@ pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
 
 use smallvec::SmallVec;
 use spirv_lowering::interface::KernelInterface;
+use spirv_lowering::native::Packing;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -143,6 +146,20 @@ pub trait Memory: Send + Sync {
     fn host_cached(&self) -> bool;
     /// For the back end that made it.
     fn as_any(&self) -> &dyn Any;
+}
+
+/// Code for processors, compiled when it is asked for.
+pub trait NativeCode: Send + Sync {
+    /// The object file with the code for a packing of work-items (`spirv_lowering::native`).
+    fn object(&self, packing: Packing) -> Result<Vec<u8>>;
+}
+
+/// A lowered kernel as a device takes it.
+pub enum MachineCode<'a> {
+    /// Valid Vulkan SPIR-V.
+    Spirv(&'a [u32]),
+    /// For the processor.
+    Native(Arc<dyn NativeCode>),
 }
 
 /// A loaded kernel, not specialised yet.
@@ -297,8 +314,8 @@ pub trait Device: Send + Sync {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
     }
-    /// Loads a lowered kernel. `words` is valid Vulkan SPIR-V.
-    fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>>;
+    /// Loads a lowered kernel, in the form that its target has.
+    fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>>;
     /// Makes a stream.
     fn create_stream(&self, desc: StreamDesc) -> Result<Box<dyn Stream>>;
     /// A stream as by default that has no work: one that was kept, or a new one.
@@ -320,7 +337,18 @@ pub trait Device: Send + Sync {
 /// A list of resource uses, as operations carry them.
 pub type Uses = SmallVec<[Use; 8]>;
 
-/// Every usable device of the machine.
-pub fn enumerate() -> Vec<Arc<dyn Device>> {
-    vulkan::enumerate()
+/// Every usable device of the machine that is among those wanted, by index or part of a name; none: all. The processor is
+/// the last, and where it alone is wanted nothing of Vulkan is touched.
+pub fn enumerate(wanted: &[String]) -> Vec<Arc<dyn Device>> {
+    let names_cpu = |word: &String| word.eq_ignore_ascii_case("cpu");
+    let cpu = wanted.iter().any(names_cpu);
+    let mut devices = if cpu && wanted.iter().all(names_cpu) {
+        Vec::new()
+    } else {
+        vulkan::enumerate()
+    };
+    if cpu {
+        devices.push(cpu::device());
+    }
+    devices
 }

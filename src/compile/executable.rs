@@ -7,7 +7,8 @@ use super::store::binary::Binary;
 use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
 use super::words::{to_bytes, BuildFailure, SpirvModule};
-use crate::backend::{staging, Code, Device, DeviceError, Memory, Placement};
+use super::native::Native;
+use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::ProgramGlobals;
@@ -131,9 +132,13 @@ impl Executable {
             return Ok(code);
         }
         pipelines::restore(self.device.as_ref());
-        let code = self
-            .device
-            .load(&kernel.lowered.words, &kernel.lowered.interface)?;
+        let lowered = &kernel.lowered;
+        let code = if self.device.target().native {
+            MachineCode::Native(Arc::new(Native::new(lowered, self.device.target())))
+        } else {
+            MachineCode::Spirv(&lowered.words)
+        };
+        let code = self.device.load(code, &lowered.interface)?;
         Ok(kernel.code.get_or_init(|| code))
     }
 

@@ -23,8 +23,8 @@ impl Body for Platform {
 impl Platform {
     /// A platform over every device of the machine that `PUMICE_DEVICES` selects.
     pub fn open() -> Ref<Self> {
-        let all = backend::enumerate();
         let wanted = &crate::util::config::get().devices;
+        let all = backend::enumerate(wanted);
         let found = all.len();
         let backends = select(all, wanted);
         if backends.is_empty() {
@@ -137,8 +137,9 @@ fn select(all: Vec<Arc<dyn backend::Device>>, wanted: &[String]) -> Vec<Arc<dyn 
             Ok(index) => (index < all.len()).then_some(index).into_iter().collect(),
             Err(_) => {
                 let word = word.to_lowercase();
-                let matches = |device: &Arc<dyn backend::Device>| {
-                    device.caps().name.to_lowercase().contains(&word)
+                let matches = |device: &Arc<dyn backend::Device>| match word.as_str() {
+                    "cpu" => device.target().native,
+                    _ => device.caps().name.to_lowercase().contains(&word),
                 };
                 all.iter()
                     .enumerate()

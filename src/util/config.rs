@@ -3,6 +3,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices or parts of device names; empty: all |
+//! | `PUMICE_CPU_WIDTH` | bits of the vectors that the CPU device uses: 128, 256 or 512; default: those of the processor |
 //! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
 //! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |
 //! | `PUMICE_PASSES` | of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm) |
@@ -24,6 +25,8 @@ use std::sync::OnceLock;
 pub struct Config {
     /// PUMICE_DEVICES
     pub devices: Vec<String>,
+    /// PUMICE_CPU_WIDTH
+    pub cpu_width: Option<u32>,
     /// PUMICE_DUMP
     pub dump: Option<PathBuf>,
     /// PUMICE_PASSES
@@ -109,6 +112,7 @@ pub fn get() -> &'static Config {
             .map(|s| s.trim().to_owned())
             .filter(|s| !s.is_empty())
             .collect(),
+        cpu_width: var("PUMICE_CPU_WIDTH").and_then(|v| v.parse().ok()),
         dump: path("PUMICE_DUMP"),
         quirks: var("PUMICE_QUIRKS"),
         passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),

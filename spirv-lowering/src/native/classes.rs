@@ -527,7 +527,7 @@ fn may_be_affine(ty: Type) -> bool {
 }
 
 /// The most that lanes may be apart.
-const WIDEST: i64 = 1 << 31;
+const WIDEST: i64 = 1 << 62;
 
 fn affine(func: &Function, op: Op, args: &[Value], results: &[Value], classes: &[Class]) -> Class {
     let Some(&result) = results.first() else {
@@ -565,10 +565,22 @@ fn affine(func: &Function, op: Op, args: &[Value], results: &[Value], classes: &
             Some((a.checked_mul(by)?, x))
         }
         Op::Shl => {
-            let by = constant(1).filter(|by| (0..32).contains(by))?;
+            let by = constant(1).filter(|by| (0..62).contains(by))?;
             let (a, x) = stride(0)?;
             Some((a.checked_mul(1 << by)?, x))
         }
+        // The lower bits alone, extended again.
+        Op::AShr | Op::LShr => {
+            let by = constant(1).filter(|by| (0..=32).contains(by))?;
+            let shifted = &func.insts[func.def_inst(args[0])?];
+            let before = shifted.args.get(1).and_then(|&v| func.as_const(v));
+            if shifted.op != Op::Shl || before != Some(by as u64) {
+                return None;
+            }
+            let (a, _) = stride(0)?;
+            Some((a >> by, true))
+        }
+        Op::And if constant(1) == Some(0xffff_ffff) => stride(0).map(|(a, _)| (a, true)),
         Op::ZExt | Op::SExt if func.ty(args[0]) != Type::Bool => {
             let (a, x) = stride(0)?;
             Some((a, x || !is_identity(func, args[0])))

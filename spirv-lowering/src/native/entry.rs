@@ -80,8 +80,10 @@ pub fn module(
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "@pumice_info = constant [8 x i32] [i32 {VERSION}, i32 {lanes}, i32 {frame_bytes}, i32 {}, i32 0, i32 0, i32 0, i32 0], align 4",
-        locals.bytes
+        "@pumice_info = constant [8 x i32] [i32 {VERSION}, i32 {lanes}, i32 {frame_bytes}, i32 {}, i32 {}, i32 0, i32 0, i32 0], align 4",
+        locals.bytes,
+        // Nothing lives from one pack's run to its next.
+        u32::from(regions.len() == 1)
     );
     for line in declared {
         let _ = writeln!(out, "{line}");

@@ -13,7 +13,8 @@
 //! void pumice_rows|tails|linear(Launch *launch, char *local, char *frame, uint64_t first, uint64_t count)
 //! ```
 //! runs the work-groups `first .. first + count` of a launch (x fastest) one after the other. [`layout`] says what stands in
-//! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, and zeros.
+//! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, whether one
+//! frame serves all packs, and zeros.
 
 mod access;
 mod classes;

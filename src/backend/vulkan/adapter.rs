@@ -3,11 +3,11 @@
 use super::conv;
 use super::features::{Extensions, Features};
 use super::instance::{Instance, API_VERSION};
-use super::machine;
 use super::probe;
 use super::properties::{has, Properties};
 use super::quirks::{self, Quirk, Quirks};
 use super::target;
+use crate::backend::machine;
 use crate::backend::caps::{DeviceKind, SvmCaps};
 use crate::backend::image::{self, ImageLimits};
 use crate::backend::Caps;

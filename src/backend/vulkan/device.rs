@@ -18,7 +18,8 @@ use super::recent::Recent;
 use super::submit::VulkanStream;
 use super::svm;
 use super::timeline::Retired;
-use crate::backend::{
+use crate::util::monotonic_ns;
+use crate::backend::{MachineCode, 
     Caps, Code, Device, DeviceError, Image, ImageDesc, Memory, PixelFormat, Placement, Replay,
     Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
 };
@@ -224,7 +225,10 @@ impl Device for VulkanDevice {
         )?))
     }
 
-    fn load(&self, words: &[u32], interface: &KernelInterface) -> Result<Arc<dyn Code>> {
+    fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>> {
+        let MachineCode::Spirv(words) = code else {
+            return Err(DeviceError::Unsupported("code for processors".to_owned()));
+        };
         let shared = self.shared()?;
         let load = || VulkanCode::new(shared, words, interface);
         Ok(self.recent.find_or(words, interface, load)?)
@@ -487,27 +491,6 @@ impl Clock {
         let (ticks, host) = self.sample(shared)?;
         Ok((self.to_host(shared, ticks, ticks)?.0, host))
     }
-}
-
-/// CLOCK_MONOTONIC in nanoseconds.
-pub fn monotonic_ns() -> u64 {
-    #[cfg(unix)]
-    {
-        let mut time = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: `time` is a valid place for the result.
-        if unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) } == 0 {
-            return time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
-        }
-    }
-    static START: OnceLock<std::time::Instant> = OnceLock::new();
-    START
-        .get_or_init(std::time::Instant::now)
-        .elapsed()
-        .as_nanos() as u64
-        + 1
 }
 
 /// An error of a Vulkan call on a device, with note taken of a lost device.

@@ -26,7 +26,6 @@ mod features;
 mod format;
 mod image;
 mod instance;
-mod machine;
 mod memory;
 mod pipeline;
 mod place;

@@ -5,7 +5,7 @@
 //! chosen and random operands, and kept in the cache directory by driver and device UUID. Where measuring fails, the
 //! answer is "no", which costs speed and nothing else.
 
-use crate::backend::{
+use crate::backend::{MachineCode, 
     Device, DeviceError, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
 };
 use ash::vk;
@@ -426,7 +426,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         ..Default::default()
     };
     let pipeline = device
-        .load(words.as_words(), &interface)?
+        .load(MachineCode::Spirv(words.as_words()), &interface)?
         .specialise([64, 1, 1], &[])?;
     let bytes = format.bytes();
     let flat = |values: &[u64]| -> Vec<u8> {

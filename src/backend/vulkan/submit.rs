@@ -4,7 +4,7 @@
 //! spare ones that are used again without allocating. It submits to one queue all its life.
 
 use super::descriptor::Sets;
-use super::device::{failed, monotonic_ns, Shared};
+use super::device::{failed, Shared};
 use super::exit;
 use super::memory::{self, VulkanMemory};
 use super::pipeline::VulkanPipeline;
@@ -16,7 +16,7 @@ use crate::backend::{
     DeviceError, Image, Memory, Op, OrderRule, Pipeline, Placement, Point, ProfileSlot, Result,
     Stream, StreamDesc, Timeline, Times,
 };
-use crate::util::leaving;
+use crate::util::{leaving, monotonic_ns};
 use ash::vk;
 use smallvec::SmallVec;
 use std::any::Any;

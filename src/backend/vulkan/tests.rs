@@ -9,7 +9,7 @@ mod transfers;
 use super::adapter::{self, Tuning};
 use super::device::VulkanDevice;
 use super::{instance::Instance, validation_messages};
-use crate::backend::{
+use crate::backend::{MachineCode, 
     BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
     StreamDesc, Use,
 };
@@ -161,14 +161,14 @@ fn add_code() -> Vec<u32> {
 
 fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
     let words = &add_code();
-    let code = device.load(words, &interface()).expect("load");
-    let known = device.load(words, &interface()).expect("load");
+    let code = device.load(MachineCode::Spirv(words), &interface()).expect("load");
+    let known = device.load(MachineCode::Spirv(words), &interface()).expect("load");
     assert!(Arc::ptr_eq(&code, &known), "the last kernels are kept");
     let larger = KernelInterface {
         push_size: 32,
         ..interface()
     };
-    let other = device.load(words, &larger).expect("load");
+    let other = device.load(MachineCode::Spirv(words), &larger).expect("load");
     assert!(!Arc::ptr_eq(&code, &other), "the interface is compared");
     let pipeline = code.specialise([64, 1, 1], &[]).expect("specialise");
     let again = code.specialise([64, 1, 1], &[]).expect("specialise");
@@ -347,7 +347,7 @@ fn timestamps_are_ordered_and_on_the_host_clock() {
         .allocate(8 << 20, Placement::Device)
         .expect("allocate");
     for round in 0..3 {
-        let before = super::device::monotonic_ns();
+        let before = crate::util::monotonic_ns();
         let mut slots = Vec::new();
         for pattern in 0..100u8 {
             let op = Op::Fill {
@@ -362,7 +362,7 @@ fn timestamps_are_ordered_and_on_the_host_clock() {
                 .expect("record"),
         );
         run(&mut stream);
-        let after = super::device::monotonic_ns();
+        let after = crate::util::monotonic_ns();
         assert_eq!(slots.len(), 101);
         let mut last = 0;
         for slot in slots {
@@ -453,7 +453,7 @@ fn pipelines_are_made_apart_from_submissions() {
     let Some(device) = device_with(|tuning| tuning.pipelines_apart = true) else {
         return;
     };
-    let code = device.load(&add_code(), &interface()).expect("load");
+    let code = device.load(MachineCode::Spirv(&add_code()), &interface()).expect("load");
     std::thread::scope(|scope| {
         for thread in 0..4u32 {
             let (device, code) = (&device, &code);

@@ -9,6 +9,7 @@ mod command;
 mod dependencies;
 mod ladder;
 mod limit;
+pub mod native;
 mod process;
 mod scratch;
 mod server;

@@ -1,0 +1,69 @@
+//! What the code of a kernel and the runtime pass to one another; `spirv_lowering::native` is the other side.
+
+use spirv_lowering::native::layout;
+use std::mem::offset_of;
+
+/// What a launch is.
+#[repr(C)]
+pub struct Launch {
+    /// Work-groups in each dimension.
+    pub groups: [u32; 3],
+    /// Work-items of a work-group in each dimension.
+    pub local_size: [u32; 3],
+    /// The argument block.
+    pub push: *const u8,
+    /// Descriptors of images, by binding.
+    pub bindings: *const Descriptor,
+    /// Where each argument in local memory begins: offset and size, 32 bits each.
+    pub local_args: *const [u32; 2],
+    /// The local ids of the work-items in the order of their linear ids: all in x, all in y, all in z.
+    pub local_ids: *const u32,
+    /// So many stand in each of the three.
+    pub local_ids_stride: u32,
+    /// Packs of a work-group.
+    pub packs: u32,
+    /// Bytes of a pack's frame.
+    pub frame_bytes: u64,
+}
+
+const _: () = {
+    assert!(offset_of!(Launch, groups) == layout::GROUPS as usize);
+    assert!(offset_of!(Launch, local_size) == layout::LOCAL_SIZE as usize);
+    assert!(offset_of!(Launch, push) == layout::PUSH as usize);
+    assert!(offset_of!(Launch, bindings) == layout::BINDINGS as usize);
+    assert!(offset_of!(Launch, local_args) == layout::LOCAL_ARGS as usize);
+    assert!(offset_of!(Launch, local_ids) == layout::LOCAL_IDS as usize);
+    assert!(offset_of!(Launch, local_ids_stride) == layout::LOCAL_IDS_STRIDE as usize);
+    assert!(offset_of!(Launch, packs) == layout::PACKS as usize);
+    assert!(offset_of!(Launch, frame_bytes) == layout::FRAME_BYTES as usize);
+    assert!(std::mem::size_of::<Descriptor>() == layout::DESCRIPTOR as usize);
+};
+
+pub use super::image::Descriptor;
+
+/// The code of a kernel: runs the work-groups `first .. first + count` of a launch, x fastest. `local` is the local memory
+/// of a work-group, `frame` the frames of its packs; both are of the calling thread alone.
+pub type Entry = unsafe extern "C" fn(
+    launch: *const Launch,
+    local: *mut u8,
+    frame: *mut u8,
+    first: u64,
+    count: u64,
+);
+
+/// `pumice_info` of a loaded object.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+pub struct Info {
+    /// Version of the interface.
+    pub version: u32,
+    /// Work-items of a pack.
+    pub lanes: u32,
+    /// Bytes of a pack's frame.
+    pub frame_bytes: u32,
+    /// Bytes of local variables.
+    pub local_bytes: u32,
+    /// Not 0: one frame serves all packs, one after the other.
+    pub shared_frame: u32,
+    _later: [u32; 3],
+}

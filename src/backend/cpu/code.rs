@@ -1,0 +1,259 @@
+//! Kernels: the code for each way to pack work-items, made when it is first needed, and what a work-group size needs.
+
+use super::abi::{Entry, Info};
+use super::loader::Loaded;
+use crate::backend::{Code, DeviceError, NativeCode, Pipeline, Result};
+use parking_lot::{Mutex, RwLock};
+use rustc_hash::FxHashMap;
+use spirv_lowering::interface::{KernelInterface, LOCAL_ARG_ALIGN, SPEC_FIRST_LOCAL_ARG};
+use spirv_lowering::native::{self, Packing};
+use std::any::Any;
+use std::sync::atomic::AtomicU32;
+use std::sync::{Arc, OnceLock};
+
+/// Work-groups that are remembered.
+const MOST_PIPELINES: usize = 256;
+
+/// The code of a kernel for one packing.
+pub struct Variant {
+    entry: Entry,
+    info: Info,
+    /// Nanoseconds that a work-item took lately, as the bits of a float; 0: not known.
+    pub cost: AtomicU32,
+    _loaded: Loaded,
+}
+
+impl Variant {
+    fn load(object: &[u8], packing: Packing) -> Result<Self> {
+        let loaded = Loaded::new(object)?;
+        let missing = || DeviceError::Driver {
+            call: "loading the code of a kernel",
+            code: format!("{} is missing", packing.symbol()),
+        };
+        let info = loaded
+            .export("pumice_info", std::mem::size_of::<Info>())
+            .ok_or_else(missing)?;
+        // SAFETY: that many bytes are there; the words have no invalid values.
+        let info = unsafe { info.cast::<Info>().read_unaligned() };
+        if info.version != native::VERSION {
+            return Err(missing());
+        }
+        let entry = loaded.export(packing.symbol(), 1).ok_or_else(missing)?;
+        // SAFETY: the code was made with this interface, as its version says; `loaded` lives as long.
+        let entry = unsafe { std::mem::transmute::<*mut u8, Entry>(entry.as_ptr()) };
+        Ok(Self {
+            entry,
+            info,
+            cost: AtomicU32::new(0),
+            _loaded: loaded,
+        })
+    }
+
+    /// What is called.
+    pub fn entry(&self) -> Entry {
+        self.entry
+    }
+}
+
+/// A kernel with a work-group size and sizes of local-memory arguments.
+pub struct CpuPipeline {
+    pub variant: Arc<Variant>,
+    pub local_size: [u32; 3],
+    /// Offset and size of each argument in local memory.
+    pub local_args: Vec<[u32; 2]>,
+    /// See `Launch::local_ids`.
+    pub local_ids: Vec<u32>,
+    pub local_ids_stride: u32,
+    /// Packs of a work-group.
+    pub packs: u32,
+    /// Bytes from a pack's frame to the next one's.
+    pub frame_bytes: u64,
+    /// Bytes of all frames of a work-group.
+    pub frames_bytes: usize,
+    /// Bytes of local memory.
+    pub local_bytes: usize,
+}
+
+impl CpuPipeline {
+    fn new(
+        variant: &Arc<Variant>,
+        packing: Packing,
+        local_size: [u32; 3],
+        sizes: &[(u32, u32)],
+    ) -> Self {
+        let info = &variant.info;
+        let mut end = info.local_bytes;
+        let mut sizes: Vec<_> = sizes
+            .iter()
+            .filter(|(id, _)| *id >= SPEC_FIRST_LOCAL_ARG)
+            .collect();
+        sizes.sort_unstable();
+        let local_args = sizes
+            .iter()
+            .map(|&&(_, size)| {
+                let offset = end.next_multiple_of(LOCAL_ARG_ALIGN);
+                end = offset + size;
+                [offset, size]
+            })
+            .collect();
+        let [x, y, z] = local_size;
+        let items = x * y * z;
+        let lanes = info.lanes.max(1);
+        let (packs, stride) = match packing {
+            Packing::Linear => (items.div_ceil(lanes), items.next_multiple_of(64)),
+            _ => (x.div_ceil(lanes) * y * z, 0),
+        };
+        let mut local_ids = vec![0; 3 * stride as usize];
+        if stride > 0 {
+            for item in 0..items {
+                let ids = [item % x, item / x % y, item / x / y];
+                for (d, id) in ids.into_iter().enumerate() {
+                    local_ids[d * stride as usize + item as usize] = id;
+                }
+            }
+        }
+        let frame = u64::from(info.frame_bytes);
+        let frames = if info.shared_frame != 0 { 1 } else { u64::from(packs) };
+        Self {
+            variant: variant.clone(),
+            local_size,
+            local_args,
+            local_ids,
+            local_ids_stride: stride,
+            packs,
+            frame_bytes: if info.shared_frame != 0 { 0 } else { frame },
+            frames_bytes: (frame * frames) as usize,
+            local_bytes: end.next_multiple_of(64) as usize,
+        }
+    }
+}
+
+impl Pipeline for CpuPipeline {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The pipeline of this back end behind a trait object.
+pub fn of(pipeline: &dyn Pipeline) -> Result<&CpuPipeline> {
+    let ours = pipeline.as_any().downcast_ref();
+    ours.ok_or_else(|| DeviceError::Unsupported("a kernel of another device".to_owned()))
+}
+
+type Key = ([u32; 3], Vec<(u32, u32)>);
+
+/// A loaded kernel.
+pub struct CpuCode {
+    interface: KernelInterface,
+    native: Arc<dyn NativeCode>,
+    lanes: u32,
+    max_group: u32,
+    variants: [OnceLock<Arc<Variant>>; 3],
+    making: Mutex<()>,
+    pipelines: RwLock<FxHashMap<Key, Arc<dyn Pipeline>>>,
+    /// The pipeline that was asked for last: most programs have one.
+    last: RwLock<Option<(Key, Arc<dyn Pipeline>)>>,
+}
+
+impl CpuCode {
+    /// A kernel for packs of so many lanes.
+    pub fn new(
+        native: Arc<dyn NativeCode>,
+        interface: &KernelInterface,
+        lanes: u32,
+        max_group: u32,
+    ) -> Self {
+        Self {
+            interface: interface.clone(),
+            native,
+            lanes,
+            max_group,
+            variants: Default::default(),
+            making: Mutex::default(),
+            pipelines: RwLock::default(),
+            last: RwLock::default(),
+        }
+    }
+
+    /// How the work-items of a work-group are packed.
+    fn packing(&self, [x, y, z]: [u32; 3]) -> Packing {
+        let whole = x % self.lanes == 0;
+        let one_row = y * z == 1;
+        if self.interface.uses_subgroups {
+            // Sub-groups are pieces of the order of linear ids.
+            match (one_row, whole) {
+                (_, true) => Packing::Rows,
+                (true, false) => Packing::Tails,
+                _ => Packing::Linear,
+            }
+        } else if whole {
+            Packing::Rows
+        } else if one_row || x >= self.lanes / 2 {
+            Packing::Tails
+        } else {
+            Packing::Linear
+        }
+    }
+
+    fn variant(&self, packing: Packing) -> Result<&Arc<Variant>> {
+        let slot = &self.variants[packing as usize];
+        if let Some(variant) = slot.get() {
+            return Ok(variant);
+        }
+        let _one = self.making.lock();
+        if let Some(variant) = slot.get() {
+            return Ok(variant);
+        }
+        let object = self.native.object(packing)?;
+        let variant = Arc::new(Variant::load(&object, packing)?);
+        Ok(slot.get_or_init(|| variant))
+    }
+}
+
+impl Code for CpuCode {
+    fn interface(&self) -> &KernelInterface {
+        &self.interface
+    }
+
+    fn specialise(
+        &self,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+    ) -> Result<Arc<dyn Pipeline>> {
+        if let Some(((size, args), pipeline)) = &*self.last.read() {
+            if *size == local_size && args == local_args {
+                return Ok(pipeline.clone());
+            }
+        }
+        let key = (local_size, local_args.to_vec());
+        let known = self.pipelines.read().get(&key).cloned();
+        let pipeline = match known {
+            Some(pipeline) => pipeline,
+            None => {
+                let packing = self.packing(local_size);
+                let variant = self.variant(packing)?;
+                let made: Arc<dyn Pipeline> =
+                    Arc::new(CpuPipeline::new(variant, packing, local_size, local_args));
+                let mut pipelines = self.pipelines.write();
+                if pipelines.len() >= MOST_PIPELINES {
+                    pipelines.clear();
+                }
+                pipelines.entry(key.clone()).or_insert(made).clone()
+            }
+        };
+        *self.last.write() = Some((key, pipeline.clone()));
+        Ok(pipeline)
+    }
+
+    fn specialised(&self) -> usize {
+        0
+    }
+
+    fn costly(&self) -> bool {
+        false
+    }
+
+    fn max_work_group_size(&self) -> u32 {
+        self.max_group
+    }
+}

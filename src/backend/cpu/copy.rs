@@ -1,0 +1,89 @@
+//! Copies and fills of memory.
+
+use crate::backend::BufferCopy;
+
+/// Copies a region.
+///
+/// # Safety
+/// All rows must lie within memory that is valid on either side, and nothing else may access it meanwhile.
+pub unsafe fn copy(from: *const u8, to: *mut u8, region: &BufferCopy) {
+    let r = region;
+    for slice in 0..r.slices {
+        for row in 0..r.rows {
+            let src = r.src_offset + slice * r.src_slice_pitch + row * r.src_row_pitch;
+            let dst = r.dst_offset + slice * r.dst_slice_pitch + row * r.dst_row_pitch;
+            // SAFETY: as the caller promises. Rows of one piece of memory may touch in ways the runtime allows.
+            unsafe {
+                std::ptr::copy(
+                    from.wrapping_add(src as usize),
+                    to.wrapping_add(dst as usize),
+                    r.bytes as usize,
+                );
+            }
+        }
+    }
+}
+
+/// Fills `size` bytes with a pattern, over and over.
+///
+/// # Safety
+/// The bytes must be valid for writes, and nothing else may access them meanwhile.
+pub unsafe fn fill(to: *mut u8, size: u64, pattern: &[u8]) {
+    let size = size as usize;
+    if let Some(&first) = pattern.first().filter(|&&b| pattern.iter().all(|&p| p == b)) {
+        // SAFETY: as the caller promises.
+        unsafe { std::ptr::write_bytes(to, first, size) };
+        return;
+    }
+    // A block of the pattern that stays in the cache, then that block.
+    let mut block = [0u8; 4096];
+    let unit = pattern.len().clamp(1, block.len());
+    let whole = block.len() / unit * unit;
+    for piece in block[..whole].chunks_exact_mut(unit) {
+        piece.copy_from_slice(&pattern[..unit]);
+    }
+    let mut at = 0;
+    while at < size {
+        let bytes = whole.min(size - at);
+        // SAFETY: as the caller promises; the block is ours.
+        unsafe { std::ptr::copy_nonoverlapping(block.as_ptr(), to.wrapping_add(at), bytes) };
+        at += bytes;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fills_and_copies() {
+        for unit in [1usize, 2, 4, 8, 16, 128] {
+            let pattern: Vec<u8> = (1..=unit as u8).collect();
+            let mut memory = vec![0u8; unit * 100];
+            let size = memory.len() as u64;
+            // SAFETY: the whole of it.
+            unsafe { fill(memory.as_mut_ptr(), size, &pattern) };
+            assert!(memory.chunks(unit).all(|piece| piece == pattern));
+        }
+        let from: Vec<u8> = (0..64).collect();
+        let mut to = vec![0u8; 64];
+        let region = BufferCopy {
+            src_offset: 1,
+            dst_offset: 2,
+            bytes: 3,
+            rows: 2,
+            slices: 2,
+            src_row_pitch: 8,
+            src_slice_pitch: 16,
+            dst_row_pitch: 4,
+            dst_slice_pitch: 20,
+        };
+        // SAFETY: the last byte read is 1 + 16 + 8 + 3, the last written 2 + 20 + 4 + 3.
+        unsafe { copy(from.as_ptr(), to.as_mut_ptr(), &region) };
+        assert_eq!(to[2..5], [1, 2, 3]);
+        assert_eq!(to[6..9], [9, 10, 11]);
+        assert_eq!(to[22..25], [17, 18, 19]);
+        assert_eq!(to[26..29], [25, 26, 27]);
+        assert_eq!(to[9..22], [0; 13]);
+    }
+}

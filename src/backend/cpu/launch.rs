@@ -1,0 +1,174 @@
+//! Runs a launch: work-groups in any order, on as many threads as they are worth.
+
+use super::abi::Launch;
+use super::code::CpuPipeline;
+use super::image::Descriptor;
+use super::pool::{Pool, Shared};
+use super::scratch;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+
+/// Less work than this, in nanoseconds, is not worth waking a thread.
+const ALONE: f32 = 12_000.0;
+/// A thread takes work for about so long at a time.
+const PIECE: f32 = 50_000.0;
+
+/// A launch that threads share.
+struct Groups<'a> {
+    pipeline: &'a CpuPipeline,
+    launch: &'a Launch,
+}
+
+// SAFETY: what the launch points to is not written while it runs.
+unsafe impl Send for Groups<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Groups<'_> {}
+
+impl Shared for Groups<'_> {
+    fn run(&self, first: u64, count: u64) {
+        let p = self.pipeline;
+        scratch::with(p.local_bytes, p.frames_bytes, |local, frames| {
+            let _mode = FloatMode::standard();
+            // SAFETY: the code is that of the pipeline and the launch was made for it; the runtime has checked the
+            // arguments as far as it can, and memory is this thread's own.
+            unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };
+        });
+    }
+}
+
+/// Runs all work-groups of a launch.
+pub fn run(
+    pool: &Arc<Pool>,
+    pipeline: &CpuPipeline,
+    groups: [u32; 3],
+    push: &[u64],
+    descriptors: &[Descriptor],
+) {
+    let total = groups.iter().map(|&n| u64::from(n)).product::<u64>();
+    if total == 0 {
+        return;
+    }
+    let launch = Launch {
+        groups,
+        local_size: pipeline.local_size,
+        push: push.as_ptr().cast(),
+        bindings: descriptors.as_ptr(),
+        local_args: pipeline.local_args.as_ptr(),
+        local_ids: pipeline.local_ids.as_ptr(),
+        local_ids_stride: pipeline.local_ids_stride,
+        packs: pipeline.packs,
+        frame_bytes: pipeline.frame_bytes,
+    };
+    let work = Groups {
+        pipeline,
+        launch: &launch,
+    };
+    let items = pipeline.local_size.iter().product::<u32>().max(1) as f32;
+    let cost = &pipeline.variant.cost;
+    let known = f32::from_bits(cost.load(Ordering::Relaxed)) * items;
+    let cores = pool.cores() as u64;
+    let start = crate::util::monotonic_ns();
+    if cores == 1 || total == 1 || (known > 0.0 && known * total as f32 <= ALONE) {
+        work.run(0, total);
+        learn(pipeline, start, total as f32 * items, 1.0);
+        return;
+    }
+    // What is not known yet is found out with the first group.
+    let mut first = 0;
+    let mut group = known;
+    if known <= 0.0 {
+        work.run(0, 1);
+        first = 1;
+        group = learn(pipeline, start, items, 1.0) * items;
+    }
+    let left = total - first;
+    if group * left as f32 <= ALONE {
+        work.run(first, left);
+        return;
+    }
+    let most = (left / (4 * cores)).max(1);
+    let chunk = ((PIECE / group.max(1.0)) as u64).clamp(1, most);
+    let rest = Rest { work: &work, first };
+    let start = crate::util::monotonic_ns();
+    pool.together(&rest, left, chunk);
+    learn(pipeline, start, left as f32 * items, cores as f32);
+}
+
+/// All but the first groups.
+struct Rest<'a> {
+    work: &'a Groups<'a>,
+    first: u64,
+}
+
+impl Shared for Rest<'_> {
+    fn run(&self, first: u64, count: u64) {
+        self.work.run(self.first + first, count);
+    }
+}
+
+/// Notes what a work-item takes on one thread; gives it in nanoseconds.
+fn learn(pipeline: &CpuPipeline, start: u64, items: f32, threads: f32) -> f32 {
+    let now = (crate::util::monotonic_ns() - start) as f32 * threads / items;
+    let cost = &pipeline.variant.cost;
+    let old = f32::from_bits(cost.load(Ordering::Relaxed));
+    let new = if old > 0.0 { 0.75 * old + 0.25 * now } else { now };
+    cost.store(new.max(1e-6).to_bits(), Ordering::Relaxed);
+    new
+}
+
+/// How the processor computes with floats, which an application may have changed for its own threads.
+struct FloatMode {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    before: u64,
+}
+
+impl FloatMode {
+    /// Rounds to nearest, has subnormal numbers, never traps.
+    #[cfg(target_arch = "x86_64")]
+    fn standard() -> Self {
+        let mut before = 0u32;
+        let standard = 0x1f80u32;
+        // SAFETY: both instructions access the given words alone; the mode is restored when this is dropped.
+        unsafe {
+            std::arch::asm!("stmxcsr [{}]", in(reg) &mut before, options(nostack));
+            if before & 0xffc0 != standard {
+                std::arch::asm!("ldmxcsr [{}]", in(reg) &standard, options(nostack, readonly));
+            }
+        }
+        Self {
+            before: u64::from(before),
+        }
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    fn standard() -> Self {
+        let before: u64;
+        // SAFETY: a register of this thread, restored when this is dropped.
+        unsafe {
+            std::arch::asm!("mrs {}, fpcr", out(reg) before, options(nostack, nomem));
+            std::arch::asm!("msr fpcr, {}", in(reg) 0u64, options(nostack, nomem));
+        }
+        Self { before }
+    }
+
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    fn standard() -> Self {
+        Self {}
+    }
+}
+
+impl Drop for FloatMode {
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        if self.before & 0xffc0 != 0x1f80 {
+            let before = self.before as u32;
+            // SAFETY: the mode that the thread had.
+            unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &before, options(nostack, readonly)) };
+        }
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: the mode that the thread had.
+        unsafe {
+            std::arch::asm!("msr fpcr, {}", in(reg) self.before, options(nostack, nomem));
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! What the machine is: its vectors, processors, memory and names.
+
+use crate::backend::machine;
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Machine {
+    /// CL_DEVICE_NAME.
+    pub name: String,
+    /// CL_DEVICE_VENDOR.
+    pub vendor: String,
+    /// Its PCI vendor id.
+    pub vendor_id: u32,
+    /// Threads that run at the same time: what affinity and control groups leave.
+    pub cores: usize,
+    /// Bits of a vector.
+    pub width: u32,
+    /// What decides which code runs here.
+    pub features: String,
+    /// Bytes of memory, those of a control group if it has less.
+    pub memory: u64,
+    /// Bytes of the largest cache.
+    pub cache: u64,
+    /// The highest clock.
+    pub clock_mhz: u32,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here() -> Self {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            let line = info.lines().find(|line| {
+                line.split(':')
+                    .next()
+                    .is_some_and(|key| key.trim() == name)
+            })?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        let (vendor, vendor_id) = match field("vendor_id").as_deref() {
+            Some("GenuineIntel") => ("Intel", 0x8086),
+            Some("AuthenticAMD") => ("AMD", 0x1022),
+            Some("HygonGenuine") => ("Hygon", 0x1d94),
+            _ if cfg!(target_arch = "aarch64") => ("ARM", 0x13b5),
+            _ => ("Unknown", 0),
+        };
+        let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+        let flags = field("flags")
+            .or_else(|| field("Features"))
+            .unwrap_or_default();
+        let most = widest();
+        let asked = crate::util::config::get().cpu_width;
+        Self {
+            name: model.clone(),
+            vendor: vendor.to_owned(),
+            vendor_id,
+            cores: crate::util::cores(),
+            width: asked.map_or(most, |asked| asked.clamp(128, most)),
+            features: format!("{model} {flags} {asked:?}"),
+            memory: memory(),
+            cache: machine::processor_cache().unwrap_or(0),
+            clock_mhz: machine::processor_clock().unwrap_or(0),
+        }
+    }
+
+    /// Work-items of a pack: as many as a vector has 32-bit elements.
+    pub fn lanes(&self) -> u32 {
+        match self.width {
+            512.. => 16,
+            256..512 => 8,
+            _ => 4,
+        }
+    }
+}
+
+/// Bits of the widest vectors that are worth using.
+fn widest() -> u32 {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if std::arch::is_x86_feature_detected!("avx512f")
+            && std::arch::is_x86_feature_detected!("avx512bw")
+            && std::arch::is_x86_feature_detected!("avx512dq")
+            && std::arch::is_x86_feature_detected!("avx512vl")
+        {
+            return 512;
+        }
+        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma")
+        {
+            return 256;
+        }
+    }
+    128
+}
+
+/// Bytes of memory.
+fn memory() -> u64 {
+    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total = info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))
+        .and_then(|rest| rest.trim().strip_suffix("kB"))
+        .and_then(|kib| kib.trim().parse::<u64>().ok())
+        .map_or(1 << 30, |kib| kib << 10);
+    let limits = [
+        "/sys/fs/cgroup/memory.max",
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+    ];
+    let limit = limits
+        .iter()
+        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .min();
+    limit.map_or(total, |limit| limit.min(total))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_here() {
+        let machine = Machine::here();
+        assert!(machine.cores > 0 && machine.memory >= 1 << 26);
+        assert!(matches!(machine.lanes(), 4 | 8 | 16));
+        assert!(machine.width >= 32 * machine.lanes());
+    }
+}

@@ -1,0 +1,265 @@
+//! The threads of the device: they run batches of streams, and help one another with launches of many work-groups.
+//!
+//! Threads are made when there is work for them, up to the number of processors. One that has nothing to do looks for work
+//! for a short while before it sleeps. A thread of the application that waits for a stream runs the stream's batches itself
+//! (`timeline.rs`), so that a launch that is waited for needs no switch between threads.
+
+use super::track::Track;
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// How often a thread without work looks for some before it sleeps; a look takes a few to some tens of nanoseconds.
+const LOOKS: u32 = 2000;
+const LOOKS_FEW_CORES: u32 = 200;
+
+/// Something that several threads do together: pieces `0 .. total`, a few at a time.
+pub trait Shared: Send + Sync {
+    /// Does pieces `first .. first + count`.
+    fn run(&self, first: u64, count: u64);
+}
+
+/// A task under way.
+struct Job {
+    /// Lives until the leader has seen `helpers` at zero after the job left the list.
+    task: *const dyn Shared,
+    total: u64,
+    /// Pieces that are taken at a time.
+    chunk: u64,
+    next: AtomicU64,
+    helpers: AtomicUsize,
+}
+
+// SAFETY: the task can be used by all threads, and lives as long as any of them uses it (see `Pool::together`).
+unsafe impl Send for Job {}
+// SAFETY: as above.
+unsafe impl Sync for Job {}
+
+impl Job {
+    fn work(&self) {
+        loop {
+            let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
+            if first >= self.total {
+                return;
+            }
+            let count = self.chunk.min(self.total - first);
+            // SAFETY: whoever is here is the leader, or is counted in `helpers`.
+            unsafe { &*self.task }.run(first, count);
+        }
+    }
+
+    fn has_work(&self) -> bool {
+        self.next.load(Ordering::Relaxed) < self.total
+    }
+}
+
+enum Work {
+    Help(Arc<Job>),
+    Run(Arc<Track>),
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<Arc<Track>>,
+    jobs: Vec<Arc<Job>>,
+    threads: usize,
+    sleeping: usize,
+}
+
+impl State {
+    fn take(&mut self) -> Option<Work> {
+        if let Some(job) = self.jobs.iter().find(|job| job.has_work()) {
+            job.helpers.fetch_add(1, Ordering::Relaxed);
+            return Some(Work::Help(job.clone()));
+        }
+        self.ready.pop_front().map(Work::Run)
+    }
+}
+
+/// The threads.
+pub struct Pool {
+    state: Mutex<State>,
+    wake: Condvar,
+    /// Tracks and jobs in the lists.
+    pending: AtomicUsize,
+    cores: usize,
+}
+
+impl Pool {
+    /// A pool of so many threads, none of which is there yet.
+    pub fn new(cores: usize) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            pending: AtomicUsize::new(0),
+            cores: cores.max(1),
+        })
+    }
+
+    /// Threads that work at the same time.
+    pub fn cores(&self) -> usize {
+        self.cores
+    }
+
+    /// Makes or wakes threads for work that was put into the lists. False: there is no thread at all.
+    fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
+        self.pending
+            .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+        let mut more = wanted.saturating_sub(state.sleeping);
+        while more > 0 && state.threads < self.cores {
+            let pool = Arc::clone(self);
+            let thread = std::thread::Builder::new()
+                .name("pumice-cpu".into())
+                .stack_size(4 << 20)
+                .spawn(move || pool.serve());
+            if let Err(error) = thread {
+                crate::log!(Warn, "no thread for the CPU device: {error}");
+                break;
+            }
+            state.threads += 1;
+            more -= 1;
+        }
+        let (sleeping, some) = (state.sleeping, state.threads > 0);
+        drop(state);
+        for _ in 0..wanted.min(sleeping) {
+            self.wake.notify_one();
+        }
+        some
+    }
+
+    /// A thread is to run the batches of a track. False: there is none.
+    pub fn run(self: &Arc<Self>, track: Arc<Track>) -> bool {
+        let mut state = self.state.lock();
+        state.ready.push_back(track);
+        self.call(state, 1)
+    }
+
+    fn serve(self: Arc<Self>) {
+        let looks = if crate::util::many_cores() {
+            LOOKS
+        } else {
+            LOOKS_FEW_CORES
+        };
+        loop {
+            match self.find(looks) {
+                Work::Help(job) => {
+                    job.work();
+                    job.helpers.fetch_sub(1, Ordering::Release);
+                }
+                Work::Run(track) => track.serve(),
+            }
+        }
+    }
+
+    fn find(&self, looks: u32) -> Work {
+        let mut left = looks;
+        loop {
+            if left > 0 && self.pending.load(Ordering::Relaxed) == 0 {
+                left -= 1;
+                std::hint::spin_loop();
+                continue;
+            }
+            let mut state = self.state.lock();
+            if let Some(work) = state.take() {
+                self.pending
+                    .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+                return work;
+            }
+            if left == 0 {
+                state.sleeping += 1;
+                self.wake.wait(&mut state);
+                state.sleeping -= 1;
+                left = looks;
+            } else {
+                // A job without pieces that others could take.
+                left -= 1;
+                drop(state);
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Does a task with as many threads as it is worth; the caller is one of them. Pieces are taken `chunk` at a time.
+    pub fn together(self: &Arc<Self>, task: &dyn Shared, total: u64, chunk: u64) {
+        let chunk = chunk.max(1);
+        let chunks = total.div_ceil(chunk);
+        let helpers = chunks.saturating_sub(1).min(self.cores as u64 - 1) as usize;
+        if helpers == 0 {
+            if total > 0 {
+                task.run(0, total);
+            }
+            return;
+        }
+        // SAFETY: only the lifetime is made up; this function does not return before the last helper is done.
+        let task = unsafe {
+            std::mem::transmute::<*const (dyn Shared + '_), *const (dyn Shared + 'static)>(task)
+        };
+        let job = Arc::new(Job {
+            task,
+            total,
+            chunk,
+            next: AtomicU64::new(0),
+            helpers: AtomicUsize::new(0),
+        });
+        let mut state = self.state.lock();
+        state.jobs.push(job.clone());
+        self.call(state, helpers);
+        // Should a piece panic, the others still must be done with before the task goes.
+        let _gone = Leaving { pool: self, job: &job };
+        job.work();
+    }
+}
+
+/// Takes a job out of the list and waits for its helpers.
+struct Leaving<'a> {
+    pool: &'a Pool,
+    job: &'a Arc<Job>,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.job.next.store(self.job.total, Ordering::Relaxed);
+        {
+            let mut state = self.pool.state.lock();
+            state.jobs.retain(|other| !Arc::ptr_eq(other, self.job));
+            self.pool
+                .pending
+                .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+        }
+        let mut looks = 0u32;
+        while self.job.helpers.load(Ordering::Acquire) > 0 {
+            looks += 1;
+            if looks < 1000 {
+                std::hint::spin_loop();
+            } else {
+                std::thread::yield_now();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Count(Vec<AtomicU64>);
+
+    impl Shared for Count {
+        fn run(&self, first: u64, count: u64) {
+            for at in first..first + count {
+                self.0[at as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn every_piece_once() {
+        let pool = Pool::new(4);
+        for (total, chunk) in [(0, 1), (1, 1), (100, 7), (1000, 1), (5, 100)] {
+            let count = Count((0..total).map(|_| AtomicU64::new(0)).collect());
+            pool.together(&count, total, chunk);
+            assert!(count.0.iter().all(|n| n.load(Ordering::Relaxed) == 1));
+        }
+    }
+}

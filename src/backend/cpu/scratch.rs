@@ -1,0 +1,68 @@
+//! Memory of a thread for the work-group that it runs: local memory and the frames of packs.
+
+use std::cell::RefCell;
+use std::ptr::NonNull;
+
+/// Alignment of both.
+const ALIGN: usize = 128;
+/// More than this is not kept for the next launch.
+const MOST_KEPT: usize = 16 << 20;
+
+struct Scratch {
+    base: Option<NonNull<u8>>,
+    size: usize,
+}
+
+impl Scratch {
+    fn layout(size: usize) -> Option<std::alloc::Layout> {
+        std::alloc::Layout::from_size_align(size, 4096).ok()
+    }
+
+    fn free(&mut self) {
+        if let (Some(base), Some(layout)) = (self.base.take(), Self::layout(self.size)) {
+            // SAFETY: allocated with this layout, freed once.
+            unsafe { std::alloc::dealloc(base.as_ptr(), layout) };
+        }
+        self.size = 0;
+    }
+
+    fn grow(&mut self, size: usize) -> Option<*mut u8> {
+        if self.size < size || self.base.is_none() {
+            self.free();
+            let size = size.max(64 << 10).next_multiple_of(4096);
+            // SAFETY: the size is not zero.
+            let base = unsafe { std::alloc::alloc(Self::layout(size)?) };
+            self.base = NonNull::new(base);
+            self.size = size;
+        }
+        self.base.map(NonNull::as_ptr)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        self.free();
+    }
+}
+
+thread_local! {
+    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { base: None, size: 0 }) };
+}
+
+/// Calls `f` with local memory and frames of these sizes, contents undefined. Without memory the launch is left out, with
+/// a line in the log.
+pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) {
+    let start = local.next_multiple_of(ALIGN) + ALIGN;
+    let run = |scratch: &mut Scratch| {
+        let Some(base) = scratch.grow(start + frames + ALIGN) else {
+            crate::log!(Error, "no memory for a work-group: {} bytes", start + frames);
+            return;
+        };
+        f(base, base.wrapping_add(start));
+        if scratch.size > MOST_KEPT {
+            scratch.free();
+        }
+    };
+    let done = SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)).is_ok());
+    debug_assert!(done.unwrap_or(true), "launches do not nest");
+}

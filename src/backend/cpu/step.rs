@@ -1,0 +1,148 @@
+//! What a batch consists of, and how it is run.
+
+use super::code::CpuPipeline;
+use super::copy;
+use super::image::Descriptor;
+use super::launch;
+use super::pool::Pool;
+use super::texel_copy;
+use super::timeline::CpuTimeline;
+use crate::backend::image::ImageRegion;
+use crate::backend::{BufferCopy, Image, Memory, Pipeline, Times};
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::Arc;
+
+/// A range of memory that the batch keeps.
+pub struct Place {
+    pub pointer: *mut u8,
+    pub size: u64,
+}
+
+// SAFETY: a plain address; the batch keeps the memory and the runtime the order of accesses.
+unsafe impl Send for Place {}
+
+/// The argument block, aligned for all that stands in it.
+pub type Push = SmallVec<[u64; 16]>;
+
+/// A launch.
+pub struct Dispatch {
+    pub pipeline: Arc<dyn Pipeline>,
+    pub groups: [u32; 3],
+    /// Where instead the numbers of work-groups stand, three words in each 16 bytes.
+    pub indirect: Option<Place>,
+    pub push: Push,
+    pub descriptors: Vec<Descriptor>,
+}
+
+/// An operation.
+pub enum Action {
+    Dispatch(Box<Dispatch>),
+    Copy(Place, Place, BufferCopy),
+    Fill(Place, SmallVec<[u8; 16]>),
+    Update(Place, Box<[u8]>),
+    ImageToMemory(Arc<dyn Image>, ImageRegion, Place, u32, u32),
+    MemoryToImage(Place, u32, u32, Arc<dyn Image>, ImageRegion),
+    ImageCopy(Arc<dyn Image>, [u32; 3], Arc<dyn Image>, [u32; 3], [u32; 3]),
+    Nothing,
+}
+
+/// An operation and where its times go.
+pub struct Step {
+    pub action: Action,
+    pub profile: Option<u64>,
+}
+
+/// Times of operations, by slot.
+pub type AllTimes = Arc<Mutex<FxHashMap<u64, Times>>>;
+
+/// Operations that are submitted together.
+#[derive(Default)]
+pub struct Batch {
+    pub steps: Vec<Step>,
+    /// Values of other streams' timelines.
+    pub waits: SmallVec<[(Arc<CpuTimeline>, u64); 2]>,
+    /// The value when it has completed.
+    pub value: u64,
+    pub memories: Vec<Arc<dyn Memory>>,
+    pub images: Vec<Arc<dyn Image>>,
+    pub others: Vec<Arc<dyn Any + Send + Sync>>,
+    pub times: Option<AllTimes>,
+}
+
+impl Batch {
+    /// Lets go of everything, to be used again.
+    pub fn clear(&mut self) {
+        self.steps.clear();
+        self.waits.clear();
+        self.memories.clear();
+        self.images.clear();
+        self.others.clear();
+    }
+
+    /// Runs all operations in their order.
+    pub fn run(&self, pool: &Arc<Pool>) {
+        for step in &self.steps {
+            let Some(slot) = step.profile else {
+                step.action.run(pool);
+                continue;
+            };
+            let start = crate::util::monotonic_ns();
+            step.action.run(pool);
+            let end = crate::util::monotonic_ns();
+            if let Some(times) = &self.times {
+                times.lock().insert(slot, Times { start, end });
+            }
+        }
+    }
+}
+
+impl Action {
+    fn run(&self, pool: &Arc<Pool>) {
+        match self {
+            Self::Dispatch(dispatch) => {
+                let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>() else {
+                    return;
+                };
+                let one = |groups: [u32; 3]| {
+                    launch::run(pool, pipeline, groups, &dispatch.push, &dispatch.descriptors);
+                };
+                match &dispatch.indirect {
+                    None => one(dispatch.groups),
+                    Some(place) => {
+                        for at in 0..place.size / 16 {
+                            // SAFETY: within the range, which the batch keeps.
+                            one(unsafe {
+                                place.pointer.cast::<[u32; 4]>().add(at as usize).cast::<[u32; 3]>().read()
+                            });
+                        }
+                    }
+                }
+            }
+            // SAFETY: the caller of the back end has validated ranges; the batch keeps the memory.
+            Self::Copy(src, dst, region) => unsafe { copy::copy(src.pointer, dst.pointer, region) },
+            // SAFETY: as above.
+            Self::Fill(dst, pattern) => unsafe { copy::fill(dst.pointer, dst.size, pattern) },
+            // SAFETY: as above.
+            Self::Update(dst, data) => unsafe {
+                let bytes = data.len().min(dst.size as usize);
+                std::ptr::copy_nonoverlapping(data.as_ptr(), dst.pointer, bytes);
+            },
+            // SAFETY: as above.
+            Self::ImageToMemory(image, region, dst, row, slice) => unsafe {
+                texel_copy::image_to_memory(image.as_ref(), region, dst.pointer, *row, *slice);
+            },
+            // SAFETY: as above.
+            Self::MemoryToImage(src, row, slice, image, region) => unsafe {
+                texel_copy::memory_to_image(src.pointer, *row, *slice, image.as_ref(), region);
+            },
+            // SAFETY: as above.
+            Self::ImageCopy(src, from, dst, to, size) => unsafe {
+                texel_copy::image_copy(src.as_ref(), *from, dst.as_ref(), *to, *size);
+            },
+            Self::Nothing => {}
+        }
+    }
+}

@@ -1,0 +1,240 @@
+//! Streams: operations are written down in batches and run in their order (`track.rs`).
+
+use super::code;
+use super::image::{self, Descriptor};
+use super::memory;
+use super::pool::Pool;
+use super::step::{Action, AllTimes, Batch, Dispatch, Place, Push, Step};
+use super::timeline::CpuTimeline;
+use super::track::Track;
+use crate::backend::image::Resource;
+use crate::backend::{
+    Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Slice, Stream, StreamDesc, Timeline,
+    Times, Use,
+};
+use std::sync::Arc;
+
+/// Batches that are kept to be used again.
+const MOST_SPARE: usize = 8;
+
+/// A stream.
+pub struct CpuStream {
+    track: Arc<Track>,
+    timeline: Arc<CpuTimeline>,
+    timeline_dyn: Arc<dyn Timeline>,
+    open: Batch,
+    submitted: u64,
+    spare: Vec<Batch>,
+    next_slot: u64,
+    profiling: bool,
+    times: AllTimes,
+}
+
+impl CpuStream {
+    /// A stream whose batches the pool runs.
+    pub fn new(pool: &Arc<Pool>, desc: StreamDesc) -> Self {
+        let timeline = CpuTimeline::new();
+        Self {
+            track: Track::new(&timeline, pool),
+            timeline_dyn: timeline.clone(),
+            timeline,
+            open: Batch::default(),
+            submitted: 0,
+            spare: Vec::new(),
+            next_slot: 0,
+            profiling: desc.profiling,
+            times: AllTimes::default(),
+        }
+    }
+
+    /// Where a slice lies; the batch keeps its memory.
+    fn place(&mut self, slice: &Slice) -> Result<Place> {
+        let ours = memory::of(slice.memory.as_ref())?;
+        let pointer = ours.pointer().wrapping_add(slice.offset as usize);
+        self.keep(slice);
+        Ok(Place {
+            pointer,
+            size: slice.size,
+        })
+    }
+
+    fn keep(&mut self, slice: &Slice) {
+        let known = self.open.memories.last();
+        if !known.is_some_and(|last| Arc::ptr_eq(last, &slice.memory)) {
+            self.open.memories.push(slice.memory.clone());
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        pipeline: &Arc<dyn Pipeline>,
+        push: &[u8],
+        uses: &[Use],
+        bindings: &[Binding],
+    ) -> Result<Dispatch> {
+        code::of(pipeline.as_ref())?;
+        for one in uses {
+            self.keep(&one.slice);
+        }
+        let mut descriptors = Vec::new();
+        for binding in bindings {
+            let at = binding.binding as usize;
+            let (Resource::Sampled(shown) | Resource::Storage(shown)) = &binding.resource else {
+                continue;
+            };
+            if descriptors.len() <= at {
+                descriptors.resize(at + 1, Descriptor::default());
+            }
+            descriptors[at] = image::of(shown.as_ref())?.descriptor();
+            self.open.images.push(shown.clone());
+        }
+        let mut words = Push::from_elem(0, push.len().div_ceil(8));
+        for (word, bytes) in words.iter_mut().zip(push.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        Ok(Dispatch {
+            pipeline: pipeline.clone(),
+            groups: [0; 3],
+            indirect: None,
+            push: words,
+            descriptors,
+        })
+    }
+
+    fn action(&mut self, op: Op<'_>) -> Result<Action> {
+        Ok(match op {
+            Op::Dispatch {
+                pipeline,
+                groups,
+                push,
+                uses,
+                bindings,
+                ..
+            } => Action::Dispatch(Box::new(Dispatch {
+                groups,
+                ..self.dispatch(pipeline, push, uses, bindings)?
+            })),
+            Op::DispatchIndirect {
+                pipeline,
+                groups,
+                push,
+                uses,
+                bindings,
+                ..
+            } => Action::Dispatch(Box::new(Dispatch {
+                indirect: Some(self.place(groups)?),
+                ..self.dispatch(pipeline, push, uses, bindings)?
+            })),
+            Op::Copy { src, dst, region } => Action::Copy(self.place(src)?, self.place(dst)?, region),
+            Op::Fill { dst, pattern } => Action::Fill(self.place(dst)?, pattern.into()),
+            Op::Update { dst, data } => Action::Update(self.place(dst)?, data.into()),
+            Op::ImageToMemory {
+                image,
+                region,
+                dst,
+                row_texels,
+                slice_rows,
+            } => {
+                let place = self.place(dst)?;
+                Action::ImageToMemory(image.clone(), region, place, row_texels, slice_rows)
+            }
+            Op::MemoryToImage {
+                src,
+                row_texels,
+                slice_rows,
+                image,
+                region,
+            } => {
+                let place = self.place(src)?;
+                Action::MemoryToImage(place, row_texels, slice_rows, image.clone(), region)
+            }
+            Op::ImageCopy {
+                src,
+                src_origin,
+                dst,
+                dst_origin,
+                size,
+            } => Action::ImageCopy(src.clone(), src_origin, dst.clone(), dst_origin, size),
+            Op::Marker => Action::Nothing,
+            Op::Keep(other) => {
+                self.open.others.push(other);
+                Action::Nothing
+            }
+        })
+    }
+}
+
+impl Stream for CpuStream {
+    fn timeline(&self) -> &Arc<dyn Timeline> {
+        &self.timeline_dyn
+    }
+
+    fn open_value(&self) -> u64 {
+        self.submitted + 1
+    }
+
+    fn open_len(&self) -> usize {
+        self.open.steps.len()
+    }
+
+    fn wait_for(&mut self, point: &Point) {
+        let ours = point.timeline.as_any().downcast_ref::<CpuTimeline>();
+        let Some(timeline) = ours.and_then(CpuTimeline::myself) else {
+            return;
+        };
+        // Its own work is in order.
+        if !Arc::ptr_eq(&timeline, &self.timeline) && timeline.reached() < point.value {
+            self.open.waits.push((timeline, point.value));
+        }
+    }
+
+    fn record(&mut self, op: Op<'_>, _order: OrderRule, profile: bool) -> Result<Option<ProfileSlot>> {
+        let action = self.action(op)?;
+        let slot = (profile && self.profiling).then(|| {
+            self.next_slot += 1;
+            self.open.times = Some(self.times.clone());
+            self.next_slot
+        });
+        self.open.steps.push(Step {
+            action,
+            profile: slot,
+        });
+        Ok(slot.map(ProfileSlot))
+    }
+
+    fn barrier(&mut self) -> Result {
+        Ok(())
+    }
+
+    fn submit(&mut self, force: bool) -> Result<u64> {
+        if self.open.steps.is_empty() && !force {
+            return Ok(self.submitted);
+        }
+        self.reclaim();
+        let next = self.spare.pop().unwrap_or_default();
+        let mut batch = std::mem::replace(&mut self.open, next);
+        self.submitted += 1;
+        batch.value = self.submitted;
+        self.track.submit(batch);
+        Ok(self.submitted)
+    }
+
+    fn reclaim(&mut self) {
+        for mut batch in self.track.take_done() {
+            batch.clear();
+            if self.spare.len() < MOST_SPARE {
+                self.spare.push(batch);
+            }
+        }
+    }
+
+    fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
+        let times = self.times.lock().remove(&slot.0);
+        times.ok_or_else(|| DeviceError::Driver {
+            call: "take_times",
+            code: "the operation has not run".to_owned(),
+        })
+    }
+}

@@ -1,0 +1,147 @@
+//! Timelines: a number in memory, and who waits for it.
+
+use super::track::Track;
+use crate::backend::{Result, Timeline};
+use parking_lot::{Condvar, Mutex};
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+/// How often the number is looked at before a thread sleeps.
+const LOOKS: u32 = 2000;
+const LOOKS_FEW_CORES: u32 = 100;
+
+/// The timeline of a stream.
+pub struct CpuTimeline {
+    value: AtomicU64,
+    /// Threads that sleep.
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+    /// Streams whose next batch waits for a value.
+    following: AtomicUsize,
+    followers: Mutex<Vec<Arc<Track>>>,
+    /// The stream's batches.
+    track: OnceLock<Weak<Track>>,
+    myself: Weak<CpuTimeline>,
+}
+
+impl CpuTimeline {
+    /// A timeline at 0.
+    pub fn new() -> Arc<Self> {
+        Arc::new_cyclic(|myself| Self {
+            myself: myself.clone(),
+            value: AtomicU64::new(0),
+            sleepers: AtomicUsize::new(0),
+            lock: Mutex::new(()),
+            changed: Condvar::new(),
+            following: AtomicUsize::new(0),
+            followers: Mutex::default(),
+            track: OnceLock::new(),
+        })
+    }
+
+    /// This timeline, shared.
+    pub fn myself(&self) -> Option<Arc<Self>> {
+        self.myself.upgrade()
+    }
+
+    /// Says whose it is.
+    pub fn belongs_to(&self, track: &Arc<Track>) {
+        let _ = self.track.set(Arc::downgrade(track));
+    }
+
+    /// The value reached.
+    pub fn reached(&self) -> u64 {
+        self.value.load(Ordering::SeqCst)
+    }
+
+    /// A batch has completed.
+    pub fn advance(&self, value: u64) {
+        self.value.store(value, Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock());
+            self.changed.notify_all();
+        }
+        if self.following.load(Ordering::SeqCst) > 0 {
+            let followers = {
+                let mut list = self.followers.lock();
+                self.following.store(0, Ordering::SeqCst);
+                std::mem::take(&mut *list)
+            };
+            for track in followers {
+                track.call();
+            }
+        }
+    }
+
+    /// A track goes on once a value is reached. False: it is.
+    pub fn follow(&self, value: u64, track: &Arc<Track>) -> bool {
+        let mut list = self.followers.lock();
+        self.following.store(list.len() + 1, Ordering::SeqCst);
+        if self.reached() >= value {
+            self.following.store(list.len(), Ordering::SeqCst);
+            return false;
+        }
+        list.push(Arc::clone(track));
+        true
+    }
+
+    fn look(&self, value: u64) -> bool {
+        let looks = if crate::util::many_cores() {
+            LOOKS
+        } else {
+            LOOKS_FEW_CORES
+        };
+        for _ in 0..looks {
+            if self.reached() >= value {
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        self.reached() >= value
+    }
+}
+
+impl Timeline for CpuTimeline {
+    fn completed(&self) -> Result<u64> {
+        Ok(self.reached())
+    }
+
+    fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
+        if self.reached() >= value {
+            return Ok(true);
+        }
+        let end = timeout.map(|time| Instant::now() + time);
+        // Who may wait as long as it takes does the work.
+        if end.is_none() {
+            if let Some(track) = self.track.get().and_then(Weak::upgrade) {
+                track.help(value);
+            }
+        }
+        if self.look(value) {
+            return Ok(true);
+        }
+        let mut guard = self.lock.lock();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let mut reached = true;
+        while self.reached() < value {
+            match end {
+                None => self.changed.wait(&mut guard),
+                Some(end) => {
+                    if self.changed.wait_until(&mut guard, end).timed_out() {
+                        reached = self.reached() >= value;
+                        break;
+                    }
+                }
+            }
+        }
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        Ok(reached)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

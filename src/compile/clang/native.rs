@@ -1,0 +1,89 @@
+//! clang as the code generator of processors: LLVM's IR to an object file for this machine.
+
+use super::process;
+use super::toolchain::{self, Toolchain};
+use crate::compile::words::BuildFailure;
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// What clang's driver would pass on for this very machine: processor and features, as arguments. Empty: it does not tell.
+fn told(toolchain: &Toolchain) -> Vec<String> {
+    let mut driver = Command::new(&toolchain.clang);
+    let native = if cfg!(target_arch = "aarch64") {
+        "-mcpu=native"
+    } else {
+        "-march=native"
+    };
+    driver.args([native, "-###", "-c", "-x", "ir", "/dev/null", "-o", "/dev/null"]);
+    let Ok(finished) = process::run_alone(driver, &[]) else {
+        return Vec::new();
+    };
+    let line = finished
+        .diagnostics
+        .lines()
+        .find(|line| line.contains("\"-cc1\""))
+        .unwrap_or_default();
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .map(|word| word.trim_matches('"'))
+        .collect();
+    let mut told = Vec::new();
+    for pair in words.windows(2) {
+        if matches!(pair[0], "-target-cpu" | "-tune-cpu" | "-target-feature") {
+            told.extend([pair[0].to_owned(), pair[1].to_owned()]);
+        }
+    }
+    told
+}
+
+/// Arguments that say for which processor code is made, with vectors of `lanes` 32-bit elements.
+fn processor(toolchain: &Toolchain, lanes: u32) -> Vec<String> {
+    static TOLD: OnceLock<Vec<String>> = OnceLock::new();
+    let told = TOLD.get_or_init(|| told(toolchain));
+    let narrower = cfg!(target_arch = "x86_64")
+        && told.iter().any(|word| match lanes {
+            0..8 => word == "+avx2",
+            8..16 => word == "+avx512f",
+            _ => false,
+        });
+    if !told.is_empty() && !narrower {
+        return told.clone();
+    }
+    let cpu = match (std::env::consts::ARCH, lanes) {
+        ("x86_64", 16..) => "x86-64-v4",
+        ("x86_64", 8..) => "x86-64-v3",
+        ("x86_64", _) => "x86-64-v2",
+        _ => "generic",
+    };
+    vec!["-target-cpu".to_owned(), cpu.to_owned()]
+}
+
+/// Names what decides the code: part of cache keys.
+pub fn identity(toolchain: &Toolchain, lanes: u32) -> String {
+    format!("{} {}", toolchain.identity, processor(toolchain, lanes).join(" "))
+}
+
+/// Compiles LLVM's IR in text to an object file.
+pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {
+    let triple = if cfg!(target_arch = "aarch64") {
+        "aarch64-unknown-linux-gnu"
+    } else {
+        "x86_64-unknown-linux-gnu"
+    };
+    let mut clang = Command::new(&toolchain.clang);
+    clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier", "-triple", triple]);
+    clang.args(["-emit-obj", "-O3", "-mrelocation-model", "pic", "-pic-level", "2"]);
+    clang.args(["-Wno-override-module", "-ffp-contract=on"]);
+    clang.args(processor(toolchain, lanes));
+    clang.args(super::command::FROM_IR);
+    match process::run(clang, text.as_bytes()) {
+        Ok(finished) if finished.success => Ok(finished.stdout),
+        Ok(finished) => Err(BuildFailure(finished.diagnostics)),
+        Err(error) => Err(BuildFailure(format!("cannot run clang: {error}\n"))),
+    }
+}
+
+/// The compiler, or why there is none.
+pub fn compiler() -> Result<&'static Toolchain, BuildFailure> {
+    toolchain::get().ok_or_else(|| BuildFailure("no clang was found\n".to_owned()))
+}

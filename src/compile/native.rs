@@ -1,0 +1,70 @@
+//! Kernels for processors: from lowered KIR through LLVM's IR to object files, which are kept in the cache.
+
+use super::clang::native as clang;
+use super::store::entries::{self, CacheKey};
+use crate::backend::{DeviceError, NativeCode, Result};
+use spirv_lowering::interface::Implicit;
+use spirv_lowering::ir::parse::parse_module;
+use spirv_lowering::native::{self, Packing};
+use spirv_lowering::target::Target;
+use spirv_lowering::Lowered;
+
+const KIND: &str = "native";
+
+/// A lowered kernel of which object files can be made.
+pub struct Native {
+    name: String,
+    kir: String,
+    implicit: Vec<(Implicit, u32)>,
+    lanes: u32,
+}
+
+impl Native {
+    /// For a target.
+    pub fn new(lowered: &Lowered, target: &Target) -> Self {
+        Self {
+            name: lowered.interface.name.clone(),
+            kir: lowered.kir.clone(),
+            implicit: lowered.interface.implicit.clone(),
+            lanes: target.subgroup_size,
+        }
+    }
+
+    fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
+        let toolchain = clang::compiler().map_err(|failure| failure.0)?;
+        let mut key = CacheKey::new(KIND);
+        key.part(clang::identity(toolchain, self.lanes).as_bytes());
+        key.part(self.kir.as_bytes());
+        key.part(format!("{:?} {} {packing:?}", self.implicit, self.lanes).as_bytes());
+        if let Some(object) = entries::load(KIND, &key) {
+            return Ok(object);
+        }
+        let text = parse_module(&self.kir)
+            .map_err(|error| error.to_string())
+            .and_then(|module| {
+                native::emit(&module, &self.implicit, self.lanes, packing).map_err(|error| error.to_string())
+            })?;
+        if let Some(dir) = &crate::util::config::get().dump {
+            let hash = blake3::hash(text.as_bytes()).to_hex();
+            let file = format!("{}.{}.ll", &hash.as_str()[..16], self.name.replace('/', "_"));
+            if let Err(error) = std::fs::write(dir.join(&file), &text) {
+                crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
+            }
+        }
+        let object = clang::object(toolchain, &text, self.lanes).map_err(|failure| failure.0)?;
+        entries::store(KIND, &key, &object);
+        Ok(object)
+    }
+}
+
+impl NativeCode for Native {
+    fn object(&self, packing: Packing) -> Result<Vec<u8>> {
+        self.compile(packing).map_err(|log| {
+            crate::log!(Error, "kernel {}: no code for the processor: {log}", self.name);
+            DeviceError::Driver {
+                call: "compiling a kernel for the processor",
+                code: log,
+            }
+        })
+    }
+}
