@@ -122,6 +122,7 @@ impl Emitter<'_> {
         };
         let ty = self.func.ty(first);
         let size = u64::from(ty.size());
+        let align = sure(align, ty);
         let n = results.len();
         let part = |i: usize| -> u32 {
             if i == 0 {
@@ -336,6 +337,7 @@ impl Emitter<'_> {
         };
         let ty = self.func.ty(first);
         let size = u64::from(ty.size());
+        let align = sure(align, ty);
         let n = values.len();
         let part = |i: usize| -> u32 {
             if i == 0 {
@@ -415,6 +417,7 @@ impl Emitter<'_> {
         self.declare(
             "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)".to_owned(),
         );
+        let align = align.min(8);
         self.each_lane(&[to, from], None, cx, |this, a| {
             this.text.line(&format!(
                 "call void @llvm.memcpy.p0.p0.i64(ptr align {align} {}, ptr align {align} {}, i64 {size}, i1 false)",
@@ -695,6 +698,12 @@ impl Emitter<'_> {
         }
         Ok(())
     }
+}
+
+/// Memory that the application gives to be used in place is aligned for the elements that programs access it by at best, and
+/// wide vectors are no slower where they could be aligned and do not say so.
+fn sure(align: u32, ty: Type) -> u32 {
+    align.min(ty.size())
 }
 
 fn rmw(op: RmwOp) -> &'static str {

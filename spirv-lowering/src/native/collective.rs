@@ -92,6 +92,28 @@ impl Emitter<'_> {
                 let result = self.reduce(arith, ty, &value)?;
                 self.define(results[0], Some(result), None, cx);
             }
+            GroupOp::ClusteredReduce(arith) => {
+                let ty = func.ty(args[0]);
+                let size = args
+                    .get(1)
+                    .and_then(|&v| func.as_const(v))
+                    .filter(|size| size.is_power_of_two())
+                    .ok_or_else(|| LowerError::unsupported("clusters of unknown size"))?;
+                let value = self.vector(args[0], cx)?;
+                let mut value = self.or_identity(arith, ty, &value, cx);
+                let vec = self.vec(ty);
+                let mut by = 1;
+                while by < w.min(size as u32) {
+                    let order: Vec<String> = (0..w).map(|lane| format!("i32 {}", lane ^ by)).collect();
+                    let other = self.text.def(&format!(
+                        "shufflevector {vec} {value}, {vec} poison, <{w} x i32> <{}>",
+                        order.join(", ")
+                    ));
+                    value = self.combine(arith, ty, Form::Vector, &value, &other)?;
+                    by *= 2;
+                }
+                self.define(results[0], None, Some(value), cx);
+            }
             GroupOp::InclusiveScan(arith) | GroupOp::ExclusiveScan(arith) => {
                 let ty = func.ty(args[0]);
                 let value = self.vector(args[0], cx)?;

@@ -83,14 +83,10 @@ pub struct Select {
 pub struct Loop {
     /// Its number.
     pub construct: ConstructId,
-    /// The block that each iteration begins with.
-    pub header: Block,
     /// From the header on.
     pub body: Chain,
     /// From the continue target on, to the edge back.
     pub latch: Chain,
-    /// The block that ends an iteration.
-    pub cont: Block,
     /// Where it goes on after the loop.
     pub merge: Block,
 }
@@ -249,10 +245,8 @@ impl Builder<'_> {
         self.around.pop();
         chain.items.push(Item::Loop(Loop {
             construct,
-            header,
             body,
             latch,
-            cont,
             merge,
         }));
         Ok(())

@@ -58,7 +58,7 @@ impl CpuDevice {
             local_mem_dedicated: false,
             max_work_group_size: MOST_ITEMS,
             max_work_item_sizes: [MOST_ITEMS; 3],
-            max_group_count: [u32::MAX; 3],
+            max_group_count: [u32::MAX, 65535, 65535],
             compute_units: machine.cores as u32,
             max_clock_mhz: machine.clock_mhz,
             subgroup_size: lanes,

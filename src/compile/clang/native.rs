@@ -15,7 +15,7 @@ fn told(toolchain: &Toolchain) -> Vec<String> {
         "-march=native"
     };
     driver.args([native, "-###", "-c", "-x", "ir", "/dev/null", "-o", "/dev/null"]);
-    let Ok(finished) = process::run_alone(driver, &[]) else {
+    let Ok(finished) = process::run(driver, &[]) else {
         return Vec::new();
     };
     let line = finished

@@ -1,7 +1,7 @@
 //! In a process of its own, as the driver's environment is read when it is loaded: makes a pipeline of each kernel of each
 //! module and says so on standard error, where the driver writes what it has to say of it before.
 
-use pumice_runtime::backend;
+use pumice_runtime::backend::{self, MachineCode};
 use pumice_runtime::compile::{builtin_library, to_words};
 use spirv_lowering::interface::ArgKind;
 use spirv_lowering::{LinkOptions, Lowered, Options, Program, ReadOptions};
@@ -12,7 +12,7 @@ pub const MARK: &str = "@kernel";
 
 /// Makes the pipelines of these modules on the first device.
 pub fn run(modules: &[PathBuf]) -> Result<(), String> {
-    let devices = backend::enumerate();
+    let devices = backend::enumerate(&[]);
     let device = devices.first().ok_or("no device")?;
     eprintln!("@device {}", &device.caps().driver_version);
     let library = builtin_library::get()?;
@@ -59,7 +59,7 @@ pub fn run(modules: &[PathBuf]) -> Result<(), String> {
 fn make(device: &dyn backend::Device, lowered: &Lowered) -> Result<(), String> {
     let interface = &lowered.interface;
     let code = device
-        .load(&lowered.words, interface)
+        .load(MachineCode::Spirv(&lowered.words), interface)
         .map_err(|e| e.to_string())?;
     let size = interface.attributes.required_work_group_size;
     let local = interface.args.iter().filter_map(|arg| match arg.kind {
