@@ -26,7 +26,7 @@ pub mod staging;
 pub mod vulkan;
 
 pub use caps::{Caps, SvmCaps};
-pub use image::{Binding, Image, ImageDesc, PixelFormat, Support};
+pub use image::{Binding, Image, ImageDesc, ImageDim, PixelFormat, Support};
 pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
 
 use smallvec::SmallVec;

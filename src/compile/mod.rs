@@ -29,7 +29,7 @@ pub mod store;
 pub mod words;
 
 mod lower;
-mod native;
+pub mod native;
 
 pub use check::{checked, validate_vulkan};
 pub use clang::{toolchain, unload, Header};

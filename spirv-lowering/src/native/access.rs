@@ -7,7 +7,7 @@ use super::ops::Form;
 use super::text::{scalar, suffix};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Inst, Value, Var};
-use crate::ir::op::{Op, Order, RmwOp, Scope};
+use crate::ir::op::{GroupArith, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
 
 /// Values that are interleaved in memory are taken apart up to so many.
@@ -25,6 +25,36 @@ impl Emitter<'_> {
             Op::MemCopy { size, align } => self.copy(args[0], args[1], size, align, cx),
             Op::VarLoad(var) => self.array_load(var, args[0], results[0], cx),
             Op::VarStore(var) => self.array_store(var, args[0], args[1], cx),
+            // The work-items of a group run in one thread: nobody else sees their local memory.
+            Op::AtomicLoad { .. } if self.is_local(args[0]) => {
+                let align = func.ty(results[0]).size();
+                self.load(args[0], results, align, true, cx)
+            }
+            Op::AtomicStore { .. } if self.is_local(args[0]) => {
+                let align = func.ty(args[1]).size();
+                self.store(args[0], &args[1..], align, true, cx)
+            }
+            Op::AtomicRmw { op, .. } if self.is_local(args[0]) => {
+                self.own_rmw(op, args[0], args[1], results.first().copied(), cx)
+            }
+            Op::AtomicCmpXchg { .. } if self.is_local(args[0]) => {
+                let ty = func.ty(args[1]);
+                let s = scalar(ty);
+                self.each_lane(&args[..3], results.first().copied(), cx, |this, a| {
+                    let align = ty.size();
+                    let old = this.text.def(&format!("load {s}, ptr {}, align {align}", a[0]));
+                    let same = this.text.def(&format!("icmp eq {s} {old}, {}", a[1]));
+                    let new = this.text.def(&format!("select i1 {same}, {s} {}, {s} {old}", a[2]));
+                    this.text.line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
+                    Ok(old)
+                })
+            }
+            Op::AtomicRmw { op, scope, order }
+                if associative(op).is_some() && self.is_uniform(args[0], cx) =>
+            {
+                let tail = ordering(scope, order, true, true);
+                self.one_rmw(op, &tail, args, results.first().copied(), cx)
+            }
             Op::AtomicLoad { scope, order } => {
                 let ty = func.ty(results[0]);
                 let tail = ordering(scope, order, true, false);
@@ -87,6 +117,74 @@ impl Emitter<'_> {
             }
             _ => Err(LowerError::internal("not an access")),
         }
+    }
+
+    fn is_local(&self, address: Value) -> bool {
+        self.func.ty(address) == Type::Ptr(Space::Local)
+    }
+
+    /// An atomic operation on memory that no other thread sees.
+    fn own_rmw(
+        &mut self,
+        op: RmwOp,
+        address: Value,
+        value: Value,
+        result: Option<Value>,
+        cx: &mut Context,
+    ) -> Result<()> {
+        let ty = self.func.ty(value);
+        let s = scalar(ty);
+        self.each_lane(&[address, value], result, cx, |this, a| {
+            let align = ty.size();
+            let old = this.text.def(&format!("load {s}, ptr {}, align {align}", a[0]));
+            let new = match op {
+                RmwOp::Xchg => a[1].clone(),
+                RmwOp::Sub => this.text.def(&format!("sub {s} {old}, {}", a[1])),
+                RmwOp::FAdd => this.text.def(&format!("fadd {s} {old}, {}", a[1])),
+                RmwOp::FMin => this.float_extreme(Form::Scalar, ty, true, &old, &a[1]),
+                RmwOp::FMax => this.float_extreme(Form::Scalar, ty, false, &old, &a[1]),
+                _ => {
+                    let arith = associative(op).unwrap_or(GroupArith::IAdd);
+                    this.combine(arith, ty, Form::Scalar, &old, &a[1])?
+                }
+            };
+            this.text.line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
+            Ok(old)
+        })
+    }
+
+    /// All lanes on one address: one operation with what they have together.
+    fn one_rmw(
+        &mut self,
+        op: RmwOp,
+        tail: &str,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &mut Context,
+    ) -> Result<()> {
+        let arith = associative(op).unwrap_or(GroupArith::IAdd);
+        let ty = self.func.ty(args[1]);
+        let (s, vec) = (scalar(ty), self.vec(ty));
+        let at = self.scalar(args[0], cx)?;
+        let value = self.vector(args[1], cx)?;
+        let all = self.reduce_lanes(arith, ty, &value, cx)?;
+        let name = rmw(op);
+        let old = self.text.def(&format!(
+            "atomicrmw {name} ptr {at}, {s} {all} {tail}, align {}",
+            ty.size()
+        ));
+        if let Some(result) = result {
+            // What each lane would have found.
+            let before = self.scan_lanes(arith, ty, &value, cx)?;
+            let old = self.splat(ty, &old);
+            let found = if op == RmwOp::Sub {
+                self.text.def(&format!("sub {vec} {old}, {before}"))
+            } else {
+                self.combine(arith, ty, Form::Vector, &old, &before)?
+            };
+            self.define(result, None, Some(found), cx);
+        }
+        Ok(())
     }
 
     /// An address `bytes` behind.
@@ -704,6 +802,21 @@ impl Emitter<'_> {
 /// wide vectors are no slower where they could be aligned and do not say so.
 fn sure(align: u32, ty: Type) -> u32 {
     align.min(ty.size())
+}
+
+/// What several operations in a row come to, if that is one operation.
+fn associative(op: RmwOp) -> Option<GroupArith> {
+    Some(match op {
+        RmwOp::Add | RmwOp::Sub => GroupArith::IAdd,
+        RmwOp::And => GroupArith::And,
+        RmwOp::Or => GroupArith::Or,
+        RmwOp::Xor => GroupArith::Xor,
+        RmwOp::SMin => GroupArith::SMin,
+        RmwOp::SMax => GroupArith::SMax,
+        RmwOp::UMin => GroupArith::UMin,
+        RmwOp::UMax => GroupArith::UMax,
+        _ => return None,
+    })
 }
 
 fn rmw(op: RmwOp) -> &'static str {

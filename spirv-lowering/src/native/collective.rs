@@ -117,30 +117,9 @@ impl Emitter<'_> {
             GroupOp::InclusiveScan(arith) | GroupOp::ExclusiveScan(arith) => {
                 let ty = func.ty(args[0]);
                 let value = self.vector(args[0], cx)?;
-                let mut value = self.or_identity(arith, ty, &value, cx);
-                let vec = self.vec(ty);
-                let start = self.splat_const(ty, identity(arith, ty));
-                let moved = |this: &mut Self, value: &str, by: u32| {
-                    let order: Vec<String> = (0..w)
-                        .map(|lane| {
-                            let from = if lane >= by { lane - by } else { w + lane };
-                            format!("i32 {from}")
-                        })
-                        .collect();
-                    this.text.def(&format!(
-                        "shufflevector {vec} {value}, {vec} {start}, <{w} x i32> <{}>",
-                        order.join(", ")
-                    ))
-                };
-                if matches!(op, GroupOp::ExclusiveScan(_)) {
-                    value = moved(self, &value, 1);
-                }
-                let mut by = 1;
-                while by < w {
-                    let before = moved(self, &value, by);
-                    value = self.combine(arith, ty, Form::Vector, &before, &value)?;
-                    by *= 2;
-                }
+                let value = self.or_identity(arith, ty, &value, cx);
+                let exclusive = matches!(op, GroupOp::ExclusiveScan(_));
+                let value = self.scan(arith, ty, value, exclusive)?;
                 self.define(results[0], None, Some(value), cx);
             }
             _ => {
@@ -206,7 +185,8 @@ impl Emitter<'_> {
             .def(&format!("select {masks} {mask}, {vec} {value}, {vec} {start}"))
     }
 
-    fn combine(&mut self, arith: G, ty: Type, form: Form, a: &str, b: &str) -> Result<String> {
+    /// The operation of a reduction on two values.
+    pub fn combine(&mut self, arith: G, ty: Type, form: Form, a: &str, b: &str) -> Result<String> {
         let t = self.ty(form, ty);
         let plain = match arith {
             G::IAdd => "add",
@@ -226,10 +206,48 @@ impl Emitter<'_> {
             G::SMax => "smax",
             G::UMin => "umin",
             G::UMax => "umax",
-            G::FMin => "minnum",
-            _ => "maxnum",
+            _ => return Ok(self.float_extreme(form, ty, arith == G::FMin, a, b)),
         };
         Ok(self.intrinsic(form, name, ty, &[a, b]))
+    }
+
+    /// What the lanes that run have, combined.
+    pub fn reduce_lanes(&mut self, arith: G, ty: Type, value: &str, cx: &Context) -> Result<String> {
+        let value = self.or_identity(arith, ty, value, cx);
+        self.reduce(arith, ty, &value)
+    }
+
+    /// What the lanes before each that run have, combined.
+    pub fn scan_lanes(&mut self, arith: G, ty: Type, value: &str, cx: &Context) -> Result<String> {
+        let value = self.or_identity(arith, ty, value, cx);
+        self.scan(arith, ty, value, true)
+    }
+
+    fn scan(&mut self, arith: G, ty: Type, mut value: String, exclusive: bool) -> Result<String> {
+        let (w, vec) = (self.lanes, self.vec(ty));
+        let start = self.splat_const(ty, identity(arith, ty));
+        let moved = |this: &mut Self, value: &str, by: u32| {
+            let order: Vec<String> = (0..w)
+                .map(|lane| {
+                    let from = if lane >= by { lane - by } else { w + lane };
+                    format!("i32 {from}")
+                })
+                .collect();
+            this.text.def(&format!(
+                "shufflevector {vec} {value}, {vec} {start}, <{w} x i32> <{}>",
+                order.join(", ")
+            ))
+        };
+        if exclusive {
+            value = moved(self, &value, 1);
+        }
+        let mut by = 1;
+        while by < w {
+            let before = moved(self, &value, by);
+            value = self.combine(arith, ty, Form::Vector, &before, &value)?;
+            by *= 2;
+        }
+        Ok(value)
     }
 
     fn reduce(&mut self, arith: G, ty: Type, value: &str) -> Result<String> {
@@ -244,9 +262,7 @@ impl Emitter<'_> {
             G::SMax => "smax",
             G::UMin => "umin",
             G::UMax => "umax",
-            G::FMin => "fmin",
-            G::FMax => "fmax",
-            G::FAdd | G::FMul => "",
+            G::FMin | G::FMax | G::FAdd | G::FMul => "",
         };
         if name.is_empty() {
             // By halves.

@@ -342,8 +342,6 @@ impl Emitter<'_> {
             Op::BitReverse => "bitreverse",
             Op::FAbs => "fabs",
             Op::FCopySign => "copysign",
-            Op::FMin => "minnum",
-            Op::FMax => "maxnum",
             Op::Fma | Op::FNative(NativeFn::Fma) => "fma",
             Op::FSqrt | Op::FNative(NativeFn::Sqrt) => "sqrt",
             Op::FFloor => "floor",
@@ -360,6 +358,9 @@ impl Emitter<'_> {
         if !intrinsic.is_empty() {
             let args: Vec<&str> = args.iter().map(String::as_str).collect();
             return Ok(self.intrinsic(form, intrinsic, ty, &args));
+        }
+        if let Op::FMin | Op::FMax = data.op {
+            return Ok(self.float_extreme(form, ty, data.op == Op::FMin, a, b));
         }
         let line = match data.op {
             Op::Shl | Op::LShr | Op::AShr => {
@@ -461,6 +462,16 @@ impl Emitter<'_> {
             }
         };
         Ok(self.text.def(&line))
+    }
+
+    /// The smaller or larger of two; where one is no number, the other.
+    pub fn float_extreme(&mut self, form: Form, ty: Type, least: bool, a: &str, b: &str) -> String {
+        let (t, bools) = (self.ty(form, ty), self.ty(form, Type::Bool));
+        let cond = if least { "olt" } else { "ogt" };
+        let first = self.text.def(&format!("fcmp {cond} {t} {a}, {b}"));
+        let nan = self.text.def(&format!("fcmp uno {t} {b}, {b}"));
+        let first = self.text.def(&format!("or {bools} {first}, {nan}"));
+        self.text.def(&format!("select {bools} {first}, {t} {a}, {t} {b}"))
     }
 
     /// Division: nothing traps, and vectors of up to 32 bits go by way of floats.

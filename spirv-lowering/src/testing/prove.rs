@@ -549,3 +549,44 @@ fn judge(case: &Case, target: &Target, original: &Seen, difference: Difference) 
         false => Verdict::Wrong(difference),
     }
 }
+
+/// What a kernel leaves in memory by its meaning.
+pub struct Wanted {
+    /// Of each buffer and, last, of the program-scope variables: its bytes, and which of their bits may be anything.
+    pub buffers: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// Runs a kernel in the interpreter, with sub-groups of some size. `Err`: it has no defined result.
+pub fn wanted(case: &Case, subgroup_size: u32) -> Result<Wanted, String> {
+    verify_module(&case.module).map_err(|e| format!("broken: {e}"))?;
+    let target = Target {
+        subgroup_size,
+        ..Target::full()
+    };
+    let seen = run_module(case, &case.module, &run_options(&target, true)).map_err(|e| e.to_string())?;
+    let buffers = seen
+        .buffers
+        .iter()
+        .filter_map(|&address| seen.memory.region(address))
+        .map(|region| (region.bytes.clone(), region.unknown.clone()))
+        .collect();
+    Ok(Wanted { buffers })
+}
+
+/// The kernel itself shows another result with other unknown bits.
+pub fn is_open(case: &Case, subgroup_size: u32) -> bool {
+    let target = Target {
+        subgroup_size,
+        ..Target::full()
+    };
+    let Ok(original) = run_module(case, &case.module, &run_options(&target, true)) else {
+        return true;
+    };
+    let difference = Difference {
+        target: String::new(),
+        pass: String::new(),
+        what: String::new(),
+        functions: Vec::new(),
+    };
+    matches!(judge(case, &target, &original, difference), Verdict::Discarded(_))
+}

@@ -141,8 +141,7 @@ impl Device for CpuDevice {
     }
 
     fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
-        let base = memory::of(slice.memory.as_ref())?.pointer();
-        CpuImage::over(slice, base.wrapping_add(slice.offset as usize), format)
+        CpuImage::over(slice, format)
     }
 
     fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>> {

@@ -1,2 +1,180 @@
-//! stub
-use crate::backend::Support; pub fn all() -> Vec<Support> { Vec::new() }
+//! Formats of images in software: which there are, how channels are stored, and which component each becomes.
+
+use crate::backend::image::{Access, PixelFormat, Support, DIMS};
+use crate::backend::ImageDim;
+use crate::cl;
+
+/// How a channel, or a packed pixel, is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+#[allow(missing_docs)]
+pub enum Channel {
+    Unorm8,
+    Unorm16,
+    Snorm8,
+    Snorm16,
+    Signed8,
+    Signed16,
+    Signed32,
+    Unsigned8,
+    Unsigned16,
+    Unsigned32,
+    Half,
+    Float,
+    Srgb8,
+    Packed565,
+    Packed555,
+    Packed101010,
+    Packed1010102,
+}
+
+/// Instead of a channel: 0, 1.
+pub const ZERO: u8 = 4;
+/// See [`ZERO`].
+pub const ONE: u8 = 5;
+
+/// How pixels of a format are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    /// Each channel.
+    pub channel: Channel,
+    /// How many are stored.
+    pub channels: u8,
+    /// For each component the channel that it is read from, [`ZERO`] or [`ONE`].
+    pub components: [u8; 4],
+    /// For each channel the component that is written to it.
+    pub stored: [u8; 4],
+}
+
+/// The layout of a format; None: there are no images of it.
+pub fn layout(format: PixelFormat) -> Option<Layout> {
+    let channel = match format.data {
+        cl::CL_UNORM_INT8 if format.is_srgb() => Channel::Srgb8,
+        _ if format.is_srgb() => return None,
+        cl::CL_UNORM_INT8 => Channel::Unorm8,
+        cl::CL_UNORM_INT16 => Channel::Unorm16,
+        cl::CL_SNORM_INT8 => Channel::Snorm8,
+        cl::CL_SNORM_INT16 => Channel::Snorm16,
+        cl::CL_SIGNED_INT8 => Channel::Signed8,
+        cl::CL_SIGNED_INT16 => Channel::Signed16,
+        cl::CL_SIGNED_INT32 => Channel::Signed32,
+        cl::CL_UNSIGNED_INT8 => Channel::Unsigned8,
+        cl::CL_UNSIGNED_INT16 => Channel::Unsigned16,
+        cl::CL_UNSIGNED_INT32 => Channel::Unsigned32,
+        cl::CL_HALF_FLOAT => Channel::Half,
+        cl::CL_FLOAT => Channel::Float,
+        cl::CL_UNORM_SHORT_565 => Channel::Packed565,
+        cl::CL_UNORM_SHORT_555 => Channel::Packed555,
+        cl::CL_UNORM_INT_101010 => Channel::Packed101010,
+        cl::CL_UNORM_INT_101010_2 => Channel::Packed1010102,
+        _ => return None,
+    };
+    let packed = matches!(
+        channel,
+        Channel::Packed565 | Channel::Packed555 | Channel::Packed101010
+    );
+    let bytes = matches!(
+        channel,
+        Channel::Unorm8 | Channel::Snorm8 | Channel::Signed8 | Channel::Unsigned8
+    );
+    let fraction = matches!(
+        channel,
+        Channel::Unorm8
+            | Channel::Unorm16
+            | Channel::Snorm8
+            | Channel::Snorm16
+            | Channel::Half
+            | Channel::Float
+    );
+    let plain = !packed && channel != Channel::Packed1010102;
+    let (channels, components, stored): (u8, [u8; 4], [u8; 4]) = match format.order {
+        cl::CL_R | cl::CL_Rx if plain => (1, [0, ZERO, ZERO, ONE], [0, 0, 0, 0]),
+        cl::CL_DEPTH if matches!(channel, Channel::Unorm16 | Channel::Float) => {
+            (1, [0, ZERO, ZERO, ONE], [0, 0, 0, 0])
+        }
+        cl::CL_A if plain => (1, [ZERO, ZERO, ZERO, 0], [3, 0, 0, 0]),
+        cl::CL_INTENSITY if fraction => (1, [0, 0, 0, 0], [0, 0, 0, 0]),
+        cl::CL_LUMINANCE if fraction => (1, [0, 0, 0, ONE], [0, 0, 0, 0]),
+        cl::CL_RG | cl::CL_RGx if plain => (2, [0, 1, ZERO, ONE], [0, 1, 0, 0]),
+        cl::CL_RA if plain => (2, [0, ZERO, ZERO, 1], [0, 3, 0, 0]),
+        cl::CL_RGB | cl::CL_RGBx if packed => (3, [0, 1, 2, ONE], [0, 1, 2, 0]),
+        cl::CL_RGBA if !packed => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
+        cl::CL_sRGBA => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
+        cl::CL_sBGRA => (4, [2, 1, 0, 3], [2, 1, 0, 3]),
+        cl::CL_BGRA if bytes => (4, [2, 1, 0, 3], [2, 1, 0, 3]),
+        cl::CL_ARGB if bytes => (4, [1, 2, 3, 0], [3, 0, 1, 2]),
+        cl::CL_ABGR if bytes => (4, [3, 2, 1, 0], [3, 2, 1, 0]),
+        _ => return None,
+    };
+    Some(Layout {
+        channel,
+        channels,
+        components,
+        stored,
+    })
+}
+
+/// What kernels may do with images of a format and geometry.
+fn access(format: PixelFormat, dim: ImageDim) -> Access {
+    let depth = format.order == cl::CL_DEPTH;
+    let flat = matches!(dim, ImageDim::D2 | ImageDim::D2Array);
+    if (depth && !flat) || (format.is_srgb() && dim == ImageDim::Buffer) {
+        return Access::default();
+    }
+    Access {
+        read: true,
+        write: !format.is_srgb(),
+        read_write: !format.is_srgb() && !depth,
+    }
+}
+
+/// Every format, the usual ones first.
+pub fn all() -> Vec<Support> {
+    const ORDERS: [u32; 17] = [
+        cl::CL_RGBA,
+        cl::CL_R,
+        cl::CL_RG,
+        cl::CL_BGRA,
+        cl::CL_sRGBA,
+        cl::CL_DEPTH,
+        cl::CL_sBGRA,
+        cl::CL_A,
+        cl::CL_RA,
+        cl::CL_RGB,
+        cl::CL_ARGB,
+        cl::CL_ABGR,
+        cl::CL_INTENSITY,
+        cl::CL_LUMINANCE,
+        cl::CL_Rx,
+        cl::CL_RGx,
+        cl::CL_RGBx,
+    ];
+    const DATA: [u32; 16] = [
+        cl::CL_UNORM_INT8,
+        cl::CL_UNORM_INT16,
+        cl::CL_SNORM_INT8,
+        cl::CL_SNORM_INT16,
+        cl::CL_SIGNED_INT8,
+        cl::CL_SIGNED_INT16,
+        cl::CL_SIGNED_INT32,
+        cl::CL_UNSIGNED_INT8,
+        cl::CL_UNSIGNED_INT16,
+        cl::CL_UNSIGNED_INT32,
+        cl::CL_HALF_FLOAT,
+        cl::CL_FLOAT,
+        cl::CL_UNORM_SHORT_565,
+        cl::CL_UNORM_SHORT_555,
+        cl::CL_UNORM_INT_101010,
+        cl::CL_UNORM_INT_101010_2,
+    ];
+    let formats = ORDERS
+        .iter()
+        .flat_map(|&order| DATA.iter().map(move |&data| PixelFormat { order, data }));
+    formats
+        .filter(|&format| layout(format).is_some() && format.bytes() > 0)
+        .map(|format| Support {
+            format,
+            dims: DIMS.map(|dim| access(format, dim)),
+        })
+        .collect()
+}

@@ -1,17 +1,186 @@
-//! stub
-use crate::backend::image::ImageLimits;
-use crate::backend::*;
+//! Images: rows of pixels in memory, of their own or of a buffer.
+
+use super::format::{self, Layout};
+use super::memory::{self, CpuMemory};
+use crate::backend::image::{ImageLimits, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORAGE};
+use crate::backend::{DeviceError, Image, ImageDesc, ImageDim, Memory, PixelFormat, Result, Slice};
+use std::any::Any;
 use std::sync::Arc;
-#[derive(Clone, Copy)]
+
+/// What kernels and copies know of an image.
+#[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-pub struct Descriptor([u8;64]);
-impl Default for Descriptor { fn default() -> Self { Self([0;64]) } }
-pub struct CpuImage;
-impl CpuImage {
-    pub fn limits() -> ImageLimits { ImageLimits::default() }
-    pub fn create(_: &ImageDesc) -> Result<Arc<dyn Image>> { Err(DeviceError::Unsupported("images".into())) }
-    pub fn alias(_: &Arc<dyn Image>, _: PixelFormat) -> Result<Arc<dyn Image>> { Err(DeviceError::Unsupported("images".into())) }
-    pub fn over(_: &Slice, _: *mut u8, _: PixelFormat) -> Result<Arc<dyn Image>> { Err(DeviceError::Unsupported("images".into())) }
-    pub fn descriptor(&self) -> Descriptor { Descriptor::default() }
+pub struct Descriptor {
+    /// The first pixel.
+    pub texels: *mut u8,
+    /// How many there are in x, y, z; the layers of an array stand after the last coordinate of a pixel.
+    pub size: [u32; 3],
+    /// Bytes of a pixel.
+    pub pixel: u32,
+    /// Bytes from a row (or layer of a row) to the next; 0: there is no y.
+    pub row: u64,
+    /// The same of slices and layers; 0: there is no z.
+    pub slice: u64,
+    /// How pixels are stored.
+    pub layout: Layout,
+    /// Pixels beyond the edge are opaque.
+    pub opaque_border: bool,
 }
-pub fn of(_: &dyn Image) -> Result<&CpuImage> { Err(DeviceError::Unsupported("images".into())) }
+
+// SAFETY: a plain description; who may access the texels when is the runtime's order of commands.
+unsafe impl Send for Descriptor {}
+// SAFETY: as above.
+unsafe impl Sync for Descriptor {}
+
+impl Default for Descriptor {
+    fn default() -> Self {
+        Self {
+            texels: std::ptr::null_mut(),
+            size: [0; 3],
+            pixel: 0,
+            row: 0,
+            slice: 0,
+            layout: Layout {
+                channel: format::Channel::Unorm8,
+                channels: 0,
+                components: [0; 4],
+                stored: [0; 4],
+            },
+            opaque_border: false,
+        }
+    }
+}
+
+/// An image.
+pub struct CpuImage {
+    desc: ImageDesc,
+    layout: Layout,
+    texels: *mut u8,
+    /// Where the texels are.
+    _memory: Arc<dyn Memory>,
+}
+
+// SAFETY: texels are accessed through raw pointers alone, in the runtime's order of commands.
+unsafe impl Send for CpuImage {}
+// SAFETY: as above.
+unsafe impl Sync for CpuImage {}
+
+fn layout_of(format: PixelFormat) -> Result<Layout> {
+    format::layout(format).ok_or_else(|| DeviceError::Unsupported(format!("{format:?}")))
+}
+
+/// The image of this back end behind a trait object.
+pub fn of(image: &dyn Image) -> Result<&CpuImage> {
+    let ours = image.as_any().downcast_ref();
+    ours.ok_or_else(|| DeviceError::Unsupported("an image of another device".to_owned()))
+}
+
+/// The size in x, y, z, and in which of y and z there is more than one.
+fn sides(desc: &ImageDesc) -> ([u32; 3], bool, bool) {
+    let [w, h, d, l] = [desc.width, desc.height, desc.depth, desc.layers].map(|n| n.max(1));
+    match desc.dim {
+        ImageDim::D1 | ImageDim::Buffer => ([w, 1, 1], false, false),
+        ImageDim::D1Array => ([w, l, 1], true, false),
+        ImageDim::D2 => ([w, h, 1], true, false),
+        ImageDim::D2Array => ([w, h, l], true, true),
+        ImageDim::D3 => ([w, h, d], true, true),
+    }
+}
+
+impl CpuImage {
+    /// What images may be.
+    pub fn limits() -> ImageLimits {
+        ImageLimits {
+            max_1d: 65536,
+            max_2d: 65536,
+            max_3d: 16384,
+            max_layers: 16384,
+            max_texels: 1 << 30,
+            max_sampled: MOST_SAMPLED,
+            max_storage: MOST_STORAGE,
+            max_samplers: MOST_SAMPLERS,
+            buffer_align: 64,
+            write_any: true,
+            read_any: true,
+            exact_short: true,
+        }
+    }
+
+    /// Makes an image, zeros or undefined.
+    pub fn create(desc: &ImageDesc) -> Result<Arc<dyn Image>> {
+        let layout = layout_of(desc.format)?;
+        let ([w, h, d], ..) = sides(desc);
+        let size = u128::from(w) * u128::from(h) * u128::from(d) * desc.format.bytes() as u128;
+        let size = u64::try_from(size).unwrap_or(u64::MAX);
+        let memory = CpuMemory::new(size, 1)?;
+        Ok(Arc::new(Self {
+            desc: *desc,
+            layout,
+            texels: memory.pointer(),
+            _memory: Arc::new(memory),
+        }))
+    }
+
+    /// The texels of an image with another format.
+    pub fn alias(image: &Arc<dyn Image>, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        let ours = of(image.as_ref())?;
+        if ours.desc.format.bytes() != format.bytes() {
+            return Err(DeviceError::Unsupported(format!("{format:?}")));
+        }
+        Ok(Arc::new(Self {
+            desc: ImageDesc {
+                format,
+                ..ours.desc
+            },
+            layout: layout_of(format)?,
+            texels: ours.texels,
+            _memory: ours._memory.clone(),
+        }))
+    }
+
+    /// Memory as an image of one dimension.
+    pub fn over(slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
+        let layout = layout_of(format)?;
+        let texels = slice.size / format.bytes().max(1) as u64;
+        let base = memory::of(slice.memory.as_ref())?.pointer();
+        Ok(Arc::new(Self {
+            desc: ImageDesc {
+                dim: ImageDim::Buffer,
+                format,
+                width: u32::try_from(texels).unwrap_or(u32::MAX),
+                height: 1,
+                depth: 1,
+                layers: 1,
+            },
+            layout,
+            texels: base.wrapping_add(slice.offset as usize),
+            _memory: slice.memory.clone(),
+        }))
+    }
+
+    /// What kernels see.
+    pub fn descriptor(&self) -> Descriptor {
+        let (size, has_y, has_z) = sides(&self.desc);
+        let pixel = self.desc.format.bytes() as u64;
+        let row = pixel * u64::from(size[0]);
+        let slice = row * u64::from(size[1]);
+        Descriptor {
+            texels: self.texels,
+            size,
+            pixel: pixel as u32,
+            row: if has_y { row } else { 0 },
+            slice: if has_z { slice } else { 0 },
+            layout: self.layout,
+            opaque_border: !self.desc.format.has_alpha(),
+        }
+    }
+}
+
+impl Image for CpuImage {
+    fn desc(&self) -> &ImageDesc {
+        &self.desc
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -12,6 +12,10 @@ extern "C" {
     fn fmaf(a: f32, b: f32, c: f32) -> f32;
     fn pow(a: f64, b: f64) -> f64;
     fn powf(a: f32, b: f32) -> f32;
+    fn fmin(a: f64, b: f64) -> f64;
+    fn fmax(a: f64, b: f64) -> f64;
+    fn fminf(a: f32, b: f32) -> f32;
+    fn fmaxf(a: f32, b: f32) -> f32;
 }
 
 macro_rules! of_one {
@@ -53,6 +57,10 @@ pub fn address(name: &str) -> Option<usize> {
         "fmodf" => fmodf as *const (),
         "fma" => fma as *const (),
         "fmaf" => fmaf as *const (),
+        "fmin" => fmin as *const (),
+        "fmax" => fmax as *const (),
+        "fminf" => fminf as *const (),
+        "fmaxf" => fmaxf as *const (),
         "pow" => pow as *const (),
         "powf" => powf as *const (),
         "__truncdfhf2" => half_of_double as *const (),
@@ -96,7 +104,13 @@ extern "C" fn double_of_half(x: HalfRegister) -> f64 {
     }
 }
 
-fn half_bits(x: f64) -> u16 {
+/// The value of a half.
+pub fn float_of(bits: u16) -> f32 {
+    float_of_half(HalfRegister::from_bits(u32::from(bits)))
+}
+
+/// The bits of the nearest half, ties to even.
+pub fn half_bits(x: f64) -> u16 {
     let bits = x.to_bits();
     let sign = ((bits >> 48) & 0x8000) as u16;
     if x.is_nan() {

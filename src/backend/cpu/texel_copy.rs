@@ -1,5 +1,89 @@
-//! stub
-use crate::backend::{Image, image::ImageRegion};
-pub unsafe fn image_to_memory(_: &dyn Image, _: &ImageRegion, _: *mut u8, _: u32, _: u32) {}
-pub unsafe fn memory_to_image(_: *const u8, _: u32, _: u32, _: &dyn Image, _: &ImageRegion) {}
-pub unsafe fn image_copy(_: &dyn Image, _: [u32;3], _: &dyn Image, _: [u32;3], _: [u32;3]) {}
+//! Copies between images and memory.
+
+use super::image;
+use crate::backend::image::ImageRegion;
+use crate::backend::{Image, ImageDim};
+
+/// How pixels of a region lie in memory: bytes from row to row and from slice to slice.
+fn pitches(image: &dyn Image, region: &ImageRegion, row_texels: u32, slice_rows: u32) -> (usize, usize) {
+    let or = |given: u32, packed: u32| if given == 0 { packed } else { given } as usize;
+    let row = image.desc().format.bytes() * or(row_texels, region.size[0]);
+    match image.desc().dim {
+        // The rows of a region are layers.
+        ImageDim::D1Array => (row * or(slice_rows, 1), 0),
+        _ => (row, row * or(slice_rows, region.size[1])),
+    }
+}
+
+/// Calls `f` with the place of each row of a region in the image and its place in memory, in bytes, and its size.
+fn rows(
+    image: &dyn Image,
+    region: &ImageRegion,
+    (row, slice): (usize, usize),
+    mut f: impl FnMut(*mut u8, usize, usize),
+) {
+    let Ok(ours) = image::of(image) else {
+        return;
+    };
+    let d = ours.descriptor();
+    let bytes = region.size[0] as usize * d.pixel as usize;
+    let fits = |i: usize| {
+        let end = u64::from(region.origin[i]) + u64::from(region.size[i]);
+        end <= u64::from(d.size[i])
+    };
+    if !(0..3).all(fits) {
+        crate::log!(Error, "a copy beyond an image: {region:?}");
+        return;
+    }
+    for z in 0..region.size[2] {
+        for y in 0..region.size[1] {
+            let at = u64::from(region.origin[0]) * u64::from(d.pixel)
+                + u64::from(region.origin[1] + y) * d.row
+                + u64::from(region.origin[2] + z) * d.slice;
+            let memory = z as usize * slice + y as usize * row;
+            f(d.texels.wrapping_add(at as usize), memory, bytes);
+        }
+    }
+}
+
+/// Image to memory; see `Op::ImageToMemory`.
+///
+/// # Safety
+/// The memory must have room for the region, and nothing else may access it meanwhile.
+pub unsafe fn image_to_memory(image: &dyn Image, region: &ImageRegion, dst: *mut u8, row_texels: u32, slice_rows: u32) {
+    let pitches = pitches(image, region, row_texels, slice_rows);
+    rows(image, region, pitches, |texels, at, bytes| {
+        // SAFETY: the row lies within the image; the caller vouches for the memory.
+        unsafe { std::ptr::copy_nonoverlapping(texels, dst.wrapping_add(at), bytes) };
+    });
+}
+
+/// Memory to image; see `Op::MemoryToImage`.
+///
+/// # Safety
+/// The memory must hold the region, and nothing else may write it meanwhile.
+pub unsafe fn memory_to_image(src: *const u8, row_texels: u32, slice_rows: u32, image: &dyn Image, region: &ImageRegion) {
+    let pitches = pitches(image, region, row_texels, slice_rows);
+    rows(image, region, pitches, |texels, at, bytes| {
+        // SAFETY: the row lies within the image; the caller vouches for the memory.
+        unsafe { std::ptr::copy_nonoverlapping(src.wrapping_add(at), texels, bytes) };
+    });
+}
+
+/// Image to image of the same format; see `Op::ImageCopy`.
+///
+/// # Safety
+/// Nothing else may access the images meanwhile.
+pub unsafe fn image_copy(src: &dyn Image, from: [u32; 3], dst: &dyn Image, to: [u32; 3], size: [u32; 3]) {
+    let mut list = Vec::new();
+    let source = ImageRegion { origin: from, size };
+    rows(src, &source, (0, 0), |texels, _, bytes| list.push((texels, bytes)));
+    let mut list = list.into_iter();
+    let target = ImageRegion { origin: to, size };
+    rows(dst, &target, (0, 0), |texels, _, bytes| {
+        if let Some((from, size)) = list.next() {
+            // SAFETY: both rows lie within their images.
+            unsafe { std::ptr::copy(from, texels, bytes.min(size)) };
+        }
+    });
+}

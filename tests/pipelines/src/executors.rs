@@ -1,0 +1,347 @@
+//! executors: generated kernels on the devices of the back ends, against the interpreter of KIR.
+//!
+//! ```text
+//! executors [--device TEXT] [--first SEED] [--count N] [--keep-going] [--no-shrink]
+//! ```
+//! TEXT is a word of `PUMICE_DEVICES`: `cpu`, or a part of the name of a Vulkan device. Each kernel is lowered for the device
+//! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
+//! known. `PUMICE_CPU_WIDTH` chooses other vectors.
+
+use pumice_runtime::backend::{self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use};
+use pumice_runtime::compile::native::Native;
+use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
+use spirv_lowering::interp::NdRange;
+use spirv_lowering::testing::generate::{generate, Case, CaseArg};
+use spirv_lowering::testing::prove::{is_open, wanted};
+use spirv_lowering::testing::shrink::shrink;
+use spirv_lowering::{Options, Program};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+struct Args {
+    device: String,
+    first: u64,
+    count: u64,
+    keep_going: bool,
+    shrink: bool,
+}
+
+fn arguments() -> Result<Args, String> {
+    let mut args = Args {
+        device: "cpu".to_owned(),
+        first: 0,
+        count: 1000,
+        keep_going: false,
+        shrink: true,
+    };
+    let mut list = std::env::args().skip(1);
+    while let Some(word) = list.next() {
+        let mut value = || list.next().ok_or_else(|| format!("{word} needs a value"));
+        let number = |text: String| text.parse::<u64>().map_err(|e| format!("{text}: {e}"));
+        match word.as_str() {
+            "--device" => args.device = value()?,
+            "--first" => args.first = number(value()?)?,
+            "--count" => args.count = number(value()?)?,
+            "--keep-going" => args.keep_going = true,
+            "--no-shrink" => args.shrink = false,
+            _ => return Err(format!("unknown argument {word}")),
+        }
+    }
+    Ok(args)
+}
+
+/// What came of a kernel.
+enum Verdict {
+    Same,
+    /// It has no defined result, or the device cannot have it.
+    Left(String),
+    Wrong(String),
+}
+
+/// A box of work-groups of one size, as the runtime makes dispatches.
+struct Part {
+    first: [u32; 3],
+    groups: [u32; 3],
+    local: [u32; 3],
+}
+
+fn parts(range: &NdRange) -> Vec<Part> {
+    let cut = |dim: usize| {
+        let (global, local) = (range.global[dim], range.local[dim].max(1));
+        let (whole, rest) = (global / local, global % local);
+        let mut list = Vec::new();
+        if whole > 0 {
+            list.push((0, whole, local));
+        }
+        if rest > 0 {
+            list.push((whole, 1, rest));
+        }
+        list
+    };
+    let mut list = Vec::new();
+    for &(z, depth, lz) in &cut(2) {
+        for &(y, height, ly) in &cut(1) {
+            for &(x, width, lx) in &cut(0) {
+                list.push(Part {
+                    first: [x, y, z],
+                    groups: [width, height, depth],
+                    local: [lx, ly, lz],
+                });
+            }
+        }
+    }
+    list
+}
+
+/// The argument block of a dispatch.
+fn push(
+    case: &Case,
+    interface: &KernelInterface,
+    part: &Part,
+    buffers: &[Arc<dyn Memory>],
+    variables: Option<u64>,
+    printf: u64,
+) -> Result<Vec<u8>, String> {
+    let mut block = vec![0u8; interface.push_size as usize];
+    let mut put = |at: u32, bytes: &[u8]| -> Result<(), String> {
+        let at = at as usize;
+        block
+            .get_mut(at..at + bytes.len())
+            .ok_or("an argument beyond the block")?
+            .copy_from_slice(bytes);
+        Ok(())
+    };
+    let range = &case.range;
+    for &(which, offset) in &interface.implicit {
+        let per_dimension = |f: &dyn Fn(usize) -> u32| -> Vec<u8> {
+            (0..3).flat_map(|d| f(d).to_le_bytes()).collect()
+        };
+        let bytes = match which {
+            Implicit::ProgramGlobals => variables.ok_or("no variables")?.to_le_bytes().to_vec(),
+            Implicit::PrintfBuffer => printf.to_le_bytes().to_vec(),
+            Implicit::GlobalOffset => per_dimension(&|d| range.offset[d]),
+            Implicit::GlobalSize => per_dimension(&|d| range.global[d]),
+            Implicit::NumGroups => per_dimension(&|d| range.global[d].div_ceil(range.local[d].max(1))),
+            Implicit::EnqueuedLocalSize => per_dimension(&|d| range.local[d]),
+            Implicit::GroupOffset => per_dimension(&|d| part.first[d]),
+            Implicit::GlobalBase => {
+                per_dimension(&|d| range.offset[d].wrapping_add(part.first[d] * range.local[d]))
+            }
+            Implicit::GlobalEnd => per_dimension(&|d| range.offset[d].wrapping_add(range.global[d])),
+            Implicit::WorkDim => range.dims.to_le_bytes().to_vec(),
+            other => return Err(format!("unsupported: {other:?}")),
+        };
+        put(offset, &bytes)?;
+    }
+    for (arg, value) in interface.args.iter().zip(&case.args) {
+        match (&arg.kind, value) {
+            (ArgKind::Value { offset, .. }, CaseArg::Value(bytes)) => put(*offset, bytes)?,
+            (ArgKind::Buffer { offset, .. }, CaseArg::Buffer(i)) => {
+                put(*offset, &buffers[*i].address().to_le_bytes())?;
+            }
+            (ArgKind::Buffer { offset, .. }, CaseArg::Null) => put(*offset, &[0; 8])?,
+            (ArgKind::Local { .. }, CaseArg::Local(_)) => {}
+            (kind, value) => return Err(format!("unsupported: {value:?} for {kind:?}")),
+        }
+    }
+    Ok(block)
+}
+
+fn check(device: &Arc<dyn Device>, case: &Case) -> Verdict {
+    let lanes = device.target().subgroup_size;
+    let wanted = match wanted(case, lanes) {
+        Ok(wanted) => wanted,
+        Err(why) => return Verdict::Left(why.rsplit(": ").next().unwrap_or("").to_owned()),
+    };
+    match run(device, case) {
+        Ok(got) => {
+            for (i, ((want, unknown), got)) in wanted.buffers.iter().zip(&got).enumerate() {
+                for at in 0..want.len() {
+                    let bits = !unknown.get(at).copied().unwrap_or(0);
+                    if got.get(at).is_none_or(|got| (got ^ want[at]) & bits != 0) {
+                        return Verdict::Wrong(format!(
+                            "buffer {i} at {at}: {:02x?} in place of {:02x?}",
+                            got.get(at),
+                            want[at]
+                        ));
+                    }
+                }
+            }
+            Verdict::Same
+        }
+        Err(why) if why.contains("nsupported") => Verdict::Left(why),
+        Err(why) => Verdict::Wrong(why),
+    }
+}
+
+/// Launches the kernel and gives what is in its buffers and program-scope variables.
+fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let target = device.target();
+    let program = Program::from_module(case.module.clone());
+    let globals = program.globals().map_err(|e| text(&e))?;
+    let lowered = program
+        .lower("k", target, &mut Options::default())
+        .map_err(|e| text(&e))?;
+    let interface = &lowered.interface;
+    if interface.args_in_buffer || interface.resume_bytes != 0 || interface.parts > 1 {
+        return Err("unsupported here".to_owned());
+    }
+    let code = if target.native {
+        MachineCode::Native(Arc::new(Native::new(&lowered, target)))
+    } else {
+        MachineCode::Spirv(&lowered.words)
+    };
+    let code = device.load(code, interface).map_err(|e| text(&e))?;
+    let upload = |data: &[u8]| -> Result<Arc<dyn Memory>, String> {
+        let memory = device
+            .allocate(data.len().max(1) as u64, Placement::Device)
+            .map_err(|e| text(&e))?;
+        if !data.is_empty() {
+            staging::upload(device.as_ref(), &memory, 0, data).map_err(|e| text(&e))?;
+        }
+        Ok(memory)
+    };
+    let mut buffers = Vec::new();
+    for data in &case.buffers {
+        buffers.push(upload(data)?);
+    }
+    let mut variables = None;
+    if !globals.data.is_empty() {
+        let memory = upload(&globals.data)?;
+        let mut data = globals.data.clone();
+        for relocation in &globals.relocations {
+            let at = relocation.offset as usize;
+            let address = memory.address().wrapping_add(relocation.target);
+            data[at..at + 8].copy_from_slice(&address.to_le_bytes());
+        }
+        staging::upload(device.as_ref(), &memory, 0, &data).map_err(|e| text(&e))?;
+        variables = Some(memory);
+    }
+    let mut header = vec![0u8; 1 << 16];
+    header[4..8].copy_from_slice(&((1u32 << 16) - 64).to_le_bytes());
+    let printf = upload(&header)?;
+    let mut stream = device.create_stream(StreamDesc::default()).map_err(|e| text(&e))?;
+    for part in parts(&case.range) {
+        let address = variables.as_ref().map(|v| v.address());
+        let block = push(case, interface, &part, &buffers, address, printf.address())?;
+        let mut sizes: Vec<(u32, u32)> = interface
+            .args
+            .iter()
+            .zip(&case.args)
+            .filter_map(|(arg, value)| match (&arg.kind, value) {
+                (ArgKind::Local { spec_id }, CaseArg::Local(size)) => {
+                    Some((*spec_id, (*size as u32).next_multiple_of(128)))
+                }
+                _ => None,
+            })
+            .collect();
+        if interface.guarded {
+            sizes.push((SPEC_GUARD, 0));
+        }
+        let pipeline = code.specialise(part.local, &sizes).map_err(|e| text(&e))?;
+        let uses: Vec<Use> = buffers
+            .iter()
+            .chain(&variables)
+            .chain([&printf])
+            .map(|memory| Use {
+                slice: Slice {
+                    memory: memory.clone(),
+                    offset: 0,
+                    size: memory.size(),
+                },
+                write: true,
+            })
+            .collect();
+        let op = Op::Dispatch {
+            pipeline: &pipeline,
+            groups: part.groups,
+            push: &block,
+            uses: &uses,
+            bindings: &[],
+            touches_anything: true,
+        };
+        stream
+            .record(op, OrderRule::InOrder, false)
+            .map_err(|e| text(&e))?;
+    }
+    let value = stream.submit(true).map_err(|e| text(&e))?;
+    stream.timeline().wait(value, None).map_err(|e| text(&e))?;
+    let mut out = Vec::new();
+    for memory in buffers.iter().chain(&variables) {
+        out.push(download(device.as_ref(), memory).map_err(|e| text(&e))?);
+    }
+    Ok(out)
+}
+
+/// What is in memory that no command uses.
+fn download(device: &dyn Device, memory: &Arc<dyn Memory>) -> backend::Result<Vec<u8>> {
+    let size = memory.size();
+    let mut staging = staging::Staging::new(device, size, Placement::HostRead)?;
+    let src = Slice {
+        memory: memory.clone(),
+        offset: 0,
+        size,
+    };
+    let dst = staging.slice(size);
+    staging::copy(&mut *staging.stream, &src, &dst, size)?;
+    // SAFETY: that many bytes are mapped there, and the copy has completed.
+    let bytes = unsafe { std::slice::from_raw_parts(staging.pointer.as_ptr(), size as usize) };
+    let bytes = bytes.to_vec();
+    staging.stream.give_back();
+    Ok(bytes)
+}
+
+fn main() -> Result<(), String> {
+    let args = arguments()?;
+    let devices = backend::enumerate(&[args.device.clone()]);
+    let wanted = args.device.to_lowercase();
+    let device = devices
+        .into_iter()
+        .find(|device| match wanted.as_str() {
+            "cpu" => device.target().native,
+            _ => device.caps().name.to_lowercase().contains(&wanted),
+        })
+        .ok_or("no such device")?;
+    println!("{}, sub-groups of {}", device.caps().name, device.target().subgroup_size);
+    let start = Instant::now();
+    let (mut same, mut wrong) = (0u64, 0u64);
+    let mut left: BTreeMap<String, u64> = BTreeMap::new();
+    for seed in args.first..args.first + args.count {
+        let case = generate(seed);
+        match check(&device, &case) {
+            Verdict::Same => same += 1,
+            Verdict::Left(why) => *left.entry(why).or_default() += 1,
+            Verdict::Wrong(_) if is_open(&case, device.target().subgroup_size) => {
+                *left.entry("known bits depend on unknown ones".to_owned()).or_default() += 1;
+            }
+            Verdict::Wrong(what) => {
+                wrong += 1;
+                println!("seed {seed}: {what}");
+                if args.shrink {
+                    let small = shrink(&case, &|case| {
+                        matches!(check(&device, case), Verdict::Wrong(_))
+                            && !is_open(case, device.target().subgroup_size)
+                    });
+                    println!("{:?}\n{}", small.range, small.module);
+                    if let Verdict::Wrong(what) = check(&device, &small) {
+                        println!("{what}");
+                    }
+                }
+                if !args.keep_going {
+                    break;
+                }
+            }
+        }
+    }
+    let took = start.elapsed().as_secs_f64();
+    println!(
+        "{same} kernels the same, {wrong} wrong, in {took:.1} s ({:.1} a second); left out: {left:?}",
+        (same + wrong) as f64 / took
+    );
+    match wrong {
+        0 => Ok(()),
+        n => Err(format!("{n} kernels differ")),
+    }
+}
