@@ -613,9 +613,6 @@ pub fn is_large(device: &Device) -> bool {
     let memory = device
         .value::<u64>(sys::CL_DEVICE_GLOBAL_MEM_SIZE)
         .unwrap_or(0);
-    let name = device.name();
-    memory >= 8 << 30
-        && !["llvmpipe", "pthread", "cpu"]
-            .iter()
-            .any(|s| name.contains(s))
+    let kind = device.value::<u64>(sys::CL_DEVICE_TYPE).unwrap_or(0);
+    memory >= 8 << 30 && kind & sys::CL_DEVICE_TYPE_CPU == 0
 }
