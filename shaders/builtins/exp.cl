@@ -39,6 +39,18 @@ static float scale(float y, int n)
     return y * AS(float, (first + 127) << 23) * AS(float, (n - first + 127) << 23);
 }
 
+// e^r for |r| <= ln(2) / 2.
+static float exp_near(float r)
+{
+#pragma OPENCL FP_CONTRACT ON
+    float p = 0x1.6d75e6p-10f;
+    p = p * r + 0x1.12705ap-7f;
+    p = p * r + 0x1.5554acp-5f;
+    p = p * r + 0x1.555402p-3f;
+    p = p * r + 0.5f;
+    return (p * (r * r) + r) + 1.0f;
+}
+
 // e^x as y * 2^n with y in about [0.7, 1.42], for |x| up to 120. The polynomial interpolates e^r at the Chebyshev
 // points of |r| <= ln(2) / 2; its error is 2^-28.5.
 static float exp_parts(float x, int *n)
@@ -46,12 +58,7 @@ static float exp_parts(float x, int *n)
     float whole = rint(x * 0x1.715476p+0f);
     float r = (x - whole * 0x1.62ep-1f) - whole * 0x1.0bfbe8p-15f;
     *n = (int)whole;
-    float p = 0x1.6d75e6p-10f;
-    p = p * r + 0x1.12705ap-7f;
-    p = p * r + 0x1.5554acp-5f;
-    p = p * r + 0x1.555402p-3f;
-    p = p * r + 0.5f;
-    return (p * r * r + r) + 1.0f;
+    return exp_near(r);
 }
 
 float OVERLOAD exp(float x)
@@ -62,10 +69,10 @@ float OVERLOAD exp(float x)
     return x == x ? y : x;
 }
 
-float OVERLOAD exp2(float x)
+// 2^r for |r| <= 1/2.
+static float exp2_near(float r)
 {
-    float in_range = fmin(fmax(x, -160.0f), 140.0f);
-    float whole = rint(in_range), r = in_range - whole;
+#pragma OPENCL FP_CONTRACT ON
     float p = 0x1.00c0e4p-16f;
     p = p * r + 0x1.446c7ap-13f;
     p = p * r + 0x1.5d8776p-10f;
@@ -73,7 +80,14 @@ float OVERLOAD exp2(float x)
     p = p * r + 0x1.c6b08ep-5f;
     p = p * r + 0x1.ebfbe0p-3f;
     p = p * r + 0x1.62e430p-1f;
-    float y = scale(p * r + 1.0f, (int)whole);
+    return p * r + 1.0f;
+}
+
+float OVERLOAD exp2(float x)
+{
+    float in_range = fmin(fmax(x, -160.0f), 140.0f);
+    float whole = rint(in_range), r = in_range - whole;
+    float y = scale(exp2_near(r), (int)whole);
     return x == x ? y : x;
 }
 

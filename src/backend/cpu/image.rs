@@ -91,10 +91,10 @@ impl CpuImage {
     /// What images may be.
     pub fn limits() -> ImageLimits {
         ImageLimits {
-            max_1d: 65536,
-            max_2d: 65536,
-            max_3d: 16384,
-            max_layers: 16384,
+            max_1d: 16384,
+            max_2d: 16384,
+            max_3d: 2048,
+            max_layers: 2048,
             max_texels: 1 << 30,
             max_sampled: MOST_SAMPLED,
             max_storage: MOST_STORAGE,
