@@ -337,18 +337,20 @@ pub trait Device: Send + Sync {
 /// A list of resource uses, as operations carry them.
 pub type Uses = SmallVec<[Use; 8]>;
 
-/// Every usable device of the machine that is among those wanted, by index or part of a name; none: all. The processor is
-/// the last, and where it alone is wanted nothing of Vulkan is touched.
+/// Every usable device of the machine, the processor last. Where only that is `wanted` (as `cpu`) nothing of Vulkan is
+/// touched.
 pub fn enumerate(wanted: &[String]) -> Vec<Arc<dyn Device>> {
-    let names_cpu = |word: &String| word.eq_ignore_ascii_case("cpu");
-    let cpu = wanted.iter().any(names_cpu);
-    let mut devices = if cpu && wanted.iter().all(names_cpu) {
+    let only_cpu = !wanted.is_empty() && wanted.iter().all(|word| word.eq_ignore_ascii_case("cpu"));
+    let mut devices = if only_cpu {
         Vec::new()
     } else {
         vulkan::enumerate()
     };
-    if cpu {
-        devices.push(cpu::device());
-    }
+    devices.push(cpu::device());
     devices
+}
+
+/// Vulkan in software: the processor is a better device without it.
+pub fn is_software_vulkan(device: &dyn Device) -> bool {
+    device.caps().kind == caps::DeviceKind::Cpu && !device.target().native
 }

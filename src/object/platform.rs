@@ -129,7 +129,10 @@ impl Info for Platform {
 /// The devices that the words of `PUMICE_DEVICES` select: an index, or a part of the name in any case. No words: all.
 fn select(all: Vec<Arc<dyn backend::Device>>, wanted: &[String]) -> Vec<Arc<dyn backend::Device>> {
     if wanted.is_empty() {
-        return all;
+        return all
+            .into_iter()
+            .filter(|device| !backend::is_software_vulkan(device.as_ref()))
+            .collect();
     }
     let mut chosen: Vec<usize> = Vec::new();
     for word in wanted {

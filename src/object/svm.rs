@@ -275,22 +275,43 @@ fn memories(
     let Some((first, others)) = devices.split_first() else {
         return Ok(Vec::new());
     };
-    if !others.is_empty() && !devices.iter().all(|device| device.caps().svm.system) {
-        let backends: Vec<_> = devices.iter().map(|d| d.backend().clone()).collect();
-        return Ok(context.mirror().allocate(&backends, size, align, kind)?);
+    let in_place = |device: &&Ref<Device>| device.caps().svm.system;
+    if devices.iter().all(|device| in_place(&device)) {
+        // What several devices are to see must be the host's.
+        let kind = if others.is_empty() {
+            kind
+        } else {
+            SharedKind::Fine
+        };
+        let own = first.backend().allocate_shared(size, align, kind)?;
+        let mut made = vec![own.clone()];
+        for device in others {
+            made.push(same_bytes(&own, device)?);
+        }
+        return Ok(made);
     }
-    // What several devices are to see must be the host's.
-    let kind = if others.is_empty() {
-        kind
-    } else {
-        SharedKind::Fine
+    // Those that use the host's memory by its address take what the others give.
+    let own: Vec<_> = devices
+        .iter()
+        .filter(|device| !in_place(device))
+        .map(|device| device.backend().clone())
+        .collect();
+    let made = match &own[..] {
+        [device] => vec![device.allocate_shared(size, align, kind)?],
+        _ => context.mirror().allocate(&own, size, align, kind)?,
     };
-    let own = first.backend().allocate_shared(size, align, kind)?;
-    let mut made = vec![own.clone()];
-    for device in others {
-        made.push(same_bytes(&own, device)?);
-    }
-    Ok(made)
+    let owner = made.first().cloned();
+    let mut made = made.into_iter();
+    devices
+        .iter()
+        .map(|device| match &owner {
+            Some(owner) if in_place(&device) => same_bytes(owner, device),
+            _ => made.next().map_or_else(
+                || err(cl::CL_OUT_OF_RESOURCES, "memory of a device"),
+                Ok,
+            ),
+        })
+        .collect()
 }
 
 /// The application has released a context. Without an object left that could use its allocations they are freed, as

@@ -2,7 +2,7 @@
 //!
 //! | variable | meaning |
 //! |---|---|
-//! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices or parts of device names; empty: all |
+//! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices among all, parts of device names, or `cpu` for the processor itself; default: all but Vulkan devices that are software (lavapipe) |
 //! | `PUMICE_CPU_WIDTH` | bits of the vectors that the CPU device uses: 128, 256 or 512; default: those of the processor |
 //! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
 //! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |

@@ -77,27 +77,44 @@ fn inner() {
 fn devices_are_selected() {
     let setup = Setup::new();
     let name = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_NAME);
-    let all = devices(&child(&[]));
-    assert!(all.contains(&name), "{name:?} in {all:?}");
+    let offered = devices(&child(&[]));
+    assert!(offered.contains(&name), "{name:?} in {offered:?}");
     let part: String = name.chars().take(4).collect();
     assert!(devices(&child(&[("PUMICE_DEVICES", &part.to_uppercase())])).contains(&name));
-    assert_eq!(devices(&child(&[("PUMICE_DEVICES", "0")])), all[..1]);
-    assert_eq!(devices(&child(&[("PUMICE_DEVICES", " 0 , 0")])), all[..1]);
+    // Numbers count all devices.
+    let first = devices(&child(&[("PUMICE_DEVICES", "0")]));
+    assert_eq!(first.len(), 1);
+    assert_eq!(devices(&child(&[("PUMICE_DEVICES", " 0 , 0")])), first);
+}
+
+/// The processor is always a device, without Vulkan too; Vulkan in software is one only by name.
+#[test]
+fn the_processor() {
+    let none = [
+        ("VK_ICD_FILENAMES", "/nonexistent.json"),
+        ("VK_DRIVER_FILES", "/nonexistent.json"),
+    ];
+    let with = |wanted: &'static str| {
+        let mut variables = none.to_vec();
+        variables.push(("PUMICE_DEVICES", wanted));
+        devices(&child(&variables))
+    };
+    let own = with("");
+    assert_eq!(own.len(), 1);
+    assert_eq!(with("cpu"), own);
+    assert_eq!(with("CPU, cpu"), own);
+    let all = devices(&child(&[("PUMICE_DEVICES", "")]));
+    assert_eq!(all.last(), own.last());
+    assert!(!all.iter().any(|name| name.contains("llvmpipe")), "{all:?}");
 }
 
 /// Without a device the platform is there, and the log says why it is empty.
 #[test]
 fn no_device() {
-    let output = child(&[("PUMICE_DEVICES", "no such device"), ("PUMICE_LOG", "warn")]);
+    let output = child(&[("PUMICE_DEVICES", "no such thing"), ("PUMICE_LOG", "warn")]);
     assert!(devices(&output).is_empty());
     let log = String::from_utf8_lossy(&output.stderr);
-    assert!(log.contains("no such device"), "{log}");
-    // No Vulkan driver at all.
-    let output = child(&[
-        ("VK_ICD_FILENAMES", "/nonexistent.json"),
-        ("VK_DRIVER_FILES", "/nonexistent.json"),
-    ]);
-    assert!(devices(&output).is_empty());
+    assert!(log.contains("no such thing"), "{log}");
 }
 
 #[test]

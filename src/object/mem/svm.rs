@@ -13,6 +13,7 @@ use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::svm::Allocation;
 use parking_lot::Mutex;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl Mem {
@@ -96,13 +97,16 @@ impl Mem {
 
 /// Memory of `owner` as another device sees it, if it does at the same address.
 pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<Arc<dyn Memory>> {
-    let (Some(pointer), address) = (owner.mapped(), owner.address()) else {
+    let address = owner.address();
+    // Where the bytes are a device's own, the host has plain memory at the same address.
+    let host = || NonNull::new(address as *mut u8).filter(|_| device.caps().svm.system);
+    let Some(pointer) = owner.mapped().or_else(host) else {
         return err(
             cl::CL_OUT_OF_RESOURCES,
             "the memory is not the host's, so other devices do not see it",
         );
     };
-    // SAFETY: the memory is mapped there as long as it lives, and the import keeps it.
+    // SAFETY: the memory is there as long as it lives, and the import keeps it.
     let memory = unsafe { device.backend().import_host(pointer, owner.size()) }?;
     if memory.address() != address {
         return err(
