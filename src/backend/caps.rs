@@ -56,6 +56,8 @@ pub struct Caps {
     pub quirks: Vec<&'static str>,
     /// A sub-group is a vector filled from one row of a work-group: short rows leave lanes empty.
     pub rows_are_vectors: bool,
+    /// It calls functions of the host ([`super::Op::Call`]).
+    pub native_kernels: bool,
     pub images: super::image::ImageLimits,
 }
 

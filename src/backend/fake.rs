@@ -425,6 +425,7 @@ impl Stream for FakeStream {
             Op::ImageToMemory { .. } | Op::MemoryToImage { .. } | Op::ImageCopy { .. } => {
                 return Err(DeviceError::Unsupported("images".into()))
             }
+            Op::Call { .. } => return Err(DeviceError::Unsupported("native kernels".into())),
             Op::Marker | Op::Keep(_) => Step::Nothing,
         };
         self.open.steps.push(step);

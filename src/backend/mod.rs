@@ -27,7 +27,7 @@ pub mod vulkan;
 
 pub use caps::{Caps, SvmCaps};
 pub use image::{Binding, Image, ImageDesc, ImageDim, PixelFormat, Support};
-pub use op::{BufferCopy, Op, OrderRule, Slice, Use};
+pub use op::{BufferCopy, Call, Op, OrderRule, Slice, Use};
 
 use smallvec::SmallVec;
 use spirv_lowering::interface::KernelInterface;

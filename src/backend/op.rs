@@ -66,6 +66,12 @@ pub enum OrderRule {
     Unordered,
 }
 
+/// A function of the host's that a device calls.
+pub trait Call: Send + Sync {
+    /// Calls it, once.
+    fn call(&self);
+}
+
 /// An operation.
 pub enum Op<'a> {
     /// Runs `groups` work-groups of a specialised kernel.
@@ -161,6 +167,13 @@ pub enum Op<'a> {
         dst_origin: [u32; 3],
         #[allow(missing_docs)]
         size: [u32; 3],
+    },
+    /// Calls a function of the host's in its turn (devices with [`super::Caps::native_kernels`] alone).
+    Call {
+        /// The function.
+        work: Arc<dyn Call>,
+        /// Memory that it may touch.
+        uses: &'a [Use],
     },
     /// Nothing: only a place to take timestamps at.
     Marker,

@@ -125,6 +125,8 @@ impl Work {
                 let all = kernel.buffers.iter().chain(&kernel.images);
                 all.for_each(|(mem, _)| add(&mut ranges, mem));
             }
+            // Its arguments may lead anywhere.
+            Self::Native(_) => return Touched::Anything,
             Self::Marker | Self::Barrier => {}
         }
         Touched::Ranges(ranges)

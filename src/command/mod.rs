@@ -21,6 +21,7 @@ use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
+use crate::object::native_kernel::NativeKernel;
 use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
@@ -281,6 +282,8 @@ pub enum Work {
     },
     /// Has the host do something, after everything before.
     Host(Arc<dyn HostWork>),
+    /// Calls a function of the application with these buffers, on a device that does.
+    Native(Arc<NativeKernel>),
     /// Runs a kernel.
     Launch(Box<Launch>),
     /// Nothing; completes after what it waits for.

@@ -1,8 +1,13 @@
-//! Markers, barriers, and native kernels (which no device of ours runs).
+//! Markers, barriers, and native kernels.
 
 use super::{Command, Target, Work};
 use crate::cl;
 use crate::error::{err, ClResult};
+use crate::handle::Ref;
+use crate::object::callback::{Callback, NativeFn};
+use crate::object::mem::Mem;
+use crate::object::native_kernel::NativeKernel;
+use std::sync::Arc;
 
 /// clEnqueueMarkerWithWaitList, clEnqueueMarker.
 pub fn marker() -> Command {
@@ -20,10 +25,35 @@ pub fn barrier() -> Command {
     }
 }
 
-/// clEnqueueNativeKernel, once its arguments have been checked.
-pub fn native(_target: &Target) -> ClResult<Command> {
-    err(
-        cl::CL_INVALID_OPERATION,
-        "the device does not run native kernels",
-    )
+/// clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of them, in which each buffer's address
+/// goes to the offset beside it.
+pub fn native(
+    target: &Target,
+    function: Callback<NativeFn>,
+    args: Vec<u8>,
+    buffers: Vec<(Ref<Mem>, usize)>,
+) -> ClResult<Command> {
+    if !target.device.caps().native_kernels {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "the device does not run native kernels",
+        );
+    }
+    for (mem, offset) in &buffers {
+        target.check_buffer(mem)?;
+        let fits = offset
+            .checked_add(size_of::<usize>())
+            .is_some_and(|end| end <= args.len());
+        if !fits {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "args_mem_loc points beyond the arguments",
+            );
+        }
+    }
+    let kernel = NativeKernel::new(function, args, buffers, target.index)?;
+    Ok(Command {
+        kind: cl::CL_COMMAND_NATIVE_KERNEL,
+        work: Work::Native(Arc::new(kernel)),
+    })
 }

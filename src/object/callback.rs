@@ -17,6 +17,9 @@ pub type EventFn = unsafe extern "C" fn(*mut c_void, cl_int, *mut c_void);
 /// The function of clEnqueueSVMFree: queue, number of pointers, pointers, user data.
 pub type FreeFn = unsafe extern "C" fn(*mut c_void, cl_uint, *mut *mut c_void, *mut c_void);
 
+/// A native kernel: its arguments.
+pub type NativeFn = unsafe extern "C" fn(*mut c_void);
+
 /// A function of the application with its user data.
 #[derive(Debug, Clone, Copy)]
 pub struct Callback<F> {
@@ -85,6 +88,14 @@ impl Callback<FreeFn> {
         // SAFETY: the application passed this function with this signature to be called exactly once, now; the list
         // lives across the call.
         unsafe { (self.function)(queue, list.len() as cl_uint, list.as_mut_ptr(), data) }
+    }
+}
+
+impl Callback<NativeFn> {
+    /// Runs a native kernel on its arguments.
+    pub fn call(&self, args: *mut c_void) {
+        // SAFETY: the application enqueued this function with this signature, to be called with a copy of its arguments.
+        unsafe { (self.function)(args) }
     }
 }
 

@@ -281,7 +281,11 @@ impl Device {
             cl::CL_DEVICE_AVAILABLE => out.write(true),
             cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
-            cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(cl::CL_EXEC_KERNEL),
+            cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(if caps.native_kernels {
+                cl::CL_EXEC_KERNEL | cl::CL_EXEC_NATIVE_KERNEL
+            } else {
+                cl::CL_EXEC_KERNEL
+            }),
             cl::CL_DEVICE_QUEUE_ON_HOST_PROPERTIES => out
                 .write(cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE),
             cl::CL_DEVICE_BUILT_IN_KERNELS => out.write(""),

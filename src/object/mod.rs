@@ -10,6 +10,7 @@ pub mod info;
 pub mod kernel;
 pub mod launch;
 pub mod mem;
+pub mod native_kernel;
 pub mod platform;
 pub mod program;
 pub mod progress;

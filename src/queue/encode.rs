@@ -140,6 +140,18 @@ impl Queue {
                 self.encode_nothing(state, &ready, how)
             }
             Work::Host(work) => self.encode_host(state, work, how),
+            Work::Native(kernel) => {
+                for mem in kernel.buffers() {
+                    let range = 0..mem.size() as u64;
+                    mem.prepare_bytes(self.target.index, range, Touch::Modify)?;
+                }
+                let op = Op::Call {
+                    work: kernel.clone(),
+                    uses: kernel.uses(),
+                };
+                let slot = state.record(op, how.profile)?;
+                Ok(self.on_device(state, slot.into_iter().collect()))
+            }
             Work::Launch(launch) => self.encode_launch(state, launch, how),
             work @ (Work::ReadImage { .. }
             | Work::WriteImage { .. }

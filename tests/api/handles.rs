@@ -619,6 +619,15 @@ fn unsupported_features() {
         );
     }
     unsafe extern "C" fn native(_args: *mut c_void) {}
+    if pumice_tests::info_value!(
+        u64,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_EXECUTION_CAPABILITIES
+    ) & u64::from(CL_EXEC_NATIVE_KERNEL)
+        != 0
+    {
+        return;
+    }
     fails!(
         CL_INVALID_OPERATION,
         clEnqueueNativeKernel(

@@ -25,6 +25,7 @@ mod long_code;
 mod long_loops;
 mod loop_bounds;
 mod miscompiled;
+mod native_kernels;
 mod numerics;
 mod ordering;
 mod printf;

@@ -9,6 +9,7 @@ use pumice_runtime::command::rect::Side;
 use pumice_runtime::command::{self, buffer::Rect, Command};
 use pumice_runtime::error::{err, ClError, ClResult};
 use pumice_runtime::handle::Ref;
+use pumice_runtime::object::callback::Callback;
 use pumice_runtime::object::kernel::Kernel;
 use pumice_runtime::object::mem::Mem;
 use pumice_runtime::queue::Queue;
@@ -332,19 +333,28 @@ pub fn native_kernel(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let invalid = |what| ClError::new(cl::CL_INVALID_VALUE, what);
-    if function.is_none() {
+    let Some(function) = function else {
         return Err(invalid("user_func is NULL"));
-    }
+    };
     if args.is_null() && (args_size > 0 || num_mems > 0) || !args.is_null() && args_size == 0 {
         return Err(invalid("args and cb_args do not fit together"));
     }
     if (num_mems == 0) != mems.is_null() || (num_mems == 0) != places.is_null() {
         return Err(invalid("mem_list and its length do not fit together"));
     }
-    if num_mems > 0 {
-        abi::objects::<Mem>(num_mems, mems)?;
-    }
-    let command = command::sync::native(queue.target())?;
+    let objects = match num_mems {
+        0 => Vec::new(),
+        _ => abi::objects::<Mem>(num_mems, mems)?,
+    };
+    let places = places.input().array(num_mems as usize).unwrap_or_default();
+    let offset = |place: *const c_void| (place as usize).wrapping_sub(args.as_ptr() as usize);
+    let buffers = objects
+        .into_iter()
+        .zip(places.into_iter().map(offset))
+        .collect();
+    let bytes = args.input().bytes(args_size).unwrap_or_default().to_vec();
+    let function = Callback::new(function, std::ptr::null_mut());
+    let command = command::sync::native(queue.target(), function, bytes, buffers)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 

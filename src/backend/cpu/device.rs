@@ -82,6 +82,7 @@ impl CpuDevice {
             global_cacheline: 64,
             quirks: Vec::new(),
             rows_are_vectors: false,
+            native_kernels: true,
         };
         Self {
             caps,

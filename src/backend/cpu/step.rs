@@ -8,7 +8,7 @@ use super::pool::Pool;
 use super::texel_copy;
 use super::timeline::CpuTimeline;
 use crate::backend::image::ImageRegion;
-use crate::backend::{BufferCopy, Image, Memory, Pipeline, Times};
+use crate::backend::{BufferCopy, Call, Image, Memory, Pipeline, Times};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -46,6 +46,7 @@ pub enum Action {
     ImageToMemory(Arc<dyn Image>, ImageRegion, Place, u32, u32),
     MemoryToImage(Place, u32, u32, Arc<dyn Image>, ImageRegion),
     ImageCopy(Arc<dyn Image>, [u32; 3], Arc<dyn Image>, [u32; 3], [u32; 3]),
+    Call(Arc<dyn Call>),
     Nothing,
 }
 
@@ -142,6 +143,7 @@ impl Action {
             Self::ImageCopy(src, from, dst, to, size) => unsafe {
                 texel_copy::image_copy(src.as_ref(), *from, dst.as_ref(), *to, *size);
             },
+            Self::Call(work) => work.call(),
             Self::Nothing => {}
         }
     }

@@ -157,6 +157,12 @@ impl CpuStream {
                 dst_origin,
                 size,
             } => Action::ImageCopy(src.clone(), src_origin, dst.clone(), dst_origin, size),
+            Op::Call { work, uses } => {
+                for one in uses {
+                    self.keep(&one.slice);
+                }
+                Action::Call(work)
+            }
             Op::Marker => Action::Nothing,
             Op::Keep(other) => {
                 self.open.others.push(other);

@@ -292,6 +292,7 @@ impl Adapter {
             global_cacheline: quirks::cache_line(properties.vendor_id),
             quirks: quirks.names(),
             rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
+            native_kernels: false,
         };
         Ok(Self {
             instance: Arc::clone(instance),

@@ -426,6 +426,9 @@ impl VulkanStream {
 
         let mut accesses = Accesses::new();
         let mut anything = false;
+        if let Op::Call { .. } = op {
+            return Err(DeviceError::Unsupported("native kernels".to_owned()));
+        }
         let stages = match &op {
             Op::Dispatch {
                 pipeline: kept,
@@ -488,7 +491,7 @@ impl VulkanStream {
                 batch.access_image(dst, true, &mut accesses)?;
                 vk::PipelineStageFlags::TRANSFER
             }
-            Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
+            Op::Call { .. } | Op::Marker | Op::Keep(_) => vk::PipelineStageFlags::empty(),
         };
         let acquired = std::mem::take(acquire);
         let waits_for_own = std::mem::take(after_own);
@@ -564,7 +567,7 @@ impl VulkanStream {
             Op::Copy { src, dst, region } => batch.copy(shared, src, dst, &region)?,
             Op::Fill { dst, pattern } => batch.fill(shared, dst, pattern)?,
             Op::Update { dst, data } => batch.update(shared, dst, data)?,
-            Op::Marker | Op::Keep(_) => {}
+            Op::Call { .. } | Op::Marker | Op::Keep(_) => {}
         }
         if let Some(slot) = &slot {
             slot.write_end(shared, batch.commands);
