@@ -5,9 +5,9 @@
 //! that was not asked for is found out. Dispatches write down what they were given.
 
 use super::{
-    BufferCopy, Caps, Code, Device, DeviceError, MachineCode, Memory, Op, OrderRule, Pipeline, Placement, Point,
-    ProfileSlot, Replay, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps, Timeline, Times,
-    Way,
+    BufferCopy, Caps, Code, Device, DeviceError, MachineCode, Memory, Op, OrderRule, Pipeline,
+    Placement, Point, ProfileSlot, Replay, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps,
+    Timeline, Times, Way,
 };
 use parking_lot::{Condvar, Mutex};
 use spirv_lowering::interface::KernelInterface;

@@ -2,12 +2,12 @@
 
 use super::builtin_library;
 use super::lower;
+use super::native::Native;
 use super::options::BuildOptions;
 use super::store::binary::Binary;
 use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
 use super::words::{to_bytes, BuildFailure, SpirvModule};
-use super::native::Native;
 use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::error::LowerError;

@@ -42,11 +42,16 @@ impl Native {
         let text = parse_module(&self.kir)
             .map_err(|error| error.to_string())
             .and_then(|module| {
-                native::emit(&module, &self.implicit, self.lanes, packing).map_err(|error| error.to_string())
+                native::emit(&module, &self.implicit, self.lanes, packing)
+                    .map_err(|error| error.to_string())
             })?;
         if let Some(dir) = &crate::util::config::get().dump {
             let hash = blake3::hash(text.as_bytes()).to_hex();
-            let file = format!("{}.{}.ll", &hash.as_str()[..16], self.name.replace('/', "_"));
+            let file = format!(
+                "{}.{}.ll",
+                &hash.as_str()[..16],
+                self.name.replace('/', "_")
+            );
             if let Err(error) = std::fs::write(dir.join(&file), &text) {
                 crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
             }
@@ -60,7 +65,11 @@ impl Native {
 impl NativeCode for Native {
     fn object(&self, packing: Packing) -> Result<Vec<u8>> {
         self.compile(packing).map_err(|log| {
-            crate::log!(Error, "kernel {}: no code for the processor: {log}", self.name);
+            crate::log!(
+                Error,
+                "kernel {}: no code for the processor: {log}",
+                self.name
+            );
             DeviceError::Driver {
                 call: "compiling a kernel for the processor",
                 code: log,

@@ -306,10 +306,9 @@ fn memories(
         .iter()
         .map(|device| match &owner {
             Some(owner) if in_place(&device) => same_bytes(owner, device),
-            _ => made.next().map_or_else(
-                || err(cl::CL_OUT_OF_RESOURCES, "memory of a device"),
-                Ok,
-            ),
+            _ => made
+                .next()
+                .map_or_else(|| err(cl::CL_OUT_OF_RESOURCES, "memory of a device"), Ok),
         })
         .collect()
 }

@@ -40,4 +40,3 @@ pub fn monotonic_ns() -> u64 {
         .as_nanos() as u64
         + 1
 }
-

@@ -39,7 +39,8 @@ fn in_their_turn() {
     if !runs_them(&setup) {
         return;
     }
-    let program = setup.build("kernel void add(global uint *p) { p[get_global_id(0)] += get_global_id(0) + 1; }");
+    let program = setup
+        .build("kernel void add(global uint *p) { p[get_global_id(0)] += get_global_id(0) + 1; }");
     let kernel = setup.kernel(&program, "add");
     let buffer = setup.buffer_of(&[0u32; 256]);
     kernel.set_buffer(0, &buffer);
@@ -83,7 +84,16 @@ fn in_their_turn() {
         CALLED.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
     }
     ok!(clEnqueueNativeKernel(
-        setup.queue.0, Some(count), null_mut(), 0, 0, null(), null_mut(), 0, null(), null_mut()
+        setup.queue.0,
+        Some(count),
+        null_mut(),
+        0,
+        0,
+        null(),
+        null_mut(),
+        0,
+        null(),
+        null_mut()
     ));
     ok!(clFinish(setup.queue.0));
     assert_eq!(CALLED.load(std::sync::atomic::Ordering::SeqCst), 1);
@@ -106,7 +116,16 @@ fn in_their_turn() {
     fails!(
         CL_INVALID_VALUE,
         clEnqueueNativeKernel(
-            setup.queue.0, None, null_mut(), 0, 0, null(), null_mut(), 0, null(), null_mut()
+            setup.queue.0,
+            None,
+            null_mut(),
+            0,
+            0,
+            null(),
+            null_mut(),
+            0,
+            null(),
+            null_mut()
         )
     );
     let _ = call!(clFinish(setup.queue.0));

@@ -11,8 +11,8 @@
 
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::parse::parse_module;
-use spirv_lowering::passes;
 use spirv_lowering::native::{self, Packing};
+use spirv_lowering::passes;
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Options, Program, ReadOptions};
 use std::error::Error;
@@ -90,7 +90,10 @@ fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
     match name {
         "lower_builtin_vars" => {
             let lanes = passes::lower_group::uses(func).then_some(target.subgroup_size);
-            let linear = passes::lower_builtin_vars::Arrangement { lanes, linear: true };
+            let linear = passes::lower_builtin_vars::Arrangement {
+                lanes,
+                linear: true,
+            };
             passes::lower_builtin_vars::run(func, linear)?;
         }
         "lower_generic_ptr" => passes::lower_generic_ptr::run(func)?,

@@ -96,7 +96,9 @@ pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
                 note(arg, Use::Inst(block, inst));
             }
         }
-        func.blocks[block].term.for_each_use(|v| note(v, Use::Term(block)));
+        func.blocks[block]
+            .term
+            .for_each_use(|v| note(v, Use::Term(block)));
     }
     if uses.is_empty() {
         return;

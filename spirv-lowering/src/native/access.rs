@@ -42,10 +42,15 @@ impl Emitter<'_> {
                 let s = scalar(ty);
                 self.each_lane(&args[..3], results.first().copied(), cx, |this, a| {
                     let align = ty.size();
-                    let old = this.text.def(&format!("load {s}, ptr {}, align {align}", a[0]));
+                    let old = this
+                        .text
+                        .def(&format!("load {s}, ptr {}, align {align}", a[0]));
                     let same = this.text.def(&format!("icmp eq {s} {old}, {}", a[1]));
-                    let new = this.text.def(&format!("select i1 {same}, {s} {}, {s} {old}", a[2]));
-                    this.text.line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
+                    let new = this
+                        .text
+                        .def(&format!("select i1 {same}, {s} {}, {s} {old}", a[2]));
+                    this.text
+                        .line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
                     Ok(old)
                 })
             }
@@ -85,15 +90,20 @@ impl Emitter<'_> {
                 let ty = func.ty(args[1]);
                 let tail = ordering(scope, order, true, true);
                 let name = rmw(op);
-                self.each_lane(&[args[0], args[1]], results.first().copied(), cx, |this, a| {
-                    Ok(this.text.def(&format!(
-                        "atomicrmw {name} ptr {}, {} {} {tail}, align {}",
-                        a[0],
-                        scalar(ty),
-                        a[1],
-                        ty.size()
-                    )))
-                })
+                self.each_lane(
+                    &[args[0], args[1]],
+                    results.first().copied(),
+                    cx,
+                    |this, a| {
+                        Ok(this.text.def(&format!(
+                            "atomicrmw {name} ptr {}, {} {} {tail}, align {}",
+                            a[0],
+                            scalar(ty),
+                            a[1],
+                            ty.size()
+                        )))
+                    },
+                )
             }
             Op::AtomicCmpXchg { scope, order } => {
                 let ty = func.ty(args[1]);
@@ -112,7 +122,9 @@ impl Emitter<'_> {
                         a[2],
                         ty.size()
                     ));
-                    Ok(this.text.def(&format!("extractvalue {{ {s}, i1 }} {pair}, 0")))
+                    Ok(this
+                        .text
+                        .def(&format!("extractvalue {{ {s}, i1 }} {pair}, 0")))
                 })
             }
             _ => Err(LowerError::internal("not an access")),
@@ -136,7 +148,9 @@ impl Emitter<'_> {
         let s = scalar(ty);
         self.each_lane(&[address, value], result, cx, |this, a| {
             let align = ty.size();
-            let old = this.text.def(&format!("load {s}, ptr {}, align {align}", a[0]));
+            let old = this
+                .text
+                .def(&format!("load {s}, ptr {}, align {align}", a[0]));
             let new = match op {
                 RmwOp::Xchg => a[1].clone(),
                 RmwOp::Sub => this.text.def(&format!("sub {s} {old}, {}", a[1])),
@@ -148,7 +162,8 @@ impl Emitter<'_> {
                     this.combine(arith, ty, Form::Scalar, &old, &a[1])?
                 }
             };
-            this.text.line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
+            this.text
+                .line(&format!("store {s} {new}, ptr {}, align {align}", a[0]));
             Ok(old)
         })
     }
@@ -203,8 +218,9 @@ impl Emitter<'_> {
         let ptrs = self.vec(Type::Ptr(Space::Global));
         let steps = self.vec(Type::I64);
         let by = self.splat_const(Type::I64, bytes);
-        self.text
-            .def(&format!("getelementptr i8, {ptrs} {addresses}, {steps} {by}"))
+        self.text.def(&format!(
+            "getelementptr i8, {ptrs} {addresses}, {steps} {by}"
+        ))
     }
 
     fn load(
@@ -283,7 +299,9 @@ impl Emitter<'_> {
         );
         let w = self.lanes;
         let name = format!("llvm.masked.gather.v{w}{}.v{w}p0", suffix(ty));
-        self.declare(format!("declare {vec} @{name}({ptrs}, i32, {masks}, {vec})"));
+        self.declare(format!(
+            "declare {vec} @{name}({ptrs}, i32, {masks}, {vec})"
+        ));
         let mask = self.mask_of(cx);
         self.text.def(&format!(
             "call {vec} @{name}({ptrs} {at}, i32 {align}, {masks} {mask}, {vec} zeroinitializer)"
@@ -414,7 +432,9 @@ impl Emitter<'_> {
                 .line(&format!("store {vec} {all}, ptr {at}, align {align}")),
             Some(mask) => {
                 let name = format!("llvm.masked.store.v{wide}{}.p0", suffix(ty));
-                self.declare(format!("declare void @{name}({vec}, ptr, i32, <{wide} x i1>)"));
+                self.declare(format!(
+                    "declare void @{name}({vec}, ptr, i32, <{wide} x i1>)"
+                ));
                 self.text.line(&format!(
                     "call void @{name}({vec} {all}, ptr {at}, i32 {align}, <{wide} x i1> {mask})"
                 ));
@@ -511,10 +531,15 @@ impl Emitter<'_> {
             .def(&format!("extractelement {ty} {vector}, i64 {lane}")))
     }
 
-    fn copy(&mut self, to: Value, from: Value, size: u64, align: u32, cx: &mut Context) -> Result<()> {
-        self.declare(
-            "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)".to_owned(),
-        );
+    fn copy(
+        &mut self,
+        to: Value,
+        from: Value,
+        size: u64,
+        align: u32,
+        cx: &mut Context,
+    ) -> Result<()> {
+        self.declare("declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)".to_owned());
         let align = align.min(8);
         self.each_lane(&[to, from], None, cx, |this, a| {
             this.text.line(&format!(
@@ -623,7 +648,13 @@ impl Emitter<'_> {
         Ok(name)
     }
 
-    fn array_load(&mut self, var: Var, index: Value, result: Value, cx: &mut Context) -> Result<()> {
+    fn array_load(
+        &mut self,
+        var: Var,
+        index: Value,
+        result: Value,
+        cx: &mut Context,
+    ) -> Result<()> {
         let elem = self.func.vars[var].elem;
         let base = self.array(var)?;
         if self.region.uniform[var] {
@@ -636,8 +667,10 @@ impl Emitter<'_> {
         let loaded = if self.is_uniform(index, cx) {
             let at = self.element(elem, &base, index, cx)?;
             let vec = self.vec(elem);
-            self.text
-                .def(&format!("load {vec}, ptr {at}, align {}", self.element_align(elem)))
+            self.text.def(&format!(
+                "load {vec}, ptr {at}, align {}",
+                self.element_align(elem)
+            ))
         } else {
             let at = self.elements(elem, &base, index, cx)?;
             self.gather(elem, &at, elem.size(), cx)
@@ -646,7 +679,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    fn array_store(&mut self, var: Var, index: Value, value: Value, cx: &mut Context) -> Result<()> {
+    fn array_store(
+        &mut self,
+        var: Var,
+        index: Value,
+        value: Value,
+        cx: &mut Context,
+    ) -> Result<()> {
         let elem = self.func.vars[var].elem;
         let base = self.array(var)?;
         if self.region.uniform[var] {
@@ -655,8 +694,10 @@ impl Emitter<'_> {
                 Class::Affine { .. } => self.anchored(value, cx)?,
                 _ => self.scalar(value, cx)?,
             };
-            self.text
-                .line(&format!("store {} {one}, ptr {base}, align 8", scalar(elem)));
+            self.text.line(&format!(
+                "store {} {one}, ptr {base}, align 8",
+                scalar(elem)
+            ));
             return Ok(());
         }
         let vector = self.vector(value, cx)?;
@@ -675,8 +716,9 @@ impl Emitter<'_> {
                     .text
                     .def(&format!("load {vec}, ptr {at}, align {align}"));
                 let masks = self.mask_type();
-                self.text
-                    .def(&format!("select {masks} {mask}, {vec} {vector}, {vec} {old}"))
+                self.text.def(&format!(
+                    "select {masks} {mask}, {vec} {vector}, {vec} {old}"
+                ))
             }
         };
         self.text

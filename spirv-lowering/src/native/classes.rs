@@ -332,14 +332,14 @@ impl Classes {
                     Class::Varying
                 }
             }
-            Op::Group(op, _) => match op {
+            Op::Group(
                 GroupOp::All
                 | GroupOp::Any
                 | GroupOp::AllEqual
                 | GroupOp::Ballot
-                | GroupOp::Reduce(_) => Class::Uniform,
-                _ => Class::Varying,
-            },
+                | GroupOp::Reduce(_),
+                _,
+            ) => Class::Uniform,
             op if op.effect() == Effect::Pure => {
                 let class = all_uniform();
                 if class != Class::Varying {
@@ -469,7 +469,13 @@ pub fn inside(tree: &Tree, mut inner: Option<ConstructId>, outer: ConstructId) -
 pub fn is_invariant(op: Op) -> bool {
     matches!(
         op,
-        Op::Const(_) | Op::Undef | Op::GlobalAddr(_) | Op::Implicit(..) | Op::ArgLoad(_) | Op::SpecSize(_) | Op::Hw(_)
+        Op::Const(_)
+            | Op::Undef
+            | Op::GlobalAddr(_)
+            | Op::Implicit(..)
+            | Op::ArgLoad(_)
+            | Op::SpecSize(_)
+            | Op::Hw(_)
     )
 }
 

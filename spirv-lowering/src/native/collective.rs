@@ -54,9 +54,9 @@ impl Emitter<'_> {
             GroupOp::Elect => {
                 let lane = self.first_lane(&cx.mask);
                 let none = self.splat_const(Type::Bool, 0);
-                let result = self
-                    .text
-                    .def(&format!("insertelement {masks} {none}, i1 true, i64 {lane}"));
+                let result = self.text.def(&format!(
+                    "insertelement {masks} {none}, i1 true, i64 {lane}"
+                ));
                 self.define(results[0], None, Some(result), cx);
             }
             GroupOp::Ballot => {
@@ -104,7 +104,8 @@ impl Emitter<'_> {
                 let vec = self.vec(ty);
                 let mut by = 1;
                 while by < w.min(size as u32) {
-                    let order: Vec<String> = (0..w).map(|lane| format!("i32 {}", lane ^ by)).collect();
+                    let order: Vec<String> =
+                        (0..w).map(|lane| format!("i32 {}", lane ^ by)).collect();
                     let other = self.text.def(&format!(
                         "shufflevector {vec} {value}, {vec} poison, <{w} x i32> <{}>",
                         order.join(", ")
@@ -122,11 +123,7 @@ impl Emitter<'_> {
                 let value = self.scan(arith, ty, value, exclusive)?;
                 self.define(results[0], None, Some(value), cx);
             }
-            _ => {
-                return Err(LowerError::unsupported(format!(
-                    "{op:?} on the processor"
-                )))
-            }
+            _ => return Err(LowerError::unsupported(format!("{op:?} on the processor"))),
         }
         Ok(())
     }
@@ -162,9 +159,11 @@ impl Emitter<'_> {
                 "getelementptr {}, ptr {place}, i64 {from}",
                 scalar(ty)
             ));
-            let one = self
-                .text
-                .def(&format!("load {}, ptr {from}, align {}", scalar(ty), ty.size()));
+            let one = self.text.def(&format!(
+                "load {}, ptr {from}, align {}",
+                scalar(ty),
+                ty.size()
+            ));
             result = self.text.def(&format!(
                 "insertelement {vec} {result}, {} {one}, i64 {lane}",
                 scalar(ty)
@@ -181,8 +180,9 @@ impl Emitter<'_> {
         let vec = self.vec(ty);
         let masks = self.mask_type();
         let start = self.splat_const(ty, identity(arith, ty));
-        self.text
-            .def(&format!("select {masks} {mask}, {vec} {value}, {vec} {start}"))
+        self.text.def(&format!(
+            "select {masks} {mask}, {vec} {value}, {vec} {start}"
+        ))
     }
 
     /// The operation of a reduction on two values.
@@ -212,7 +212,13 @@ impl Emitter<'_> {
     }
 
     /// What the lanes that run have, combined.
-    pub fn reduce_lanes(&mut self, arith: G, ty: Type, value: &str, cx: &Context) -> Result<String> {
+    pub fn reduce_lanes(
+        &mut self,
+        arith: G,
+        ty: Type,
+        value: &str,
+        cx: &Context,
+    ) -> Result<String> {
         let value = self.or_identity(arith, ty, value, cx);
         self.reduce(arith, ty, &value)
     }

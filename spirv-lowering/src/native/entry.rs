@@ -73,7 +73,15 @@ pub fn module(
             let frame = framed.then(|| offsets.clone());
             let several = regions.len() > 1;
             bodies += &function(
-                region, number, several, frame, implicit, locals, lanes, packing, &mut declared,
+                region,
+                number,
+                several,
+                frame,
+                implicit,
+                locals,
+                lanes,
+                packing,
+                &mut declared,
             )?;
         }
     }
@@ -182,9 +190,14 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
     match e.packing {
         Packing::Rows | Packing::Tails => {
             e.text.begin("next_pack");
-            e.text.line("%x = phi i32 [ 0, %start ], [ %x1, %done ], [ 0, %done_y ], [ 0, %done_z ]");
-            e.text.line("%y = phi i32 [ 0, %start ], [ %y, %done ], [ %y1, %done_y ], [ 0, %done_z ]");
-            e.text.line("%z = phi i32 [ 0, %start ], [ %z, %done ], [ %z, %done_y ], [ %z1, %done_z ]");
+            e.text
+                .line("%x = phi i32 [ 0, %start ], [ %x1, %done ], [ 0, %done_y ], [ 0, %done_z ]");
+            e.text.line(
+                "%y = phi i32 [ 0, %start ], [ %y, %done ], [ %y1, %done_y ], [ 0, %done_z ]",
+            );
+            e.text.line(
+                "%z = phi i32 [ 0, %start ], [ %z, %done ], [ %z, %done_y ], [ %z1, %done_z ]",
+            );
             e.text.line("%pack = phi i32 [ 0, %start ], [ %pack1, %done ], [ %pack1, %done_y ], [ %pack1, %done_z ]");
             let row = e.text.def(&format!("mul i32 %z, {}", size[1]));
             let row = e.text.def(&format!("add i32 {row}, %y"));
@@ -202,8 +215,10 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
         }
         Packing::Linear => {
             e.text.begin("next_pack");
-            e.text.line("%index = phi i32 [ 0, %start ], [ %index1, %done ]");
-            e.text.line("%pack = phi i32 [ 0, %start ], [ %pack1, %done ]");
+            e.text
+                .line("%index = phi i32 [ 0, %start ], [ %index1, %done ]");
+            e.text
+                .line("%pack = phi i32 [ 0, %start ], [ %pack1, %done ]");
             let table = e.launch_field(layout::LOCAL_IDS, "ptr");
             let stride = e.launch_field(layout::LOCAL_IDS_STRIDE, "i32");
             for (d, name) in ["%x", "%y", "%z"].into_iter().enumerate() {
@@ -229,8 +244,9 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
     }
     let number64 = e.text.def("zext i32 %pack to i64");
     let offset = e.text.def(&format!("mul i64 {number64}, {frame_bytes}"));
-    e.text
-        .line(&format!("%own = getelementptr i8, ptr %frame, i64 {offset}"));
+    e.text.line(&format!(
+        "%own = getelementptr i8, ptr %frame, i64 {offset}"
+    ));
     e.region(mask, "done")?;
     e.text.begin("done");
     e.text.line("%pack1 = add i32 %pack, 1");

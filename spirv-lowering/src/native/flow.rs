@@ -174,9 +174,10 @@ impl<'a> Emitter<'a> {
     /// A scalar in all lanes.
     pub fn splat(&mut self, ty: Type, value: &str) -> String {
         let vec = self.vec(ty);
-        let one = self
-            .text
-            .def(&format!("insertelement {vec} poison, {} {value}, i64 0", scalar(ty)));
+        let one = self.text.def(&format!(
+            "insertelement {vec} poison, {} {value}, i64 0",
+            scalar(ty)
+        ));
         self.text.def(&format!(
             "shufflevector {vec} {one}, {vec} poison, <{} x i32> zeroinitializer",
             self.lanes
@@ -205,8 +206,7 @@ impl<'a> Emitter<'a> {
 
     fn any(&mut self, mask: &str) -> String {
         let bits = self.mask_bits(&Some(mask.to_owned()));
-        self.text
-            .def(&format!("icmp ne i{} {bits}, 0", self.lanes))
+        self.text.def(&format!("icmp ne i{} {bits}, 0", self.lanes))
     }
 
     fn and(&mut self, mask: &Mask, other: &str) -> String {
@@ -419,7 +419,13 @@ impl<'a> Emitter<'a> {
     }
 
     /// Notes that a value was written.
-    pub fn define(&mut self, value: Value, scalar: Option<String>, vector: Option<String>, cx: &Context) {
+    pub fn define(
+        &mut self,
+        value: Value,
+        scalar: Option<String>,
+        vector: Option<String>,
+        cx: &Context,
+    ) {
         self.written[value] = Written {
             scalar,
             vector,
@@ -456,8 +462,9 @@ impl<'a> Emitter<'a> {
             Some(mask) => {
                 let old = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
                 let mask_type = self.mask_type();
-                self.text
-                    .def(&format!("select {mask_type} {mask}, {ty} {value}, {ty} {old}"))
+                self.text.def(&format!(
+                    "select {mask_type} {mask}, {ty} {value}, {ty} {old}"
+                ))
             }
         };
         self.text
@@ -501,7 +508,11 @@ impl<'a> Emitter<'a> {
         }
         for (&param, value) in params.iter().zip(values) {
             let (slot, ty, vector) = self.param_slot(param);
-            let mask = if blend && vector { cx.mask.clone() } else { None };
+            let mask = if blend && vector {
+                cx.mask.clone()
+            } else {
+                None
+            };
             self.store_slot(&slot, &ty, &value, &mask);
         }
         Ok(())
@@ -844,7 +855,11 @@ impl<'a> Emitter<'a> {
         });
         let continuing = leaks.then(|| self.alloca(&ty));
         self.open[id] = Open {
-            labels: [Some(merge.clone()), Some(cont.clone()), Some(header.clone())],
+            labels: [
+                Some(merge.clone()),
+                Some(cont.clone()),
+                Some(header.clone()),
+            ],
             arrivals: [gathered.clone(), continuing.clone(), None],
             running: running.clone(),
         };
@@ -856,7 +871,9 @@ impl<'a> Emitter<'a> {
         inner.chain = chain;
         inner.end = cont.clone();
         if let Some(running) = &running {
-            let mask = self.text.def(&format!("load {ty}, ptr {running}, align 64"));
+            let mask = self
+                .text
+                .def(&format!("load {ty}, ptr {running}, align 64"));
             inner.mask = Some(mask);
         }
         if let Some(continuing) = &continuing {
@@ -874,7 +891,9 @@ impl<'a> Emitter<'a> {
         // The text may come here from anywhere in the body.
         latch.chain = self.new_chain(cx.chain);
         if let Some(continuing) = &continuing {
-            let mask = self.text.def(&format!("load {ty}, ptr {continuing}, align 64"));
+            let mask = self
+                .text
+                .def(&format!("load {ty}, ptr {continuing}, align 64"));
             let any = self.any(&mask);
             let on = self.text.label();
             self.text.branch(&any, &on, &gone);

@@ -74,7 +74,10 @@ impl Emitter<'_> {
             Op::Const(_) => Ok(()),
             Op::Undef => {
                 let ty = func.ty(data.results[0]);
-                let (s, v) = (self.number(Form::Scalar, ty, 0), "zeroinitializer".to_owned());
+                let (s, v) = (
+                    self.number(Form::Scalar, ty, 0),
+                    "zeroinitializer".to_owned(),
+                );
                 let s = match ty {
                     Type::Ptr(_) => "null".to_owned(),
                     _ => s,
@@ -168,12 +171,14 @@ impl Emitter<'_> {
         self.invariant(&format!("load {ty}, ptr {at}, align 4, !invariant.load !0"))
     }
 
-    fn implicit(&mut self, which: Implicit, component: u8, result: Value, cx: &Context) -> Result<()> {
-        let Some(&(_, offset)) = self
-            .ids
-            .implicit
-            .iter()
-            .find(|&&(other, _)| other == which)
+    fn implicit(
+        &mut self,
+        which: Implicit,
+        component: u8,
+        result: Value,
+        cx: &Context,
+    ) -> Result<()> {
+        let Some(&(_, offset)) = self.ids.implicit.iter().find(|&&(other, _)| other == which)
         else {
             return Err(LowerError::internal("an implicit argument without a place"));
         };
@@ -388,7 +393,11 @@ impl Emitter<'_> {
             }
             Op::SDiv | Op::UDiv | Op::SRem | Op::URem => return self.divide(data, form, ty, a, b),
             Op::SMulHi | Op::UMulHi => {
-                let extend = if data.op == Op::SMulHi { "sext" } else { "zext" };
+                let extend = if data.op == Op::SMulHi {
+                    "sext"
+                } else {
+                    "zext"
+                };
                 let bits = ty.bits();
                 let wide = match form {
                     Form::Scalar => format!("i{}", bits * 2),
@@ -450,7 +459,10 @@ impl Emitter<'_> {
             Op::SpaceCast => return Ok(a.to_owned()),
             Op::Bitcast if scalar(from) == scalar(ty) => return Ok(a.to_owned()),
             Op::Bitcast => format!("bitcast {ft} {a} to {t}"),
-            Op::PtrAdd => format!("getelementptr i8, {ft} {a}, {} {b}", self.ty(form, Type::I64)),
+            Op::PtrAdd => format!(
+                "getelementptr i8, {ft} {a}, {} {b}",
+                self.ty(form, Type::I64)
+            ),
             Op::SpecSize(_) => {
                 return Err(LowerError::unsupported("sizes of local arguments"));
             }
@@ -471,11 +483,19 @@ impl Emitter<'_> {
         let first = self.text.def(&format!("fcmp {cond} {t} {a}, {b}"));
         let nan = self.text.def(&format!("fcmp uno {t} {b}, {b}"));
         let first = self.text.def(&format!("or {bools} {first}, {nan}"));
-        self.text.def(&format!("select {bools} {first}, {t} {a}, {t} {b}"))
+        self.text
+            .def(&format!("select {bools} {first}, {t} {a}, {t} {b}"))
     }
 
     /// Division: nothing traps, and vectors of up to 32 bits go by way of floats.
-    fn divide(&mut self, data: &InstData, form: Form, ty: Type, a: &str, b: &str) -> Result<String> {
+    fn divide(
+        &mut self,
+        data: &InstData,
+        form: Form,
+        ty: Type,
+        a: &str,
+        b: &str,
+    ) -> Result<String> {
         let signed = matches!(data.op, Op::SDiv | Op::SRem);
         let remainder = matches!(data.op, Op::SRem | Op::URem);
         let t = self.ty(form, ty);
@@ -494,7 +514,11 @@ impl Emitter<'_> {
         }
         if form == Form::Vector && ty.bits() <= 32 {
             // The quotient of integers of n bits, rounded to more than 2n, cannot reach the next integer.
-            let float = if ty.bits() == 32 { Type::F64 } else { Type::F32 };
+            let float = if ty.bits() == 32 {
+                Type::F64
+            } else {
+                Type::F32
+            };
             let f = self.vec(float);
             let (to, back) = if signed {
                 ("sitofp", "fptosi")

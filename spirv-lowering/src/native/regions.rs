@@ -13,7 +13,9 @@ use crate::edit::repair_ssa;
 use crate::error::{LowerError, Result};
 use crate::ir::compact::compact;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
-use crate::ir::function::{BlockData, Function, Storage, Target, Terminator, ValueDef, VarData, VarLen};
+use crate::ir::function::{
+    BlockData, Function, Storage, Target, Terminator, ValueDef, VarData, VarLen,
+};
 use crate::ir::op::{Effect, HwVar, IntCond, Op, Scope};
 use crate::ir::types::Type;
 use crate::passes::{clean_up, structurize};
@@ -169,7 +171,8 @@ impl Cutter {
     fn again(&self, value: Value) -> Option<Vec<Inst>> {
         let mut order = Vec::new();
         let mut seen = FxHashSet::default();
-        self.again_into(value, &mut order, &mut seen).then_some(order)
+        self.again_into(value, &mut order, &mut seen)
+            .then_some(order)
     }
 
     fn again_into(&self, value: Value, order: &mut Vec<Inst>, seen: &mut FxHashSet<Inst>) -> bool {
@@ -256,7 +259,8 @@ impl Cutter {
             func.blocks[block].term = Terminator::Return([number].into_iter().collect());
         }
         for block in func.layout.clone() {
-            if matches!(func.blocks[block].term, Terminator::Return(_)) && !ends.contains_key(&block)
+            if matches!(func.blocks[block].term, Terminator::Return(_))
+                && !ends.contains_key(&block)
             {
                 let number = func.append_const(block, Type::I32, 0);
                 func.blocks[block].term = Terminator::Return([number].into_iter().collect());
@@ -353,9 +357,7 @@ impl Cutter {
                 let zero = func.append_const(block, elem, 0);
                 func.append1(block, Op::ICmp(IntCond::Ne), [loaded, zero], Type::Bool)
             }
-            Type::Ptr(space) => {
-                func.append1(block, Op::IntToPtr, [loaded], Type::Ptr(space))
-            }
+            Type::Ptr(space) => func.append1(block, Op::IntToPtr, [loaded], Type::Ptr(space)),
             _ => loaded,
         }
     }

@@ -224,7 +224,13 @@ impl Builder<'_> {
         Ok(chain)
     }
 
-    fn loop_at(&mut self, chain: &mut Chain, header: Block, merge: Block, cont: Block) -> Result<()> {
+    fn loop_at(
+        &mut self,
+        chain: &mut Chain,
+        header: Block,
+        merge: Block,
+        cont: Block,
+    ) -> Result<()> {
         let places = [
             (Some(merge), PlaceKind::Merge),
             (Some(cont), PlaceKind::Continue),

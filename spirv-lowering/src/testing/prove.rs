@@ -563,7 +563,8 @@ pub fn wanted(case: &Case, subgroup_size: u32) -> Result<Wanted, String> {
         subgroup_size,
         ..Target::full()
     };
-    let seen = run_module(case, &case.module, &run_options(&target, true)).map_err(|e| e.to_string())?;
+    let seen =
+        run_module(case, &case.module, &run_options(&target, true)).map_err(|e| e.to_string())?;
     let buffers = seen
         .buffers
         .iter()
@@ -588,5 +589,8 @@ pub fn is_open(case: &Case, subgroup_size: u32) -> bool {
         what: String::new(),
         functions: Vec::new(),
     };
-    matches!(judge(case, &target, &original, difference), Verdict::Discarded(_))
+    matches!(
+        judge(case, &target, &original, difference),
+        Verdict::Discarded(_)
+    )
 }

@@ -113,7 +113,11 @@ impl CpuPipeline {
             }
         }
         let frame = u64::from(info.frame_bytes);
-        let frames = if info.shared_frame != 0 { 1 } else { u64::from(packs) };
+        let frames = if info.shared_frame != 0 {
+            1
+        } else {
+            u64::from(packs)
+        };
         Self {
             variant: variant.clone(),
             local_size,

@@ -30,7 +30,10 @@ pub unsafe fn copy(from: *const u8, to: *mut u8, region: &BufferCopy) {
 /// The bytes must be valid for writes, and nothing else may access them meanwhile.
 pub unsafe fn fill(to: *mut u8, size: u64, pattern: &[u8]) {
     let size = size as usize;
-    if let Some(&first) = pattern.first().filter(|&&b| pattern.iter().all(|&p| p == b)) {
+    if let Some(&first) = pattern
+        .first()
+        .filter(|&&b| pattern.iter().all(|&p| p == b))
+    {
         // SAFETY: as the caller promises.
         unsafe { std::ptr::write_bytes(to, first, size) };
         return;

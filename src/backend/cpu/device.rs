@@ -9,8 +9,8 @@ use super::pool::Pool;
 use super::stream::CpuStream;
 use crate::backend::caps::DeviceKind;
 use crate::backend::{
-    Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement, Result,
-    SharedKind, Slice, Stream, StreamDesc, Support, SvmCaps,
+    Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
+    Result, SharedKind, Slice, Stream, StreamDesc, Support, SvmCaps,
 };
 use crate::util::monotonic_ns;
 use spirv_lowering::interface::KernelInterface;

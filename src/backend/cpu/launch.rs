@@ -111,7 +111,11 @@ fn learn(pipeline: &CpuPipeline, start: u64, items: f32, threads: f32) -> f32 {
     let now = (crate::util::monotonic_ns() - start) as f32 * threads / items;
     let cost = &pipeline.variant.cost;
     let old = f32::from_bits(cost.load(Ordering::Relaxed));
-    let new = if old > 0.0 { 0.75 * old + 0.25 * now } else { now };
+    let new = if old > 0.0 {
+        0.75 * old + 0.25 * now
+    } else {
+        now
+    };
     cost.store(new.max(1e-6).to_bits(), Ordering::Relaxed);
     new
 }

@@ -115,7 +115,10 @@ impl Loaded {
         };
         image.fill(&file)?;
         image.relocate(&file)?;
-        for symbol in file.symbols().filter(|s| s.is_global() && s.is_definition()) {
+        for symbol in file
+            .symbols()
+            .filter(|s| s.is_global() && s.is_definition())
+        {
             let index = symbol.section_index().ok_or_else(|| bad("a symbol"))?;
             let Some(&at) = image.sections.get(&index) else {
                 continue;
@@ -127,8 +130,13 @@ impl Loaded {
             }
         }
         // SAFETY: our own mapping; nothing holds a reference into it.
-        let failed =
-            unsafe { libc::mprotect(base.as_ptr().cast(), size, libc::PROT_READ | libc::PROT_EXEC) };
+        let failed = unsafe {
+            libc::mprotect(
+                base.as_ptr().cast(),
+                size,
+                libc::PROT_READ | libc::PROT_EXEC,
+            )
+        };
         if failed != 0 {
             return Err(bad("the system does not let memory become executable"));
         }
@@ -174,11 +182,13 @@ impl Image<'_> {
         Ok(())
     }
 
-    fn target(&self, file: &object::File<'_>, target: object::RelocationTarget) -> Result<(u64, bool)> {
+    fn target(
+        &self,
+        file: &object::File<'_>,
+        target: object::RelocationTarget,
+    ) -> Result<(u64, bool)> {
         let symbol = match target {
-            object::RelocationTarget::Symbol(index) => {
-                file.symbol_by_index(index).map_err(bad)?
-            }
+            object::RelocationTarget::Symbol(index) => file.symbol_by_index(index).map_err(bad)?,
             object::RelocationTarget::Section(index) => {
                 let at = self.sections.get(&index).ok_or_else(|| bad("a section"))?;
                 return Ok((self.base + *at as u64, false));
@@ -241,7 +251,14 @@ impl Image<'_> {
                     return Err(bad("no ELF object"));
                 };
                 let (target, outside) = self.target(file, relocation.target())?;
-                self.apply(file.architecture(), r_type, at, target, outside, relocation.addend())?;
+                self.apply(
+                    file.architecture(),
+                    r_type,
+                    at,
+                    target,
+                    outside,
+                    relocation.addend(),
+                )?;
             }
         }
         Ok(())
@@ -264,7 +281,11 @@ impl Image<'_> {
                 self.put(at, &value.to_le_bytes())
             }
             (object::Architecture::X86_64, e::R_X86_64_PC32 | e::R_X86_64_PLT32) => {
-                let target = if outside { self.stub(target, false)? } else { target };
+                let target = if outside {
+                    self.stub(target, false)?
+                } else {
+                    target
+                };
                 self.put32(at, target.wrapping_add_signed(addend).wrapping_sub(here))
             }
             (
@@ -283,14 +304,21 @@ impl Image<'_> {
                 self.put(at, &value.to_le_bytes())
             }
             (object::Architecture::Aarch64, e::R_AARCH64_CALL26 | e::R_AARCH64_JUMP26) => {
-                let target = if outside { self.stub(target, false)? } else { target };
+                let target = if outside {
+                    self.stub(target, false)?
+                } else {
+                    target
+                };
                 let by = target.wrapping_add_signed(addend).wrapping_sub(here) as i64;
                 if by & 3 != 0 || !(-(1 << 27)..1 << 27).contains(&by) {
                     return Err(bad("a call too far"));
                 }
                 self.edit32(at, 0x03ff_ffff, (by >> 2) as u32)
             }
-            (object::Architecture::Aarch64, e::R_AARCH64_ADR_PREL_PG_HI21 | e::R_AARCH64_ADR_GOT_PAGE) => {
+            (
+                object::Architecture::Aarch64,
+                e::R_AARCH64_ADR_PREL_PG_HI21 | e::R_AARCH64_ADR_GOT_PAGE,
+            ) => {
                 let target = if kind == e::R_AARCH64_ADR_GOT_PAGE {
                     self.stub(target, true)?
                 } else {
@@ -305,9 +333,10 @@ impl Image<'_> {
                 let place = self.stub(target, true)?;
                 self.low12(at, place, 3)
             }
-            (object::Architecture::Aarch64, e::R_AARCH64_ADD_ABS_LO12_NC | e::R_AARCH64_LDST8_ABS_LO12_NC) => {
-                self.low12(at, target.wrapping_add_signed(addend), 0)
-            }
+            (
+                object::Architecture::Aarch64,
+                e::R_AARCH64_ADD_ABS_LO12_NC | e::R_AARCH64_LDST8_ABS_LO12_NC,
+            ) => self.low12(at, target.wrapping_add_signed(addend), 0),
             (object::Architecture::Aarch64, e::R_AARCH64_LDST16_ABS_LO12_NC) => {
                 self.low12(at, target.wrapping_add_signed(addend), 1)
             }

@@ -30,11 +30,9 @@ impl Machine {
     pub fn here() -> Self {
         let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let field = |name: &str| {
-            let line = info.lines().find(|line| {
-                line.split(':')
-                    .next()
-                    .is_some_and(|key| key.trim() == name)
-            })?;
+            let line = info
+                .lines()
+                .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
             Some(line.split_once(':')?.1.trim().to_owned())
         };
         let (vendor, vendor_id) = match field("vendor_id").as_deref() {
@@ -107,7 +105,13 @@ fn memory() -> u64 {
     ];
     let limit = limits
         .iter()
-        .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok())
+        .filter_map(|path| {
+            std::fs::read_to_string(path)
+                .ok()?
+                .trim()
+                .parse::<u64>()
+                .ok()
+        })
         .min();
     limit.map_or(total, |limit| limit.min(total))
 }

@@ -113,7 +113,9 @@ impl CpuMemory {
         let ours = of(whole.as_ref())?;
         let fits = offset.checked_add(size).is_some_and(|end| end <= ours.size);
         let base = NonNull::new(ours.base.as_ptr().wrapping_add(offset as usize));
-        let base = base.filter(|_| fits).ok_or(DeviceError::OutOfDeviceMemory { size })?;
+        let base = base
+            .filter(|_| fits)
+            .ok_or(DeviceError::OutOfDeviceMemory { size })?;
         Ok(Self {
             base,
             size,
@@ -181,6 +183,9 @@ mod tests {
         assert!(CpuMemory::new(1 << 60, 1).is_err());
         let whole: Arc<dyn Memory> = Arc::new(CpuMemory::new(64, 1).expect("memory"));
         assert!(CpuMemory::part(&whole, 32, 33).is_err());
-        assert_eq!(CpuMemory::part(&whole, 32, 32).map(|p| p.address()).ok(), Some(whole.address() + 32));
+        assert_eq!(
+            CpuMemory::part(&whole, 32, 32).map(|p| p.address()).ok(),
+            Some(whole.address() + 32)
+        );
     }
 }

@@ -206,7 +206,10 @@ impl Pool {
         state.jobs.push(job.clone());
         self.call(state, helpers);
         // Should a piece panic, the others still must be done with before the task goes.
-        let _gone = Leaving { pool: self, job: &job };
+        let _gone = Leaving {
+            pool: self,
+            job: &job,
+        };
         job.work();
     }
 }

@@ -55,7 +55,11 @@ pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) {
     let start = local.next_multiple_of(ALIGN) + ALIGN;
     let run = |scratch: &mut Scratch| {
         let Some(base) = scratch.grow(start + frames + ALIGN) else {
-            crate::log!(Error, "no memory for a work-group: {} bytes", start + frames);
+            crate::log!(
+                Error,
+                "no memory for a work-group: {} bytes",
+                start + frames
+            );
             return;
         };
         f(base, base.wrapping_add(start));
@@ -63,6 +67,7 @@ pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) {
             scratch.free();
         }
     };
-    let done = SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)).is_ok());
+    let done =
+        SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)).is_ok());
     debug_assert!(done.unwrap_or(true), "launches do not nest");
 }

@@ -104,11 +104,18 @@ impl Action {
     fn run(&self, pool: &Arc<Pool>) {
         match self {
             Self::Dispatch(dispatch) => {
-                let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>() else {
+                let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>()
+                else {
                     return;
                 };
                 let one = |groups: [u32; 3]| {
-                    launch::run(pool, pipeline, groups, &dispatch.push, &dispatch.descriptors);
+                    launch::run(
+                        pool,
+                        pipeline,
+                        groups,
+                        &dispatch.push,
+                        &dispatch.descriptors,
+                    );
                 };
                 match &dispatch.indirect {
                     None => one(dispatch.groups),
@@ -116,7 +123,12 @@ impl Action {
                         for at in 0..place.size / 16 {
                             // SAFETY: within the range, which the batch keeps.
                             one(unsafe {
-                                place.pointer.cast::<[u32; 4]>().add(at as usize).cast::<[u32; 3]>().read()
+                                place
+                                    .pointer
+                                    .cast::<[u32; 4]>()
+                                    .add(at as usize)
+                                    .cast::<[u32; 3]>()
+                                    .read()
                             });
                         }
                     }

@@ -9,8 +9,8 @@ use super::timeline::CpuTimeline;
 use super::track::Track;
 use crate::backend::image::Resource;
 use crate::backend::{
-    Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Slice, Stream, StreamDesc, Timeline,
-    Times, Use,
+    Binding, DeviceError, Op, OrderRule, Pipeline, Point, ProfileSlot, Result, Slice, Stream,
+    StreamDesc, Timeline, Times, Use,
 };
 use std::sync::Arc;
 
@@ -127,7 +127,9 @@ impl CpuStream {
                 indirect: Some(self.place(groups)?),
                 ..self.dispatch(pipeline, push, uses, bindings)?
             })),
-            Op::Copy { src, dst, region } => Action::Copy(self.place(src)?, self.place(dst)?, region),
+            Op::Copy { src, dst, region } => {
+                Action::Copy(self.place(src)?, self.place(dst)?, region)
+            }
             Op::Fill { dst, pattern } => Action::Fill(self.place(dst)?, pattern.into()),
             Op::Update { dst, data } => Action::Update(self.place(dst)?, data.into()),
             Op::ImageToMemory {
@@ -196,7 +198,12 @@ impl Stream for CpuStream {
         }
     }
 
-    fn record(&mut self, op: Op<'_>, _order: OrderRule, profile: bool) -> Result<Option<ProfileSlot>> {
+    fn record(
+        &mut self,
+        op: Op<'_>,
+        _order: OrderRule,
+        profile: bool,
+    ) -> Result<Option<ProfileSlot>> {
         let action = self.action(op)?;
         let slot = (profile && self.profiling).then(|| {
             self.next_slot += 1;

@@ -69,16 +69,55 @@ macro_rules! channels {
 
 const ONE_F: u32 = 1f32.to_bits();
 
-channels!(Unorm8, u8, ONE_F, |v| (f32::from(v) / 255.0).to_bits(), |b| scaled(b, 0.0, 255.0) as u8);
-channels!(Unorm16, u16, ONE_F, |v| (f32::from(v) / 65535.0).to_bits(), |b| scaled(b, 0.0, 65535.0) as u16);
-channels!(Snorm8, i8, ONE_F, |v| (f32::from(v) / 127.0).max(-1.0).to_bits(), |b| scaled(b, -1.0, 127.0) as i8);
-channels!(Snorm16, i16, ONE_F, |v| (f32::from(v) / 32767.0).max(-1.0).to_bits(), |b| scaled(b, -1.0, 32767.0) as i16);
-channels!(Signed8, i8, 1, |v| i32::from(v) as u32, |b| (b as i32).clamp(-128, 127) as i8);
-channels!(Signed16, i16, 1, |v| i32::from(v) as u32, |b| (b as i32).clamp(-32768, 32767) as i16);
+channels!(
+    Unorm8,
+    u8,
+    ONE_F,
+    |v| (f32::from(v) / 255.0).to_bits(),
+    |b| scaled(b, 0.0, 255.0) as u8
+);
+channels!(
+    Unorm16,
+    u16,
+    ONE_F,
+    |v| (f32::from(v) / 65535.0).to_bits(),
+    |b| scaled(b, 0.0, 65535.0) as u16
+);
+channels!(
+    Snorm8,
+    i8,
+    ONE_F,
+    |v| (f32::from(v) / 127.0).max(-1.0).to_bits(),
+    |b| scaled(b, -1.0, 127.0) as i8
+);
+channels!(
+    Snorm16,
+    i16,
+    ONE_F,
+    |v| (f32::from(v) / 32767.0).max(-1.0).to_bits(),
+    |b| scaled(b, -1.0, 32767.0) as i16
+);
+channels!(
+    Signed8,
+    i8,
+    1,
+    |v| i32::from(v) as u32,
+    |b| (b as i32).clamp(-128, 127) as i8
+);
+channels!(
+    Signed16,
+    i16,
+    1,
+    |v| i32::from(v) as u32,
+    |b| (b as i32).clamp(-32768, 32767) as i16
+);
 channels!(Signed32, u32, 1, |v| v, |b| b);
 channels!(Unsigned8, u8, 1, |v| u32::from(v), |b| b.min(255) as u8);
-channels!(Unsigned16, u16, 1, |v| u32::from(v), |b| b.min(65535) as u16);
-channels!(Half, u16, ONE_F, |v| symbols::float_of(v).to_bits(), |b| symbols::half_bits(float(b)));
+channels!(Unsigned16, u16, 1, |v| u32::from(v), |b| b.min(65535)
+    as u16);
+channels!(Half, u16, ONE_F, |v| symbols::float_of(v).to_bits(), |b| {
+    symbols::half_bits(float(b))
+});
 channels!(Float, u32, ONE_F, |v| v, |b| b);
 
 /// Bytes with the sRGB transfer function; the fourth channel has none.
@@ -188,7 +227,9 @@ fn places(
             if d.slice == 0 { 0 } else { z as u32 },
         );
         let inside = (x as u32) < d.size[0] && y < d.size[1] && z < d.size[2] && mask >> i & 1 == 1;
-        let offset = u64::from(x as u32) * u64::from(d.pixel) + u64::from(y) * d.row + u64::from(z) * d.slice;
+        let offset = u64::from(x as u32) * u64::from(d.pixel)
+            + u64::from(y) * d.row
+            + u64::from(z) * d.slice;
         out[i] = if inside {
             d.texels.wrapping_add(offset as usize)
         } else {
@@ -206,13 +247,20 @@ fn is_run(d: &Descriptor, (x, y, z): (&[i32], &[i32], &[i32]), mask: u64) -> boo
         && first >= 0
         && last >= first
         && (last as u32) < d.size[0]
-        && x.iter().enumerate().all(|(i, &x)| x == first.wrapping_add(i as i32))
+        && x.iter()
+            .enumerate()
+            .all(|(i, &x)| x == first.wrapping_add(i as i32))
         && (d.row == 0 || ((y[0] as u32) < d.size[1] && y.iter().all(|&v| v == y[0])))
         && (d.slice == 0 || ((z[0] as u32) < d.size[2] && z.iter().all(|&v| v == z[0])))
 }
 
 #[inline(always)]
-unsafe fn load_as<S: Stored>(d: &Descriptor, coordinates: (&[i32], &[i32], &[i32]), mask: u64, out: &mut [u32]) {
+unsafe fn load_as<S: Stored>(
+    d: &Descriptor,
+    coordinates: (&[i32], &[i32], &[i32]),
+    mask: u64,
+    out: &mut [u32],
+) {
     let lanes = coordinates.0.len();
     let mut at = [std::ptr::null_mut(); MOST_LANES];
     places(d, coordinates, mask, &mut at);
@@ -287,7 +335,12 @@ fn words_run(d: &Descriptor, at: *const u8, lanes: usize, out: &mut [u32]) {
 }
 
 #[inline(always)]
-unsafe fn store_as<S: Stored>(d: &Descriptor, coordinates: (&[i32], &[i32], &[i32]), mask: u64, values: &[u32]) {
+unsafe fn store_as<S: Stored>(
+    d: &Descriptor,
+    coordinates: (&[i32], &[i32], &[i32]),
+    mask: u64,
+    values: &[u32],
+) {
     let lanes = coordinates.0.len();
     let mut at = [std::ptr::null_mut(); MOST_LANES];
     places(d, coordinates, mask, &mut at);
@@ -354,12 +407,16 @@ pub unsafe extern "C" fn pumice_texel_load(
     let channel = d.layout.channel;
     let packed = channel as u8 >= Channel::Packed565 as u8;
     if !packed && is_run(d, (x, y, z), mask) {
-        let offset = x[0] as u64 * u64::from(d.pixel) + u64::from(y[0] as u32) * d.row + u64::from(z[0] as u32) * d.slice;
+        let offset = x[0] as u64 * u64::from(d.pixel)
+            + u64::from(y[0] as u32) * d.row
+            + u64::from(z[0] as u32) * d.slice;
         let at = d.texels.wrapping_add(offset as usize);
         let four = d.layout.channels == 4;
         match channel {
             Channel::Unorm8 if four => unorm8_run(d, at, lanes, out),
-            Channel::Float | Channel::Signed32 | Channel::Unsigned32 if four => words_run(d, at, lanes, out),
+            Channel::Float | Channel::Signed32 | Channel::Unsigned32 if four => {
+                words_run(d, at, lanes, out)
+            }
             // SAFETY: the run lies within the image.
             _ => unsafe { by_channel!(channel, load_run, d, at, lanes, out) },
         }

@@ -5,7 +5,12 @@ use crate::backend::image::ImageRegion;
 use crate::backend::{Image, ImageDim};
 
 /// How pixels of a region lie in memory: bytes from row to row and from slice to slice.
-fn pitches(image: &dyn Image, region: &ImageRegion, row_texels: u32, slice_rows: u32) -> (usize, usize) {
+fn pitches(
+    image: &dyn Image,
+    region: &ImageRegion,
+    row_texels: u32,
+    slice_rows: u32,
+) -> (usize, usize) {
     let or = |given: u32, packed: u32| if given == 0 { packed } else { given } as usize;
     let row = image.desc().format.bytes() * or(row_texels, region.size[0]);
     match image.desc().dim {
@@ -50,7 +55,13 @@ fn rows(
 ///
 /// # Safety
 /// The memory must have room for the region, and nothing else may access it meanwhile.
-pub unsafe fn image_to_memory(image: &dyn Image, region: &ImageRegion, dst: *mut u8, row_texels: u32, slice_rows: u32) {
+pub unsafe fn image_to_memory(
+    image: &dyn Image,
+    region: &ImageRegion,
+    dst: *mut u8,
+    row_texels: u32,
+    slice_rows: u32,
+) {
     let pitches = pitches(image, region, row_texels, slice_rows);
     rows(image, region, pitches, |texels, at, bytes| {
         // SAFETY: the row lies within the image; the caller vouches for the memory.
@@ -62,7 +73,13 @@ pub unsafe fn image_to_memory(image: &dyn Image, region: &ImageRegion, dst: *mut
 ///
 /// # Safety
 /// The memory must hold the region, and nothing else may write it meanwhile.
-pub unsafe fn memory_to_image(src: *const u8, row_texels: u32, slice_rows: u32, image: &dyn Image, region: &ImageRegion) {
+pub unsafe fn memory_to_image(
+    src: *const u8,
+    row_texels: u32,
+    slice_rows: u32,
+    image: &dyn Image,
+    region: &ImageRegion,
+) {
     let pitches = pitches(image, region, row_texels, slice_rows);
     rows(image, region, pitches, |texels, at, bytes| {
         // SAFETY: the row lies within the image; the caller vouches for the memory.
@@ -74,10 +91,18 @@ pub unsafe fn memory_to_image(src: *const u8, row_texels: u32, slice_rows: u32, 
 ///
 /// # Safety
 /// Nothing else may access the images meanwhile.
-pub unsafe fn image_copy(src: &dyn Image, from: [u32; 3], dst: &dyn Image, to: [u32; 3], size: [u32; 3]) {
+pub unsafe fn image_copy(
+    src: &dyn Image,
+    from: [u32; 3],
+    dst: &dyn Image,
+    to: [u32; 3],
+    size: [u32; 3],
+) {
     let mut list = Vec::new();
     let source = ImageRegion { origin: from, size };
-    rows(src, &source, (0, 0), |texels, _, bytes| list.push((texels, bytes)));
+    rows(src, &source, (0, 0), |texels, _, bytes| {
+        list.push((texels, bytes))
+    });
     let mut list = list.into_iter();
     let target = ImageRegion { origin: to, size };
     rows(dst, &target, (0, 0), |texels, _, bytes| {

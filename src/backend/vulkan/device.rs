@@ -18,11 +18,11 @@ use super::recent::Recent;
 use super::submit::VulkanStream;
 use super::svm;
 use super::timeline::Retired;
-use crate::util::monotonic_ns;
-use crate::backend::{MachineCode, 
-    Caps, Code, Device, DeviceError, Image, ImageDesc, Memory, PixelFormat, Placement, Replay,
-    Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
+use crate::backend::{
+    Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
+    Replay, Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
 };
+use crate::util::monotonic_ns;
 use ash::{ext, khr, vk};
 use parking_lot::Mutex;
 use spirv_lowering::interface::KernelInterface;

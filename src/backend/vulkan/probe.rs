@@ -5,8 +5,8 @@
 //! chosen and random operands, and kept in the cache directory by driver and device UUID. Where measuring fails, the
 //! answer is "no", which costs speed and nothing else.
 
-use crate::backend::{MachineCode, 
-    Device, DeviceError, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
+use crate::backend::{
+    Device, DeviceError, MachineCode, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
 };
 use ash::vk;
 use spirv_lowering::interface::KernelInterface;

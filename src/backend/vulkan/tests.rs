@@ -9,9 +9,9 @@ mod transfers;
 use super::adapter::{self, Tuning};
 use super::device::VulkanDevice;
 use super::{instance::Instance, validation_messages};
-use crate::backend::{MachineCode, 
-    BufferCopy, Device, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice, Stream,
-    StreamDesc, Use,
+use crate::backend::{
+    BufferCopy, Device, MachineCode, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice,
+    Stream, StreamDesc, Use,
 };
 use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
@@ -161,14 +161,20 @@ fn add_code() -> Vec<u32> {
 
 fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
     let words = &add_code();
-    let code = device.load(MachineCode::Spirv(words), &interface()).expect("load");
-    let known = device.load(MachineCode::Spirv(words), &interface()).expect("load");
+    let code = device
+        .load(MachineCode::Spirv(words), &interface())
+        .expect("load");
+    let known = device
+        .load(MachineCode::Spirv(words), &interface())
+        .expect("load");
     assert!(Arc::ptr_eq(&code, &known), "the last kernels are kept");
     let larger = KernelInterface {
         push_size: 32,
         ..interface()
     };
-    let other = device.load(MachineCode::Spirv(words), &larger).expect("load");
+    let other = device
+        .load(MachineCode::Spirv(words), &larger)
+        .expect("load");
     assert!(!Arc::ptr_eq(&code, &other), "the interface is compared");
     let pipeline = code.specialise([64, 1, 1], &[]).expect("specialise");
     let again = code.specialise([64, 1, 1], &[]).expect("specialise");
@@ -453,7 +459,9 @@ fn pipelines_are_made_apart_from_submissions() {
     let Some(device) = device_with(|tuning| tuning.pipelines_apart = true) else {
         return;
     };
-    let code = device.load(MachineCode::Spirv(&add_code()), &interface()).expect("load");
+    let code = device
+        .load(MachineCode::Spirv(&add_code()), &interface())
+        .expect("load");
     std::thread::scope(|scope| {
         for thread in 0..4u32 {
             let (device, code) = (&device, &code);

@@ -14,7 +14,16 @@ fn told(toolchain: &Toolchain) -> Vec<String> {
     } else {
         "-march=native"
     };
-    driver.args([native, "-###", "-c", "-x", "ir", "/dev/null", "-o", "/dev/null"]);
+    driver.args([
+        native,
+        "-###",
+        "-c",
+        "-x",
+        "ir",
+        "/dev/null",
+        "-o",
+        "/dev/null",
+    ]);
     let Ok(finished) = process::run(driver, &[]) else {
         return Vec::new();
     };
@@ -60,7 +69,11 @@ fn processor(toolchain: &Toolchain, lanes: u32) -> Vec<String> {
 
 /// Names what decides the code: part of cache keys.
 pub fn identity(toolchain: &Toolchain, lanes: u32) -> String {
-    format!("{} {}", toolchain.identity, processor(toolchain, lanes).join(" "))
+    format!(
+        "{} {}",
+        toolchain.identity,
+        processor(toolchain, lanes).join(" ")
+    )
 }
 
 /// Compiles LLVM's IR in text to an object file.
@@ -71,8 +84,21 @@ pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, 
         "x86_64-unknown-linux-gnu"
     };
     let mut clang = Command::new(&toolchain.clang);
-    clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier", "-triple", triple]);
-    clang.args(["-emit-obj", "-O3", "-mrelocation-model", "pic", "-pic-level", "2"]);
+    clang.args([
+        "-cc1",
+        "-disable-free",
+        "-disable-llvm-verifier",
+        "-triple",
+        triple,
+    ]);
+    clang.args([
+        "-emit-obj",
+        "-O3",
+        "-mrelocation-model",
+        "pic",
+        "-pic-level",
+        "2",
+    ]);
     clang.args(["-Wno-override-module", "-ffp-contract=on"]);
     clang.args(processor(toolchain, lanes));
     clang.args(super::command::FROM_IR);

@@ -13,7 +13,10 @@ fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
 
 fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLaunch {
     KernelLaunch {
-        code: bench.fake.load(crate::backend::MachineCode::Spirv(&[]), interface).unwrap(),
+        code: bench
+            .fake
+            .load(crate::backend::MachineCode::Spirv(&[]), interface)
+            .unwrap(),
         args,
         local_args: SmallVec::new(),
         images: SmallVec::new(),

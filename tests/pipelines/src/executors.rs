@@ -7,7 +7,9 @@
 //! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
 //! known. `PUMICE_CPU_WIDTH` chooses other vectors.
 
-use pumice_runtime::backend::{self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use};
+use pumice_runtime::backend::{
+    self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use,
+};
 use pumice_runtime::compile::native::Native;
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::NdRange;
@@ -122,13 +124,17 @@ fn push(
             Implicit::PrintfBuffer => printf.to_le_bytes().to_vec(),
             Implicit::GlobalOffset => per_dimension(&|d| range.offset[d]),
             Implicit::GlobalSize => per_dimension(&|d| range.global[d]),
-            Implicit::NumGroups => per_dimension(&|d| range.global[d].div_ceil(range.local[d].max(1))),
+            Implicit::NumGroups => {
+                per_dimension(&|d| range.global[d].div_ceil(range.local[d].max(1)))
+            }
             Implicit::EnqueuedLocalSize => per_dimension(&|d| range.local[d]),
             Implicit::GroupOffset => per_dimension(&|d| part.first[d]),
             Implicit::GlobalBase => {
                 per_dimension(&|d| range.offset[d].wrapping_add(part.first[d] * range.local[d]))
             }
-            Implicit::GlobalEnd => per_dimension(&|d| range.offset[d].wrapping_add(range.global[d])),
+            Implicit::GlobalEnd => {
+                per_dimension(&|d| range.offset[d].wrapping_add(range.global[d]))
+            }
             Implicit::WorkDim => range.dims.to_le_bytes().to_vec(),
             other => return Err(format!("unsupported: {other:?}")),
         };
@@ -222,7 +228,9 @@ fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
     let mut header = vec![0u8; 1 << 16];
     header[4..8].copy_from_slice(&((1u32 << 16) - 64).to_le_bytes());
     let printf = upload(&header)?;
-    let mut stream = device.create_stream(StreamDesc::default()).map_err(|e| text(&e))?;
+    let mut stream = device
+        .create_stream(StreamDesc::default())
+        .map_err(|e| text(&e))?;
     for part in parts(&case.range) {
         let address = variables.as_ref().map(|v| v.address());
         let block = push(case, interface, &part, &buffers, address, printf.address())?;
@@ -304,7 +312,11 @@ fn main() -> Result<(), String> {
             _ => device.caps().name.to_lowercase().contains(&wanted),
         })
         .ok_or("no such device")?;
-    println!("{}, sub-groups of {}", device.caps().name, device.target().subgroup_size);
+    println!(
+        "{}, sub-groups of {}",
+        device.caps().name,
+        device.target().subgroup_size
+    );
     let start = Instant::now();
     let (mut same, mut wrong) = (0u64, 0u64);
     let mut left: BTreeMap<String, u64> = BTreeMap::new();
@@ -314,7 +326,9 @@ fn main() -> Result<(), String> {
             Verdict::Same => same += 1,
             Verdict::Left(why) => *left.entry(why).or_default() += 1,
             Verdict::Wrong(_) if is_open(&case, device.target().subgroup_size) => {
-                *left.entry("known bits depend on unknown ones".to_owned()).or_default() += 1;
+                *left
+                    .entry("known bits depend on unknown ones".to_owned())
+                    .or_default() += 1;
             }
             Verdict::Wrong(what) => {
                 wrong += 1;
