@@ -5,6 +5,8 @@
 // declared; calls of them become OpenCL.std instructions.
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
+// Where rounding may differ the library says `mad`: the compiler would make `fma` of it, which is costly where it is not an
+// instruction.
 #pragma OPENCL FP_CONTRACT OFF
 
 #define OVERLOAD __attribute__((overloadable))
@@ -38,5 +40,6 @@ DECLARE1(rint)
 DECLARE2(copysign)
 DECLARE2(fmin)
 DECLARE2(fmax)
+float OVERLOAD mad(float, float, float);
 ulong OVERLOAD mul_hi(ulong, ulong);
 ulong OVERLOAD clz(ulong);

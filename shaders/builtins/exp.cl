@@ -42,13 +42,12 @@ static float scale(float y, int n)
 // e^r for |r| <= ln(2) / 2.
 static float exp_near(float r)
 {
-#pragma OPENCL FP_CONTRACT ON
     float p = 0x1.6d75e6p-10f;
-    p = p * r + 0x1.12705ap-7f;
-    p = p * r + 0x1.5554acp-5f;
-    p = p * r + 0x1.555402p-3f;
-    p = p * r + 0.5f;
-    return (p * (r * r) + r) + 1.0f;
+    p = mad(p, r, 0x1.12705ap-7f);
+    p = mad(p, r, 0x1.5554acp-5f);
+    p = mad(p, r, 0x1.555402p-3f);
+    p = mad(p, r, 0.5f);
+    return mad(p, r * r, r) + 1.0f;
 }
 
 // e^x as y * 2^n with y in about [0.7, 1.42], for |x| up to 120. The polynomial interpolates e^r at the Chebyshev
@@ -72,15 +71,14 @@ float OVERLOAD exp(float x)
 // 2^r for |r| <= 1/2.
 static float exp2_near(float r)
 {
-#pragma OPENCL FP_CONTRACT ON
     float p = 0x1.00c0e4p-16f;
-    p = p * r + 0x1.446c7ap-13f;
-    p = p * r + 0x1.5d8776p-10f;
-    p = p * r + 0x1.3b29d8p-7f;
-    p = p * r + 0x1.c6b08ep-5f;
-    p = p * r + 0x1.ebfbe0p-3f;
-    p = p * r + 0x1.62e430p-1f;
-    return p * r + 1.0f;
+    p = mad(p, r, 0x1.446c7ap-13f);
+    p = mad(p, r, 0x1.5d8776p-10f);
+    p = mad(p, r, 0x1.3b29d8p-7f);
+    p = mad(p, r, 0x1.c6b08ep-5f);
+    p = mad(p, r, 0x1.ebfbe0p-3f);
+    p = mad(p, r, 0x1.62e430p-1f);
+    return mad(p, r, 1.0f);
 }
 
 float OVERLOAD exp2(float x)

@@ -19,18 +19,17 @@ static float log_parts(float x, int *e)
 // Chebyshev points; its error is 2^-28 of the logarithm.
 static float log_rest(float f)
 {
-#pragma OPENCL FP_CONTRACT ON
     float p = 0x1.1d8ea6p-4f;
-    p = p * f - 0x1.d635bcp-4f;
-    p = p * f + 0x1.dea282p-4f;
-    p = p * f - 0x1.fcf4c6p-4f;
-    p = p * f + 0x1.23d21ap-3f;
-    p = p * f - 0x1.555b4ap-3f;
-    p = p * f + 0x1.999d5ap-3f;
-    p = p * f - 0x1.fffffcp-3f;
-    p = p * f + 0x1.555554p-2f;
+    p = mad(p, f, -0x1.d635bcp-4f);
+    p = mad(p, f, 0x1.dea282p-4f);
+    p = mad(p, f, -0x1.fcf4c6p-4f);
+    p = mad(p, f, 0x1.23d21ap-3f);
+    p = mad(p, f, -0x1.555b4ap-3f);
+    p = mad(p, f, 0x1.999d5ap-3f);
+    p = mad(p, f, -0x1.fffffcp-3f);
+    p = mad(p, f, 0x1.555554p-2f);
     float z = f * f;
-    return p * f * z - 0.5f * z;
+    return mad(p * f, z, -0.5f * z);
 }
 
 // What the logarithm of 0, infinity, negative numbers and NaN is, else y.

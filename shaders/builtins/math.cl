@@ -19,10 +19,6 @@ bool __clc_fp64_subnormals_supported(void)
     {                                                                                                                  \
         return x <= y ? (type)0 : x - y;                                                                               \
     }                                                                                                                  \
-    type OVERLOAD mad(type x, type y, type z)                                                                          \
-    {                                                                                                                  \
-        return x * y + z;                                                                                              \
-    }                                                                                                                  \
     /* Compared as integers: a device may take subnormal numbers for zero. */                                          \
     type OVERLOAD maxmag(type x, type y)                                                                               \
     {                                                                                                                  \
@@ -181,7 +177,7 @@ double OVERLOAD normalize(double x)
     return x > 0.0 ? 1.0 : x < 0.0 ? -1.0 : x;
 }
 
-// half_ functions: the full ones meet their bounds.
+// half_ and native_ functions: the full ones meet their bounds. Those of native_ are for processors.
 #define FORWARD1(prefix, name)                                                                                         \
     float OVERLOAD prefix##name(float x)                                                                               \
     {                                                                                                                  \
@@ -212,6 +208,19 @@ FORWARD1(half_, rsqrt)
 float OVERLOAD half_powr(float x, float y)
 {
     return powr(x, y);
+}
+FORWARD1(native_, cos)
+FORWARD1(native_, exp)
+FORWARD1(native_, exp2)
+FORWARD1(native_, exp10)
+FORWARD1(native_, log)
+FORWARD1(native_, log2)
+FORWARD1(native_, log10)
+FORWARD1(native_, sin)
+FORWARD1(native_, tan)
+float OVERLOAD native_powr(float x, float y)
+{
+    return exp2(y * log2(x));
 }
 float OVERLOAD half_divide(float x, float y)
 {

@@ -10,12 +10,11 @@ static float pow_upper(float x)
 // log((1 + s) / (1 - s)) - 2s for (1 + s) / (1 - s) in [sqrt(1/2), sqrt(2)]. Error 2^-35 of the logarithm.
 static float log_curve(float s)
 {
-#pragma OPENCL FP_CONTRACT ON
     float z = s * s;
     float q = 0x1.ddd4dap-3f;
-    q = q * z + 0x1.245c28p-2f;
-    q = q * z + 0x1.9999ecp-2f;
-    q = q * z + 0x1.555556p-1f;
+    q = mad(q, z, 0x1.245c28p-2f);
+    q = mad(q, z, 0x1.9999ecp-2f);
+    q = mad(q, z, 0x1.555556p-1f);
     return q * (z * s);
 }
 
@@ -97,8 +96,9 @@ float OVERLOAD powr(float x, float y)
 
 float OVERLOAD pown(float x, int n)
 {
-    // The exponent in two parts, of which the second is small.
-    float high = (float)(n & ~0xff), low = (float)(n & 0xff);
+    // The exponent in two parts of the same sign, of which the second is small.
+    int rest = n % 256;
+    float high = (float)(n - rest), low = (float)rest;
     float v = pow_of_size(x, (float)n);
     if (n > 0xffffff || n < -0xffffff) {
         // Too long for a float: only bases next to 1 have such powers.

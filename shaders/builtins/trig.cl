@@ -49,22 +49,20 @@ static float reduce_angle(float x, int *q)
 // Sine and cosine between -pi/4 and pi/4: interpolated at the Chebyshev points, errors of 2^-26 and 2^-30.
 static float sine(float r)
 {
-#pragma OPENCL FP_CONTRACT ON
     float z = r * r;
     float p = -0x1.9ac856p-13f;
-    p = p * z + 0x1.110c26p-7f;
-    p = p * z - 0x1.555552p-3f;
-    return r + r * (z * p);
+    p = mad(p, z, 0x1.110c26p-7f);
+    p = mad(p, z, -0x1.555552p-3f);
+    return mad(r, z * p, r);
 }
 
 static float cosine(float r)
 {
-#pragma OPENCL FP_CONTRACT ON
     float z = r * r;
     float p = 0x1.9bd786p-16f;
-    p = p * z - 0x1.6c12d0p-10f;
-    p = p * z + 0x1.555554p-5f;
-    return (1.0f - 0.5f * z) + z * z * p;
+    p = mad(p, z, -0x1.6c12d0p-10f);
+    p = mad(p, z, 0x1.555554p-5f);
+    return mad(z * z, p, mad(-0.5f, z, 1.0f));
 }
 
 // The sine of a quarter later for odd q, of two quarters later where bit 1 is set.

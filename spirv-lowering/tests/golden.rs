@@ -78,6 +78,7 @@ fn passes(folder: &str) -> Option<Pass> {
             let result = passes::zero_tables::run(&mut m.functions[f], &m.globals);
             result.map(|_| ()).map_err(|e| e.to_string())
         }),
+        "share_calls" => Pass::Module(share),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })
@@ -89,6 +90,23 @@ fn interface() -> KernelInterface {
         push_size: 8,
         ..Default::default()
     }
+}
+
+/// Shares whatever is called twice.
+fn share(module: &mut Module, func: FuncId) -> Result<(), String> {
+    let limits = passes::share_calls::Limits {
+        budget: 0,
+        most: 0,
+        min_size: 1,
+    };
+    let forms = passes::share_calls::run_within(module, func, &limits);
+    let shared = forms.map_err(|e| e.to_string())?.shared;
+    let shared = shared.ok_or("nothing is shared")?.func;
+    module.functions[func] = Function {
+        name: module.functions[func].name.clone(),
+        ..shared
+    };
+    Ok(())
 }
 
 fn local(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {

@@ -93,7 +93,11 @@ impl Callback<FreeFn> {
 
 impl Callback<NativeFn> {
     /// Runs a native kernel on its arguments.
-    pub fn call(&self, args: *mut c_void) {
+    pub fn call(&self, args: &mut [u128]) {
+        let args: *mut c_void = match args {
+            [] => std::ptr::null_mut(),
+            args => args.as_mut_ptr().cast(),
+        };
         // SAFETY: the application enqueued this function with this signature, to be called with a copy of its arguments.
         unsafe { (self.function)(args) }
     }

@@ -61,10 +61,6 @@ impl NativeKernel {
 impl Call for NativeKernel {
     fn call(&self) {
         let mut args = std::mem::take(&mut *self.args.lock());
-        let pointer = match args.is_empty() {
-            true => std::ptr::null_mut(),
-            false => args.as_mut_ptr().cast(),
-        };
-        self.function.call(pointer);
+        self.function.call(&mut args);
     }
 }

@@ -275,8 +275,8 @@ fn memories(
     let Some((first, others)) = devices.split_first() else {
         return Ok(Vec::new());
     };
-    let in_place = |device: &&Ref<Device>| device.caps().svm.system;
-    if devices.iter().all(|device| in_place(&device)) {
+    let in_place = |device: &Ref<Device>| device.caps().svm.system;
+    if devices.iter().all(|device| in_place(device)) {
         // What several devices are to see must be the host's.
         let kind = if others.is_empty() {
             kind
@@ -305,7 +305,7 @@ fn memories(
     devices
         .iter()
         .map(|device| match &owner {
-            Some(owner) if in_place(&device) => same_bytes(owner, device),
+            Some(owner) if in_place(device) => same_bytes(owner, device),
             _ => made
                 .next()
                 .map_or_else(|| err(cl::CL_OUT_OF_RESOURCES, "memory of a device"), Ok),

@@ -29,7 +29,7 @@ fn runs_them(setup: &Setup) -> bool {
         clGetDeviceInfo(setup.device),
         CL_DEVICE_EXECUTION_CAPABILITIES
     );
-    capabilities & u64::from(CL_EXEC_NATIVE_KERNEL) != 0
+    capabilities & CL_EXEC_NATIVE_KERNEL != 0
 }
 
 /// Between kernels, in the order of the queue, with a copy of the arguments that has the buffer's address.

@@ -2,6 +2,7 @@
 
 use super::classes::Classes;
 use super::flow::{Emitter, Mask};
+use super::ids::Ids;
 use super::layout;
 use super::text::Text;
 use super::tree::Tree;
@@ -13,23 +14,6 @@ use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-
-/// Names of what a pack knows of itself.
-#[derive(Debug, Clone, Default)]
-pub struct Ids {
-    /// Numbers of the work-group, i32.
-    pub group: [String; 3],
-    /// Local ids: i32, of lane 0 in the first dimension; or vectors, in linear packs.
-    pub local: [String; 3],
-    /// The linear local id of lane 0, i32.
-    pub index: String,
-    /// The number of the pack, i32.
-    pub pack: String,
-    /// The pack's frame.
-    pub frame: String,
-    /// Where implicit arguments lie among the push constants.
-    pub implicit: Vec<(Implicit, u32)>,
-}
 
 /// Bytes of a frame and where each variable lies in it.
 fn lay_out(region: &Region, lanes: u32) -> (SecondaryMap<Var, u32>, u64) {

@@ -96,7 +96,7 @@ pub struct Emitter<'a> {
     /// Variables on the stack.
     pub arrays: SecondaryMap<crate::ir::entity::Var, Option<String>>,
     /// Names of the group's and pack's numbers.
-    pub ids: super::entry::Ids,
+    pub ids: super::ids::Ids,
 }
 
 /// Instructions that an arm may have to be run without asking whether there are lanes for it.
@@ -112,7 +112,7 @@ impl<'a> Emitter<'a> {
         (lanes, packing): (u32, Packing),
         declared: &'a mut std::collections::BTreeSet<String>,
         wanted: FxHashSet<Value>,
-        ids: super::entry::Ids,
+        ids: super::ids::Ids,
     ) -> Self {
         Self {
             func: &region.func,

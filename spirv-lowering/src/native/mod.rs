@@ -21,6 +21,7 @@ mod classes;
 mod collective;
 mod entry;
 mod flow;
+mod ids;
 mod ops;
 mod regions;
 mod text;

@@ -6,7 +6,7 @@
 //!   libclc's own functions of doubles, which call it hundreds of times, get one that is rounded nearly once.
 //! - `sqrt`: where it is correctly rounded; in single precision OpenCL grants 3 ulp unless
 //!   -cl-fp32-correctly-rounded-divide-sqrt, which the Vulkan instruction meets.
-//! - `native_*`: always; precision is up to the implementation.
+//! - `native_*`: always where there are such instructions; precision is up to the implementation.
 //! - Half precision `sqrt` and `rsqrt` by way of a wider type.
 //! - With unsafe math, the functions whose precision meets the bounds of -cl-fast-relaxed-math: exponentials and
 //!   logarithms only where the target's were measured to.
@@ -229,6 +229,18 @@ fn native(
         _ => {}
     }
     if ty != Type::F32 {
+        return None;
+    }
+    // A processor has no instructions for these: the library's are vectors, the C library's are not.
+    let plain = name
+        .strip_prefix("native_")
+        .or_else(|| name.strip_prefix("half_"))
+        .unwrap_or(name);
+    let transcendental = matches!(
+        plain,
+        "sin" | "cos" | "tan" | "exp" | "exp2" | "exp10" | "log" | "log2" | "log10" | "powr"
+    );
+    if target.native && transcendental {
         return None;
     }
     match name {

@@ -4,7 +4,6 @@
 //! for a short while before it sleeps. A thread of the application that waits for a stream runs the stream's batches itself
 //! (`timeline.rs`), so that a launch that is waited for needs no switch between threads.
 
-use super::track::Track;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,6 +12,12 @@ use std::sync::Arc;
 /// How often a thread without work looks for some before it sleeps; a look takes a few to some tens of nanoseconds.
 const LOOKS: u32 = 2000;
 const LOOKS_FEW_CORES: u32 = 200;
+
+/// Work that a thread can do on its own.
+pub trait Task: Send + Sync {
+    /// Does it.
+    fn serve(self: Arc<Self>);
+}
 
 /// Something that several threads do together: pieces `0 .. total`, a few at a time.
 pub trait Shared: Send + Sync {
@@ -56,12 +61,12 @@ impl Job {
 
 enum Work {
     Help(Arc<Job>),
-    Run(Arc<Track>),
+    Run(Arc<dyn Task>),
 }
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<Arc<Track>>,
+    ready: VecDeque<Arc<dyn Task>>,
     jobs: Vec<Arc<Job>>,
     threads: usize,
     sleeping: usize,
@@ -81,7 +86,7 @@ impl State {
 pub struct Pool {
     state: Mutex<State>,
     wake: Condvar,
-    /// Tracks and jobs in the lists.
+    /// Tasks and jobs in the lists.
     pending: AtomicUsize,
     cores: usize,
 }
@@ -128,10 +133,10 @@ impl Pool {
         some
     }
 
-    /// A thread is to run the batches of a track. False: there is none.
-    pub fn run(self: &Arc<Self>, track: Arc<Track>) -> bool {
+    /// A thread is to do this. False: there is none.
+    pub fn run(self: &Arc<Self>, task: Arc<dyn Task>) -> bool {
         let mut state = self.state.lock();
-        state.ready.push_back(track);
+        state.ready.push_back(task);
         self.call(state, 1)
     }
 
@@ -147,7 +152,7 @@ impl Pool {
                     job.work();
                     job.helpers.fetch_sub(1, Ordering::Release);
                 }
-                Work::Run(track) => track.serve(),
+                Work::Run(task) => task.serve(),
             }
         }
     }

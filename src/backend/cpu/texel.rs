@@ -3,8 +3,8 @@
 //! Conversions are those of the OpenCL specification, section 8.3 ("Conversion rules"), correctly rounded.
 
 use super::format::{Channel, ONE, ZERO};
+use super::half;
 use super::image::Descriptor;
-use super::symbols;
 use std::sync::OnceLock;
 
 /// Lanes of a pack at most.
@@ -115,8 +115,8 @@ channels!(Signed32, u32, 1, |v| v, |b| b);
 channels!(Unsigned8, u8, 1, |v| u32::from(v), |b| b.min(255) as u8);
 channels!(Unsigned16, u16, 1, |v| u32::from(v), |b| b.min(65535)
     as u16);
-channels!(Half, u16, ONE_F, |v| symbols::float_of(v).to_bits(), |b| {
-    symbols::half_bits(float(b))
+channels!(Half, u16, ONE_F, |v| half::float_of(v).to_bits(), |b| {
+    half::half_bits(float(b))
 });
 channels!(Float, u32, ONE_F, |v| v, |b| b);
 

@@ -1,6 +1,5 @@
 //! Timelines: a number in memory, and who waits for it.
 
-use super::track::Track;
 use crate::backend::{Result, Timeline};
 use parking_lot::{Condvar, Mutex};
 use std::any::Any;
@@ -12,6 +11,14 @@ use std::time::{Duration, Instant};
 const LOOKS: u32 = 2000;
 const LOOKS_FEW_CORES: u32 = 100;
 
+/// What comes after a value.
+pub trait Follower: Send + Sync {
+    /// The value that it waited for has been reached.
+    fn reached(self: Arc<Self>);
+    /// In a thread that waits for a value of its own timeline: does what leads there.
+    fn help(self: Arc<Self>, value: u64);
+}
+
 /// The timeline of a stream.
 pub struct CpuTimeline {
     value: AtomicU64,
@@ -21,9 +28,9 @@ pub struct CpuTimeline {
     changed: Condvar,
     /// Streams whose next batch waits for a value.
     following: AtomicUsize,
-    followers: Mutex<Vec<Arc<Track>>>,
-    /// The stream's batches.
-    track: OnceLock<Weak<Track>>,
+    followers: Mutex<Vec<Arc<dyn Follower>>>,
+    /// What advances it.
+    stream: OnceLock<Weak<dyn Follower>>,
     myself: Weak<CpuTimeline>,
 }
 
@@ -38,7 +45,7 @@ impl CpuTimeline {
             changed: Condvar::new(),
             following: AtomicUsize::new(0),
             followers: Mutex::default(),
-            track: OnceLock::new(),
+            stream: OnceLock::new(),
         })
     }
 
@@ -48,8 +55,8 @@ impl CpuTimeline {
     }
 
     /// Says whose it is.
-    pub fn belongs_to(&self, track: &Arc<Track>) {
-        let _ = self.track.set(Arc::downgrade(track));
+    pub fn belongs_to(&self, stream: &Arc<dyn Follower>) {
+        let _ = self.stream.set(Arc::downgrade(stream));
     }
 
     /// The value reached.
@@ -70,21 +77,21 @@ impl CpuTimeline {
                 self.following.store(0, Ordering::SeqCst);
                 std::mem::take(&mut *list)
             };
-            for track in followers {
-                track.call();
+            for follower in followers {
+                follower.reached();
             }
         }
     }
 
-    /// A track goes on once a value is reached. False: it is.
-    pub fn follow(&self, value: u64, track: &Arc<Track>) -> bool {
+    /// The follower is told once a value is reached. False: it is.
+    pub fn follow(&self, value: u64, follower: Arc<dyn Follower>) -> bool {
         let mut list = self.followers.lock();
         self.following.store(list.len() + 1, Ordering::SeqCst);
         if self.reached() >= value {
             self.following.store(list.len(), Ordering::SeqCst);
             return false;
         }
-        list.push(Arc::clone(track));
+        list.push(follower);
         true
     }
 
@@ -116,8 +123,8 @@ impl Timeline for CpuTimeline {
         let end = timeout.map(|time| Instant::now() + time);
         // Who may wait as long as it takes does the work.
         if end.is_none() {
-            if let Some(track) = self.track.get().and_then(Weak::upgrade) {
-                track.help(value);
+            if let Some(stream) = self.stream.get().and_then(Weak::upgrade) {
+                stream.help(value);
             }
         }
         if self.look(value) {

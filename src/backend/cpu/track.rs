@@ -1,8 +1,8 @@
 //! The batches of a stream, one after the other, run by whoever has the time: a thread of the pool, or one that waits.
 
-use super::pool::Pool;
+use super::pool::{Pool, Task};
 use super::step::Batch;
-use super::timeline::CpuTimeline;
+use super::timeline::{CpuTimeline, Follower};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +34,8 @@ impl Track {
             timeline: timeline.clone(),
             pool: pool.clone(),
         });
-        timeline.belongs_to(&track);
+        let follower: Arc<dyn Follower> = track.clone();
+        timeline.belongs_to(&follower);
         track
     }
 
@@ -45,7 +46,7 @@ impl Track {
     }
 
     /// Lets a thread of the pool run what there is.
-    pub fn call(self: &Arc<Self>) {
+    fn call(self: &Arc<Self>) {
         {
             let mut state = self.state.lock();
             if state.running || state.listed || state.batches.is_empty() {
@@ -53,21 +54,9 @@ impl Track {
             }
             state.listed = true;
         }
-        if !self.pool.run(Arc::clone(self)) {
-            self.serve();
+        if !self.pool.run(Arc::clone(self) as Arc<dyn Task>) {
+            Arc::clone(self).serve();
         }
-    }
-
-    /// In a thread of the pool: runs all batches that can run.
-    pub fn serve(self: &Arc<Self>) {
-        self.state.lock().listed = false;
-        self.run(u64::MAX);
-    }
-
-    /// In a thread that waits for a value: runs batches up to it, unless another does already.
-    pub fn help(self: &Arc<Self>, value: u64) {
-        self.run(value);
-        self.call();
     }
 
     fn run(self: &Arc<Self>, value: u64) {
@@ -98,7 +87,7 @@ impl Track {
                     state.batches.push_front(batch);
                     state.running = false;
                 }
-                if timeline.follow(value, self) {
+                if timeline.follow(value, Arc::clone(self) as Arc<dyn Follower>) {
                     return;
                 }
                 first = true;
@@ -118,5 +107,25 @@ impl Track {
             return Vec::new();
         }
         std::mem::take(&mut *done)
+    }
+}
+
+impl Task for Track {
+    /// In a thread of the pool: runs all batches that can run.
+    fn serve(self: Arc<Self>) {
+        self.state.lock().listed = false;
+        self.run(u64::MAX);
+    }
+}
+
+impl Follower for Track {
+    fn reached(self: Arc<Self>) {
+        self.call();
+    }
+
+    /// Unless another thread runs batches already.
+    fn help(self: Arc<Self>, value: u64) {
+        self.run(value);
+        self.call();
     }
 }

@@ -41,7 +41,7 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
         cl::CL_ABGR => SmallVec::from_slice(&[a, b, g, r]),
         _ => SmallVec::from_slice(&[r]),
     };
-    let packed = |bits: [u32; 3]| -> u32 {
+    let packed = |bits: &[u32]| -> u32 {
         let mut all = 0;
         for (word, bits) in stored.iter().zip(bits) {
             all = all << bits | unorm(*word, ((1u32 << bits) - 1) as f32);
@@ -50,12 +50,15 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
     };
     match format.data {
         cl::CL_UNORM_SHORT_565 => {
-            return Pixel::from_slice(&(packed([5, 6, 5]) as u16).to_ne_bytes())
+            return Pixel::from_slice(&(packed(&[5, 6, 5]) as u16).to_ne_bytes())
         }
         cl::CL_UNORM_SHORT_555 => {
-            return Pixel::from_slice(&(packed([5, 5, 5]) as u16).to_ne_bytes())
+            return Pixel::from_slice(&(packed(&[5, 5, 5]) as u16).to_ne_bytes())
         }
-        cl::CL_UNORM_INT_101010 => return Pixel::from_slice(&packed([10, 10, 10]).to_ne_bytes()),
+        cl::CL_UNORM_INT_101010 => return Pixel::from_slice(&packed(&[10, 10, 10]).to_ne_bytes()),
+        cl::CL_UNORM_INT_101010_2 => {
+            return Pixel::from_slice(&packed(&[10, 10, 10, 2]).to_ne_bytes())
+        }
         _ => {}
     }
     let mut pixel = Pixel::new();
@@ -156,6 +159,10 @@ mod tests {
         assert_eq!(
             floats(cl::CL_RGB, cl::CL_UNORM_SHORT_565, [1.0, 0.0, 1.0, 0.0]),
             0xf81fu16.to_ne_bytes()
+        );
+        assert_eq!(
+            floats(cl::CL_RGBA, cl::CL_UNORM_INT_101010_2, [1.0, 0.0, 0.5, 1.0]),
+            (1023u32 << 22 | 512 << 2 | 3).to_ne_bytes()
         );
         assert_eq!(
             floats(cl::CL_sRGBA, cl::CL_UNORM_INT8, [1.0, 0.0, 0.5, 0.5]),

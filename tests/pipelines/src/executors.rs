@@ -163,13 +163,12 @@ fn check(device: &Arc<dyn Device>, case: &Case) -> Verdict {
     match run(device, case) {
         Ok(got) => {
             for (i, ((want, unknown), got)) in wanted.buffers.iter().zip(&got).enumerate() {
-                for at in 0..want.len() {
+                for (at, want) in want.iter().enumerate() {
                     let bits = !unknown.get(at).copied().unwrap_or(0);
-                    if got.get(at).is_none_or(|got| (got ^ want[at]) & bits != 0) {
+                    if got.get(at).is_none_or(|got| (got ^ want) & bits != 0) {
                         return Verdict::Wrong(format!(
-                            "buffer {i} at {at}: {:02x?} in place of {:02x?}",
+                            "buffer {i} at {at}: {:02x?} in place of {want:02x}",
                             got.get(at),
-                            want[at]
                         ));
                     }
                 }
@@ -303,7 +302,7 @@ fn download(device: &dyn Device, memory: &Arc<dyn Memory>) -> backend::Result<Ve
 
 fn main() -> Result<(), String> {
     let args = arguments()?;
-    let devices = backend::enumerate(&[args.device.clone()]);
+    let devices = backend::enumerate(std::slice::from_ref(&args.device));
     let wanted = args.device.to_lowercase();
     let device = devices
         .into_iter()

@@ -195,7 +195,8 @@ impl<'g> Body<'g> {
                 uniform: false,
             });
         }
-        for _ in 0..self.below(3) {
+        let pointers = if self.gen.sharable { 0 } else { self.below(3) };
+        for _ in 0..pointers {
             let space = self.gen.rng.pick(&[Space::Private, Space::Generic]);
             let at = self.alloca(8, 8);
             self.point_anywhere(at, space);
@@ -230,9 +231,10 @@ impl<'g> Body<'g> {
             params.push(body.gen.rng.pick(&SCALARS));
         }
         params.push(Type::Ptr(Space::Private));
-        if body.one_in(2) {
+        if !body.gen.sharable && body.one_in(2) {
             params.push(Type::Ptr(Space::Generic));
         }
+        let endless = !body.collective && body.one_in(if body.gen.sharable { 3 } else { 8 });
         let block = body.block;
         let mut source = None;
         for &ty in &params {
@@ -282,7 +284,12 @@ impl<'g> Body<'g> {
             results.push(ty);
             values.push(body.value(ty));
         }
-        body.func.blocks[body.block].term = Terminator::Return(values.into_iter().collect());
+        if endless {
+            body.go_round();
+        } else {
+            let values = values.into_iter().collect();
+            body.func.blocks[body.block].term = Terminator::Return(values);
+        }
         body.func.params.clone_from(&params);
         body.func.results.clone_from(&results);
         body.func.name = format!("f{index}");
@@ -295,6 +302,7 @@ impl<'g> Body<'g> {
             params,
             results,
             collective,
+            endless,
         }
     }
 
@@ -488,7 +496,13 @@ impl<'g> Body<'g> {
             return self.meeting();
         }
         let nest = self.depth < 3;
-        match self.below(30) {
+        if nest && self.gen.sharable && self.one_in(8) {
+            return match self.below(3) {
+                0 => self.never(),
+                _ => self.call(),
+            };
+        }
+        match self.below(31) {
             0..=5 => self.assign(),
             6..=8 => self.store_somewhere(),
             9 => self.keep(),
@@ -503,11 +517,12 @@ impl<'g> Body<'g> {
             21 => self.vector(),
             22 => self.copy(),
             23 => self.repoint(),
-            24 => self.generic(),
-            25 => self.union(),
+            24 if !self.gen.sharable => self.generic(),
+            25 if !self.gen.sharable => self.union(),
             26 => self.own_atomic(),
             27 if self.is_kernel => self.shared_atomic(),
             28 if self.is_kernel && self.one_in(4) => self.printf(),
+            29 if nest => self.never(),
             _ => self.assign(),
         }
     }

@@ -5,7 +5,7 @@ use super::SCALARS;
 use crate::ir::entity::{Block, Value};
 use crate::ir::fold::{fold, int_compare};
 use crate::ir::function::{FpFlags, Target, Terminator};
-use crate::ir::op::{IntCond, Op};
+use crate::ir::op::{Builtin, IntCond, Op};
 use crate::ir::types::{Space, Type};
 
 /// Iterations of a counted loop, at most.
@@ -447,7 +447,8 @@ impl Body<'_> {
     pub fn call(&mut self) {
         let meet = !self.divergent && self.is_kernel;
         let callees: Vec<_> = self.gen.callees.clone();
-        let fitting: Vec<_> = callees.iter().filter(|c| meet || !c.collective).collect();
+        let fit = |c: &&super::Callee| (meet || !c.collective) && !c.endless;
+        let fitting: Vec<_> = callees.iter().filter(fit).collect();
         if fitting.is_empty() {
             return self.assign();
         }
@@ -458,6 +459,44 @@ impl Body<'_> {
             self.assign();
             self.call_of(&callee);
         }
+    }
+
+    /// Code that nobody comes to, which the passes do not know: it may call functions that do not return, and go on.
+    pub fn never(&mut self) {
+        // Who runs is one of some.
+        let size = self.op(Op::Builtin(Builtin::GlobalSize(0)), &[], Type::I64);
+        let none = self.konst(Type::I64, 0);
+        let is_none = self.op(Op::ICmp(IntCond::Eq), &[size, none], Type::Bool);
+        let (arm, done) = (self.func.add_block(), self.func.add_block());
+        self.func.blocks[self.block].term =
+            Terminator::Branch(is_none, Target::new(arm), Target::new(done));
+        self.block = arm;
+        self.inside(true, |body| {
+            let callees = body.gen.callees.clone();
+            let endless: Vec<_> = callees.iter().filter(|c| c.endless).collect();
+            for _ in 0..1 + body.below(2) {
+                if !endless.is_empty() && !body.one_in(4) {
+                    let callee = endless[body.below(endless.len())];
+                    body.call_of(callee);
+                }
+                body.nested();
+                body.call();
+                body.nested();
+            }
+            body.jump(done, &[]);
+        });
+        self.block = done;
+    }
+
+    /// The end of a function that does not return.
+    pub fn go_round(&mut self) {
+        let header = self.func.add_block();
+        self.jump(header, &[]);
+        self.block = header;
+        self.inside(true, |body| {
+            body.nested();
+            body.jump(header, &[]);
+        });
     }
 
     fn call_of(&mut self, callee: &super::Callee) {

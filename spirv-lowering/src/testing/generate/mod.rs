@@ -100,6 +100,8 @@ struct Callee {
     results: Vec<Type>,
     /// Only to be called where all work-items of a group are.
     collective: bool,
+    /// Does not return: only to be called where nobody comes.
+    endless: bool,
 }
 
 /// The parts of a module while it is being made.
@@ -112,6 +114,8 @@ struct Gen {
     local: Option<GlobalId>,
     callees: Vec<Callee>,
     items: u32,
+    /// Pointers are never data: functions can be shared, for which that counts.
+    sharable: bool,
 }
 
 fn param(kind: ParamKind, address: AddressQualifier) -> KernelParam {
@@ -263,7 +267,9 @@ pub fn generate(seed: u64) -> Case {
         local: None,
         callees: Vec::new(),
         items: 0,
+        sharable: false,
     };
+    g.sharable = g.rng.one_in(4);
     let range = g.range();
     g.items = range.global.iter().product();
     g.tables();

@@ -1,0 +1,345 @@
+//! Private memory behind pointer parameters of shared functions, passed by value: in, and out where it is written.
+//!
+//! All accesses must be at constant offsets; each of the places that they go to is a *slot*. The function gets memory of its
+//! own, filled from parameters at its start and read back where it returns; the callers load before the call and store behind it.
+
+use crate::edit::rewrite::{rewrite, Action};
+use crate::ir::entity::{FuncId, Inst, Value};
+use crate::ir::function::{Function, Terminator, ValueDef};
+use crate::ir::op::Op;
+use crate::ir::types::{Space, Type};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+
+const PRIVATE: Type = Type::Ptr(Space::Private);
+
+/// A part of the memory behind a pointer parameter.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    ty: Type,
+    written: bool,
+    /// What all accesses say of its alignment.
+    align: u32,
+}
+
+/// The slots behind a parameter by their offsets.
+type Slots = BTreeMap<u64, Slot>;
+
+fn slots_end(slots: &Slots) -> u64 {
+    slots
+        .iter()
+        .map(|(at, s)| at + u64::from(s.ty.size()))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Where a pointer comes from: a value that is no addition, and the constant added to it.
+fn base(func: &Function, mut pointer: Value) -> Option<(Value, u64)> {
+    let mut offset = 0u64;
+    loop {
+        let Some(inst) = func.def_inst(pointer) else {
+            return Some((pointer, offset));
+        };
+        let data = &func.insts[inst];
+        match (data.op, &data.args[..]) {
+            (Op::PtrAdd, &[from, by]) => {
+                offset = offset.wrapping_add(func.as_const(by)?);
+                pointer = from;
+            }
+            _ => return Some((pointer, offset)),
+        }
+    }
+}
+
+/// Private pointers that leave the sight of this pass.
+pub(super) fn has_escapes(func: &Function) -> bool {
+    let is_private = |v: &Value| func.ty(*v) == PRIVATE;
+    func.layout.iter().any(|&block| {
+        func.blocks[block].insts.iter().any(|&inst| {
+            let data = &func.insts[inst];
+            match data.op {
+                Op::Store { .. } | Op::AtomicStore { .. } => {
+                    data.args.iter().skip(1).any(is_private)
+                }
+                Op::PtrToInt | Op::SpaceCast | Op::Bitcast => data.args.iter().any(is_private),
+                Op::Load { .. } | Op::IntToPtr => data.results.iter().any(is_private),
+                _ => false,
+            }
+        })
+    })
+}
+
+/// The accesses through one parameter, if all are loads and stores at constant offsets that agree in type.
+fn slots_of(func: &Function, param: Value) -> Option<Slots> {
+    let mut slots = Slots::new();
+    let mut derived: FxHashSet<Value> = FxHashSet::default();
+    derived.insert(param);
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            for &result in &func.insts[inst].results {
+                if func.ty(result) == PRIVATE && base(func, result).is_none_or(|b| b.0 == param) {
+                    base(func, result)?;
+                    derived.insert(result);
+                }
+            }
+        }
+    }
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            let uses = data.args.iter().filter(|v| derived.contains(v)).count();
+            if uses == 0 {
+                continue;
+            }
+            let (values, written, align) = match data.op {
+                Op::PtrAdd => continue,
+                Op::Load {
+                    volatile: false,
+                    align,
+                } => (&data.results[..], false, align),
+                Op::Store {
+                    volatile: false,
+                    align,
+                } if uses == 1 => (data.args.get(1..)?, true, align),
+                _ => return None,
+            };
+            let (_, mut at) = base(func, *data.args.first()?)?;
+            let first = at;
+            for &v in values {
+                let ty = func.ty(v);
+                if at > 1 << 16 || ty.is_ptr() {
+                    return None;
+                }
+                let align = match at - first {
+                    0 => align,
+                    behind => align.min(1 << behind.trailing_zeros().min(4)),
+                };
+                let slot = slots.entry(at).or_insert(Slot { ty, written, align });
+                if slot.ty.size() != ty.size() {
+                    return None;
+                }
+                slot.written |= written;
+                slot.align = slot.align.min(align);
+                at += u64::from(ty.size());
+            }
+        }
+        let mut leaves = false;
+        func.blocks[block]
+            .term
+            .for_each_use(|v| leaves |= derived.contains(&v));
+        if leaves {
+            return None;
+        }
+    }
+    let disjoint = slots
+        .iter()
+        .zip(slots.iter().skip(1))
+        .all(|((at, slot), (next, _))| at + u64::from(slot.ty.size()) <= *next);
+    (disjoint && slots.len() <= 256).then_some(slots)
+}
+
+/// Parameters of a shared function: those passed by value have their slots.
+pub(super) struct Plan(Vec<Option<Slots>>);
+
+/// What can be passed by value to a function.
+pub(super) fn plan(func: &Function) -> Option<Plan> {
+    let params = &func.blocks[func.entry()?].params;
+    let slots = |&p: &Value| match func.ty(p) {
+        PRIVATE => slots_of(func, p),
+        _ => None,
+    };
+    Some(Plan(params.iter().map(slots).collect()))
+}
+
+/// Passes the slots by value in the function itself.
+pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
+    let entry = func.entry()?;
+    let old = std::mem::take(&mut func.blocks[entry].params);
+    let mut head: Vec<Inst> = Vec::new();
+    let mut params = Vec::new();
+    let mut outputs: Vec<(Value, Type, u32)> = Vec::new();
+    let mut renamed: FxHashMap<Value, Value> = FxHashMap::default();
+    let push = |func: &mut Function, ty: Type, params: &mut Vec<Type>, renamed: Option<Value>| {
+        params.push(ty);
+        match renamed {
+            Some(value) => {
+                let index = func.blocks[entry].params.len() as u32;
+                func.values[value].def = ValueDef::Param(entry, index);
+                func.blocks[entry].params.push(value);
+                value
+            }
+            None => func.add_param(entry, ty),
+        }
+    };
+    for (&param, slots) in old.iter().zip(&plan.0) {
+        let Some(slots) = slots else {
+            let ty = func.ty(param);
+            push(func, ty, &mut params, Some(param));
+            continue;
+        };
+        let size = slots_end(slots).max(1) as u32;
+        let memory = func.make_inst(Op::Alloca { size, align: 16 }, [], &[PRIVATE]);
+        head.push(memory);
+        let memory = func.insts[memory].results[0];
+        renamed.insert(param, memory);
+        for (&at, slot) in slots {
+            let value = push(func, slot.ty, &mut params, None);
+            let by = func.make_inst(Op::Const(at), [], &[Type::I64]);
+            let by_value = func.insts[by].results[0];
+            let address = func.make_inst(Op::PtrAdd, [memory, by_value], &[PRIVATE]);
+            let address_value = func.insts[address].results[0];
+            let store = Op::Store {
+                align: slot_align(at),
+                volatile: false,
+            };
+            let store = func.make_inst(store, [address_value, value], &[]);
+            head.extend([by, address, store]);
+            if slot.written {
+                outputs.push((address_value, slot.ty, slot_align(at)));
+            }
+        }
+    }
+    func.params = params;
+    func.results.extend(outputs.iter().map(|o| o.1));
+    func.blocks[entry].insts.splice(0..0, head);
+    func.map_uses(|v| renamed.get(&v).copied().unwrap_or(v));
+    for block in func.layout.clone() {
+        if let Terminator::Return(mut values) = func.blocks[block].term.clone() {
+            for &(address, ty, align) in &outputs {
+                // The entry dominates everything, so the addresses are at hand.
+                let op = Op::Load {
+                    align,
+                    volatile: false,
+                };
+                values.push(func.append1(block, op, [address], ty));
+            }
+            func.blocks[block].term = Terminator::Return(values);
+        }
+    }
+    Some(())
+}
+
+/// Alignment of a slot in an aggregate aligned to 16 bytes (natural at most).
+fn slot_align(at: u64) -> u32 {
+    if at == 0 {
+        16
+    } else {
+        1 << at.trailing_zeros().min(4)
+    }
+}
+
+/// May the memory behind two arguments of a call overlap?
+fn overlap(func: &Function, a: (Value, Option<&Slots>), b: (Value, Option<&Slots>)) -> bool {
+    let written = |s: Option<&Slots>| s.is_none_or(|s| s.values().any(|s| s.written));
+    if !written(a.1) && !written(b.1) {
+        return false;
+    }
+    let (Some((base_a, at_a)), Some((base_b, at_b))) = (base(func, a.0), base(func, b.0)) else {
+        return true;
+    };
+    let known = |v: Value| match func.def_inst(v) {
+        Some(inst) => matches!(func.insts[inst].op, Op::Alloca { .. }),
+        // Parameters of a shared function do not overlap: that is checked where it is called.
+        None => {
+            matches!(func.values[v].def, ValueDef::Param(block, _) if Some(block) == func.entry())
+        }
+    };
+    if !known(base_a) || !known(base_b) {
+        return true;
+    }
+    if base_a != base_b {
+        return false;
+    }
+    let range = |at: u64, slots: Option<&Slots>| match slots {
+        Some(slots) => Some((at + slots.keys().next()?, at + slots_end(slots))),
+        None => Some((0, u64::MAX)),
+    };
+    match (range(at_a, a.1), range(at_b, b.1)) {
+        (Some((a0, a1)), Some((b0, b1))) => a0 < b1 && b0 < a1,
+        // No accesses at all.
+        _ => false,
+    }
+}
+
+/// Passes the slots by value at the calls in another function. None: the call does not allow it.
+pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()> {
+    // Check first.
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            if data.op != Op::Call(callee) {
+                continue;
+            }
+            if data.args.len() != plan.0.len() {
+                return None;
+            }
+            let pointers: Vec<(Value, Option<&Slots>)> = data
+                .args
+                .iter()
+                .zip(&plan.0)
+                .filter(|(v, _)| func.ty(**v) == PRIVATE)
+                .map(|(v, s)| (*v, s.as_ref()))
+                .collect();
+            for (i, &a) in pointers.iter().enumerate() {
+                if pointers[i + 1..].iter().any(|&b| overlap(func, a, b)) {
+                    return None;
+                }
+                let Some(slots) = a.1 else { continue };
+                let (from, at) = base(func, a.0)?;
+                if let Some(Op::Alloca { size, .. }) = func.def_inst(from).map(|i| func.insts[i].op)
+                {
+                    if at.checked_add(slots_end(slots))? > u64::from(size) {
+                        return None;
+                    }
+                }
+            }
+        }
+    }
+    rewrite(func, |r, inst| {
+        let data = r.data(inst);
+        if data.op != Op::Call(callee) {
+            return Ok(Action::Keep);
+        }
+        let mut args = Vec::new();
+        let mut outputs = Vec::new();
+        for (&arg, slots) in data.args.iter().zip(&plan.0) {
+            let Some(slots) = slots else {
+                args.push(arg);
+                continue;
+            };
+            for (&at, slot) in slots {
+                let address = r.offset(arg, at);
+                let align = slot.align;
+                args.push(r.op(
+                    Op::Load {
+                        align,
+                        volatile: false,
+                    },
+                    [address],
+                    slot.ty,
+                ));
+                if slot.written {
+                    outputs.push((address, slot.ty, align));
+                }
+            }
+        }
+        let mut types: Vec<Type> = data.results.iter().map(|&v| r.func.ty(v)).collect();
+        types.extend(outputs.iter().map(|o| o.1));
+        let results = r.many(Op::Call(callee), args, &types);
+        for (&old, &new) in data.results.iter().zip(&results) {
+            r.replace(old, new);
+        }
+        for (&(address, _, align), &value) in outputs.iter().zip(&results[data.results.len()..]) {
+            r.inst(
+                Op::Store {
+                    align,
+                    volatile: false,
+                },
+                [address, value],
+                &[],
+            );
+        }
+        Ok(Action::Remove)
+    })
+    .ok()
+}

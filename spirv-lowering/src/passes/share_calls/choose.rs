@@ -1,0 +1,164 @@
+//! Which functions are shared: the call graph below a kernel with sizes, and the choice by the instructions saved.
+
+use crate::error::Result;
+use crate::ir::entity::{Entity, FuncId};
+use crate::ir::module::Module;
+use crate::ir::op::{Effect, Op};
+use crate::ir::types::Type;
+use crate::passes::inline::{callees, with_body};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// When functions are shared. All are numbers of instructions, as read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From so many on functions are shared.
+    pub budget: u64,
+    /// Beyond so many inlining everything is not even tried.
+    pub most: u64,
+    /// The smallest function worth sharing.
+    pub min_size: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            budget: 60_000,
+            most: 4_000_000,
+            min_size: 600,
+        }
+    }
+}
+
+/// The call graph below a kernel with sizes.
+pub(super) struct Graph {
+    /// Callees before callers; the kernel last.
+    pub order: Vec<FuncId>,
+    own: FxHashMap<FuncId, u64>,
+    calls: FxHashMap<FuncId, Vec<(FuncId, u64)>>,
+    convergent: FxHashSet<FuncId>,
+}
+
+impl Graph {
+    /// Of the functions that a kernel reaches.
+    pub fn new(module: &Module, kernel: FuncId) -> Result<Self> {
+        let mut graph = Self {
+            order: Vec::new(),
+            own: FxHashMap::default(),
+            calls: FxHashMap::default(),
+            convergent: FxHashSet::default(),
+        };
+        // Depth first; recursion is found by the inliner, here it must only end.
+        let mut seen = FxHashSet::default();
+        seen.insert(kernel);
+        let mut stack = vec![(kernel, callees(module, kernel)?, 0)];
+        while let Some((id, list, next)) = stack.last_mut() {
+            if let Some(&callee) = list.get(*next) {
+                *next += 1;
+                if seen.insert(callee) {
+                    let list = callees(module, callee)?;
+                    stack.push((callee, list, 0));
+                }
+                continue;
+            }
+            let id = *id;
+            stack.pop();
+            let func = &module.functions[id];
+            if func.params.contains(&Type::Handle) {
+                graph.convergent.insert(id);
+            }
+            let mut own = 0;
+            let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
+            for &block in &func.layout {
+                own += func.blocks[block].insts.len() as u64;
+                for &inst in &func.blocks[block].insts {
+                    match func.insts[inst].op {
+                        Op::Call(callee) => {
+                            let callee = with_body(module, callee, Some(func))?;
+                            *counts.entry(callee).or_default() += 1;
+                            if graph.convergent.contains(&callee) {
+                                graph.convergent.insert(id);
+                            }
+                        }
+                        op if op.effect() == Effect::Convergent => {
+                            graph.convergent.insert(id);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            let mut counts: Vec<_> = counts.into_iter().collect();
+            counts.sort();
+            graph.own.insert(id, own);
+            graph.calls.insert(id, counts);
+            graph.order.push(id);
+        }
+        Ok(graph)
+    }
+
+    /// Size with everything inlined but the shared functions, and how often each function is copied.
+    fn measure(
+        &self,
+        shared: &FxHashSet<FuncId>,
+    ) -> (FxHashMap<FuncId, u64>, FxHashMap<FuncId, u64>) {
+        let mut size: FxHashMap<FuncId, u64> = FxHashMap::default();
+        for id in &self.order {
+            let mut total = self.own[id];
+            for (callee, n) in &self.calls[id] {
+                if !shared.contains(callee) {
+                    let inner = size.get(callee).copied().unwrap_or(0);
+                    total = total.saturating_add(inner.saturating_mul(*n));
+                }
+            }
+            size.insert(*id, total);
+        }
+        let mut copies: FxHashMap<FuncId, u64> = FxHashMap::default();
+        for (i, id) in self.order.iter().rev().enumerate() {
+            let mine = match (i, shared.contains(id)) {
+                (0, _) | (_, true) => 1,
+                _ => copies.get(id).copied().unwrap_or(0),
+            };
+            // For a shared function: its call sites, though it has one copy.
+            for (callee, n) in &self.calls[id] {
+                let entry = copies.entry(*callee).or_default();
+                *entry = entry.saturating_add(mine.saturating_mul(*n));
+            }
+        }
+        (size, copies)
+    }
+
+    /// Size with everything inlined.
+    pub fn inlined_size(&self, kernel: FuncId) -> u64 {
+        let (size, _) = self.measure(&FxHashSet::default());
+        size.get(&kernel).copied().unwrap_or(0)
+    }
+
+    /// The functions to share.
+    pub fn choose(&self, limits: &Limits) -> FxHashSet<FuncId> {
+        let mut shared = FxHashSet::default();
+        let Some(&kernel) = self.order.last() else {
+            return shared;
+        };
+        for _ in 0..64 {
+            let (size, copies) = self.measure(&shared);
+            let total = size[&kernel] + shared.iter().map(|id| size[id]).sum::<u64>();
+            if total <= limits.budget {
+                break;
+            }
+            let saved = |id: &FuncId| {
+                let n = copies.get(id).copied().unwrap_or(0);
+                size[id].saturating_mul(n.saturating_sub(1))
+            };
+            let best = self
+                .order
+                .iter()
+                .filter(|id| **id != kernel && !shared.contains(*id))
+                .filter(|id| !self.convergent.contains(*id) && size[*id] >= limits.min_size)
+                .max_by_key(|id| (saved(id), id.index()));
+            match best {
+                Some(&best) if saved(&best) > total / 32 => shared.insert(best),
+                _ => break,
+            };
+        }
+        shared
+    }
+}

@@ -1,0 +1,366 @@
+//! Inlining, with one copy of large functions.
+//!
+//! Everything must become one function. Where inlining every call would make it too large (cryptographic kernels call
+//! block functions of thousands of instructions from dozens of places, and drivers take minutes over millions of
+//! instructions), a large function gets *one* copy in the kernel that all its call sites share: they jump to it with
+//! their arguments and their number, and it jumps back by a switch on the number.
+//!
+//! The price is that every value which lives across a call travels through the shared code. With many values and calls
+//! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
+//! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
+//!
+//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`].
+//! 2. Everything else is inlined.
+//! 3. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
+//!    by value, in and out, so that arrays of the callers can still become values.
+//! 4. The copies are placed, the calls become jumps, SSA form is repaired.
+//!
+//! Work-items in different calls may meet in shared code, so nothing is shared that could hold or come before a
+//! barrier or another collective operation; and which image it is must be known, so nothing is shared that is given one.
+//! Whatever does not fit these rules is inlined as usual.
+
+mod by_value;
+mod choose;
+
+pub use choose::Limits;
+
+use super::inline::{flatten, flatten_but, with_body};
+use super::{clean, expand_memcopy};
+use crate::analysis::iterations;
+use crate::edit::{flow, repair_ssa};
+use crate::error::Result;
+use crate::ir::compact::{compact, CopyMap};
+use crate::ir::entity::{Block, FuncId, Inst, Value};
+use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::module::Module;
+use crate::ir::op::{Effect, Op};
+use crate::ir::types::Type;
+use choose::Graph;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// A kernel as one function without calls.
+pub struct OneFunction {
+    /// With everything inlined. None: that would be far too large, and there is the other form.
+    pub inlined: Option<Function>,
+    /// With large functions shared. None: there are none, or they cannot be.
+    pub shared: Option<Shared>,
+}
+
+/// The form with shared functions.
+pub struct Shared {
+    /// The function.
+    pub func: Function,
+    /// Iterations in a run of it, as far as loops have a known end: the way through shared code is one, too.
+    pub iterations: u64,
+}
+
+/// The kernel as one function without calls.
+pub fn run(module: &Module, kernel: FuncId) -> Result<OneFunction> {
+    run_within(module, kernel, &Limits::default())
+}
+
+/// The same with other limits.
+pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
+    let kernel = with_body(module, kernel, None)?;
+    let graph = Graph::new(module, kernel)?;
+    let chosen = graph.choose(limits);
+    let shared = match chosen.is_empty() {
+        true => None,
+        false => with_shared(module, kernel, &graph, &chosen)?,
+    };
+    let inlined = match &shared {
+        Some(_) if graph.inlined_size(kernel) > limits.most => None,
+        _ => Some(flatten(module, kernel, &mut clean)?),
+    };
+    Ok(OneFunction { inlined, shared })
+}
+
+fn with_shared(
+    module: &Module,
+    kernel: FuncId,
+    graph: &Graph,
+    shared: &FxHashSet<FuncId>,
+) -> Result<Option<Shared>> {
+    let mut bodies = flatten_but(module, kernel, shared, &mut clean)?;
+    bodies.retain(|id, _| *id == kernel || shared.contains(id));
+    let order: Vec<FuncId> = graph
+        .order
+        .iter()
+        .copied()
+        .filter(|id| shared.contains(id))
+        .collect();
+    Ok(share(bodies, kernel, &order))
+}
+
+/// Joins the bodies. `order`: the shared functions, callees first. None: it cannot be done.
+fn share(
+    mut bodies: FxHashMap<FuncId, Function>,
+    kernel: FuncId,
+    order: &[FuncId],
+) -> Option<Shared> {
+    for body in bodies.values_mut() {
+        expand_memcopy::run(body).ok()?;
+    }
+    clean(bodies.get_mut(&kernel)?);
+    if bodies.values().any(by_value::has_escapes) {
+        return None;
+    }
+    for &id in order {
+        let mut func = bodies.remove(&id)?;
+        clean(&mut func);
+        let plan = by_value::plan(&func)?;
+        by_value::rewrite_callee(&mut func, &plan)?;
+        clean(&mut func);
+        for other in bodies.values_mut() {
+            by_value::rewrite_caller(other, id, &plan)?;
+        }
+        bodies.insert(id, compact(&func));
+    }
+    let mut func = bodies.remove(&kernel)?;
+    clean(&mut func);
+    let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
+    for id in order {
+        let count = iterations::with_calls(bodies.get(id)?, &counts);
+        counts.insert(*id, count);
+    }
+    let iterations = iterations::with_calls(&func, &counts);
+    let mut func = compact(&func);
+    hoist(&mut func);
+    let mut placed: FxHashMap<FuncId, Placed> = FxHashMap::default();
+    for id in order {
+        let body = bodies.get_mut(id)?;
+        hoist(body);
+        let copy = place(&mut func, body)?;
+        placed.insert(*id, copy);
+    }
+    jump(&mut func, &placed)?;
+    flow::drop_unreachable(&mut func);
+    if meets_convergent(&func, &placed) {
+        return None;
+    }
+    repair_ssa::run(&mut func);
+    Some(Shared { func, iterations })
+}
+
+/// The one copy of a shared function.
+struct Placed {
+    entry: Block,
+    /// Takes the results; ends in the switch.
+    exit: Block,
+    /// The number of the call.
+    selector: Value,
+}
+
+/// Copies a body into the kernel, its blocks not yet entered from anywhere.
+fn place(func: &mut Function, body: &Function) -> Option<Placed> {
+    let mut map = CopyMap::new(body);
+    let first = func.insts.len();
+    let body_entry = body.entry()?;
+    for &from in &body.layout {
+        let to = func.add_block();
+        map.set_block(from, to);
+        for &param in &body.blocks[from].params {
+            let new = func.add_param(to, body.values[param].ty);
+            map.set_value(param, new);
+        }
+        map.copy_insts(body, from, func, to);
+    }
+    map.fix_operands(func, first);
+    let exit = func.add_block();
+    for &ty in &body.results {
+        func.add_param(exit, ty);
+    }
+    for &from in &body.layout {
+        let to = map.block(from);
+        func.blocks[to].term = match map.term(&body.blocks[from].term) {
+            Terminator::Return(args) => Terminator::Jump(Target { block: exit, args }),
+            term => term,
+        };
+    }
+    // Private memory belongs to the entry block of the kernel, and so does what needs nothing else.
+    let entry = map.block(body_entry);
+    let mut free: FxHashSet<Value> = FxHashSet::default();
+    let (allocas, rest): (Vec<Inst>, Vec<Inst>) = std::mem::take(&mut func.blocks[entry].insts)
+        .into_iter()
+        .partition(|&i| {
+            let data = &func.insts[i];
+            let cheap = match data.op {
+                Op::Const(_)
+                | Op::Undef
+                | Op::GlobalAddr(_)
+                | Op::Builtin(_)
+                | Op::Alloca { .. } => true,
+                Op::PtrAdd => data.args.iter().all(|v| free.contains(v)),
+                _ => false,
+            };
+            if cheap {
+                free.extend(data.results.iter().copied());
+            }
+            cheap
+        });
+    func.blocks[entry].insts = rest;
+    let kernel_entry = func.entry()?;
+    func.blocks[kernel_entry].insts.splice(0..0, allocas);
+    let selector = func.add_param(entry, Type::I32);
+    Some(Placed {
+        entry,
+        exit,
+        selector,
+    })
+}
+
+/// Moves to the entry block what depends on nothing but it: constants, addresses within private memory. It would have
+/// to travel through the shared code otherwise.
+fn hoist(func: &mut Function) {
+    let Some(entry) = func.entry() else { return };
+    let mut at_entry: FxHashSet<Value> = func.blocks[entry].params.iter().copied().collect();
+    let mut moved = Vec::new();
+    for block in crate::analysis::cfg::Cfg::new(func).rpo().to_vec() {
+        let insts = std::mem::take(&mut func.blocks[block].insts);
+        let mut rest = Vec::with_capacity(insts.len());
+        for inst in insts {
+            let data = &func.insts[inst];
+            let cheap = match data.op {
+                Op::Const(_)
+                | Op::Undef
+                | Op::GlobalAddr(_)
+                | Op::Builtin(_)
+                | Op::Alloca { .. } => true,
+                Op::PtrAdd => data.args.iter().all(|v| at_entry.contains(v)),
+                _ => false,
+            };
+            if cheap {
+                at_entry.extend(data.results.iter().copied());
+                moved.push(inst);
+            } else {
+                rest.push(inst);
+            }
+        }
+        func.blocks[block].insts = rest;
+    }
+    func.blocks[entry].insts.splice(0..0, moved);
+}
+
+/// A call that became a jump.
+struct Jumped {
+    /// The block that it jumps from.
+    from: Block,
+    callee: FuncId,
+    /// What it tells the shared code to come back to it.
+    number: u64,
+    /// Where it comes back to.
+    cont: Block,
+}
+
+/// Makes jumps of all calls.
+fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
+    let mut calls: Vec<Jumped> = Vec::new();
+    let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
+    let mut renamed: FxHashMap<Value, Value> = FxHashMap::default();
+    let mut layout = Vec::new();
+    for block in std::mem::take(&mut func.layout) {
+        layout.push(block);
+        let mut at = block;
+        let insts = std::mem::take(&mut func.blocks[block].insts);
+        let term = std::mem::take(&mut func.blocks[block].term);
+        for inst in insts {
+            let Op::Call(callee) = func.insts[inst].op else {
+                func.blocks[at].insts.push(inst);
+                continue;
+            };
+            let target = placed.get(&callee)?;
+            let count = counts.entry(callee).or_default();
+            let number = *count;
+            *count += 1;
+            let selector = func.append_const(at, Type::I32, number);
+            let cont = func.blocks.push(Default::default());
+            layout.push(cont);
+            calls.push(Jumped {
+                from: at,
+                callee,
+                number,
+                cont,
+            });
+            let data = func.insts[inst].clone();
+            let mut args: Values = data.args.clone();
+            args.push(selector);
+            func.blocks[at].term = Terminator::Jump(Target {
+                block: target.entry,
+                args,
+            });
+            for &result in &data.results {
+                let new = func.add_param(cont, func.ty(result));
+                renamed.insert(result, new);
+            }
+            at = cont;
+        }
+        func.blocks[at].term = term;
+    }
+    func.layout = layout;
+    if false {
+        keep_returning(func, placed, &mut calls);
+    }
+    for (id, target) in placed {
+        let values = &func.blocks[target.exit].params;
+        let mut cases: Vec<(u64, Target)> = calls
+            .iter()
+            .filter(|call| call.callee == *id)
+            .map(|call| {
+                let args = values.iter().copied().collect();
+                let block = call.cont;
+                (call.number, Target { block, args })
+            })
+            .collect();
+        func.blocks[target.exit].term = match (cases.pop(), cases.is_empty()) {
+            (None, _) => Terminator::Unreachable,
+            (Some((_, last)), true) => Terminator::Jump(last),
+            (Some((_, last)), false) => Terminator::Switch(target.selector, cases, last),
+        };
+    }
+    func.map_uses(|v| renamed.get(&v).copied().unwrap_or(v));
+    Some(())
+}
+
+/// Leaves only the calls that come back: the call itself is reached, and the end of what it calls, too. Where another call has
+/// no way back (its function never ends), what follows it is dropped; were a switch of shared code to lead into the rest of
+/// that function, values of what was dropped would have no definition there.
+fn keep_returning(func: &Function, placed: &FxHashMap<FuncId, Placed>, calls: &mut Vec<Jumped>) {
+    let mut seen: FxHashSet<Block> = FxHashSet::default();
+    let mut work: Vec<Block> = func.entry().into_iter().collect();
+    let mut open = std::mem::take(calls);
+    while !work.is_empty() {
+        while let Some(block) = work.pop() {
+            if seen.insert(block) {
+                let targets = func.blocks[block].term.targets();
+                work.extend(targets.iter().map(|t| t.block));
+            }
+        }
+        let returns = |call: &Jumped| {
+            let exit = placed.get(&call.callee).map(|p| p.exit);
+            seen.contains(&call.from) && exit.is_some_and(|exit| seen.contains(&exit))
+        };
+        let (back, rest): (Vec<_>, Vec<_>) = open.into_iter().partition(returns);
+        open = rest;
+        work.extend(back.iter().map(|call| call.cont));
+        calls.extend(back);
+    }
+    calls.sort_by_key(|call| (call.callee, call.number));
+}
+
+/// Is a collective operation reachable from shared code?
+fn meets_convergent(func: &Function, placed: &FxHashMap<FuncId, Placed>) -> bool {
+    let mut seen: FxHashSet<Block> = placed.values().map(|p| p.entry).collect();
+    let mut work: Vec<Block> = seen.iter().copied().collect();
+    while let Some(block) = work.pop() {
+        let convergent = |i: &Inst| func.insts[*i].op.effect() == Effect::Convergent;
+        if func.blocks[block].insts.iter().any(convergent) {
+            return true;
+        }
+        for target in func.blocks[block].term.targets() {
+            if seen.insert(target.block) {
+                work.push(target.block);
+            }
+        }
+    }
+    false
+}
