@@ -334,6 +334,31 @@ pub fn properties<T: Copy + PartialEq + Default>(list: In<T>) -> Option<Vec<T>> 
     }
 }
 
+/// A partition scheme: a name, then a value, or with CL_DEVICE_PARTITION_BY_COUNTS values up to a zero. Without the zero at
+/// the end of all; `None` for NULL.
+pub fn partition_scheme(
+    list: In<cl::cl_device_partition_property>,
+) -> Option<Vec<cl::cl_device_partition_property>> {
+    if list.is_null() {
+        return None;
+    }
+    // SAFETY: not null, so a list of properties (see the module's head), of which the first is there.
+    let at = |index: usize| unsafe { list.0.add(index).read_unaligned() };
+    let mut scheme = vec![at(0)];
+    match scheme[0] {
+        cl::CL_DEVICE_PARTITION_EQUALLY | cl::CL_DEVICE_PARTITION_BY_AFFINITY_DOMAIN => {
+            scheme.push(at(1));
+        }
+        cl::CL_DEVICE_PARTITION_BY_COUNTS => {
+            while scheme.last() != Some(&cl::CL_DEVICE_PARTITION_BY_COUNTS_LIST_END) {
+                scheme.push(at(scheme.len()));
+            }
+        }
+        _ => {}
+    }
+    Some(scheme)
+}
+
 /// Strings with optional lengths: a length of 0, or no lengths, means up to the NUL.
 pub fn strings(
     count: cl_uint,

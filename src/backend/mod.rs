@@ -21,6 +21,7 @@ pub mod kept;
 pub mod machine;
 pub mod mirror;
 pub mod op;
+pub mod processors;
 pub mod spare;
 pub mod staging;
 pub mod vulkan;
@@ -29,6 +30,7 @@ pub use caps::{Caps, SvmCaps};
 pub use image::{Binding, Image, ImageDesc, ImageDim, PixelFormat, Support};
 pub use op::{BufferCopy, Call, Op, OrderRule, Slice, Use};
 
+use processors::Processor;
 use smallvec::SmallVec;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::native::Packing;
@@ -313,6 +315,16 @@ pub trait Device: Send + Sync {
     fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
         let _ = slice;
         Err(DeviceError::Unsupported(format!("{format:?}")))
+    }
+    /// The processors that it runs on, where it can be divided among them; else none.
+    fn processors(&self) -> &[Processor] {
+        &[]
+    }
+    /// A device of some of them, for which code that was loaded here is good too.
+    fn sub_device(&self, numbers: &[u32]) -> Result<Arc<dyn Device>> {
+        Err(DeviceError::Unsupported(format!(
+            "a part of processors {numbers:?}"
+        )))
     }
     /// Loads a lowered kernel, in the form that its target has.
     fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>>;

@@ -1,13 +1,17 @@
 //! A device as applications see it: the answers to clGetDeviceInfo, from what the back end told.
 //!
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
-//! and releasing them does nothing, and they live as long as the platform.
+//! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
 
 use super::info::{name_version, unknown, version, Info, InfoOut, Written};
 use super::mem::image;
 use super::platform::{name_versions, version_string, Platform};
+use super::sub_device;
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
-use crate::cl::{self, cl_device_fp_config, cl_device_svm_capabilities, cl_device_type, cl_uint};
+use crate::cl::{
+    self, cl_device_fp_config, cl_device_partition_property, cl_device_svm_capabilities,
+    cl_device_type, cl_uint,
+};
 use crate::compile::Language;
 use crate::error::ClResult;
 use crate::features::{self, Features, VENDOR_SUFFIX};
@@ -25,9 +29,17 @@ pub const MAX_PARAMETER_SIZE: usize = 4096;
 /// CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE in bytes, at most: programs take a part of what is reported and index it with `int`.
 const MAX_CONSTANT_BUFFER_SIZE: u64 = 4 << 30;
 
+/// What a sub-device is a part of.
+struct Part {
+    parent: Ref<Device>,
+    /// CL_DEVICE_PARTITION_TYPE
+    kind: Vec<cl_device_partition_property>,
+}
+
 /// A device.
 pub struct Device {
     platform: Weak<Object<Platform>>,
+    part: Option<Part>,
     backend: Arc<dyn backend::Device>,
     features: Features,
     language: Language,
@@ -43,15 +55,63 @@ impl Device {
         platform: Weak<Object<Platform>>,
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
+        Object::new(Self::over(platform, backend, None))
+    }
+
+    fn over(
+        platform: Weak<Object<Platform>>,
+        backend: Arc<dyn backend::Device>,
+        part: Option<Part>,
+    ) -> Self {
         let features = Features::new(backend.caps(), backend.target());
         let language = features.language();
-        Object::new(Self {
+        Self {
             platform,
+            part,
             backend,
             features,
             language,
             svm: OnceLock::new(),
-        })
+        }
+    }
+
+    /// A sub-device over a part of the device below.
+    pub(super) fn part(
+        parent: &Ref<Self>,
+        backend: Arc<dyn backend::Device>,
+        kind: Vec<cl_device_partition_property>,
+    ) -> Self {
+        let part = Part {
+            parent: parent.clone(),
+            kind,
+        };
+        Self::over(parent.platform.clone(), backend, Some(part))
+    }
+
+    /// The device that it is a part of, if it is a sub-device.
+    pub fn parent(&self) -> Option<&Ref<Self>> {
+        self.part.as_ref().map(|part| &part.parent)
+    }
+
+    /// The device of the platform that it is, or is a part of.
+    pub fn root(device: &Ref<Self>) -> &Ref<Self> {
+        let mut device = device;
+        while let Some(above) = device.parent() {
+            device = above;
+        }
+        device
+    }
+
+    /// It is a part of that device, or of a part of it.
+    pub fn is_within(&self, whole: &Ref<Self>) -> bool {
+        let mut above = self.parent();
+        while let Some(device) = above {
+            if Arc::ptr_eq(device, whole) {
+                return true;
+            }
+            above = device.parent();
+        }
+        false
     }
 
     /// A device without platform, on a back end made for a test.
@@ -331,12 +391,20 @@ impl Device {
             cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(PRINTF_BUFFER_SIZE),
             cl::CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => out.write(true),
 
-            // Sub-devices: none.
-            cl::CL_DEVICE_PARENT_DEVICE => out.write(None::<Ref<Device>>),
-            cl::CL_DEVICE_PARTITION_MAX_SUB_DEVICES => out.write(0u32),
-            cl::CL_DEVICE_PARTITION_PROPERTIES | cl::CL_DEVICE_PARTITION_TYPE => out.write(0isize),
-            cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => out.write(0u64),
-            cl::CL_DEVICE_REFERENCE_COUNT => out.write(1u32),
+            cl::CL_DEVICE_PARENT_DEVICE => out.write(self.parent().cloned()),
+            cl::CL_DEVICE_PARTITION_MAX_SUB_DEVICES => out.write(match self.backend.processors() {
+                [] | [_] => 0u32,
+                some => some.len() as u32,
+            }),
+            cl::CL_DEVICE_PARTITION_PROPERTIES => {
+                out.write(sub_device::properties(self.backend.processors()))
+            }
+            cl::CL_DEVICE_PARTITION_TYPE => {
+                out.write(self.part.as_ref().map_or(vec![0], |part| part.kind.clone()))
+            }
+            cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => {
+                out.write(sub_device::domains(self.backend.processors()))
+            }
 
             // Program-scope variables, queues on the device, pipes, shared virtual memory: none yet.
             cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE

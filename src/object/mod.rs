@@ -16,5 +16,6 @@ pub mod program;
 pub mod progress;
 pub mod queries;
 pub mod sampler;
+pub mod sub_device;
 pub mod svm;
 pub mod usm;

@@ -7,9 +7,10 @@ use pumice_runtime::cl::{
     cl_ulong,
 };
 use pumice_runtime::error::{err, ClResult};
-use pumice_runtime::handle::Object;
+use pumice_runtime::handle::{self, Object};
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::info::Info;
+use pumice_runtime::object::sub_device::Division;
 use std::ffi::c_void;
 
 pub fn get_ids(
@@ -35,32 +36,52 @@ pub fn get_info(
     value: Out<c_void>,
     size_ret: Out<usize>,
 ) -> ClResult {
-    device
-        .object::<Device>()?
-        .query(param, abi::info(size, value, size_ret))
-        .map(drop)
+    let (device, out) = (device.object::<Device>()?, abi::info(size, value, size_ret));
+    if param == cl::CL_DEVICE_REFERENCE_COUNT {
+        let count = device.parent().map_or(1, |_| device.api_refs());
+        return out.write(count).map(drop);
+    }
+    device.query(param, out).map(drop)
 }
 
 /// Root devices are not counted.
 pub fn retain(device: Handle) -> ClResult {
-    device.object::<Device>().map(drop)
+    match device.object::<Device>()?.parent() {
+        None => Ok(()),
+        Some(_) => handle::retain::<Device>(device.as_ptr()),
+    }
 }
 
 /// Root devices are not counted.
 pub fn release(device: Handle) -> ClResult {
-    device.object::<Device>().map(drop)
+    match device.object::<Device>()?.parent() {
+        None => Ok(()),
+        Some(_) => handle::release::<Device>(device.as_ptr()),
+    }
 }
 
-/// No device can be partitioned, so no partitioning scheme is a supported one.
 pub fn create_sub_devices(
     device: Handle,
-    _properties: In<cl_device_partition_property>,
-    _num_devices: cl_uint,
-    _out_devices: Out<cl_device_id>,
-    _num_devices_ret: Out<cl_uint>,
+    properties: In<cl_device_partition_property>,
+    num_devices: cl_uint,
+    out_devices: Out<cl_device_id>,
+    num_devices_ret: Out<cl_uint>,
 ) -> ClResult {
-    device.object::<Device>()?;
-    err(cl::CL_INVALID_VALUE, "the device cannot be partitioned")
+    let device = device.object::<Device>()?;
+    let scheme = abi::partition_scheme(properties).unwrap_or_default();
+    let division = Division::of(&device, &scheme)?;
+    if !out_devices.is_null() {
+        if (num_devices as usize) < division.count() {
+            return err(
+                cl::CL_INVALID_VALUE,
+                format!("no room for {} sub-devices", division.count()),
+            );
+        }
+        let made = division.make()?;
+        out_devices.set_all(made.iter().map(Object::publish));
+    }
+    num_devices_ret.set(division.count() as cl_uint);
+    Ok(())
 }
 
 pub fn get_device_and_host_timer(

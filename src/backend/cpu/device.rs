@@ -8,6 +8,7 @@ use super::memory::{self, CpuMemory};
 use super::pool::Pool;
 use super::stream::CpuStream;
 use crate::backend::caps::DeviceKind;
+use crate::backend::processors::Processor;
 use crate::backend::{
     Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
     Result, SharedKind, Slice, Stream, StreamDesc, Support, SvmCaps,
@@ -29,6 +30,7 @@ pub struct CpuDevice {
     target: Target,
     formats: Vec<Support>,
     pool: Arc<Pool>,
+    processors: Vec<Processor>,
 }
 
 impl CpuDevice {
@@ -89,7 +91,14 @@ impl CpuDevice {
             target,
             formats: format::all(),
             pool: Pool::new(machine.cores),
+            processors: machine.processors.clone(),
         }
+    }
+}
+
+impl Drop for CpuDevice {
+    fn drop(&mut self) {
+        self.pool.close();
     }
 }
 
@@ -143,6 +152,23 @@ impl Device for CpuDevice {
 
     fn texel_buffer(&self, slice: &Slice, format: PixelFormat) -> Result<Arc<dyn Image>> {
         CpuImage::over(slice, format)
+    }
+
+    fn processors(&self) -> &[Processor] {
+        &self.processors
+    }
+
+    fn sub_device(&self, numbers: &[u32]) -> Result<Arc<dyn Device>> {
+        let mut caps = self.caps.clone();
+        caps.compute_units = numbers.len() as u32;
+        let known = |processor: &&Processor| numbers.contains(&processor.number);
+        Ok(Arc::new(Self {
+            caps,
+            target: self.target.clone(),
+            formats: self.formats.clone(),
+            pool: Pool::of_processors(numbers),
+            processors: self.processors.iter().filter(known).cloned().collect(),
+        }))
     }
 
     fn load(&self, code: MachineCode<'_>, interface: &KernelInterface) -> Result<Arc<dyn Code>> {

@@ -1,6 +1,7 @@
 //! What the machine is: its vectors, processors, memory and names.
 
 use crate::backend::machine;
+use crate::backend::processors::{self, Processor};
 
 /// See the module.
 #[derive(Debug, Clone)]
@@ -13,6 +14,8 @@ pub struct Machine {
     pub vendor_id: u32,
     /// Threads that run at the same time: what affinity and control groups leave.
     pub cores: usize,
+    /// Their numbers and what they share, where the system tells: as many as `cores`.
+    pub processors: Vec<Processor>,
     /// Bits of a vector.
     pub width: u32,
     /// What decides which code runs here.
@@ -53,6 +56,11 @@ impl Machine {
             vendor: vendor.to_owned(),
             vendor_id,
             cores: crate::util::cores(),
+            processors: {
+                let mut all = processors::here();
+                all.truncate(crate::util::cores());
+                all
+            },
             width: asked.map_or(most, |asked| asked.clamp(128, most)),
             features: format!("{model} {flags} {asked:?}"),
             memory: memory(),

@@ -4,6 +4,7 @@
 //! for a short while before it sleeps. A thread of the application that waits for a stream runs the stream's batches itself
 //! (`timeline.rs`), so that a launch that is waited for needs no switch between threads.
 
+use crate::backend::processors;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -70,6 +71,8 @@ struct State {
     jobs: Vec<Arc<Job>>,
     threads: usize,
     sleeping: usize,
+    /// Threads that have nothing to do go.
+    closed: bool,
 }
 
 impl State {
@@ -89,17 +92,40 @@ pub struct Pool {
     /// Tasks and jobs in the lists.
     pending: AtomicUsize,
     cores: usize,
+    /// The processors that the threads stay on. None: all that there are.
+    only_on: Option<Vec<u32>>,
 }
 
 impl Pool {
     /// A pool of so many threads, none of which is there yet.
     pub fn new(cores: usize) -> Arc<Self> {
+        Self::with(cores, None)
+    }
+
+    /// A pool whose threads, one each, stay on these processors.
+    pub fn of_processors(numbers: &[u32]) -> Arc<Self> {
+        Self::with(numbers.len(), Some(numbers.to_vec()))
+    }
+
+    fn with(cores: usize, only_on: Option<Vec<u32>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             wake: Condvar::new(),
             pending: AtomicUsize::new(0),
             cores: cores.max(1),
+            only_on,
         })
+    }
+
+    /// A thread of the application that waits may do the pool's work: none is kept to some processors.
+    pub fn takes_help(&self) -> bool {
+        self.only_on.is_none()
+    }
+
+    /// No more work will come: the threads end when there is none left.
+    pub fn close(&self) {
+        self.state.lock().closed = true;
+        self.wake.notify_all();
     }
 
     /// Threads that work at the same time.
@@ -146,8 +172,11 @@ impl Pool {
         } else {
             LOOKS_FEW_CORES
         };
-        loop {
-            match self.find(looks) {
+        if let Some(numbers) = &self.only_on {
+            processors::stay_on(numbers);
+        }
+        while let Some(work) = self.find(looks) {
+            match work {
                 Work::Help(job) => {
                     job.work();
                     job.helpers.fetch_sub(1, Ordering::Release);
@@ -157,7 +186,8 @@ impl Pool {
         }
     }
 
-    fn find(&self, looks: u32) -> Work {
+    /// The next piece of work. None: there will not be any.
+    fn find(&self, looks: u32) -> Option<Work> {
         let mut left = looks;
         loop {
             if left > 0 && self.pending.load(Ordering::Relaxed) == 0 {
@@ -169,7 +199,11 @@ impl Pool {
             if let Some(work) = state.take() {
                 self.pending
                     .store(state.ready.len() + state.jobs.len(), Ordering::Release);
-                return work;
+                return Some(work);
+            }
+            if state.closed {
+                state.threads -= 1;
+                return None;
             }
             if left == 0 {
                 state.sleeping += 1;
@@ -257,6 +291,20 @@ mod tests {
         fn run(&self, first: u64, count: u64) {
             for at in first..first + count {
                 self.0[at as usize].fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[test]
+    fn threads_end_with_the_pool() {
+        let pool = Pool::of_processors(&[0]);
+        let two = Pool::with(2, None);
+        for pool in [&pool, &two] {
+            let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
+            pool.together(&count, 100, 1);
+            pool.close();
+            while pool.state.lock().threads > 0 {
+                std::thread::yield_now();
             }
         }
     }

@@ -125,7 +125,9 @@ impl Follower for Track {
 
     /// Unless another thread runs batches already.
     fn help(self: Arc<Self>, value: u64) {
-        self.run(value);
+        if self.pool.takes_help() {
+            self.run(value);
+        }
         self.call();
     }
 }

@@ -49,7 +49,15 @@ impl Program {
 
     fn build_now(&self, indices: &[usize], options: &BuildOptions) -> bool {
         let mut good = true;
+        let mut done: Vec<usize> = Vec::new();
         for &index in indices {
+            // Devices that are parts of one another run the same code.
+            let same = done.iter().find(|other| self.same_code(**other, index));
+            if let Some(built) = same.and_then(|other| self.builds.lock().get(*other).cloned()) {
+                self.finish(index, built);
+                continue;
+            }
+            done.push(index);
             let job = match &self.origin {
                 Origin::Source(text) => Job::Source(text.clone()),
                 Origin::Il { words, .. } => Job::Il(words.clone()),
@@ -60,6 +68,28 @@ impl Program {
             self.finish(index, built);
         }
         good
+    }
+
+    fn same_code(&self, one: usize, other: usize) -> bool {
+        let pair = (self.devices.get(one), self.devices.get(other));
+        matches!(pair, (Some(one), Some(other)) if Arc::ptr_eq(Device::root(one), Device::root(other)))
+            && self.binaries.is_empty()
+    }
+
+    /// What is built for a device is built for its sub-devices too that the program has.
+    fn with_parts(&self, mut indices: Vec<usize>) -> Vec<usize> {
+        for (index, device) in self.devices.iter().enumerate() {
+            let within = |whole: &usize| {
+                self.devices
+                    .get(*whole)
+                    .is_some_and(|w| device.is_within(w))
+            };
+            if device.parent().is_some() && !indices.contains(&index) && indices.iter().any(within)
+            {
+                indices.push(index);
+            }
+        }
+        indices
     }
 
     pub(super) fn finish(&self, index: usize, built: DeviceBuild) {
@@ -191,7 +221,7 @@ impl Object<Program> {
         options: &str,
         notify: Option<Notify>,
     ) -> ClResult {
-        let indices = self.indices(devices)?;
+        let indices = self.with_parts(self.indices(devices)?);
         let parsed = BuildOptions::parse(options, BuildCall::Build)
             .or_else(|what| match self.origin {
                 // A linked binary is built again with the options it was linked with.

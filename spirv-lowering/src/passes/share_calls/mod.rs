@@ -297,9 +297,7 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
         func.blocks[at].term = term;
     }
     func.layout = layout;
-    if false {
-        keep_returning(func, placed, &mut calls);
-    }
+    keep_returning(func, placed, &mut calls);
     for (id, target) in placed {
         let values = &func.blocks[target.exit].params;
         let mut cases: Vec<(u64, Target)> = calls
