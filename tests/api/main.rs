@@ -35,6 +35,7 @@ mod refusals;
 mod robustness;
 mod several_devices;
 mod shared_order;
+mod sub_devices;
 mod surroundings;
 mod svm;
 mod threads;

@@ -97,7 +97,7 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
         cl::CL_LUMINANCE if fraction => (1, [0, 0, 0, ONE], [0, 0, 0, 0]),
         cl::CL_RG if plain => (2, [0, 1, ZERO, ONE], [0, 1, 0, 0]),
         cl::CL_RA if plain => (2, [0, ZERO, ZERO, 1], [0, 3, 0, 0]),
-        cl::CL_RGB | cl::CL_RGBx if packed => (3, [0, 1, 2, ONE], [0, 1, 2, 0]),
+        cl::CL_RGB if packed => (3, [0, 1, 2, ONE], [0, 1, 2, 0]),
         cl::CL_RGBA if !packed => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
         cl::CL_sRGBA => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
         cl::CL_sBGRA => (4, [2, 1, 0, 3], [2, 1, 0, 3]),
@@ -130,8 +130,8 @@ fn access(format: PixelFormat, dim: ImageDim) -> Access {
 
 /// Every format, the usual ones first.
 pub fn all() -> Vec<Support> {
-    // Not CL_Rx and CL_RGx: the specification and its conformance tests differ in their border colour.
-    const ORDERS: [u32; 15] = [
+    // Not CL_Rx, CL_RGx and CL_RGBx: the specification and its conformance tests differ in their border colour.
+    const ORDERS: [u32; 14] = [
         cl::CL_RGBA,
         cl::CL_R,
         cl::CL_RG,
@@ -146,7 +146,6 @@ pub fn all() -> Vec<Support> {
         cl::CL_ABGR,
         cl::CL_INTENSITY,
         cl::CL_LUMINANCE,
-        cl::CL_RGBx,
     ];
     const DATA: [u32; 16] = [
         cl::CL_UNORM_INT8,
