@@ -41,5 +41,13 @@ DECLARE2(copysign)
 DECLARE2(fmin)
 DECLARE2(fmax)
 float OVERLOAD mad(float, float, float);
+double OVERLOAD mad(double, double, double);
+
+// What the compiler answers: whether the device has a true fused multiply-add, and that instruction, only to be used where
+// it has.
+int OVERLOAD __pumice_has_fma(float);
+int OVERLOAD __pumice_has_fma(double);
+float OVERLOAD __pumice_fused(float, float, float);
+double OVERLOAD __pumice_fused(double, double, double);
 ulong OVERLOAD mul_hi(ulong, ulong);
 ulong OVERLOAD clz(ulong);

@@ -60,12 +60,28 @@ static float exp_parts(float x, int *n)
     return exp_near(r);
 }
 
-float OVERLOAD exp(float x)
+// e^x where that is a normal number. The lowest bits of `t` are the whole number nearest to x / ln(2).
+static float OVERLOAD exp_plain(float x)
+{
+    float t = mad(x, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
+    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, x));
+    return AS(float, AS(int, exp_near(r)) + (AS(int, t) << 23));
+}
+
+static float OVERLOAD exp_edges(float x)
 {
     int n;
     float y = exp_parts(fmin(fmax(x, -110.0f), 100.0f), &n);
     y = scale(y, n);
     return x == x ? y : x;
+}
+
+float OVERLOAD exp(float x)
+{
+    float y = exp_plain(x);
+    if (!(fabs(x) < 87.0f))
+        y = exp_edges(x);
+    return y;
 }
 
 // 2^r for |r| <= 1/2.
@@ -81,7 +97,7 @@ static float exp2_near(float r)
     return mad(p, r, 1.0f);
 }
 
-float OVERLOAD exp2(float x)
+static float exp2_edges(float x)
 {
     float in_range = fmin(fmax(x, -160.0f), 140.0f);
     float whole = rint(in_range), r = in_range - whole;
@@ -89,7 +105,159 @@ float OVERLOAD exp2(float x)
     return x == x ? y : x;
 }
 
-double OVERLOAD exp(double);
+float OVERLOAD exp2(float x)
+{
+    float t = x + 0x1.8p+23f, whole = t - 0x1.8p+23f;
+    float y = AS(float, AS(int, exp2_near(x - whole)) + (AS(int, t) << 23));
+    if (!(fabs(x) < 125.0f))
+        y = exp2_edges(x);
+    return y;
+}
+
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2: error 2^-55 of e^r - 1.
+static double exp_curve(double r)
+{
+    double p = 0x1.af6c28b9be7bep-26;
+    p = mad(p, r, 0x1.28a3820c09130p-22);
+    p = mad(p, r, 0x1.71ddf06fa7b0ap-19);
+    p = mad(p, r, 0x1.a019a5b076d64p-16);
+    p = mad(p, r, 0x1.a01a01b31b9c3p-13);
+    p = mad(p, r, 0x1.6c16c17f7e50ap-10);
+    p = mad(p, r, 0x1.111111110ee5ep-7);
+    p = mad(p, r, 0x1.5555555551fd8p-5);
+    p = mad(p, r, 0x1.555555555555bp-3);
+    return mad(p, r, 0.5);
+}
+
+// x - n * ln(2), and n in the lowest bits of `t`.
+static double exp_rest(double x, double *t)
+{
+    *t = mad(x, 0x1.71547652b82fep+0, 0x1.8p+52);
+    double whole = *t - 0x1.8p+52;
+    return mad(whole, -0x1.a39ef35793c76p-33, mad(whole, -0x1.62e42feep-1, x));
+}
+
+// e^x where that is a normal number.
+static double OVERLOAD exp_plain(double x)
+{
+    double t, r = exp_rest(x, &t);
+    double y = mad(exp_curve(r), r * r, r) + 1.0;
+    return AS(double, AS(long, y) + (AS(long, t) << 52));
+}
+
+static double OVERLOAD exp_edges(double x)
+{
+    double t, r = exp_rest(fmin(fmax(x, -800.0), 800.0), &t);
+    double y = ldexp(mad(exp_curve(r), r * r, r) + 1.0, (int)AS(long, t));
+    return x == x ? y : x;
+}
+
+double OVERLOAD exp(double x)
+{
+    double y = exp_plain(x);
+    if (!(fabs(x) < 708.0))
+        y = exp_edges(x);
+    return y;
+}
+
+// By t = e^2|x| - 1: t / (t + 2), without loss where x is small.
+float OVERLOAD tanh(float x)
+{
+    float a = 2.0f * fmin(fabs(x), 10.0f);
+    float t = mad(a, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
+    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, a));
+    float p = 0x1.6d9878p-10f;
+    p = mad(p, r, 0x1.1228eap-7f);
+    p = mad(p, r, 0x1.555488p-5f);
+    p = mad(p, r, 0x1.5554aep-3f);
+    p = mad(p, r, 0.5f);
+    float s = AS(float, (AS(int, t) << 23) + 0x3f800000);
+    float y = mad(s, mad(p, r * r, r), s - 1.0f);
+    y = copysign(y / (y + 2.0f), x);
+    return x == x ? y : x;
+}
+
+double OVERLOAD tanh(double x)
+{
+    double a = 2.0 * fmin(fabs(x), 22.0), t, r = exp_rest(a, &t);
+    double s = AS(double, (AS(long, t) << 52) + 0x3ff0000000000000);
+    double y = mad(s, mad(exp_curve(r), r * r, r), s - 1.0);
+    y = copysign(y / (y + 2.0), x);
+    return x == x ? y : x;
+}
+
+// erf(x) / x for x^2 = z <= 1: error 2^-24 and 2^-57.
+static float OVERLOAD erf_near(float z)
+{
+    float p = -0x1.28bcf2p-11f;
+    p = mad(p, z, 0x1.42beeep-8f);
+    p = mad(p, z, -0x1.b5bde0p-6f);
+    p = mad(p, z, 0x1.ce0baap-4f);
+    p = mad(p, z, -0x1.812688p-2f);
+    return mad(p, z, 0x1.20dd74p+0f);
+}
+
+static double OVERLOAD erf_near(double z)
+{
+    double p = -0x1.acdde9a051961p-31;
+    p = mad(p, z, 0x1.d783dace50fdfp-27);
+    p = mad(p, z, -0x1.5c16c71e8b45bp-23);
+    p = mad(p, z, 0x1.b982764e94fa9p-20);
+    p = mad(p, z, -0x1.f4ca94165284bp-17);
+    p = mad(p, z, 0x1.f9a2bf6af6ffbp-14);
+    p = mad(p, z, -0x1.c02db0728e667p-11);
+    p = mad(p, z, 0x1.565bccfa97b33p-8);
+    p = mad(p, z, -0x1.b82ce31206147p-6);
+    p = mad(p, z, 0x1.ce2f21a041012p-4);
+    p = mad(p, z, -0x1.812746b0379c2p-2);
+    return mad(p, z, 0x1.20dd750429b6dp+0);
+}
+
+// log(erfc(a)) for a between 1 and 4, between 1 and 6: errors 2^-29 and 2^-54 of erf(a).
+static float OVERLOAD erf_far(float a)
+{
+    float t = mad(a, 0x1.555556p-1f, -0x1.aaaaaap+0f);
+    float p = 0x1.14fdc2p-9f;
+    p = mad(p, t, -0x1.372334p-10f);
+    p = mad(p, t, 0x1.979678p-7f);
+    p = mad(p, t, -0x1.285a58p-5f);
+    p = mad(p, t, -0x1.0fd6d4p+1f);
+    p = mad(p, t, -0x1.00ede8p+3f);
+    return mad(p, t, -0x1.f3a2e8p+2f);
+}
+
+static double OVERLOAD erf_far(double a)
+{
+    double t = mad(a, 0.4, -1.4);
+    double p = 0x1.53291e5481d44p-15;
+    p = mad(p, t, 0x1.44e419ba32bc1p-12);
+    p = mad(p, t, 0x1.024a4e1caae64p-10);
+    p = mad(p, t, 0x1.e3c3efe2a069ap-10);
+    p = mad(p, t, 0x1.1dfeb7f21aa55p-9);
+    p = mad(p, t, 0x1.b1c3ab3ee1ed4p-10);
+    p = mad(p, t, 0x1.c01571137658bp-11);
+    p = mad(p, t, -0x1.907c3df9b71d8p-13);
+    p = mad(p, t, 0x1.a74b7a92c3ac4p-11);
+    p = mad(p, t, -0x1.3f70e9e6db033p-9);
+    p = mad(p, t, 0x1.850576905bf4ep-8);
+    p = mad(p, t, -0x1.d76615af063dap-7);
+    p = mad(p, t, 0x1.17957cadcf2d5p-5);
+    p = mad(p, t, -0x1.4e71092ba41dfp-4);
+    p = mad(p, t, -0x1.82b38339fe02ep+2);
+    p = mad(p, t, -0x1.22a4dc1adbab9p+4);
+    return mad(p, t, -0x1.c3991652a69b5p+3);
+}
+
+#define ERF(type, most)                                                                                                \
+    type OVERLOAD erf(type x)                                                                                          \
+    {                                                                                                                  \
+        type a = fabs(x), far = (type)1 - exp_plain(erf_far(fmin(fmax(a, (type)1), (type)most)));                      \
+        type y = a < (type)1 ? x * erf_near(a * a) : copysign(far, x);                                                 \
+        return x == x ? y : x;                                                                                         \
+    }
+ERF(float, 4)
+ERF(double, 6)
+
 double OVERLOAD expm1(double);
 
 // libclc's own read a table at an index made from the operand, NaN and infinity included.

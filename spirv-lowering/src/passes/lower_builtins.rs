@@ -191,6 +191,9 @@ fn native(
         return None;
     }
     match name {
+        // Questions of the library.
+        "__pumice_has_fma" => return Some(r.konst(Type::I32, caps.fused_fma.into())),
+        "__pumice_fused" if x.len() == 3 => return Some(r.op(Op::Fma, x.iter().copied(), ty)),
         "fma" if caps.fused_fma && x.len() == 3 => {
             return Some(r.op(Op::Fma, x.iter().copied(), ty))
         }

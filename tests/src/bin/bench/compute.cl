@@ -78,19 +78,6 @@ void histogram(__global const uchar *in, __global uint *out)
     atomic_add(&out[item], bins[item]);
 }
 
-#define MATH(name, call)                                                                     \
-    __kernel void math_##name(__global float *out, __global const float *in)                 \
-    {                                                                                        \
-        size_t i = get_global_id(0);                                                         \
-        float x = in[i];                                                                     \
-        out[i] = call;                                                                       \
-    }
-MATH(sin, sin(x))
-MATH(exp, exp(x))
-MATH(log, log(x))
-MATH(pow, pow(x, 1.7f))
-MATH(tanh, tanh(x))
-
 #define ROTATE(x, n) rotate((uint)(x), (uint)(32 - n))
 __constant uint rounds[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,

@@ -1,77 +1,16 @@
 //! Workloads of the kind that applications spend their time in.
 
+use super::single::Bench;
 use super::work::{expect, Figure, Ready, Rig};
 use opencl_sys as sys;
-use pumice_tests::client::{Buffer, Context, Kernel, Plain, Queue, Result};
+use pumice_tests::client::Result;
 
 const SOURCE: &str = include_str!("compute.cl");
-
-/// A kernel that is launched again and again, with what it needs.
-struct Bench {
-    context: Context,
-    queue: Queue,
-    kernel: Kernel,
-    buffers: Vec<Buffer>,
-}
-
-impl Bench {
-    fn new(rig: &Rig, kernel: &str) -> Result<Self> {
-        let (context, queue) = rig.open()?;
-        let kernel = context.program(SOURCE, rig.options())?.kernel(kernel)?;
-        let buffers = Vec::new();
-        Ok(Self {
-            context,
-            queue,
-            kernel,
-            buffers,
-        })
-    }
-
-    /// Adds an argument: a buffer with these contents.
-    fn with<T: Plain>(mut self, data: &[T]) -> Result<Self> {
-        let buffer = self.context.buffer(size_of_val(data))?;
-        self.queue.write(&buffer, data)?;
-        self.kernel.arg_buffer(self.buffers.len() as u32, &buffer)?;
-        self.buffers.push(buffer);
-        Ok(self)
-    }
-
-    /// What the first launch leaves in an argument.
-    fn first<T: Plain + Default + Clone>(
-        &self,
-        (global, local): (&[usize], &[usize]),
-        argument: usize,
-        count: usize,
-    ) -> Result<Vec<T>> {
-        self.queue.launch(&self.kernel, global, local)?;
-        self.queue.read_vec(&self.buffers[argument], count)
-    }
-
-    fn ready<const N: usize>(
-        self,
-        global: [usize; N],
-        local: Option<[usize; N]>,
-        figure: Figure,
-    ) -> Ready {
-        Ready {
-            run: Box::new(move |n| {
-                // All of it is kept, the buffers too.
-                let bench = &self;
-                let local = local.as_ref().map_or(&[][..], |local| &local[..]);
-                for _ in 0..n {
-                    bench.queue.launch(&bench.kernel, &global, local)?;
-                }
-                bench.queue.finish()
-            }),
-            figure,
-        }
-    }
-}
 
 pub fn bytes(rig: &Rig) -> Result<Option<Ready>> {
     let count = rig.pick(32 << 20, 1 << 30);
     let input: Vec<u8> = (0..count).map(|i| (i * 7 + i / 251) as u8).collect();
-    let bench = Bench::new(rig, "bytes")?
+    let bench = Bench::new(rig, SOURCE, "bytes")?
         .with(&vec![0u8; count])?
         .with(&input)?;
     let got: Vec<u8> = bench.first((&[count], &[]), 0, count)?;
@@ -87,7 +26,7 @@ pub fn tree(rig: &Rig) -> Result<Option<Ready>> {
     }
     let (groups, each) = (64, 256 * 256);
     let input: Vec<f32> = (0..groups * each).map(|i| (i % 16) as f32).collect();
-    let bench = Bench::new(rig, "tree")?
+    let bench = Bench::new(rig, SOURCE, "tree")?
         .with(&input)?
         .with(&vec![0f32; groups])?;
     let global = [groups * 256];
@@ -108,7 +47,7 @@ pub fn bodies(rig: &Rig) -> Result<Option<Ready>> {
     let at: Vec<[f32; 4]> = (0..count)
         .map(|i| [1, 2, 3, 4].map(|k| place(i, k * 337)))
         .collect();
-    let bench = Bench::new(rig, "bodies")?
+    let bench = Bench::new(rig, SOURCE, "bodies")?
         .with(&at)?
         .with(&vec![[0f32; 4]; count])?;
     bench.kernel.arg(2, count as u32)?;
@@ -166,7 +105,7 @@ pub fn mandelbrot<T: Real>(rig: &Rig, name: &str) -> Result<Option<Ready>> {
     let (width, height) = (rig.pick(768, 6144), rig.pick(512, 4096));
     let most = 200u32;
     let count = width * height;
-    let bench = Bench::new(rig, name)?.with(&vec![0u32; count])?;
+    let bench = Bench::new(rig, SOURCE, name)?.with(&vec![0u32; count])?;
     bench.kernel.arg(1, width as u32)?.arg(2, most)?;
     let got: Vec<u32> = bench.first((&[width, height], &[]), 0, count)?;
     // A product that is fused or not decides at the edge of the set.
@@ -188,7 +127,7 @@ pub fn histogram(rig: &Rig) -> Result<Option<Ready>> {
     let input: Vec<u8> = (0..count as u32)
         .map(|i| (i.wrapping_mul(0x9e37_79b1) >> 24) as u8)
         .collect();
-    let bench = Bench::new(rig, "histogram")?
+    let bench = Bench::new(rig, SOURCE, "histogram")?
         .with(&input)?
         .with(&[0u32; 256])?;
     let global = [groups * 256];
@@ -200,28 +139,9 @@ pub fn histogram(rig: &Rig) -> Result<Option<Ready>> {
     Ok(Some(bench.ready(global, Some([256]), figure)))
 }
 
-pub fn math(rig: &Rig, name: &str, function: fn(f64) -> f64) -> Result<Option<Ready>> {
-    let count = rig.pick(1 << 20, 1 << 25);
-    let input: Vec<f32> = (0..count)
-        .map(|i| 0.01 + (i % 99991) as f32 * 1e-4)
-        .collect();
-    let bench = Bench::new(rig, name)?
-        .with(&vec![0f32; count])?
-        .with(&input)?;
-    let got: Vec<f32> = bench.first((&[count], &[]), 0, count)?;
-    let near = |(got, x): (&f32, &f32)| {
-        let want = function(f64::from(*x));
-        // 16 units in the last place, the most that any of them may be off.
-        (f64::from(*got) - want).abs() <= 16.0 * f64::from(f32::EPSILON) * want.abs() + 1e-36
-    };
-    expect(got.iter().zip(&input).step_by(61).all(near), "the function")?;
-    let figure = Figure::Giga(count as f64, "Gop/s");
-    Ok(Some(bench.ready([count], None, figure)))
-}
-
 pub fn sha256(rig: &Rig) -> Result<Option<Ready>> {
     let count = rig.pick(1 << 17, 1 << 23);
-    let bench = Bench::new(rig, "sha256")?.with(&vec![0u32; count])?;
+    let bench = Bench::new(rig, SOURCE, "sha256")?.with(&vec![0u32; count])?;
     let got: Vec<u32> = bench.first((&[count], &[]), 0, count)?;
     // First words of the digests of eight bytes: of the numbers 0, 1, 12345.
     let known = [(0, 0xaf55_70f5), (1, 0x7c9f_a136), (12345, 0xe154_3551)];
@@ -240,7 +160,7 @@ pub fn convolve(rig: &Rig) -> Result<Option<Ready>> {
     }
     let size = [rig.pick(1024, 8192), rig.pick(1024, 8192)];
     let weights: Vec<f32> = (0..25).map(|i| (1 + i % 7) as f32 / 97.0).collect();
-    let mut bench = Bench::new(rig, "convolve")?;
+    let mut bench = Bench::new(rig, SOURCE, "convolve")?;
     let input = bench
         .context
         .image(size[0], size[1], sys::CL_MEM_READ_ONLY)?;

@@ -8,23 +8,29 @@
 //! `hello`, `set-up N LARGE`, `run` and answers each with a line.
 
 mod compute;
+mod driver;
+mod functions;
+
+mod numeric;
+mod single;
 mod work;
 
-use pumice_tests::client::loader::{built_driver, vendors_directory};
+use driver::Driver;
+use pumice_tests::client::loader::built_driver;
 use pumice_tests::client::{devices, problem, Device, Result};
-use std::io::{BufRead, BufReader, Write};
+use std::io::BufRead;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Instant;
 use work::{Class, Figure, Ready, Rig, Workload, WORKLOADS};
 
 const USAGE: &str = "\
-bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD] [--rounds N] [--seconds S]
+bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD]... [--rounds N] [--seconds S]
       [--only TEXT] [--best] [--cpu] [--check] [--tolerance T] [--launch-factor F] [--small | --large] [--device N]
 
 --pumice         the driver to measure (default: libpumice.so beside this program)
---against        another driver to measure beside it, such as /etc/OpenCL/vendors/rusticl.icd
+--against        another driver to measure beside it, such as /etc/OpenCL/vendors/rusticl.icd; may be given more than once
 --rounds         how often the two take turns (default 5)
 --seconds        how long each turn lasts, about (default 0.15)
 --only           workloads whose name contains this text
@@ -38,9 +44,12 @@ bench [--pumice LIBRARY_OR_ICD] [--against LIBRARY_OR_ICD] [--rounds N] [--secon
 --small --large  sizes; default: large if both devices are GPUs with 8 GiB or more
 --device         which device of each driver (default 0)";
 
+/// What the drivers beside the first are called.
+const LABELS: [&str; 4] = ["second", "third", "fourth", "fifth"];
+
 struct Options {
     pumice: Option<PathBuf>,
-    against: Option<PathBuf>,
+    against: Vec<PathBuf>,
     rounds: usize,
     seconds: f64,
     only: String,
@@ -57,7 +66,7 @@ struct Options {
 fn options() -> std::result::Result<Options, String> {
     let mut options = Options {
         pumice: None,
-        against: None,
+        against: Vec::new(),
         rounds: 5,
         seconds: 0.15,
         only: String::new(),
@@ -82,7 +91,7 @@ fn options() -> std::result::Result<Options, String> {
         }
         match name.as_str() {
             "--pumice" => options.pumice = Some(value()?.into()),
-            "--against" => options.against = Some(value()?.into()),
+            "--against" => options.against.push(value()?.into()),
             "--rounds" => options.rounds = number!(),
             "--seconds" => options.seconds = number!(),
             "--only" => options.only = value()?,
@@ -249,8 +258,9 @@ fn encode(figure: Figure) -> (&'static str, f64) {
 }
 
 fn decode(kind: &str, amount: f64) -> Option<Figure> {
-    const UNITS: [&str; 7] = [
-        "GB/s", "GFLOP/s", "GOP/s", "Gop/s", "Gpairs/s", "Gpixel/s", "Ghash/s",
+    const UNITS: [&str; 9] = [
+        "GB/s", "GFLOP/s", "GOP/s", "Gop/s", "Gpairs/s", "Gpixel/s", "Ghash/s", "Gkeys/s",
+        "Gstep/s",
     ];
     match kind {
         "us" => Some(Figure::Micros(amount)),
@@ -264,130 +274,6 @@ fn decode(kind: &str, amount: f64) -> Option<Figure> {
 
 // ---------------------------------------------------------------------------------------------------------------------
 // The parent
-
-struct Driver {
-    process: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
-    heading: String,
-    large: bool,
-}
-
-impl Driver {
-    fn start(library: &std::path::Path, label: &str, options: &Options) -> Result<Self> {
-        let place =
-            std::env::temp_dir().join(format!("pumice-bench-{}-{label}", std::process::id()));
-        let vendors = vendors_directory(&place, library)
-            .map_err(|note| problem("choosing the driver", note))?;
-        let program = std::env::current_exe().map_err(|e| problem("starting", e.to_string()))?;
-        let mut command = Command::new(program);
-        if options.cpu {
-            command.arg("--cpu");
-        }
-        command
-            .args(["--child", "--seconds", &options.seconds.to_string()])
-            .args(["--device", &options.device.to_string()])
-            .env("OCL_ICD_VENDORS", vendors)
-            .env_remove("OCL_ICD_FILENAMES")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped());
-        // Caches of this run only, so that "new" and "known" mean what they say.
-        for (name, folder) in [
-            ("PUMICE_CACHE_DIR", "pumice"),
-            ("MESA_SHADER_CACHE_DIR", "mesa"),
-            ("POCL_CACHE_DIR", "pocl"),
-            ("CUDA_CACHE_PATH", "nvidia"),
-        ] {
-            let folder = place.join(folder);
-            // A driver that cannot have its cache says so itself.
-            let _ = std::fs::create_dir_all(&folder);
-            command.env(name, folder);
-        }
-        if std::env::var_os("RUSTICL_ENABLE").is_none() {
-            command.env("RUSTICL_ENABLE", "llvmpipe");
-        }
-        let mut process = command
-            .spawn()
-            .map_err(|e| problem("starting", e.to_string()))?;
-        let input = process.stdin.take();
-        let output = process
-            .stdout
-            .take()
-            .ok_or_else(|| problem("starting", "no pipe"))?;
-        let mut driver = Self {
-            process,
-            input,
-            output: BufReader::new(output),
-            heading: String::new(),
-            large: false,
-        };
-        let hello = driver.ask("hello").map_err(|mut error| {
-            error.note = format!("{}: {}", library.display(), error.note);
-            error
-        })?;
-        let (large, heading) = hello.split_once(' ').unwrap_or(("false", ""));
-        driver.large = large == "true";
-        driver.heading = heading.to_owned();
-        Ok(driver)
-    }
-
-    /// The rest of an answer that begins with "ok".
-    fn ask(&mut self, command: &str) -> Result<String> {
-        let gone = |what: &str| problem("asking a driver", format!("its process {what}"));
-        let input = self
-            .input
-            .as_mut()
-            .ok_or_else(|| gone("takes no commands"))?;
-        writeln!(input, "{command}").map_err(|_| gone("is gone"))?;
-        input.flush().map_err(|_| gone("is gone"))?;
-        let mut line = String::new();
-        match self.output.read_line(&mut line) {
-            Ok(count) if count > 0 => {}
-            _ => {
-                let status = self.process.wait().map(|s| s.to_string());
-                return Err(gone(&format!("ended: {}", status.unwrap_or_default())));
-            }
-        }
-        let line = line.trim_end();
-        match line.strip_prefix("ok") {
-            Some(rest) => Ok(rest.trim_start().to_owned()),
-            None => Err(problem(
-                "the driver",
-                line.trim_start_matches("fail ").to_owned(),
-            )),
-        }
-    }
-
-    fn set_up(&mut self, number: usize, large: bool) -> Result<Figure> {
-        let answer = self.ask(&format!("set-up {number} {large}"))?;
-        let (kind, amount) = answer.split_once(' ').unwrap_or_default();
-        amount
-            .parse()
-            .ok()
-            .and_then(|amount| decode(kind, amount))
-            .ok_or_else(|| problem("setting up", answer))
-    }
-
-    fn run(&mut self) -> Result<f64> {
-        let answer = self.ask("run")?;
-        answer.parse().map_err(|_| problem("measuring", answer))
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        // End of input ends the child; one that hangs in a driver is killed.
-        self.input = None;
-        for _ in 0..50 {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
 
 fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
@@ -465,12 +351,13 @@ fn measure(drivers: &mut [Driver], index: usize, large: bool, options: &Options)
 /// Why the first driver does not satisfy `--check`, if so, and how much better it is.
 fn judge(
     workload: &Workload,
-    shown: &[Shown],
+    ours: &Shown,
+    theirs: &Shown,
     tolerance: f64,
     launch: f64,
 ) -> (Option<f64>, Option<String>) {
-    match shown {
-        [Shown::Figure(figure, ours), Shown::Figure(_, theirs)] => {
+    match (ours, theirs) {
+        (Shown::Figure(figure, ours), Shown::Figure(_, theirs)) => {
             let ratio = if figure.less_is_better() {
                 theirs / ours
             } else {
@@ -485,8 +372,8 @@ fn judge(
                 (ratio < wanted).then(|| format!("{ratio:.2} times as fast, wanted {wanted:.2}"));
             (Some(ratio), complaint)
         }
-        [Shown::Failed(note), ..] => (None, Some(note.clone())),
-        [Shown::Unsupported, Shown::Figure(..)] => {
+        (Shown::Failed(note), _) => (None, Some(note.clone())),
+        (Shown::Unsupported, Shown::Figure(..)) => {
             (None, Some("only the other driver can do it".to_owned()))
         }
         _ => (None, None),
@@ -498,10 +385,14 @@ fn compare(options: &Options) -> Result<bool> {
         Some(path) => path.clone(),
         None => built_driver().map_err(|note| problem("finding the driver", note))?,
     };
-    let mut drivers = vec![Driver::start(&ours, "first", options)?];
-    if let Some(other) = &options.against {
-        drivers.push(Driver::start(other, "second", options)?);
-    }
+    let names = || {
+        std::iter::once(&ours)
+            .chain(&options.against)
+            .zip(std::iter::once("first").chain(LABELS))
+    };
+    let mut drivers = names()
+        .map(|(library, label)| Driver::start(library, label, options))
+        .collect::<Result<Vec<_>>>()?;
     let large = options
         .large
         .unwrap_or_else(|| drivers.iter().all(|driver| driver.large));
@@ -510,35 +401,60 @@ fn compare(options: &Options) -> Result<bool> {
         .launch_factor
         .unwrap_or(if software { 5.0 } else { 1.0 });
     println!("first    {}", drivers[0].heading);
-    if let Some(other) = drivers.get(1) {
-        println!("second   {}", other.heading);
+    for (other, label) in drivers.iter().skip(1).zip(LABELS) {
+        println!("{label:9}{}", other.heading);
     }
-    println!("\n{:30}{:>16}{:>16}{:>9}", "", "first", "second", "ratio");
+    print!("\n{:30}{:>16}", "", "first");
+    for label in LABELS.iter().take(drivers.len() - 1) {
+        print!("{label:>16}{:>9}", "ratio");
+    }
+    println!();
 
     let mut complaints = Vec::new();
+    let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); drivers.len() - 1];
     for (index, workload) in WORKLOADS.iter().enumerate() {
         if !workload.name.contains(&options.only) {
             continue;
         }
         let shown = measure(&mut drivers, index, large, options);
-        let (ratio, complaint) = judge(workload, &shown, options.tolerance, launch_factor);
-        println!(
-            "{:30}{:>16}{:>16}{:>9}{}",
-            workload.name,
-            shown.first().map_or(String::new(), Shown::cell),
-            shown.get(1).map_or(String::new(), Shown::cell),
-            ratio.map_or(String::new(), |r| format!("{r:.2}")),
-            if complaint.is_some() { "  <" } else { "" }
-        );
-        for (shown, label) in shown.iter().zip(["first", "second"]) {
+        let Some((ours, others)) = shown.split_first() else {
+            continue;
+        };
+        print!("{:30}{:>16}", workload.name, ours.cell());
+        let mut complaint = None;
+        for (other, ratios) in others.iter().zip(&mut ratios) {
+            let (ratio, wrong) = judge(workload, ours, other, options.tolerance, launch_factor);
+            let text = ratio.map_or(String::new(), |r| format!("{r:.2}"));
+            print!("{:>16}{text:>9}", other.cell());
+            ratios.extend(ratio);
+            complaint = complaint.or(wrong);
+        }
+        if others.is_empty() {
+            complaint = judge(workload, ours, &Shown::Unsupported, 0.0, 0.0).1;
+        }
+        println!("{}", if complaint.is_some() { "  <" } else { "" });
+        for (shown, label) in shown.iter().zip(std::iter::once("first").chain(LABELS)) {
             if let Shown::Failed(note) = shown {
                 println!("    {label}: {note}");
             }
         }
         complaints.extend(complaint.map(|text| format!("{}: {text}", workload.name)));
+        for (driver, (library, label)) in drivers.iter_mut().zip(names()) {
+            if driver.is_gone() {
+                *driver = Driver::start(library, label, options)?;
+            }
+        }
+    }
+    if ratios.iter().any(|ratios| ratios.len() > 1) {
+        print!("{:46}", "geometric mean of the ratios");
+        for ratios in &ratios {
+            let sum: f64 = ratios.iter().map(|ratio| ratio.ln()).sum();
+            print!("{:>25.2}", (sum / ratios.len().max(1) as f64).exp());
+        }
+        println!();
     }
     println!(
-        "\nratio: how many times as fast as the second the first is, by {}; {} of {} rounds",
+        "\nratio: how many times as fast as that driver the first is, by {}; {} of {} rounds",
         if options.cpu {
             "processor time where throughput"
         } else {

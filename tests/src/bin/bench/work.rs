@@ -1,7 +1,7 @@
 //! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
 //! number of times.
 
-use super::compute;
+use super::{compute, functions, numeric};
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
 use std::time::Instant;
@@ -139,6 +139,12 @@ workloads! {
     "triad, float"               Throughput |rig| triad(rig, 1);
     "triad, float4"              Throughput |rig| triad(rig, 4);
     "SGEMM, register-blocked"    Throughput sgemm;
+    "SGEMM, naive"               Throughput numeric::gemm;
+    "transposition, local tile"  Throughput numeric::transpose;
+    "sparse matrix by vector"    Throughput numeric::sparse;
+    "radix sort"                 Throughput numeric::sort;
+    "FFT of 1024 points"         Throughput numeric::fft;
+    "loops of different lengths" Throughput numeric::collatz;
     "multiply-add, float"        Throughput |rig| chains::<f32>(rig, "chains_float");
     "multiply-add, double"       Throughput |rig| chains::<f64>(rig, "chains_double");
     "multiply-add, int"          Throughput |rig| chains::<u32>(rig, "chains_int");
@@ -149,11 +155,20 @@ workloads! {
     "Mandelbrot, float"          Throughput |rig| compute::mandelbrot::<f32>(rig, "mandelbrot_float");
     "Mandelbrot, double"         Throughput |rig| compute::mandelbrot::<f64>(rig, "mandelbrot_double");
     "histogram, local memory"    Throughput compute::histogram;
-    "sin"                        Throughput |rig| compute::math(rig, "math_sin", f64::sin);
-    "exp"                        Throughput |rig| compute::math(rig, "math_exp", f64::exp);
-    "log"                        Throughput |rig| compute::math(rig, "math_log", f64::ln);
-    "pow"                        Throughput |rig| compute::math(rig, "math_pow", |x| x.powf(f64::from(1.7f32)));
-    "tanh"                       Throughput |rig| compute::math(rig, "math_tanh", f64::tanh);
+    "sin, float"                 Throughput |rig| functions::function::<f32>(rig, "sin");
+    "cos, float"                 Throughput |rig| functions::function::<f32>(rig, "cos");
+    "exp, float"                 Throughput |rig| functions::function::<f32>(rig, "exp");
+    "log, float"                 Throughput |rig| functions::function::<f32>(rig, "log");
+    "pow, float"                 Throughput |rig| functions::function::<f32>(rig, "pow");
+    "tanh, float"                Throughput |rig| functions::function::<f32>(rig, "tanh");
+    "erf, float"                 Throughput |rig| functions::function::<f32>(rig, "erf");
+    "sin, double"                Throughput |rig| functions::function::<f64>(rig, "sin");
+    "cos, double"                Throughput |rig| functions::function::<f64>(rig, "cos");
+    "exp, double"                Throughput |rig| functions::function::<f64>(rig, "exp");
+    "log, double"                Throughput |rig| functions::function::<f64>(rig, "log");
+    "pow, double"                Throughput |rig| functions::function::<f64>(rig, "pow");
+    "tanh, double"               Throughput |rig| functions::function::<f64>(rig, "tanh");
+    "erf, double"                Throughput |rig| functions::function::<f64>(rig, "erf");
     "SHA-256"                    Throughput compute::sha256;
     "convolution of an image"    Throughput compute::convolve;
     "atomic add, one counter"    Throughput |rig| atomics(rig, 1);
