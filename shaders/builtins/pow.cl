@@ -257,6 +257,8 @@ static double OVERLOAD pow_edges(double x, double y)
 
 double OVERLOAD pow(double x, double y)
 {
+    if (!__pumice_has_fma(x))
+        return pow_edges(x, y);
     double size, v = pow_plain(x, y, &size);
     if (!(is_plain(x) && size < 708.0))
         v = pow_edges(x, y);
@@ -274,19 +276,27 @@ static double OVERLOAD powr_edges(double x, double y)
 
 double OVERLOAD powr(double x, double y)
 {
+    if (!__pumice_has_fma(x))
+        return powr_edges(x, y);
     double size, v = pow_plain(x, y, &size);
     if (!(is_plain(x) && size < 708.0))
         v = powr_edges(x, y);
     return v;
 }
 
+static double OVERLOAD pown_edges(double x, int n)
+{
+    double v = pow_sign(x, pow_of_size(x, (double)n), true, n & 1);
+    v = x != x ? x : v;
+    return n == 0 ? 1.0 : v;
+}
+
 double OVERLOAD pown(double x, int n)
 {
+    if (!__pumice_has_fma(x))
+        return pown_edges(x, n);
     double size, v = pow_plain(x, (double)n, &size);
-    if (!(is_plain(x) && size < 708.0)) {
-        v = pow_sign(x, pow_of_size(x, (double)n), true, n & 1);
-        v = x != x ? x : v;
-        v = n == 0 ? 1.0 : v;
-    }
+    if (!(is_plain(x) && size < 708.0))
+        v = pown_edges(x, n);
     return v;
 }
