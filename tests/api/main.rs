@@ -11,6 +11,7 @@ mod drivers;
 mod edges;
 mod environment;
 mod events;
+mod graphs;
 mod handles;
 mod il;
 mod image_kernels;

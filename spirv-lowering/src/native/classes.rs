@@ -82,6 +82,21 @@ struct Leaving {
 }
 
 impl Classes {
+    /// Those of one lane: nothing differs from it. `constructs`: how many there are.
+    pub fn of_one_lane(constructs: usize) -> Self {
+        Self {
+            values: SecondaryMap::new(),
+            homes: SecondaryMap::new(),
+            escaping: FxHashSet::default(),
+            divergent: vec![false; constructs],
+            soft: FxHashSet::default(),
+            soft_returns: FxHashSet::default(),
+            lossy: vec![false; constructs],
+            leaking: vec![false; constructs],
+            joins: FxHashSet::default(),
+        }
+    }
+
     /// Computes them. `uniform`: variables that have one element for all lanes.
     pub fn new(
         func: &Function,
@@ -91,18 +106,7 @@ impl Classes {
     ) -> Self {
         let mut leaving = Vec::new();
         collect(&tree.root, None, &mut leaving);
-        let n = tree.constructs.len();
-        let mut this = Self {
-            values: SecondaryMap::new(),
-            homes: SecondaryMap::new(),
-            escaping: FxHashSet::default(),
-            divergent: vec![false; n],
-            soft: FxHashSet::default(),
-            soft_returns: FxHashSet::default(),
-            lossy: vec![false; n],
-            leaking: vec![false; n],
-            joins: FxHashSet::default(),
-        };
+        let mut this = Self::of_one_lane(tree.constructs.len());
         let mut edges: FxHashMap<Block, Vec<(Block, usize)>> = FxHashMap::default();
         for &block in &func.layout {
             for &param in &func.blocks[block].params {

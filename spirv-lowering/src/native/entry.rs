@@ -104,6 +104,7 @@ fn function(
 ) -> Result<String> {
     let tree = Tree::new(&region.func)?;
     let classes = Classes::new(&region.func, &tree, packing, &region.uniform);
+    let of_one_lane = Classes::of_one_lane(tree.constructs.len());
     let mut wanted = FxHashSet::default();
     // What must lie in slots is known once it was tried without.
     for _ in 0..2 {
@@ -118,7 +119,7 @@ fn function(
         let mut e = Emitter::new(
             region,
             &tree,
-            &classes,
+            (&classes, &of_one_lane),
             locals,
             (lanes, packing),
             declared,

@@ -93,6 +93,9 @@ pub struct Emitter<'a> {
     pub next: Option<String>,
     /// The label at the end of a pack.
     pub done: String,
+    /// The classes of one lane alone, and those of all lanes while that is written.
+    of_one_lane: &'a Classes,
+    of_all: Option<&'a Classes>,
     /// Variables on the stack.
     pub arrays: SecondaryMap<crate::ir::entity::Var, Option<String>>,
     /// Names of the group's and pack's numbers.
@@ -107,7 +110,7 @@ impl<'a> Emitter<'a> {
     pub fn new(
         region: &'a Region,
         tree: &'a Tree,
-        classes: &'a Classes,
+        (classes, of_one_lane): (&'a Classes, &'a Classes),
         locals: &'a Locals,
         (lanes, packing): (u32, Packing),
         declared: &'a mut std::collections::BTreeSet<String>,
@@ -136,6 +139,8 @@ impl<'a> Emitter<'a> {
             open: vec![Open::default(); tree.constructs.len()],
             next: None,
             done: String::new(),
+            of_one_lane,
+            of_all: None,
             arrays: SecondaryMap::new(),
             ids,
         }
@@ -540,6 +545,87 @@ impl<'a> Emitter<'a> {
         }
     }
 
+    // --- one lane alone, see `serial`
+
+    /// Is what is written for one lane?
+    pub fn is_alone(&self) -> bool {
+        self.of_all.is_some()
+    }
+
+    /// Begins to write for one lane.
+    pub fn alone(&mut self, cx: &Context) -> Context {
+        self.of_all = Some(self.classes);
+        self.classes = self.of_one_lane;
+        Context {
+            mask: None,
+            chain: self.new_chain(cx.chain),
+            ..cx.clone()
+        }
+    }
+
+    /// Ends that.
+    pub fn together_again(&mut self) {
+        if let Some(classes) = self.of_all.take() {
+            self.classes = classes;
+        }
+    }
+
+    /// Has a value be that scalar, and tells what it was.
+    pub fn replace(&mut self, value: Value, scalar: String, cx: &Context) -> Written {
+        let new = Written {
+            scalar: Some(scalar),
+            vector: None,
+            chain: cx.chain,
+        };
+        std::mem::replace(&mut self.written[value], new)
+    }
+
+    /// Has it be that again.
+    pub fn restore(&mut self, value: Value, written: Written) {
+        self.written[value] = written;
+    }
+
+    /// The slot of a block's parameter, which gets another when it is next asked for.
+    pub fn take_param_slot(&mut self, param: Value) -> String {
+        let (slot, ..) = self.param_slot(param);
+        self.loaded.remove(&format!("param {param}"));
+        slot
+    }
+
+    /// What a block's parameter has in its slot, which it loses.
+    pub fn take_param(&mut self, param: Value) -> Written {
+        let (_, ty, is_vector) = self.param_slot(param);
+        let slot = self.take_param_slot(param);
+        let loaded = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+        let vector = match self.classes.of(param) {
+            _ if is_vector => Some(loaded.clone()),
+            Class::Affine { stride, .. } => Some(self.spread(self.func.ty(param), &loaded, stride)),
+            _ => None,
+        };
+        Written {
+            scalar: (!is_vector).then_some(loaded),
+            vector,
+            chain: 0,
+        }
+    }
+
+    /// Has a block's parameter begin with that scalar.
+    pub fn begin_param(&mut self, param: Value, value: &str) {
+        let (slot, ty, _) = self.param_slot(param);
+        self.store_slot(&slot, &ty, value, &None);
+    }
+
+    /// Gives a block's parameter its slot.
+    pub fn set_param_slot(&mut self, param: Value, slot: String) {
+        self.loaded.insert(format!("param {param}"), slot);
+    }
+
+    /// Has a value lie in a slot of all lanes.
+    pub fn set_slot(&mut self, value: Value, slot: String) {
+        self.slots.insert(value, slot);
+        self.wanted.insert(value);
+    }
+
     // --- control flow
 
     fn new_chain(&mut self, parent: usize) -> usize {
@@ -592,10 +678,16 @@ impl<'a> Emitter<'a> {
                     Some(next) => cx = next,
                     None => return Ok(()),
                 },
-                Item::Loop(l) => match self.repeat(l, cx)? {
-                    Some(next) => cx = next,
-                    None => return Ok(()),
-                },
+                Item::Loop(l) => {
+                    let next = match self.plan(l) {
+                        Some(plan) => self.one_by_one(l, &plan, cx)?,
+                        None => self.repeat(l, cx)?,
+                    };
+                    match next {
+                        Some(next) => cx = next,
+                        None => return Ok(()),
+                    }
+                }
             }
         }
         // The last arm of a block without a way on.
@@ -838,7 +930,8 @@ impl<'a> Emitter<'a> {
         count <= SMALL
     }
 
-    fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
+    /// Writes a loop.
+    pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
         let leaks = self.classes.is_leaking(id);
         let header = self.text.label();
@@ -913,7 +1006,7 @@ impl<'a> Emitter<'a> {
 }
 
 /// Takes so long that it is worth a branch to leave it out.
-fn is_slow(op: Op) -> bool {
+pub fn is_slow(op: Op) -> bool {
     matches!(
         op,
         Op::SDiv | Op::UDiv | Op::SRem | Op::URem | Op::FRem | Op::FDiv | Op::FSqrt

@@ -24,6 +24,7 @@ mod flow;
 mod ids;
 mod ops;
 mod regions;
+mod serial;
 mod text;
 mod tree;
 

@@ -1,0 +1,226 @@
+//! Loops that run for one lane after the other.
+//!
+//! Where lanes leave a loop at different times and most of its memory accesses are gathers, vectors win nothing: a gather
+//! takes as long as as many loads, and lanes that are done wait for the last one. Such a loop is written as code of one
+//! lane, within a loop over those that run.
+
+use super::classes::{inside, Class};
+use super::flow::{is_slow, Context, Emitter};
+use super::text::scalar;
+use super::tree::Loop;
+use crate::error::Result;
+use crate::ir::entity::Value;
+use crate::ir::function::Terminator;
+use crate::ir::op::{Effect, Op};
+use crate::ir::types::Type;
+use rustc_hash::FxHashSet;
+
+/// What passes between the lanes' loop and what is around it.
+pub struct Plan {
+    /// Values of before, which differ between lanes.
+    ins: Vec<Value>,
+    /// Values of the loop that are used after it.
+    outs: Vec<Value>,
+}
+
+/// Gathers and scatters that a loop has at least.
+const FEWEST: usize = 2;
+/// For each of them as many other instructions at most.
+const BESIDE: usize = 3;
+
+impl Emitter<'_> {
+    /// How to write a loop so, if that is right and worth it.
+    pub fn plan(&self, l: &Loop) -> Option<Plan> {
+        let (func, tree, id) = (self.func, self.tree, l.construct);
+        if self.is_alone() || !self.classes.is_leaking(id) || tree.edges_in[l.merge] == 0 {
+            return None;
+        }
+        let within = |block| inside(tree, tree.home[block], id);
+        let (mut own, mut ins) = (FxHashSet::<Value>::default(), Vec::<Value>::new());
+        let (mut apart, mut beside) = (0, 0);
+        for &block in func.layout.iter().filter(|&&block| within(block)) {
+            own.extend(&func.blocks[block].params);
+            for &inst in &func.blocks[block].insts {
+                let data = &func.insts[inst];
+                own.extend(&data.results);
+                ins.extend(&data.args);
+                let uniform = data
+                    .results
+                    .iter()
+                    .all(|&r| self.classes.of(r) == Class::Uniform);
+                match data.op {
+                    Op::Hw(_) if !uniform => return None,
+                    Op::Load {
+                        volatile: false, ..
+                    }
+                    | Op::Store {
+                        volatile: false, ..
+                    } => {
+                        let values = match data.results.is_empty() {
+                            true => data.args.get(1..)?,
+                            false => &data.results,
+                        };
+                        let size: u32 = values.iter().map(|&v| func.ty(v).size()).sum();
+                        match self.classes.of(*data.args.first()?) {
+                            Class::Uniform => beside += 1,
+                            Class::Affine { stride, .. } if stride == i64::from(size) => {
+                                beside += 1
+                            }
+                            _ => apart += values.len(),
+                        }
+                    }
+                    Op::Const(_) | Op::Undef | Op::PtrAdd | Op::ZExt | Op::SExt => {}
+                    op if op.effect() != Effect::Pure => return None,
+                    _ if uniform => {}
+                    op if is_slow(op) => beside += 8,
+                    _ => beside += 1,
+                }
+            }
+            let term = &func.blocks[block].term;
+            term.for_each_use(|value| ins.push(value));
+            let leaves = |to| !within(to) && to != l.merge;
+            if matches!(term, Terminator::Return(_) | Terminator::Unreachable)
+                || term.targets().iter().any(|target| leaves(target.block))
+            {
+                return None;
+            }
+        }
+        if apart < FEWEST || beside > BESIDE * apart {
+            return None;
+        }
+        let mut seen = FxHashSet::default();
+        ins.retain(|&value| {
+            !own.contains(&value)
+                && func.as_const(value).is_none()
+                && self.classes.of(value) != Class::Uniform
+                && seen.insert(value)
+        });
+        let (mut outs, mut seen) = (Vec::new(), FxHashSet::default());
+        let mut note = |value: Value| {
+            if own.contains(&value) && func.as_const(value).is_none() && seen.insert(value) {
+                outs.push(value);
+            }
+        };
+        for &block in func.layout.iter().filter(|&&block| !within(block)) {
+            for &inst in &func.blocks[block].insts {
+                func.insts[inst].args.iter().for_each(|&value| note(value));
+            }
+            func.blocks[block].term.for_each_use(&mut note);
+        }
+        // Masks have no elements in memory.
+        let fits = |&value: &Value| {
+            func.ty(value) != Type::Bool && self.classes.of(value) == Class::Varying
+        };
+        let merge = &func.blocks[l.merge].params;
+        (outs.iter().all(fits) && merge.iter().all(fits)).then_some(Plan { ins, outs })
+    }
+
+    /// Writes a loop so.
+    pub fn one_by_one(&mut self, l: &Loop, plan: &Plan, cx: Context) -> Result<Option<Context>> {
+        let (func, n) = (self.func, self.lanes);
+        let mut vectors = Vec::new();
+        for &value in &plan.ins {
+            vectors.push((value, self.vector(value, &cx)?));
+        }
+        let header = self.tree.constructs[l.construct].block;
+        let mut first = Vec::new();
+        for &param in &func.blocks[header].params {
+            first.push((param, self.take_param(param)));
+        }
+        let merge = &func.blocks[l.merge].params;
+        // Where the lanes' results come together.
+        let after: Vec<(Value, String)> = merge
+            .iter()
+            .map(|&param| (param, self.take_param_slot(param)))
+            .collect();
+        let left: Vec<(Value, String)> = plan
+            .outs
+            .iter()
+            .map(|&value| {
+                let ty = self.vec(func.ty(value));
+                (value, self.alloca(&ty))
+            })
+            .collect();
+
+        let [head, body, end] = [(); 3].map(|()| self.text.label());
+        let bits = self.mask_bits(&cx.mask);
+        let rest = self.alloca(&format!("i{n}"));
+        self.text
+            .line(&format!("store i{n} {bits}, ptr {rest}, align 64"));
+        self.text.jump(&head);
+        self.text.begin(&head);
+        let bits = self.text.def(&format!("load i{n}, ptr {rest}, align 64"));
+        let more = self.text.def(&format!("icmp ne i{n} {bits}, 0"));
+        self.text.branch(&more, &body, &end);
+        self.text.begin(&body);
+        self.declare(format!("declare i{n} @llvm.cttz.i{n}(i{n}, i1)"));
+        let lane = self
+            .text
+            .def(&format!("call i{n} @llvm.cttz.i{n}(i{n} {bits}, i1 true)"));
+        let lane = match n {
+            64 => lane,
+            _ => self.text.def(&format!("zext i{n} {lane} to i64")),
+        };
+        let less = self.text.def(&format!("sub i{n} {bits}, 1"));
+        let less = self.text.def(&format!("and i{n} {less}, {bits}"));
+        self.text
+            .line(&format!("store i{n} {less}, ptr {rest}, align 64"));
+
+        let mut inner = self.alone(&cx);
+        let mut before = Vec::new();
+        for (param, written) in first {
+            let one = match (written.vector, written.scalar) {
+                (Some(vector), _) => self.of_lane(param, &vector, &lane),
+                (None, scalar) => scalar.unwrap_or_default(),
+            };
+            self.begin_param(param, &one);
+        }
+        for (value, vector) in vectors {
+            let one = self.of_lane(value, &vector, &lane);
+            before.push((value, self.replace(value, one, &inner)));
+        }
+        let done = self.repeat(l, inner.clone())?;
+        if let Some(done) = done {
+            inner = done;
+        }
+        inner.block = l.merge;
+        for (param, into) in &after {
+            let from = self.take_param_slot(*param);
+            let ty = scalar(func.ty(*param));
+            let value = self.text.def(&format!("load {ty}, ptr {from}, align 64"));
+            self.put(ty, &value, into, &lane);
+        }
+        for (value, into) in &left {
+            let one = self.scalar(*value, &inner)?;
+            self.put(scalar(func.ty(*value)), &one, into, &lane);
+        }
+        self.text.jump(&head);
+        for (value, written) in before {
+            self.restore(value, written);
+        }
+        self.together_again();
+        for (param, slot) in after {
+            self.set_param_slot(param, slot);
+        }
+        for (value, slot) in left {
+            self.set_slot(value, slot);
+        }
+        self.text.begin(&end);
+        Ok(Some(cx))
+    }
+
+    /// What a lane has of a value.
+    fn of_lane(&mut self, value: Value, vector: &str, lane: &str) -> String {
+        let ty = self.vec(self.func.ty(value));
+        self.text
+            .def(&format!("extractelement {ty} {vector}, i64 {lane}"))
+    }
+
+    /// Stores the element of a lane.
+    fn put(&mut self, ty: &str, value: &str, into: &str, lane: &str) {
+        let at = self
+            .text
+            .def(&format!("getelementptr {ty}, ptr {into}, i64 {lane}"));
+        self.text.line(&format!("store {ty} {value}, ptr {at}"));
+    }
+}
