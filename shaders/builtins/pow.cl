@@ -169,48 +169,54 @@ static double product_rest(double x, double y, double p)
     return __pumice_has_fma(x) ? __pumice_fused(x, y, -p) : product_error(x, y, p);
 }
 
-// y * (log(x) + more * log(2)) in two parts for a normal number x > 0. Errors are below 2^-63 of it.
+// y * (log(x) + more * log(2)) in two parts for a normal number x > 0. Errors are below 2^-61 of it. Polynomials go by pairs:
+// what is long here is the way from the operand to the result.
 static double pow_exponent(double x, double more, double y, double *low_part)
 {
     double e, f = log_parts_plain(x, &e) - 1.0;
     e += more;
-    // s = f / (2 + f) in two parts, and its square and cube.
-    double t = 2.0 + f, t_low = f - (t - 2.0), over = 1.0 / t;
-    double s = f * over, q = s * t;
-    double s_low = ((f - q) - product_rest(s, t, q) - s * t_low) * over;
-    double z = s * s, z_low = mad(2.0 * s, s_low, product_rest(s, s, z));
-    double c = s * z, c_low = mad(z, s_low, mad(s, z_low, product_rest(s, z, c)));
-    double p = 0x1.0e4cda59d8cacp-3;
-    p = mad(p, z, 0x1.0f7ed6327d469p-3);
-    p = mad(p, z, 0x1.3b1ef78d41c01p-3);
-    p = mad(p, z, 0x1.745ce9a5d7cb6p-3);
-    p = mad(p, z, 0x1.c71c722e107b6p-3);
-    p = mad(p, z, 0x1.2492492457658p-2);
+    // s = f / (2 + f), and twice its error, of which f - 2s is exact.
+    double over = 1.0 / (2.0 + f), s = f * over, q = s * f;
+    double rest = __pumice_has_fma(x) ? __pumice_fused(-s, f, mad(-2.0, s, f))
+                                      : (mad(-2.0, s, f) - q) - product_error(s, f, q);
+    rest *= over;
+    double z = s * s, c = s * z, w = z * z;
+    double c_low = mad(s, product_rest(s, s, z), product_rest(s, z, c));
+    double p = mad(0x1.0e4cda59d8cacp-3, z, 0x1.0f7ed6327d469p-3);
+    double p2 = mad(0x1.3b1ef78d41c01p-3, z, 0x1.745ce9a5d7cb6p-3);
+    double p1 = mad(0x1.c71c722e107b6p-3, z, 0x1.2492492457658p-2);
+    p = mad(p, w, p2);
+    p = mad(p, w, p1);
     p = mad(p, z, 0x1.9999999999b33p-2);
-    // log(1 + f) = 2s + c (2/3 + z p).
+    // log(1 + f) = 2s + c (2/3 + z p), and the error of s times 2 + 2z.
     const double two_thirds = 0x1.5555555555555p-1;
     double third = c * two_thirds;
     double low = mad(c_low, two_thirds, product_rest(c, two_thirds, third));
-    low = mad(c, mad(z, p, 0x1.5555555555555p-55), low);
+    low += mad(c, mad(z, p, 0x1.5555555555555p-55), 2.0 * mad(rest, z, rest));
     double h = mad(2.0, s, third);
-    low += mad(2.0, s_low, third - mad(-2.0, s, h));
+    low += third - mad(-2.0, s, h);
     // The first part of log(2) has so few bits that its product is exact.
-    double first = e * 0x1.62e42feep-1, sum = first + h;
-    low += mad(e, 0x1.a39ef35793c76p-33, h - (sum - first));
-    double all = sum + low;
-    low -= all - sum;
-    double high = y * all;
-    *low_part = mad(y, low, product_rest(y, all, high));
+    double sum = mad(e, 0x1.62e42feep-1, h);
+    low += mad(e, 0x1.a39ef35793c76p-33, h - mad(e, -0x1.62e42feep-1, sum));
+    double high = y * sum;
+    *low_part = mad(y, low, product_rest(y, sum, high));
     return high;
 }
 
-// e^(high + low) for high below 800 in size: what is returned times 2 to the lowest bits of `n`.
+// e^(high + low) for a sum below 800 in size: what is returned times 2 to the lowest bits of `n`.
 static double pow_parts(double high, double low, double *n)
 {
-    *n = mad(high, 0x1.71547652b82fep+0, 0x1.8p+52);
+    *n = mad(high + low, 0x1.71547652b82fep+0, 0x1.8p+52);
     double whole = *n - 0x1.8p+52;
     double r = mad(whole, -0x1.a39ef35793c76p-33, mad(whole, -0x1.62e42feep-1, high)) + low;
-    return mad(exp_curve(r), r * r, r) + 1.0;
+    // As `exp_curve`, by pairs.
+    double z = r * r, w = z * z;
+    double a = mad(0x1.555555555555bp-3, r, 0.5), b = mad(0x1.111111110ee5ep-7, r, 0x1.5555555551fd8p-5);
+    double c = mad(0x1.a01a01b31b9c3p-13, r, 0x1.6c16c17f7e50ap-10);
+    double d = mad(0x1.71ddf06fa7b0ap-19, r, 0x1.a019a5b076d64p-16);
+    double f = mad(0x1.af6c28b9be7bep-26, r, 0x1.28a3820c09130p-22);
+    double p = mad(w, mad(z, f, d), mad(z, c, b));
+    return mad(mad(z, p, a), z, r) + 1.0;
 }
 
 // x^y for a normal number x > 0, where y * log(x), whose size is told, is below 708 in size.
