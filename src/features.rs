@@ -161,7 +161,6 @@ impl Features {
             (self.subgroups, "cl_khr_subgroup_shuffle_relative", one),
             (self.subgroups, "cl_khr_subgroup_clustered_reduce", one),
             (self.subgroups, "cl_khr_subgroup_rotate", one),
-            // Of the one size that sub-groups have.
             (self.subgroups, "cl_intel_required_subgroup_size", one),
             (
                 self.work_group_collectives,

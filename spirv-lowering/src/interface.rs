@@ -292,6 +292,13 @@ pub struct KernelAttributes {
     pub required_sub_groups: Option<u32>,
 }
 
+impl KernelAttributes {
+    /// Work-items of a sub-group, on a device whose sub-groups have `usual` where the kernel does not say.
+    pub fn sub_group_size(&self, usual: u32) -> u32 {
+        self.required_sub_group_size.unwrap_or(usual).max(1)
+    }
+}
+
 /// Everything the runtime must know of one lowered kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct KernelInterface {

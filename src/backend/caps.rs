@@ -33,7 +33,10 @@ pub struct Caps {
     pub max_group_count: [u32; 3],
     pub compute_units: u32,
     pub max_clock_mhz: u32,
+    /// Work-items of a sub-group, where a kernel does not ask for another size.
     pub subgroup_size: u32,
+    /// Sizes that a kernel can ask for, ascending.
+    pub subgroup_sizes: Vec<u32>,
     /// VkSubgroupFeatureFlagBits that work in compute.
     pub subgroup_ops: u32,
     pub max_subgroups: u32,

@@ -92,6 +92,7 @@ impl FakeDevice {
             max_work_item_sizes: [256, 256, 64],
             max_group_count: [1024; 3],
             subgroup_size: 8,
+            subgroup_sizes: vec![8],
             mem_base_align: 128,
             svm: SvmCaps {
                 coarse: true,

@@ -154,6 +154,8 @@ pub trait Memory: Send + Sync {
 pub trait NativeCode: Send + Sync {
     /// The object file with the code for a packing of work-items (`spirv_lowering::native`).
     fn object(&self, packing: Packing) -> Result<Vec<u8>>;
+    /// The kernel after all passes, as text.
+    fn kir(&self) -> &str;
 }
 
 /// A lowered kernel as a device takes it.

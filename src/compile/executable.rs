@@ -12,6 +12,7 @@ use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Pl
 use parking_lot::Mutex;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::ProgramGlobals;
+use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
 use std::sync::{Arc, OnceLock};
 
@@ -78,18 +79,28 @@ impl Executable {
         };
         let program = Program::link(&programs, &link).map_err(|e| failure(&e))?;
         let globals = program.globals().map_err(|e| failure(&e))?;
-        let names: Vec<String> = program.kernels().into_iter().map(|k| k.name).collect();
-        let target = device.target();
-        let lower_one = |name: &String| lower::lower(&program, name, target, options, library);
-        let mut kernels = Vec::with_capacity(names.len());
-        for (name, lowered) in names.iter().zip(lower_all(&names, lower_one)?) {
-            let required = lowered.interface.attributes.required_sub_group_size;
-            let size = device.caps().subgroup_size;
-            if let Some(required) = required.filter(|&required| required != size) {
+        let infos = program.kernels();
+        let sizes = &device.caps().subgroup_sizes;
+        let mut names = Vec::with_capacity(infos.len());
+        for info in infos {
+            let required = info.attributes.required_sub_group_size;
+            if let Some(required) = required.filter(|size| !sizes.contains(size)) {
+                let name = info.name;
                 return Err(BuildFailure(format!(
-                    "error: kernel {name} requires sub-groups of {required} work-items; the device's have {size}\n"
+                    "error: kernel {name} requires sub-groups of {required} work-items; the device has {sizes:?}\n"
                 )));
             }
+            names.push((info.name, required.unwrap_or(device.target().subgroup_size)));
+        }
+        let lower_one = |name: &str, size: u32| {
+            let target = Target {
+                subgroup_size: size,
+                ..device.target().clone()
+            };
+            lower::lower(&program, name, &target, options, library)
+        };
+        let mut kernels = Vec::with_capacity(names.len());
+        for ((name, _), lowered) in names.iter().zip(lower_all(&names, lower_one)?) {
             dump(name, &lowered);
             kernels.push(LoweredKernel::new(lowered));
         }
@@ -271,12 +282,12 @@ pub fn check_library(modules: &[SpirvModule]) -> Result<(), BuildFailure> {
 
 /// Lowers kernels, by name. One that cannot be lowered, or brings the compiler to fall, is an error of the whole program.
 fn lower_all(
-    names: &[String],
-    lower: impl Fn(&String) -> Result<Lowered, LowerError> + Sync,
+    names: &[(String, u32)],
+    lower: impl Fn(&str, u32) -> Result<Lowered, LowerError> + Sync,
 ) -> Result<Vec<Lowered>, BuildFailure> {
-    let guarded = |name: &String| {
+    let guarded = |(name, size): &(String, u32)| {
         // What a lowering leaves half done is its own.
-        let lowered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lower(name)));
+        let lowered = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lower(name, *size)));
         match lowered {
             Ok(Ok(lowered)) => Ok(lowered),
             Ok(Err(error)) => Err(BuildFailure(format!("error: kernel {name}: {error}\n"))),
@@ -364,10 +375,11 @@ mod tests {
     /// A kernel that brings the compiler to fall is neither left out nor replaced by its neighbour.
     #[test]
     fn a_kernel_that_fails_is_named() {
-        let names: Vec<String> = (0..40).map(|number| format!("k{number}")).collect();
-        let all = lower_all(&names, |name| Ok(lowered(name))).unwrap();
-        assert!(all.iter().map(|l| &l.interface.name).eq(&names));
-        let built = lower_all(&names, |name| match name.as_str() {
+        let names: Vec<_> = (0..40).map(|number| (format!("k{number}"), 8)).collect();
+        let all = lower_all(&names, |name, _| Ok(lowered(name))).unwrap();
+        let found = all.iter().map(|l| &l.interface.name);
+        assert!(found.eq(names.iter().map(|(name, _)| name)));
+        let built = lower_all(&names, |name, _| match name {
             "k7" => panic!("a defect"),
             name => Ok(lowered(name)),
         });

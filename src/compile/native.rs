@@ -16,7 +16,10 @@ pub struct Native {
     name: String,
     kir: String,
     implicit: Vec<(Implicit, u32)>,
+    /// Work-items of a pack.
     lanes: u32,
+    /// 32-bit elements of the processor's vectors.
+    width: u32,
 }
 
 impl Native {
@@ -26,14 +29,15 @@ impl Native {
             name: lowered.interface.name.clone(),
             kir: lowered.kir.clone(),
             implicit: lowered.interface.implicit.clone(),
-            lanes: target.subgroup_size,
+            lanes: { &lowered.interface.attributes }.sub_group_size(target.subgroup_size),
+            width: target.subgroup_size,
         }
     }
 
     fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
         let toolchain = clang::compiler().map_err(|failure| failure.0)?;
         let mut key = CacheKey::new(KIND);
-        key.part(clang::identity(toolchain, self.lanes).as_bytes());
+        key.part(clang::identity(toolchain, self.width).as_bytes());
         key.part(self.kir.as_bytes());
         key.part(format!("{:?} {} {packing:?}", self.implicit, self.lanes).as_bytes());
         if let Some(object) = entries::load(KIND, &key) {
@@ -56,13 +60,17 @@ impl Native {
                 crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
             }
         }
-        let object = clang::object(toolchain, &text, self.lanes).map_err(|failure| failure.0)?;
+        let object = clang::object(toolchain, &text, self.width).map_err(|failure| failure.0)?;
         entries::store(KIND, &key, &object);
         Ok(object)
     }
 }
 
 impl NativeCode for Native {
+    fn kir(&self) -> &str {
+        &self.kir
+    }
+
     fn object(&self, packing: Packing) -> Result<Vec<u8>> {
         self.compile(packing).map_err(|log| {
             crate::log!(

@@ -553,7 +553,9 @@ impl Device {
             }
             // CL_DEVICE_SUB_GROUP_SIZES_INTEL
             (0x4108, _) if self.features.subgroups => {
-                out.write([self.caps().subgroup_size as usize].as_slice())
+                let sizes = self.caps().subgroup_sizes.iter();
+                let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
+                out.write(sizes.as_slice())
             }
             _ => unknown(param),
         }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices among all, parts of device names, or `cpu` for the processor itself; default: all but Vulkan devices that are software (lavapipe) |
 //! | `PUMICE_CPU_WIDTH` | bits of the vectors that the CPU device uses: 128, 256 or 512; default: those of the processor |
+//! | `PUMICE_CHECK` | of the CPU device, with commas between: `memory`, `race`, `barrier`; kernels are interpreted, and what they do wrong is said on standard error |
 //! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
 //! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |
 //! | `PUMICE_PASSES` | of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm) |
@@ -27,6 +28,8 @@ pub struct Config {
     pub devices: Vec<String>,
     /// PUMICE_CPU_WIDTH
     pub cpu_width: Option<u32>,
+    /// PUMICE_CHECK
+    pub check: Check,
     /// PUMICE_DUMP
     pub dump: Option<PathBuf>,
     /// PUMICE_PASSES
@@ -86,6 +89,38 @@ impl Passes {
     }
 }
 
+/// PUMICE_CHECK: what is looked for in kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Check {
+    /// Accesses outside of memory or misaligned, use of what was never written.
+    pub memory: bool,
+    /// Data races.
+    pub race: bool,
+    /// Barriers that not all work-items reach.
+    pub barrier: bool,
+}
+
+impl Check {
+    /// Words that mean nothing are said to.
+    fn parse(text: &str) -> Self {
+        let mut check = Self::default();
+        for word in text.split(',').map(str::trim).filter(|w| !w.is_empty()) {
+            match word {
+                "memory" => check.memory = true,
+                "race" => check.race = true,
+                "barrier" => check.barrier = true,
+                _ => eprintln!("pumice: PUMICE_CHECK: unknown word `{word}`"),
+            }
+        }
+        check
+    }
+
+    /// Anything at all?
+    pub fn any(self) -> bool {
+        self != Self::default()
+    }
+}
+
 fn var(name: &str) -> Option<String> {
     std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
 }
@@ -113,6 +148,7 @@ pub fn get() -> &'static Config {
             .filter(|s| !s.is_empty())
             .collect(),
         cpu_width: var("PUMICE_CPU_WIDTH").and_then(|v| v.parse().ok()),
+        check: Check::parse(&var("PUMICE_CHECK").unwrap_or_default()),
         dump: path("PUMICE_DUMP"),
         quirks: var("PUMICE_QUIRKS"),
         passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),
@@ -144,5 +180,12 @@ mod tests {
         assert_eq!(passes.skip, ["cse", "dce"]);
         assert_eq!(passes.limit, Some(12));
         assert!(!Passes::parse("time").change_code());
+    }
+
+    #[test]
+    fn checks_by_words() {
+        let check = Check::parse("memory, barrier,nonsense");
+        assert!(check.any() && check.memory && check.barrier && !check.race);
+        assert!(!Check::parse("").any());
     }
 }

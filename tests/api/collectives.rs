@@ -3,7 +3,7 @@
 
 use super::buffers::Random;
 use pumice_tests::sys::*;
-use pumice_tests::{fails, info_text, info_value, ok, Setup};
+use pumice_tests::{fails, info, info_text, info_value, ok, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
@@ -335,7 +335,11 @@ fn required_sub_group_sizes() {
     if !has_subgroups(&setup) {
         return;
     }
-    let size = info_value!(usize, clGetDeviceInfo(device), DEVICE_SUB_GROUP_SIZES);
+    let sizes = info!(clGetDeviceInfo(device), DEVICE_SUB_GROUP_SIZES);
+    let sizes: Vec<usize> = sizes
+        .chunks(size_of::<usize>())
+        .map(|bytes| usize::from_ne_bytes(bytes.try_into().expect("a size")))
+        .collect();
     let source = |size: usize| {
         format!(
             "#ifndef cl_intel_required_subgroup_size
@@ -343,35 +347,70 @@ fn required_sub_group_sizes() {
              #endif
              __attribute__((intel_reqd_sub_group_size({size})))
              kernel void f(global int *p) {{ p[get_global_id(0)] = get_max_sub_group_size(); }}
-             kernel void g(global int *p) {{ p[0] = 1; }}"
+             kernel void g(global int *p) {{ p[0] = 1; }}
+             __attribute__((intel_reqd_sub_group_size({size})))
+             kernel void h(global uint *p) {{
+                 p += 3 * get_global_id(0);
+                 uint n = get_sub_group_size();
+                 p[0] = sub_group_scan_inclusive_add((uint)get_local_id(0));
+                 p[1] = sub_group_shuffle((uint)get_local_id(0), n - 1 - get_sub_group_local_id());
+                 p[2] = n;
+             }}"
         )
     };
-    let program = setup
-        .try_build(&source(size), "-cl-std=CL3.0")
-        .unwrap_or_else(|log| panic!("{log}"));
-    let kernels = [setup.kernel(&program, "f"), setup.kernel(&program, "g")];
-    let out = setup.buffer(4 * 64);
-    kernels[0].set_buffer(0, &out);
-    setup.run(&kernels[0], &[64], Some(&[64]));
-    assert_eq!(setup.read::<i32>(&out, 64), [size as i32; 64]);
-    for (kernel, expected) in kernels.iter().zip([size, 0]) {
+    for &size in &sizes {
+        let program = setup
+            .try_build(&source(size), "-cl-std=CL3.0")
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernels = [setup.kernel(&program, "f"), setup.kernel(&program, "g")];
+        let out = setup.buffer(4 * 64);
+        kernels[0].set_buffer(0, &out);
+        setup.run(&kernels[0], &[64], Some(&[64]));
+        assert_eq!(setup.read::<i32>(&out, 64), [size as i32; 64]);
+        for (kernel, expected) in kernels.iter().zip([size, 0]) {
+            assert_eq!(
+                sub_group_query(kernel.0, device, KERNEL_COMPILE_SUB_GROUP_SIZE, &[]),
+                expected
+            );
+        }
+        let mut spilled = u64::MAX;
+        ok!(clGetKernelWorkGroupInfo(
+            kernels[1].0,
+            device,
+            KERNEL_SPILL_MEM_SIZE,
+            8,
+            (&raw mut spilled).cast::<c_void>(),
+            null_mut()
+        ));
+        assert_eq!(spilled, 0);
         assert_eq!(
-            sub_group_query(kernel.0, device, KERNEL_COMPILE_SUB_GROUP_SIZE, &[]),
-            expected
+            sub_group_query(
+                kernels[0].0,
+                device,
+                CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE,
+                &[64]
+            ),
+            size
         );
+        // Scans and shuffles, in groups that are no multiple of it too.
+        let kernel = setup.kernel(&program, "h");
+        let out = setup.buffer(4 * 3 * 90);
+        kernel.set_buffer(0, &out);
+        for local in [90, 30, 18] {
+            setup.run(&kernel, &[90], Some(&[local]));
+            for (item, found) in setup.read::<u32>(&out, 270).chunks(3).enumerate() {
+                let (lane, inside) = (item % local % size, item % local);
+                let many = size.min(local - inside / size * size);
+                let sum: usize = (inside - lane..=inside).sum();
+                let other = inside - lane + (many - 1 - lane);
+                let expected = [sum, other, many].map(|value| value as u32);
+                assert_eq!(found, expected, "work-item {item} of {local} by {size}");
+            }
+        }
     }
-    let mut spilled = u64::MAX;
-    ok!(clGetKernelWorkGroupInfo(
-        kernels[1].0,
-        device,
-        KERNEL_SPILL_MEM_SIZE,
-        8,
-        (&raw mut spilled).cast::<c_void>(),
-        null_mut()
-    ));
-    assert_eq!(spilled, 0);
-    match setup.try_build(&source(size * 2), "-cl-std=CL3.0") {
-        Ok(_) => panic!("sub-groups of {}", size * 2),
+    let most = sizes.last().expect("a size");
+    match setup.try_build(&source(most * 2), "-cl-std=CL3.0") {
+        Ok(_) => panic!("sub-groups of {}", most * 2),
         Err(log) => assert!(log.contains("requires sub-groups of"), "{log}"),
     }
 }

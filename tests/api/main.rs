@@ -4,6 +4,7 @@ mod addresses;
 mod applications;
 mod buffers;
 mod builds;
+mod checks;
 mod collectives;
 mod contexts;
 mod devices;

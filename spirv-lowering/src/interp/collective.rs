@@ -40,7 +40,16 @@ pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) ->
         return Err(Error::invalid("nobody waits"));
     };
     let (op, scope) = match data.op {
-        Op::Barrier { .. } => {
+        Op::Barrier { exec, fences, .. } => {
+            if let Some(watch) = &mut machine.watch {
+                match exec {
+                    Scope::SubGroup => {
+                        let all = items.iter().map(|item| item.place.index);
+                        all.for_each(|index| watch.sub_barrier(index));
+                    }
+                    _ => watch.group_barrier(fences),
+                }
+            }
             items.iter_mut().for_each(|item| item.go_on(&[]));
             return Ok(());
         }

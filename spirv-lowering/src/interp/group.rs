@@ -12,6 +12,7 @@ use super::item::{Item, State};
 use super::launch::{Dispatch, Machine, Place};
 use super::memory::Memory;
 use super::scalar::Scalar;
+use super::watch::Wrong;
 use crate::ir::function::Storage;
 use crate::ir::op::{Op, Scope};
 use crate::ir::types::Space;
@@ -44,6 +45,9 @@ pub(super) fn run_dispatch(machine: &mut Machine, dispatch: Dispatch) -> Result<
 
 /// Runs a work-group.
 fn run(machine: &mut Machine) -> Result<(), Error> {
+    if let Some(watch) = &mut machine.watch {
+        watch.begin_group();
+    }
     let arrays = Arrays::new(machine.func, &machine.specs)?;
     let noise = machine.noise();
     let mut local = Local {
@@ -97,7 +101,13 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
             break;
         }
         if !sub_groups(machine, &mut items)? {
-            together(machine, &mut items)?;
+            match together(machine, &mut items) {
+                Err(Error::Divergence(note)) if machine.watch.is_some() => {
+                    apart(machine, &items, &note);
+                    return Ok(());
+                }
+                other => other?,
+            }
         }
     }
     if let Some(last) = items.pop() {
@@ -148,6 +158,15 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
         collective::run(machine, &mut active)?;
     }
     Ok(any)
+}
+
+/// Notes that the work-items do not come together.
+fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
+    let barriers = machine.watch.as_ref().is_some_and(|w| w.checks.barriers);
+    let waits = items.iter().find(|item| item.state == State::Waiting);
+    if let Some(item) = waits.filter(|_| barriers) {
+        machine.wrong(item, Wrong::Barrier, None, None, None, note);
+    }
 }
 
 /// Does an operation of the whole work-group.

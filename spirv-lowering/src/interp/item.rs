@@ -9,6 +9,7 @@ use super::launch::{Machine, Place};
 use super::memory::{Memory, Region};
 use super::printf;
 use super::scalar::Scalar;
+use super::watch::Wrong;
 use crate::ir::entity::{Block, Entity, Value, Var};
 use crate::ir::function::{Function, InstData, Storage, Target, Terminator};
 use crate::ir::op::Op;
@@ -58,7 +59,7 @@ impl<'a> Frame<'a> {
             variables,
         })
     }
-    fn value(&self, value: Value) -> Scalar {
+    pub fn value(&self, value: Value) -> Scalar {
         self.values.get(value.index()).copied().unwrap_or_default()
     }
     fn set(&mut self, value: Value, to: Scalar) {
@@ -214,6 +215,7 @@ impl<'a> Item<'a> {
                 item: &mut *self,
                 data,
                 args: &args,
+                atomic: false,
             };
             let results = step.run()?;
             if let Some(frame) = self.frames.last_mut() {
@@ -246,7 +248,10 @@ impl<'a> Item<'a> {
         Ok(())
     }
 
-    fn end_block(&mut self, machine: &Machine) -> Result<(), Error> {
+    fn end_block(&mut self, machine: &mut Machine<'a>) -> Result<(), Error> {
+        if machine.watch.is_some() {
+            self.watch_end(machine);
+        }
         let strict = machine.options.strict;
         let Some(frame) = self.frames.last_mut() else {
             return Ok(());
@@ -294,13 +299,15 @@ impl<'a> Item<'a> {
 }
 
 /// One instruction that does not wait.
-struct Step<'s, 'm, 'a> {
-    machine: &'s mut Machine<'m>,
+pub(super) struct Step<'s, 'm, 'a> {
+    pub machine: &'s mut Machine<'m>,
     local: &'s mut Local,
     arrays: &'s Arrays,
-    item: &'s mut Item<'a>,
-    data: &'s InstData,
+    pub item: &'s mut Item<'a>,
+    pub data: &'s InstData,
     args: &'s [Scalar],
+    /// Its accesses are atomic.
+    pub atomic: bool,
 }
 
 impl Step<'_, '_, '_> {
@@ -308,7 +315,7 @@ impl Step<'_, '_, '_> {
         self.item.whereabouts()
     }
 
-    fn fault(&self, space: Option<Space>) -> impl FnOnce(Fault) -> Error {
+    pub(super) fn fault(&self, space: Option<Space>) -> impl FnOnce(Fault) -> Error {
         let place = self.place();
         move |fault| Error::Access {
             fault,
@@ -337,7 +344,10 @@ impl Step<'_, '_, '_> {
     }
 
     /// The bits of a value on which something depends that cannot be unknown.
-    fn decided(&self, value: Scalar, what: &'static str) -> Result<u64, Error> {
+    fn decided(&mut self, value: Scalar, what: &'static str) -> Result<u64, Error> {
+        if !value.is_known() {
+            self.note(Wrong::Undetermined(what), None, None);
+        }
         if self.machine.options.strict && !value.is_known() {
             let place = self.place();
             return Err(Error::Unknown { what, place });
@@ -346,7 +356,7 @@ impl Step<'_, '_, '_> {
     }
 
     /// The memory and the address there that an operand leads to.
-    fn address(&self, index: usize) -> Result<(Space, u64), Error> {
+    fn address(&mut self, index: usize) -> Result<(Space, u64), Error> {
         let bits = self.decided(self.arg(index), "an address")?;
         let space = self.arg_ty(index).space().unwrap_or(Space::Global);
         Ok(match space {
@@ -367,34 +377,49 @@ impl Step<'_, '_, '_> {
         }
     }
 
-    fn aligned(&self, space: Space, address: u64, align: u64) -> Result<(), Error> {
+    fn aligned(&mut self, space: Space, address: u64, align: u64) -> Result<(), Error> {
         if align > 1 && address % align != 0 {
             let fault = Fault::Unaligned { address, align };
-            return Err(self.fault(Some(space))(fault));
+            return self.forgive(fault, Some(space), false);
         }
         Ok(())
     }
 
     fn read(&mut self, space: Space, address: u64, ty: Type) -> Result<Scalar, Error> {
+        self.bring(space, address, ty.size());
         match self.memory(space).read(address, ty.size()) {
-            Ok(value) => Ok(value),
-            Err(fault) => Err(self.fault(Some(space))(fault)),
+            Ok(value) => {
+                self.has_read(space, address, ty, value);
+                Ok(value)
+            }
+            Err(fault) => {
+                self.forgive(fault, Some(space), false)?;
+                Ok(Scalar::known(0))
+            }
         }
     }
 
     fn write(&mut self, space: Space, at: u64, ty: Type, value: Scalar) -> Result<(), Error> {
         if space == Space::Constant {
             let fault = Fault::ReadOnly { address: at };
-            return Err(self.fault(Some(space))(fault));
+            return self.forgive(fault, Some(space), true);
+        }
+        self.bring(space, at, ty.size());
+        if self.machine.watch.is_some() {
+            let old = self.memory(space).read(at, ty.size());
+            let same = old.is_ok_and(|old| old.is_known() && old.bits == value.bits & ty.mask());
+            if old.is_ok() {
+                self.writes(space, at, ty, same);
+            }
         }
         match self.memory(space).write(at, ty.size(), value) {
             Ok(()) => Ok(()),
-            Err(fault) => Err(self.fault(Some(space))(fault)),
+            Err(fault) => self.forgive(fault, Some(space), true),
         }
     }
 
-    /// An element of an array: its region and the byte offset there.
-    fn element(&mut self, var: Var) -> Result<(&mut Region, usize, Type), Error> {
+    /// An element of an array: its region and the byte offset there. None: beyond its end.
+    fn element(&mut self, var: Var) -> Result<Option<(&mut Region, usize, Type)>, Error> {
         let index = self.decided(self.arg(0), "an index")?;
         let (func, at) = (self.machine.func, var.index());
         let data = func
@@ -406,7 +431,8 @@ impl Step<'_, '_, '_> {
         }
         let len = self.arrays.len.get(at).copied().unwrap_or(0);
         if index >= len {
-            return Err(self.fault(None)(Fault::Index { index, len }));
+            self.forgive(Fault::Index { index, len }, None, false)?;
+            return Ok(None);
         }
         let region = self.arrays.of.get(at).copied().unwrap_or(usize::MAX);
         let regions = match data.storage {
@@ -417,7 +443,7 @@ impl Step<'_, '_, '_> {
             .get_mut(region)
             .ok_or_else(|| Error::invalid("no such array"))?;
         let offset = index as usize * data.elem.size() as usize;
-        Ok((region, offset, data.elem))
+        Ok(Some((region, offset, data.elem)))
     }
 
     /// Reads an element, and writes what `change` makes of it.
@@ -426,12 +452,18 @@ impl Step<'_, '_, '_> {
         var: Var,
         change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
     ) -> Result<Scalar, Error> {
-        let (region, offset, ty) = self.element(var)?;
+        let Some((region, offset, ty)) = self.element(var)? else {
+            return Ok(Scalar::known(0));
+        };
         let size = ty.size() as usize;
         let outside = || Error::invalid("an array is shorter than it says");
         let old = region.read(offset, size).ok_or_else(outside)?;
-        if let Some(new) = change(old, ty) {
+        let new = change(old, ty);
+        if let Some(new) = new {
             region.write(offset, size, new).ok_or_else(outside)?;
+        }
+        if self.machine.watch.is_some() {
+            self.watch_array(var, offset, ty, old, new);
         }
         Ok(old)
     }
@@ -444,6 +476,7 @@ impl Step<'_, '_, '_> {
     ) -> Result<Scalar, Error> {
         let (space, address) = self.address(0)?;
         self.aligned(space, address, ty.size().into())?;
+        self.atomic = true;
         let old = self.read(space, address, ty)?;
         if let Some(new) = change(old, ty) {
             self.write(space, address, ty, new)?;
@@ -544,7 +577,12 @@ impl Step<'_, '_, '_> {
             Op::Builtin(which) => one(Scalar::known(self.machine.builtin(which, &self.item.place))),
             Op::Hw(which) => one(Scalar::known(self.machine.hw(which, &self.item.place))),
             Op::Implicit(which, component) => {
-                let value = self.machine.implicit(which, component);
+                let ty = self.result_ty();
+                let pushed = self.machine.pushed(which, component, ty);
+                let value = match pushed {
+                    Some(value) => Some(value.bits),
+                    None => self.machine.implicit(which, component),
+                };
                 let missing = || Error::invalid(format!("{which:?} was not supplied"));
                 one(Scalar::known(value.ok_or_else(missing)?))
             }
@@ -649,6 +687,9 @@ impl Step<'_, '_, '_> {
         self.aligned(to_space, to, align)?;
         self.aligned(from_space, from, align)?;
         for (space, address) in [(from_space, from), (to_space, to)] {
+            if self.machine.watch.is_some() {
+                break;
+            }
             if let Err(fault) = self.memory(space).check(address, size) {
                 return Err(self.fault(Some(space))(fault));
             }

@@ -2,9 +2,10 @@
 
 use super::args::{self, Arg, Bound};
 use super::error::Error;
-use super::memory::{Memory, Region};
+use super::memory::{Memory, Region, Source};
 use super::printf::Record;
 use super::scalar::Scalar;
+use super::watch::Watch;
 use crate::analysis::cfg::Cfg;
 use crate::interface::Implicit;
 use crate::ir::entity::{Block, GlobalId};
@@ -150,6 +151,12 @@ pub(super) struct Machine<'a> {
     pub dispatch: Dispatch,
     /// The work-group within the dispatch.
     pub group: [u32; 3],
+    /// Where memory comes from that is not there.
+    pub source: Option<&'a mut dyn Source>,
+    /// What is looked for.
+    pub watch: Option<Watch>,
+    /// Where implicit arguments lie in the argument block.
+    pub pushed: Vec<(Implicit, u32)>,
     /// Block orders of functions that have been asked for, by the address of the function.
     orders: FxHashMap<*const Function, FxHashMap<Block, usize>>,
     layout: Option<lower_globals::Layout>,
@@ -187,6 +194,9 @@ impl<'a> Machine<'a> {
                 local: range.local,
             },
             group: [0; 3],
+            source: None,
+            watch: None,
+            pushed: Vec::new(),
             orders: FxHashMap::default(),
             layout: None,
         })

@@ -84,6 +84,14 @@ impl Region {
     }
 }
 
+/// Memory that a run gets when it is first accessed.
+pub trait Source {
+    /// Address and size of the buffer in which an address lies.
+    fn buffer(&mut self, address: u64) -> Option<(u64, u64)>;
+    /// Address and contents of a piece of that buffer which holds the address. Pieces do not overlap.
+    fn piece(&mut self, address: u64) -> Option<(u64, Vec<u8>)>;
+}
+
 /// The memory of one space.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
@@ -121,6 +129,41 @@ impl Memory {
         let base = self.place(align);
         self.regions.push(Region::known(base, bytes));
         base
+    }
+
+    /// Adds a buffer with known contents at an address. Regions do not overlap.
+    pub fn add_at(&mut self, base: u64, bytes: Vec<u8>) {
+        let at = self.regions.partition_point(|r| r.base < base);
+        self.regions.insert(at, Region::known(base, bytes));
+    }
+
+    /// Makes one region of that at an address and the next, if nothing is between them.
+    pub fn join(&mut self, address: u64) {
+        let next = self.regions.partition_point(|r| r.base <= address);
+        let Some(first) = next.checked_sub(1).and_then(|i| self.regions.get(i)) else {
+            return;
+        };
+        let end = first.base + first.bytes.len() as u64;
+        if self
+            .regions
+            .get(next)
+            .is_none_or(|second| second.base != end)
+        {
+            return;
+        }
+        let second = self.regions.remove(next);
+        if let Some(first) = self.regions.get_mut(next - 1) {
+            first.bytes.extend(second.bytes);
+            first.unknown.extend(second.unknown);
+        }
+        self.last.set(0);
+    }
+
+    /// Bytes that lie in one region.
+    pub fn bytes(&self, address: u64, size: u64) -> Option<&[u8]> {
+        let region = self.regions.get(self.find(address, size).ok()?)?;
+        let at = (address - region.base) as usize;
+        region.bytes.get(at..at + size as usize)
     }
 
     /// Adds a variable that was never written.

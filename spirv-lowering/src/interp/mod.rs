@@ -29,6 +29,7 @@
 mod args;
 mod arrays;
 mod atomic;
+mod checked;
 mod collective;
 mod error;
 mod eval;
@@ -39,15 +40,19 @@ mod lowered;
 mod memory;
 mod printf;
 mod scalar;
+mod watch;
+mod watched;
 
 pub use args::Arg;
+pub use checked::{run_checked, Dispatched};
 pub use error::{Error, Fault};
 pub use eval::eval;
 pub use launch::{NdRange, Options, Outcome};
 pub use lowered::{run_lowered, Lowered};
-pub use memory::{Memory, Region};
+pub use memory::{Memory, Region, Source};
 pub use printf::{read_records, Record};
 pub use scalar::Scalar;
+pub use watch::{Checks, Finding, WorkItem, Wrong};
 
 use crate::ir::entity::FuncId;
 use crate::ir::module::Module;

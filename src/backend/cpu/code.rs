@@ -1,6 +1,7 @@
 //! Kernels: the code for each way to pack work-items, made when it is first needed, and what a work-group size needs.
 
 use super::abi::{Entry, Info};
+use super::check::{self, CheckedKernel};
 use super::loader::Loaded;
 use crate::backend::{Code, DeviceError, NativeCode, Pipeline, Result};
 use parking_lot::{Mutex, RwLock};
@@ -72,6 +73,15 @@ pub struct CpuPipeline {
     pub frames_bytes: usize,
     /// Bytes of local memory.
     pub local_bytes: usize,
+    /// What runs in place of the code where kernels are checked.
+    pub checked: Option<Checked>,
+}
+
+/// See [`CpuPipeline::checked`].
+pub struct Checked {
+    pub kernel: Arc<CheckedKernel>,
+    /// Specialisation constant and size of each argument in local memory.
+    pub local_args: Vec<(u32, u32)>,
 }
 
 impl CpuPipeline {
@@ -80,6 +90,7 @@ impl CpuPipeline {
         packing: Packing,
         local_size: [u32; 3],
         sizes: &[(u32, u32)],
+        checked: Option<&Arc<CheckedKernel>>,
     ) -> Self {
         let info = &variant.info;
         let mut end = info.local_bytes;
@@ -88,6 +99,10 @@ impl CpuPipeline {
             .filter(|(id, _)| *id >= SPEC_FIRST_LOCAL_ARG)
             .collect();
         sizes.sort_unstable();
+        let checked = checked.map(|kernel| Checked {
+            kernel: kernel.clone(),
+            local_args: sizes.iter().map(|&&size| size).collect(),
+        });
         let local_args = sizes
             .iter()
             .map(|&&(_, size)| {
@@ -128,6 +143,7 @@ impl CpuPipeline {
             frame_bytes: if info.shared_frame != 0 { 0 } else { frame },
             frames_bytes: (frame * frames) as usize,
             local_bytes: end.next_multiple_of(64) as usize,
+            checked,
         }
     }
 }
@@ -157,6 +173,7 @@ pub struct CpuCode {
     pipelines: RwLock<FxHashMap<Key, Arc<dyn Pipeline>>>,
     /// The pipeline that was asked for last: most programs have one.
     last: RwLock<Option<(Key, Arc<dyn Pipeline>)>>,
+    checked: Option<Arc<CheckedKernel>>,
 }
 
 impl CpuCode {
@@ -167,8 +184,11 @@ impl CpuCode {
         lanes: u32,
         max_group: u32,
     ) -> Self {
+        let checked =
+            check::on().then(|| Arc::new(CheckedKernel::new(native.as_ref(), interface, lanes)));
         Self {
             interface: interface.clone(),
+            checked,
             native,
             lanes,
             max_group,
@@ -236,8 +256,13 @@ impl Code for CpuCode {
             None => {
                 let packing = self.packing(local_size);
                 let variant = self.variant(packing)?;
-                let made: Arc<dyn Pipeline> =
-                    Arc::new(CpuPipeline::new(variant, packing, local_size, local_args));
+                let made: Arc<dyn Pipeline> = Arc::new(CpuPipeline::new(
+                    variant,
+                    packing,
+                    local_size,
+                    local_args,
+                    self.checked.as_ref(),
+                ));
                 let mut pipelines = self.pipelines.write();
                 if pipelines.len() >= MOST_PIPELINES {
                     pipelines.clear();

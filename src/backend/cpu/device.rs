@@ -24,6 +24,9 @@ const LOCAL_MEMORY: u64 = 128 << 10;
 /// Work-items of a work-group at most.
 const MOST_ITEMS: u32 = 4096;
 
+/// Work-items of a pack, and so of a sub-group, that a kernel can ask for.
+const SUB_GROUP_SIZES: [u32; 5] = [4, 8, 16, 32, 64];
+
 /// The processor as a device.
 pub struct CpuDevice {
     caps: Caps,
@@ -64,6 +67,7 @@ impl CpuDevice {
             compute_units: machine.cores as u32,
             max_clock_mhz: machine.clock_mhz,
             subgroup_size: lanes,
+            subgroup_sizes: SUB_GROUP_SIZES.to_vec(),
             subgroup_ops: target.subgroup_ops,
             max_subgroups: MOST_ITEMS,
             independent_subgroups: false,
@@ -175,7 +179,8 @@ impl Device for CpuDevice {
         let MachineCode::Native(native) = code else {
             return Err(DeviceError::Unsupported("SPIR-V of Vulkan".to_owned()));
         };
-        let lanes = self.target.subgroup_size;
+        let usual = self.target.subgroup_size;
+        let lanes = interface.attributes.sub_group_size(usual);
         Ok(Arc::new(CpuCode::new(native, interface, lanes, MOST_ITEMS)))
     }
 

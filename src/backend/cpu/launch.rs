@@ -49,6 +49,15 @@ pub fn run(
     if total == 0 {
         return;
     }
+    if let Some(checked) = &pipeline.checked {
+        // SAFETY: of the same words, which live.
+        let bytes = unsafe { std::slice::from_raw_parts(push.as_ptr().cast(), size_of_val(push)) };
+        let (kernel, args) = (&checked.kernel, &checked.local_args);
+        // SAFETY: the runtime has checked the arguments as far as it can, as for the code.
+        if unsafe { kernel.run(groups, pipeline.local_size, args, bytes) } {
+            return;
+        }
+    }
     let launch = Launch {
         groups,
         local_size: pipeline.local_size,

@@ -1,5 +1,7 @@
 //! Memory: the host's own. Its device address is its address.
 
+use super::check;
+use super::check::allocations::{self, Allocation};
 use crate::backend::{DeviceError, Memory, Result};
 use std::any::Any;
 use std::ptr::NonNull;
@@ -46,8 +48,12 @@ impl CpuMemory {
         if !align.is_power_of_two() || bytes > isize::MAX as usize - align - LARGE_PAGE {
             return Err(failed);
         }
+        if check::on() {
+            let memory = Self::pages(bytes.max(1), align, check::ROOM).ok_or(failed)?;
+            return Ok(memory.checked());
+        }
         if bytes >= PAGES {
-            return Self::pages(bytes, align).ok_or(failed);
+            return Self::pages(bytes, align, 0).ok_or(failed);
         }
         // Vectors may be read whole at the end.
         let room = bytes.max(1).next_multiple_of(64);
@@ -62,19 +68,34 @@ impl CpuMemory {
         })
     }
 
-    fn pages(bytes: usize, align: usize) -> Option<Self> {
+    /// Notes it where kernels are checked.
+    fn checked(self) -> Self {
+        if check::on() {
+            allocations::add(Allocation {
+                base: self.base.as_ptr() as u64,
+                size: self.size,
+                imported: matches!(self.owner, Owner::Application),
+            });
+        }
+        self
+    }
+
+    /// Whole pages, with room to both sides that cannot be accessed.
+    fn pages(bytes: usize, align: usize, guard: usize) -> Option<Self> {
         let align = if bytes >= LARGE_PAGE {
             align.max(LARGE_PAGE)
         } else {
             align.max(4096)
         };
-        let room = bytes.next_multiple_of(4096) + align;
+        let inner = bytes.next_multiple_of(4096);
+        let room = inner + align + 2 * guard;
+        let open = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new private mapping at an address of the system's choice.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
                 room,
-                libc::PROT_READ | libc::PROT_WRITE,
+                if guard == 0 { open } else { libc::PROT_NONE },
                 libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
                 -1,
                 0,
@@ -83,7 +104,13 @@ impl CpuMemory {
         if start == libc::MAP_FAILED {
             return None;
         }
-        let base = (start as usize).next_multiple_of(align) as *mut u8;
+        let base = (start as usize + guard).next_multiple_of(align) as *mut u8;
+        // SAFETY: whole pages within the mapping.
+        if guard != 0 && unsafe { libc::mprotect(base.cast(), inner, open) } != 0 {
+            // SAFETY: our own mapping, which nobody has seen.
+            unsafe { libc::munmap(start, room) };
+            return None;
+        }
         #[cfg(target_os = "linux")]
         if bytes >= LARGE_PAGE {
             // SAFETY: within the mapping. Advice: that it is not taken does no harm.
@@ -101,11 +128,12 @@ impl CpuMemory {
     /// # Safety
     /// It must be valid as long as this lives.
     pub unsafe fn import(base: NonNull<u8>, size: u64) -> Self {
-        Self {
+        let memory = Self {
             base,
             size,
             owner: Owner::Application,
-        }
+        };
+        memory.checked()
     }
 
     /// A part of other memory, which it keeps.
@@ -137,6 +165,9 @@ pub fn of(memory: &dyn Memory) -> Result<&CpuMemory> {
 
 impl Drop for CpuMemory {
     fn drop(&mut self) {
+        if check::on() && !matches!(self.owner, Owner::Part(_)) {
+            allocations::remove(self.base.as_ptr() as u64, self.size);
+        }
         match &self.owner {
             // SAFETY: allocated with this layout, freed once.
             Owner::Heap(layout) => unsafe { std::alloc::dealloc(self.base.as_ptr(), *layout) },

@@ -5,9 +5,11 @@
 //!        |- memory   the host's own; image, format, texel: images in software
 //!        '- stream   -> track: batches in order -> launch -> pool: threads
 //! ```
+//! `check` interprets kernels instead, where `PUMICE_CHECK` asks for it.
 //! `abi` is what generated code and runtime pass to one another; `symbols` all that such code may call.
 
 mod abi;
+mod check;
 mod code;
 mod copy;
 mod device;

@@ -267,6 +267,7 @@ impl Adapter {
                 told.pci.and_then(machine::card_clock).unwrap_or(0)
             },
             subgroup_size: v11.subgroup_size,
+            subgroup_sizes: vec![v11.subgroup_size],
             subgroup_ops: target.subgroup_ops,
             max_subgroups: limits
                 .max_compute_work_group_invocations

@@ -42,6 +42,7 @@ impl Limits {
 pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     let caps = device.caps();
     let costly = kernel.code.costly();
+    let attributes = &kernel.code.interface().attributes;
     let parts = kernel.code.interface().parts.max(1) as usize;
     Limits {
         max_group: kernel
@@ -51,9 +52,9 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
             .max(1),
         max_items: caps.max_work_item_sizes.map(|n| n.max(1)),
         max_groups: caps.max_group_count.map(|n| n.max(1)),
-        subgroup: caps.subgroup_size.max(1),
-        required: kernel.code.interface().attributes.required_work_group_size,
-        sub_groups: kernel.code.interface().attributes.required_sub_groups,
+        subgroup: attributes.sub_group_size(caps.subgroup_size),
+        required: attributes.required_work_group_size,
+        sub_groups: attributes.required_sub_groups,
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
         rows: caps.rows_are_vectors,

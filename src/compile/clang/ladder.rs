@@ -16,7 +16,7 @@
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
-use crate::compile::mend::{crash_reports, local_types, wide_integers};
+use crate::compile::mend::{crash_reports, lines, local_types, wide_integers};
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
 use std::path::Path;
@@ -77,7 +77,8 @@ const FIRST: Rung = Rung {
 };
 
 /// clang alone. Each rung makes SPIR-V; where that shows that variables in local memory lost their types
-/// (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of that: three starts.
+/// (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of that: three starts. With `-g` it makes the IR at
+/// once, and writes the lines into it (`mend/lines.rs`).
 pub const OWN_TARGET: [Rung; 4] = [
     Rung { starts: 3, ..FIRST },
     Rung {
@@ -327,21 +328,32 @@ fn run_own_target(
     passes: &[&str],
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
-    let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
-    let object = input.run(toolchain, options, &args, log)?;
-    let words = words_of(&object, log)?;
-    if !local_types::doubtful(&words) {
-        return Ok(words);
+    let mut quiet: &[&str] = &[];
+    if !options.debug {
+        let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
+        let object = input.run(toolchain, options, &args, log)?;
+        let words = words_of(&object, log)?;
+        if !local_types::doubtful(&words) {
+            return Ok(words);
+        }
+        quiet = &["-w"];
     }
-    let args = [passes, &["-w", "-emit-llvm"]].concat();
+    let args = [passes, quiet, &["-emit-llvm"]].concat();
     let optimised = input.run(toolchain, options, &args, log)?;
-    let ir = local_types::initialised(&String::from_utf8_lossy(&optimised));
+    let mut ir = local_types::initialised(&String::from_utf8_lossy(&optimised));
+    if options.debug {
+        ir = lines::marked(&ir);
+    }
     let mut clang = command::clang(toolchain);
     clang.args(options.optimisation());
     clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
     clang.arg("-spirv-ext=all").args(FROM_IR);
     let object = run_tool(clang, ir.as_bytes(), log)?;
-    words_of(&object, log)
+    let words = words_of(&object, log)?;
+    match options.debug {
+        true => lines::told(&words).ok_or_else(|| *log += "lines are where none can be\n"),
+        false => Ok(words),
+    }
 }
 
 fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {

@@ -8,12 +8,14 @@
 //! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
+//! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
 //! | `crash_reports` | the back end gives up | the same |
 //! | `argument_info` | what the source calls the arguments of kernels is lost | added to the SPIR-V |
 
 pub mod argument_info;
 pub mod crash_reports;
+pub mod lines;
 pub mod local_types;
 pub mod missing_inlines;
 pub mod prelude;

@@ -143,7 +143,7 @@ impl Kernel {
                 out.write(cl_ulong::from(interface.local_size) + set)
             }
             cl::CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE => {
-                out.write(caps.subgroup_size.max(1) as usize)
+                out.write(interface.attributes.sub_group_size(caps.subgroup_size) as usize)
             }
             cl::CL_KERNEL_PRIVATE_MEM_SIZE => out.write(cl_ulong::from(interface.private_size)),
             // CL_KERNEL_SPILL_MEM_SIZE_INTEL, of which drivers say nothing: what cannot be in registers.
@@ -178,7 +178,8 @@ impl Kernel {
                 "the device does not support sub-groups",
             );
         }
-        let lanes = (on.device.caps().subgroup_size as usize).max(1);
+        let usual = on.device.caps().subgroup_size;
+        let lanes = interface.attributes.sub_group_size(usual) as usize;
         let code = on.executable.code(on.index)?;
         let most = code
             .max_work_group_size()

@@ -1,0 +1,82 @@
+//! A launch as the CPU device dispatches it, in real memory's addresses, with what is wrong in it noted.
+
+use super::args::Bound;
+use super::error::Error;
+use super::group;
+use super::launch::{Dispatch, Machine, NdRange, Options};
+use super::memory::{Memory, Region, Source};
+use super::watch::{Checks, Finding, Watch};
+use crate::interface::{Implicit, SPEC_LOCAL_SIZE};
+use crate::ir::module::Module;
+
+/// Work-groups of one kernel with their argument block.
+#[derive(Debug, Clone, Copy)]
+pub struct Dispatched<'a> {
+    /// After all passes, with one kernel.
+    pub module: &'a Module,
+    /// Where implicit arguments lie in the argument block.
+    pub implicit: &'a [(Implicit, u32)],
+    /// Work-groups, and their size.
+    pub groups: [u32; 3],
+    /// Work-items of a group.
+    pub local_size: [u32; 3],
+    /// The argument block.
+    pub push: &'a [u8],
+    /// Specialisation constant and bytes of each argument in local memory, in their order.
+    pub local_args: &'a [(u32, u32)],
+    /// Work-items of a sub-group.
+    pub lanes: u32,
+}
+
+/// Runs it. `memory` gets the pieces of `source` that are accessed, and is changed.
+///
+/// # Errors
+/// [`Error::NotInterpreted`] of images.
+pub fn run_checked(
+    launch: &Dispatched,
+    checks: Checks,
+    source: &mut dyn Source,
+    memory: &mut Memory,
+) -> Result<Vec<Finding>, Error> {
+    let none = || Error::invalid("no kernel");
+    let kernel = launch.module.kernels.first().ok_or_else(none)?;
+    let func = launch.module.functions.get(kernel.func).ok_or_else(none)?;
+    let (groups, local) = (launch.groups, launch.local_size);
+    let range = NdRange {
+        dims: 3,
+        global: [0, 1, 2].map(|d| groups[d].saturating_mul(local[d])),
+        local,
+        offset: [0; 3],
+    };
+    let options = Options {
+        steps: u64::MAX,
+        strict: false,
+        subgroup_size: launch.lanes,
+        ..Options::default()
+    };
+    let mut machine = Machine::new(launch.module, func, &range, memory, &options)?;
+    machine.arg_block = Region::known(0, launch.push.to_vec());
+    machine.pushed = launch.implicit.to_vec();
+    machine.bound = launch
+        .local_args
+        .iter()
+        .map(|&(_, size)| Bound::Local(size.into()))
+        .collect();
+    if machine.bound.len() != func.params.len() {
+        return Err(Error::invalid(
+            "another number of arguments in local memory",
+        ));
+    }
+    machine.specs.extend(launch.local_args.iter().copied());
+    machine.specs.extend(SPEC_LOCAL_SIZE.into_iter().zip(local));
+    let items = local.iter().product();
+    machine.source = Some(source);
+    machine.watch = Some(Watch::new(checks, items, launch.lanes));
+    let dispatch = Dispatch {
+        first: [0; 3],
+        groups,
+        local,
+    };
+    group::run_dispatch(&mut machine, dispatch)?;
+    Ok(machine.watch.map_or(Vec::new(), |watch| watch.findings))
+}

@@ -1,0 +1,285 @@
+//! Work-items under [`Watch`](super::watch::Watch): what they do is told to it, and what they may not do has no effect.
+
+use super::error::{Error, Fault};
+use super::item::{Item, Step};
+use super::launch::Machine;
+use super::scalar::Scalar;
+use super::watch::{Finding, Rival, Touch, WorkItem, Wrong};
+use crate::interface::Implicit;
+use crate::ir::entity::{Entity, Value, Var};
+use crate::ir::function::{Function, Storage, Terminator};
+use crate::ir::op::Op;
+use crate::ir::types::{Space, Type};
+
+impl Machine<'_> {
+    /// The work-item with a linear local id in a group so many before this one.
+    fn work_item(&self, index: u32, groups_back: u32) -> WorkItem {
+        let (size, count) = (self.dispatch.local, self.dispatch.groups);
+        let at = |index: u32, size: [u32; 3]| {
+            let [x, y] = [size[0].max(1), size[1].max(1)];
+            [index % x, index / x % y, index / x / y]
+        };
+        let linear = (self.group[2] * count[1] + self.group[1]) * count[0] + self.group[0];
+        let (local, group) = (at(index, size), at(linear.wrapping_sub(groups_back), count));
+        let base = |d: usize| {
+            let pushed = self.pushed(Implicit::GlobalBase, d as u8, Type::I32);
+            pushed.map_or(0, |value| value.bits)
+        };
+        WorkItem {
+            global: [0, 1, 2]
+                .map(|d| base(d) + u64::from(group[d]) * u64::from(size[d]) + u64::from(local[d])),
+            local,
+            group,
+        }
+    }
+
+    /// Notes what an item does wrong where it is.
+    pub fn wrong(
+        &mut self,
+        item: &Item,
+        wrong: Wrong,
+        space: Option<Space>,
+        at: Option<(u64, u64)>,
+        other: Option<Rival>,
+        note: &str,
+    ) {
+        let Some(frame) = item.frames.last() else {
+            return;
+        };
+        let inst = frame.func.blocks[frame.block].insts.get(frame.pc);
+        // The end of a block has no line of its own: that of what decides.
+        let line = match (inst, &frame.func.blocks[frame.block].insts.last()) {
+            (Some(&inst), _) | (None, Some(&inst)) => frame.func.insts[inst].line,
+            _ => 0,
+        };
+        let place = (
+            frame.func as *const Function as usize,
+            frame.block.index() as u32,
+            frame.pc as u32,
+        );
+        let who = self.work_item(item.place.index, 0);
+        let other = other.and_then(|rival| {
+            let (index, back) = self.watch.as_ref()?.who(rival.item);
+            Some((self.work_item(index, back), rival.line))
+        });
+        if let Some(watch) = &mut self.watch {
+            let make = || Finding {
+                wrong,
+                function: frame.func.name.clone(),
+                line,
+                item: who,
+                other,
+                space,
+                at,
+                note: note.to_owned(),
+                times: 1,
+            };
+            watch.note(place, make, wrong);
+        }
+    }
+
+    /// An implicit argument among those of the argument block.
+    pub fn pushed(&self, which: Implicit, component: u8, ty: Type) -> Option<Scalar> {
+        let &(_, offset) = self.pushed.iter().find(|(other, _)| *other == which)?;
+        let at = offset as usize + 4 * usize::from(component);
+        self.arg_block.read(at, ty.size() as usize)
+    }
+}
+
+/// Is a value only stored elsewhere?
+fn only_copied(func: &Function) -> Vec<bool> {
+    let mut copied = vec![true; func.values.len()];
+    let mut used = |value: Value| {
+        if let Some(copied) = copied.get_mut(value.index()) {
+            *copied = false;
+        }
+    };
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            // The address of a store, and the index of one to an array, come first.
+            let count = match data.op {
+                Op::Store { .. } | Op::VarStore(_) => 1,
+                _ => data.args.len(),
+            };
+            data.args.iter().take(count).for_each(|&v| used(v));
+        }
+        func.blocks[block].term.for_each_use(&mut used);
+    }
+    copied
+}
+
+impl Step<'_, '_, '_> {
+    /// Notes something wrong, where that is looked for.
+    pub(super) fn note(&mut self, wrong: Wrong, space: Option<Space>, at: Option<(u64, u64)>) {
+        let watch = self.machine.watch.as_ref();
+        if watch.is_some_and(|watch| watch.checks.memory) {
+            self.machine.wrong(self.item, wrong, space, at, None, "");
+        }
+    }
+
+    /// Gets what an access needs of memory that comes when it is needed.
+    pub(super) fn bring(&mut self, space: Space, address: u64, size: u32) {
+        let machine = &mut *self.machine;
+        let Some(source) = &mut machine.source else {
+            return;
+        };
+        let near = matches!(space, Space::Local | Space::Private);
+        if near || size == 0 || machine.memory.check(address, size.into()).is_ok() {
+            return;
+        }
+        let last = address.saturating_add(u64::from(size) - 1);
+        for at in [address, last] {
+            if machine.memory.check(at, 1).is_err() {
+                if let Some((base, bytes)) = source.piece(at) {
+                    machine.memory.add_at(base, bytes);
+                }
+            }
+        }
+        let whole = source.buffer(address);
+        if whole.is_some_and(|(base, size)| last - base < size) {
+            machine.memory.join(address);
+        }
+    }
+
+    /// Can the run go on after that?
+    pub(super) fn forgive(
+        &mut self,
+        fault: Fault,
+        space: Option<Space>,
+        writes: bool,
+    ) -> Result<(), Error> {
+        if self.machine.watch.is_none() {
+            return Err(self.fault(space)(fault));
+        }
+        let (wrong, at) = match fault {
+            Fault::Outside { address, size } => {
+                let wrong = if writes {
+                    Wrong::WriteOutside
+                } else {
+                    Wrong::ReadOutside
+                };
+                (wrong, Some((address, size)))
+            }
+            Fault::Unaligned { address, align } => {
+                (Wrong::Misaligned { align }, Some((address, 0)))
+            }
+            Fault::ReadOnly { address } => (Wrong::ReadOnly, Some((address, 0))),
+            Fault::Index { index, len } => (Wrong::Index { index, len }, None),
+        };
+        self.note(wrong, space, at);
+        Ok(())
+    }
+
+    /// Tells of a read.
+    pub(super) fn has_read(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
+        if self.machine.watch.is_none() {
+            return;
+        }
+        let own = matches!(space, Space::Local | Space::Private);
+        if own && value.unknown & ty.mask() == ty.mask() && !self.is_copied() {
+            let at = Some((address, ty.size().into()));
+            self.note(Wrong::NeverWritten, Some(space), at);
+        }
+        self.touch(space, address, ty, false, false);
+    }
+
+    /// Tells of a write.
+    pub(super) fn writes(&mut self, space: Space, address: u64, ty: Type, same: bool) {
+        if self.machine.watch.is_some() {
+            self.touch(space, address, ty, true, same);
+        }
+    }
+
+    fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
+        let (index, line, atomic) = (self.item.place.index, self.data.line, self.atomic);
+        let Some(watch) = &mut self.machine.watch else {
+            return;
+        };
+        if !watch.checks.races || matches!(space, Space::Private | Space::Constant) {
+            return;
+        }
+        let size = ty.size().into();
+        let race = watch.touch(&Touch {
+            local: space == Space::Local,
+            address,
+            size,
+            index,
+            line,
+            writes,
+            atomic,
+            same,
+        });
+        if let Some(rival) = race {
+            let wrong = Wrong::Race {
+                writes,
+                wrote: rival.wrote,
+            };
+            let at = Some((address, size));
+            self.machine
+                .wrong(self.item, wrong, Some(space), at, Some(rival), "");
+        }
+    }
+
+    /// Is what is read only stored elsewhere? Structures are copied with what is between their members.
+    fn is_copied(&mut self) -> bool {
+        let Some(frame) = self.item.frames.last() else {
+            return false;
+        };
+        if matches!(self.data.op, Op::MemCopy { .. }) {
+            return true;
+        }
+        let func = frame.func;
+        let Some(watch) = &mut self.machine.watch else {
+            return false;
+        };
+        let key = func as *const Function as usize;
+        let copied = watch.copied.entry(key).or_insert_with(|| only_copied(func));
+        let mut results = self.data.results.iter();
+        results.all(|value| copied.get(value.index()).copied().unwrap_or(false))
+    }
+
+    /// Tells of an access to an element of an array.
+    pub(super) fn watch_array(
+        &mut self,
+        var: Var,
+        offset: usize,
+        ty: Type,
+        old: Scalar,
+        new: Option<Scalar>,
+    ) {
+        let shared = self.machine.func.vars[var].storage == Storage::Workgroup;
+        let space = if shared { Space::Local } else { Space::Private };
+        // Arrays have no addresses; they lie above all memory.
+        let address = 1 << 63 | (var.index() as u64) << 32 | offset as u64;
+        let stores = matches!(self.data.op, Op::VarStore(_) | Op::VarAtomicStore { .. });
+        self.atomic = !matches!(self.data.op, Op::VarLoad(_) | Op::VarStore(_));
+        if !stores {
+            self.has_read(space, address, ty, old);
+        }
+        if let Some(new) = new {
+            let same = old.is_known() && old.bits == new.bits & ty.mask();
+            self.writes(space, address, ty, same);
+        }
+    }
+}
+
+impl<'a> Item<'a> {
+    /// Notes what the end of a block decides by values that were never written.
+    pub fn watch_end(&mut self, machine: &mut Machine<'a>) {
+        let Some(frame) = self.frames.last() else {
+            return;
+        };
+        let decides = match &frame.func.blocks[frame.block].term {
+            Terminator::Branch(value, ..) => Some((*value, "the condition of a branch")),
+            Terminator::Switch(value, ..) => Some((*value, "the value of a switch")),
+            _ => None,
+        };
+        let memory = machine.watch.as_ref().is_some_and(|w| w.checks.memory);
+        if let Some((value, what)) = decides.filter(|_| memory) {
+            if !frame.value(value).is_known() {
+                machine.wrong(self, Wrong::Undetermined(what), None, None, None, "");
+            }
+        }
+    }
+}

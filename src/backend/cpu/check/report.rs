@@ -1,0 +1,136 @@
+//! A finding in words.
+
+use super::allocations::{self, Allocation};
+use crate::util::log;
+use parking_lot::Mutex;
+use rustc_hash::FxHashSet;
+use spirv_lowering::interp::{Finding, WorkItem, Wrong};
+use spirv_lowering::ir::types::Space;
+use std::fmt::Write;
+
+/// Places of which it has been said. A program that launches a kernel a thousand times is told once.
+static SAID: Mutex<Option<FxHashSet<String>>> = Mutex::new(None);
+
+/// Says it, unless it has been said.
+pub fn say(kernel: &str, finding: &Finding) {
+    let kind = std::mem::discriminant(&finding.wrong);
+    let line = finding.line;
+    let key = match finding.other {
+        // Whichever of the two comes first.
+        Some((_, other)) if line != 0 => {
+            format!("{kernel} {} {} {kind:?}", line.min(other), line.max(other))
+        }
+        _ => format!("{kernel} {} {line} {kind:?}", finding.function),
+    };
+    if SAID.lock().get_or_insert_default().insert(key) {
+        // Asked for, so not a matter of the log's level.
+        log::write(log::Level::Error, format_args!("{}", text(kernel, finding)));
+    }
+}
+
+/// Says that a kernel cannot be interpreted, once.
+pub fn not_checked(kernel: &str, why: &str) {
+    let key = format!("{kernel} not checked");
+    if SAID.lock().get_or_insert_default().insert(key) {
+        let text = format_args!("check: kernel {kernel} is run unchecked: {why}");
+        log::write(log::Level::Warn, text);
+    }
+}
+
+fn text(kernel: &str, finding: &Finding) -> String {
+    let mut text = format!("check: kernel {kernel}");
+    if finding.function != kernel {
+        let _ = write!(text, ", function {}", finding.function);
+    }
+    match finding.line {
+        0 => text.push_str(" (a build with -g tells the line)"),
+        line => {
+            let _ = write!(text, ", line {line}");
+        }
+    }
+    let _ = write!(text, ": {}", what(finding));
+    if !finding.note.is_empty() {
+        let _ = write!(text, " ({})", finding.note);
+    }
+    if let Some((address, _)) = finding.at {
+        let own = matches!(finding.space, Some(Space::Local | Space::Private));
+        if !own {
+            let _ = write!(text, "; {}", nearest(address));
+        }
+    }
+    let _ = write!(text, "; work-item {}", item(&finding.item));
+    if let Some((other, line)) = &finding.other {
+        let _ = write!(text, " and {}", item(other));
+        if *line != 0 {
+            let _ = write!(text, " in line {line}");
+        }
+    }
+    if finding.times > 1 {
+        let _ = write!(text, "; {} times in this launch", finding.times);
+    }
+    text
+}
+
+fn what(finding: &Finding) -> String {
+    let space = match finding.space {
+        Some(Space::Local) => "local ",
+        Some(Space::Private) => "private ",
+        Some(Space::Constant) => "constant ",
+        Some(Space::Global) => "global ",
+        _ => "",
+    };
+    let bytes = match finding.at {
+        Some((address, 0)) => format!("{space}address {address:#x}"),
+        Some((address, size)) => format!("{size} bytes at {space}address {address:#x}"),
+        None => format!("{space}memory"),
+    };
+    match finding.wrong {
+        Wrong::ReadOutside => format!("read outside of memory: {bytes}"),
+        Wrong::WriteOutside => format!("write outside of memory: {bytes}"),
+        Wrong::Misaligned { align } => format!("{bytes} is not aligned to {align} bytes"),
+        Wrong::ReadOnly => format!("write to constant memory: {bytes}"),
+        Wrong::Index { index, len } => format!("element {index} of an array of {len}"),
+        Wrong::NeverWritten => format!("read of what was never written: {bytes}"),
+        Wrong::Undetermined(what) => format!("{what} depends on what was never written"),
+        Wrong::Race { writes, wrote } => {
+            let word = |writes| if writes { "write" } else { "read" };
+            format!(
+                "data race: {} of {bytes} and {} by another work-item, which nothing orders",
+                word(writes),
+                word(wrote)
+            )
+        }
+        Wrong::Barrier => {
+            "the work-items of the group do not come to a barrier together".to_owned()
+        }
+    }
+}
+
+/// The buffer that an address belongs to, or is nearest to.
+fn nearest(address: u64) -> String {
+    let shown = |one: Allocation| format!("the buffer of {} bytes at {:#x}", one.size, one.base);
+    if let Some(one) = allocations::holding(address) {
+        return format!("byte {} of {}", address - one.base, shown(one));
+    }
+    let (before, after) = allocations::around(address);
+    let behind = before.map(|one| (address - (one.base + one.size), one));
+    let ahead = after.map(|one| (one.base - address, one));
+    match (behind, ahead) {
+        _ if address < 4096 => "a null pointer".to_owned(),
+        (Some((gap, one)), other) if other.is_none_or(|(far, _)| gap <= far) => {
+            format!("{gap} bytes behind the end of {}", shown(one))
+        }
+        (_, Some((gap, one))) => format!("{gap} bytes before {}", shown(one)),
+        _ => "there is no buffer".to_owned(),
+    }
+}
+
+fn item(item: &WorkItem) -> String {
+    let three = |of: [u64; 3]| format!("({}, {}, {})", of[0], of[1], of[2]);
+    format!(
+        "{} (local {} of group {})",
+        three(item.global),
+        three(item.local.map(u64::from)),
+        three(item.group.map(u64::from))
+    )
+}
