@@ -23,19 +23,16 @@ impl Real {
     /// Memory of the application that no object stands for, which kernels may access too (fine-grained system SVM).
     fn system(&mut self, address: u64) -> Option<Allocation> {
         let (before, after) = allocations::around(address);
-        let near = |one: Option<Allocation>, gap: u64| {
-            one.is_some_and(|one| gap < if one.imported { NEAR } else { ROOM })
-        };
-        let behind = before.map_or(u64::MAX, |one| address - (one.base + one.size));
-        let ahead = after.map_or(u64::MAX, |one| one.base - address);
-        if near(before, behind) || near(after, ahead) {
+        let room = |one: &Allocation| if one.imported { NEAR } else { ROOM };
+        let first = before.map_or(0, |one| (one.base + one.size).saturating_add(room(&one)));
+        let last = after.map_or(u64::MAX, |one| one.base.saturating_sub(room(&one)));
+        if !(first..last).contains(&address) {
             return None;
         }
         let mapped = self.mapped.get_or_insert_with(readable);
-        let found = mapped
-            .iter()
-            .find(|(begin, end)| (*begin..*end).contains(&address));
-        found.map(|&(begin, end)| Allocation {
+        let found = { mapped.iter() }.find(|(begin, end)| (*begin..*end).contains(&address))?;
+        let (begin, end) = (found.0.max(first), found.1.min(last));
+        Some(Allocation {
             base: begin,
             size: end - begin,
             imported: true,
