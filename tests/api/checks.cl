@@ -26,6 +26,8 @@ kernel void misaligned(global int *p) {
 
 kernel void local_outside(global int *p, local int *t) {
     int i = get_local_id(0);
+    t[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
     t[i + 1] = i;  // local_outside
     barrier(CLK_LOCAL_MEM_FENCE);
     p[get_global_id(0)] = t[i];
@@ -50,6 +52,8 @@ kernel void private_unwritten(global int *p, int n) {
 kernel void local_race(global int *p) {
     local int t[64];
     int i = get_local_id(0);
+    t[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
     t[i] = i + 1;
     p[get_global_id(0)] = t[63 - i];  // local_race
 }

@@ -148,7 +148,7 @@ fn memory() {
         "local_outside",
         &["write outside", "local address", "work-item (63, 0, 0)"],
     );
-    finds("local_unwritten", &["never written", "local address"]);
+    finds("local_unwritten", &["never written", "global address"]);
     finds("private_unwritten", &["never written"]);
     finds("constants", &["read outside", "work-item (0, 0, 0)"]);
 }

@@ -144,7 +144,7 @@ fn sizes_and_differences() {
             ptrdiff_t difference = -5000000000;
             printf(\"%zu %zx %td %v2ld\\n\", size, size, difference, (long2)(-1, 1L << 40));
             printf(\"%u %d\\n\", bit_reverse(1u), dot_4x8packed_ss_int(0x01020304u, 0x01010101u));
-            printf(\"%d\\n\", sub_group_shuffle(7, 0) + sub_group_rotate(0, 1) + sub_group_shuffle_up(0, 0u));
+            printf(\"%d\\n\", sub_group_shuffle(7, 0) + sub_group_rotate(0, 0) + sub_group_shuffle_up(0, 0u));
         }}"
     );
     let expected = "5000000000 12a05f200 -5000000000 -1,1099511627776\n2147483648 10\n7\n";

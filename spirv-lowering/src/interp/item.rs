@@ -3,6 +3,7 @@
 use super::args::Bound;
 use super::arrays::{Arrays, Local, MOST_BYTES};
 use super::atomic::modify;
+use super::concrete::concrete;
 use super::error::{Error, Fault};
 use super::eval::eval;
 use super::launch::{Machine, Place};
@@ -389,7 +390,7 @@ impl Step<'_, '_, '_> {
         self.bring(space, address, ty.size());
         match self.memory(space).read(address, ty.size()) {
             Ok(value) => {
-                self.has_read(space, address, ty, value);
+                self.has_read(space, address, ty);
                 Ok(value)
             }
             Err(fault) => {
@@ -406,6 +407,7 @@ impl Step<'_, '_, '_> {
         }
         self.bring(space, at, ty.size());
         if self.machine.watch.is_some() {
+            self.gives_away(space, at, ty, value);
             let old = self.memory(space).read(at, ty.size());
             let same = old.is_ok_and(|old| old.is_known() && old.bits == value.bits & ty.mask());
             if old.is_ok() {
@@ -490,6 +492,10 @@ impl Step<'_, '_, '_> {
         let (a, b) = (self.arg(0), self.arg(1));
         Ok(match self.data.op {
             Op::Const(bits) => one(Scalar::known(bits)),
+            // Not a matter of memory; vectors of three have a fourth element that is one.
+            Op::Undef if self.machine.watch.is_some() => { self.data.results.iter() }
+                .map(|_| Scalar::known(0))
+                .collect(),
             Op::Undef => {
                 let noise = self.machine.noise();
                 let types = self.data.results.iter().map(|&v| self.ty(v));
@@ -625,6 +631,9 @@ impl Step<'_, '_, '_> {
                 let types: SmallVec<[Type; 4]> =
                     self.data.args.iter().map(|&v| self.ty(v)).collect();
                 let ty = self.result_ty();
+                if self.machine.watch.is_some() {
+                    return Ok(one(concrete(op, &types, self.args, ty)));
+                }
                 let noise = self.machine.noise();
                 one(eval(op, self.data.fp, &types, self.args, ty, noise))
             }

@@ -31,6 +31,7 @@ mod arrays;
 mod atomic;
 mod checked;
 mod collective;
+mod concrete;
 mod error;
 mod eval;
 mod group;

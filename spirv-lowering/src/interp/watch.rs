@@ -44,7 +44,7 @@ pub enum Wrong {
         /// Elements.
         len: u64,
     },
-    /// What was read was never written.
+    /// What leaves the work-group was never written, or comes of what was not.
     NeverWritten,
     /// What is named depends on a value that was never written.
     Undetermined(&'static str),
@@ -167,8 +167,6 @@ pub(super) struct Watch {
     pub findings: Vec<Finding>,
     /// Findings by place and kind.
     known: FxHashMap<(usize, u32, u32, std::mem::Discriminant<Wrong>), usize>,
-    /// Values that are only copied, by function.
-    pub copied: FxHashMap<usize, Vec<bool>>,
     global: Shadow,
     local: Shadow,
     /// Barriers of sub-groups that each work-item of the group has passed.
@@ -186,7 +184,6 @@ impl Watch {
             checks,
             findings: Vec::new(),
             known: FxHashMap::default(),
-            copied: FxHashMap::default(),
             global: Shadow::default(),
             local: Shadow::default(),
             subs: vec![0; items as usize],

@@ -6,8 +6,8 @@ use super::launch::Machine;
 use super::scalar::Scalar;
 use super::watch::{Finding, Rival, Touch, WorkItem, Wrong};
 use crate::interface::Implicit;
-use crate::ir::entity::{Entity, Value, Var};
-use crate::ir::function::{Function, Storage, Terminator};
+use crate::ir::entity::{Entity, Var};
+use crate::ir::function::{Function, Storage, Terminator, ValueDef};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
@@ -86,29 +86,6 @@ impl Machine<'_> {
     }
 }
 
-/// Is a value only stored elsewhere?
-fn only_copied(func: &Function) -> Vec<bool> {
-    let mut copied = vec![true; func.values.len()];
-    let mut used = |value: Value| {
-        if let Some(copied) = copied.get_mut(value.index()) {
-            *copied = false;
-        }
-    };
-    for &block in &func.layout {
-        for &inst in &func.blocks[block].insts {
-            let data = &func.insts[inst];
-            // The address of a store, and the index of one to an array, come first.
-            let count = match data.op {
-                Op::Store { .. } | Op::VarStore(_) => 1,
-                _ => data.args.len(),
-            };
-            data.args.iter().take(count).for_each(|&v| used(v));
-        }
-        func.blocks[block].term.for_each_use(&mut used);
-    }
-    copied
-}
-
 impl Step<'_, '_, '_> {
     /// Notes something wrong, where that is looked for.
     pub(super) fn note(&mut self, wrong: Wrong, space: Option<Space>, at: Option<(u64, u64)>) {
@@ -172,16 +149,23 @@ impl Step<'_, '_, '_> {
     }
 
     /// Tells of a read.
-    pub(super) fn has_read(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
+    pub(super) fn has_read(&mut self, space: Space, address: u64, ty: Type) {
         if self.machine.watch.is_none() {
             return;
         }
-        let own = matches!(space, Space::Local | Space::Private);
-        if own && value.unknown & ty.mask() == ty.mask() && !self.is_copied() {
-            let at = Some((address, ty.size().into()));
-            self.note(Wrong::NeverWritten, Some(space), at);
-        }
         self.touch(space, address, ty, false, false);
+    }
+
+    /// Tells of a value that leaves the work-group. What is merely copied may be what stands between members of a structure,
+    /// in part: only a whole value that was never written is wrong then.
+    pub(super) fn gives_away(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
+        let unknown = value.unknown & ty.mask();
+        let own = matches!(space, Space::Local | Space::Private);
+        if unknown == 0 || own || (unknown != ty.mask() && self.is_copied()) {
+            return;
+        }
+        let at = Some((address, ty.size().into()));
+        self.note(Wrong::NeverWritten, Some(space), at);
     }
 
     /// Tells of a write.
@@ -221,22 +205,23 @@ impl Step<'_, '_, '_> {
         }
     }
 
-    /// Is what is read only stored elsewhere? Structures are copied with what is between their members.
-    fn is_copied(&mut self) -> bool {
+    /// Is what is stored the result of a load, and nothing else? Structures are copied with what is between their members.
+    fn is_copied(&self) -> bool {
         let Some(frame) = self.item.frames.last() else {
             return false;
         };
         if matches!(self.data.op, Op::MemCopy { .. }) {
             return true;
         }
-        let func = frame.func;
-        let Some(watch) = &mut self.machine.watch else {
+        let stored = self
+            .data
+            .args
+            .get(1)
+            .and_then(|&v| frame.func.values.get(v));
+        let Some(ValueDef::Result(inst, _)) = stored.map(|value| value.def) else {
             return false;
         };
-        let key = func as *const Function as usize;
-        let copied = watch.copied.entry(key).or_insert_with(|| only_copied(func));
-        let mut results = self.data.results.iter();
-        results.all(|value| copied.get(value.index()).copied().unwrap_or(false))
+        matches!(frame.func.insts[inst].op, Op::Load { .. } | Op::VarLoad(_))
     }
 
     /// Tells of an access to an element of an array.
@@ -255,7 +240,7 @@ impl Step<'_, '_, '_> {
         let stores = matches!(self.data.op, Op::VarStore(_) | Op::VarAtomicStore { .. });
         self.atomic = !matches!(self.data.op, Op::VarLoad(_) | Op::VarStore(_));
         if !stores {
-            self.has_read(space, address, ty, old);
+            self.has_read(space, address, ty);
         }
         if let Some(new) = new {
             let same = old.is_known() && old.bits == new.bits & ty.mask();

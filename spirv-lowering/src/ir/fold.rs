@@ -150,7 +150,7 @@ fn pack(
 }
 
 /// Between float formats.
-fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Option<u64> {
+pub(crate) fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Option<u64> {
     let format = Format::of(to)?;
     match unpack(from, bits)? {
         Parts::Nan => Some(format.nan()),

@@ -90,7 +90,9 @@ fn what(finding: &Finding) -> String {
         Wrong::Misaligned { align } => format!("{bytes} is not aligned to {align} bytes"),
         Wrong::ReadOnly => format!("write to constant memory: {bytes}"),
         Wrong::Index { index, len } => format!("element {index} of an array of {len}"),
-        Wrong::NeverWritten => format!("read of what was never written: {bytes}"),
+        Wrong::NeverWritten => {
+            format!("what is stored was never written, or comes of what was not: {bytes}")
+        }
         Wrong::Undetermined(what) => format!("{what} depends on what was never written"),
         Wrong::Race { writes, wrote } => {
             let word = |writes| if writes { "write" } else { "read" };
