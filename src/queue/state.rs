@@ -208,6 +208,8 @@ impl State {
         if self.stream.open_len() == 0 {
             return;
         }
+        // Before the device can begin: it may be done when this returns.
+        let now = if self.profiling { now_ns() } else { 0 };
         let failed = match self.stream.submit(false) {
             Ok(value) => {
                 self.progress.set_submitted(value);
@@ -225,7 +227,6 @@ impl State {
         match failed {
             None => {
                 if self.profiling {
-                    let now = now_ns();
                     for event in self.open_events.drain(..) {
                         event.set_submit_time(now);
                     }

@@ -293,6 +293,38 @@ fn callbacks() {
     assert!(until(|| place.load(Ordering::SeqCst) == -9));
 }
 
+/// A device that begins at once is not done before it was given the command.
+#[test]
+fn short_kernels_take_time() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void f(global int *p) { for (int i = 0; i < 2000; i++) p[i & 15] += i; }",
+        "f",
+    );
+    let buffer = setup.buffer(64);
+    kernel.set_buffer(0, &buffer);
+    for round in 0..300 {
+        let queue = setup.new_queue(CL_QUEUE_PROFILING_ENABLE);
+        let mut event = null_mut();
+        ok!(clEnqueueNDRangeKernel(
+            queue.0,
+            kernel.0,
+            1,
+            null(),
+            [1].as_ptr(),
+            null(),
+            0,
+            null(),
+            &mut event
+        ));
+        let event = Event(event);
+        ok!(clFinish(queue.0));
+        let time = |param| info_value!(u64, clGetEventProfilingInfo(event.0), param);
+        let took = time(CL_PROFILING_COMMAND_END) - time(CL_PROFILING_COMMAND_START);
+        assert!(took > 0, "round {round}");
+    }
+}
+
 #[test]
 fn profiling() {
     let setup = Setup::with_queue(CL_QUEUE_PROFILING_ENABLE);
