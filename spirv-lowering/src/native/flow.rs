@@ -7,7 +7,7 @@
 
 use super::classes::{Class, Classes};
 use super::text::{constant, scalar, Text};
-use super::tree::{Chain, Edge, Item, Loop, Place, PlaceKind, Select, Tree};
+use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select, Tree};
 use super::{Locals, Packing, Region};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap, Value};
@@ -930,10 +930,30 @@ impl<'a> Emitter<'a> {
         count <= SMALL
     }
 
+    /// Does control go on to others after lanes went back to the header of a loop?
+    fn goes_back_softly(&self, chain: &Chain, id: ConstructId) -> bool {
+        chain.items.iter().any(|item| match item {
+            Item::Edge(edge) => {
+                let header = Place {
+                    construct: id,
+                    kind: PlaceKind::Header,
+                };
+                edge.place == Some(header) && self.classes.is_soft(edge)
+            }
+            Item::Select(select) => select.arms.iter().any(|arm| self.goes_back_softly(arm, id)),
+            Item::Loop(inner) => [&inner.body, &inner.latch]
+                .into_iter()
+                .any(|chain| self.goes_back_softly(chain, id)),
+            _ => false,
+        })
+    }
+
     /// Writes a loop.
     pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
-        let leaks = self.classes.is_leaking(id);
+        // Lanes that go on wait for those that leave at the same branch.
+        let gather = self.goes_back_softly(&l.latch, id);
+        let leaks = self.classes.is_leaking(id) || gather;
         let header = self.text.label();
         let cont = self.text.label();
         let merge = self.text.label();
@@ -995,6 +1015,17 @@ impl<'a> Emitter<'a> {
         }
         if l.latch.items.is_empty() {
             self.text.jump(&gone);
+        } else if let Some(running) = running.filter(|_| gather) {
+            let again = self.text.label();
+            latch.end = again.clone();
+            self.store_slot(&running, &ty, "zeroinitializer", &None);
+            self.chain(&l.latch, latch)?;
+            self.text.begin(&again);
+            let mask = self
+                .text
+                .def(&format!("load {ty}, ptr {running}, align 64"));
+            let any = self.any(&mask);
+            self.text.branch(&any, &header, &gone);
         } else {
             self.chain(&l.latch, latch)?;
         }
