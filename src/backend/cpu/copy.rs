@@ -1,13 +1,58 @@
 //! Copies and fills of memory.
 
+use super::pool::{Pool, Shared};
 use crate::backend::BufferCopy;
+use std::sync::Arc;
+
+/// From so many bytes on several threads copy. Each gets one piece: the C library writes past the caches from some megabytes on.
+const TOGETHER: u64 = 8 << 20;
+
+/// A copy that threads share.
+struct Pieces {
+    from: *const u8,
+    to: *mut u8,
+    bytes: u64,
+    piece: u64,
+}
+
+// SAFETY: what they point to may be accessed by this copy alone, and no byte by two pieces.
+unsafe impl Send for Pieces {}
+// SAFETY: as above.
+unsafe impl Sync for Pieces {}
+
+impl Shared for Pieces {
+    fn run(&self, first: u64, count: u64) {
+        let begin = (first * self.piece).min(self.bytes);
+        let end = ((first + count) * self.piece).min(self.bytes);
+        let (at, bytes) = (begin as usize, (end - begin) as usize);
+        // SAFETY: within the two ranges, which do not meet.
+        unsafe {
+            std::ptr::copy_nonoverlapping(self.from.add(at), self.to.add(at), bytes);
+        }
+    }
+}
 
 /// Copies a region.
 ///
 /// # Safety
 /// All rows must lie within memory that is valid on either side, and nothing else may access it meanwhile.
-pub unsafe fn copy(from: *const u8, to: *mut u8, region: &BufferCopy) {
+pub unsafe fn copy(pool: &Arc<Pool>, from: *const u8, to: *mut u8, region: &BufferCopy) {
     let r = region;
+    let cores = pool.cores() as u64;
+    if r.rows == 1 && r.slices == 1 && r.bytes >= TOGETHER && cores > 1 {
+        let from = from.wrapping_add(r.src_offset as usize);
+        let to = to.wrapping_add(r.dst_offset as usize);
+        if (from as u64).abs_diff(to as u64) >= r.bytes {
+            let pieces = Pieces {
+                from,
+                to,
+                bytes: r.bytes,
+                piece: r.bytes.div_ceil(cores).next_multiple_of(4096),
+            };
+            pool.together(&pieces, cores, 1);
+            return;
+        }
+    }
     for slice in 0..r.slices {
         for row in 0..r.rows {
             let src = r.src_offset + slice * r.src_slice_pitch + row * r.src_row_pitch;
@@ -68,6 +113,7 @@ mod tests {
             unsafe { fill(memory.as_mut_ptr(), size, &pattern) };
             assert!(memory.chunks(unit).all(|piece| piece == pattern));
         }
+        let pool = Pool::new(2);
         let from: Vec<u8> = (0..64).collect();
         let mut to = vec![0u8; 64];
         let region = BufferCopy {
@@ -82,11 +128,27 @@ mod tests {
             dst_slice_pitch: 20,
         };
         // SAFETY: the last byte read is 1 + 16 + 8 + 3, the last written 2 + 20 + 4 + 3.
-        unsafe { copy(from.as_ptr(), to.as_mut_ptr(), &region) };
+        unsafe { copy(&pool, from.as_ptr(), to.as_mut_ptr(), &region) };
         assert_eq!(to[2..5], [1, 2, 3]);
         assert_eq!(to[6..9], [9, 10, 11]);
         assert_eq!(to[22..25], [17, 18, 19]);
         assert_eq!(to[26..29], [25, 26, 27]);
         assert_eq!(to[9..22], [0; 13]);
+        // By two threads, with a last piece that is shorter.
+        let bytes = TOGETHER + 4097;
+        let from: Vec<u8> = (0..bytes).map(|i| (i % 251) as u8).collect();
+        let mut to = vec![0u8; bytes as usize + 1];
+        let region = BufferCopy {
+            src_offset: 0,
+            dst_offset: 1,
+            bytes,
+            rows: 1,
+            slices: 1,
+            ..region
+        };
+        // SAFETY: both are that long.
+        unsafe { copy(&pool, from.as_ptr(), to.as_mut_ptr(), &region) };
+        assert!(to[1..] == from[..] && to[0] == 0);
+        pool.close();
     }
 }

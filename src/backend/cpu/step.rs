@@ -135,7 +135,9 @@ impl Action {
                 }
             }
             // SAFETY: the caller of the back end has validated ranges; the batch keeps the memory.
-            Self::Copy(src, dst, region) => unsafe { copy::copy(src.pointer, dst.pointer, region) },
+            Self::Copy(src, dst, region) => unsafe {
+                copy::copy(pool, src.pointer, dst.pointer, region);
+            },
             // SAFETY: as above.
             Self::Fill(dst, pattern) => unsafe { copy::fill(dst.pointer, dst.size, pattern) },
             // SAFETY: as above.
