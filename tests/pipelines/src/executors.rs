@@ -13,6 +13,7 @@ use pumice_runtime::backend::{
 use pumice_runtime::compile::native::Native;
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::NdRange;
+use spirv_lowering::ir::function::FpFlags;
 use spirv_lowering::testing::generate::{generate, Case, CaseArg};
 use spirv_lowering::testing::prove::{is_open, wanted};
 use spirv_lowering::testing::shrink::shrink;
@@ -51,6 +52,17 @@ fn arguments() -> Result<Args, String> {
         }
     }
     Ok(args)
+}
+
+/// Without the flags that promise neither NaN nor infinity: where that is broken, LLVM has a value spread that is none
+/// (`x & 0` has one no more), the interpreter one that is open.
+fn without_promises(mut case: Case) -> Case {
+    for (_, func) in case.module.functions.iter_mut() {
+        for (_, inst) in func.insts.iter_mut() {
+            inst.fp.0 &= !(FpFlags::NNAN | FpFlags::NINF);
+        }
+    }
+    case
 }
 
 /// What came of a kernel.
@@ -320,7 +332,7 @@ fn main() -> Result<(), String> {
     let (mut same, mut wrong) = (0u64, 0u64);
     let mut left: BTreeMap<String, u64> = BTreeMap::new();
     for seed in args.first..args.first + args.count {
-        let case = generate(seed);
+        let case = without_promises(generate(seed));
         match check(&device, &case) {
             Verdict::Same => same += 1,
             Verdict::Left(why) => *left.entry(why).or_default() += 1,
