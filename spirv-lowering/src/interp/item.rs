@@ -390,7 +390,7 @@ impl Step<'_, '_, '_> {
         self.bring(space, address, ty.size());
         match self.memory(space).read(address, ty.size()) {
             Ok(value) => {
-                self.has_read(space, address, ty);
+                self.touch(space, address, ty, false, false);
                 Ok(value)
             }
             Err(fault) => {
@@ -411,7 +411,7 @@ impl Step<'_, '_, '_> {
             let old = self.memory(space).read(at, ty.size());
             let same = old.is_ok_and(|old| old.is_known() && old.bits == value.bits & ty.mask());
             if old.is_ok() {
-                self.writes(space, at, ty, same);
+                self.touch(space, at, ty, true, same);
             }
         }
         match self.memory(space).write(at, ty.size(), value) {

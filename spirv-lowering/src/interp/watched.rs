@@ -148,14 +148,6 @@ impl Step<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tells of a read.
-    pub(super) fn has_read(&mut self, space: Space, address: u64, ty: Type) {
-        if self.machine.watch.is_none() {
-            return;
-        }
-        self.touch(space, address, ty, false, false);
-    }
-
     /// Tells of a value that leaves the work-group. What is merely copied may be what stands between members of a structure,
     /// in part: only a whole value that was never written is wrong then.
     pub(super) fn gives_away(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
@@ -168,14 +160,8 @@ impl Step<'_, '_, '_> {
         self.note(Wrong::NeverWritten, Some(space), at);
     }
 
-    /// Tells of a write.
-    pub(super) fn writes(&mut self, space: Space, address: u64, ty: Type, same: bool) {
-        if self.machine.watch.is_some() {
-            self.touch(space, address, ty, true, same);
-        }
-    }
-
-    fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
+    /// Tells of a read, or of a write; `same`: of what is there.
+    pub(super) fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
         let (index, line, atomic) = (self.item.place.index, self.data.line, self.atomic);
         let Some(watch) = &mut self.machine.watch else {
             return;
@@ -240,11 +226,11 @@ impl Step<'_, '_, '_> {
         let stores = matches!(self.data.op, Op::VarStore(_) | Op::VarAtomicStore { .. });
         self.atomic = !matches!(self.data.op, Op::VarLoad(_) | Op::VarStore(_));
         if !stores {
-            self.has_read(space, address, ty);
+            self.touch(space, address, ty, false, false);
         }
         if let Some(new) = new {
             let same = old.is_known() && old.bits == new.bits & ty.mask();
-            self.writes(space, address, ty, same);
+            self.touch(space, address, ty, true, same);
         }
     }
 }

@@ -71,6 +71,8 @@ pub struct Classes {
     lossy: Vec<bool>,
     /// For each loop: some edge within it is soft and leads to its merge block or out of it.
     leaking: Vec<bool>,
+    /// For each loop: an edge back to its header is soft.
+    parting: Vec<bool>,
     joins: FxHashSet<Block>,
 }
 
@@ -93,6 +95,7 @@ impl Classes {
             soft_returns: FxHashSet::default(),
             lossy: vec![false; constructs],
             leaking: vec![false; constructs],
+            parting: vec![false; constructs],
             joins: FxHashSet::default(),
         }
     }
@@ -232,6 +235,10 @@ impl Classes {
     /// Can lanes leave the loop while others go on in it?
     pub fn is_leaking(&self, id: ConstructId) -> bool {
         self.leaking[id]
+    }
+    /// Does control go on to others after lanes went back to the header of the loop?
+    pub fn goes_back_softly(&self, id: ConstructId) -> bool {
+        self.parting[id]
     }
     /// Do lanes come to a block on different ways?
     pub fn is_join(&self, block: Block) -> bool {
@@ -421,6 +428,9 @@ impl Classes {
                     Some(_) => self.soft.insert((l.edge.from, l.edge.index)),
                     None => self.soft_returns.insert(l.edge.from),
                 };
+                if let Some(place) = l.place.filter(|p| p.kind == PlaceKind::Header) {
+                    self.parting[place.construct] = true;
+                }
                 let mut at = l.from;
                 while let Some(id) = at {
                     if let Some(place) = l.place.filter(|p| p.construct == id) {

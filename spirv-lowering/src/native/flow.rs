@@ -7,7 +7,7 @@
 
 use super::classes::{Class, Classes};
 use super::text::{constant, scalar, Text};
-use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select, Tree};
+use super::tree::{Chain, Edge, Item, Loop, Place, PlaceKind, Select, Tree};
 use super::{Locals, Packing, Region};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap, Value};
@@ -930,29 +930,11 @@ impl<'a> Emitter<'a> {
         count <= SMALL
     }
 
-    /// Does control go on to others after lanes went back to the header of a loop?
-    fn goes_back_softly(&self, chain: &Chain, id: ConstructId) -> bool {
-        chain.items.iter().any(|item| match item {
-            Item::Edge(edge) => {
-                let header = Place {
-                    construct: id,
-                    kind: PlaceKind::Header,
-                };
-                edge.place == Some(header) && self.classes.is_soft(edge)
-            }
-            Item::Select(select) => select.arms.iter().any(|arm| self.goes_back_softly(arm, id)),
-            Item::Loop(inner) => [&inner.body, &inner.latch]
-                .into_iter()
-                .any(|chain| self.goes_back_softly(chain, id)),
-            _ => false,
-        })
-    }
-
     /// Writes a loop.
     pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
         // Lanes that go on wait for those that leave at the same branch.
-        let gather = self.goes_back_softly(&l.latch, id);
+        let gather = self.classes.goes_back_softly(id);
         let leaks = self.classes.is_leaking(id) || gather;
         let header = self.text.label();
         let cont = self.text.label();
