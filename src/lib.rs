@@ -16,4 +16,5 @@ pub mod features;
 pub mod handle;
 pub mod object;
 pub mod queue;
+pub mod quirks;
 pub mod util;

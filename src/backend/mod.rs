@@ -156,6 +156,8 @@ pub trait NativeCode: Send + Sync {
     fn object(&self, packing: Packing) -> Result<Vec<u8>>;
     /// The kernel after all passes, as text.
     fn kir(&self) -> &str;
+    /// `Packing::Groups` is for it.
+    fn packs_groups(&self) -> bool;
 }
 
 /// A lowered kernel as a device takes it.

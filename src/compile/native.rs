@@ -3,9 +3,10 @@
 use super::clang::native as clang;
 use super::store::entries::{self, CacheKey};
 use crate::backend::{DeviceError, NativeCode, Result};
+use crate::quirks::Quirk;
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
-use spirv_lowering::native::{self, Packing};
+use spirv_lowering::native::{self, Packing, Shape};
 use spirv_lowering::target::Target;
 use spirv_lowering::Lowered;
 
@@ -36,18 +37,23 @@ impl Native {
 
     fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
         let toolchain = clang::compiler().map_err(|failure| failure.0)?;
+        let quirks = clang::quirks(toolchain);
+        let shape = Shape {
+            lanes: self.lanes,
+            packing,
+            merges_apart: self.width >= 16 && quirks.has(Quirk::MergedBits),
+        };
         let mut key = CacheKey::new(KIND);
         key.part(clang::identity(toolchain, self.width).as_bytes());
         key.part(self.kir.as_bytes());
-        key.part(format!("{:?} {} {packing:?}", self.implicit, self.lanes).as_bytes());
+        key.part(format!("{:?} {shape:?}", self.implicit).as_bytes());
         if let Some(object) = entries::load(KIND, &key) {
             return Ok(object);
         }
         let text = parse_module(&self.kir)
             .map_err(|error| error.to_string())
             .and_then(|module| {
-                native::emit(&module, &self.implicit, self.lanes, packing)
-                    .map_err(|error| error.to_string())
+                native::emit(&module, &self.implicit, shape).map_err(|error| error.to_string())
             })?;
         if let Some(dir) = &crate::util::config::get().dump {
             let hash = blake3::hash(text.as_bytes()).to_hex();
@@ -66,9 +72,18 @@ impl Native {
     }
 }
 
+/// The names of what the compiler of this process gets wrong.
+pub fn quirks() -> Vec<&'static str> {
+    clang::compiler().map_or(Vec::new(), |toolchain| clang::quirks(toolchain).names())
+}
+
 impl NativeCode for Native {
     fn kir(&self) -> &str {
         &self.kir
+    }
+
+    fn packs_groups(&self) -> bool {
+        parse_module(&self.kir).is_ok_and(|module| native::can_be_packed(&module))
     }
 
     fn object(&self, packing: Packing) -> Result<Vec<u8>> {

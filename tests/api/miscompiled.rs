@@ -173,3 +173,43 @@ fn shared_functions_take_packed_structures() {
     let out = run(source, "-cl-std=CL1.2", &input, 1, 1);
     assert_eq!(out, [0x6846_94da]);
 }
+
+/// A part of a word that only some lanes write: LLVM mixed up the operands of one instruction (quirk `merged-bits`).
+#[test]
+fn bits_of_some_lanes() {
+    let source = "
+        kernel void k(global uint *o, global uint *in) {
+          uint i = get_global_id(0), c = in[i] & 7;
+          if (c > 3) {
+            uint a[8];
+            for (int n = 0; n < 8; n++) a[n] = in[i + n];
+            global uchar *bytes = (global uchar *)in + i * 4;
+            uchar b = bytes[4] * bytes[8];
+            if (bytes[12] > 77) {
+              ((uchar *)a)[4] = b;
+              a[c] += b;
+            }
+            o[i] = a[1] + a[c ^ 5];
+          }
+        }";
+    let input: Vec<u32> = (1..72u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) >> 3)
+        .collect();
+    let expected: Vec<u32> = (0..60)
+        .map(|i| {
+            let mut a = input[i..i + 8].to_vec();
+            let c = a[0] as usize & 7;
+            if c <= 3 {
+                return 0;
+            }
+            let b = a[1].wrapping_mul(a[2]) & 0xff;
+            if a[3] & 0xff > 77 {
+                a[1] = a[1] & !0xff | b;
+                a[c] = a[c].wrapping_add(b);
+            }
+            a[1].wrapping_add(a[c ^ 5])
+        })
+        .collect();
+    // The last vector of the group is filled in part.
+    assert_eq!(run(source, "", &input, 60, 60), expected);
+}

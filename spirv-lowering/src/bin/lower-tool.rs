@@ -1,7 +1,7 @@
 //! lower-tool: look at what the compiler does.
 //!
 //! ```text
-//! lower-tool INPUT [--target full|lavapipe|native4|native8|native16] [--kernel NAME] [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|reflection|times]
+//! lower-tool INPUT [--target full|lavapipe|native4|native8|native16] [--kernel NAME] [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|llvm-groups|reflection|times]
 //!            [--pass NAME]... [--skip NAME]... [--limit N] [-o FILE] [--libclc FILE --builtins FILE] [--unsafe-math]
 //! ```
 //! INPUT is OpenCL SPIR-V (.spv) or textual KIR (.kir). `kir`: as read. `linked`: with the built-in functions it
@@ -11,7 +11,7 @@
 
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::parse::parse_module;
-use spirv_lowering::native::{self, Packing};
+use spirv_lowering::native::{self, Packing, Shape};
 use spirv_lowering::passes;
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Options, Program, ReadOptions};
@@ -74,7 +74,7 @@ fn arguments() -> Res<Args> {
     }
     if args.input.is_empty() {
         return Err(
-            "usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|reflection|times] [-o FILE]"
+            "usage: lower-tool INPUT [--emit kir|linked|passes|vulkan|llvm|llvm-tails|llvm-linear|llvm-groups|reflection|times] [-o FILE]"
                 .into(),
         );
     }
@@ -189,15 +189,21 @@ fn main() -> Res<()> {
         match result {
             Ok(lowered) => match args.emit.as_str() {
                 "reflection" => println!("{:#?}", lowered.interface),
-                "llvm" | "llvm-tails" | "llvm-linear" => {
+                "llvm" | "llvm-tails" | "llvm-linear" | "llvm-groups" => {
                     let packing = match args.emit.as_str() {
                         "llvm" => Packing::Rows,
                         "llvm-tails" => Packing::Tails,
+                        "llvm-groups" => Packing::Groups,
                         _ => Packing::Linear,
                     };
                     let module = spirv_lowering::ir::parse::parse_module(&lowered.kir)?;
                     let implicit = &lowered.interface.implicit;
-                    let text = native::emit(&module, implicit, target.subgroup_size, packing)?;
+                    let shape = Shape {
+                        lanes: target.subgroup_size,
+                        packing,
+                        merges_apart: false,
+                    };
+                    let text = native::emit(&module, implicit, shape)?;
                     match &args.output {
                         Some(path) => std::fs::write(path, text)?,
                         None => print!("{text}"),

@@ -538,6 +538,7 @@ fn hw_class(var: HwVar, packing: Packing) -> Class {
         HwVar::LocalInvocationIndex | HwVar::SubgroupInvocationId => next,
         HwVar::LocalInvocationId(_) if packing == Packing::Linear => Class::Varying,
         HwVar::LocalInvocationId(0) => next,
+        HwVar::WorkgroupId(0) if packing == Packing::Groups => next,
         _ => Class::Uniform,
     }
 }

@@ -6,7 +6,7 @@ use super::ids::Ids;
 use super::layout;
 use super::text::Text;
 use super::tree::Tree;
-use super::{Locals, Packing, Region, VERSION};
+use super::{Locals, Packing, Region, Shape, VERSION};
 use crate::error::Result;
 use crate::interface::Implicit;
 use crate::ir::entity::{SecondaryMap, Var};
@@ -40,9 +40,9 @@ pub fn module(
     regions: &[Region],
     implicit: &[(Implicit, u32)],
     locals: &Locals,
-    lanes: u32,
-    packing: Packing,
+    shape: Shape,
 ) -> Result<String> {
+    let lanes = shape.lanes;
     let mut declared = BTreeSet::new();
     let mut bodies = String::new();
     let mut frame_bytes = 0;
@@ -63,8 +63,7 @@ pub fn module(
                 frame,
                 implicit,
                 locals,
-                lanes,
-                packing,
+                shape,
                 &mut declared,
             )?;
         }
@@ -81,7 +80,7 @@ pub fn module(
         let _ = writeln!(out, "{line}");
     }
     out += &bodies;
-    out += &driver(regions.len(), packing);
+    out += &driver(regions.len(), shape);
     let _ = writeln!(
         out,
         "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" }}\n!0 = !{{}}"
@@ -98,12 +97,11 @@ fn function(
     frame: Option<SecondaryMap<Var, u32>>,
     implicit: &[(Implicit, u32)],
     locals: &Locals,
-    lanes: u32,
-    packing: Packing,
+    shape: Shape,
     declared: &mut BTreeSet<String>,
 ) -> Result<String> {
     let tree = Tree::new(&region.func)?;
-    let classes = Classes::new(&region.func, &tree, packing, &region.uniform);
+    let classes = Classes::new(&region.func, &tree, shape.packing, &region.uniform);
     let of_one_lane = Classes::of_one_lane(tree.constructs.len());
     let mut wanted = FxHashSet::default();
     // What must lie in slots is known once it was tried without.
@@ -121,7 +119,7 @@ fn function(
             &tree,
             (&classes, &of_one_lane),
             locals,
-            (lanes, packing),
+            shape,
             declared,
             wanted.clone(),
             ids,
@@ -198,6 +196,18 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
                 );
             }
         }
+        Packing::Groups => {
+            e.text.begin("next_pack");
+            for name in ["%x", "%y", "%z", "%index", "%pack"] {
+                e.text.line(&format!("{name} = add i32 0, 0"));
+            }
+            let many = e.splat(Type::I32, "%many");
+            let own = e.lanes_const(Type::I32, |lane| lane);
+            mask = Some(
+                e.text
+                    .def(&format!("icmp ult <{lanes} x i32> {own}, {many}")),
+            );
+        }
         Packing::Linear => {
             e.text.begin("next_pack");
             e.text
@@ -253,6 +263,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
             e.text.begin("done_z");
             e.text.jump("next_pack");
         }
+        Packing::Groups => e.text.jump("end"),
         Packing::Linear => {
             e.text.line(&format!("%index1 = add i32 %index, {lanes}"));
             let items = e.text.def(&format!("mul i32 {}, {}", size[0], size[1]));
@@ -270,7 +281,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
         None => e.text.line("ret i32 0"),
     }
     let mut out = format!(
-        "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz) #0 {{\nstart:\n"
+        "define internal i32 @region_{number}(ptr noalias readonly %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many) #0 {{\nstart:\n"
     );
     out += &e.allocas.out;
     out += &e.prologue.out;
@@ -280,7 +291,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
 }
 
 /// The function that the runtime calls.
-fn driver(regions: usize, packing: Packing) -> String {
+fn driver(regions: usize, Shape { lanes, packing, .. }: Shape) -> String {
     let mut t = Text::default();
     t.line("%p0 = getelementptr i8, ptr %launch, i64 0");
     t.line("%nx = load i32, ptr %p0, align 4");
@@ -302,7 +313,24 @@ fn driver(regions: usize, packing: Packing) -> String {
     t.line("%gy = phi i32 [ %fy, %start ], [ %hy, %next_group ]");
     t.line("%gz = phi i32 [ %fz, %start ], [ %hz, %next_group ]");
     t.line("%left = phi i64 [ %count, %start ], [ %left1, %next_group ]");
-    let call = "(ptr %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz)";
+    if packing == Packing::Groups {
+        t.line("%row = sub i32 %nx, %gx");
+        t.line("%row64 = zext i32 %row to i64");
+        for (name, a, b) in [
+            ("some", "%row64".to_owned(), "%left".to_owned()),
+            ("most", "%some64".to_owned(), lanes.to_string()),
+        ] {
+            t.line(&format!("%{name}_less = icmp ult i64 {a}, {b}"));
+            t.line(&format!(
+                "%{name}64 = select i1 %{name}_less, i64 {a}, i64 {b}"
+            ));
+        }
+    } else {
+        t.line("%most64 = add i64 1, 0");
+    }
+    // Groups that are run by one call.
+    t.line("%many = trunc i64 %most64 to i32");
+    let call = "(ptr %launch, ptr %local, ptr %frame, i32 %gx, i32 %gy, i32 %gz, i32 %many)";
     if regions == 1 {
         t.line(&format!("%r0 = call i32 @region_0{call}"));
         t.jump("next_group");
@@ -334,8 +362,8 @@ fn driver(regions: usize, packing: Packing) -> String {
         }
     }
     t.begin("next_group");
-    t.line("%left1 = sub i64 %left, 1");
-    t.line("%gx1 = add i32 %gx, 1");
+    t.line("%left1 = sub i64 %left, %most64");
+    t.line("%gx1 = add i32 %gx, %many");
     t.line("%wx = icmp eq i32 %gx1, %nx");
     t.line("%hx = select i1 %wx, i32 0, i32 %gx1");
     t.line("%gy1 = add i32 %gy, 1");

@@ -8,7 +8,7 @@
 use super::classes::{Class, Classes};
 use super::text::{constant, scalar, Text};
 use super::tree::{Chain, Edge, Item, Loop, Place, PlaceKind, Select, Tree};
-use super::{Locals, Packing, Region};
+use super::{Locals, Packing, Region, Shape};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator};
@@ -69,6 +69,8 @@ pub struct Emitter<'a> {
     pub locals: &'a Locals,
     pub lanes: u32,
     pub packing: Packing,
+    /// See [`Shape`].
+    pub merges_apart: bool,
     /// Where variables lie in the frame; None: on the stack.
     pub frame: Option<SecondaryMap<crate::ir::entity::Var, u32>>,
     /// Instructions.
@@ -112,7 +114,7 @@ impl<'a> Emitter<'a> {
         tree: &'a Tree,
         (classes, of_one_lane): (&'a Classes, &'a Classes),
         locals: &'a Locals,
-        (lanes, packing): (u32, Packing),
+        shape: Shape,
         declared: &'a mut std::collections::BTreeSet<String>,
         wanted: FxHashSet<Value>,
         ids: super::ids::Ids,
@@ -123,8 +125,9 @@ impl<'a> Emitter<'a> {
             tree,
             classes,
             locals,
-            lanes,
-            packing,
+            lanes: shape.lanes,
+            packing: shape.packing,
+            merges_apart: shape.merges_apart,
             frame: None,
             text: Text::default(),
             allocas: Text::default(),
@@ -455,7 +458,12 @@ impl<'a> Emitter<'a> {
                 Err(_) => return,
             };
             let blend = self.classes.escaping.contains(&value);
-            self.store_slot(&slot, &ty, &vector, if blend { &cx.mask } else { &None });
+            let mask = if blend { &cx.mask } else { &None };
+            let vector = match mask {
+                Some(_) => self.apart(value, vector),
+                None => vector,
+            };
+            self.store_slot(&slot, &ty, &vector, mask);
         } else if let Some(scalar) = self.written[value].scalar.clone() {
             self.store_slot(&slot, &ty, &scalar, &None);
         }
@@ -511,13 +519,16 @@ impl<'a> Emitter<'a> {
                 _ => self.scalar(arg, cx)?,
             });
         }
-        for (&param, value) in params.iter().zip(values) {
+        for ((&param, &arg), mut value) in params.iter().zip(&target.args).zip(values) {
             let (slot, ty, vector) = self.param_slot(param);
             let mask = if blend && vector {
                 cx.mask.clone()
             } else {
                 None
             };
+            if mask.is_some() {
+                value = self.apart(arg, value);
+            }
             self.store_slot(&slot, &ty, &value, &mask);
         }
         Ok(())

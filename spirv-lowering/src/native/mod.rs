@@ -10,23 +10,27 @@
 //!
 //! # The function that is made
 //! ```text
-//! void pumice_rows|tails|linear(Launch *launch, char *local, char *frame, uint64_t first, uint64_t count)
+//! void pumice_rows|tails|linear|groups(Launch *launch, char *local, char *frame, uint64_t first, uint64_t count)
 //! ```
 //! runs the work-groups `first .. first + count` of a launch (x fastest) one after the other. [`layout`] says what stands in
 //! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, whether one
 //! frame serves all packs, and zeros.
 
 mod access;
+mod apart;
 mod classes;
 mod collective;
 mod entry;
 mod flow;
+mod groups;
 mod ids;
 mod ops;
 mod regions;
 mod serial;
 mod text;
 mod tree;
+
+pub use groups::can_be_packed;
 
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
@@ -64,6 +68,9 @@ pub enum Packing {
     Tails,
     /// A pack is a piece of the work-items in the order of their linear ids; the last is filled in part.
     Linear,
+    /// Work-groups of one work-item: a pack is a piece of a row of groups, filled in part at its end. For kernels that
+    /// [`can_be_packed`].
+    Groups,
 }
 
 impl Packing {
@@ -73,8 +80,20 @@ impl Packing {
             Self::Rows => "pumice_rows",
             Self::Tails => "pumice_tails",
             Self::Linear => "pumice_linear",
+            Self::Groups => "pumice_groups",
         }
     }
+}
+
+/// For what code is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    /// Work-items of a pack: 2, 4, 8, 16, 32 or 64.
+    pub lanes: u32,
+    /// How they stand in packs.
+    pub packing: Packing,
+    /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
+    pub merges_apart: bool,
 }
 
 /// Where the local variables of a kernel lie.
@@ -121,12 +140,7 @@ pub(crate) struct Region {
 }
 
 /// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
-pub fn emit(
-    module: &Module,
-    implicit: &[(Implicit, u32)],
-    lanes: u32,
-    packing: Packing,
-) -> Result<String> {
+pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Result<String> {
     let kernel = module
         .kernels
         .first()
@@ -135,10 +149,22 @@ pub fn emit(
         .functions
         .get(kernel.func)
         .ok_or_else(|| LowerError::internal("no function of the kernel"))?;
-    if !matches!(lanes, 2 | 4 | 8 | 16 | 32 | 64) {
-        return Err(LowerError::unsupported(format!("packs of {lanes} lanes")));
+    if !matches!(shape.lanes, 2 | 4 | 8 | 16 | 32 | 64) {
+        let what = format!("packs of {} lanes", shape.lanes);
+        return Err(LowerError::unsupported(what));
     }
     let locals = locals(&module.globals, func)?;
-    let regions = regions::split(func, packing)?;
-    entry::module(&regions, implicit, &locals, lanes, packing)
+    let one_item;
+    let func = match shape.packing {
+        Packing::Groups if !can_be_packed(module) => {
+            return Err(LowerError::internal("groups that are not alike"));
+        }
+        Packing::Groups => {
+            one_item = groups::of_one_item(func);
+            &one_item
+        }
+        _ => func,
+    };
+    let regions = regions::split(func, shape.packing)?;
+    entry::module(&regions, implicit, &locals, shape)
 }

@@ -205,6 +205,9 @@ impl Emitter<'_> {
             }
             HwVar::LocalInvocationId(0) => stride_one(self, ids.local[0].clone()),
             HwVar::LocalInvocationId(d) => (Some(at(d, &ids.local)?), None),
+            HwVar::WorkgroupId(0) if self.packing == Packing::Groups => {
+                stride_one(self, ids.group[0].clone())
+            }
             HwVar::WorkgroupId(d) => (Some(at(d, &ids.group)?), None),
             HwVar::NumWorkgroups(d) => {
                 let field = self.launch_field(layout::GROUPS + 4 * u32::from(d.min(2)), "i32");
@@ -428,7 +431,12 @@ impl Emitter<'_> {
             Op::FCmp(cond) => format!("fcmp{fp} {} {ft} {a}, {b}", float_cond(cond)),
             Op::Select => {
                 let c = self.ty(form, Type::Bool);
-                format!("select {c} {a}, {t} {b}, {t} {}", arg(2))
+                let (mut b, mut other) = (b.to_owned(), arg(2).to_owned());
+                if form == Form::Vector {
+                    b = self.apart(data.args[1], b);
+                    other = self.apart(data.args[2], other);
+                }
+                format!("select {c} {a}, {t} {b}, {t} {other}")
             }
             Op::ZExt => format!("zext {ft} {a} to {t}"),
             Op::SExt => format!("sext {ft} {a} to {t}"),

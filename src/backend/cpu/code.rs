@@ -67,6 +67,8 @@ pub struct CpuPipeline {
     pub local_ids_stride: u32,
     /// Packs of a work-group.
     pub packs: u32,
+    /// Groups that run together where there are as many.
+    pub at_once: u64,
     /// Bytes from a pack's frame to the next one's.
     pub frame_bytes: u64,
     /// Bytes of all frames of a work-group.
@@ -140,6 +142,10 @@ impl CpuPipeline {
             local_ids,
             local_ids_stride: stride,
             packs,
+            at_once: match packing {
+                Packing::Groups => lanes.into(),
+                _ => 1,
+            },
             frame_bytes: if info.shared_frame != 0 { 0 } else { frame },
             frames_bytes: (frame * frames) as usize,
             local_bytes: end.next_multiple_of(64) as usize,
@@ -168,7 +174,9 @@ pub struct CpuCode {
     native: Arc<dyn NativeCode>,
     lanes: u32,
     max_group: u32,
-    variants: [OnceLock<Arc<Variant>>; 3],
+    variants: [OnceLock<Arc<Variant>>; 4],
+    /// Groups of one work-item go by packs.
+    packs_groups: OnceLock<bool>,
     making: Mutex<()>,
     pipelines: RwLock<FxHashMap<Key, Arc<dyn Pipeline>>>,
     /// The pipeline that was asked for last: most programs have one.
@@ -193,6 +201,7 @@ impl CpuCode {
             lanes,
             max_group,
             variants: Default::default(),
+            packs_groups: OnceLock::new(),
             making: Mutex::default(),
             pipelines: RwLock::default(),
             last: RwLock::default(),
@@ -201,6 +210,10 @@ impl CpuCode {
 
     /// How the work-items of a work-group are packed.
     fn packing(&self, [x, y, z]: [u32; 3]) -> Packing {
+        let groups = || *self.packs_groups.get_or_init(|| self.native.packs_groups());
+        if x * y * z == 1 && !self.interface.uses_subgroups && groups() {
+            return Packing::Groups;
+        }
         let whole = x % self.lanes == 0;
         let one_row = y * z == 1;
         if self.interface.uses_subgroups {

@@ -83,13 +83,13 @@ pub fn run(
         learn(pipeline, start, total as f32 * items, 1.0);
         return;
     }
-    // What is not known yet is found out with the first group.
+    // What is not known yet is found out with the first groups.
     let mut first = 0;
     let mut group = known;
     if known <= 0.0 {
-        work.run(0, 1);
-        first = 1;
-        group = learn(pipeline, start, items, 1.0) * items;
+        first = pipeline.at_once.min(total);
+        work.run(0, first);
+        group = learn(pipeline, start, items * first as f32, 1.0) * items;
     }
     let left = total - first;
     if group * left as f32 <= ALONE {
@@ -97,7 +97,8 @@ pub fn run(
         return;
     }
     let most = (left / (4 * cores)).max(1);
-    let chunk = ((PIECE / group.max(1.0)) as u64).clamp(1, most);
+    let chunk = (PIECE / group.max(0.01)) as u64;
+    let chunk = chunk.clamp(1, most).next_multiple_of(pipeline.at_once);
     let rest = Rest { work: &work, first };
     let start = crate::util::monotonic_ns();
     pool.together(&rest, left, chunk);

@@ -1,16 +1,17 @@
 //! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
 
 use super::conv;
+use super::driver;
 use super::features::{Extensions, Features};
 use super::instance::{Instance, API_VERSION};
 use super::probe;
 use super::properties::{has, Properties};
-use super::quirks::{self, Quirk, Quirks};
 use super::target;
 use crate::backend::caps::{DeviceKind, SvmCaps};
 use crate::backend::image::{self, ImageLimits};
 use crate::backend::machine;
 use crate::backend::Caps;
+use crate::quirks::{Quirk, Quirks};
 use ash::{ext, khr, vk};
 use spirv_lowering::target::Target;
 use std::sync::Arc;
@@ -200,7 +201,7 @@ impl Adapter {
             // Vulkan does not tell, and less than one is not allowed.
             _ => 1,
         };
-        let quirks = Quirks::of(v12.driver_id, properties.driver_version);
+        let quirks = driver::quirks(v12.driver_id, properties.driver_version);
         let known = probe::known(v12.driver_id);
         let answers = known.unwrap_or_default();
         let subgroup_size = if size_min == size_max {
@@ -290,7 +291,7 @@ impl Adapter {
                 DeviceKind::Cpu => machine::processor_cache().unwrap_or(0),
                 _ => 0,
             },
-            global_cacheline: quirks::cache_line(properties.vendor_id),
+            global_cacheline: driver::cache_line(properties.vendor_id),
             quirks: quirks.names(),
             rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
             native_kernels: false,

@@ -3,7 +3,7 @@
 use super::features::Features;
 use super::probe::{Answers, Arithmetic};
 use super::properties::Properties;
-use super::quirks::{Quirk, Quirks};
+use crate::quirks::{Quirk, Quirks};
 use ash::vk;
 use spirv_lowering::target::{FloatCaps, Target};
 
@@ -154,6 +154,7 @@ pub fn of(
         },
         idle_lanes_run: quirks.has(Quirk::IdleLanes),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
+        miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         native: false,
     }

@@ -3,11 +3,26 @@
 use super::process;
 use super::toolchain::{self, Toolchain};
 use crate::compile::words::BuildFailure;
+use crate::quirks::{Maker, Quirks};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What clang's driver would pass on for this very machine: processor and features, as arguments. Empty: it does not tell.
-fn told(toolchain: &Toolchain) -> Vec<String> {
+/// What clang's driver tells.
+#[derive(Default)]
+struct Told {
+    /// Its version; zeros: it does not tell.
+    version: [u32; 3],
+    /// What it would pass on for this very machine: processor and features, as arguments. Empty: it does not tell.
+    processor: Vec<String>,
+}
+
+/// The same for all calls.
+fn told(toolchain: &Toolchain) -> &'static Told {
+    static TOLD: OnceLock<Told> = OnceLock::new();
+    TOLD.get_or_init(|| ask(toolchain))
+}
+
+fn ask(toolchain: &Toolchain) -> Told {
     let mut driver = Command::new(&toolchain.clang);
     let native = if cfg!(target_arch = "aarch64") {
         "-mcpu=native"
@@ -25,8 +40,9 @@ fn told(toolchain: &Toolchain) -> Vec<String> {
         "/dev/null",
     ]);
     let Ok(finished) = process::run(driver, &[]) else {
-        return Vec::new();
+        return Told::default();
     };
+    let version = version_in(&finished.diagnostics);
     let line = finished
         .diagnostics
         .lines()
@@ -36,19 +52,39 @@ fn told(toolchain: &Toolchain) -> Vec<String> {
         .split_whitespace()
         .map(|word| word.trim_matches('"'))
         .collect();
-    let mut told = Vec::new();
+    let mut processor = Vec::new();
     for pair in words.windows(2) {
         if matches!(pair[0], "-target-cpu" | "-tune-cpu" | "-target-feature") {
-            told.extend([pair[0].to_owned(), pair[1].to_owned()]);
+            processor.extend([pair[0].to_owned(), pair[1].to_owned()]);
         }
     }
-    told
+    Told { version, processor }
+}
+
+/// The version in `Debian clang version 22.1.8 (1~deb12u1)`.
+fn version_in(text: &str) -> [u32; 3] {
+    let mut version = [0; 3];
+    let number = text.split("clang version ").nth(1).unwrap_or_default();
+    let number = number
+        .split(|c: char| !c.is_ascii_digit() && c != '.')
+        .next();
+    for (place, part) in version
+        .iter_mut()
+        .zip(number.unwrap_or_default().split('.'))
+    {
+        *place = part.parse().unwrap_or(0);
+    }
+    version
+}
+
+/// What the compiler gets wrong.
+pub fn quirks(toolchain: &Toolchain) -> Quirks {
+    Quirks::of(Maker::Clang, told(toolchain).version)
 }
 
 /// Arguments that say for which processor code is made, with vectors of `lanes` 32-bit elements.
 fn processor(toolchain: &Toolchain, lanes: u32) -> Vec<String> {
-    static TOLD: OnceLock<Vec<String>> = OnceLock::new();
-    let told = TOLD.get_or_init(|| told(toolchain));
+    let told = &told(toolchain).processor;
     let narrower = cfg!(target_arch = "x86_64")
         && told.iter().any(|word| match lanes {
             0..8 => word == "+avx2",
@@ -112,4 +148,22 @@ pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, 
 /// The compiler, or why there is none.
 pub fn compiler() -> Result<&'static Toolchain, BuildFailure> {
     toolchain::get().ok_or_else(|| BuildFailure("no clang was found\n".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(
+            version_in("Debian clang version 22.1.8 (1~deb12u1)\nTarget: x"),
+            [22, 1, 8]
+        );
+        assert_eq!(
+            version_in("clang version 23.0.0git (https://x)"),
+            [23, 0, 0]
+        );
+        assert_eq!(version_in("gcc"), [0; 3]);
+    }
 }

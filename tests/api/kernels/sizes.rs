@@ -376,3 +376,99 @@ fn tasks() {
     ));
     assert_eq!(setup.read::<i32>(&buffer, 1), [4]);
 }
+
+/// Groups of one work-item, which a device may run side by side.
+#[test]
+fn groups_of_one_work_item() {
+    let setup = Setup::new();
+    let program = setup.build(
+        "kernel void ids(global uint *out, uint width) {
+             uint x = get_global_id(0), y = get_global_id(1), at = ((y - 3) * width + (x - 5)) * 6;
+             uint n = 0;
+             for (uint i = x; i != 1; i = i & 1 ? 3 * i + 1 : i / 2) n++;
+             private uint last[8];
+             for (uint i = 0; i < 8; i++) last[i] = x * i;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             out[at] = n + last[(x + y) & 7];
+             out[at + 1] = get_group_id(0) * 1000 + get_group_id(1);
+             out[at + 2] = get_local_id(0) + get_local_id(1) * 7;
+             out[at + 3] = get_local_size(0) + 10 * get_num_groups(0) + 10000 * get_num_groups(1);
+             out[at + 4] = 3 * ((y - 3) * width + x - 5);
+             out[at + 5]++;
+         }
+         kernel void locked(global int *lock, global int *count) {
+             bool done = false;
+             while (!done)
+                 if (atomic_cmpxchg(lock, 0, 1) == 0) {
+                     count[0] = ((volatile global int *)count)[0] + 1;
+                     mem_fence(CLK_GLOBAL_MEM_FENCE);
+                     atomic_xchg(lock, 0);
+                     done = true;
+                 }
+         }
+         kernel void local_memory(global uint *out, local uint *own) {
+             local uint other[3];
+             uint i = get_global_id(0);
+             own[0] = i; other[i % 3] = i * 5;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             out[i] = own[0] + other[i % 3];
+         }",
+    );
+    let kernel = setup.kernel(&program, "ids");
+    for (width, height) in [
+        (1usize, 1usize),
+        (3, 2),
+        (15, 1),
+        (16, 3),
+        (17, 2),
+        (531, 3),
+    ] {
+        let out = setup.buffer_of(&vec![0u32; width * height * 6]);
+        kernel.set_buffer(0, &out).set(1, width as u32);
+        let code = pumice_tests::call!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            2,
+            [5usize, 3].as_ptr(),
+            [width, height].as_ptr(),
+            [1usize, 1].as_ptr(),
+            0,
+            null(),
+            null_mut()
+        ));
+        assert_eq!(code, CL_SUCCESS);
+        let got = setup.read::<u32>(&out, width * height * 6);
+        for y in 0..height as u32 {
+            for x in 0..width as u32 {
+                let (mut n, mut i) = (0, x + 5);
+                while i != 1 {
+                    i = if i & 1 == 1 { 3 * i + 1 } else { i / 2 };
+                    n += 1;
+                }
+                let linear = y * width as u32 + x;
+                let want = [
+                    n + (x + 5) * ((x + 5 + y + 3) & 7),
+                    x * 1000 + y,
+                    0,
+                    1 + 10 * width as u32 + 10000 * height as u32,
+                    3 * linear,
+                    1,
+                ];
+                let at = linear as usize * 6;
+                assert_eq!(got[at..at + 6], want, "{x}, {y} of {width}, {height}");
+            }
+        }
+    }
+    let kernel = setup.kernel(&program, "local_memory");
+    let out = setup.buffer_of(&[0u32; 100]);
+    kernel.set_buffer(0, &out).set_local(1, 4);
+    setup.run(&kernel, &[100], Some(&[1]));
+    let want: Vec<u32> = (0..100).map(|i| i * 6).collect();
+    assert_eq!(setup.read::<u32>(&out, 100), want);
+    // Groups that wait for one another must not run in step.
+    let kernel = setup.kernel(&program, "locked");
+    let (lock, count) = (setup.buffer_of(&[0i32]), setup.buffer_of(&[0i32]));
+    kernel.set_buffer(0, &lock).set_buffer(1, &count);
+    setup.run(&kernel, &[200], Some(&[1]));
+    assert_eq!(setup.read::<i32>(&count, 1), [200]);
+}

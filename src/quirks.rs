@@ -1,13 +1,13 @@
-//! What drivers get wrong, and what sets them apart where Vulkan does not tell: the one place that asks who a driver is.
+//! What drivers and compilers get wrong, and what sets them apart where nothing else tells: the one place that asks who one is.
 //!
-//! A row of [`TABLE`] is a fault or a peculiarity of some versions of a driver. It feeds the [`Target`] of the compiler, the
-//! [`Caps`](crate::backend::Caps) and the back end, each through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off:
-//! `-NAME` for a driver that has it, `+NAME` for one that has not. docs/quirks.md is printed from the table, and
-//! `ci/quirks` shows for the rows of the driver at hand that their tests fail without them.
+//! A row of [`TABLE`] is a fault or a peculiarity of some versions of a driver, or of the clang that makes the processor's code.
+//! It feeds the [`Target`](spirv_lowering::target::Target) of the compiler, the [`Caps`](crate::backend::Caps), the back end and
+//! the code generator, each through [`Quirks::has`]. `PUMICE_QUIRKS` switches single rows on and off: `-NAME` for a driver that
+//! has it, `+NAME` for one that has not. docs/quirks.md is printed from the table, and `ci/quirks` shows for the rows of the
+//! devices at hand that their tests fail without them.
 //!
-//! Where a fault can be measured it is not here but in [`probe`](super::probe).
+//! Where a fault can be measured it is not here but in [`probe`](crate::backend::vulkan::probe).
 
-use ash::vk;
 use std::fmt::Write as _;
 
 /// The rows.
@@ -30,13 +30,27 @@ pub enum Quirk {
     ShortChannels,
     IndependentSubgroups,
     LongLines,
+    MergedBits,
+    NarrowCounts,
+}
+
+/// Who makes a driver or a compiler.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Maker {
+    Llvmpipe,
+    SwiftShader,
+    Nvidia,
+    Clang,
+    /// One that no row is about.
+    Other,
 }
 
 /// Which driver.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver {
-    /// VkDriverId.
-    pub id: vk::DriverId,
+    /// Whose.
+    pub maker: Maker,
     /// The first version that has it, `[0, 0, 0]`: all known.
     pub from: [u32; 3],
     /// The first version that has it no more; none: the newest that was looked at has it.
@@ -63,20 +77,23 @@ pub struct Row {
     pub again: &'static str,
 }
 
-const fn all(id: vk::DriverId) -> Driver {
+const fn all(maker: Maker) -> Driver {
     Driver {
-        id,
+        maker,
         from: [0; 3],
         mended: None,
     }
 }
 
-const LLVMPIPE: &[Driver] = &[all(vk::DriverId::MESA_LLVMPIPE)];
-const NVIDIA: &[Driver] = &[all(vk::DriverId::NVIDIA_PROPRIETARY)];
-const SOFTWARE: &[Driver] = &[
-    all(vk::DriverId::MESA_LLVMPIPE),
-    all(vk::DriverId::GOOGLE_SWIFTSHADER),
-];
+const LLVMPIPE: &[Driver] = &[all(Maker::Llvmpipe)];
+const NVIDIA: &[Driver] = &[all(Maker::Nvidia)];
+const SOFTWARE: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::SwiftShader)];
+
+const CLANG: &[Driver] = &[Driver {
+    maker: Maker::Clang,
+    from: [0; 3],
+    mended: Some([23, 0, 0]),
+}];
 
 const MESA: &str = "llvmpipe, Mesa 22.3.6";
 const NVIDIA_580: &str = "H200, NVIDIA 580.159";
@@ -183,6 +200,17 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::NarrowCounts,
+        name: "narrow-counts",
+        drivers: NVIDIA,
+        only: None,
+        what: "BitCount of 8 and 16-bit values that are extended with zeros counts the bits of what they would be extended with their \
+               sign to. One more bit is set, and taken off the count (`narrow_counts`).",
+        test: "drivers::bits_of_narrow_values",
+        fails_on: "H200, NVIDIA 580.159: nine of 1,300 generated kernels (executors --first 91500113)",
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::RoundingMode,
         name: "rounding-mode",
         drivers: NVIDIA,
@@ -259,7 +287,24 @@ pub static TABLE: &[Row] = &[
         fails_on: NVIDIA_580,
         again: "2027-05",
     },
+    Row {
+        quirk: Quirk::MergedBits,
+        name: "merged-bits",
+        drivers: CLANG,
+        only: Some(has_avx512),
+        what: "Bits of two values that a constant chooses, merged with one of the two under a mask, become one masked vpternlog of AVX-512 whose operands are in a wrong order \
+               (LLVM's issue 157929, in 15 to 22). A fence stands between the bits and the mask (`native::apart`): one more instruction \
+               where such bits are merged.",
+        test: "miscompiled::bits_of_some_lanes",
+        fails_on: "clang 22.1.8 and 15.0.6, a processor with AVX-512",
+        again: "2028-01",
+    },
 ];
+
+/// The processor has AVX-512.
+fn has_avx512() -> bool {
+    !lacks_avx512()
+}
 
 /// Mesa 22.3 rounds with an instruction of the processor where that takes as many doubles as single floats fit into a
 /// vector, which only AVX-512 does.
@@ -281,19 +326,18 @@ pub struct Quirks(u32);
 
 impl Quirks {
     /// Those of a driver of this version, as `PUMICE_QUIRKS` has it.
-    pub fn of(id: vk::DriverId, version: u32) -> Self {
+    pub fn of(maker: Maker, version: [u32; 3]) -> Self {
         let changes = crate::util::config::get().quirks.as_deref();
-        Self::changed(id, version, changes.unwrap_or_default(), |word| {
+        Self::changed(maker, version, changes.unwrap_or_default(), |word| {
             crate::log!(Error, "PUMICE_QUIRKS: unknown word `{word}`");
         })
     }
 
-    fn changed(id: vk::DriverId, version: u32, changes: &str, unknown: impl Fn(&str)) -> Self {
-        let version = version_of(id, version);
+    fn changed(maker: Maker, version: [u32; 3], changes: &str, unknown: impl Fn(&str)) -> Self {
         let mut quirks = Self::default();
         for row in TABLE {
             let has = |driver: &Driver| {
-                driver.id == id
+                driver.maker == maker
                     && version >= driver.from
                     && driver.mended.is_none_or(|mended| version < mended)
             };
@@ -329,33 +373,11 @@ impl Quirks {
     }
 }
 
-/// A driver's version in three parts, as it packs them.
-fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
-    if id == vk::DriverId::NVIDIA_PROPRIETARY {
-        return [version >> 22, version >> 14 & 0xff, version >> 6 & 0xff];
-    }
-    [
-        vk::api_version_major(version),
-        vk::api_version_minor(version),
-        vk::api_version_patch(version),
-    ]
-}
-
-/// Bytes of a cache line of a device of that vendor. Vulkan does not tell.
-pub fn cache_line(vendor_id: u32) -> u32 {
-    const NVIDIA: u32 = 0x10de;
-    if vendor_id == NVIDIA {
-        128
-    } else {
-        64
-    }
-}
-
 /// The table as docs/quirks.md has it.
 pub fn document() -> String {
     let mut text = String::from(
-        "# Quirks\n\nPrinted from `src/backend/vulkan/quirks.rs`. `PUMICE_QUIRKS=-NAME,+NAME` switches them; `ci/quirks` shows \
-         that tests fail without\nthose of the driver at hand.\n\n\
+        "# Quirks\n\nPrinted from `src/quirks.rs`. `PUMICE_QUIRKS=-NAME,+NAME` switches them; `ci/quirks` shows \
+         that tests fail without\nthose of the devices at hand.\n\n\
          | name | driver, versions | what is wrong, what is done | test | fails without it on | look again |\n\
          |---|---|---|---|---|---|\n",
     );
@@ -378,7 +400,7 @@ pub fn document() -> String {
 impl Driver {
     fn text(&self) -> String {
         let dotted = |version: [u32; 3]| version.map(|n| n.to_string()).join(".");
-        let mut text = format!("{:?}", self.id);
+        let mut text = format!("{:?}", self.maker);
         if self.from != [0; 3] {
             let _ = write!(text, " from {}", dotted(self.from));
         }
@@ -396,35 +418,22 @@ mod tests {
     #[test]
     fn words_switch_them() {
         let of = |changes: &str| {
-            Quirks::changed(
-                vk::DriverId::MESA_LLVMPIPE,
-                22 << 22 | 3 << 12,
-                changes,
-                |_| panic!("unknown"),
-            )
+            Quirks::changed(Maker::Llvmpipe, [22, 3, 0], changes, |_| panic!("unknown"))
         };
         assert!(of("").has(Quirk::LoopLimit) && !of("").has(Quirk::NegatedBounds));
         assert!(!of("-loop-limit").has(Quirk::LoopLimit));
         assert!(of("-loop-limit").has(Quirk::IdleLanes));
         assert!(of("+negated-bounds, -idle-lanes").has(Quirk::NegatedBounds));
-        let none = Quirks::changed(vk::DriverId::MOLTENVK, 1, "", |_| ());
+        let none = Quirks::changed(Maker::Other, [1, 0, 0], "", |_| ());
         assert_eq!(none, Quirks::default());
+        let clang = |version| Quirks::changed(Maker::Clang, version, "", |_| ());
+        assert_eq!(clang([23, 0, 0]), Quirks::default());
+        assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
         let told = std::cell::Cell::new(0);
-        Quirks::changed(vk::DriverId::MOLTENVK, 1, "-nonsense,doubles", |_| {
+        Quirks::changed(Maker::Other, [1, 0, 0], "-nonsense,doubles", |_| {
             told.set(told.get() + 1)
         });
         assert_eq!(told.get(), 1);
-    }
-
-    #[test]
-    fn versions_are_unpacked() {
-        let nvidia = 580 << 22 | 159 << 14 | 3 << 6;
-        assert_eq!(
-            version_of(vk::DriverId::NVIDIA_PROPRIETARY, nvidia),
-            [580, 159, 3]
-        );
-        let mesa = 22 << 22 | 3 << 12 | 6;
-        assert_eq!(version_of(vk::DriverId::MESA_RADV, mesa), [22, 3, 6]);
     }
 
     #[test]

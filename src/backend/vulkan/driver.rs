@@ -1,0 +1,53 @@
+//! Who a driver is, as the table of quirks names it, and in which version.
+
+use crate::quirks::{Maker, Quirks};
+use ash::vk;
+
+/// The quirks of a driver.
+pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
+    let maker = match id {
+        vk::DriverId::MESA_LLVMPIPE => Maker::Llvmpipe,
+        vk::DriverId::GOOGLE_SWIFTSHADER => Maker::SwiftShader,
+        vk::DriverId::NVIDIA_PROPRIETARY => Maker::Nvidia,
+        _ => Maker::Other,
+    };
+    Quirks::of(maker, version_of(id, version))
+}
+
+/// A driver's version in three parts, as it packs them.
+fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
+    if id == vk::DriverId::NVIDIA_PROPRIETARY {
+        return [version >> 22, version >> 14 & 0xff, version >> 6 & 0xff];
+    }
+    [
+        vk::api_version_major(version),
+        vk::api_version_minor(version),
+        vk::api_version_patch(version),
+    ]
+}
+
+/// Bytes of a cache line of a device of that vendor. Vulkan does not tell.
+pub fn cache_line(vendor_id: u32) -> u32 {
+    const NVIDIA: u32 = 0x10de;
+    if vendor_id == NVIDIA {
+        128
+    } else {
+        64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_unpacked() {
+        let nvidia = 580 << 22 | 159 << 14 | 3 << 6;
+        assert_eq!(
+            version_of(vk::DriverId::NVIDIA_PROPRIETARY, nvidia),
+            [580, 159, 3]
+        );
+        let mesa = 22 << 22 | 3 << 12 | 6;
+        assert_eq!(version_of(vk::DriverId::MESA_RADV, mesa), [22, 3, 6]);
+    }
+}
