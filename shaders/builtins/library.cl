@@ -8,6 +8,7 @@
 #include "fma.cl"
 #include "pow.cl"
 #include "trig.cl"
+#include "trig_double.cl"
 #include "gamma.cl"
 #include "integer.cl"
 #include "math.cl"
