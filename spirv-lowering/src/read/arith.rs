@@ -162,6 +162,7 @@ impl Body<'_, '_> {
             let mut out = Values::with_capacity(n);
             for (i, &x) in a.iter().enumerate() {
                 out.push(match b.get(i) {
+                    Some(&y) if kir == Op::FRem => self.remainder(x, y, scalar)?,
                     Some(&y) => self.ins(kir, &[x, y], scalar),
                     None => self.ins(kir, &[x], scalar),
                 });
@@ -244,7 +245,7 @@ impl Body<'_, '_> {
                 }
                 let mut out = Values::new();
                 for (&x, &y) in a.iter().zip(&b) {
-                    out.push(self.modulo(x, y, scalar, float));
+                    out.push(self.modulo(x, y, scalar, float)?);
                 }
                 self.set(id, ty, out)?;
             }
@@ -384,9 +385,21 @@ impl Body<'_, '_> {
         }
     }
 
-    fn modulo(&mut self, x: Value, y: Value, ty: Type, float: bool) -> Value {
+    /// The remainder must be exact, as that of the built-in function, where instructions of devices take a quotient's.
+    fn remainder(&mut self, x: Value, y: Value, ty: Type) -> Result<Value> {
+        let letters = super::opencl_std::mangle(ty, false)?.repeat(2);
+        match self
+            .call_name(&format!("_Z4fmod{letters}"), &[x, y], &[ty])?
+            .as_slice()
+        {
+            &[value] => Ok(value),
+            _ => bad("it has no result"),
+        }
+    }
+
+    fn modulo(&mut self, x: Value, y: Value, ty: Type, float: bool) -> Result<Value> {
         if float {
-            let r = self.ins(Op::FRem, &[x, y], ty);
+            let r = self.remainder(x, y, ty)?;
             let zero = self.float(ty, 0.0);
             let some = self.ins(Op::FCmp(FloatCond::One), &[r, zero], Type::Bool);
             let rneg = self.ins(Op::FCmp(FloatCond::Olt), &[r, zero], Type::Bool);
@@ -394,7 +407,7 @@ impl Body<'_, '_> {
             let differ = self.ins(Op::Xor, &[rneg, yneg], Type::Bool);
             let fix = self.ins(Op::And, &[some, differ], Type::Bool);
             let sum = self.ins(Op::FAdd, &[r, y], ty);
-            return self.select(fix, sum, r);
+            return Ok(self.select(fix, sum, r));
         }
         let r = self.ins(Op::SRem, &[x, y], ty);
         let zero = self.constant(ty, 0);
@@ -403,7 +416,7 @@ impl Body<'_, '_> {
         let differ = self.sign_bit(signs);
         let fix = self.ins(Op::And, &[some, differ], Type::Bool);
         let sum = self.ins(Op::IAdd, &[r, y], ty);
-        self.select(fix, sum, r)
+        Ok(self.select(fix, sum, r))
     }
 
     fn extended(&mut self, inst: &Inst, op: S) -> Result<()> {

@@ -80,8 +80,15 @@ fn remainders() {
          %s = in u16 4
          %t = in u16 5
          %m = OpSMod %u16 %s %t
-         out 5 u16 %m",
+         out 5 u16 %m
+         %large = in f32x4 6
+         %small = in f32x4 7
+         %rest = OpFRem %f32x4 %large %small
+         out 6 f32x4 %rest",
     );
+    // Their quotients have more bits than a float.
+    let large = [1e30f32, -16777215.0, 8388609.0, 1e38];
+    let small = [3.0f32, 0.7, -0.3, 1e-3];
     let a = [-7i32, 7, -7, 8];
     let b = [3i32, -3, -3, 3];
     let input = Data::new()
@@ -90,8 +97,12 @@ fn remainders() {
         .put(2, &[5.5f32, -5.5, 5.5, -6.0])
         .put(3, &[2.0f32, 2.0, -2.0, -2.0])
         .put(4, &[-9i16])
-        .put(5, &[4i16]);
+        .put(5, &[4i16])
+        .put(6, &large)
+        .put(7, &small);
     let out = il.run(&setup, &input);
+    let exact: [f32; 4] = std::array::from_fn(|i| large[i] % small[i]);
+    assert_eq!(out.get::<f32, 4>(6), exact);
     assert_eq!(out.get::<i32, 4>(0), [2, -2, -1, 2]);
     assert_eq!(out.get::<i32, 4>(1), [-1, 1, -1, 2]);
     let unsigned: [u32; 4] = std::array::from_fn(|i| a[i] as u32 % b[i] as u32);
