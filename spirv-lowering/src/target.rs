@@ -121,6 +121,9 @@ pub struct Target {
     pub idle_lanes_run: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub miscounts_to_negations: bool,
+    /// The bits of 8 and 16-bit values are counted with those of their extension
+    /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
+    pub miscounts_narrow_bits: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
     /// Kernels stay KIR, from which [`native`](crate::native) makes code for a processor, in packs of `subgroup_size` lanes.
@@ -180,6 +183,7 @@ impl Target {
             loop_limit: 0,
             idle_lanes_run: false,
             miscounts_to_negations: false,
+            miscounts_narrow_bits: false,
             misrounds_doubles: false,
             native: false,
         }

@@ -42,6 +42,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
+        "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
         "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),
         "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),
         "idle_lanes" => {

@@ -93,3 +93,58 @@ fn processors_see_the_memory_of_the_host() {
     let svm = info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_SVM_CAPABILITIES);
     assert_ne!(svm & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM, 0);
 }
+
+/// Some drivers count the bits of narrow values together with those of their extension.
+#[test]
+fn bits_of_narrow_values() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const ushort *x, global uint *r, global ushort *narrow) {
+             size_t i = get_global_id(0);
+             // The count has the type of the operand, and is not widened.
+             narrow[i * 2] = popcount(x[i]);
+             ((global uchar *)(narrow + i * 2 + 1))[0] = popcount(((global const uchar *)(x + i))[0]);
+             ((global uchar *)(narrow + i * 2 + 1))[1] = popcount(((global const uchar *)(x + i))[1]);
+             global const uchar *b = (global const uchar *)x;
+             global const char *c = (global const char *)x;
+             global const short *s = (global const short *)x;
+             r[i * 5] = popcount(x[i]);
+             r[i * 5 + 1] = popcount(b[i * 2]);
+             r[i * 5 + 2] = (uint)popcount(c[i * 2]) + (uint)popcount(s[i]);
+             r[i * 5 + 3] = popcount((uchar)(b[i * 2] * 3)) + popcount((ushort)(x[i] | 5));
+             r[i * 5 + 4] = popcount((uchar2)(b[i * 2], b[i * 2 + 1])).y + clz(b[i * 2]);
+         }",
+        "k",
+    );
+    let values: Vec<u16> = (0..256u32)
+        .map(|i| (i.wrapping_mul(0x9e37_79b9) >> 16) as u16 | 0x8080)
+        .collect();
+    let x = setup.buffer_of(&values);
+    let r = setup.buffer(values.len() * 20);
+    let narrow = setup.buffer(values.len() * 4);
+    let arguments = kernel.set_buffer(0, &x).set_buffer(1, &r);
+    arguments.set_buffer(2, &narrow);
+    setup.run(&kernel, &[values.len()], None);
+    let want: Vec<u32> = values
+        .iter()
+        .flat_map(|&x| {
+            let [low, high] = x.to_le_bytes();
+            [
+                x.count_ones(),
+                low.count_ones(),
+                low.count_ones() + x.count_ones(),
+                low.wrapping_mul(3).count_ones() + (x | 5).count_ones(),
+                high.count_ones() + low.leading_zeros(),
+            ]
+        })
+        .collect();
+    assert_eq!(setup.read::<u32>(&r, want.len()), want);
+    let want: Vec<u16> = values
+        .iter()
+        .flat_map(|&x| {
+            let bytes = x.to_le_bytes().map(|byte| byte.count_ones() as u8);
+            [x.count_ones() as u16, u16::from_le_bytes(bytes)]
+        })
+        .collect();
+    assert_eq!(setup.read::<u16>(&narrow, want.len()), want);
+}

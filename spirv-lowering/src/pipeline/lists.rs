@@ -147,6 +147,13 @@ pub static VULKAN: &[Step] = &[
         Ok(contract::run(func, l.target) && dce::run(func))
     }),
     only_if(
+        optional("narrow_counts", |func, _| {
+            narrow_counts::run(func)?;
+            Ok(true)
+        }),
+        |_, l| l.target.miscounts_narrow_bits,
+    ),
+    only_if(
         optional("flip_compares", |func, _| {
             flip_compares::run(func)?;
             Ok(true)

@@ -84,6 +84,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 dot_4x8: [true, true, false],
                 subgroup_size: 32,
                 misrounds_doubles: true,
+                miscounts_narrow_bits: true,
                 fp64: plain,
                 ..full.clone()
             },

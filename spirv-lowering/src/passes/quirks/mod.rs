@@ -3,6 +3,7 @@
 
 pub mod flip_compares;
 pub mod idle_lanes;
+pub mod narrow_counts;
 pub mod resume_loops;
 pub mod round_doubles;
 pub mod split_parts;

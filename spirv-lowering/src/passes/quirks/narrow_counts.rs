@@ -1,0 +1,46 @@
+//! Counts of the bits of 8 and 16-bit values, for NVIDIA's driver: it counts the bits of the value extended with its sign.
+//! With one more bit set, which is taken off again, the operand is no extension any more.
+
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::error::Result;
+use crate::ir::entity::Value;
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+
+/// A bit beyond those of the narrow types.
+const BEYOND: u64 = 1 << 31;
+
+/// It has the bits of a narrower value alone.
+fn is_narrow(r: &Rewriter, value: Value) -> bool {
+    let Some(inst) = r.func.def_inst(value) else {
+        return false;
+    };
+    let data = &r.func.insts[inst];
+    match data.op {
+        Op::ZExt => data.args.iter().all(|&arg| r.func.ty(arg).bits() <= 16),
+        Op::And => {
+            let masks = data.args.iter().filter_map(|&arg| r.func.as_const(arg));
+            masks.into_iter().any(|mask| mask <= 0xffff)
+        }
+        _ => false,
+    }
+}
+
+/// Runs the pass.
+pub fn run(func: &mut Function) -> Result<()> {
+    rewrite(func, |r, inst| {
+        let data = r.data(inst);
+        let (Op::Popcount, &[x]) = (&data.op, data.args.as_slice()) else {
+            return Ok(Action::Keep);
+        };
+        let x = r.resolve(x);
+        if r.func.ty(x) != Type::I32 || !is_narrow(r, x) {
+            return Ok(Action::Keep);
+        }
+        let more = r.with_const(Op::Or, x, BEYOND);
+        let count = r.same(Op::Popcount, [more]);
+        let count = r.with_const(Op::ISub, count, 1);
+        Ok(r.replace_result(inst, count))
+    })
+}
