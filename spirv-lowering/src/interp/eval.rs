@@ -147,6 +147,16 @@ pub fn eval(
         bits: folded,
         unknown: spread & mask,
     };
+    if floats && matches!(op, Op::FNeg | Op::FAbs | Op::FCopySign) {
+        // Operations on bits, but devices have been seen to leave a NaN's sign as it was, and may change it.
+        let is_nan =
+            |value: Scalar| is_any_nan(ty, value) || value.unknown == 0 && is_nan(ty, value.bits);
+        if is_nan(a) {
+            value = any_nan(result);
+        } else if op == Op::FCopySign && is_nan(b) {
+            value.unknown |= sign_bit(result);
+        }
+    }
     if lifted && result.is_float() && value.unknown == 0 {
         if is_nan(result, folded) {
             value = any_nan(result);

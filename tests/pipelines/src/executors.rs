@@ -1,24 +1,31 @@
 //! executors: generated kernels on the devices of the back ends, against the interpreter of KIR.
 //!
 //! ```text
-//! executors [--device TEXT] [--first SEED] [--count N] [--keep-going] [--no-shrink]
+//! executors [--device TEXT] [--first SEED] [--count N] [--seconds S] [--keep-going] [--no-shrink] [--trace FOLDER]
+//!           [--module FILE [--items N]]
 //! ```
 //! TEXT is a word of `PUMICE_DEVICES`: `cpu`, or a part of the name of a Vulkan device. Each kernel is lowered for the device
 //! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
-//! known. `PUMICE_CPU_WIDTH` chooses other vectors.
+//! known. It ends after that many kernels or seconds, or when the device is lost; `--trace`, for devices that
+//! hang, tells how far each kernel is and writes it there. `--module` puts a
+//! module of KIR in place of the kernel, with its arguments and one work-group of N work-items. `PUMICE_CPU_WIDTH` chooses other vectors.
 
 use pumice_runtime::backend::{
     self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use,
 };
 use pumice_runtime::compile::native::Native;
+use pumice_runtime::compile::{builtin_library, to_bytes};
 use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::NdRange;
 use spirv_lowering::ir::function::FpFlags;
+use spirv_lowering::ir::op::Op as Kir;
+use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::testing::generate::{generate, Case, CaseArg};
 use spirv_lowering::testing::prove::{is_open, wanted};
 use spirv_lowering::testing::shrink::shrink;
 use spirv_lowering::{Options, Program};
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -26,8 +33,12 @@ struct Args {
     device: String,
     first: u64,
     count: u64,
+    seconds: f64,
     keep_going: bool,
     shrink: bool,
+    trace: Option<PathBuf>,
+    module: Option<PathBuf>,
+    items: u32,
 }
 
 fn arguments() -> Result<Args, String> {
@@ -35,8 +46,12 @@ fn arguments() -> Result<Args, String> {
         device: "cpu".to_owned(),
         first: 0,
         count: 1000,
+        seconds: f64::INFINITY,
         keep_going: false,
         shrink: true,
+        trace: None,
+        module: None,
+        items: 1,
     };
     let mut list = std::env::args().skip(1);
     while let Some(word) = list.next() {
@@ -46,6 +61,13 @@ fn arguments() -> Result<Args, String> {
             "--device" => args.device = value()?,
             "--first" => args.first = number(value()?)?,
             "--count" => args.count = number(value()?)?,
+            "--seconds" => {
+                let text = value()?;
+                args.seconds = text.parse().map_err(|e| format!("{text}: {e}"))?;
+            }
+            "--trace" => args.trace = Some(value()?.into()),
+            "--module" => args.module = Some(value()?.into()),
+            "--items" => args.items = number(value()?)? as u32,
             "--keep-going" => args.keep_going = true,
             "--no-shrink" => args.shrink = false,
             _ => return Err(format!("unknown argument {word}")),
@@ -54,15 +76,40 @@ fn arguments() -> Result<Args, String> {
     Ok(args)
 }
 
-/// Without the flags that promise neither NaN nor infinity: where that is broken, LLVM has a value spread that is none
-/// (`x & 0` has one no more), the interpreter one that is open.
-fn without_promises(mut case: Case) -> Case {
+/// As the device can be compared. Without the flags that promise neither NaN nor infinity: where that is broken, LLVM has a
+/// value spread that is none (`x & 0` has one no more), the interpreter one that is open. Without remainders of floats where
+/// they are instructions of Vulkan, which are not exact: what is read from SPIR-V calls a function of the library instead.
+fn comparable(mut case: Case, device: &dyn Device) -> Case {
+    let native = device.target().native;
     for (_, func) in case.module.functions.iter_mut() {
         for (_, inst) in func.insts.iter_mut() {
             inst.fp.0 &= !(FpFlags::NNAN | FpFlags::NINF);
+            if inst.op == Kir::FRem && !native {
+                inst.op = Kir::FSub;
+            }
         }
     }
     case
+}
+
+/// How far a kernel is: the folder that its SPIR-V goes to, and its seed.
+struct Trace<'a>(Option<(&'a Path, u64)>);
+
+impl Trace<'_> {
+    fn note(&self, what: &str) {
+        if let Some((_, seed)) = self.0 {
+            println!("seed {seed}: {what}");
+        }
+    }
+
+    /// A file about the kernel, over that of the one before.
+    fn file(&self, name: &str, contents: &[u8]) {
+        if let Some((dir, _)) = self.0 {
+            if let Err(error) = std::fs::write(dir.join(name), contents) {
+                println!("{}: {error}", dir.display());
+            }
+        }
+    }
 }
 
 /// What came of a kernel.
@@ -166,13 +213,13 @@ fn push(
     Ok(block)
 }
 
-fn check(device: &Arc<dyn Device>, case: &Case) -> Verdict {
+fn check(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Verdict {
     let lanes = device.target().subgroup_size;
     let wanted = match wanted(case, lanes) {
         Ok(wanted) => wanted,
         Err(why) => return Verdict::Left(why.rsplit(": ").next().unwrap_or("").to_owned()),
     };
-    match run(device, case) {
+    match run(device, case, trace) {
         Ok(got) => {
             for (i, ((want, unknown), got)) in wanted.buffers.iter().zip(&got).enumerate() {
                 for (at, want) in want.iter().enumerate() {
@@ -193,14 +240,21 @@ fn check(device: &Arc<dyn Device>, case: &Case) -> Verdict {
 }
 
 /// Launches the kernel and gives what is in its buffers and program-scope variables.
-fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
+fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<Vec<u8>>, String> {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let target = device.target();
     let program = Program::from_module(case.module.clone());
     let globals = program.globals().map_err(|e| text(&e))?;
+    // As exact as the interpreter.
+    let mut options = Options {
+        correctly_rounded_divide_sqrt: true,
+        library: Some(builtin_library::get()?),
+        ..Options::default()
+    };
     let lowered = program
-        .lower("k", target, &mut Options::default())
+        .lower("k", target, &mut options)
         .map_err(|e| text(&e))?;
+    trace.note(&format!("{} words", lowered.words.len()));
     let interface = &lowered.interface;
     if interface.args_in_buffer || interface.resume_bytes != 0 || interface.parts > 1 {
         return Err("unsupported here".to_owned());
@@ -210,7 +264,9 @@ fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
     } else {
         MachineCode::Spirv(&lowered.words)
     };
+    trace.file("kernel.spv", &to_bytes(&lowered.words));
     let code = device.load(code, interface).map_err(|e| text(&e))?;
+    trace.note("loaded");
     let upload = |data: &[u8]| -> Result<Arc<dyn Memory>, String> {
         let memory = device
             .allocate(data.len().max(1) as u64, Placement::Device)
@@ -260,6 +316,7 @@ fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
             sizes.push((SPEC_GUARD, 0));
         }
         let pipeline = code.specialise(part.local, &sizes).map_err(|e| text(&e))?;
+        trace.note("a pipeline");
         let uses: Vec<Use> = buffers
             .iter()
             .chain(&variables)
@@ -286,6 +343,7 @@ fn run(device: &Arc<dyn Device>, case: &Case) -> Result<Vec<Vec<u8>>, String> {
             .map_err(|e| text(&e))?;
     }
     let value = stream.submit(true).map_err(|e| text(&e))?;
+    trace.note("submitted");
     stream.timeline().wait(value, None).map_err(|e| text(&e))?;
     let mut out = Vec::new();
     for memory in buffers.iter().chain(&variables) {
@@ -332,8 +390,25 @@ fn main() -> Result<(), String> {
     let (mut same, mut wrong) = (0u64, 0u64);
     let mut left: BTreeMap<String, u64> = BTreeMap::new();
     for seed in args.first..args.first + args.count {
-        let case = without_promises(generate(seed));
-        match check(&device, &case) {
+        if start.elapsed().as_secs_f64() > args.seconds {
+            break;
+        }
+        let mut case = generate(seed);
+        if let Some(path) = &args.module {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            case.module = parse_module(&text).map_err(|error| error.to_string())?;
+            case.range = NdRange {
+                global: [args.items, 1, 1],
+                local: [args.items, 1, 1],
+                ..case.range
+            };
+        }
+        let case = comparable(case, device.as_ref());
+        let trace = Trace(args.trace.as_deref().map(|dir| (dir, seed)));
+        trace.note("begins");
+        trace.file("kernel.kir", case.module.to_string().as_bytes());
+        match check(&device, &case, &trace) {
             Verdict::Same => same += 1,
             Verdict::Left(why) => *left.entry(why).or_default() += 1,
             Verdict::Wrong(_) if is_open(&case, device.target().subgroup_size) => {
@@ -344,13 +419,16 @@ fn main() -> Result<(), String> {
             Verdict::Wrong(what) => {
                 wrong += 1;
                 println!("seed {seed}: {what}");
+                if what.contains("device lost") {
+                    break;
+                }
                 if args.shrink {
                     let small = shrink(&case, &|case| {
-                        matches!(check(&device, case), Verdict::Wrong(_))
+                        matches!(check(&device, case, &Trace(None)), Verdict::Wrong(_))
                             && !is_open(case, device.target().subgroup_size)
                     });
                     println!("{:?}\n{}", small.range, small.module);
-                    if let Verdict::Wrong(what) = check(&device, &small) {
+                    if let Verdict::Wrong(what) = check(&device, &small, &Trace(None)) {
                         println!("{what}");
                     }
                 }
