@@ -2,11 +2,11 @@
 //! lane by lane.
 
 use super::classes::Class;
-use super::flow::{Context, Emitter};
+use super::emitter::{Context, Emitter};
 use super::ops::Form;
 use super::text::{scalar, suffix};
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Inst, Value, Var};
+use crate::ir::entity::{Inst, Value};
 use crate::ir::op::{GroupArith, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
 
@@ -203,7 +203,7 @@ impl Emitter<'_> {
     }
 
     /// An address `bytes` behind.
-    fn behind(&mut self, address: &str, bytes: u64) -> String {
+    pub fn behind(&mut self, address: &str, bytes: u64) -> String {
         if bytes == 0 {
             return address.to_owned();
         }
@@ -291,7 +291,7 @@ impl Emitter<'_> {
         self.mask_vector(&cx.mask)
     }
 
-    fn gather(&mut self, ty: Type, at: &str, align: u32, cx: &Context) -> String {
+    pub fn gather(&mut self, ty: Type, at: &str, align: u32, cx: &Context) -> String {
         let (vec, ptrs, masks) = (
             self.vec(ty),
             self.vec(Type::Ptr(Space::Global)),
@@ -308,7 +308,7 @@ impl Emitter<'_> {
         ))
     }
 
-    fn scatter(&mut self, ty: Type, at: &str, value: &str, align: u32, cx: &Context) {
+    pub fn scatter(&mut self, ty: Type, at: &str, value: &str, align: u32, cx: &Context) {
         let (vec, ptrs, masks) = (
             self.vec(ty),
             self.vec(Type::Ptr(Space::Global)),
@@ -502,35 +502,6 @@ impl Emitter<'_> {
         }
     }
 
-    /// What the last lane that runs has: lanes write to one place in their order.
-    fn last(&mut self, value: Value, cx: &Context) -> Result<String> {
-        if self.is_uniform(value, cx) {
-            return self.scalar(value, cx);
-        }
-        let vector = self.vector(value, cx)?;
-        let lane = match &cx.mask {
-            None => (self.lanes - 1).to_string(),
-            Some(_) => {
-                let n = self.lanes;
-                let bits = self.mask_bits(&cx.mask);
-                self.declare(format!("declare i{n} @llvm.ctlz.i{n}(i{n}, i1)"));
-                let zeros = self
-                    .text
-                    .def(&format!("call i{n} @llvm.ctlz.i{n}(i{n} {bits}, i1 true)"));
-                let lane = self.text.def(&format!("sub i{n} {}, {zeros}", n - 1));
-                if n == 64 {
-                    lane
-                } else {
-                    self.text.def(&format!("zext i{n} {lane} to i64"))
-                }
-            }
-        };
-        let ty = self.vec(self.func.ty(value));
-        Ok(self
-            .text
-            .def(&format!("extractelement {ty} {vector}, i64 {lane}")))
-    }
-
     fn copy(
         &mut self,
         to: Value,
@@ -548,296 +519,6 @@ impl Emitter<'_> {
             ));
             Ok(String::new())
         })
-    }
-
-    /// Does something lane by lane, with the operands of each; once, if they are the same and nothing comes back.
-    pub fn each_lane(
-        &mut self,
-        args: &[Value],
-        result: Option<Value>,
-        cx: &mut Context,
-        body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
-    ) -> Result<()> {
-        let w = self.lanes;
-        let mut operands = Vec::new();
-        for &arg in args {
-            let ty = self.func.ty(arg);
-            operands.push(if self.is_uniform(arg, cx) {
-                (ty, self.scalar(arg, cx)?, true)
-            } else {
-                (ty, self.vector(arg, cx)?, false)
-            });
-        }
-        let bits = self.mask_bits(&cx.mask);
-        let slot = result.map(|r| {
-            let ty = self.vec(self.func.ty(r));
-            self.alloca(&ty)
-        });
-        let (before, again, after) = (self.text.label(), self.text.label(), self.text.label());
-        self.text.jump(&before);
-        self.text.begin(&before);
-        self.text.jump(&again);
-        self.text.begin(&again);
-        let left = self.text.name();
-        let rest = self.text.name();
-        // The loop's body is one block but for what `body` adds: the edge back comes from `latch`.
-        let latch = self.text.label();
-        self.text.line(&format!(
-            "{left} = phi i{w} [ {bits}, %{before} ], [ {rest}, %{latch} ]"
-        ));
-        self.declare(format!("declare i{w} @llvm.cttz.i{w}(i{w}, i1)"));
-        let lane = self
-            .text
-            .def(&format!("call i{w} @llvm.cttz.i{w}(i{w} {left}, i1 true)"));
-        let lane = if w == 64 {
-            lane
-        } else {
-            self.text.def(&format!("zext i{w} {lane} to i64"))
-        };
-        let mut one = Vec::new();
-        for (ty, value, uniform) in &operands {
-            one.push(if *uniform {
-                value.clone()
-            } else {
-                let vec = self.vec(*ty);
-                self.text
-                    .def(&format!("extractelement {vec} {value}, i64 {lane}"))
-            });
-        }
-        let made = body(self, &one)?;
-        if let (Some(slot), Some(result)) = (&slot, result) {
-            let ty = scalar(self.func.ty(result));
-            let at = self
-                .text
-                .def(&format!("getelementptr {ty}, ptr {slot}, i64 {lane}"));
-            self.text
-                .line(&format!("store {ty} {made}, ptr {at}, align 1"));
-        }
-        self.text.jump(&latch);
-        self.text.begin(&latch);
-        let less = self.text.def(&format!("sub i{w} {left}, 1"));
-        self.text.line(&format!("{rest} = and i{w} {left}, {less}"));
-        let more = self.text.def(&format!("icmp ne i{w} {rest}, 0"));
-        self.text.branch(&more, &again, &after);
-        self.text.begin(&after);
-        if let (Some(slot), Some(result)) = (slot, result) {
-            let ty = self.vec(self.func.ty(result));
-            let loaded = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
-            self.define(result, None, Some(loaded), cx);
-        }
-        Ok(())
-    }
-
-    // --- variables of a work-item: element after element, each for all lanes
-
-    fn array(&mut self, var: Var) -> Result<String> {
-        if let Some(frame) = &self.frame {
-            let offset = frame[var];
-            let base = self.ids.frame.clone();
-            return Ok(self
-                .text
-                .def(&format!("getelementptr i8, ptr {base}, i64 {offset}")));
-        }
-        if let Some(name) = &self.arrays[var] {
-            return Ok(name.clone());
-        }
-        let data = &self.func.vars[var];
-        let ty = format!("[{} x {}]", data.len.fixed.max(1), self.vec(data.elem));
-        let name = self.alloca(&ty);
-        self.arrays[var] = Some(name.clone());
-        Ok(name)
-    }
-
-    fn array_load(
-        &mut self,
-        var: Var,
-        index: Value,
-        result: Value,
-        cx: &mut Context,
-    ) -> Result<()> {
-        let elem = self.func.vars[var].elem;
-        let base = self.array(var)?;
-        if self.region.uniform[var] {
-            let loaded = self
-                .text
-                .def(&format!("load {}, ptr {base}, align 8", scalar(elem)));
-            self.define(result, Some(loaded), None, cx);
-            return Ok(());
-        }
-        let loaded = if self.is_uniform(index, cx) {
-            let at = self.element(elem, &base, index, cx)?;
-            let vec = self.vec(elem);
-            self.text.def(&format!(
-                "load {vec}, ptr {at}, align {}",
-                self.element_align(elem)
-            ))
-        } else {
-            let at = self.elements(elem, &base, index, cx)?;
-            self.gather(elem, &at, elem.size(), cx)
-        };
-        self.define(result, None, Some(loaded), cx);
-        Ok(())
-    }
-
-    fn array_store(
-        &mut self,
-        var: Var,
-        index: Value,
-        value: Value,
-        cx: &mut Context,
-    ) -> Result<()> {
-        let elem = self.func.vars[var].elem;
-        let base = self.array(var)?;
-        if self.region.uniform[var] {
-            // An affine value is told by its first lane, which runs wherever there is a barrier.
-            let one = match self.class(value, cx) {
-                Class::Affine { .. } => self.anchored(value, cx)?,
-                _ => self.scalar(value, cx)?,
-            };
-            self.text.line(&format!(
-                "store {} {one}, ptr {base}, align 8",
-                scalar(elem)
-            ));
-            return Ok(());
-        }
-        let vector = self.vector(value, cx)?;
-        if !self.is_uniform(index, cx) {
-            let at = self.elements(elem, &base, index, cx)?;
-            self.scatter(elem, &at, &vector, elem.size(), cx);
-            return Ok(());
-        }
-        let at = self.element(elem, &base, index, cx)?;
-        let (vec, align) = (self.vec(elem), self.element_align(elem));
-        let vector = match &cx.mask {
-            None => vector,
-            // The place is ours: no other lane writes in between.
-            Some(mask) => {
-                let vector = self.apart(value, vector);
-                let old = self
-                    .text
-                    .def(&format!("load {vec}, ptr {at}, align {align}"));
-                let masks = self.mask_type();
-                self.text.def(&format!(
-                    "select {masks} {mask}, {vec} {vector}, {vec} {old}"
-                ))
-            }
-        };
-        self.text
-            .line(&format!("store {vec} {vector}, ptr {at}, align {align}"));
-        Ok(())
-    }
-
-    fn element_align(&self, elem: Type) -> u32 {
-        (self.lanes * elem.size()).min(64)
-    }
-
-    fn element(&mut self, elem: Type, base: &str, index: Value, cx: &Context) -> Result<String> {
-        let index = self.scalar(index, cx)?;
-        let index = self.text.def(&format!("zext i32 {index} to i64"));
-        let vec = self.vec(elem);
-        Ok(self
-            .text
-            .def(&format!("getelementptr {vec}, ptr {base}, i64 {index}")))
-    }
-
-    fn elements(&mut self, elem: Type, base: &str, index: Value, cx: &Context) -> Result<String> {
-        let index = self.vector(index, cx)?;
-        let vec = self.vec(Type::I32);
-        let by = self.splat_const(Type::I32, u64::from(self.lanes));
-        let row = self.text.def(&format!("mul {vec} {index}, {by}"));
-        let own = self.lanes_const(Type::I32, |lane| lane);
-        let at = self.text.def(&format!("add {vec} {row}, {own}"));
-        let wide = self.vec(Type::I64);
-        let at = self.text.def(&format!("zext {vec} {at} to {wide}"));
-        Ok(self.text.def(&format!(
-            "getelementptr {}, ptr {base}, {wide} {at}",
-            scalar(elem)
-        )))
-    }
-
-    // --- images
-
-    /// Reads or writes texels by the runtime's functions.
-    pub fn texel(&mut self, inst: Inst, cx: &mut Context) -> Result<()> {
-        let func = self.func;
-        let data = &func.insts[inst];
-        let w = self.lanes;
-        let bindings = self.launch_field(super::layout::BINDINGS, "ptr");
-        let descriptor = |this: &mut Self, binding: u32| {
-            let offset = u64::from(binding) * u64::from(super::layout::DESCRIPTOR);
-            this.invariant(&format!("getelementptr i8, ptr {bindings}, i64 {offset}"))
-        };
-        let bits = match &cx.mask {
-            None => (u64::MAX >> (64 - w)).to_string(),
-            Some(_) => {
-                let bits = self.mask_bits(&cx.mask);
-                if w == 64 {
-                    bits
-                } else {
-                    self.text.def(&format!("zext i{w} {bits} to i64"))
-                }
-            }
-        };
-        let (name, mut args) = match data.op {
-            Op::TexelFetch(slot) | Op::TexelLoad(slot) => {
-                let d = descriptor(self, slot.binding);
-                ("pumice_texel_load", vec![d])
-            }
-            Op::TexelStore(slot) => {
-                let d = descriptor(self, slot.binding);
-                ("pumice_texel_store", vec![d])
-            }
-            Op::TexelFilter { image, sampler } => {
-                let (i, s) = (descriptor(self, image.binding), descriptor(self, sampler));
-                ("pumice_texel_filter", vec![i, s])
-            }
-            _ => return Err(LowerError::internal("not a texel")),
-        };
-        let memory = |this: &mut Self, n: usize| {
-            let ty = format!("[{n} x <{w} x i32>]");
-            this.alloca(&ty)
-        };
-        let mut operands = data.args.iter();
-        for _ in 0..3 {
-            let Some(&value) = operands.next() else {
-                return Err(LowerError::internal("coordinates of a texel"));
-            };
-            let place = memory(self, 1);
-            let vector = self.vector(value, cx)?;
-            let vec = self.vec(func.ty(value));
-            self.text
-                .line(&format!("store {vec} {vector}, ptr {place}, align 64"));
-            args.push(place);
-        }
-        let texels = memory(self, 4);
-        for (i, &value) in operands.enumerate() {
-            let vector = self.vector(value, cx)?;
-            let vec = self.vec(func.ty(value));
-            let at = self.behind(&texels, i as u64 * u64::from(w) * 4);
-            self.text
-                .line(&format!("store {vec} {vector}, ptr {at}, align 4"));
-        }
-        args.push(texels.clone());
-        let descriptors = args.len() - 4;
-        let mut types = vec!["ptr"; descriptors];
-        types.extend(["i32", "i64", "ptr", "ptr", "ptr", "ptr"]);
-        self.declare(format!("declare void @{name}({})", types.join(", ")));
-        let mut list: Vec<String> = args[..descriptors]
-            .iter()
-            .map(|a| format!("ptr {a}"))
-            .collect();
-        list.push(format!("i32 {w}"));
-        list.push(format!("i64 {bits}"));
-        list.extend(args[descriptors..].iter().map(|a| format!("ptr {a}")));
-        self.text
-            .line(&format!("call void @{name}({})", list.join(", ")));
-        for (i, &result) in data.results.iter().enumerate() {
-            let vec = self.ty(Form::Vector, func.ty(result));
-            let at = self.behind(&texels, i as u64 * u64::from(w) * 4);
-            let loaded = self.text.def(&format!("load {vec}, ptr {at}, align 4"));
-            self.define(result, None, Some(loaded), cx);
-        }
-        Ok(())
     }
 }
 

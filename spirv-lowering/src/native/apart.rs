@@ -4,7 +4,7 @@
 //! of lanes. LLVM before 23 has the operands of the second in a wrong order where the one merged with is not the first. The
 //! runtime's table of quirks knows for which compilers this is needed.
 
-use super::flow::Emitter;
+use super::emitter::Emitter;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
 use crate::ir::op::Op;

@@ -1,6 +1,6 @@
 //! Operations of sub-groups: a pack is one, its lanes are in registers.
 
-use super::flow::{Context, Emitter};
+use super::emitter::{Context, Emitter};
 use super::ops::Form;
 use super::text::{scalar, suffix};
 use crate::error::{LowerError, Result};

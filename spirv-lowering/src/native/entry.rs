@@ -1,7 +1,7 @@
 //! The frame of the code: the loops over work-groups and packs around the regions of a kernel.
 
 use super::classes::Classes;
-use super::flow::{Emitter, Mask};
+use super::emitter::{Emitter, Mask};
 use super::ids::Ids;
 use super::layout;
 use super::text::Text;
@@ -160,7 +160,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
         let offset = e.invariant(&format!("load i32, ptr {at}, align 4, !invariant.load !0"));
         let offset = e.invariant(&format!("zext i32 {offset} to i64"));
         let address = e.invariant(&format!("getelementptr i8, ptr %local, i64 {offset}"));
-        let cx = super::flow::Context {
+        let cx = super::emitter::Context {
             mask: None,
             chain: 0,
             end: String::new(),

@@ -18,17 +18,22 @@
 
 mod access;
 mod apart;
+mod arrays;
 mod classes;
 mod collective;
+mod emitter;
 mod entry;
 mod flow;
 mod groups;
 mod ids;
+mod lanes;
 mod ops;
 mod regions;
 mod serial;
+mod texels;
 mod text;
 mod tree;
+mod values;
 
 pub use groups::can_be_packed;
 

@@ -1,7 +1,7 @@
 //! Instructions that only compute: for one lane or for all of them at once.
 
 use super::classes::Class;
-use super::flow::{Context, Emitter};
+use super::emitter::{Context, Emitter};
 use super::layout;
 use super::text::{scalar, suffix};
 use super::Packing;

@@ -5,7 +5,8 @@
 //! lane, within a loop over those that run.
 
 use super::classes::{inside, Class};
-use super::flow::{is_slow, Context, Emitter};
+use super::emitter::{Context, Emitter};
+use super::flow::is_slow;
 use super::text::scalar;
 use super::tree::Loop;
 use crate::error::Result;
@@ -120,12 +121,15 @@ impl Emitter<'_> {
         let (func, n) = (self.func, self.lanes);
         let mut vectors = Vec::new();
         for &value in &plan.ins {
-            vectors.push((value, self.vector(value, &cx)?));
+            let vector = self.vector(value, &cx)?;
+            vectors.push((value, self.in_memory(func.ty(value), &vector)));
         }
         let header = self.tree.constructs[l.construct].block;
         let mut first = Vec::new();
         for &param in &func.blocks[header].params {
-            first.push((param, self.take_param(param)));
+            let written = self.take_param(param);
+            let vector = written.vector.map(|it| self.in_memory(func.ty(param), &it));
+            first.push((param, vector, written.scalar));
         }
         let merge = &func.blocks[l.merge].params;
         // Where the lanes' results come together.
@@ -168,15 +172,15 @@ impl Emitter<'_> {
 
         let mut inner = self.alone(&cx);
         let mut before = Vec::new();
-        for (param, written) in first {
-            let one = match (written.vector, written.scalar) {
-                (Some(vector), _) => self.of_lane(param, &vector, &lane),
+        for (param, vector, scalar) in first {
+            let one = match (vector, scalar) {
+                (Some(vector), _) => self.of_lane(func.ty(param), &vector, &lane),
                 (None, scalar) => scalar.unwrap_or_default(),
             };
             self.begin_param(param, &one);
         }
         for (value, vector) in vectors {
-            let one = self.of_lane(value, &vector, &lane);
+            let one = self.of_lane(func.ty(value), &vector, &lane);
             before.push((value, self.replace(value, one, &inner)));
         }
         let done = self.repeat(l, inner.clone())?;
@@ -207,13 +211,6 @@ impl Emitter<'_> {
         }
         self.text.begin(&end);
         Ok(Some(cx))
-    }
-
-    /// What a lane has of a value.
-    fn of_lane(&mut self, value: Value, vector: &str, lane: &str) -> String {
-        let ty = self.vec(self.func.ty(value));
-        self.text
-            .def(&format!("extractelement {ty} {vector}, i64 {lane}"))
     }
 
     /// Stores the element of a lane.
