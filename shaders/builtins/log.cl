@@ -89,11 +89,11 @@ float OVERLOAD log10(float x)
     return log_edges(x, (y + high * 0x1.bccp-2f) + e * 0x1.344p-2f);
 }
 
-// m * 2^e with m in [sqrt(1/2), sqrt(2)), for a normal number above 0.
+// m * 2^e with m in [sqrt(1/2), sqrt(2)), for a normal number above 0. The biased exponent becomes a double as its lowest bits.
 static double OVERLOAD log_parts_plain(double x, double *e)
 {
-    ulong v = AS(ulong, x) - 0x3fe6a09e667f3bcdul;
-    *e = (double)((int)(v >> 32) >> 20);
+    ulong v = AS(ulong, x) + 0x00095f619980c433ul;
+    *e = AS(double, v >> 52 | 0x4330000000000000ul) - 0x1.00000000003ffp+52;
     return AS(double, (v & 0x000ffffffffffffful) + 0x3fe6a09e667f3bcdul);
 }
 
