@@ -17,6 +17,9 @@ use spirv_lowering::target::Target;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Alignment in bytes of every allocation.
+pub const ALIGNMENT: u64 = 256;
+
 /// Queues taken of the family, at most.
 const MAX_QUEUES: u32 = 8;
 
@@ -279,7 +282,7 @@ impl Adapter {
             int64_atomics: target.int64_atomics_global,
             int64_atomics_local: target.int64_atomics_local,
             timer_resolution_ns: (limits.timestamp_period.ceil() as u64).max(1),
-            mem_base_align: super::memory::ALIGNMENT as u32,
+            mem_base_align: ALIGNMENT as u32,
             host_import_align: told.import.min_imported_host_pointer_alignment,
             svm: SvmCaps {
                 coarse: host_addresses || cfg!(all(unix, target_pointer_width = "64")),

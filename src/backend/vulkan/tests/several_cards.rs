@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::backend::mirror::Mirror;
-use crate::backend::vulkan::device::Shared;
+use crate::backend::vulkan::logical::LogicalDevice;
 use crate::backend::vulkan::memory::USAGE;
 use crate::backend::{Replay, SharedKind, Way};
 use crate::util::address::{Reservation, PAGE};
@@ -31,8 +31,8 @@ fn cards() -> Vec<Arc<VulkanDevice>> {
         .collect()
 }
 
-fn shared(card: &VulkanDevice) -> &Arc<Shared> {
-    card.shared().expect("a device")
+fn logical(card: &VulkanDevice) -> &Arc<LogicalDevice> {
+    card.logical().expect("a device")
 }
 
 fn backend(card: &Arc<VulkanDevice>) -> Arc<dyn Device> {
@@ -90,13 +90,13 @@ fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64
 /// As `again` with `Way::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
 /// memory: address, opaque numbers, handles.
 fn undedicated(
-    shared: &Shared,
+    device: &LogicalDevice,
     size: u64,
     index: u32,
     like: Option<(u64, u64)>,
 ) -> Result<(u64, (u64, u64), vk::Buffer, vk::DeviceMemory), vk::Result> {
     let (buffer_address, memory_address) = like.unwrap_or((0, 0));
-    let raw = &shared.raw;
+    let raw = &device.raw;
     let mut opaque =
         vk::BufferOpaqueCaptureAddressCreateInfo::default().opaque_capture_address(buffer_address);
     let info = vk::BufferCreateInfo::default()
@@ -146,15 +146,15 @@ fn undedicated(
     }
 }
 
-fn destroy(shared: &Shared, buffer: vk::Buffer, memory: vk::DeviceMemory) {
+fn destroy(device: &LogicalDevice, buffer: vk::Buffer, memory: vk::DeviceMemory) {
     // SAFETY: made by `undedicated`, never used.
     unsafe {
-        shared.raw.destroy_buffer(buffer, None);
-        shared.raw.free_memory(memory, None);
+        device.raw.destroy_buffer(buffer, None);
+        device.raw.free_memory(memory, None);
     }
 }
 
-fn undedicated_again(from: &Shared, to: &Shared, size: u64, index: u32) -> String {
+fn undedicated_again(from: &LogicalDevice, to: &LogicalDevice, size: u64, index: u32) -> String {
     let (address, numbers, buffer, memory) = match undedicated(from, size, index, None) {
         Ok(made) => made,
         Err(error) => return format!("no address at first: {error:?}"),
@@ -303,7 +303,7 @@ fn mirrored(cards: &[Arc<VulkanDevice>], size: u64, kind: SharedKind) -> String 
 fn addresses_can_be_replayed() {
     let all_cards = cards();
     for (number, card) in all_cards.iter().enumerate() {
-        let adapter = &shared(card).adapter;
+        let adapter = &logical(card).adapter;
         println!(
             "card {number}: {}, driver {}, replay {}, sparse {}, import align {}, placed maps {}, host addresses {}",
             adapter.caps.name,
@@ -318,7 +318,7 @@ fn addresses_can_be_replayed() {
     // Software drivers need none of this.
     let cards: Vec<_> = all_cards
         .into_iter()
-        .filter(|card| shared(card).adapter.replays_addresses)
+        .filter(|card| logical(card).adapter.replays_addresses)
         .collect();
     let Some(a) = cards.first() else {
         println!("no card gives addresses again");
@@ -349,9 +349,9 @@ fn addresses_can_be_replayed() {
                 println!("  {way:?} {}: {text}", size_text(size));
             }
         }
-        let types = shared(from).adapter.memory.memory_types_as_slice();
+        let types = logical(from).adapter.memory.memory_types_as_slice();
         for (index, kind) in (0..).zip(types) {
-            let text = undedicated_again(shared(from), shared(to), 32 * MIB, index);
+            let text = undedicated_again(logical(from), logical(to), 32 * MIB, index);
             println!(
                 "  not dedicated, type {index} {:?}: {text}",
                 kind.property_flags

@@ -23,9 +23,9 @@ struct Entry {
 
 /// The kernels loaded last, the latest one first.
 #[derive(Default)]
-pub struct Recent(Mutex<VecDeque<Entry>>);
+pub struct LoadedCode(Mutex<VecDeque<Entry>>);
 
-impl Recent {
+impl LoadedCode {
     /// The kernel with these words and this interface, else what `load` makes of them.
     pub fn find_or(
         &self,
