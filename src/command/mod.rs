@@ -2,7 +2,8 @@
 //! snapshots; they know contexts and devices, but no queue.
 //!
 //! Use: `let command = command::buffer::read(&target, ..)?; queue.enqueue(command, wait_list, blocking, want_event)?`
-//! where `target` comes from `queue.target()`.
+//! where `target` comes from `queue.target()`. A launch takes one step more, which may last
+//! ([`kernel::LaunchPlan::make_pipelines`]).
 
 pub mod access;
 pub mod buffer;
@@ -306,22 +307,22 @@ pub struct Launch {
     pub local: [u32; 3],
     /// get_num_groups
     pub groups: [u32; 3],
-    /// The dispatches it takes.
-    pub parts: SmallVec<[Part; 1]>,
+    /// What the device is given.
+    pub dispatches: SmallVec<[Dispatch; 1]>,
     /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
     pub resumes: u32,
 }
 
 /// One dispatch of a launch.
-pub struct Part {
-    /// The kernel specialised for the local size of this part.
+pub struct Dispatch {
+    /// The kernel specialised for the local size of these groups.
     pub pipeline: Arc<dyn Pipeline>,
     /// Number of work-groups.
     pub groups: [u32; 3],
     /// First work-group, in groups of the whole launch.
     pub first_group: [u32; 3],
     /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
-    pub step: u32,
+    pub part: u32,
 }
 
 /// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).
