@@ -99,6 +99,7 @@ impl FakeDevice {
                 fine: reach == Reach::Cached,
                 ..SvmCaps::default()
             },
+            fast_copies: true,
             ..Caps::default()
         };
         let shared = Shared {

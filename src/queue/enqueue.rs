@@ -10,9 +10,9 @@
 //! ```
 //! Every command that does not come to be encoded is refused exactly once ([`refuse`]), by whoever finds out.
 
-use super::encode::{Encoded, How};
+use super::encode::{Encoded, How, Ready};
 use super::host::Task;
-use super::order::Place;
+use super::host_tasks::Place;
 use super::state::{Held, State};
 use super::Queue;
 use crate::backend::Point;
@@ -25,17 +25,6 @@ use crate::object::mem::map;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
-
-/// What the stream must do before a command.
-#[derive(Default)]
-pub struct Ready {
-    /// Points of other streams.
-    pub points: SmallVec<[Point; 2]>,
-    /// A point of another stream that is reached already: what was done there must be visible here.
-    pub seen: Option<Point>,
-    /// A barrier, in an out-of-order queue.
-    pub barrier: bool,
-}
 
 /// What a held command is woken by, besides the end of host tasks.
 #[derive(Default)]

@@ -18,6 +18,7 @@
 mod encode;
 mod enqueue;
 mod host;
+mod host_tasks;
 mod images;
 mod info;
 mod launch;

@@ -297,6 +297,7 @@ impl Adapter {
             global_cacheline: driver::cache_line(properties.vendor_id),
             quirks: quirks.names(),
             rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
+            fast_copies: kind == DeviceKind::Gpu,
             native_kernels: false,
         };
         Ok(Self {
