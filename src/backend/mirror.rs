@@ -10,8 +10,8 @@
 use super::kept::keep;
 use super::{Device, DeviceError, Memory, Replay, Result, SharedKind, Way};
 use crate::util::address::{Reservation, PAGE};
+use crate::util::lock::{rank, Mutex};
 use crate::util::ranges::Ranges;
-use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
 /// Size of a block in bytes, at least.
@@ -33,7 +33,7 @@ struct Block {
     memories: Vec<Arc<dyn Memory>>,
     kind: SharedKind,
     base: u64,
-    free: Mutex<Ranges>,
+    free: Mutex<Ranges, { rank::MIRROR_RANGES }>,
     /// The host's. Goes after the memories that may lie in it.
     _pages: Reservation,
 }
@@ -41,7 +41,7 @@ struct Block {
 /// The blocks of a context.
 #[derive(Default)]
 pub struct Mirror {
-    known: Mutex<Known>,
+    known: Mutex<Known, { rank::MIRROR }>,
 }
 
 #[derive(Default)]

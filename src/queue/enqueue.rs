@@ -22,7 +22,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Readiness, Recorded};
 use crate::object::mem::map;
-use parking_lot::MutexGuard;
+use crate::util::lock::MutexGuard;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 

@@ -41,8 +41,8 @@ use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::event::{Event, Owner, Progress};
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
-use parking_lot::{Mutex, MutexGuard};
 use state::State;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -54,9 +54,9 @@ pub struct Queue {
     properties: cl_command_queue_properties,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::QUEUE }>,
     /// Profiled operations whose event is gone, and when they are done, in that order.
-    unwanted: Mutex<VecDeque<(u64, ProfileSlot)>>,
+    unwanted: Mutex<VecDeque<(u64, ProfileSlot)>, { rank::UNWANTED_TIMES }>,
     me: Weak<Object<Queue>>,
 }
 

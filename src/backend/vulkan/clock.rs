@@ -6,9 +6,9 @@
 use super::conv::During;
 use super::logical::LogicalDevice;
 use crate::backend::{DeviceError, Result};
+use crate::util::lock::{rank, Mutex};
 use crate::util::monotonic_ns;
 use ash::{ext, vk};
-use parking_lot::Mutex;
 
 /// Relates the device's timestamps to the host's CLOCK_MONOTONIC.
 pub struct Clock {
@@ -16,7 +16,7 @@ pub struct Clock {
     period: f64,
     bits: u32,
     /// A moment in both clocks: ticks, nanoseconds. None: not correlated yet.
-    base: Mutex<Option<(u64, u64)>>,
+    base: Mutex<Option<(u64, u64)>, { rank::CLOCK }>,
 }
 
 /// How old a correlation may grow before it is taken anew: clocks drift.

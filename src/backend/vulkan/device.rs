@@ -23,8 +23,8 @@ use crate::backend::{
     Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
     Replay, Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
 };
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
-use parking_lot::Mutex;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::target::Target;
 use std::ptr::NonNull;
@@ -37,15 +37,15 @@ const MOST_SPARE: usize = 4;
 pub struct VulkanDevice {
     adapter: Arc<Adapter>,
     opened: OnceLock<Opened>,
-    opening: Mutex<()>,
+    opening: Mutex<(), { rank::DEVICE_OPENING }>,
     /// A pipeline cache given before the device was made.
-    early_cache: Mutex<Vec<u8>>,
+    early_cache: Mutex<Vec<u8>, { rank::EARLY_CACHE }>,
     /// The target with measured arithmetic, where the driver is not known.
     measured: OnceLock<Target>,
     formats: OnceLock<Vec<Support>>,
     loaded: LoadedCode,
     /// Streams without work.
-    spare: Mutex<Vec<Box<dyn Stream>>>,
+    spare: parking_lot::Mutex<Vec<Box<dyn Stream>>>,
 }
 
 /// The VkDevice and what its users share.
@@ -100,7 +100,7 @@ impl VulkanDevice {
             opening: Mutex::new(()),
             early_cache: Mutex::new(Vec::new()),
             loaded: LoadedCode::default(),
-            spare: Mutex::default(),
+            spare: parking_lot::Mutex::default(),
             measured: OnceLock::new(),
             formats: OnceLock::new(),
         }

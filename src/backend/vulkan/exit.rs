@@ -6,7 +6,7 @@
 //! limit: `exit` may be called in a callback, with locks held, or in a forked child, where nobody would release them.
 
 use crate::util::leaving;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use crate::util::lock::{rank, Mutex, ReadGuard, RwLock};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Weak;
 use std::time::{Duration, Instant};
@@ -18,10 +18,10 @@ pub trait Busy: Send + Sync {
 }
 
 /// Devices whose work runs in this process.
-static DEVICES: Mutex<Vec<Weak<dyn Busy>>> = Mutex::new(Vec::new());
+static DEVICES: Mutex<Vec<Weak<dyn Busy>>, { rank::EXIT_DEVICES }> = Mutex::new(Vec::new());
 
 /// Held shared while a driver compiles, and alone, for good, at the end.
-static COMPILING: RwLock<()> = RwLock::new(());
+static COMPILING: RwLock<(), { rank::COMPILING }> = RwLock::new(());
 
 /// The process that registered. A forked child has no threads of the driver's.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -54,7 +54,7 @@ pub fn note_batch() {
 }
 
 /// Permission to have a driver compile; none at the end of the process.
-pub fn compiling() -> Option<RwLockReadGuard<'static, ()>> {
+pub fn compiling() -> Option<ReadGuard<'static, ()>> {
     COMPILING.try_read()
 }
 

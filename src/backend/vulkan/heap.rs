@@ -7,12 +7,12 @@ use super::logical::LogicalDevice;
 use super::queue::Queues;
 use crate::backend::{DeviceError, Placement, Result};
 use crate::util::leaving;
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
 use gpu_allocator::vulkan::{
     Allocation, AllocationCreateDesc, AllocationScheme, Allocator, AllocatorCreateDesc,
 };
 use gpu_allocator::{AllocationError, AllocationSizes, AllocatorDebugSettings, MemoryLocation};
-use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::mem::ManuallyDrop;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Heaps {
     pub device: Arc<LogicalDevice>,
     /// Where sparse memory is bound.
     pub queues: Arc<Queues>,
-    allocator: Mutex<ManuallyDrop<Allocator>>,
+    allocator: Mutex<ManuallyDrop<Allocator>, { rank::HEAPS }>,
     /// By placement.
     device_local: Types,
     device_mapped: Types,

@@ -13,8 +13,8 @@ use super::transition::Transitions;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
 use crate::util::leaving;
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
 use std::any::Any;
@@ -295,7 +295,7 @@ pub struct Images {
     /// Those that are not in their layout yet.
     pub transitions: Transitions,
     heaps: Arc<Heaps>,
-    samplers: Mutex<FxHashMap<u32, vk::Sampler>>,
+    samplers: Mutex<FxHashMap<u32, vk::Sampler>, { rank::SAMPLERS }>,
 }
 
 impl Images {

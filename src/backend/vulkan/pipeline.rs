@@ -8,8 +8,8 @@ use super::logical::LogicalDevice;
 use super::queue::Queues;
 use crate::backend::{Code, DeviceError, Pipeline, Result};
 use crate::util::leaving;
+use crate::util::lock::{rank, RwLock};
 use ash::vk;
-use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use spirv_lowering::interface::{KernelInterface, SPEC_LOCAL_SIZE};
@@ -28,7 +28,7 @@ pub struct Pipelines {
     layout: vk::PipelineLayout,
     queues: Arc<Queues>,
     /// Making pipelines takes it shared, merging takes it alone.
-    cache: RwLock<vk::PipelineCache>,
+    cache: RwLock<vk::PipelineCache, { rank::PIPELINE_CACHE }>,
 }
 
 impl Pipelines {
@@ -183,7 +183,7 @@ pub struct VulkanCode {
     interface: KernelInterface,
     name: Arc<str>,
     /// By hash of the key, so that looking up needs no owned key.
-    pipelines: RwLock<FxHashMap<u64, Specialised>>,
+    pipelines: RwLock<FxHashMap<u64, Specialised>, { rank::CODE_PIPELINES }>,
     /// A pipeline takes long to make: the code is long, or one has taken long.
     costly: AtomicBool,
 }

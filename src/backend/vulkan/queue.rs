@@ -9,15 +9,15 @@ use super::logical::LogicalDevice;
 use super::retired::RetiredSemaphores;
 use crate::backend::{DeviceError, Result};
 use crate::util::leaving;
+use crate::util::lock::{rank, Mutex, RwLock, WriteGuard};
 use ash::vk;
-use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 use std::time::Instant;
 
 struct Queue {
     /// The handle, used under the lock only.
-    raw: Mutex<vk::Queue>,
+    raw: Mutex<vk::Queue, { rank::VK_QUEUE }>,
     class: i8,
 }
 
@@ -31,7 +31,7 @@ pub struct Queues {
     next: AtomicUsize,
     /// Taken before the lock of a queue; where the driver needs it
     /// ([`Tuning::pipelines_apart`](super::adapter::Tuning)).
-    gate: Option<RwLock<()>>,
+    gate: Option<RwLock<(), { rank::SUBMISSION_GATE }>>,
 }
 
 impl Queues {
@@ -82,7 +82,7 @@ impl Queues {
 
     /// To be held while a pipeline is made: where the driver needs it, nothing is submitted meanwhile, and no other
     /// pipeline made.
-    pub fn hold_back(&self) -> Option<RwLockWriteGuard<'_, ()>> {
+    pub fn hold_back(&self) -> Option<WriteGuard<'_, ()>> {
         self.gate.as_ref().map(RwLock::write)
     }
 

@@ -1,7 +1,7 @@
 //! Semaphores that nothing uses any more, and are destroyed a while later.
 
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
-use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 /// of that batch can be seen, in the thread that submits: a semaphore destroyed at that moment was written to after its
 /// memory was freed. Look again with Mesa 24 or later. 2026-11.
 #[derive(Default)]
-pub struct RetiredSemaphores(Mutex<VecDeque<(Instant, vk::Semaphore)>>);
+pub struct RetiredSemaphores(
+    Mutex<VecDeque<(Instant, vk::Semaphore)>, { rank::RETIRED_SEMAPHORES }>,
+);
 
 /// How long a semaphore is kept.
 const KEPT: Duration = Duration::from_secs(2);

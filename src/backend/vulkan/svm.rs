@@ -15,9 +15,9 @@ use super::logical::LogicalDevice;
 use super::memory::{self, VulkanMemory};
 use crate::backend::{DeviceError, Memory, Placement, Result, SharedKind};
 use crate::util::address::{Reservation, PAGE};
+use crate::util::lock::{rank, Mutex};
 use crate::util::ranges::Ranges;
 use ash::vk;
-use parking_lot::Mutex;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
@@ -35,7 +35,7 @@ const TRIES: usize = 16;
 struct Block {
     memory: Arc<VulkanMemory>,
     kind: SharedKind,
-    free: Mutex<Ranges>,
+    free: Mutex<Ranges, { rank::BLOCK_RANGES }>,
     /// The host's pages of a coarse block.
     _pages: Option<Reservation>,
 }
@@ -43,7 +43,7 @@ struct Block {
 /// Memory of a device that the host shares, dealt out in ranges of blocks.
 pub struct SharedHeap {
     heaps: Arc<Heaps>,
-    blocks: Mutex<Vec<Weak<Block>>>,
+    blocks: Mutex<Vec<Weak<Block>>, { rank::SHARED_BLOCKS }>,
 }
 
 /// A range of a block, which goes back when it is dropped.

@@ -10,8 +10,8 @@ use super::barrier::STAGES;
 use super::logical::LogicalDevice;
 use super::texels::Texels;
 use crate::backend::Result;
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use ash::vk;
-use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -21,7 +21,7 @@ use std::sync::{Arc, Weak};
 pub struct Transitions {
     /// There are new images, or transitions that are not known to have happened.
     busy: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::TRANSITIONS }>,
 }
 
 #[derive(Default)]

@@ -6,8 +6,8 @@
 use super::pipeline::{create_module, Pipelines};
 use crate::backend::Result;
 use crate::util::leaving;
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
-use parking_lot::Mutex;
 use pumice_shaders::util as shaders;
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ pub enum Shader {
 /// Pipelines of the utility shaders, made when first used.
 pub struct Utilities {
     common: Arc<Pipelines>,
-    made: Mutex<Option<Made>>,
+    made: Mutex<Option<Made>, { rank::UTILITIES }>,
     broken: AtomicBool,
 }
 

@@ -23,10 +23,11 @@ use crate::cl::{
 };
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
+use crate::object::callback::Destructors;
 use crate::object::context::{of_device, Context};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
-use parking_lot::Mutex;
+use crate::util::lock::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -332,7 +333,7 @@ impl Mem {
             store,
             image: Some(Box::new(image)),
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle,
         }
     }

@@ -26,9 +26,9 @@ use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
+use crate::util::lock::{rank, Mutex};
 use coherence::{Rows, Touch};
 use map::Mapping;
-use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct Mem {
     store: Arc<Store>,
     /// Of images.
     image: Option<Box<image::Image>>,
-    mappings: Mutex<Vec<Mapping>>,
+    mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
     destructors: Destructors,
     handle: usize,
 }

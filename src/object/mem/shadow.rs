@@ -5,7 +5,7 @@
 
 use crate::backend;
 use crate::error::ClResult;
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::sync::{Arc, Weak};
 
 /// What stands for a queue: those that keep a weak reference can tell whether it is still there.
@@ -14,7 +14,7 @@ pub type Identity = Arc<()>;
 /// The images of one memory object.
 #[derive(Default)]
 pub struct Shadows {
-    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>>,
+    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>, { rank::SHADOWS }>,
 }
 
 impl Shadows {
