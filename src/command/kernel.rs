@@ -11,7 +11,7 @@ mod shape;
 pub use plan::LaunchPlan;
 use shape::{choose_local, free_shape, limits, Limits};
 
-use super::Target;
+use super::QueueTarget;
 use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClResult};
 use crate::object::device::Device;
@@ -261,7 +261,7 @@ fn resumes(global: &[u32; 3]) -> u32 {
 /// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`), but for its pipelines. The caller has checked that kernel and
 /// queue are of the same context; `kernel` is a snapshot for the target's device.
 pub fn nd_range(
-    target: &Target,
+    target: &QueueTarget,
     kernel: KernelLaunch,
     range: &NdRange<'_>,
     kind: cl_command_type,

@@ -26,8 +26,8 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
+use crate::object::mem::queue_images::Identity;
 use crate::object::mem::reach::Behind;
-use crate::object::mem::shadow::Identity;
 use crate::object::mem::Mem;
 use crate::object::native_kernel::NativeKernel;
 use smallvec::SmallVec;
@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// Where a command is going to run: what builders check against.
 #[derive(Clone)]
-pub struct Target {
+pub struct QueueTarget {
     /// The queue's context.
     pub context: Ref<Context>,
     /// The queue's device.
@@ -47,7 +47,7 @@ pub struct Target {
     pub queue: Identity,
 }
 
-impl Target {
+impl QueueTarget {
     /// The object belongs to the queue's context and begins where the device can address it.
     pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
@@ -59,7 +59,7 @@ impl Target {
         mem.check_alignment(&self.device)
     }
 
-    /// As [`Target::check`], for commands on buffers alone.
+    /// As [`QueueTarget::check`], for commands on buffers alone.
     pub fn check_buffer(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
             return err(
@@ -101,7 +101,7 @@ impl HostSide {
     /// Memory that the application names in a command for this queue, where the command touches `rows` from `base` on
     /// with these pitches.
     fn of(
-        target: &Target,
+        target: &QueueTarget,
         base: usize,
         offset: u64,
         rows: &BufferCopy,
@@ -136,13 +136,13 @@ impl HostSide {
     }
 
     /// The side that a region is read from.
-    pub fn source(target: &Target, base: usize, region: &BufferCopy) -> Self {
+    pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.src_row_pitch, region.src_slice_pitch);
         Self::of(target, base, region.src_offset, region, pitches)
     }
 
     /// The side that a region is written to.
-    pub fn destination(target: &Target, base: usize, region: &BufferCopy) -> Self {
+    pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
         Self::of(target, base, region.dst_offset, region, pitches)
     }

@@ -15,8 +15,10 @@
 //!   object may die. The device may be waited for under it, but only for what is submitted; host tasks may not.
 //! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
 
+mod buffer_images;
 mod encode;
 mod enqueue;
+mod held;
 mod host;
 mod host_tasks;
 mod images;
@@ -24,8 +26,8 @@ mod info;
 mod launch;
 mod order;
 mod printf;
+mod resolve;
 mod resume;
-mod shown;
 mod staging;
 mod state;
 mod transfer;
@@ -35,7 +37,7 @@ mod tests;
 
 use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
 use crate::cl::{self, cl_command_queue_properties, cl_int, cl_queue_properties};
-use crate::command::Target;
+use crate::command::QueueTarget;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
@@ -50,7 +52,7 @@ use std::sync::{Arc, Weak};
 
 /// A command queue.
 pub struct Queue {
-    target: Target,
+    target: QueueTarget,
     properties: cl_command_queue_properties,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
@@ -187,7 +189,7 @@ impl Queue {
             OrderRule::Unordered
         };
         let state = Mutex::new(State::new(stream, progress.clone(), rule, profiling));
-        let target = Target {
+        let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
             index,
@@ -241,7 +243,7 @@ impl Queue {
     }
 
     /// What commands for this queue are checked against.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &QueueTarget {
         &self.target
     }
 

@@ -42,7 +42,7 @@ ranks! {
     COHERENCE
     /// The making of an object's memory, or image, on a device.
     OBJECT_MEMORY
-    /// Memory, and images, that stand for a memory object.
+    /// Memory that maps, and images that queues, see in place of a memory object.
     SHADOWS
     /// Profiled operations of a queue that nobody asks for any more.
     UNWANTED_TIMES

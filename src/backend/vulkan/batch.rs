@@ -5,7 +5,7 @@ use super::heap::Heaps;
 use super::image::Images;
 use super::logical::LogicalDevice;
 use super::memory::{self, VulkanMemory};
-use super::transition::Turn;
+use super::transition::PendingTransitions;
 use super::utility::Utilities;
 use crate::backend::{DeviceError, Image, Memory, Pipeline, Placement, Result, Timeline};
 use ash::vk;
@@ -176,7 +176,7 @@ impl Batch {
     }
 
     /// A second command buffer, which brings new images to their layout. The batch keeps them.
-    pub fn transition(&mut self, turn: &Turn<'_>) -> Result<vk::CommandBuffer> {
+    pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
         self.begin()?;
         let device = &self.tools.device;
         self.used = true;
@@ -200,11 +200,11 @@ impl Batch {
         unsafe { device.raw.begin_command_buffer(commands, &info) }
             .map_err(|result| device.failed("vkBeginCommandBuffer", result))?;
         // SAFETY: recorded by this thread.
-        unsafe { turn.record(device, commands) };
+        unsafe { pending.record(device, commands) };
         // SAFETY: as above.
         unsafe { device.raw.end_command_buffer(commands) }
             .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
-        for texels in &turn.images {
+        for texels in &pending.images {
             self.others.push(texels.clone());
         }
         Ok(commands)

@@ -21,7 +21,7 @@ use super::svm::SharedHeap;
 use super::utility::Utilities;
 use crate::backend::{
     Caps, Code, Device, DeviceError, Image, ImageDesc, MachineCode, Memory, PixelFormat, Placement,
-    Replay, Result, SharedKind, Slice, Stream, StreamDesc, Support, Way,
+    Replay, ReplayKind, Result, SharedKind, Slice, Stream, StreamDesc, Support,
 };
 use crate::util::lock::{rank, Mutex};
 use ash::vk;
@@ -188,10 +188,10 @@ impl Device for VulkanDevice {
     fn place(
         &self,
         size: u64,
-        way: Way,
+        kind: ReplayKind,
         like: Option<&Replay>,
     ) -> Result<(Arc<dyn Memory>, Replay)> {
-        let (memory, replay) = replay::place(self.heaps()?, size, way, like)?;
+        let (memory, replay) = replay::place(self.heaps()?, size, kind, like)?;
         Ok((Arc::new(memory), replay))
     }
 

@@ -17,7 +17,7 @@ pub struct Queries {
 }
 
 /// Two queries taken for an operation.
-pub struct Slot {
+pub struct QueryPair {
     /// What the layers above call it.
     pub name: ProfileSlot,
     pool: vk::QueryPool,
@@ -33,9 +33,9 @@ impl Queries {
         }
     }
 
-    fn locate(&self, name: ProfileSlot) -> Option<Slot> {
+    fn locate(&self, name: ProfileSlot) -> Option<QueryPair> {
         let (pool, index) = (name.0 / u64::from(SLOTS), name.0 % u64::from(SLOTS));
-        Some(Slot {
+        Some(QueryPair {
             name,
             pool: *self.pools.get(usize::try_from(pool).ok()?)?,
             first: index as u32 * 2,
@@ -43,7 +43,7 @@ impl Queries {
     }
 
     /// Two free queries, reset. None where there is no profiling.
-    pub fn acquire(&mut self, device: &LogicalDevice) -> Result<Option<Slot>> {
+    pub fn acquire(&mut self, device: &LogicalDevice) -> Result<Option<QueryPair>> {
         if !self.enabled {
             return Ok(None);
         }
@@ -97,7 +97,7 @@ impl Queries {
     }
 }
 
-impl Slot {
+impl QueryPair {
     /// Takes the time before an operation.
     pub fn write_start(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.

@@ -1,4 +1,4 @@
-//! Memory at addresses that other devices have too ([`Way`]): Vulkan's capture and replay of buffer device addresses.
+//! Memory at addresses that other devices have too ([`ReplayKind`]): Vulkan's capture and replay of buffer device addresses.
 //!
 //! The driver is asked for memory, or for a sparse buffer, whose address can be had again, tells two numbers, and gives
 //! the same address to who shows them on another device, if it is free there. Strictly the numbers are for a later run
@@ -10,7 +10,7 @@ use super::import::host_memory;
 use super::logical::LogicalDevice;
 use super::memory::{self, Guard, VulkanMemory, USAGE};
 use super::sparse::Sparse;
-use crate::backend::{DeviceError, Memory, Placement, Replay, Result, Way};
+use crate::backend::{DeviceError, Memory, Placement, Replay, ReplayKind, Result};
 use ash::vk;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -25,21 +25,21 @@ fn unsupported<T>(what: &str) -> Result<T> {
     Err(DeviceError::Unsupported(what.to_owned()))
 }
 
-fn buffer_flags(way: Way) -> vk::BufferCreateFlags {
+fn buffer_flags(kind: ReplayKind) -> vk::BufferCreateFlags {
     let replay = vk::BufferCreateFlags::DEVICE_ADDRESS_CAPTURE_REPLAY;
-    match way {
-        Way::Whole => replay,
-        Way::Pieces | Way::Host => replay | vk::BufferCreateFlags::SPARSE_BINDING,
+    match kind {
+        ReplayKind::Whole => replay,
+        ReplayKind::Pieces | ReplayKind::Host => replay | vk::BufferCreateFlags::SPARSE_BINDING,
     }
 }
 
 /// What the device lacks for memory of `size` bytes.
-fn check(device: &LogicalDevice, size: u64, way: Way) -> Result {
+fn check(device: &LogicalDevice, size: u64, kind: ReplayKind) -> Result {
     let adapter = &device.adapter;
     if !adapter.replays_addresses {
         return unsupported("addresses that are given again");
     }
-    if way == Way::Whole {
+    if kind == ReplayKind::Whole {
         return if size <= adapter.max_allocation {
             Ok(())
         } else {
@@ -49,12 +49,12 @@ fn check(device: &LogicalDevice, size: u64, way: Way) -> Result {
     if size > adapter.max_sparse {
         return unsupported("sparse memory of that size");
     }
-    if way == Way::Host {
+    if kind == ReplayKind::Host {
         if device.external_memory_host.is_none() {
             return unsupported("VK_EXT_external_memory_host");
         }
         let info = vk::PhysicalDeviceExternalBufferInfo::default()
-            .flags(buffer_flags(way))
+            .flags(buffer_flags(kind))
             .usage(USAGE)
             .handle_type(HOST);
         let mut found = vk::ExternalBufferProperties::default();
@@ -77,33 +77,33 @@ fn check(device: &LogicalDevice, size: u64, way: Way) -> Result {
 pub fn place(
     heaps: &Arc<Heaps>,
     size: u64,
-    way: Way,
+    kind: ReplayKind,
     like: Option<&Replay>,
 ) -> Result<(VulkanMemory, Replay)> {
     let device = &heaps.device;
-    check(device, size, way)?;
+    check(device, size, kind)?;
     let mut address = vk::BufferOpaqueCaptureAddressCreateInfo::default()
         .opaque_capture_address(like.map_or(0, |like| like.buffer));
     let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(HOST);
     let mut info = vk::BufferCreateInfo::default()
-        .flags(buffer_flags(way))
+        .flags(buffer_flags(kind))
         .size(size)
         .usage(USAGE)
         .sharing_mode(vk::SharingMode::EXCLUSIVE)
         .push_next(&mut address);
-    if way == Way::Host {
+    if kind == ReplayKind::Host {
         info = info.push_next(&mut external);
     }
     // SAFETY: the size is within the device's limit and not 0; what the flags ask for is enabled.
     let buffer =
         unsafe { device.raw.create_buffer(&info, None) }.during("vkCreateBuffer (replay)")?;
     let guard = Guard { device, buffer };
-    let memory = match way {
-        Way::Whole => Some(allocate(heaps, buffer, size, like)?),
-        Way::Pieces | Way::Host => None,
+    let memory = match kind {
+        ReplayKind::Whole => Some(allocate(heaps, buffer, size, like)?),
+        ReplayKind::Pieces | ReplayKind::Host => None,
     };
     let mut replay = Replay {
-        way,
+        kind,
         size,
         buffer: 0,
         memory: 0,

@@ -164,9 +164,9 @@ impl VulkanStream {
 
     fn submit_batch(&self, batch: &mut Batch, value: u64) -> Result {
         let device = &self.tools.device;
-        let turn = self.tools.images.transitions.turn(device, self.queue)?;
-        let transitions = match &turn {
-            Some(turn) if !turn.images.is_empty() => Some(batch.transition(turn)?),
+        let pending = self.tools.images.transitions.pending(device, self.queue)?;
+        let transitions = match &pending {
+            Some(pending) if !pending.images.is_empty() => Some(batch.transition(pending)?),
             _ => None,
         };
         if batch.used {
@@ -184,9 +184,9 @@ impl VulkanStream {
             .collect();
         let mut values: SmallVec<[u64; 8]> =
             batch.waits.iter().map(|(_, _, value)| *value).collect();
-        if let (Some(turn), None) = (&turn, transitions) {
-            semaphores.extend(turn.waits().map(|(semaphore, _)| semaphore));
-            values.extend(turn.waits().map(|(_, value)| value));
+        if let (Some(pending), None) = (&pending, transitions) {
+            semaphores.extend(pending.waits().map(|(semaphore, _)| semaphore));
+            values.extend(pending.waits().map(|(_, value)| value));
         }
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
             semaphores.iter().map(|_| STAGES).collect();
@@ -203,16 +203,16 @@ impl VulkanStream {
             .push_next(&mut timeline);
         let mut infos: SmallVec<[vk::SubmitInfo<'_>; 2]> = SmallVec::new();
         let mut transition_values;
-        if let (Some(turn), Some(commands)) = (&turn, &transitions) {
-            transition_values = turn.values();
-            infos.push(turn.submission(std::slice::from_ref(commands), &mut transition_values));
+        if let (Some(pending), Some(commands)) = (&pending, &transitions) {
+            transition_values = pending.values();
+            infos.push(pending.submission(std::slice::from_ref(commands), &mut transition_values));
         }
         infos.push(info);
         // SAFETY: all handles belong to the device, and the batch keeps them until the value is reached.
         let submitted = unsafe { self.queues.submit(self.queue, &infos) };
         drop(infos);
-        if let (Some(turn), true) = (turn, submitted.is_ok()) {
-            turn.done();
+        if let (Some(pending), true) = (pending, submitted.is_ok()) {
+            pending.done();
         }
         submitted
     }

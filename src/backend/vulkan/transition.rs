@@ -36,7 +36,7 @@ struct State {
 }
 
 /// What a submission has to do for new images. Others wait until it is dropped.
-pub struct Turn<'a> {
+pub struct PendingTransitions<'a> {
     state: MutexGuard<'a, State>,
     queue: usize,
     /// To be brought to their layout first, and kept until that has happened.
@@ -71,7 +71,11 @@ impl Transitions {
     }
 
     /// What a submission to `queue` has to do first. None: nothing.
-    pub fn turn(&self, device: &LogicalDevice, queue: usize) -> Result<Option<Turn<'_>>> {
+    pub fn pending(
+        &self,
+        device: &LogicalDevice,
+        queue: usize,
+    ) -> Result<Option<PendingTransitions<'_>>> {
         if !self.busy.load(Ordering::Acquire) {
             return Ok(None);
         }
@@ -94,7 +98,7 @@ impl Transitions {
         }
         // On the same queue they come first in any case.
         let wait = (!done && state.queue != queue).then_some(state.issued);
-        Ok(Some(Turn {
+        Ok(Some(PendingTransitions {
             queue,
             images,
             semaphore: [state.semaphore],
@@ -116,7 +120,7 @@ impl Transitions {
     }
 }
 
-impl Turn<'_> {
+impl PendingTransitions<'_> {
     /// What a submission without new images waits for.
     pub fn waits(&self) -> impl Iterator<Item = (vk::Semaphore, u64)> + use<'_> {
         self.semaphore
@@ -193,7 +197,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PendingTransitions<'_> {
     fn drop(&mut self) {
         // What was not submitted is for others to do.
         let images = std::mem::take(&mut self.images);

@@ -5,7 +5,7 @@ use super::*;
 use crate::backend::mirror::Mirror;
 use crate::backend::vulkan::logical::LogicalDevice;
 use crate::backend::vulkan::memory::USAGE;
-use crate::backend::{Replay, SharedKind, Way};
+use crate::backend::{Replay, ReplayKind, SharedKind};
 use crate::util::address::{Reservation, PAGE};
 use ash::vk;
 
@@ -55,8 +55,14 @@ fn host_free(address: u64, size: u64) -> &'static str {
 }
 
 /// One attempt on two cards, in words.
-fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64) -> String {
-    let (own, replay) = match from.place(size, way, None) {
+fn again(
+    from: &VulkanDevice,
+    to: &VulkanDevice,
+    size: u64,
+    kind: ReplayKind,
+    shift: u64,
+) -> String {
+    let (own, replay) = match from.place(size, kind, None) {
         Ok(placed) => placed,
         Err(error) => return format!("no address at first: {error}"),
     };
@@ -77,7 +83,7 @@ fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64
         replay.buffer,
         replay.memory
     );
-    match to.place(size, way, Some(&moved)) {
+    match to.place(size, kind, Some(&moved)) {
         Ok((other, _)) if other.address() == wanted => format!("SAME {wanted:#x} of {numbers}"),
         Ok((other, _)) => format!(
             "other: {:#x}, wanted {wanted:#x} of {numbers}",
@@ -87,7 +93,7 @@ fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64
     }
 }
 
-/// As `again` with `Way::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
+/// As `again` with `ReplayKind::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
 /// memory: address, opaque numbers, handles.
 fn undedicated(
     device: &LogicalDevice,
@@ -330,7 +336,7 @@ fn addresses_can_be_replayed() {
     plain(a, b);
     println!("one range of host memory imported on both:");
     imported(a, b);
-    let ways = [Way::Whole, Way::Pieces, Way::Host];
+    let ways = [ReplayKind::Whole, ReplayKind::Pieces, ReplayKind::Host];
     let sizes = [
         64 * KIB,
         2 * MIB,
@@ -363,7 +369,7 @@ fn addresses_can_be_replayed() {
         try_sizes("second to first", b, a);
     }
     println!("eight blocks held at a time, first to second:");
-    for way in [Way::Whole, Way::Pieces] {
+    for way in [ReplayKind::Whole, ReplayKind::Pieces] {
         let mut held = Vec::new();
         let mut same = 0;
         for _ in 0..8 {
@@ -389,7 +395,7 @@ fn addresses_can_be_replayed() {
         }
     }
     println!("given again on the same card after it was freed:");
-    for way in [Way::Whole, Way::Pieces, Way::Host] {
+    for way in [ReplayKind::Whole, ReplayKind::Pieces, ReplayKind::Host] {
         let text = match a.place(32 * MIB, way, None) {
             Ok((memory, replay)) => {
                 let address = memory.address();

@@ -13,11 +13,11 @@ pub type Identity = Arc<()>;
 
 /// The images of one memory object.
 #[derive(Default)]
-pub struct Shadows {
+pub struct QueueImages {
     made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>, { rank::SHADOWS }>,
 }
 
-impl Shadows {
+impl QueueImages {
     /// That of a queue, made if need be. Those of queues that are gone go then.
     pub fn of(
         &self,
