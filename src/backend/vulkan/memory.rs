@@ -2,7 +2,7 @@
 //!
 //! Memory that the host can see is mapped for as long as it lives.
 
-use super::adapter::ALIGNMENT;
+use super::caps::ALIGNMENT;
 use super::heap::{Heaps, Owner};
 use super::logical::LogicalDevice;
 use super::sparse::{self, Sparse};

@@ -24,6 +24,7 @@
 mod adapter;
 mod barrier;
 mod batch;
+mod caps;
 mod clock;
 mod conv;
 mod copy;
@@ -58,6 +59,7 @@ mod texels;
 mod timeline;
 mod tracker;
 mod transition;
+mod tuning;
 mod utility;
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct Queues {
     list: Vec<Queue>,
     next: AtomicUsize,
     /// Taken before the lock of a queue; where the driver needs it
-    /// ([`Tuning::pipelines_apart`](super::adapter::Tuning)).
+    /// ([`Tuning::pipelines_apart`](super::tuning::Tuning)).
     gate: Option<RwLock<(), { rank::SUBMISSION_GATE }>>,
 }
 

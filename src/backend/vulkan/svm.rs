@@ -9,7 +9,7 @@
 //! Blocks are dealt out in ranges, since a small buffer does not fill a page and drivers limit the number of their
 //! allocations. A block lives as long as one of its ranges does.
 
-use super::adapter::ALIGNMENT;
+use super::caps::ALIGNMENT;
 use super::heap::Heaps;
 use super::logical::LogicalDevice;
 use super::memory::{self, VulkanMemory};
