@@ -5,8 +5,8 @@
 //! `parking_lot`'s. Who only tries need not keep the order, as nobody waits for it then.
 //!
 //! Debug builds, tests, and builds with the feature `lock-order` check it, and panic with the names of both locks. Other
-//! builds have `parking_lot`'s locks and nothing besides. The programs made by chance under the check:
-//! `cargo build --release -p pumice-icd --features lock-order`, then the model and the stress test.
+//! builds have `parking_lot`'s locks and nothing besides. To have the stress test and the model run under it, build the
+//! library with `cargo build --release -p pumice-icd --features lock-order`.
 
 use parking_lot::Condvar;
 use std::ops::{Deref, DerefMut};
