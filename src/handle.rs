@@ -7,7 +7,7 @@
 
 use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{ClError, ClResult};
-use parking_lot::RwLock;
+use crate::util::lock::{rank, RwLock};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::ffi::c_void;
@@ -79,7 +79,7 @@ struct Entry {
 }
 
 const SHARDS: usize = 64;
-type Shard = RwLock<Option<FxHashMap<usize, Entry>>>;
+type Shard = RwLock<Option<FxHashMap<usize, Entry>>, { rank::HANDLES }>;
 static REGISTRY: [Shard; SHARDS] = [const { RwLock::new(None) }; SHARDS];
 
 fn shard(address: usize) -> &'static Shard {

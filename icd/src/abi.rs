@@ -9,7 +9,7 @@
 use pumice_runtime::cl::{self, cl_int, cl_uint};
 use pumice_runtime::command::buffer::Rect;
 use pumice_runtime::command::image::Box3;
-use pumice_runtime::command::{self, Command, Target};
+use pumice_runtime::command::{self, Command, QueueTarget};
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle::{self, Body, Object, Ref};
 use pumice_runtime::object::context::Context;
@@ -454,7 +454,7 @@ pub fn buffer(
 
 /// A read of a buffer into memory of the application.
 pub fn read_buffer(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     offset: usize,
     size: usize,
@@ -466,7 +466,7 @@ pub fn read_buffer(
 
 /// A write of memory of the application to a buffer.
 pub fn write_buffer(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     offset: usize,
     size: usize,
@@ -478,7 +478,7 @@ pub fn write_buffer(
 
 /// A rectangular read.
 pub fn read_rect(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     rect: &Rect,
     pointer: Out<c_void>,
@@ -489,7 +489,7 @@ pub fn read_rect(
 
 /// A rectangular write.
 pub fn write_rect(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     rect: &Rect,
     pointer: In<c_void>,
@@ -500,7 +500,7 @@ pub fn write_rect(
 
 /// A copy between pointers, with a command type of its own.
 pub fn memcpy(
-    target: &Target,
+    target: &QueueTarget,
     dst: Handle,
     src: In<c_void>,
     size: usize,
@@ -512,7 +512,7 @@ pub fn memcpy(
 
 /// A fill behind a pointer, with a command type of its own.
 pub fn mem_fill(
-    target: &Target,
+    target: &QueueTarget,
     pointer: Handle,
     pattern: &[u8],
     size: usize,
@@ -523,14 +523,19 @@ pub fn mem_fill(
 }
 
 /// A copy between pointers.
-pub fn svm_memcpy(target: &Target, dst: Handle, src: In<c_void>, size: usize) -> ClResult<Command> {
+pub fn svm_memcpy(
+    target: &QueueTarget,
+    dst: Handle,
+    src: In<c_void>,
+    size: usize,
+) -> ClResult<Command> {
     // SAFETY: the caller of clEnqueueSVMMemcpy promises what this asks of the pointers.
     unsafe { command::svm::svm_memcpy(target, dst.0, src.0, size) }
 }
 
 /// A fill behind a pointer.
 pub fn svm_fill(
-    target: &Target,
+    target: &QueueTarget,
     pointer: Handle,
     pattern: &[u8],
     size: usize,
@@ -559,7 +564,7 @@ pub fn image(
 
 /// A read of an image into memory of the application.
 pub fn read_image(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
     pitches: (usize, usize),
@@ -571,7 +576,7 @@ pub fn read_image(
 
 /// A write of memory of the application to an image.
 pub fn write_image(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
     pitches: (usize, usize),

@@ -59,6 +59,8 @@ pub struct Caps {
     pub quirks: Vec<&'static str>,
     /// A sub-group is a vector filled from one row of a work-group: short rows leave lanes empty.
     pub rows_are_vectors: bool,
+    /// It copies within its memory many bytes at a time: a GPU moves 4 MiB in the time of a submission.
+    pub fast_copies: bool,
     /// It calls functions of the host ([`super::Op::Call`]).
     pub native_kernels: bool,
     pub images: super::image::ImageLimits,

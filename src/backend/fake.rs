@@ -6,8 +6,8 @@
 
 use super::{
     BufferCopy, Caps, Code, Device, DeviceError, MachineCode, Memory, Op, OrderRule, Pipeline,
-    Placement, Point, ProfileSlot, Replay, Result, SharedKind, Slice, Stream, StreamDesc, SvmCaps,
-    Timeline, Times, Way,
+    Placement, Point, ProfileSlot, Replay, ReplayKind, Result, SharedKind, Slice, Stream,
+    StreamDesc, SvmCaps, Timeline, Times,
 };
 use parking_lot::{Condvar, Mutex};
 use spirv_lowering::interface::KernelInterface;
@@ -75,7 +75,7 @@ pub struct FakeDevice {
     reach: Reach,
     shared: Arc<Shared>,
     /// How memory can be given another device's address.
-    ways: Mutex<Vec<Way>>,
+    kinds: Mutex<Vec<ReplayKind>>,
     /// So many addresses of others are refused first.
     refusals: Mutex<usize>,
 }
@@ -99,6 +99,7 @@ impl FakeDevice {
                 fine: reach == Reach::Cached,
                 ..SvmCaps::default()
             },
+            fast_copies: true,
             ..Caps::default()
         };
         let shared = Shared {
@@ -120,14 +121,18 @@ impl FakeDevice {
             target: Target::full(),
             reach,
             shared: Arc::new(shared),
-            ways: Mutex::new(vec![Way::Whole, Way::Pieces, Way::Host]),
+            kinds: Mutex::new(vec![
+                ReplayKind::Whole,
+                ReplayKind::Pieces,
+                ReplayKind::Host,
+            ]),
             refusals: Mutex::new(0),
         })
     }
 
-    /// Gives addresses of other devices in these ways alone, and not the first `refusals`.
-    pub fn replay_by(&self, ways: &[Way], refusals: usize) {
-        *self.ways.lock() = ways.to_vec();
+    /// Gives addresses of other devices by these kinds alone, and not the first `refusals`.
+    pub fn replay_by(&self, kinds: &[ReplayKind], refusals: usize) {
+        *self.kinds.lock() = kinds.to_vec();
         *self.refusals.lock() = refusals;
     }
 
@@ -548,12 +553,12 @@ impl Device for FakeDevice {
     fn place(
         &self,
         size: u64,
-        way: Way,
+        kind: ReplayKind,
         like: Option<&Replay>,
     ) -> Result<(Arc<dyn Memory>, Replay)> {
         static NEXT: AtomicU64 = AtomicU64::new(0x5c00_0000_0000);
-        if !self.ways.lock().contains(&way) {
-            return Err(DeviceError::Unsupported(format!("{way:?}")));
+        if !self.kinds.lock().contains(&kind) {
+            return Err(DeviceError::Unsupported(format!("{kind:?}")));
         }
         let address = match like {
             None => NEXT.fetch_add(size, Ordering::Relaxed),
@@ -566,7 +571,7 @@ impl Device for FakeDevice {
                 like.buffer
             }
         };
-        let kept = (way == Way::Whole).then(|| bytes(size, 0));
+        let kept = (kind == ReplayKind::Whole).then(|| bytes(size, 0));
         let memory = FakeMemory {
             base: kept
                 .as_ref()
@@ -579,7 +584,7 @@ impl Device for FakeDevice {
             _whole: None,
         };
         let replay = Replay {
-            way,
+            kind,
             size,
             buffer: address,
             memory: 0,

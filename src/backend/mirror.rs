@@ -8,10 +8,10 @@
 //! Blocks are dealt out in ranges, as those of a single device. A block lives as long as one of its ranges does.
 
 use super::kept::keep;
-use super::{Device, DeviceError, Memory, Replay, Result, SharedKind, Way};
+use super::{Device, DeviceError, Memory, Replay, ReplayKind, Result, SharedKind};
 use crate::util::address::{Reservation, PAGE};
+use crate::util::lock::{rank, Mutex};
 use crate::util::ranges::Ranges;
-use parking_lot::Mutex;
 use std::sync::{Arc, Weak};
 
 /// Size of a block in bytes, at least.
@@ -33,7 +33,7 @@ struct Block {
     memories: Vec<Arc<dyn Memory>>,
     kind: SharedKind,
     base: u64,
-    free: Mutex<Ranges>,
+    free: Mutex<Ranges, { rank::MIRROR_RANGES }>,
     /// The host's. Goes after the memories that may lie in it.
     _pages: Reservation,
 }
@@ -41,14 +41,14 @@ struct Block {
 /// The blocks of a context.
 #[derive(Default)]
 pub struct Mirror {
-    known: Mutex<Known>,
+    known: Mutex<Known, { rank::MIRROR }>,
 }
 
 #[derive(Default)]
 struct Known {
     blocks: Vec<Weak<Block>>,
     /// What has been tried without success.
-    hopeless: Vec<Way>,
+    hopeless: Vec<ReplayKind>,
 }
 
 /// A range of a block.
@@ -135,30 +135,30 @@ impl Known {
         size: u64,
         kind: SharedKind,
     ) -> Result<Block> {
-        let ways: &[Way] = match kind {
-            SharedKind::Fine => &[Way::Host],
-            SharedKind::Coarse if size < LARGE => &[Way::Whole, Way::Pieces],
-            SharedKind::Coarse => &[Way::Pieces, Way::Whole],
+        let attempts: &[ReplayKind] = match kind {
+            SharedKind::Fine => &[ReplayKind::Host],
+            SharedKind::Coarse if size < LARGE => &[ReplayKind::Whole, ReplayKind::Pieces],
+            SharedKind::Coarse => &[ReplayKind::Pieces, ReplayKind::Whole],
         };
         let mut last =
             DeviceError::Unsupported("one address on several devices, as tried before".to_owned());
-        for way in ways {
-            if self.hopeless.contains(way) {
+        for by in attempts {
+            if self.hopeless.contains(by) {
                 continue;
             }
-            match meet(devices, size, *way).and_then(|met| met.back(devices, *way, kind)) {
+            match meet(devices, size, *by).and_then(|met| met.back(devices, *by, kind)) {
                 Ok(block) => {
-                    crate::log!(Debug, "{size} bytes at {:#x} by {way:?}", block.base);
+                    crate::log!(Debug, "{size} bytes at {:#x} by {by:?}", block.base);
                     return Ok(block);
                 }
                 Err(error) => {
-                    crate::log!(Info, "one address on several devices by {way:?}: {error}");
+                    crate::log!(Info, "one address on several devices by {by:?}: {error}");
                     // Of a smaller size there may be enough.
                     if !matches!(
                         error,
                         DeviceError::OutOfDeviceMemory { .. } | DeviceError::OutOfHostMemory
                     ) {
-                        self.hopeless.push(*way);
+                        self.hopeless.push(*by);
                     }
                     last = error;
                 }
@@ -178,7 +178,7 @@ struct Met {
 }
 
 /// Finds an address that all devices and the host have.
-fn meet(devices: &[Arc<dyn Device>], size: u64, way: Way) -> Result<Met> {
+fn meet(devices: &[Arc<dyn Device>], size: u64, kind: ReplayKind) -> Result<Met> {
     let mut rejected: Vec<Arc<dyn Memory>> = Vec::new();
     let mut last = DeviceError::Unsupported("one address on several devices".to_owned());
     for turn in 0..TRIES {
@@ -188,7 +188,7 @@ fn meet(devices: &[Arc<dyn Device>], size: u64, way: Way) -> Result<Met> {
         else {
             break;
         };
-        let (own, replay) = match first.place(size, way, None) {
+        let (own, replay) = match first.place(size, kind, None) {
             Ok(placed) => placed,
             Err(error) if rejected.is_empty() => return Err(error),
             // What was rejected may be in its way.
@@ -239,7 +239,7 @@ fn follow(
             made.push(own.clone());
             continue;
         }
-        let refused = match device.place(replay.size, replay.way, Some(replay)) {
+        let refused = match device.place(replay.size, replay.kind, Some(replay)) {
             Ok((memory, _)) if memory.address() == base => {
                 made.push(memory);
                 continue;
@@ -259,10 +259,10 @@ fn follow(
 
 impl Met {
     /// Puts memory there.
-    fn back(self, devices: &[Arc<dyn Device>], way: Way, kind: SharedKind) -> Result<Block> {
-        let host = match way {
-            Way::Host => self.pages.pointer(),
-            Way::Whole | Way::Pieces => None,
+    fn back(self, devices: &[Arc<dyn Device>], by: ReplayKind, kind: SharedKind) -> Result<Block> {
+        let host = match by {
+            ReplayKind::Host => self.pages.pointer(),
+            ReplayKind::Whole | ReplayKind::Pieces => None,
         };
         let mut memories = Vec::with_capacity(devices.len());
         for (device, placed) in devices.iter().zip(&self.placed) {

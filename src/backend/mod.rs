@@ -22,7 +22,7 @@ pub mod machine;
 pub mod mirror;
 pub mod op;
 pub mod processors;
-pub mod spare;
+pub mod spare_stream;
 pub mod staging;
 pub mod vulkan;
 
@@ -95,7 +95,7 @@ pub enum SharedKind {
 
 /// How memory comes to lie at an address that other devices of the same driver have too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Way {
+pub enum ReplayKind {
     /// One allocation, whose address the driver gives and takes again (Vulkan's capture and replay).
     Whole,
     /// Addresses alone, given and taken like that; memory of the device is put there later, in pieces (sparse binding).
@@ -108,7 +108,7 @@ pub enum Way {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Replay {
     /// How the memory was made.
-    pub way: Way,
+    pub kind: ReplayKind,
     /// Its size in bytes.
     pub size: u64,
     /// Of its buffer.
@@ -275,17 +275,17 @@ pub trait Device: Send + Sync {
     /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>>;
     /// Makes memory of `size` bytes (a multiple of 64 KiB) at an address of the driver's choice, or at that of `like`,
-    /// which has the same size and way. Only memory of [`Way::Whole`] can be used before [`Device::back`].
+    /// which has the same size and kind. Only memory of [`ReplayKind::Whole`] can be used before [`Device::back`].
     fn place(
         &self,
         size: u64,
-        way: Way,
+        kind: ReplayKind,
         like: Option<&Replay>,
     ) -> Result<(Arc<dyn Memory>, Replay)> {
         let _ = (size, like);
-        Err(DeviceError::Unsupported(format!("memory by {way:?}")))
+        Err(DeviceError::Unsupported(format!("memory by {kind:?}")))
     }
-    /// Puts memory behind the addresses of a [`Device::place`]: the device's, or with [`Way::Host`] the host's at `host`.
+    /// Puts memory behind the addresses of a [`Device::place`]: the device's, or with [`ReplayKind::Host`] the host's at `host`.
     ///
     /// # Safety
     /// `host` must be valid for reads and writes of the memory's size as long as what is returned lives.

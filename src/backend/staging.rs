@@ -1,6 +1,6 @@
 //! Memory of the host that a device copies to or from, outside any queue, and what is done with it.
 
-use super::spare::Lent;
+use super::spare_stream::Lent;
 use super::{
     BufferCopy, Device, DeviceError, Memory, Op, OrderRule, Placement, Result, Slice, Stream,
 };

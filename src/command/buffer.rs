@@ -1,7 +1,7 @@
 //! Reads, writes, copies and fills of buffers, linear and rectangular.
 
 use super::rect::{self, Side};
-use super::{check_mutable, Command, HostSide, Target, Work};
+use super::{check_mutable, Command, HostSide, QueueTarget, Work};
 use crate::backend::BufferCopy;
 use crate::cl;
 use crate::error::{err, ClResult};
@@ -57,7 +57,7 @@ fn nothing(kind: cl::cl_command_type) -> Command {
 /// # Safety
 /// `pointer` must be writable for `size` bytes until the command has completed.
 pub unsafe fn read(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     offset: usize,
     size: usize,
@@ -87,7 +87,7 @@ pub unsafe fn read(
 /// # Safety
 /// `pointer` must be readable for `size` bytes until the command has completed.
 pub unsafe fn write(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     offset: usize,
     size: usize,
@@ -128,7 +128,7 @@ pub struct Rect {
 /// # Safety
 /// `pointer` must be writable wherever the region of the host side lies, until the command has completed.
 pub unsafe fn read_rect(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     rect: &Rect,
     pointer: *mut c_void,
@@ -158,7 +158,7 @@ pub unsafe fn read_rect(
 /// # Safety
 /// `pointer` must be readable wherever the region of the host side lies, until the command has completed.
 pub unsafe fn write_rect(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     rect: &Rect,
     pointer: *const c_void,
@@ -185,7 +185,7 @@ pub unsafe fn write_rect(
 
 /// clEnqueueCopyBuffer.
 pub fn copy(
-    target: &Target,
+    target: &QueueTarget,
     src: &Ref<Mem>,
     dst: &Ref<Mem>,
     src_offset: usize,
@@ -221,7 +221,7 @@ pub fn copy(
 
 /// clEnqueueCopyBufferRect.
 pub fn copy_rect(
-    target: &Target,
+    target: &QueueTarget,
     src: &Ref<Mem>,
     dst: &Ref<Mem>,
     rect: &Rect,
@@ -270,7 +270,7 @@ pub fn copy_rect(
 
 /// clEnqueueFillBuffer. `pattern` has at least one byte (the C edge reports a null pattern).
 pub fn fill(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     pattern: &[u8],
     offset: usize,

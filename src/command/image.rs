@@ -1,6 +1,6 @@
 //! Commands on images: reads, writes, copies, fills and maps.
 
-use super::{check_mutable, Command, HostSide, Target, Work};
+use super::{check_mutable, Command, HostSide, QueueTarget, Work};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
@@ -16,7 +16,7 @@ fn invalid<T>(what: &'static str) -> ClResult<T> {
 }
 
 /// The image belongs to the queue's context and works on its device.
-fn check<'a>(target: &Target, mem: &'a Ref<Mem>) -> ClResult<&'a Image> {
+fn check<'a>(target: &QueueTarget, mem: &'a Ref<Mem>) -> ClResult<&'a Image> {
     let image = mem.image()?;
     if !Arc::ptr_eq(mem.context(), &target.context) {
         return err(
@@ -134,7 +134,7 @@ fn host(pointer: *const c_void) -> ClResult<usize> {
 /// # Safety
 /// `pointer` must be writable wherever the rows of the region lie, until the command has completed.
 pub unsafe fn read(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
     (row_pitch, slice_pitch): (usize, usize),
@@ -161,7 +161,7 @@ pub unsafe fn read(
 /// # Safety
 /// `pointer` must be readable wherever the rows of the region lie, until the command has completed.
 pub unsafe fn write(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     region: Box3,
     (row_pitch, slice_pitch): (usize, usize),
@@ -196,7 +196,7 @@ fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
 
 /// clEnqueueCopyImage.
 pub fn copy(
-    target: &Target,
+    target: &QueueTarget,
     src: &Ref<Mem>,
     dst: &Ref<Mem>,
     src_origin: [usize; 3],
@@ -227,7 +227,7 @@ pub fn copy(
 
 /// The checks of the buffer's side of a copy between image and buffer.
 fn check_bytes(
-    target: &Target,
+    target: &QueueTarget,
     image: &Ref<Mem>,
     buffer: &Ref<Mem>,
     offset: usize,
@@ -254,7 +254,7 @@ fn check_bytes(
 
 /// clEnqueueCopyImageToBuffer.
 pub fn copy_to_buffer(
-    target: &Target,
+    target: &QueueTarget,
     src: &Ref<Mem>,
     dst: &Ref<Mem>,
     region: Box3,
@@ -277,7 +277,7 @@ pub fn copy_to_buffer(
 
 /// clEnqueueCopyBufferToImage.
 pub fn copy_from_buffer(
-    target: &Target,
+    target: &QueueTarget,
     src: &Ref<Mem>,
     dst: &Ref<Mem>,
     offset: usize,
@@ -299,7 +299,12 @@ pub fn copy_from_buffer(
 }
 
 /// clEnqueueFillImage. `colour` has [`pixel::colour_bytes`] bytes.
-pub fn fill(target: &Target, mem: &Ref<Mem>, colour: &[u8], region: Box3) -> ClResult<Command> {
+pub fn fill(
+    target: &QueueTarget,
+    mem: &Ref<Mem>,
+    colour: &[u8],
+    region: Box3,
+) -> ClResult<Command> {
     let image = check(target, mem)?;
     let at = place(image, region.origin, region.size)?;
     check_mutable(mem)?;
@@ -336,7 +341,7 @@ pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
 
 /// clEnqueueMapImage. If the command is not enqueued after all, the map is undone as for buffers.
 pub fn map(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     flags: cl_map_flags,
     region: Box3,

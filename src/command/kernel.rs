@@ -1,22 +1,23 @@
 //! Kernel launches: the checks of clEnqueueNDRangeKernel in the order of the specification, the choice of a local size,
-//! and the dispatches that a launch takes.
+//! and the dispatches that a launch takes. What comes of it is plain data ([`LaunchPlan`]); the pipelines, which may take
+//! seconds to make, are made when its caller asks for the command.
 //!
 //! A launch is more than one dispatch where the global size is no multiple of the local size (the last work-groups of
 //! each dimension are smaller: up to 8 regions), and where there are more groups than the device takes at once.
 
+mod plan;
 mod shape;
 
+pub use plan::LaunchPlan;
 use shape::{choose_local, free_shape, limits, Limits};
 
-use super::{Command, Launch, Part, Target, Work};
-use crate::backend::Pipeline;
+use super::QueueTarget;
 use crate::cl::{self, cl_command_type};
-use crate::error::{err, ClError, ClResult};
+use crate::error::{err, ClResult};
 use crate::object::device::Device;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_PART, SPEC_RESUME};
-use std::sync::Arc;
+use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
 
 /// The index space of a launch, as the application gives it. Slices have `dims` elements.
 #[derive(Debug, Clone, Copy)]
@@ -257,60 +258,24 @@ fn resumes(global: &[u32; 3]) -> u32 {
     }
 }
 
-/// Adds the dispatches of all runs of the three axes, with pipelines made with these constants.
-fn dispatches(
-    kernel: &KernelLaunch,
-    [xs, ys, zs]: &[SmallVec<[Run; 2]>; 3],
-    constants: &[(u32, u32)],
-    step: u32,
-    parts: &mut SmallVec<[Part; 1]>,
-) -> ClResult {
-    type Made = ([u32; 3], Arc<dyn Pipeline>);
-    let mut made: SmallVec<[Made; 2]> = SmallVec::new();
-    for z in zs {
-        for y in ys {
-            for x in xs {
-                let size = [x.2, y.2, z.2];
-                let pipeline = match made.iter().find(|(known, _)| *known == size) {
-                    Some((_, pipeline)) => pipeline.clone(),
-                    None => {
-                        let pipeline = kernel
-                            .code
-                            .specialise(size, constants)
-                            .map_err(ClError::from)?;
-                        made.push((size, pipeline.clone()));
-                        pipeline
-                    }
-                };
-                parts.push(Part {
-                    pipeline,
-                    groups: [x.1, y.1, z.1],
-                    first_group: [x.0, y.0, z.0],
-                    step,
-                });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`). The caller has checked that kernel and queue are of the same
-/// context; `kernel` is a snapshot for the target's device.
+/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`), but for its pipelines. The caller has checked that kernel and
+/// queue are of the same context; `kernel` is a snapshot for the target's device.
 pub fn nd_range(
-    target: &Target,
+    target: &QueueTarget,
     kernel: KernelLaunch,
     range: &NdRange<'_>,
     kind: cl_command_type,
-) -> ClResult<Command> {
+) -> ClResult<LaunchPlan> {
     let limits = limits(&target.device, &kernel);
     let space = check(range, &limits)?;
     for (mem, _) in kernel.buffers.iter().chain(&kernel.images) {
         target.check(mem)?;
     }
+    let interface = kernel.code.interface();
     let local_memory = kernel
         .local_args
         .iter()
-        .try_fold(kernel.code.interface().local_size, |sum, (_, size)| {
+        .try_fold(interface.local_size, |sum, (_, size)| {
             sum.checked_add(*size)
         });
     if local_memory.is_none_or(|bytes| u64::from(bytes) > target.device.caps().local_mem_size) {
@@ -319,31 +284,28 @@ pub fn nd_range(
             "the kernel needs more local memory than the device has",
         );
     }
-    if space.global.contains(&0) {
-        return Ok(Command {
-            kind,
-            work: Work::Marker,
-        });
-    }
     let Space {
-        offset,
         global,
         local,
         guard,
+        ..
     } = space;
     let mut constants = kernel.local_args.clone();
     if guard {
         constants.push((SPEC_GUARD, 1));
     }
     let mut axes = [0, 1, 2].map(|_| SmallVec::<[Run; 2]>::new());
-    for (axis, ((global, local), max)) in axes
-        .iter_mut()
-        .zip(global.iter().zip(&local).zip(&limits.max_groups))
-    {
-        *axis = runs(*global, *local, *max, guard);
+    let empty = global.contains(&0);
+    if !empty {
+        for (axis, ((global, local), max)) in axes
+            .iter_mut()
+            .zip(global.iter().zip(&local).zip(&limits.max_groups))
+        {
+            *axis = runs(*global, *local, *max, guard);
+        }
     }
     let single = axes.iter().all(|runs| runs.len() == 1);
-    let resumes = match kernel.code.interface().resume_bytes {
+    let resumes = match interface.resume_bytes {
         0 => None,
         _ => Some(if single { resumes(&global) } else { 0 }),
     };
@@ -351,36 +313,15 @@ pub fn nd_range(
         let alone = global.iter().all(|&n| n == 1);
         (SPEC_RESUME, u32::from(count > 0) << u32::from(alone))
     }));
-    let mut parts = SmallVec::new();
-    check_parts(&axes, kernel.code.interface().parts)?;
-    match kernel.code.interface().parts {
-        0 | 1 => dispatches(&kernel, &axes, &constants, 0, &mut parts)?,
-        steps => {
-            let fixed = constants.len();
-            for step in 0..steps {
-                constants.truncate(fixed);
-                constants.push((SPEC_PART, step));
-                dispatches(&kernel, &axes, &constants, step, &mut parts)?;
-            }
-        }
-    }
-    let mut groups = [1; 3];
-    for (count, (global, local)) in groups.iter_mut().zip(global.iter().zip(&local)) {
-        *count = global.div_ceil(*local);
-    }
-    let launch = Launch {
+    check_parts(&axes, interface.parts)?;
+    Ok(LaunchPlan {
         kernel,
-        dims: range.dims,
-        offset,
-        global,
-        local,
-        groups,
-        parts,
-        resumes: resumes.unwrap_or(0),
-    };
-    Ok(Command {
         kind,
-        work: Work::Launch(Box::new(launch)),
+        dims: range.dims,
+        space,
+        axes,
+        constants,
+        resumes: resumes.unwrap_or(0),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Maps, unmaps and migrations.
 
-use super::{check_mutable, migration, Command, Target, Work};
+use super::{check_mutable, migration, Command, QueueTarget, Work};
 use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
@@ -11,7 +11,7 @@ use std::ffi::c_void;
 /// clEnqueueMapBuffer: the command and the pointer that the application gets. If the command is not enqueued after all
 /// the map is to be undone with [`crate::queue::Queue::undo_map`].
 pub fn map_buffer(
-    target: &Target,
+    target: &QueueTarget,
     mem: &Ref<Mem>,
     flags: cl_map_flags,
     offset: usize,
@@ -61,7 +61,7 @@ pub fn map_buffer(
 }
 
 /// clEnqueueUnmapMemObject.
-pub fn unmap(target: &Target, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<Command> {
+pub fn unmap(target: &QueueTarget, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<Command> {
     if !std::sync::Arc::ptr_eq(mem.context(), &target.context) {
         return err(
             cl::CL_INVALID_CONTEXT,
@@ -80,7 +80,7 @@ pub fn unmap(target: &Target, mem: &Ref<Mem>, pointer: *mut c_void) -> ClResult<
 
 /// clEnqueueMigrateMemObjects.
 pub fn migrate(
-    target: &Target,
+    target: &QueueTarget,
     mems: Vec<Ref<Mem>>,
     flags: cl_mem_migration_flags,
 ) -> ClResult<Command> {

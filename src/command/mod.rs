@@ -2,7 +2,8 @@
 //! snapshots; they know contexts and devices, but no queue.
 //!
 //! Use: `let command = command::buffer::read(&target, ..)?; queue.enqueue(command, wait_list, blocking, want_event)?`
-//! where `target` comes from `queue.target()`.
+//! where `target` comes from `queue.target()`. A launch takes one step more, which may last
+//! ([`kernel::LaunchPlan::make_pipelines`]).
 
 pub mod access;
 pub mod buffer;
@@ -25,8 +26,8 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
+use crate::object::mem::queue_images::Identity;
 use crate::object::mem::reach::Behind;
-use crate::object::mem::shadow::Identity;
 use crate::object::mem::Mem;
 use crate::object::native_kernel::NativeKernel;
 use smallvec::SmallVec;
@@ -35,7 +36,7 @@ use std::sync::Arc;
 
 /// Where a command is going to run: what builders check against.
 #[derive(Clone)]
-pub struct Target {
+pub struct QueueTarget {
     /// The queue's context.
     pub context: Ref<Context>,
     /// The queue's device.
@@ -46,7 +47,7 @@ pub struct Target {
     pub queue: Identity,
 }
 
-impl Target {
+impl QueueTarget {
     /// The object belongs to the queue's context and begins where the device can address it.
     pub fn check(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
@@ -58,7 +59,7 @@ impl Target {
         mem.check_alignment(&self.device)
     }
 
-    /// As [`Target::check`], for commands on buffers alone.
+    /// As [`QueueTarget::check`], for commands on buffers alone.
     pub fn check_buffer(&self, mem: &Ref<Mem>) -> ClResult {
         if !Arc::ptr_eq(mem.context(), &self.context) {
             return err(
@@ -100,7 +101,7 @@ impl HostSide {
     /// Memory that the application names in a command for this queue, where the command touches `rows` from `base` on
     /// with these pitches.
     fn of(
-        target: &Target,
+        target: &QueueTarget,
         base: usize,
         offset: u64,
         rows: &BufferCopy,
@@ -135,13 +136,13 @@ impl HostSide {
     }
 
     /// The side that a region is read from.
-    pub fn source(target: &Target, base: usize, region: &BufferCopy) -> Self {
+    pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.src_row_pitch, region.src_slice_pitch);
         Self::of(target, base, region.src_offset, region, pitches)
     }
 
     /// The side that a region is written to.
-    pub fn destination(target: &Target, base: usize, region: &BufferCopy) -> Self {
+    pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
         Self::of(target, base, region.dst_offset, region, pitches)
     }
@@ -306,22 +307,22 @@ pub struct Launch {
     pub local: [u32; 3],
     /// get_num_groups
     pub groups: [u32; 3],
-    /// The dispatches it takes.
-    pub parts: SmallVec<[Part; 1]>,
+    /// What the device is given.
+    pub dispatches: SmallVec<[Dispatch; 1]>,
     /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
     pub resumes: u32,
 }
 
 /// One dispatch of a launch.
-pub struct Part {
-    /// The kernel specialised for the local size of this part.
+pub struct Dispatch {
+    /// The kernel specialised for the local size of these groups.
     pub pipeline: Arc<dyn Pipeline>,
     /// Number of work-groups.
     pub groups: [u32; 3],
     /// First work-group, in groups of the whole launch.
     pub first_group: [u32; 3],
     /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
-    pub step: u32,
+    pub part: u32,
 }
 
 /// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).

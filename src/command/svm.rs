@@ -3,7 +3,7 @@
 //! Pointers are looked up among the allocations of the context. What lies in none is memory of the host: the host copies
 //! and fills it, which needs no support of the device.
 
-use super::{migration, Command, HostSide, Target, Work};
+use super::{migration, Command, HostSide, QueueTarget, Work};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// CL_INVALID_OPERATION where the device does not support shared virtual memory.
-fn check_device(target: &Target) -> ClResult {
+fn check_device(target: &QueueTarget) -> ClResult {
     if svm::supported(&target.device) {
         return Ok(());
     }
@@ -43,7 +43,7 @@ fn marker(kind: cl_command_type) -> Command {
 
 /// The allocation that a range begins in, and where.
 fn find(
-    target: &Target,
+    target: &QueueTarget,
     address: usize,
     size: usize,
 ) -> ClResult<Option<(Arc<Allocation>, usize)>> {
@@ -65,7 +65,7 @@ fn find(
 /// Where they lie in no allocation, `src` must be readable and `dst` writable for `size` bytes until the command has
 /// completed.
 pub unsafe fn memcpy(
-    target: &Target,
+    target: &QueueTarget,
     dst: *mut c_void,
     src: *const c_void,
     size: usize,
@@ -118,7 +118,7 @@ pub unsafe fn memcpy(
 /// # Safety
 /// Where it lies in no allocation, `pointer` must be writable for `size` bytes until the command has completed.
 pub unsafe fn fill(
-    target: &Target,
+    target: &QueueTarget,
     pointer: *mut c_void,
     pattern: &[u8],
     size: usize,
@@ -157,7 +157,7 @@ pub unsafe fn fill(
 /// # Safety
 /// As for [`memcpy`].
 pub unsafe fn svm_memcpy(
-    target: &Target,
+    target: &QueueTarget,
     dst: *mut c_void,
     src: *const c_void,
     size: usize,
@@ -172,7 +172,7 @@ pub unsafe fn svm_memcpy(
 /// # Safety
 /// As for [`fill`].
 pub unsafe fn svm_fill(
-    target: &Target,
+    target: &QueueTarget,
     pointer: *mut c_void,
     pattern: &[u8],
     size: usize,
@@ -184,7 +184,7 @@ pub unsafe fn svm_fill(
 
 /// clEnqueueSVMMap. Memory of the host is mapped always.
 pub fn map(
-    target: &Target,
+    target: &QueueTarget,
     flags: cl_map_flags,
     pointer: *mut c_void,
     size: usize,
@@ -213,7 +213,7 @@ pub fn map(
 }
 
 /// clEnqueueSVMUnmap. What is not mapped needs nothing.
-pub fn unmap(target: &Target, pointer: *mut c_void) -> ClResult<Command> {
+pub fn unmap(target: &QueueTarget, pointer: *mut c_void) -> ClResult<Command> {
     check_device(target)?;
     let address = not_null(pointer)?;
     let kind = cl::CL_COMMAND_SVM_UNMAP;
@@ -231,7 +231,7 @@ pub fn unmap(target: &Target, pointer: *mut c_void) -> ClResult<Command> {
 
 /// clEnqueueSVMFree. The application frees what it gives a function for, which wants to know the queue's handle.
 pub fn free(
-    target: &Target,
+    target: &QueueTarget,
     pointers: Vec<usize>,
     callback: Option<(Callback<FreeFn>, usize)>,
 ) -> ClResult<Command> {
@@ -249,7 +249,7 @@ pub fn free(
 
 /// clEnqueueSVMMigrateMem: ranges of allocations, where a size of 0 stands for the whole.
 pub fn migrate(
-    target: &Target,
+    target: &QueueTarget,
     ranges: &[(usize, usize)],
     flags: cl_mem_migration_flags,
 ) -> ClResult<Command> {

@@ -1,6 +1,6 @@
 //! Markers, barriers, and native kernels.
 
-use super::{Command, Target, Work};
+use super::{Command, QueueTarget, Work};
 use crate::cl;
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
@@ -28,7 +28,7 @@ pub fn barrier() -> Command {
 /// clEnqueueNativeKernel, once its arguments have been checked: `args` is a copy of them, in which each buffer's address
 /// goes to the offset beside it.
 pub fn native(
-    target: &Target,
+    target: &QueueTarget,
     function: Callback<NativeFn>,
     args: Vec<u8>,
     buffers: Vec<(Ref<Mem>, usize)>,

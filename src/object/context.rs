@@ -14,7 +14,7 @@ use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
 use crate::error::{err, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,7 +34,7 @@ pub struct Context {
     properties: Vec<cl_context_properties>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
-    queues: Mutex<Vec<Weak<dyn Owner>>>,
+    queues: Mutex<Vec<Weak<dyn Owner>>, { rank::CONTEXT_QUEUES }>,
     allocations: Allocations,
     mirror: Mirror,
     addressed: Addressed,
@@ -68,7 +68,7 @@ impl Context {
             devices: unique,
             properties,
             notify,
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             queues: Mutex::default(),
             allocations: Allocations::default(),
             mirror: Mirror::default(),

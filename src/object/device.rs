@@ -30,7 +30,7 @@ pub const MAX_PARAMETER_SIZE: usize = 4096;
 const MAX_CONSTANT_BUFFER_SIZE: u64 = 4 << 30;
 
 /// What a sub-device is a part of.
-struct Part {
+struct Partition {
     parent: Ref<Device>,
     /// CL_DEVICE_PARTITION_TYPE
     kind: Vec<cl_device_partition_property>,
@@ -39,7 +39,7 @@ struct Part {
 /// A device.
 pub struct Device {
     platform: Weak<Object<Platform>>,
-    part: Option<Part>,
+    partition: Option<Partition>,
     backend: Arc<dyn backend::Device>,
     features: Features,
     language: Language,
@@ -61,13 +61,13 @@ impl Device {
     fn over(
         platform: Weak<Object<Platform>>,
         backend: Arc<dyn backend::Device>,
-        part: Option<Part>,
+        partition: Option<Partition>,
     ) -> Self {
         let features = Features::new(backend.caps(), backend.target());
         let language = features.language();
         Self {
             platform,
-            part,
+            partition,
             backend,
             features,
             language,
@@ -81,16 +81,16 @@ impl Device {
         backend: Arc<dyn backend::Device>,
         kind: Vec<cl_device_partition_property>,
     ) -> Self {
-        let part = Part {
+        let partition = Partition {
             parent: parent.clone(),
             kind,
         };
-        Self::over(parent.platform.clone(), backend, Some(part))
+        Self::over(parent.platform.clone(), backend, Some(partition))
     }
 
     /// The device that it is a part of, if it is a sub-device.
     pub fn parent(&self) -> Option<&Ref<Self>> {
-        self.part.as_ref().map(|part| &part.parent)
+        self.partition.as_ref().map(|partition| &partition.parent)
     }
 
     /// The device of the platform that it is, or is a part of.
@@ -400,7 +400,11 @@ impl Device {
                 out.write(sub_device::properties(self.backend.processors()))
             }
             cl::CL_DEVICE_PARTITION_TYPE => {
-                out.write(self.part.as_ref().map_or(vec![0], |part| part.kind.clone()))
+                let kind = self
+                    .partition
+                    .as_ref()
+                    .map(|partition| partition.kind.clone());
+                out.write(kind.unwrap_or_else(|| vec![0]))
             }
             cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => {
                 out.write(sub_device::domains(self.backend.processors()))

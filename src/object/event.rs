@@ -21,7 +21,8 @@ use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
-use parking_lot::{Condvar, Mutex};
+use crate::util::lock::{rank, Mutex};
+use parking_lot::Condvar;
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -84,7 +85,7 @@ pub struct Event {
     context: Ref<Context>,
     command_type: cl_command_type,
     owner: Option<Arc<dyn Owner>>,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::EVENT }>,
     changed: Condvar,
 }
 
@@ -344,7 +345,7 @@ impl Object<Event> {
                     Stage::Done(status) => return status,
                     Stage::Recorded(place) => place,
                     Stage::Held => {
-                        self.changed.wait(&mut state);
+                        state.wait(&self.changed);
                         continue;
                     }
                 }
@@ -542,7 +543,7 @@ impl Object<Event> {
         let taken = {
             let mut state = self.state.lock();
             while matches!(state.times, Times::Taking) {
-                self.changed.wait(&mut state);
+                state.wait(&self.changed);
             }
             match std::mem::take(&mut state.times) {
                 Times::Slots(slots) => {

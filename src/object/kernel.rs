@@ -14,8 +14,8 @@ use crate::cl;
 use crate::compile::Executable;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
+use crate::util::lock::{rank, Mutex};
 use args::Value;
-use parking_lot::Mutex;
 use pointers::ExecInfo;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::ir::module::PrintfSite;
@@ -46,8 +46,8 @@ pub struct Kernel {
     name: String,
     devices: Vec<OnDevice>,
     /// One an argument; None: not set yet.
-    args: Mutex<Vec<Option<Value>>>,
-    exec: Mutex<ExecInfo>,
+    args: Mutex<Vec<Option<Value>>, { rank::KERNEL_ARGS }>,
+    exec: Mutex<ExecInfo, { rank::KERNEL_EXEC }>,
 }
 
 impl Body for Kernel {

@@ -18,7 +18,7 @@ use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -88,8 +88,8 @@ pub struct Program {
     /// Binaries given to clCreateProgramWithBinary, one a device.
     binaries: Vec<Option<Binary>>,
     /// One a device.
-    builds: Mutex<Vec<DeviceBuild>>,
-    spec_constants: Mutex<Vec<(u32, Vec<u8>)>>,
+    builds: Mutex<Vec<DeviceBuild>, { rank::PROGRAM }>,
+    spec_constants: parking_lot::Mutex<Vec<(u32, Vec<u8>)>>,
     kernels: AtomicUsize,
 }
 
@@ -110,7 +110,7 @@ fn make(
         origin,
         binaries,
         builds: Mutex::new(builds),
-        spec_constants: Mutex::default(),
+        spec_constants: parking_lot::Mutex::default(),
         kernels: AtomicUsize::new(0),
     })
 }

@@ -6,7 +6,8 @@ use super::event::Event;
 use crate::backend::{ProfileSlot, Throttle, Timeline};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use parking_lot::{Condvar, Mutex};
+use crate::util::lock::{rank, Mutex};
+use parking_lot::Condvar;
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct Progress {
     /// What blocking writes have left to the timeline.
     left: AtomicU64,
     held: AtomicUsize,
-    lock: Mutex<()>,
+    lock: Mutex<(), { rank::PROGRESS }>,
     changed: Condvar,
 }
 
@@ -132,7 +133,7 @@ impl Progress {
         }
         let mut guard = self.lock.lock();
         while self.host_done() < seq {
-            self.changed.wait(&mut guard);
+            guard.wait(&self.changed);
         }
     }
 
@@ -143,7 +144,7 @@ impl Progress {
         }
         let mut guard = self.lock.lock();
         while self.held() != 0 {
-            self.changed.wait(&mut guard);
+            guard.wait(&self.changed);
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::backend::{Memory, SharedKind};
 use crate::cl::{self, cl_svm_mem_flags, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -60,7 +60,7 @@ impl Allocation {
 /// The allocations of a context.
 #[derive(Default)]
 pub struct Allocations {
-    by_address: Mutex<BTreeMap<usize, Arc<Allocation>>>,
+    by_address: Mutex<BTreeMap<usize, Arc<Allocation>>, { rank::ALLOCATIONS }>,
     /// There was one at some time: else nobody need look.
     any: AtomicBool,
 }

@@ -2,14 +2,12 @@
 //! become what, and what is left to the host afterwards. Transfers of buffers are in `transfer`, of images in `images`,
 //! launches in `launch`.
 
-use super::enqueue::Ready;
 use super::host::Action;
-use super::order::Place;
+use super::host_tasks::Place;
 use super::staging::Piece;
 use super::state::State;
 use super::Queue;
-use crate::backend::caps::DeviceKind;
-use crate::backend::{BufferCopy, Op, Slice};
+use crate::backend::{BufferCopy, Op, Point, Slice};
 use crate::cl;
 use crate::command::{extent, Command, HostSide, Work};
 use crate::error::{err, ClResult};
@@ -21,6 +19,17 @@ use crate::object::mem::map::{self, Mapping};
 use crate::object::mem::Mem;
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
+
+/// What the stream must do before a command.
+#[derive(Default)]
+pub struct Ready {
+    /// Points of other streams.
+    pub points: SmallVec<[Point; 2]>,
+    /// A point of another stream that is reached already: what was done there must be visible here.
+    pub seen: Option<Point>,
+    /// A barrier, in an out-of-order queue.
+    pub barrier: bool,
+}
 
 /// How a command is encoded.
 #[derive(Clone, Copy)]
@@ -211,10 +220,10 @@ impl Queue {
         self.encode_write(state, mem, &host, &region, how, idle)
     }
 
-    /// A copy or fill within the device's memory is among what is recorded: a GPU moves 4 MiB in the time of a submission.
+    /// A copy or fill within the device's memory is among what is recorded.
     pub(super) fn note_copy(&self, state: &mut State, bytes: u64) {
-        let gpu = self.target.device.backend().caps().kind == DeviceKind::Gpu;
-        state.note_work(if gpu { bytes / 8 } else { bytes });
+        let fast = self.target.device.backend().caps().fast_copies;
+        state.note_work(if fast { bytes / 8 } else { bytes });
     }
 
     pub(super) fn on_device(

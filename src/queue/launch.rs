@@ -1,4 +1,4 @@
-//! Launches of kernels: their arguments, what else they are told, printf, and the parts that they are dispatched in.
+//! Launches of kernels: their arguments, what else they are told, printf, and their dispatches.
 
 use super::encode::{Encoded, How};
 use super::host::Action;
@@ -7,7 +7,7 @@ use super::resume::encode_resumes;
 use super::state::State;
 use super::Queue;
 use crate::backend::{BufferCopy, Memory, Op, Placement, Slice, Use};
-use crate::command::{Launch, Part};
+use crate::command::{Dispatch, Launch};
 use crate::error::ClResult;
 use smallvec::SmallVec;
 use spirv_lowering::interface::Implicit;
@@ -139,17 +139,17 @@ impl Queue {
             resume: resume.as_ref().map_or(0, |piece| piece.address()),
         };
         let mut slots: SmallVec<[_; 2]> = SmallVec::new();
-        let last = launch.parts.len().saturating_sub(1);
-        let mut step = 0;
-        for (number, part) in launch.parts.iter().enumerate() {
-            if part.step != step {
-                step = part.step;
+        let last = launch.dispatches.len().saturating_sub(1);
+        let mut part = 0;
+        for (number, dispatch) in launch.dispatches.iter().enumerate() {
+            if dispatch.part != part {
+                part = dispatch.part;
                 state.unordered_barrier()?;
             }
-            tell(&mut push, launch, part, &addresses);
+            tell(&mut push, launch, dispatch, &addresses);
             let op = Op::Dispatch {
-                pipeline: &part.pipeline,
-                groups: part.groups,
+                pipeline: &dispatch.pipeline,
+                groups: dispatch.groups,
                 push: &push,
                 uses: &uses,
                 bindings: &kernel.bindings,
@@ -157,9 +157,9 @@ impl Queue {
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
-        if let (Some(piece), Some(part)) = (&resume, launch.parts.first()) {
+        if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
             slots.extend(encode_resumes(
-                state, launch, part, piece, &push, &uses, how,
+                state, launch, dispatch, piece, &push, &uses, how,
             )?);
         }
         let [x, y, z] = launch.global.map(u64::from);
@@ -193,7 +193,7 @@ impl Queue {
 }
 
 /// Fills in what one dispatch of a launch is told besides its arguments.
-fn tell(push: &mut [u8], launch: &Launch, part: &Part, addresses: &Addresses) {
+fn tell(push: &mut [u8], launch: &Launch, dispatch: &Dispatch, addresses: &Addresses) {
     for (implicit, offset) in &launch.kernel.code.interface().implicit {
         let at = *offset as usize;
         match implicit {
@@ -205,10 +205,10 @@ fn tell(push: &mut [u8], launch: &Launch, part: &Part, addresses: &Addresses) {
             Implicit::GlobalSize => put3(push, at, launch.global),
             Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, launch.groups),
             Implicit::EnqueuedLocalSize => put3(push, at, launch.local),
-            Implicit::GroupOffset => put3(push, at, part.first_group),
+            Implicit::GroupOffset => put3(push, at, dispatch.first_group),
             Implicit::GlobalBase => {
                 let mut first = launch.offset;
-                let groups = part.first_group.iter().zip(launch.local);
+                let groups = dispatch.first_group.iter().zip(launch.local);
                 for (item, (group, local)) in first.iter_mut().zip(groups) {
                     *item = item.wrapping_add(group.wrapping_mul(local));
                 }

@@ -15,16 +15,19 @@
 //!   object may die. The device may be waited for under it, but only for what is submitted; host tasks may not.
 //! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
 
+mod buffer_images;
 mod encode;
 mod enqueue;
+mod held;
 mod host;
+mod host_tasks;
 mod images;
 mod info;
 mod launch;
 mod order;
 mod printf;
+mod resolve;
 mod resume;
-mod shown;
 mod staging;
 mod state;
 mod transfer;
@@ -34,14 +37,14 @@ mod tests;
 
 use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
 use crate::cl::{self, cl_command_queue_properties, cl_int, cl_queue_properties};
-use crate::command::Target;
+use crate::command::QueueTarget;
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::event::{Event, Owner, Progress};
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
-use parking_lot::{Mutex, MutexGuard};
 use state::State;
 use std::collections::VecDeque;
 use std::ffi::c_void;
@@ -49,13 +52,13 @@ use std::sync::{Arc, Weak};
 
 /// A command queue.
 pub struct Queue {
-    target: Target,
+    target: QueueTarget,
     properties: cl_command_queue_properties,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::QUEUE }>,
     /// Profiled operations whose event is gone, and when they are done, in that order.
-    unwanted: Mutex<VecDeque<(u64, ProfileSlot)>>,
+    unwanted: Mutex<VecDeque<(u64, ProfileSlot)>, { rank::UNWANTED_TIMES }>,
     me: Weak<Object<Queue>>,
 }
 
@@ -186,7 +189,7 @@ impl Queue {
             OrderRule::Unordered
         };
         let state = Mutex::new(State::new(stream, progress.clone(), rule, profiling));
-        let target = Target {
+        let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
             index,
@@ -240,7 +243,7 @@ impl Queue {
     }
 
     /// What commands for this queue are checked against.
-    pub fn target(&self) -> &Target {
+    pub fn target(&self) -> &QueueTarget {
         &self.target
     }
 

@@ -25,77 +25,21 @@
 //! early nor a late part (`HostSide::visible`): nothing is held. Commands that touch memory of the device alone ask
 //! nothing of this file but whether there are host tasks, a comparison of two numbers.
 
+use super::host_tasks::Place;
 use super::state::State;
-use crate::command::access::{Early, Ranges, Touched};
+use crate::command::access::{Early, Ranges};
 use crate::command::Work;
 use crate::object::context::Context;
-use std::collections::VecDeque;
-use std::ops::Range;
-
-/// A place in a queue: its timeline and its host tasks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
-    /// Value of the timeline.
-    pub value: u64,
-    /// Number of the host task.
-    pub host_seq: u64,
-}
-
-/// A task that the host thread has yet to do.
-struct HostTask {
-    seq: u64,
-    ranges: Ranges,
-    /// Devices reach the memory.
-    shared: bool,
-}
-
-/// The host tasks of a queue, and what later commands must know of them.
-#[derive(Default)]
-pub struct HostTasks {
-    /// Number of the last one.
-    pub posted: u64,
-    /// Those that touch memory which other commands may touch.
-    touching: VecDeque<HostTask>,
-}
 
 impl State {
     /// A host task was made, which touches these ranges of memory (`shared`: which devices reach). Gives its number.
     pub fn new_host_task(&mut self, ranges: Ranges, shared: bool) -> u64 {
-        let done = self.progress.host_done();
-        let tasks = &mut self.host;
-        tasks.posted += 1;
-        while tasks.touching.front().is_some_and(|task| task.seq <= done) {
-            tasks.touching.pop_front();
-        }
-        if !ranges.is_empty() {
-            tasks.touching.push_back(HostTask {
-                seq: tasks.posted,
-                ranges,
-                shared,
-            });
-        }
-        tasks.posted
+        self.host.add(self.progress.host_done(), ranges, shared)
     }
 
     /// Work touches memory that host tasks of this queue have yet to touch.
     pub fn meets_host_tasks(&self, work: &Work) -> bool {
-        let done = self.progress.host_done();
-        if self.host.posted <= done || self.host.touching.is_empty() {
-            return false;
-        }
-        let touched = work.touched();
-        let meets = |a: &Range<usize>, b: &Range<usize>| a.start < b.end && b.start < a.end;
-        self.host
-            .touching
-            .iter()
-            .filter(|task| task.seq > done)
-            .any(|task| match &touched {
-                Touched::Anything => true,
-                Touched::Shared => task.shared,
-                Touched::Ranges(ranges) => ranges
-                    .iter()
-                    .any(|range| task.ranges.iter().any(|other| meets(range, other))),
-            })
+        self.host.meet(self.progress.host_done(), work)
     }
 
     /// All that comes before a command must be done before it is encoded: its early part reads memory that devices reach.

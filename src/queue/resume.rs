@@ -9,7 +9,7 @@ use super::staging::Piece;
 use super::state::State;
 use super::Queue;
 use crate::backend::{Op, ProfileSlot, Slice, Use};
-use crate::command::{Launch, Part};
+use crate::command::{Dispatch, Launch};
 use crate::error::ClResult;
 use spirv_lowering::interface::RESUME_HEADER;
 
@@ -52,7 +52,7 @@ impl Queue {
 pub(super) fn encode_resumes(
     state: &mut State,
     launch: &Launch,
-    part: &Part,
+    dispatch: &Dispatch,
     piece: &Piece,
     push: &[u8],
     uses: &[Use],
@@ -64,7 +64,7 @@ pub(super) fn encode_resumes(
         memory: piece.memory.clone(),
     };
     let op = Op::DispatchIndirect {
-        pipeline: &part.pipeline,
+        pipeline: &dispatch.pipeline,
         groups: &groups,
         push,
         uses,

@@ -1,7 +1,7 @@
 //! What a queue's lock protects: the stream, what its open batch will complete, the commands that are held.
 
 use super::host::{self, Task};
-use super::order::{HostTasks, Place};
+use super::host_tasks::{HostTasks, Place};
 use super::staging::Pool;
 use crate::backend::{Memory, Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl::{self, cl_int};

@@ -1,4 +1,4 @@
-//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, the end of the process.
+//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order, the end of the process.
 
 pub mod address;
 pub mod config;
@@ -6,6 +6,7 @@ pub mod copy;
 pub mod fds;
 pub mod files;
 pub mod leaving;
+pub mod lock;
 pub mod log;
 pub mod ranges;
 

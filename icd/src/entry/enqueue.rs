@@ -294,7 +294,8 @@ pub fn nd_range_kernel(
         global: global.as_deref(),
         local: local.as_deref(),
     };
-    let command = command::kernel::nd_range(target, launch, &range, cl::CL_COMMAND_NDRANGE_KERNEL)?;
+    let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
+    let command = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -309,12 +310,8 @@ pub fn task(
     let kernel = kernel_for(&queue, kernel)?;
     let target = queue.target();
     let launch = kernel.snapshot(&target.device, &target.queue)?;
-    let command = command::kernel::nd_range(
-        target,
-        launch,
-        &command::kernel::task(),
-        cl::CL_COMMAND_TASK,
-    )?;
+    let (range, kind) = (command::kernel::task(), cl::CL_COMMAND_TASK);
+    let command = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 

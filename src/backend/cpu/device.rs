@@ -88,6 +88,7 @@ impl CpuDevice {
             global_cacheline: 64,
             quirks: Vec::new(),
             rows_are_vectors: false,
+            fast_copies: false,
             native_kernels: true,
         };
         Self {

@@ -1,66 +1,22 @@
 //! A physical device: what it offers, which of it is used, and the [`Caps`] and [`Target`] that follow. No VkDevice.
 
+use super::caps::{self, Known};
 use super::conv;
 use super::driver;
 use super::features::{Extensions, Features};
 use super::instance::{Instance, API_VERSION};
 use super::probe;
-use super::properties::{has, Properties};
+use super::properties::Properties;
 use super::target;
-use crate::backend::caps::{DeviceKind, SvmCaps};
-use crate::backend::image::{self, ImageLimits};
-use crate::backend::machine;
+use super::tuning::Tuning;
 use crate::backend::Caps;
-use crate::quirks::{Quirk, Quirks};
-use ash::{ext, khr, vk};
+use crate::quirks::Quirk;
+use ash::vk;
 use spirv_lowering::target::Target;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Queues taken of the family, at most.
 const MAX_QUEUES: u32 = 8;
-
-/// How a device is waited for and copied with.
-#[derive(Debug, Clone, Copy)]
-pub struct Tuning {
-    /// Copy and fill with a compute shader from this many bytes on; u64::MAX: never.
-    pub compute_copy_from: u64,
-    /// How long a wait polls before it blocks, in nanoseconds. Polling answers in 12 us where blocking takes 29 (H200), and
-    /// in 22 us instead of 43 on lavapipe.
-    pub spin_ns: u64,
-    /// Polling takes a processor from the threads that do the work, so it offers it to them each time.
-    pub spin_yields: bool,
-    /// The longest wait in the driver at a time, in nanoseconds; u64::MAX: no limit. On a software driver the timer of a
-    /// limited wait costs 12 us.
-    pub slice_ns: u64,
-    /// Nothing is submitted while a pipeline is made, and pipelines are made one by one.
-    pub pipelines_apart: bool,
-    /// How long a work-group may run before the device is lost, for the log.
-    pub group_limit: Option<Duration>,
-}
-
-impl Tuning {
-    fn new(kind: DeviceKind, quirks: Quirks) -> Self {
-        let gpu = kind == DeviceKind::Gpu;
-        let if_quirk = |quirk: Quirk, value: u64| {
-            if quirks.has(quirk) {
-                value
-            } else {
-                u64::MAX
-            }
-        };
-        Self {
-            compute_copy_from: if_quirk(Quirk::SlowCopies, 1 << 20),
-            spin_ns: if gpu { 200_000 } else { 100_000 },
-            spin_yields: !gpu,
-            slice_ns: if_quirk(Quirk::LateWakeUps, 1_000_000),
-            pipelines_apart: quirks.has(Quirk::PipelinesApart),
-            group_limit: quirks
-                .has(Quirk::LongGroups)
-                .then_some(Duration::from_secs(4)),
-        }
-    }
-}
 
 /// The queue family in use.
 #[derive(Debug, Clone, Copy)]
@@ -149,22 +105,7 @@ impl Adapter {
         let list = unsafe { vk_instance.enumerate_device_extension_properties(raw) }
             .map_err(|error| format!("vkEnumerateDeviceExtensionProperties: {error:?}"))?;
         let old = api < vk::API_VERSION_1_3;
-        let extensions = Extensions {
-            external_memory_host: has(&list, ext::external_memory_host::NAME),
-            calibrated_timestamps: has(&list, ext::calibrated_timestamps::NAME),
-            device_fault: has(&list, ext::device_fault::NAME),
-            push_descriptor: has(&list, khr::push_descriptor::NAME),
-            atomic_float: has(&list, ext::shader_atomic_float::NAME),
-            atomic_float2: has(&list, ext::shader_atomic_float2::NAME),
-            shader_clock: has(&list, khr::shader_clock::NAME),
-            workgroup_explicit_layout: has(&list, khr::workgroup_memory_explicit_layout::NAME),
-            memory_budget: has(&list, ext::memory_budget::NAME),
-            map_memory_placed: has(&list, ext::map_memory_placed::NAME)
-                && has(&list, khr::map_memory2::NAME),
-            maintenance4: old && has(&list, khr::maintenance4::NAME),
-            integer_dot_product: old && has(&list, khr::shader_integer_dot_product::NAME),
-            subgroup_size_control: old && has(&list, ext::subgroup_size_control::NAME),
-        };
+        let extensions = Extensions::offered(&list, old);
         let features = Features::offered(vk_instance, raw, api, &extensions).wanted();
         if let Some(name) = features.missing() {
             return Err(format!("it lacks {name}"));
@@ -178,11 +119,7 @@ impl Adapter {
 
         let limits = &properties.limits;
         let kind = conv::device_kind(properties.device_type);
-        let unified = matches!(
-            properties.device_type,
-            vk::PhysicalDeviceType::CPU | vk::PhysicalDeviceType::INTEGRATED_GPU
-        );
-        let heap = device_heap(&memory);
+        let unified = caps::is_unified(&properties);
         let max_buffer = told.max_buffer();
         // Sizes are rounded up: the limit must survive that.
         let max_allocation = v11.max_memory_allocation_size.min(max_buffer) & !0xff;
@@ -193,14 +130,6 @@ impl Adapter {
         };
         let (size_min, size_max) = told.subgroup_sizes();
         let required_subgroups = told.required_subgroups(&features);
-        let compute_units = match (told.compute_units, kind) {
-            (Some(units), _) => units,
-            (_, DeviceKind::Cpu) => {
-                std::thread::available_parallelism().map_or(1, |n| n.get() as u32)
-            }
-            // Vulkan does not tell, and less than one is not allowed.
-            _ => 1,
-        };
         let quirks = driver::quirks(v12.driver_id, properties.driver_version);
         let known = probe::known(v12.driver_id);
         let answers = known.unwrap_or_default();
@@ -216,86 +145,16 @@ impl Adapter {
         } else {
             0
         };
-        let images = ImageLimits {
-            max_1d: limits.max_image_dimension1_d,
-            max_2d: limits.max_image_dimension2_d,
-            max_3d: limits.max_image_dimension3_d,
-            max_layers: limits.max_image_array_layers,
-            max_texels: limits.max_texel_buffer_elements,
-            max_sampled: limits
-                .max_per_stage_descriptor_sampled_images
-                .min(image::MOST_SAMPLED),
-            max_storage: limits
-                .max_per_stage_descriptor_storage_images
-                .min(image::MOST_STORAGE),
-            max_samplers: limits
-                .max_per_stage_descriptor_samplers
-                .min(image::MOST_SAMPLERS),
-            buffer_align: limits.min_texel_buffer_offset_alignment.max(1) as u32,
-            write_any: features.core.shader_storage_image_write_without_format == vk::TRUE,
-            read_any: features.core.shader_storage_image_read_without_format == vk::TRUE,
-            exact_short: !quirks.has(Quirk::ShortChannels),
-        };
-        let caps = Caps {
-            images,
-            name: conv::text(&properties.device_name),
-            vendor: conv::vendor_name(properties.vendor_id).to_owned(),
-            vendor_id: properties.vendor_id,
-            driver_version: format!(
-                "{} {} {}",
-                env!("CARGO_PKG_VERSION"),
-                conv::text(&v12.driver_name),
-                conv::text(&v12.driver_info)
-            ),
-            device_uuid: v11.device_uuid,
-            driver_uuid: v11.driver_uuid,
-            luid: (v11.device_luid_valid == vk::TRUE).then_some(v11.device_luid),
-            node_mask: v11.device_node_mask,
-            pci: told.pci,
-            kind,
-            unified_memory: unified,
-            global_mem_size: heap,
-            max_alloc_size: max_allocation.max(max_sparse).min(heap),
-            local_mem_size: u64::from(limits.max_compute_shared_memory_size),
-            local_mem_dedicated: kind != DeviceKind::Cpu,
-            max_work_group_size: limits.max_compute_work_group_invocations,
-            max_work_item_sizes: limits.max_compute_work_group_size,
-            max_group_count: limits.max_compute_work_group_count,
-            compute_units: compute_units.max(1),
-            max_clock_mhz: if kind == DeviceKind::Cpu {
-                machine::processor_clock().unwrap_or(0)
-            } else {
-                told.pci.and_then(machine::card_clock).unwrap_or(0)
-            },
-            subgroup_size: v11.subgroup_size,
-            subgroup_sizes: vec![v11.subgroup_size],
-            subgroup_ops: target.subgroup_ops,
-            max_subgroups: limits
-                .max_compute_work_group_invocations
-                .div_ceil(size_min.max(1)),
-            independent_subgroups: quirks.has(Quirk::IndependentSubgroups),
-            fp16: target.fp16.supported,
-            fp64: target.fp64.supported,
-            int64_atomics: target.int64_atomics_global,
-            int64_atomics_local: target.int64_atomics_local,
-            timer_resolution_ns: (limits.timestamp_period.ceil() as u64).max(1),
-            mem_base_align: super::memory::ALIGNMENT as u32,
-            host_import_align: told.import.min_imported_host_pointer_alignment,
-            svm: SvmCaps {
-                coarse: host_addresses || cfg!(all(unix, target_pointer_width = "64")),
-                fine: host_addresses || placed_map_align > 0,
-                atomics: host_addresses,
-                system: host_addresses,
-            },
-            global_cache_size: match kind {
-                DeviceKind::Cpu => machine::processor_cache().unwrap_or(0),
-                _ => 0,
-            },
-            global_cacheline: driver::cache_line(properties.vendor_id),
-            quirks: quirks.names(),
-            rows_are_vectors: quirks.has(Quirk::RowsAreVectors),
-            native_kernels: false,
-        };
+        let caps = caps::of(&Known {
+            properties: &properties,
+            features: &features,
+            told: &told,
+            quirks,
+            target: &target,
+            memory: device_heap(&memory),
+            max_alloc: max_allocation.max(max_sparse),
+            placed_map_align,
+        });
         Ok(Self {
             instance: Arc::clone(instance),
             raw,

@@ -1,8 +1,6 @@
 //! Copies, fills and updates of buffers: which command or utility shader does which part.
 //!
-//! The utility shaders are WGSL, and WGSL has no device addresses; so they reach memory through storage-buffer
-//! descriptors, pushed into the command buffer (VK_KHR_push_descriptor). Without that extension the transfer commands
-//! do everything.
+//! Where the device cannot run the utility shaders ([`super::utility`]), the transfer commands do everything.
 //!
 //! | operation | parts |
 //! |---|---|
@@ -12,18 +10,12 @@
 //! | fill, longer period | shader in 16-byte units; ends inline; small ones inline as a whole |
 //! | update | vkCmdUpdateBuffer, or staging where unaligned |
 
-use super::device::{failed, Shared};
+use super::batch::Batch;
+use super::logical::LogicalDevice;
 use super::memory::VulkanMemory;
-use super::pipeline::{create_module, create_pipeline};
-use super::record::memory;
-use super::submit::Batch;
+use super::utility::Shader;
 use crate::backend::{BufferCopy, DeviceError, Result, Slice};
 use ash::vk;
-use parking_lot::Mutex;
-use pumice_shaders::util as shaders;
-use std::ffi::CString;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Arc;
 
 /// Largest vkCmdUpdateBuffer.
 const UPDATE: u64 = 65536;
@@ -33,127 +25,6 @@ const REGIONS: usize = 1024;
 const TILE: u64 = 1024;
 /// Boxes with fewer rows than this go row by row.
 const BOX_ROWS: u64 = 8;
-
-/// The utility shaders.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shader {
-    Copy16,
-    Copy4,
-    Fill16,
-    Rect4,
-}
-
-/// Pipelines of the utility shaders, made when first used.
-#[derive(Default)]
-pub struct Utilities {
-    made: Mutex<Option<Made>>,
-    broken: AtomicBool,
-}
-
-#[derive(Default, Clone, Copy)]
-struct Made {
-    set_layout: vk::DescriptorSetLayout,
-    layout: vk::PipelineLayout,
-    pipelines: [vk::Pipeline; 4],
-}
-
-impl Utilities {
-    /// A shader and its layout. None where the device cannot run them, or not faster than transfer commands.
-    fn get(&self, shared: &Shared, shader: Shader) -> Option<(vk::Pipeline, vk::PipelineLayout)> {
-        let unwanted = shared.adapter.tuning.compute_copy_from == u64::MAX;
-        if unwanted || shared.push_descriptor.is_none() || self.broken.load(Ordering::Relaxed) {
-            return None;
-        }
-        let mut made = self.made.lock();
-        if made.is_none() {
-            let mut new = Made::default();
-            let result = new.make(shared);
-            // Kept even when incomplete: what was made must be destroyed.
-            *made = Some(new);
-            if let Err(error) = result {
-                crate::log!(Warn, "utility shaders cannot be used: {error}");
-                self.broken.store(true, Ordering::Relaxed);
-                return None;
-            }
-        }
-        made.as_ref()
-            .map(|made| (made.pipelines[shader as usize], made.layout))
-    }
-
-    /// Destroys what was made.
-    ///
-    /// # Safety
-    /// Nothing may use it any more; only to be called once, before the device goes.
-    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
-        let Some(made) = self.made.get_mut().take() else {
-            return;
-        };
-        // SAFETY: as promised by the caller; null handles are allowed.
-        unsafe {
-            for pipeline in made.pipelines {
-                raw.destroy_pipeline(pipeline, None);
-            }
-            raw.destroy_pipeline_layout(made.layout, None);
-            raw.destroy_descriptor_set_layout(made.set_layout, None);
-        }
-    }
-}
-
-impl Made {
-    fn make(&mut self, shared: &Shared) -> Result {
-        let binding = |index| {
-            vk::DescriptorSetLayoutBinding::default()
-                .binding(index)
-                .descriptor_type(vk::DescriptorType::STORAGE_BUFFER)
-                .descriptor_count(1)
-                .stage_flags(vk::ShaderStageFlags::COMPUTE)
-        };
-        let bindings = [binding(0), binding(1)];
-        let info = vk::DescriptorSetLayoutCreateInfo::default()
-            .flags(vk::DescriptorSetLayoutCreateFlags::PUSH_DESCRIPTOR_KHR)
-            .bindings(&bindings);
-        // SAFETY: VK_KHR_push_descriptor is enabled.
-        self.set_layout = unsafe { shared.raw.create_descriptor_set_layout(&info, None) }
-            .map_err(|result| failed(shared, "vkCreateDescriptorSetLayout", result))?;
-        let (sets, ranges) = (
-            [self.set_layout],
-            [vk::PushConstantRange::default()
-                .stage_flags(vk::ShaderStageFlags::COMPUTE)
-                .size(32)],
-        );
-        let info = vk::PipelineLayoutCreateInfo::default()
-            .set_layouts(&sets)
-            .push_constant_ranges(&ranges);
-        // SAFETY: the set layout was just made.
-        self.layout = unsafe { shared.raw.create_pipeline_layout(&info, None) }
-            .map_err(|result| failed(shared, "vkCreatePipelineLayout", result))?;
-        for (shader, code, entry) in [
-            (Shader::Copy16, shaders::COPY, c"copy16"),
-            (Shader::Copy4, shaders::COPY, c"copy4"),
-            (Shader::Fill16, shaders::FILL, c"fill16"),
-            (Shader::Rect4, shaders::RECT, c"rect4"),
-        ] {
-            let words: Vec<u32> = code
-                .chunks_exact(4)
-                .filter_map(|bytes| bytes.try_into().ok())
-                .map(u32::from_le_bytes)
-                .collect();
-            let module = create_module(shared, &words)?;
-            let pipeline = create_pipeline(
-                shared,
-                module,
-                &CString::from(entry),
-                self.layout,
-                &[],
-                None,
-            );
-            // SAFETY: pipelines do not need their module once made.
-            unsafe { shared.raw.destroy_shader_module(module, None) };
-            self.pipelines[shader as usize] = pipeline?;
-        }
-        Ok(())
-    }
-}
 
 /// A place in a buffer.
 #[derive(Clone, Copy)]
@@ -179,8 +50,13 @@ impl Place {
 }
 
 /// What is pushed for a binding, and the units from its start to the place wanted.
-fn bind(shared: &Shared, place: Place, bytes: u64, unit: u64) -> (vk::DescriptorBufferInfo, u32) {
-    let align = shared
+fn bind(
+    device: &LogicalDevice,
+    place: Place,
+    bytes: u64,
+    unit: u64,
+) -> (vk::DescriptorBufferInfo, u32) {
+    let align = device
         .adapter
         .properties
         .limits
@@ -197,8 +73,8 @@ fn bind(shared: &Shared, place: Place, bytes: u64, unit: u64) -> (vk::Descriptor
 }
 
 /// Bytes that one dispatch of a linear shader can cover.
-fn reach(shared: &Shared, unit: u64) -> u64 {
-    let limits = &shared.adapter.properties.limits;
+fn reach(device: &LogicalDevice, unit: u64) -> u64 {
+    let limits = &device.adapter.properties.limits;
     let align = limits.min_storage_buffer_offset_alignment.max(16);
     let range = u64::from(limits.max_storage_buffer_range).saturating_sub(align);
     let groups = u64::from(limits.max_compute_work_group_count[0]) * TILE * unit;
@@ -209,13 +85,12 @@ fn reach(shared: &Shared, unit: u64) -> u64 {
 impl Batch {
     fn shader(
         &mut self,
-        shared: &Shared,
         (pipeline, layout): (vk::Pipeline, vk::PipelineLayout),
         bindings: [vk::DescriptorBufferInfo; 2],
         push: &[u32],
         groups: [u32; 3],
     ) {
-        let Some(table) = shared.push_descriptor.as_ref() else {
+        let Some(table) = self.tools.device.push_descriptor.as_ref() else {
             return;
         };
         let write = |index: usize| {
@@ -229,7 +104,7 @@ impl Batch {
         for (place, word) in bytes.chunks_exact_mut(4).zip(push) {
             place.copy_from_slice(&word.to_ne_bytes());
         }
-        let (point, raw) = (vk::PipelineBindPoint::COMPUTE, &shared.raw);
+        let (point, raw) = (vk::PipelineBindPoint::COMPUTE, &self.tools.device.raw);
         // SAFETY: the command buffer is being recorded by this thread; pipeline and layout go together; the bound
         // ranges lie within their buffers and the device's limits.
         unsafe {
@@ -249,62 +124,60 @@ impl Batch {
         self.bound_set = vk::DescriptorSet::null();
     }
 
-    fn copy_regions(
-        &mut self,
-        shared: &Shared,
-        src: vk::Buffer,
-        dst: vk::Buffer,
-        regions: &[vk::BufferCopy],
-    ) {
+    fn copy_regions(&mut self, src: vk::Buffer, dst: vk::Buffer, regions: &[vk::BufferCopy]) {
         if !regions.is_empty() {
             // SAFETY: the command buffer is being recorded by this thread; ranges lie within the buffers.
-            unsafe { shared.raw.cmd_copy_buffer(self.commands, src, dst, regions) };
+            unsafe {
+                self.tools
+                    .device
+                    .raw
+                    .cmd_copy_buffer(self.commands, src, dst, regions)
+            };
         }
     }
 
-    fn copy_plain(&mut self, shared: &Shared, src: Place, dst: Place, size: u64) {
+    fn copy_plain(&mut self, src: Place, dst: Place, size: u64) {
         if size > 0 {
             let region = vk::BufferCopy {
                 src_offset: src.offset,
                 dst_offset: dst.offset,
                 size,
             };
-            self.copy_regions(shared, src.buffer, dst.buffer, &[region]);
+            self.copy_regions(src.buffer, dst.buffer, &[region]);
         }
     }
 
     /// A copy of one piece.
-    fn copy_linear(&mut self, shared: &Shared, src: Place, dst: Place, size: u64) {
+    fn copy_linear(&mut self, src: Place, dst: Place, size: u64) {
         let unit = match src.offset ^ dst.offset {
             difference if difference % 16 == 0 => 16,
             difference if difference % 4 == 0 => 4,
-            _ => return self.copy_plain(shared, src, dst, size),
+            _ => return self.copy_plain(src, dst, size),
         };
         let shader = if unit == 16 {
             Shader::Copy16
         } else {
             Shader::Copy4
         };
-        let pipeline = if size >= shared.adapter.tuning.compute_copy_from {
-            shared.utilities.get(shared, shader)
+        let pipeline = if size >= self.tools.device.adapter.tuning.compute_copy_from {
+            self.tools.utilities.get(shader)
         } else {
             None
         };
         let Some(pipeline) = pipeline else {
-            return self.copy_plain(shared, src, dst, size);
+            return self.copy_plain(src, dst, size);
         };
         let head = src.offset.wrapping_neg() % unit;
         let body = (size - head) / unit * unit;
-        self.copy_plain(shared, src, dst, head);
-        let most = reach(shared, unit);
+        self.copy_plain(src, dst, head);
+        let most = reach(&self.tools.device, unit);
         let mut done = 0;
         while done < body {
             let bytes = (body - done).min(most);
-            let (source, first) = bind(shared, src.at(head + done), bytes, unit);
-            let (target, to) = bind(shared, dst.at(head + done), bytes, unit);
+            let (source, first) = bind(&self.tools.device, src.at(head + done), bytes, unit);
+            let (target, to) = bind(&self.tools.device, dst.at(head + done), bytes, unit);
             let groups = [(bytes / unit).div_ceil(TILE) as u32, 1, 1];
             self.shader(
-                shared,
                 pipeline,
                 [source, target],
                 &[first, to, (bytes / unit) as u32],
@@ -312,18 +185,13 @@ impl Batch {
             );
             done += bytes;
         }
-        self.copy_plain(
-            shared,
-            src.at(head + body),
-            dst.at(head + body),
-            size - head - body,
-        );
+        self.copy_plain(src.at(head + body), dst.at(head + body), size - head - body);
     }
 
     /// A box by the shader, if it can do it.
-    fn copy_box(&mut self, shared: &Shared, src: Place, dst: Place, region: &BufferCopy) -> bool {
+    fn copy_box(&mut self, src: Place, dst: Place, region: &BufferCopy) -> bool {
         let (rows, slices) = (region.rows, region.slices);
-        let limits = &shared.adapter.properties.limits;
+        let limits = &self.tools.device.adapter.properties.limits;
         let most = limits.max_compute_work_group_count;
         let together = src.offset
             | dst.offset
@@ -350,11 +218,11 @@ impl Batch {
         if !fits || rows * slices < BOX_ROWS {
             return false;
         }
-        let Some(pipeline) = shared.utilities.get(shared, Shader::Rect4) else {
+        let Some(pipeline) = self.tools.utilities.get(Shader::Rect4) else {
             return false;
         };
-        let (source, from) = bind(shared, src, src_bytes, 4);
-        let (target, to) = bind(shared, dst, dst_bytes, 4);
+        let (source, from) = bind(&self.tools.device, src, src_bytes, 4);
+        let (target, to) = bind(&self.tools.device, dst, dst_bytes, 4);
         // All of these were checked to be below the range of a binding, or are not used.
         let units = |bytes: u64| (bytes / 4) as u32;
         let push = [
@@ -368,7 +236,6 @@ impl Batch {
             units(region.dst_slice_pitch),
         ];
         self.shader(
-            shared,
             pipeline,
             [source, target],
             &push,
@@ -378,13 +245,7 @@ impl Batch {
     }
 
     /// A copy of one piece or of a box.
-    pub fn copy(
-        &mut self,
-        shared: &Shared,
-        src: &Slice,
-        dst: &Slice,
-        region: &BufferCopy,
-    ) -> Result {
+    pub fn copy(&mut self, src: &Slice, dst: &Slice, region: &BufferCopy) -> Result {
         let mut box_ = *region;
         if box_.bytes == 0 || box_.rows == 0 || box_.slices == 0 {
             return Ok(());
@@ -405,13 +266,19 @@ impl Batch {
                 box_.rows = 1;
             }
         }
-        let from = Place::new(memory(&*src.memory)?, src.offset + box_.src_offset);
-        let to = Place::new(memory(&*dst.memory)?, dst.offset + box_.dst_offset);
+        let from = Place::new(
+            VulkanMemory::of(&*src.memory)?,
+            src.offset + box_.src_offset,
+        );
+        let to = Place::new(
+            VulkanMemory::of(&*dst.memory)?,
+            dst.offset + box_.dst_offset,
+        );
         if box_.rows == 1 && box_.slices == 1 {
-            self.copy_linear(shared, from, to, box_.bytes);
+            self.copy_linear(from, to, box_.bytes);
             return Ok(());
         }
-        if self.copy_box(shared, from, to, &box_) {
+        if self.copy_box(from, to, &box_) {
             return Ok(());
         }
         let mut regions = std::mem::take(&mut self.regions);
@@ -425,19 +292,19 @@ impl Batch {
                     size: box_.bytes,
                 });
                 if regions.len() == REGIONS {
-                    self.copy_regions(shared, from.buffer, to.buffer, &regions);
+                    self.copy_regions(from.buffer, to.buffer, &regions);
                     regions.clear();
                 }
             }
         }
-        self.copy_regions(shared, from.buffer, to.buffer, &regions);
+        self.copy_regions(from.buffer, to.buffer, &regions);
         regions.clear();
         self.regions = regions;
         Ok(())
     }
 
     /// Bytes that travel with the batch, to any place.
-    fn write(&mut self, shared: &Arc<Shared>, dst: Place, data: &[u8]) -> Result {
+    fn write(&mut self, dst: Place, data: &[u8]) -> Result {
         let mut done = 0u64;
         for part in data.chunks(UPDATE as usize) {
             let to = dst.at(done);
@@ -445,13 +312,16 @@ impl Batch {
                 // SAFETY: the command buffer is being recorded by this thread; place and size are multiples of 4 and
                 // the size is within the command's limit.
                 unsafe {
-                    shared
-                        .raw
-                        .cmd_update_buffer(self.commands, to.buffer, to.offset, part)
+                    self.tools.device.raw.cmd_update_buffer(
+                        self.commands,
+                        to.buffer,
+                        to.offset,
+                        part,
+                    )
                 };
             } else {
-                let (buffer, offset) = self.stage(shared, part)?;
-                self.copy_plain(shared, Place { buffer, offset }, to, part.len() as u64);
+                let (buffer, offset) = self.stage(part)?;
+                self.copy_plain(Place { buffer, offset }, to, part.len() as u64);
             }
             done += part.len() as u64;
         }
@@ -459,14 +329,14 @@ impl Batch {
     }
 
     /// See `Op::Update`.
-    pub fn update(&mut self, shared: &Arc<Shared>, dst: &Slice, data: &[u8]) -> Result {
-        let place = Place::new(memory(&*dst.memory)?, dst.offset);
-        self.write(shared, place, data)
+    pub fn update(&mut self, dst: &Slice, data: &[u8]) -> Result {
+        let place = Place::new(VulkanMemory::of(&*dst.memory)?, dst.offset);
+        self.write(place, data)
     }
 
     /// See `Op::Fill`.
-    pub fn fill(&mut self, shared: &Arc<Shared>, dst: &Slice, pattern: &[u8]) -> Result {
-        let place = Place::new(memory(&*dst.memory)?, dst.offset);
+    pub fn fill(&mut self, dst: &Slice, pattern: &[u8]) -> Result {
+        let place = Place::new(VulkanMemory::of(&*dst.memory)?, dst.offset);
         let size = dst.size;
         if size == 0 {
             return Ok(());
@@ -500,12 +370,12 @@ impl Batch {
             let body = (size - head) / 4 * 4;
             let tail = size - head - body;
             if head > 0 {
-                self.write(shared, place, &word[..head as usize])?;
+                self.write(place, &word[..head as usize])?;
             }
             if body > 0 {
                 // SAFETY: the command buffer is being recorded by this thread; offset and size are multiples of 4.
                 unsafe {
-                    shared.raw.cmd_fill_buffer(
+                    self.tools.device.raw.cmd_fill_buffer(
                         self.commands,
                         place.buffer,
                         place.offset + head,
@@ -525,33 +395,37 @@ impl Batch {
                     .skip(start)
                     .take(tail as usize)
                     .collect();
-                self.write(shared, place.at(head + body), &rest)?;
+                self.write(place.at(head + body), &rest)?;
             }
             return Ok(());
         }
         if size <= 16384 {
-            return self.write(shared, place, &repeat(size as usize));
+            return self.write(place, &repeat(size as usize));
         }
         let head = place.offset.wrapping_neg() % 16;
         if let (Some(pipeline), true) = (
-            shared.utilities.get(shared, Shader::Fill16),
+            self.tools.utilities.get(Shader::Fill16),
             head.is_multiple_of(period as u64),
         ) {
             let body = (size - head) / 16 * 16;
             let tail = size - head - body;
-            self.write(shared, place, &repeat(head as usize))?;
+            self.write(place, &repeat(head as usize))?;
             let block = period.max(16);
-            let (buffer, offset) = self.stage(shared, &repeat(block))?;
-            let (source, first) = bind(shared, Place { buffer, offset }, block as u64, 16);
-            let most = reach(shared, 16);
+            let (buffer, offset) = self.stage(&repeat(block))?;
+            let (source, first) = bind(
+                &self.tools.device,
+                Place { buffer, offset },
+                block as u64,
+                16,
+            );
+            let most = reach(&self.tools.device, 16);
             let mut done = 0;
             while done < body {
                 let bytes = (body - done).min(most);
-                let (target, to) = bind(shared, place.at(head + done), bytes, 16);
+                let (target, to) = bind(&self.tools.device, place.at(head + done), bytes, 16);
                 let units = (bytes / 16) as u32;
                 let groups = [(bytes / 16).div_ceil(TILE) as u32, 1, 1];
                 self.shader(
-                    shared,
                     pipeline,
                     [source, target],
                     &[first, to, units, block as u32 / 16 - 1],
@@ -567,11 +441,11 @@ impl Batch {
                 .skip(start)
                 .take(tail as usize)
                 .collect();
-            return self.write(shared, place.at(head + body), &rest);
+            return self.write(place.at(head + body), &rest);
         }
         // No shader: copies of one staged piece, a multiple of the period.
         let piece = UPDATE as usize / period * period;
-        let (buffer, offset) = self.stage(shared, &repeat(piece))?;
+        let (buffer, offset) = self.stage(&repeat(piece))?;
         let mut regions = std::mem::take(&mut self.regions);
         let mut done = 0;
         while done < size {
@@ -582,12 +456,12 @@ impl Batch {
                 size: bytes,
             });
             if regions.len() == REGIONS {
-                self.copy_regions(shared, buffer, place.buffer, &regions);
+                self.copy_regions(buffer, place.buffer, &regions);
                 regions.clear();
             }
             done += bytes;
         }
-        self.copy_regions(shared, buffer, place.buffer, &regions);
+        self.copy_regions(buffer, place.buffer, &regions);
         regions.clear();
         self.regions = regions;
         Ok(())

@@ -1,109 +1,20 @@
-//! Descriptor set 0 of kernels with images and samplers: layouts a kernel, sets a launch.
+//! Descriptor set 0 of kernels with images and samplers, for each launch.
 //!
 //! Sets come from pools that the batch owns and resets when it is used again. Launches in one batch that show a kernel
-//! the same resources share a set. Kernels without images have neither layout nor set of their own.
+//! the same resources share a set.
 
-use super::device::{failed, Shared};
-use super::image::{self, Descriptor};
-use super::submit::Batch;
-use crate::backend::image::{ImageDim, Resource, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORAGE};
+use super::image::{Descriptor, Images, VulkanImage};
+use super::layouts::{sampled_type, storage_type, Layouts};
+use super::logical::LogicalDevice;
+use crate::backend::image::{Resource, MOST_SAMPLED, MOST_SAMPLERS, MOST_STORAGE};
 use crate::backend::{Binding, DeviceError, Result};
 use ash::vk::{self, Handle};
 use smallvec::SmallVec;
-use spirv_lowering::interface::{ArgKind, KernelInterface};
-use std::sync::Arc;
 
 /// Sets of a pool.
 const SETS: u32 = 64;
 /// Sets of a batch that are looked at for one with the same resources.
 const RECENT: usize = 8;
-
-/// The layouts of a kernel.
-pub struct Layouts {
-    shared: Arc<Shared>,
-    /// Of set 0.
-    pub set: vk::DescriptorSetLayout,
-    /// Of pipelines.
-    pub pipeline: vk::PipelineLayout,
-}
-
-impl Layouts {
-    /// The layouts of a kernel; None: it has no images or samplers.
-    pub fn of(shared: &Arc<Shared>, interface: &KernelInterface) -> Result<Option<Arc<Self>>> {
-        let mut bindings: Vec<vk::DescriptorSetLayoutBinding<'_>> = Vec::new();
-        let mut add = |binding: u32, kind: vk::DescriptorType| {
-            bindings.push(
-                vk::DescriptorSetLayoutBinding::default()
-                    .binding(binding)
-                    .descriptor_type(kind)
-                    .descriptor_count(1)
-                    .stage_flags(vk::ShaderStageFlags::COMPUTE),
-            );
-        };
-        for arg in &interface.args {
-            if let ArgKind::Image(image) = arg.kind {
-                let texels = image.dim == ImageDim::Buffer;
-                if let Some(binding) = image.sampled {
-                    add(binding, sampled_type(texels));
-                }
-                if let Some(binding) = image.storage {
-                    add(binding, storage_type(texels));
-                }
-            }
-        }
-        for sampler in &interface.samplers {
-            add(sampler.binding, vk::DescriptorType::SAMPLER);
-        }
-        if bindings.is_empty() {
-            return Ok(None);
-        }
-        let mut layouts = Self {
-            shared: Arc::clone(shared),
-            set: vk::DescriptorSetLayout::null(),
-            pipeline: vk::PipelineLayout::null(),
-        };
-        let info = vk::DescriptorSetLayoutCreateInfo::default().bindings(&bindings);
-        // SAFETY: the device lives; the compiler gives each descriptor a binding of its own.
-        layouts.set = unsafe { shared.raw.create_descriptor_set_layout(&info, None) }
-            .map_err(|result| failed(shared, "vkCreateDescriptorSetLayout", result))?;
-        let (sets, ranges) = ([layouts.set], [shared.push_range()]);
-        let info = vk::PipelineLayoutCreateInfo::default()
-            .set_layouts(&sets)
-            .push_constant_ranges(&ranges);
-        // SAFETY: the set layout was just made.
-        layouts.pipeline = unsafe { shared.raw.create_pipeline_layout(&info, None) }
-            .map_err(|result| failed(shared, "vkCreatePipelineLayout", result))?;
-        Ok(Some(Arc::new(layouts)))
-    }
-}
-
-impl Drop for Layouts {
-    fn drop(&mut self) {
-        // SAFETY: pipelines hold an Arc of this, and streams one of the pipeline; destroyed once; null is fine.
-        unsafe {
-            self.shared.raw.destroy_pipeline_layout(self.pipeline, None);
-            self.shared
-                .raw
-                .destroy_descriptor_set_layout(self.set, None);
-        }
-    }
-}
-
-fn sampled_type(texels: bool) -> vk::DescriptorType {
-    if texels {
-        vk::DescriptorType::UNIFORM_TEXEL_BUFFER
-    } else {
-        vk::DescriptorType::SAMPLED_IMAGE
-    }
-}
-
-fn storage_type(texels: bool) -> vk::DescriptorType {
-    if texels {
-        vk::DescriptorType::STORAGE_TEXEL_BUFFER
-    } else {
-        vk::DescriptorType::STORAGE_IMAGE
-    }
-}
 
 /// What distinguishes a set from others: its layout, then each binding's number and handle.
 type Key = SmallVec<[u64; 8]>;
@@ -119,7 +30,7 @@ pub struct Sets {
 
 impl Sets {
     /// Lets go of all sets. None may be in use.
-    pub fn reset(&mut self, shared: &Shared) {
+    pub fn reset(&mut self, device: &LogicalDevice) {
         if self.recent.is_empty() && self.at == 0 {
             return;
         }
@@ -128,7 +39,7 @@ impl Sets {
         for pool in &self.pools {
             // SAFETY: the batch has completed, so no set is in use. The call cannot fail.
             let reset = unsafe {
-                shared
+                device
                     .raw
                     .reset_descriptor_pool(*pool, vk::DescriptorPoolResetFlags::empty())
             };
@@ -139,14 +50,14 @@ impl Sets {
     }
 
     /// Destroys the pools. No set may be in use.
-    pub fn destroy(&mut self, shared: &Shared) {
+    pub fn destroy(&mut self, device: &LogicalDevice) {
         for pool in self.pools.drain(..) {
             // SAFETY: no set is in use, as the caller knows; destroyed once.
-            unsafe { shared.raw.destroy_descriptor_pool(pool, None) };
+            unsafe { device.raw.destroy_descriptor_pool(pool, None) };
         }
     }
 
-    fn new_pool(shared: &Shared) -> Result<vk::DescriptorPool> {
+    fn new_pool(device: &LogicalDevice) -> Result<vk::DescriptorPool> {
         let size = |kind, descriptor_count| vk::DescriptorPoolSize {
             ty: kind,
             descriptor_count,
@@ -163,13 +74,13 @@ impl Sets {
             .max_sets(SETS)
             .pool_sizes(&sizes);
         // SAFETY: the device lives.
-        unsafe { shared.raw.create_descriptor_pool(&info, None) }
-            .map_err(|result| failed(shared, "vkCreateDescriptorPool", result))
+        unsafe { device.raw.create_descriptor_pool(&info, None) }
+            .map_err(|result| device.failed("vkCreateDescriptorPool", result))
     }
 
     fn allocate(
         &mut self,
-        shared: &Shared,
+        device: &LogicalDevice,
         layout: vk::DescriptorSetLayout,
     ) -> Result<vk::DescriptorSet> {
         let layouts = [layout];
@@ -177,7 +88,7 @@ impl Sets {
             let (pool, fresh) = match self.pools.get(self.at) {
                 Some(pool) => (*pool, false),
                 None => {
-                    let pool = Self::new_pool(shared)?;
+                    let pool = Self::new_pool(device)?;
                     self.pools.push(pool);
                     (pool, true)
                 }
@@ -186,24 +97,23 @@ impl Sets {
                 .descriptor_pool(pool)
                 .set_layouts(&layouts);
             // SAFETY: the pool is used by the thread that records the batch alone; the layout lives.
-            match unsafe { shared.raw.allocate_descriptor_sets(&info) } {
+            match unsafe { device.raw.allocate_descriptor_sets(&info) } {
                 Ok(sets) => return sets.first().copied().ok_or(DeviceError::OutOfHostMemory),
                 Err(vk::Result::ERROR_OUT_OF_POOL_MEMORY | vk::Result::ERROR_FRAGMENTED_POOL)
                     if !fresh =>
                 {
                     self.at += 1
                 }
-                Err(result) => return Err(failed(shared, "vkAllocateDescriptorSets", result)),
+                Err(result) => return Err(device.failed("vkAllocateDescriptorSets", result)),
             }
         }
     }
-}
 
-impl Batch {
-    /// A set with these resources, which it keeps alive.
-    pub fn descriptor_set(
+    /// A set with these resources, which the batch keeps alive.
+    pub fn with(
         &mut self,
-        shared: &Shared,
+        device: &LogicalDevice,
+        known: &Images,
         layouts: &Layouts,
         bindings: &[Binding],
     ) -> Result<vk::DescriptorSet> {
@@ -217,12 +127,12 @@ impl Batch {
             let mut view = vk::BufferView::null();
             let kind = match &binding.resource {
                 Resource::Sampler(word) => {
-                    info.sampler = shared.images.sampler(shared, *word)?;
+                    info.sampler = known.sampler(*word)?;
                     vk::DescriptorType::SAMPLER
                 }
                 Resource::Sampled(shown) | Resource::Storage(shown) => {
                     let write = matches!(binding.resource, Resource::Storage(_));
-                    let shown = image::image(&**shown)?;
+                    let shown = VulkanImage::of(&**shown)?;
                     let (texels, kind) = match shown.descriptor(write)? {
                         Descriptor::Image(image) => {
                             info.image_view = image;
@@ -248,11 +158,11 @@ impl Batch {
             texels.push(view);
             kinds.push(kind);
         }
-        let recent = self.sets.recent.iter().rev().take(RECENT);
-        if let Some((_, set)) = recent.into_iter().find(|(known, _)| *known == key) {
+        let recent = self.recent.iter().rev().take(RECENT);
+        if let Some((_, set)) = recent.into_iter().find(|(earlier, _)| *earlier == key) {
             return Ok(*set);
         }
-        let set = self.sets.allocate(shared, layouts.set)?;
+        let set = self.allocate(device, layouts.set)?;
         let writes: SmallVec<[vk::WriteDescriptorSet<'_>; 8]> = bindings
             .iter()
             .zip(&kinds)
@@ -270,8 +180,8 @@ impl Batch {
             })
             .collect();
         // SAFETY: the set is new and in no command buffer yet; views and samplers live, the batch keeps them.
-        unsafe { shared.raw.update_descriptor_sets(&writes, &[]) };
-        self.sets.recent.push((key, set));
+        unsafe { device.raw.update_descriptor_sets(&writes, &[]) };
+        self.recent.push((key, set));
         Ok(set)
     }
 }

@@ -5,19 +5,23 @@
 //! from the drivers ([`leaving`]) and waits, within limits, until software devices are idle. It takes no lock without a
 //! limit: `exit` may be called in a callback, with locks held, or in a forked child, where nobody would release them.
 
-use super::device::Shared;
 use crate::util::leaving;
-use ash::vk;
-use parking_lot::{Mutex, RwLock, RwLockReadGuard};
+use crate::util::lock::{rank, Mutex, ReadGuard, RwLock};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Weak;
 use std::time::{Duration, Instant};
 
+/// What has work under way in this process.
+pub trait Busy: Send + Sync {
+    /// Waits until it is idle, or until `end`.
+    fn drain(&self, end: Instant);
+}
+
 /// Devices whose work runs in this process.
-static DEVICES: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static DEVICES: Mutex<Vec<Weak<dyn Busy>>, { rank::EXIT_DEVICES }> = Mutex::new(Vec::new());
 
 /// Held shared while a driver compiles, and alone, for good, at the end.
-static COMPILING: RwLock<()> = RwLock::new(());
+static COMPILING: RwLock<(), { rank::COMPILING }> = RwLock::new(());
 
 /// The process that registered. A forked child has no threads of the driver's.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -28,14 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// How long calls under way are waited for once devices are idle. Some wait for events that nobody sets.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// Has the end of the process look after a device that was just made.
-pub fn register(shared: &Arc<Shared>) {
+/// Has the end of the process look after a driver of which a device was just made. `local`: the device, if its work runs in
+/// this process. What a GPU still has to do when the process is gone is the kernel's business.
+pub fn register(local: Option<Weak<dyn Busy>>) {
     PROCESS.store(std::process::id(), Ordering::Release);
-    // What a GPU still has to do when the process is gone is the kernel's business.
-    if shared.adapter.properties.device_type == vk::PhysicalDeviceType::CPU {
+    if let Some(device) = local {
         let mut devices = DEVICES.lock();
         devices.retain(|known| known.strong_count() > 0);
-        devices.push(Arc::downgrade(shared));
+        devices.push(device);
     }
     prepend();
 }
@@ -50,7 +54,7 @@ pub fn note_batch() {
 }
 
 /// Permission to have a driver compile; none at the end of the process.
-pub fn compiling() -> Option<RwLockReadGuard<'static, ()>> {
+pub fn compiling() -> Option<ReadGuard<'static, ()>> {
     COMPILING.try_read()
 }
 
@@ -69,37 +73,10 @@ extern "C" fn at_exit() {
         return;
     };
     let devices: Vec<_> = devices.iter().filter_map(Weak::upgrade).collect();
-    for shared in &devices {
-        drain(shared, end);
+    for device in &devices {
+        device.drain(end);
     }
     leaving::settle(GRACE);
     // Their destructors would call the drivers.
     std::mem::forget(devices);
-}
-
-/// Waits until a device is idle.
-fn drain(shared: &Shared, end: Instant) {
-    if shared.is_lost() {
-        return;
-    }
-    for queue in &shared.queues {
-        let info = vk::FenceCreateInfo::default();
-        // SAFETY: the device lives. The fence ends with the process.
-        let Ok(fence) = (unsafe { shared.raw.create_fence(&info, None) }) else {
-            return;
-        };
-        let Some(raw) = queue.raw.try_lock_until(end) else {
-            return;
-        };
-        // SAFETY: the lock keeps other threads off the queue; the fence is new.
-        if unsafe { shared.raw.queue_submit(*raw, &[], fence) }.is_err() {
-            return;
-        }
-        drop(raw);
-        let left = end.saturating_duration_since(Instant::now()).as_nanos() as u64;
-        // SAFETY: the fence was submitted.
-        if unsafe { shared.raw.wait_for_fences(&[fence], true, left) }.is_err() {
-            return;
-        }
-    }
 }

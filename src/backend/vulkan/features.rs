@@ -25,7 +25,33 @@ pub struct Extensions {
     pub subgroup_size_control: bool,
 }
 
+/// A list of extensions has that one.
+pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
+    list.iter()
+        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
+}
+
 impl Extensions {
+    /// Those of a list that are used. `old`: of a device older than Vulkan 1.3.
+    pub fn offered(list: &[vk::ExtensionProperties], old: bool) -> Self {
+        Self {
+            external_memory_host: has(list, ext::external_memory_host::NAME),
+            calibrated_timestamps: has(list, ext::calibrated_timestamps::NAME),
+            device_fault: has(list, ext::device_fault::NAME),
+            push_descriptor: has(list, khr::push_descriptor::NAME),
+            atomic_float: has(list, ext::shader_atomic_float::NAME),
+            atomic_float2: has(list, ext::shader_atomic_float2::NAME),
+            shader_clock: has(list, khr::shader_clock::NAME),
+            workgroup_explicit_layout: has(list, khr::workgroup_memory_explicit_layout::NAME),
+            memory_budget: has(list, ext::memory_budget::NAME),
+            map_memory_placed: has(list, ext::map_memory_placed::NAME)
+                && has(list, khr::map_memory2::NAME),
+            maintenance4: old && has(list, khr::maintenance4::NAME),
+            integer_dot_product: old && has(list, khr::shader_integer_dot_product::NAME),
+            subgroup_size_control: old && has(list, ext::subgroup_size_control::NAME),
+        }
+    }
+
     /// Those to enable, by name.
     pub fn names(&self) -> Vec<*const std::ffi::c_char> {
         [

@@ -1,51 +1,25 @@
-//! Images: optimally tiled VkImages in layout GENERAL all their life, views of them, texel buffers, and samplers.
+//! Images as kernels and copies see them: views of texels, texel buffers, and samplers.
 //!
-//! An image goes to layout GENERAL before its first use (`settle.rs`); from then on streams need no image barriers, only
+//! An image goes to layout GENERAL before its first use ([`super::transition`]); from then on streams need no image barriers, only
 //! the memory barriers that they place for buffers too. For the stream's tracker an image is a range of addresses that
 //! no memory has.
 
-use super::device::{failed, Shared};
 use super::format::{self, Stored};
-use super::memory::{self, VulkanMemory};
-use super::record::memory as ours;
-use super::settle::Settler;
+use super::heap::Heaps;
+use super::logical::LogicalDevice;
+use super::memory::VulkanMemory;
+use super::texels::Texels;
+use super::transition::Transitions;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{DeviceError, Image, ImageDesc, Memory, PixelFormat, Result, Slice};
+use crate::util::leaving;
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
-use gpu_allocator::vulkan::Allocation;
-use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use spirv_lowering::interface::sampler;
 use std::any::Any;
-use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
-
-/// No memory has addresses like these.
-const FIRST_MARK: u64 = 1 << 63;
-
-static NEXT_MARK: AtomicU64 = AtomicU64::new(FIRST_MARK);
-
-/// The VkImage, which several views may share.
-pub struct Texels {
-    shared: Arc<Shared>,
-    pub(super) raw: vk::Image,
-    allocation: ManuallyDrop<Allocation>,
-    /// Its address for the tracker.
-    mark: u64,
-    storage: bool,
-}
-
-impl Drop for Texels {
-    fn drop(&mut self) {
-        // SAFETY: views keep an Arc of this, and streams one of the views until the work that uses them has completed;
-        // destroyed once.
-        unsafe { self.shared.raw.destroy_image(self.raw, None) };
-        // SAFETY: taken once, here.
-        let allocation = unsafe { ManuallyDrop::take(&mut self.allocation) };
-        memory::release(&self.shared, allocation);
-    }
-}
 
 enum Backing {
     Image {
@@ -62,7 +36,7 @@ enum Backing {
 
 /// An image as kernels and copies see it.
 pub struct VulkanImage {
-    shared: Arc<Shared>,
+    device: Arc<LogicalDevice>,
     desc: ImageDesc,
     stored: Stored,
     backing: Backing,
@@ -81,7 +55,7 @@ impl Image for VulkanImage {
 
 impl Drop for VulkanImage {
     fn drop(&mut self) {
-        let raw = &self.shared.raw;
+        let raw = &self.device.raw;
         // SAFETY: streams keep an Arc until the work that uses the views has completed; destroyed once; null is fine.
         unsafe {
             match &self.backing {
@@ -97,14 +71,6 @@ impl Drop for VulkanImage {
     }
 }
 
-/// Our image behind the trait.
-pub fn image(image: &dyn Image) -> Result<&VulkanImage> {
-    image
-        .as_any()
-        .downcast_ref()
-        .ok_or_else(|| DeviceError::Unsupported("an image of another back end".to_owned()))
-}
-
 /// A descriptor of an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Descriptor {
@@ -115,6 +81,14 @@ pub enum Descriptor {
 }
 
 impl VulkanImage {
+    /// Ours behind the trait.
+    pub fn of(image: &dyn Image) -> Result<&Self> {
+        image
+            .as_any()
+            .downcast_ref()
+            .ok_or_else(|| DeviceError::Unsupported("an image of another back end".to_owned()))
+    }
+
     /// Whether `batch` has not taken a reference yet; marks it taken.
     pub fn first_use(&self, batch: u64) -> bool {
         if self.stamp.load(Ordering::Relaxed) == batch {
@@ -156,7 +130,7 @@ impl VulkanImage {
         match &self.backing {
             Backing::Image { texels, .. } => Ok((texels.mark, texels.mark + 1, false)),
             Backing::Buffer { slice, .. } => {
-                let memory = ours(&*slice.memory)?;
+                let memory = VulkanMemory::of(&*slice.memory)?;
                 let begin = memory.address() + slice.offset;
                 Ok((begin, begin + slice.size, memory.mapped().is_some()))
             }
@@ -209,65 +183,9 @@ fn unknown(format: PixelFormat) -> DeviceError {
     DeviceError::Unsupported(format!("images of {format:?}"))
 }
 
-/// A VkImage that destroys itself unless it is handed on.
-struct Guard<'a> {
-    shared: &'a Shared,
-    raw: vk::Image,
-}
-
-impl Drop for Guard<'_> {
-    fn drop(&mut self) {
-        // SAFETY: nothing was recorded with the image yet.
-        unsafe { self.shared.raw.destroy_image(self.raw, None) };
-    }
-}
-
-/// Makes an image.
-pub fn create(shared: &Arc<Shared>, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
-    if shared.is_lost() {
-        return Err(DeviceError::Lost);
-    }
-    let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
-    // An sRGB image may be viewed as the plain one, which can be written where its format can.
-    let storage = writable || stored.view != stored.image;
-    let info = vk::ImageCreateInfo::default()
-        .flags(format::create_flags(stored.image))
-        .image_type(format::image_type(desc.dim))
-        .format(stored.image)
-        .extent(vk::Extent3D {
-            width: desc.width.max(1),
-            height: desc.height.max(1),
-            depth: desc.depth.max(1),
-        })
-        .mip_levels(1)
-        .array_layers(desc.layers.max(1))
-        .samples(vk::SampleCountFlags::TYPE_1)
-        .tiling(vk::ImageTiling::OPTIMAL)
-        .usage(format::usage(storage))
-        .sharing_mode(vk::SharingMode::EXCLUSIVE)
-        .initial_layout(vk::ImageLayout::UNDEFINED);
-    // SAFETY: the format offers this usage (the caller asked for supported formats), extents are within the limits.
-    let raw = unsafe { shared.raw.create_image(&info, None) }
-        .map_err(|result| failed(shared, "vkCreateImage", result))?;
-    let guard = Guard { shared, raw };
-    let allocation = memory::bind_image(shared, raw)?;
-    std::mem::forget(guard);
-    let texels = Arc::new(Texels {
-        shared: Arc::clone(shared),
-        raw,
-        allocation: ManuallyDrop::new(allocation),
-        // Ranges that touch are joined by the tracker.
-        mark: NEXT_MARK.fetch_add(2, Ordering::Relaxed),
-        storage,
-    });
-    let image = view(&texels, *desc, writable)?;
-    shared.images.settler.add(shared, &texels)?;
-    Ok(image)
-}
-
 /// An image of these texels.
 fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanImage> {
-    let shared = &texels.shared;
+    let device = texels.device();
     let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
     let make = |write: bool| -> Result<vk::ImageView> {
         let mut usage = vk::ImageViewUsageCreateInfo::default().usage(if write {
@@ -292,11 +210,11 @@ fn view(texels: &Arc<Texels>, desc: ImageDesc, writable: bool) -> Result<VulkanI
             )
             .push_next(&mut usage);
         // SAFETY: the image lives and was made for views of this format and usage.
-        unsafe { shared.raw.create_image_view(&info, None) }
-            .map_err(|result| failed(shared, "vkCreateImageView", result))
+        unsafe { device.raw.create_image_view(&info, None) }
+            .map_err(|result| device.failed("vkCreateImageView", result))
     };
     let mut image = VulkanImage {
-        shared: Arc::clone(shared),
+        device: Arc::clone(device),
         desc,
         stored,
         backing: Backing::Image {
@@ -338,12 +256,12 @@ pub fn alias(of: &VulkanImage, format: PixelFormat, writable: bool) -> Result<Vu
 
 /// Memory as texels.
 pub fn texel_buffer(
-    shared: &Arc<Shared>,
+    device: &Arc<LogicalDevice>,
     slice: &Slice,
     format: PixelFormat,
 ) -> Result<VulkanImage> {
     let stored = format::stored(format).ok_or_else(|| unknown(format))?;
-    let memory: &VulkanMemory = ours(&*slice.memory)?;
+    let memory = VulkanMemory::of(&*slice.memory)?;
     let bytes = format.bytes().max(1) as u64;
     let info = vk::BufferViewCreateInfo::default()
         .buffer(memory.buffer)
@@ -351,10 +269,10 @@ pub fn texel_buffer(
         .offset(memory.offset + slice.offset)
         .range(slice.size / bytes * bytes);
     // SAFETY: the buffer was made for texel views; the range lies within it and within the device's limit.
-    let view = unsafe { shared.raw.create_buffer_view(&info, None) }
-        .map_err(|result| failed(shared, "vkCreateBufferView", result))?;
+    let view = unsafe { device.raw.create_buffer_view(&info, None) }
+        .map_err(|result| device.failed("vkCreateBufferView", result))?;
     Ok(VulkanImage {
-        shared: Arc::clone(shared),
+        device: Arc::clone(device),
         desc: ImageDesc {
             dim: ImageDim::Buffer,
             format,
@@ -373,16 +291,40 @@ pub fn texel_buffer(
 }
 
 /// What images need of a device: samplers, and the way to their layout.
-#[derive(Default)]
 pub struct Images {
     /// Those that are not in their layout yet.
-    pub settler: Settler,
-    samplers: Mutex<FxHashMap<u32, vk::Sampler>>,
+    pub transitions: Transitions,
+    heaps: Arc<Heaps>,
+    samplers: Mutex<FxHashMap<u32, vk::Sampler>, { rank::SAMPLERS }>,
 }
 
 impl Images {
+    /// No image yet.
+    pub fn new(heaps: &Arc<Heaps>) -> Self {
+        Self {
+            transitions: Transitions::default(),
+            heaps: Arc::clone(heaps),
+            samplers: Mutex::default(),
+        }
+    }
+
+    /// Makes an image.
+    pub fn create(&self, desc: &ImageDesc, writable: bool) -> Result<VulkanImage> {
+        if self.heaps.device.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        let stored = format::stored(desc.format).ok_or_else(|| unknown(desc.format))?;
+        // An sRGB image may be viewed as the plain one, which can be written where its format can.
+        let storage = writable || stored.view != stored.image;
+        let texels = Texels::new(&self.heaps, desc, stored.image, storage)?;
+        let image = view(&texels, *desc, writable)?;
+        self.transitions.add(&self.heaps.device, &texels)?;
+        Ok(image)
+    }
+
     /// The sampler of a property word.
-    pub fn sampler(&self, shared: &Shared, word: u32) -> Result<vk::Sampler> {
+    pub fn sampler(&self, word: u32) -> Result<vk::Sampler> {
+        let device = &self.heaps.device;
         let mut samplers = self.samplers.lock();
         if let Some(sampler) = samplers.get(&word) {
             return Ok(*sampler);
@@ -407,20 +349,22 @@ impl Images {
             .address_mode_w(mode)
             .border_color(vk::BorderColor::FLOAT_TRANSPARENT_BLACK);
         // SAFETY: the device lives; no feature is needed for these values.
-        let made = unsafe { shared.raw.create_sampler(&info, None) }
-            .map_err(|result| failed(shared, "vkCreateSampler", result))?;
+        let made = unsafe { device.raw.create_sampler(&info, None) }
+            .map_err(|result| device.failed("vkCreateSampler", result))?;
         samplers.insert(word, made);
         Ok(made)
     }
+}
 
-    /// Destroys everything.
-    ///
-    /// # Safety
-    /// Nothing may use it any more; only to be called once, before the device goes.
-    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
-        // SAFETY: as promised by the caller.
+impl Drop for Images {
+    fn drop(&mut self) {
+        if leaving::is_leaving() {
+            return;
+        }
+        let raw = &self.heaps.device.raw;
+        // SAFETY: streams hold an Arc of this, so none is left and no work is pending; each is destroyed once.
         unsafe {
-            self.settler.destroy(raw);
+            self.transitions.destroy(raw);
             for (_, sampler) in self.samplers.get_mut().drain() {
                 raw.destroy_sampler(sampler, None);
             }

@@ -1,12 +1,19 @@
 //! The Vulkan back end.
 //!
 //! ```text
-//! instance -> adapter (what a physical device offers) -> device (VkDevice, made at first use)
-//!                                                          |- memory    buffers with device addresses
-//!                                                          |- image     images, their views, samplers
-//!                                                          |- pipeline  kernels, specialised and cached
-//!                                                          '- submit    streams: record -> VkQueue -> timeline
+//! instance -> adapter   what a physical device offers
+//!  -> logical           the VkDevice, made at first use; owned by all below
+//!  -> queue             VkQueues, and what is submitted to them; timeline: semaphores as points in time
+//!  -> heap              memory types, gpu-allocator
+//!       -> memory       buffers with device addresses; import, sparse, svm, replay: other memory behind them
+//!       -> texels, image      images, their views, samplers; transition: how they get to their layout
+//!  -> pipeline          kernels, specialised and cached; utility: shaders of our own
+//!  -> batch             commands that are submitted together: record, copy
+//!  -> stream            batches -> VkQueue -> timeline
+//!  -> device            all of it, behind the traits of the back end
 //! ```
+//!
+//! Files import what stands above them, never the other way (`ci/layering`).
 //!
 //! Invariants:
 //! - Every Vulkan object is owned by one Rust value that holds an `Arc` of the device; the `VkDevice` goes last.
@@ -15,7 +22,10 @@
 //! - No result of the driver is ignored or unwrapped: all become [`super::DeviceError`].
 
 mod adapter;
-mod apart;
+mod barrier;
+mod batch;
+mod caps;
+mod clock;
 mod conv;
 mod copy;
 mod descriptor;
@@ -25,22 +35,32 @@ mod exit;
 mod fault;
 mod features;
 mod format;
+mod heap;
 mod image;
+mod import;
 mod instance;
+mod layouts;
+mod loaded;
+mod logical;
 mod memory;
 mod pipeline;
-mod place;
 mod probe;
 mod profile;
 mod properties;
-mod recent;
+mod queue;
 mod record;
-mod settle;
+mod replay;
+mod retired;
 mod sparse;
-mod submit;
+mod stream;
 mod svm;
 mod target;
+mod texels;
 mod timeline;
+mod tracker;
+mod transition;
+mod tuning;
+mod utility;
 
 #[cfg(test)]
 mod tests;

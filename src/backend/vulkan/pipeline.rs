@@ -2,13 +2,14 @@
 
 use super::adapter::Adapter;
 use super::conv::During;
-use super::descriptor::Layouts;
-use super::device::{failed, Shared};
 use super::exit;
+use super::layouts::{push_range, Layouts};
+use super::logical::LogicalDevice;
+use super::queue::Queues;
 use crate::backend::{Code, DeviceError, Pipeline, Result};
 use crate::util::leaving;
+use crate::util::lock::{rank, RwLock};
 use ash::vk;
-use parking_lot::RwLock;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use spirv_lowering::interface::{KernelInterface, SPEC_LOCAL_SIZE};
@@ -19,28 +20,37 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The driver's pipeline cache. Making pipelines takes it shared, merging takes it alone.
-pub struct PipelineCache {
-    raw: RwLock<vk::PipelineCache>,
+/// What pipelines of a device have in common: the driver's cache, and the layout of all kernels without images.
+pub struct Pipelines {
+    /// The device.
+    pub device: Arc<LogicalDevice>,
+    /// The layout of most kernels: push constants and nothing else.
+    layout: vk::PipelineLayout,
+    queues: Arc<Queues>,
+    /// Making pipelines takes it shared, merging takes it alone.
+    cache: RwLock<vk::PipelineCache, { rank::PIPELINE_CACHE }>,
 }
 
-impl PipelineCache {
-    /// No cache.
-    pub fn empty() -> Self {
-        Self {
-            raw: RwLock::new(vk::PipelineCache::null()),
-        }
-    }
-
-    /// A cache that begins with `data`, which may be empty.
-    pub fn new(raw: &ash::Device, data: &[u8]) -> Result<Self> {
-        Ok(Self {
-            raw: RwLock::new(create_cache(raw, data)?),
-        })
+impl Pipelines {
+    /// No pipeline yet; the cache begins with `data`, which may be empty.
+    pub fn new(queues: &Arc<Queues>, data: &[u8]) -> Result<Self> {
+        let device = &queues.device;
+        let mut made = Self {
+            device: Arc::clone(device),
+            layout: vk::PipelineLayout::null(),
+            queues: Arc::clone(queues),
+            cache: RwLock::new(create_cache(&device.raw, data)?),
+        };
+        let ranges = [push_range(device)];
+        let info = vk::PipelineLayoutCreateInfo::default().push_constant_ranges(&ranges);
+        // SAFETY: the device lives; the range is within the device's limit.
+        made.layout = unsafe { device.raw.create_pipeline_layout(&info, None) }
+            .during("vkCreatePipelineLayout")?;
+        Ok(made)
     }
 
     /// Whether the header of `data` names this very device and driver.
-    pub fn fits(adapter: &Adapter, data: &[u8]) -> bool {
+    pub fn cache_fits(adapter: &Adapter, data: &[u8]) -> bool {
         let word = |at: usize| -> Option<u32> {
             data.get(at..at + 4)
                 .and_then(|bytes| bytes.try_into().ok())
@@ -53,35 +63,93 @@ impl PipelineCache {
             && data.get(16..32) == Some(&adapter.properties.pipeline_cache_uuid[..])
     }
 
-    /// Contents, empty when the driver fails to tell.
-    pub fn data(&self, shared: &Shared) -> Vec<u8> {
-        let cache = self.raw.read();
+    /// Contents of the cache, empty when the driver fails to tell.
+    pub fn cache_data(&self) -> Vec<u8> {
+        let cache = self.cache.read();
         // SAFETY: the cache belongs to the device.
-        unsafe { shared.raw.get_pipeline_cache_data(*cache) }.unwrap_or_default()
+        unsafe { self.device.raw.get_pipeline_cache_data(*cache) }.unwrap_or_default()
     }
 
-    /// Adds contents that fit.
-    pub fn merge(&self, shared: &Shared, data: &[u8]) {
-        let cache = self.raw.write();
-        let Ok(other) = create_cache(&shared.raw, data) else {
+    /// Adds contents that fit to the cache.
+    pub fn merge_cache(&self, data: &[u8]) {
+        let cache = self.cache.write();
+        let Ok(other) = create_cache(&self.device.raw, data) else {
             return;
         };
         // SAFETY: both caches belong to the device; the lock keeps others from the destination; the source dies once.
         unsafe {
-            if let Err(error) = shared.raw.merge_pipeline_caches(*cache, &[other]) {
+            if let Err(error) = self.device.raw.merge_pipeline_caches(*cache, &[other]) {
                 crate::log!(Info, "vkMergePipelineCaches failed: {error:?}");
             }
-            shared.raw.destroy_pipeline_cache(other, None);
+            self.device.raw.destroy_pipeline_cache(other, None);
         }
     }
 
-    /// Destroys it.
-    ///
-    /// # Safety
-    /// Nothing may use it any more; only to be called once, before the device goes.
-    pub unsafe fn destroy(&mut self, raw: &ash::Device) {
-        // SAFETY: as promised by the caller.
-        unsafe { raw.destroy_pipeline_cache(*self.raw.get_mut(), None) };
+    /// Makes a compute pipeline with 32-bit specialisation constants. `subgroup_size`: what its subgroups must have.
+    pub fn create(
+        &self,
+        module: vk::ShaderModule,
+        entry: &CString,
+        layout: vk::PipelineLayout,
+        constants: &[(u32, u32)],
+        subgroup_size: Option<u32>,
+    ) -> Result<vk::Pipeline> {
+        let device = &self.device;
+        let mut data: SmallVec<[u8; 64]> = SmallVec::new();
+        let mut entries: SmallVec<[vk::SpecializationMapEntry; 16]> = SmallVec::new();
+        for (id, value) in constants {
+            entries.push(vk::SpecializationMapEntry {
+                constant_id: *id,
+                offset: data.len() as u32,
+                size: 4,
+            });
+            data.extend_from_slice(&value.to_ne_bytes());
+        }
+        let special = vk::SpecializationInfo::default()
+            .map_entries(&entries)
+            .data(&data);
+        let mut required = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
+            .required_subgroup_size(subgroup_size.unwrap_or(0));
+        let mut stage = vk::PipelineShaderStageCreateInfo::default()
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(module)
+            .name(entry)
+            .specialization_info(&special);
+        if subgroup_size.is_some() {
+            stage = stage.push_next(&mut required);
+        }
+        let info = [vk::ComputePipelineCreateInfo::default()
+            .stage(stage)
+            .layout(layout)];
+        let _allowed = exit::compiling().ok_or(DeviceError::Lost)?;
+        let _alone = self.queues.hold_back();
+        let cache = self.cache.read();
+        // SAFETY: module, layout and cache belong to the device; the structures live.
+        match unsafe { device.raw.create_compute_pipelines(*cache, &info, None) } {
+            Ok(pipelines) => pipelines
+                .first()
+                .copied()
+                .filter(|pipeline| *pipeline != vk::Pipeline::null())
+                .ok_or(DeviceError::OutOfHostMemory),
+            Err((_, result)) => {
+                crate::log!(Warn, "the driver did not compile a kernel: {result:?}");
+                Err(device.failed("vkCreateComputePipelines", result))
+            }
+        }
+    }
+}
+
+impl Drop for Pipelines {
+    fn drop(&mut self) {
+        if leaving::is_leaving() {
+            return;
+        }
+        let raw = &self.device.raw;
+        // SAFETY: codes and pipelines hold an Arc of this, so none is left; each is destroyed once.
+        unsafe {
+            raw.destroy_pipeline_layout(self.layout, None);
+            raw.destroy_pipeline_cache(*self.cache.get_mut(), None);
+        }
     }
 }
 
@@ -92,63 +160,11 @@ fn create_cache(raw: &ash::Device, data: &[u8]) -> Result<vk::PipelineCache> {
 }
 
 /// Makes a shader module.
-pub fn create_module(shared: &Shared, words: &[u32]) -> Result<vk::ShaderModule> {
+pub fn create_module(device: &LogicalDevice, words: &[u32]) -> Result<vk::ShaderModule> {
     let info = vk::ShaderModuleCreateInfo::default().code(words);
     // SAFETY: the caller vouches for valid SPIR-V.
-    unsafe { shared.raw.create_shader_module(&info, None) }
-        .map_err(|result| failed(shared, "vkCreateShaderModule", result))
-}
-
-/// Makes a compute pipeline with 32-bit specialisation constants. `subgroup_size`: what its subgroups must have.
-pub fn create_pipeline(
-    shared: &Shared,
-    module: vk::ShaderModule,
-    entry: &CString,
-    layout: vk::PipelineLayout,
-    constants: &[(u32, u32)],
-    subgroup_size: Option<u32>,
-) -> Result<vk::Pipeline> {
-    let mut data: SmallVec<[u8; 64]> = SmallVec::new();
-    let mut entries: SmallVec<[vk::SpecializationMapEntry; 16]> = SmallVec::new();
-    for (id, value) in constants {
-        entries.push(vk::SpecializationMapEntry {
-            constant_id: *id,
-            offset: data.len() as u32,
-            size: 4,
-        });
-        data.extend_from_slice(&value.to_ne_bytes());
-    }
-    let special = vk::SpecializationInfo::default()
-        .map_entries(&entries)
-        .data(&data);
-    let mut required = vk::PipelineShaderStageRequiredSubgroupSizeCreateInfo::default()
-        .required_subgroup_size(subgroup_size.unwrap_or(0));
-    let mut stage = vk::PipelineShaderStageCreateInfo::default()
-        .stage(vk::ShaderStageFlags::COMPUTE)
-        .module(module)
-        .name(entry)
-        .specialization_info(&special);
-    if subgroup_size.is_some() {
-        stage = stage.push_next(&mut required);
-    }
-    let info = [vk::ComputePipelineCreateInfo::default()
-        .stage(stage)
-        .layout(layout)];
-    let _allowed = exit::compiling().ok_or(DeviceError::Lost)?;
-    let _apart = shared.apart.making();
-    let cache = shared.pipelines.raw.read();
-    // SAFETY: module, layout and cache belong to the device; the structures live.
-    match unsafe { shared.raw.create_compute_pipelines(*cache, &info, None) } {
-        Ok(pipelines) => pipelines
-            .first()
-            .copied()
-            .filter(|pipeline| *pipeline != vk::Pipeline::null())
-            .ok_or(DeviceError::OutOfHostMemory),
-        Err((_, result)) => {
-            crate::log!(Warn, "the driver did not compile a kernel: {result:?}");
-            Err(failed(shared, "vkCreateComputePipelines", result))
-        }
-    }
+    unsafe { device.raw.create_shader_module(&info, None) }
+        .map_err(|result| device.failed("vkCreateShaderModule", result))
 }
 
 /// What a pipeline is specialised by.
@@ -159,7 +175,7 @@ type Specialised = SmallVec<[(Key, Arc<dyn Pipeline>); 1]>;
 
 /// A loaded kernel.
 pub struct VulkanCode {
-    shared: Arc<Shared>,
+    common: Arc<Pipelines>,
     module: vk::ShaderModule,
     entry: CString,
     /// Where the kernel has images or samplers.
@@ -167,7 +183,7 @@ pub struct VulkanCode {
     interface: KernelInterface,
     name: Arc<str>,
     /// By hash of the key, so that looking up needs no owned key.
-    pipelines: RwLock<FxHashMap<u64, Specialised>>,
+    pipelines: RwLock<FxHashMap<u64, Specialised>, { rank::CODE_PIPELINES }>,
     /// A pipeline takes long to make: the code is long, or one has taken long.
     costly: AtomicBool,
 }
@@ -186,20 +202,25 @@ fn hash(local_size: [u32; 3], local_args: &[(u32, u32)]) -> u64 {
 
 impl VulkanCode {
     /// Loads a kernel.
-    pub fn new(shared: &Arc<Shared>, words: &[u32], interface: &KernelInterface) -> Result<Self> {
+    pub fn new(
+        common: &Arc<Pipelines>,
+        words: &[u32],
+        interface: &KernelInterface,
+    ) -> Result<Self> {
+        let device = &common.device;
         // The compiler names every entry point so, whatever the kernel is called.
         let entry = c"main".to_owned();
-        if interface.push_size > shared.adapter.properties.limits.max_push_constants_size {
+        if interface.push_size > device.adapter.properties.limits.max_push_constants_size {
             return Err(DeviceError::Unsupported(format!(
                 "{} bytes of push constants",
                 interface.push_size
             )));
         }
-        let layouts = Layouts::of(shared, interface)?;
+        let layouts = Layouts::of(device, interface)?;
         Ok(Self {
-            module: create_module(shared, words)?,
+            module: create_module(device, words)?,
             layouts,
-            shared: Arc::clone(shared),
+            common: Arc::clone(common),
             entry,
             interface: interface.clone(),
             name: interface.name.as_str().into(),
@@ -210,7 +231,7 @@ impl VulkanCode {
 
     /// The size that subgroups must be asked to have, and how many a work-group may have then.
     fn required_subgroups(&self) -> Option<(u32, u32)> {
-        let wanted = self.shared.adapter.required_subgroups;
+        let wanted = self.common.device.adapter.required_subgroups;
         wanted.filter(|_| self.interface.uses_subgroups)
     }
 
@@ -248,20 +269,19 @@ impl Code for VulkanCode {
         constants.extend_from_slice(local_args);
         // Two threads may both get here; the first to enter its pipeline wins.
         let start = Instant::now();
-        let raw = create_pipeline(
-            &self.shared,
+        let layout = self.layouts.as_ref().map(|layouts| layouts.pipeline);
+        let layout = layout.unwrap_or(self.common.layout);
+        let raw = self.common.create(
             self.module,
             &self.entry,
-            self.layouts
-                .as_ref()
-                .map_or(self.shared.layout, |layouts| layouts.pipeline),
+            layout,
             &constants,
             self.required_subgroups().map(|(size, _)| size),
         )?;
         if start.elapsed() > LONG {
             self.costly.store(true, Ordering::Relaxed);
         }
-        let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(self, raw));
+        let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(self, raw, layout));
         let mut pipelines = self.pipelines.write();
         let list = pipelines.entry(hash).or_default();
         if let Some((_, earlier)) = list
@@ -286,7 +306,7 @@ impl Code for VulkanCode {
     }
 
     fn max_work_group_size(&self) -> u32 {
-        let most = self.shared.adapter.caps.max_work_group_size;
+        let most = self.common.device.adapter.caps.max_work_group_size;
         match self.required_subgroups() {
             Some((size, count)) => most.min(size.saturating_mul(count)),
             None => most,
@@ -297,31 +317,47 @@ impl Code for VulkanCode {
 impl Drop for VulkanCode {
     fn drop(&mut self) {
         // SAFETY: pipelines do not need their module once made; destroyed once.
-        unsafe { self.shared.raw.destroy_shader_module(self.module, None) };
+        unsafe {
+            self.common
+                .device
+                .raw
+                .destroy_shader_module(self.module, None)
+        };
     }
 }
 
 /// A specialised kernel.
 pub struct VulkanPipeline {
-    shared: Arc<Shared>,
+    common: Arc<Pipelines>,
     /// The kernel's name.
     pub name: Arc<str>,
     /// The pipeline.
     pub raw: vk::Pipeline,
+    /// Its layout.
+    pub layout: vk::PipelineLayout,
     /// Its layouts, where it has images or samplers.
     pub layouts: Option<Arc<Layouts>>,
     stamp: AtomicU64,
 }
 
 impl VulkanPipeline {
-    fn new(code: &VulkanCode, raw: vk::Pipeline) -> Self {
+    fn new(code: &VulkanCode, raw: vk::Pipeline, layout: vk::PipelineLayout) -> Self {
         Self {
-            shared: Arc::clone(&code.shared),
+            common: Arc::clone(&code.common),
             name: Arc::clone(&code.name),
             raw,
+            layout,
             layouts: code.layouts.clone(),
             stamp: AtomicU64::new(0),
         }
+    }
+
+    /// Ours behind the trait.
+    pub fn of(pipeline: &dyn Pipeline) -> Result<&Self> {
+        pipeline
+            .as_any()
+            .downcast_ref()
+            .ok_or_else(|| DeviceError::Unsupported("a kernel of another back end".to_owned()))
     }
 
     /// Whether `batch` has not taken a reference yet; marks it taken.
@@ -346,6 +382,6 @@ impl Drop for VulkanPipeline {
             return;
         }
         // SAFETY: streams keep an Arc until the work that uses it has completed; destroyed once.
-        unsafe { self.shared.raw.destroy_pipeline(self.raw, None) };
+        unsafe { self.common.device.raw.destroy_pipeline(self.raw, None) };
     }
 }

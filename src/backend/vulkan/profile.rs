@@ -1,9 +1,8 @@
 //! Timestamp queries: two a profiled operation, in pools that grow by need and are used again.
 
-use super::device::{failed, Shared};
+use super::logical::LogicalDevice;
 use crate::backend::{DeviceError, ProfileSlot, Result};
 use ash::vk;
-use std::sync::Arc;
 
 /// Operations a query pool serves.
 const SLOTS: u32 = 128;
@@ -18,7 +17,7 @@ pub struct Queries {
 }
 
 /// Two queries taken for an operation.
-pub struct Slot {
+pub struct QueryPair {
     /// What the layers above call it.
     pub name: ProfileSlot,
     pool: vk::QueryPool,
@@ -34,9 +33,9 @@ impl Queries {
         }
     }
 
-    fn locate(&self, name: ProfileSlot) -> Option<Slot> {
+    fn locate(&self, name: ProfileSlot) -> Option<QueryPair> {
         let (pool, index) = (name.0 / u64::from(SLOTS), name.0 % u64::from(SLOTS));
-        Some(Slot {
+        Some(QueryPair {
             name,
             pool: *self.pools.get(usize::try_from(pool).ok()?)?,
             first: index as u32 * 2,
@@ -44,7 +43,7 @@ impl Queries {
     }
 
     /// Two free queries, reset. None where there is no profiling.
-    pub fn acquire(&mut self, shared: &Shared) -> Result<Option<Slot>> {
+    pub fn acquire(&mut self, device: &LogicalDevice) -> Result<Option<QueryPair>> {
         if !self.enabled {
             return Ok(None);
         }
@@ -53,10 +52,10 @@ impl Queries {
                 .query_type(vk::QueryType::TIMESTAMP)
                 .query_count(SLOTS * 2);
             // SAFETY: the device lives; the queue family has timestamps.
-            let pool = unsafe { shared.raw.create_query_pool(&info, None) }
-                .map_err(|result| failed(shared, "vkCreateQueryPool", result))?;
+            let pool = unsafe { device.raw.create_query_pool(&info, None) }
+                .map_err(|result| device.failed("vkCreateQueryPool", result))?;
             // SAFETY: hostQueryReset is enabled; the pool was never used.
-            unsafe { shared.raw.reset_query_pool(pool, 0, SLOTS * 2) };
+            unsafe { device.raw.reset_query_pool(pool, 0, SLOTS * 2) };
             let base = self.pools.len() as u64 * u64::from(SLOTS);
             self.pools.push(pool);
             self.free.extend((base..base + u64::from(SLOTS)).rev());
@@ -68,42 +67,42 @@ impl Queries {
     }
 
     /// The two readings of the device's timer; the queries are free again.
-    pub fn take(&mut self, shared: &Shared, name: ProfileSlot) -> Result<(u64, u64)> {
+    pub fn take(&mut self, device: &LogicalDevice, name: ProfileSlot) -> Result<(u64, u64)> {
         let slot = self
             .locate(name)
             .ok_or_else(|| DeviceError::Unsupported("profiling is off".to_owned()))?;
         let mut readings = [0u64; 2];
         // SAFETY: the slot's two queries belong to the pool; they were written by work that has completed.
         let result = unsafe {
-            shared.raw.get_query_pool_results(
+            device.raw.get_query_pool_results(
                 slot.pool,
                 slot.first,
                 &mut readings,
                 vk::QueryResultFlags::TYPE_64,
             )
         };
-        result.map_err(|result| failed(shared, "vkGetQueryPoolResults", result))?;
+        result.map_err(|result| device.failed("vkGetQueryPoolResults", result))?;
         // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
-        unsafe { shared.raw.reset_query_pool(slot.pool, slot.first, 2) };
+        unsafe { device.raw.reset_query_pool(slot.pool, slot.first, 2) };
         self.free.push(name.0);
         Ok((readings[0], readings[1]))
     }
 
     /// Destroys the pools.
-    pub fn destroy(&mut self, shared: &Arc<Shared>) {
+    pub fn destroy(&mut self, device: &LogicalDevice) {
         for pool in self.pools.drain(..) {
             // SAFETY: the stream has waited for its last batch; destroyed once.
-            unsafe { shared.raw.destroy_query_pool(pool, None) };
+            unsafe { device.raw.destroy_query_pool(pool, None) };
         }
     }
 }
 
-impl Slot {
+impl QueryPair {
     /// Takes the time before an operation.
-    pub fn write_start(&self, shared: &Shared, commands: vk::CommandBuffer) {
+    pub fn write_start(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
         unsafe {
-            shared.raw.cmd_write_timestamp(
+            device.raw.cmd_write_timestamp(
                 commands,
                 vk::PipelineStageFlags::TOP_OF_PIPE,
                 self.pool,
@@ -113,11 +112,11 @@ impl Slot {
     }
 
     /// Takes the time after an operation.
-    pub fn write_end(&self, shared: &Shared, commands: vk::CommandBuffer) {
+    pub fn write_end(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         // SAFETY: the command buffer is being recorded by this thread; the query is reset and its own.
         unsafe {
             let bottom = vk::PipelineStageFlags::BOTTOM_OF_PIPE;
-            shared
+            device
                 .raw
                 .cmd_write_timestamp(commands, bottom, self.pool, self.first + 1);
         }

@@ -1,13 +1,7 @@
 //! What a physical device tells of itself beyond its core properties, asked in one call, and what follows from it.
 
-use super::features::{Extensions, Features};
+use super::features::{has, Extensions, Features};
 use ash::{amd, ext, nv, vk};
-
-/// Is an extension in a list?
-pub fn has(list: &[vk::ExtensionProperties], name: &std::ffi::CStr) -> bool {
-    list.iter()
-        .any(|extension| extension.extension_name_as_c_str() == Ok(name))
-}
 
 /// The structures that the device filled in. Those of extensions that it lacks are zeros.
 #[derive(Default)]

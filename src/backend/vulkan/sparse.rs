@@ -2,7 +2,7 @@
 //!
 //! Used for device memory alone: pieces cannot be mapped side by side.
 
-use super::device::{failed, Shared};
+use super::queue::Queues;
 use crate::backend::{DeviceError, Result};
 use ash::vk;
 
@@ -38,21 +38,22 @@ impl Sparse {
 
 /// Allocates `size` bytes from the first of the memory types that has them.
 pub fn allocate(
-    shared: &Shared,
+    queues: &Queues,
     size: u64,
     types: &[u32],
     usage: vk::BufferUsageFlags,
 ) -> Result<Sparse> {
+    let device = &queues.device;
     let info = vk::BufferCreateInfo::default()
         .flags(vk::BufferCreateFlags::SPARSE_BINDING)
         .size(size.next_multiple_of(16))
         .usage(usage)
         .sharing_mode(vk::SharingMode::EXCLUSIVE);
     // SAFETY: sparseBinding is enabled; the size is within the device's limit for buffers.
-    let buffer = unsafe { shared.raw.create_buffer(&info, None) }
-        .map_err(|result| failed(shared, "vkCreateBuffer", result))?;
+    let buffer = unsafe { device.raw.create_buffer(&info, None) }
+        .map_err(|result| device.failed("vkCreateBuffer", result))?;
     // SAFETY: the buffer belongs to the device.
-    let requirements = unsafe { shared.raw.get_buffer_memory_requirements(buffer) };
+    let requirements = unsafe { device.raw.get_buffer_memory_requirements(buffer) };
     let mut made = Sparse {
         buffer,
         pieces: Vec::new(),
@@ -61,36 +62,37 @@ pub fn allocate(
         if requirements.memory_type_bits & (1 << index) == 0 {
             continue;
         }
-        match made.fill(shared, requirements, *index) {
+        match made.fill(queues, requirements, *index) {
             Ok(()) => return Ok(made),
             Err(DeviceError::OutOfDeviceMemory { .. }) => {
                 for piece in made.pieces.drain(..) {
                     // SAFETY: nothing was bound yet: binding comes after all pieces are there.
-                    unsafe { shared.raw.free_memory(piece, None) };
+                    unsafe { device.raw.free_memory(piece, None) };
                 }
             }
             Err(error) => {
                 // SAFETY: no work was submitted that uses the buffer, and binding has failed.
-                unsafe { made.destroy(&shared.raw) };
+                unsafe { made.destroy(&device.raw) };
                 return Err(error);
             }
         }
     }
     // SAFETY: nothing is bound to the buffer and no work uses it.
-    unsafe { made.destroy(&shared.raw) };
+    unsafe { made.destroy(&device.raw) };
     Err(DeviceError::OutOfDeviceMemory { size })
 }
 
 impl Sparse {
     /// Allocates the pieces and binds them.
-    pub(super) fn fill(
+    pub fn fill(
         &mut self,
-        shared: &Shared,
+        queues: &Queues,
         requirements: vk::MemoryRequirements,
         index: u32,
     ) -> Result {
+        let device = &queues.device;
         let unit = requirements.alignment.max(1);
-        let most = PIECE.min(shared.adapter.max_allocation) / unit * unit;
+        let most = PIECE.min(device.adapter.max_allocation) / unit * unit;
         if most == 0 {
             return Err(DeviceError::Unsupported(
                 "sparse memory of that alignment".to_owned(),
@@ -107,8 +109,8 @@ impl Sparse {
                 .memory_type_index(index)
                 .push_next(&mut flags);
             // SAFETY: the size is within the device's limit and the type is allowed for the buffer.
-            let piece = unsafe { shared.raw.allocate_memory(&info, None) }
-                .map_err(|result| failed(shared, "vkAllocateMemory", result))?;
+            let piece = unsafe { device.raw.allocate_memory(&info, None) }
+                .map_err(|result| device.failed("vkAllocateMemory", result))?;
             self.pieces.push(piece);
             binds.push(vk::SparseMemoryBind {
                 resource_offset: done,
@@ -119,34 +121,28 @@ impl Sparse {
             });
             done += size;
         }
-        self.bind(shared, &binds)
+        self.bind(queues, &binds)
     }
 
     /// Binds pieces that `self` has, or that the caller keeps as long as the buffer is used.
-    pub(super) fn bind(&mut self, shared: &Shared, binds: &[vk::SparseMemoryBind]) -> Result {
+    pub fn bind(&mut self, queues: &Queues, binds: &[vk::SparseMemoryBind]) -> Result {
+        let device = &queues.device;
         // SAFETY: the device lives.
         let fence = unsafe {
-            shared
+            device
                 .raw
                 .create_fence(&vk::FenceCreateInfo::default(), None)
         }
-        .map_err(|result| failed(shared, "vkCreateFence", result))?;
+        .map_err(|result| device.failed("vkCreateFence", result))?;
         let buffers = [vk::SparseBufferMemoryBindInfo::default()
             .buffer(self.buffer)
             .binds(binds)];
         let info = [vk::BindSparseInfo::default().buffer_binds(&buffers)];
-        let queue = shared
-            .queues
-            .get(shared.pick_queue(0))
-            .ok_or(DeviceError::Lost)?;
-        let submitted = {
-            let queue = queue.raw.lock();
-            // SAFETY: the lock keeps other threads off the queue, whose family can bind; all handles live.
-            unsafe { shared.raw.queue_bind_sparse(*queue, &info, fence) }
-        };
+        // SAFETY: the fence is new; buffer and memory are kept until it is signalled, or lost below.
+        let submitted = unsafe { queues.bind_sparse(&info, fence) };
         // SAFETY: the fence was submitted above.
         let result = submitted
-            .and_then(|()| unsafe { shared.raw.wait_for_fences(&[fence], true, PATIENCE_NS) });
+            .and_then(|()| unsafe { device.raw.wait_for_fences(&[fence], true, PATIENCE_NS) });
         if result == Err(vk::Result::TIMEOUT) {
             // Fence, buffer and memory are still in use: losing them is all that is safe.
             self.pieces.clear();
@@ -157,7 +153,7 @@ impl Sparse {
             });
         }
         // SAFETY: the fence is not pending: it was signalled, or its submission failed.
-        unsafe { shared.raw.destroy_fence(fence, None) };
-        result.map_err(|result| failed(shared, "vkQueueBindSparse", result))
+        unsafe { device.raw.destroy_fence(fence, None) };
+        result.map_err(|result| device.failed("vkQueueBindSparse", result))
     }
 }

@@ -9,13 +9,15 @@
 //! Blocks are dealt out in ranges, since a small buffer does not fill a page and drivers limit the number of their
 //! allocations. A block lives as long as one of its ranges does.
 
-use super::device::{failed, Shared};
+use super::caps::ALIGNMENT;
+use super::heap::Heaps;
+use super::logical::LogicalDevice;
 use super::memory::{self, VulkanMemory};
 use crate::backend::{DeviceError, Memory, Placement, Result, SharedKind};
 use crate::util::address::{Reservation, PAGE};
+use crate::util::lock::{rank, Mutex};
 use crate::util::ranges::Ranges;
 use ash::vk;
-use parking_lot::Mutex;
 use std::ptr::NonNull;
 use std::sync::{Arc, Weak};
 
@@ -33,89 +35,84 @@ const TRIES: usize = 16;
 struct Block {
     memory: Arc<VulkanMemory>,
     kind: SharedKind,
-    free: Mutex<Ranges>,
+    free: Mutex<Ranges, { rank::BLOCK_RANGES }>,
     /// The host's pages of a coarse block.
     _pages: Option<Reservation>,
 }
 
-/// The blocks of a device.
-#[derive(Default)]
+/// Memory of a device that the host shares, dealt out in ranges of blocks.
 pub struct SharedHeap {
-    blocks: Mutex<Vec<Weak<Block>>>,
+    heaps: Arc<Heaps>,
+    blocks: Mutex<Vec<Weak<Block>>, { rank::SHARED_BLOCKS }>,
 }
 
-/// A range of a block, or of other memory.
-pub struct Part {
-    /// Keeps the memory.
-    _whole: Arc<dyn Memory>,
-    range: Option<(Arc<Block>, u64, u64)>,
-}
-
-impl Part {
-    /// Of memory that is not dealt out here.
-    pub fn of(whole: Arc<dyn Memory>) -> Self {
-        Self {
-            _whole: whole,
-            range: None,
-        }
-    }
-}
-
-impl Drop for Part {
-    fn drop(&mut self) {
-        if let Some((block, begin, size)) = self.range.take() {
-            block.free.lock().give(begin, size);
-        }
-    }
-}
-
-/// See [`crate::backend::Device::allocate_shared`].
-pub fn allocate(
-    shared: &Arc<Shared>,
+/// A range of a block, which goes back when it is dropped.
+struct Range {
+    block: Arc<Block>,
+    begin: u64,
     size: u64,
-    align: u64,
-    kind: SharedKind,
-) -> Result<Arc<VulkanMemory>> {
-    let align = align.max(memory::ALIGNMENT);
-    if shared.adapter.host_addresses {
-        return by_pointer(shared, size, align);
+}
+
+impl Drop for Range {
+    fn drop(&mut self) {
+        self.block.free.lock().give(self.begin, self.size);
     }
-    if kind == SharedKind::Fine && shared.map_memory2.is_none() {
-        return Err(DeviceError::Unsupported(
-            "memory mapped at its device address".to_owned(),
-        ));
-    }
-    let size = size
-        .checked_next_multiple_of(memory::ALIGNMENT)
-        .ok_or(DeviceError::OutOfHostMemory)?;
-    let mut blocks = shared.shared_heap.blocks.lock();
-    blocks.retain(|block| block.strong_count() > 0);
-    let known = blocks.iter().filter_map(Weak::upgrade);
-    for block in known.filter(|block| block.kind == kind) {
-        if let Some(part) = take(&block, size, align) {
-            return Ok(part);
+}
+
+impl SharedHeap {
+    /// Without blocks.
+    pub fn new(heaps: &Arc<Heaps>) -> Self {
+        Self {
+            heaps: Arc::clone(heaps),
+            blocks: Mutex::default(),
         }
     }
-    // Blocks begin at pages; what asks for more gets room to move.
-    let least = match kind {
-        SharedKind::Fine => FINE_BLOCK,
-        SharedKind::Coarse => COARSE_BLOCK,
-    };
-    let wanted = size
-        .checked_add(align.saturating_sub(PAGE))
-        .and_then(|size| size.max(least).checked_next_multiple_of(UNIT))
-        .ok_or(DeviceError::OutOfHostMemory)?;
-    let block = match new_block(shared, wanted, kind) {
-        // Where there is not enough for a block there may be for this one.
-        Err(DeviceError::OutOfDeviceMemory { .. }) if wanted == least => {
-            let bare = size.max(align).next_multiple_of(UNIT);
-            new_block(shared, bare, kind)?
+
+    /// See [`crate::backend::Device::allocate_shared`].
+    pub fn allocate(&self, size: u64, align: u64, kind: SharedKind) -> Result<Arc<VulkanMemory>> {
+        let heaps = &self.heaps;
+        let device = &heaps.device;
+        let align = align.max(ALIGNMENT);
+        if device.adapter.host_addresses {
+            return by_pointer(heaps, size, align);
         }
-        other => other?,
-    };
-    let block = Arc::new(block);
-    blocks.push(Arc::downgrade(&block));
-    take(&block, size, align).ok_or(DeviceError::OutOfDeviceMemory { size })
+        if kind == SharedKind::Fine && device.map_memory2.is_none() {
+            return Err(DeviceError::Unsupported(
+                "memory mapped at its device address".to_owned(),
+            ));
+        }
+        let size = size
+            .checked_next_multiple_of(ALIGNMENT)
+            .ok_or(DeviceError::OutOfHostMemory)?;
+        let mut blocks = self.blocks.lock();
+        blocks.retain(|block| block.strong_count() > 0);
+        let known = blocks.iter().filter_map(Weak::upgrade);
+        for block in known.filter(|block| block.kind == kind) {
+            if let Some(part) = take(&block, size, align) {
+                return Ok(part);
+            }
+        }
+        // Blocks begin at pages; what asks for more gets room to move.
+        let least = match kind {
+            SharedKind::Fine => FINE_BLOCK,
+            SharedKind::Coarse => COARSE_BLOCK,
+        };
+        let wanted = size
+            .checked_add(align.saturating_sub(PAGE))
+            .and_then(|size| size.max(least).checked_next_multiple_of(UNIT))
+            .ok_or(DeviceError::OutOfHostMemory)?;
+        let block = match new_block(heaps, wanted, kind) {
+            // Where there is not enough for a block there may be for this one.
+            Err(DeviceError::OutOfDeviceMemory { .. }) if wanted == least => {
+                let bare = size.max(align).next_multiple_of(UNIT);
+                new_block(heaps, bare, kind)?
+            }
+            other => other?,
+        };
+        let block = Arc::new(block);
+        blocks.push(Arc::downgrade(&block));
+        take(&block, size, align).ok_or(DeviceError::OutOfDeviceMemory { size })
+    }
 }
 
 fn take(block: &Arc<Block>, size: u64, align: u64) -> Option<Arc<VulkanMemory>> {
@@ -123,20 +120,21 @@ fn take(block: &Arc<Block>, size: u64, align: u64) -> Option<Arc<VulkanMemory>> 
         .free
         .lock()
         .take(block.memory.address(), size, align)?;
-    let part = Part {
-        _whole: block.memory.clone(),
-        range: Some((block.clone(), at, size)),
+    let range = Range {
+        block: block.clone(),
+        begin: at,
+        size,
     };
-    Some(memory::part(&block.memory, at, size, part))
+    Some(memory::part(&block.memory, at, size, Box::new(range)))
 }
 
 /// Where device addresses are host pointers.
-fn by_pointer(shared: &Arc<Shared>, size: u64, align: u64) -> Result<Arc<VulkanMemory>> {
-    let mut whole = memory::allocate(shared, size, Placement::DeviceMapped)?;
+fn by_pointer(heaps: &Arc<Heaps>, size: u64, align: u64) -> Result<Arc<VulkanMemory>> {
+    let mut whole = memory::allocate(heaps, size, Placement::DeviceMapped)?;
     if !whole.address().is_multiple_of(align) {
         drop(whole);
         whole = memory::allocate(
-            shared,
+            heaps,
             size.saturating_add(align - 1),
             Placement::DeviceMapped,
         )?;
@@ -148,28 +146,28 @@ fn by_pointer(shared: &Arc<Shared>, size: u64, align: u64) -> Result<Arc<VulkanM
         ));
     }
     let at = address.next_multiple_of(align) - address;
-    Ok(memory::part(&whole, at, size, Part::of(whole.clone())))
+    Ok(memory::part(&whole, at, size, Box::new(whole.clone())))
 }
 
-fn new_block(shared: &Arc<Shared>, size: u64, kind: SharedKind) -> Result<Block> {
+fn new_block(heaps: &Arc<Heaps>, size: u64, kind: SharedKind) -> Result<Block> {
     // Held until one fits: an address is not given out twice.
     let mut rejected: Vec<VulkanMemory> = Vec::new();
     let mut rejected_shared: Vec<Arc<VulkanMemory>> = Vec::new();
     for _ in 0..TRIES {
         let (memory, pages) = match kind {
             SharedKind::Fine => {
-                let align = shared.adapter.placed_map_align.max(PAGE);
-                let memory = memory::allocate_unmapped(shared, size.next_multiple_of(align))?;
+                let align = heaps.device.adapter.placed_map_align.max(PAGE);
+                let memory = memory::allocate_unmapped(heaps, size.next_multiple_of(align))?;
                 let pages = Reservation::at(memory.address(), memory.size());
                 let Some(pages) = pages.filter(|_| memory.address().is_multiple_of(align)) else {
                     rejected.push(memory);
                     continue;
                 };
-                let mapped = memory.map_with(|raw| map_at(shared, raw, pages))?;
+                let mapped = memory.map_with(|raw| map_at(&heaps.device, raw, pages))?;
                 (Arc::new(mapped), None)
             }
             SharedKind::Coarse => {
-                let memory = memory::allocate(shared, size, Placement::Device)?;
+                let memory = memory::allocate(heaps, size, Placement::Device)?;
                 let Some(pages) = Reservation::at(memory.address(), size) else {
                     rejected_shared.push(memory);
                     continue;
@@ -191,9 +189,13 @@ fn new_block(shared: &Arc<Shared>, size: u64, kind: SharedKind) -> Result<Block>
 }
 
 /// Maps memory over reserved pages, which the driver unmaps with the memory.
-fn map_at(shared: &Shared, memory: vk::DeviceMemory, pages: Reservation) -> Result<NonNull<u8>> {
+fn map_at(
+    device: &LogicalDevice,
+    memory: vk::DeviceMemory,
+    pages: Reservation,
+) -> Result<NonNull<u8>> {
     let unsupported = || DeviceError::Unsupported("VK_KHR_map_memory2".to_owned());
-    let table = shared.map_memory2.as_ref().ok_or_else(unsupported)?;
+    let table = device.map_memory2.as_ref().ok_or_else(unsupported)?;
     let pointer = pages.pointer().ok_or_else(unsupported)?;
     let mut placed = vk::MemoryMapPlacedInfoEXT::default().placed_address(pointer.as_ptr().cast());
     let info = vk::MemoryMapInfoKHR::default()
@@ -205,9 +207,9 @@ fn map_at(shared: &Shared, memory: vk::DeviceMemory, pages: Reservation) -> Resu
     let mut mapped = std::ptr::null_mut();
     // SAFETY: the memory is host-visible, whole and not mapped; its size and the address are multiples of what the
     // device asks for; the range is reserved, so nothing else is replaced.
-    unsafe { (table.fp().map_memory2_khr)(shared.raw.handle(), &info, &mut mapped) }
+    unsafe { (table.fp().map_memory2_khr)(device.raw.handle(), &info, &mut mapped) }
         .result()
-        .map_err(|result| failed(shared, "vkMapMemory2KHR", result))?;
+        .map_err(|result| device.failed("vkMapMemory2KHR", result))?;
     pages.hand_over();
     NonNull::new(mapped.cast())
         .filter(|mapped| *mapped == pointer)

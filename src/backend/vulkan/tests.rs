@@ -6,8 +6,9 @@ mod memories;
 mod several_cards;
 mod transfers;
 
-use super::adapter::{self, Tuning};
+use super::adapter;
 use super::device::VulkanDevice;
+use super::tuning::Tuning;
 use super::{instance::Instance, validation_messages};
 use crate::backend::{
     BufferCopy, Device, MachineCode, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice,

@@ -5,12 +5,10 @@
 //! from anew.
 
 use super::conv::During;
-use super::device::Shared;
+use super::queue::Queues;
 use crate::backend::{DeviceError, Result, Throttle, Timeline};
 use ash::vk;
-use parking_lot::Mutex;
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,8 +21,8 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The timeline of one stream.
 pub struct VulkanTimeline {
-    /// The device.
-    pub shared: Arc<Shared>,
+    /// The queues of the device.
+    pub queues: Arc<Queues>,
     /// The timeline semaphore.
     pub semaphore: vk::Semaphore,
     /// The queue that its stream submits to.
@@ -64,53 +62,18 @@ impl Polling {
     }
 }
 
-/// Semaphores that nothing uses any more, destroyed a while later.
-///
-/// Mesa's emulated timelines (lavapipe 22.3) touch a semaphore that a batch waited for once more *after* the completion
-/// of that batch can be seen, in the thread that submits: a semaphore destroyed at that moment was written to after its
-/// memory was freed. Look again with Mesa 24 or later. 2026-11.
-#[derive(Default)]
-pub struct Retired(Mutex<VecDeque<(Instant, vk::Semaphore)>>);
-
-/// How long a semaphore is kept.
-const KEPT: Duration = Duration::from_secs(2);
-
-impl Retired {
-    fn retire(&self, device: &ash::Device, semaphore: vk::Semaphore) {
-        let now = Instant::now();
-        let mut retired = self.0.lock();
-        retired.push_back((now, semaphore));
-        while let Some((since, semaphore)) = retired.front().copied() {
-            if now.duration_since(since) < KEPT {
-                break;
-            }
-            retired.pop_front();
-            // SAFETY: nothing uses it, see the drop of [`VulkanTimeline`]; it was taken off the list.
-            unsafe { device.destroy_semaphore(semaphore, None) };
-        }
-    }
-
-    /// Destroys all. No work of the device is pending.
-    pub fn destroy(&self, device: &ash::Device) {
-        for (_, semaphore) in self.0.lock().drain(..) {
-            // SAFETY: nothing uses it, see the drop of [`VulkanTimeline`]; it was taken off the list.
-            unsafe { device.destroy_semaphore(semaphore, None) };
-        }
-    }
-}
-
 impl VulkanTimeline {
     /// A timeline at 0.
-    pub fn new(shared: &Arc<Shared>, queue: usize, throttle: Throttle) -> Result<Self> {
+    pub fn new(queues: &Arc<Queues>, queue: usize, throttle: Throttle) -> Result<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default()
             .semaphore_type(vk::SemaphoreType::TIMELINE)
             .initial_value(0);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the device lives and has timelineSemaphore enabled.
-        let semaphore =
-            unsafe { shared.raw.create_semaphore(&info, None) }.during("vkCreateSemaphore")?;
+        let semaphore = unsafe { queues.device.raw.create_semaphore(&info, None) }
+            .during("vkCreateSemaphore")?;
         Ok(Self {
-            shared: Arc::clone(shared),
+            queues: Arc::clone(queues),
             semaphore,
             queue,
             seen: AtomicU64::new(0),
@@ -127,12 +90,17 @@ impl VulkanTimeline {
     /// The value of the semaphore.
     pub fn read(&self) -> Result<u64> {
         // SAFETY: the semaphore is a timeline semaphore of this device.
-        let value = unsafe { self.shared.raw.get_semaphore_counter_value(self.semaphore) }
-            .during("vkGetSemaphoreCounterValue")
-            .map_err(|error| self.shared.failed(error))?;
+        let value = unsafe {
+            self.queues
+                .device
+                .raw
+                .get_semaphore_counter_value(self.semaphore)
+        }
+        .during("vkGetSemaphoreCounterValue")
+        .map_err(|error| self.queues.device.noted(error))?;
         // Some drivers answer with all ones after a loss.
         if value == u64::MAX {
-            return Err(self.shared.failed(DeviceError::Lost));
+            return Err(self.queues.device.noted(DeviceError::Lost));
         }
         self.seen.fetch_max(value, Ordering::AcqRel);
         Ok(value)
@@ -141,7 +109,7 @@ impl VulkanTimeline {
     /// Waits in the driver until the semaphore is there. False: time ran out.
     fn block(&self, value: u64, began: Instant, timeout: Option<Duration>) -> Result<bool> {
         let limit = timeout.unwrap_or(Duration::MAX);
-        let tuning = &self.shared.adapter.tuning;
+        let tuning = &self.queues.device.adapter.tuning;
         let mut looked = began;
         loop {
             let nanoseconds = match timeout {
@@ -156,7 +124,7 @@ impl VulkanTimeline {
                 .semaphores(&semaphores)
                 .values(&values);
             // SAFETY: the semaphore is a timeline semaphore of this device.
-            match unsafe { self.shared.raw.wait_semaphores(&info, nanoseconds) } {
+            match unsafe { self.queues.device.raw.wait_semaphores(&info, nanoseconds) } {
                 Ok(()) => {
                     self.seen.fetch_max(value, Ordering::AcqRel);
                     return Ok(true);
@@ -165,13 +133,7 @@ impl VulkanTimeline {
                     self.look_for_loss(&mut looked)?;
                 }
                 Err(vk::Result::TIMEOUT) => return Ok(false),
-                Err(result) => {
-                    return Err(super::device::failed(
-                        &self.shared,
-                        "vkWaitSemaphores",
-                        result,
-                    ))
-                }
+                Err(result) => return Err(self.queues.device.failed("vkWaitSemaphores", result)),
             }
         }
     }
@@ -179,7 +141,7 @@ impl VulkanTimeline {
     /// Whether a wait is in vain because the device was lost. Drivers let such waits run out of time as any other
     /// (NVIDIA 580); the counter and a submission of nothing tell, and are tried [`LOOK`] after the last look.
     pub(super) fn look_for_loss(&self, looked: &mut Instant) -> Result {
-        if self.shared.is_lost() {
+        if self.queues.device.is_lost() {
             return Err(DeviceError::Lost);
         }
         if looked.elapsed() < LOOK {
@@ -187,7 +149,7 @@ impl VulkanTimeline {
         }
         *looked = Instant::now();
         self.read()?;
-        super::submit::submit_nothing(&self.shared, self.queue)
+        self.queues.submit_nothing(self.queue)
     }
 
     /// Waits until the semaphore has reached a value.
@@ -213,7 +175,7 @@ impl Timeline for VulkanTimeline {
         }
         let began = Instant::now();
         let limit = timeout.unwrap_or(Duration::MAX);
-        let tuning = &self.shared.adapter.tuning;
+        let tuning = &self.queues.device.adapter.tuning;
         let spin = Duration::from_nanos(tuning.spin_ns).min(limit);
         let polls = match self.throttle {
             Throttle::Low => false,
@@ -246,7 +208,9 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
-        self.shared.retired.retire(&self.shared.raw, self.semaphore);
+        self.queues
+            .retired
+            .take(&self.queues.device.raw, self.semaphore);
     }
 }
 

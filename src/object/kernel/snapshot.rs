@@ -9,7 +9,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::KernelLaunch;
-use crate::object::mem::shadow::Identity;
+use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
 use smallvec::SmallVec;

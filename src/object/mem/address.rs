@@ -5,7 +5,7 @@ use super::Mem;
 use crate::cl::{self, cl_mem_device_address_ext, cl_mem_properties};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
@@ -41,15 +41,18 @@ pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 /// The buffers whose addresses are known, by device and address.
 #[derive(Default)]
 pub struct Addressed {
-    by_address: Mutex<BTreeMap<(usize, u64), Weak<Object<Mem>>>>,
+    by_address: Mutex<BTreeMap<(usize, u64), Weak<Object<Mem>>>, { rank::ADDRESSED }>,
 }
 
 impl Addressed {
     /// The buffer that an address of a device lies in.
     pub fn find(&self, device: usize, address: u64) -> Option<Ref<Mem>> {
-        let map = self.by_address.lock();
-        let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
-        let mem = found.upgrade()?;
+        let (begin, mem) = {
+            let map = self.by_address.lock();
+            let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
+            (*begin, found.upgrade()?)
+        };
+        // It may die here, which must not be under the lock.
         (address - begin < mem.size() as u64).then_some(mem)
     }
 

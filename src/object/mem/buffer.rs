@@ -6,8 +6,9 @@ use super::{address, Mem};
 use crate::cl::{self, cl_mem_flags, cl_mem_properties};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
+use crate::object::callback::Destructors;
 use crate::object::context::Context;
-use parking_lot::Mutex;
+use crate::util::lock::Mutex;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -159,7 +160,7 @@ impl Mem {
             store,
             image: None,
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         }))
     }
@@ -209,7 +210,7 @@ impl Mem {
             store: Arc::clone(&buffer.store),
             image: None,
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         }))
     }

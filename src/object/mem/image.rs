@@ -12,7 +12,7 @@ use super::description::{
     allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
 };
-use super::shadow::{Identity, Shadows};
+use super::queue_images::{Identity, QueueImages};
 use super::store::Store;
 use super::texels::Texels;
 use super::{transfer, Mem};
@@ -23,10 +23,11 @@ use crate::cl::{
 };
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
+use crate::object::callback::Destructors;
 use crate::object::context::{of_device, Context};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
-use parking_lot::Mutex;
+use crate::util::lock::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -56,7 +57,7 @@ pub struct Image {
     slice_pitch: usize,
     texels: Arc<Texels>,
     /// Of an image over a buffer's rows: what kernels are shown.
-    shadows: Shadows,
+    shown: QueueImages,
     /// Views of the texels in another format than theirs.
     aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
 }
@@ -255,7 +256,7 @@ impl Mem {
                     row_pitch: layout.row_pitch,
                     slice_pitch: layout.slice_pitch,
                     texels: Texels::new(0, desc, None),
-                    shadows: Shadows::default(),
+                    shown: QueueImages::default(),
                     aliases: None,
                 };
                 let mut initial = None;
@@ -332,7 +333,7 @@ impl Mem {
             store,
             image: Some(Box::new(image)),
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle,
         }
     }
@@ -364,7 +365,7 @@ impl Mem {
             row_pitch: layout.row_pitch,
             slice_pitch: layout.slice_pitch,
             texels: Texels::new(buffer.context.devices().len(), desc, None),
-            shadows: Shadows::default(),
+            shown: QueueImages::default(),
             aliases: None,
         };
         let store = (Some(buffer.clone()), Arc::clone(&buffer.store));
@@ -424,7 +425,7 @@ impl Mem {
             row_pitch: of.row_pitch,
             slice_pitch: of.slice_pitch,
             texels: Arc::clone(&of.texels),
-            shadows: Shadows::default(),
+            shown: QueueImages::default(),
             aliases: Some((0..devices).map(|_| OnceLock::new()).collect()),
         };
         let about = (Some(parent.clone()), Store::absent());
@@ -476,7 +477,7 @@ impl Mem {
         }
         let target = self.context.device_at(device)?;
         let make = || Ok(target.backend().create_image(&image.desc)?);
-        image.shadows.of(queue, make)
+        image.shown.of(queue, make)
     }
 
     /// As [`Store::prepare`], for all of any kind of memory object.

@@ -10,9 +10,9 @@ pub mod image;
 pub mod map;
 pub mod map_image;
 pub mod pixel;
+pub mod queue_images;
 pub mod reach;
 pub mod requirements;
-pub mod shadow;
 pub mod store;
 mod svm;
 mod texels;
@@ -21,14 +21,14 @@ pub(crate) mod transfer;
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
 use super::context::Context;
 use super::device::Device;
-use super::farewell::{self, After};
+use super::late_release::{self, After};
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
+use crate::util::lock::{rank, Mutex};
 use coherence::{Rows, Touch};
 use map::Mapping;
-use parking_lot::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ pub struct Mem {
     store: Arc<Store>,
     /// Of images.
     image: Option<Box<image::Image>>,
-    mappings: Mutex<Vec<Mapping>>,
+    mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
     destructors: Destructors,
     handle: usize,
 }
@@ -207,7 +207,7 @@ impl Drop for Mem {
             return;
         };
         let (handle, store, parent) = (self.handle, self.store.clone(), self.parent.take());
-        farewell::later(after, move || {
+        late_release::later(after, move || {
             drop(store);
             run_destructors(callbacks, handle);
             drop(parent);

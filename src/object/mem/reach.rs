@@ -6,7 +6,7 @@
 
 use super::store::Store;
 use crate::backend::Slice;
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -48,7 +48,7 @@ struct Ranges {
 #[derive(Default)]
 pub struct Reachable {
     count: AtomicUsize,
-    ranges: Mutex<Ranges>,
+    ranges: Mutex<Ranges, { rank::REACHABLE }>,
 }
 
 impl Reachable {

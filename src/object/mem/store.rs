@@ -12,7 +12,7 @@ use crate::cl::{self, cl_mem_flags};
 use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::context::{of_device, Context};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -37,7 +37,7 @@ struct Coherence {
 }
 
 impl Coherence {
-    fn new(size: u64, host: HostCopy) -> Mutex<Self> {
+    fn new(size: u64, host: HostCopy) -> Mutex<Self, { rank::COHERENCE }> {
         Mutex::new(Self {
             newest: Newest::new(size),
             host,
@@ -63,11 +63,11 @@ pub struct Store {
     flags: cl_mem_flags,
     host_ptr: usize,
     copies: Box<[OnceLock<Arc<dyn Memory>>]>,
-    making: Mutex<()>,
-    coherence: Option<Mutex<Coherence>>,
+    making: Mutex<(), { rank::OBJECT_MEMORY }>,
+    coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
     /// The bytes are an allocation of shared virtual memory; `host_ptr` is its address.
     svm: bool,
-    shadows: Mutex<Vec<Shadow>>,
+    shadows: Mutex<Vec<Shadow>, { rank::SHADOWS }>,
 }
 
 impl Store {

@@ -9,10 +9,11 @@ use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
+use crate::object::callback::Destructors;
 use crate::object::context::Context;
 use crate::object::device::Device;
 use crate::object::svm::Allocation;
-use parking_lot::Mutex;
+use crate::util::lock::Mutex;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -40,7 +41,7 @@ impl Mem {
             store,
             image: None,
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         })
     }
@@ -66,7 +67,7 @@ impl Mem {
             store: Arc::clone(&whole.store),
             image: None,
             mappings: Mutex::default(),
-            destructors: Mutex::default(),
+            destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         })
     }

@@ -11,7 +11,7 @@ use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};
 use crate::error::ClResult;
 use crate::object::context::{of_device, Context};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -25,9 +25,9 @@ struct Coherence {
 pub struct Texels {
     desc: ImageDesc,
     pub(super) images: Box<[OnceLock<Arc<dyn backend::Image>>]>,
-    making: Mutex<()>,
+    making: Mutex<(), { rank::OBJECT_MEMORY }>,
     /// Where there are several devices.
-    coherence: Option<Mutex<Coherence>>,
+    coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
 }
 
 /// The rows of a box, slice by slice.

@@ -1,6 +1,7 @@
 //! Launches: the dispatches that they become and what the kernel is told.
 
 use super::*;
+use crate::command::kernel::LaunchPlan;
 
 fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
     KernelInterface {
@@ -49,7 +50,9 @@ fn launches_are_cut_and_told_where_they_are() {
         local: Some(&[8, 4]),
     };
     let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-    let command = nd_range(queue.target(), launch(&bench, &face, args), &range, kind).unwrap();
+    let command = nd_range(queue.target(), launch(&bench, &face, args), &range, kind)
+        .and_then(LaunchPlan::make_pipelines)
+        .unwrap();
     queue.enqueue(command, &[], false, false).unwrap();
     queue.finish().unwrap();
     let expect = |local: [u32; 3], groups: [u32; 3], first: [u32; 3]| {
@@ -91,6 +94,7 @@ fn launches_are_cut_and_told_where_they_are() {
         &range,
         kind,
     )
+    .and_then(LaunchPlan::make_pipelines)
     .unwrap();
     let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
     assert_eq!((event.wait(), event.command_type()), (0, kind));
@@ -118,6 +122,7 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
         &range,
         kind,
     )
+    .and_then(LaunchPlan::make_pipelines)
     .unwrap();
     queue.enqueue(command, &[], false, false).unwrap();
     queue.finish().unwrap();
@@ -146,7 +151,9 @@ fn writes_behind_a_barrier_read_what_it_waited_for() {
             local: None,
         };
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-        let command = nd_range(one.target(), kernel, &range, kind).unwrap();
+        let command = nd_range(one.target(), kernel, &range, kind)
+            .and_then(LaunchPlan::make_pipelines)
+            .unwrap();
         let written = sent(&one, command, &[]);
         sent(&two, sync::barrier(), &[written]);
         let event = sent(&two, write(&two, &mem, 0, &source), &[]);

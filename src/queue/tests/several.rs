@@ -2,7 +2,7 @@
 //! lies at one address.
 
 use super::*;
-use crate::backend::Way;
+use crate::backend::ReplayKind;
 use crate::command::svm;
 use crate::object::svm::{alloc, free};
 
@@ -126,7 +126,7 @@ fn migration_brings_contents_or_leaves_them() {
 
 #[test]
 fn shared_virtual_memory_is_at_one_address() {
-    let ways: [&[Way]; 2] = [&[Way::Whole], &[Way::Pieces]];
+    let ways: [&[ReplayKind]; 2] = [&[ReplayKind::Whole], &[ReplayKind::Pieces]];
     for (ways, refusals) in ways.into_iter().flat_map(|ways| [(ways, 0), (ways, 3)]) {
         let pair = Pair::new(Reach::Hidden);
         pair.fakes[1].replay_by(ways, refusals);
@@ -201,7 +201,7 @@ fn fine_grained_memory_is_the_hosts() {
     let address = one.address();
     drop(one);
     free(&pair.context, address);
-    pair.fakes[1].replay_by(&[Way::Whole, Way::Pieces], 0);
+    pair.fakes[1].replay_by(&[ReplayKind::Whole, ReplayKind::Pieces], 0);
     let other = Context::new(pair.context.devices().to_vec(), vec![], None).unwrap();
     assert!(alloc(&other, flags, 4096, 0).is_err());
     assert!(alloc(&other, 0, 4096, 0).is_ok());
@@ -212,7 +212,7 @@ fn no_address_in_common_is_an_error() {
     let pair = Pair::new(Reach::Hidden);
     let refuse = |count: usize| {
         for fake in &pair.fakes {
-            fake.replay_by(&[Way::Whole, Way::Pieces], count);
+            fake.replay_by(&[ReplayKind::Whole, ReplayKind::Pieces], count);
         }
     };
     refuse(usize::MAX);

@@ -1,6 +1,5 @@
 //! What is left to do with a device that was lost: nothing waits, nothing is submitted, all can be let go.
 
-use super::super::submit::submit_nothing;
 use super::super::timeline::VulkanTimeline;
 use super::*;
 use crate::backend::DeviceError;
@@ -35,7 +34,7 @@ fn a_lost_device_is_not_waited_for() {
     let timeline = Arc::clone(stream.timeline());
     assert_eq!(timeline.wait(value, None).ok(), Some(true));
 
-    let shared = device.shared().expect("device");
+    let logical = device.logical().expect("device");
     let ours: &VulkanTimeline = timeline.as_any().downcast_ref().expect("a Vulkan timeline");
     let long_ago = || {
         Instant::now()
@@ -43,12 +42,13 @@ fn a_lost_device_is_not_waited_for() {
             .expect("a time")
     };
     let mut looked = long_ago();
-    submit_nothing(shared, 0).expect("nothing is submitted");
+    let queues = device.queues().expect("device");
+    queues.submit_nothing(0).expect("nothing is submitted");
     ours.look_for_loss(&mut looked).expect("the device works");
     assert!(looked.elapsed() < Duration::from_secs(5), "it has looked");
 
-    shared.failed(DeviceError::Lost);
-    assert!(shared.is_lost());
+    logical.noted(DeviceError::Lost);
+    assert!(logical.is_lost());
     let lost = |result| matches!(result, Err(DeviceError::Lost));
     assert!(lost(ours.look_for_loss(&mut long_ago())));
     let fill = Op::Fill {

@@ -43,7 +43,7 @@ fn memory_of_every_placement() {
 fn large_pages() {
     let _silence = Silence::new();
     let Some(device) = device(false) else { return };
-    if !device.shared().expect("a device").adapter.host_addresses
+    if !device.logical().expect("a device").adapter.host_addresses
         || !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
     {
         return;

@@ -3,9 +3,9 @@
 
 use super::*;
 use crate::backend::mirror::Mirror;
-use crate::backend::vulkan::device::Shared;
+use crate::backend::vulkan::logical::LogicalDevice;
 use crate::backend::vulkan::memory::USAGE;
-use crate::backend::{Replay, SharedKind, Way};
+use crate::backend::{Replay, ReplayKind, SharedKind};
 use crate::util::address::{Reservation, PAGE};
 use ash::vk;
 
@@ -31,8 +31,8 @@ fn cards() -> Vec<Arc<VulkanDevice>> {
         .collect()
 }
 
-fn shared(card: &VulkanDevice) -> &Arc<Shared> {
-    card.shared().expect("a device")
+fn logical(card: &VulkanDevice) -> &Arc<LogicalDevice> {
+    card.logical().expect("a device")
 }
 
 fn backend(card: &Arc<VulkanDevice>) -> Arc<dyn Device> {
@@ -55,8 +55,14 @@ fn host_free(address: u64, size: u64) -> &'static str {
 }
 
 /// One attempt on two cards, in words.
-fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64) -> String {
-    let (own, replay) = match from.place(size, way, None) {
+fn again(
+    from: &VulkanDevice,
+    to: &VulkanDevice,
+    size: u64,
+    kind: ReplayKind,
+    shift: u64,
+) -> String {
+    let (own, replay) = match from.place(size, kind, None) {
         Ok(placed) => placed,
         Err(error) => return format!("no address at first: {error}"),
     };
@@ -77,7 +83,7 @@ fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64
         replay.buffer,
         replay.memory
     );
-    match to.place(size, way, Some(&moved)) {
+    match to.place(size, kind, Some(&moved)) {
         Ok((other, _)) if other.address() == wanted => format!("SAME {wanted:#x} of {numbers}"),
         Ok((other, _)) => format!(
             "other: {:#x}, wanted {wanted:#x} of {numbers}",
@@ -87,16 +93,16 @@ fn again(from: &VulkanDevice, to: &VulkanDevice, size: u64, way: Way, shift: u64
     }
 }
 
-/// As `again` with `Way::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
+/// As `again` with `ReplayKind::Whole`, but not as the buffer's dedicated allocation, and of any memory type. A raw buffer and
 /// memory: address, opaque numbers, handles.
 fn undedicated(
-    shared: &Shared,
+    device: &LogicalDevice,
     size: u64,
     index: u32,
     like: Option<(u64, u64)>,
 ) -> Result<(u64, (u64, u64), vk::Buffer, vk::DeviceMemory), vk::Result> {
     let (buffer_address, memory_address) = like.unwrap_or((0, 0));
-    let raw = &shared.raw;
+    let raw = &device.raw;
     let mut opaque =
         vk::BufferOpaqueCaptureAddressCreateInfo::default().opaque_capture_address(buffer_address);
     let info = vk::BufferCreateInfo::default()
@@ -146,15 +152,15 @@ fn undedicated(
     }
 }
 
-fn destroy(shared: &Shared, buffer: vk::Buffer, memory: vk::DeviceMemory) {
+fn destroy(device: &LogicalDevice, buffer: vk::Buffer, memory: vk::DeviceMemory) {
     // SAFETY: made by `undedicated`, never used.
     unsafe {
-        shared.raw.destroy_buffer(buffer, None);
-        shared.raw.free_memory(memory, None);
+        device.raw.destroy_buffer(buffer, None);
+        device.raw.free_memory(memory, None);
     }
 }
 
-fn undedicated_again(from: &Shared, to: &Shared, size: u64, index: u32) -> String {
+fn undedicated_again(from: &LogicalDevice, to: &LogicalDevice, size: u64, index: u32) -> String {
     let (address, numbers, buffer, memory) = match undedicated(from, size, index, None) {
         Ok(made) => made,
         Err(error) => return format!("no address at first: {error:?}"),
@@ -303,7 +309,7 @@ fn mirrored(cards: &[Arc<VulkanDevice>], size: u64, kind: SharedKind) -> String 
 fn addresses_can_be_replayed() {
     let all_cards = cards();
     for (number, card) in all_cards.iter().enumerate() {
-        let adapter = &shared(card).adapter;
+        let adapter = &logical(card).adapter;
         println!(
             "card {number}: {}, driver {}, replay {}, sparse {}, import align {}, placed maps {}, host addresses {}",
             adapter.caps.name,
@@ -318,7 +324,7 @@ fn addresses_can_be_replayed() {
     // Software drivers need none of this.
     let cards: Vec<_> = all_cards
         .into_iter()
-        .filter(|card| shared(card).adapter.replays_addresses)
+        .filter(|card| logical(card).adapter.replays_addresses)
         .collect();
     let Some(a) = cards.first() else {
         println!("no card gives addresses again");
@@ -330,7 +336,7 @@ fn addresses_can_be_replayed() {
     plain(a, b);
     println!("one range of host memory imported on both:");
     imported(a, b);
-    let ways = [Way::Whole, Way::Pieces, Way::Host];
+    let ways = [ReplayKind::Whole, ReplayKind::Pieces, ReplayKind::Host];
     let sizes = [
         64 * KIB,
         2 * MIB,
@@ -349,9 +355,9 @@ fn addresses_can_be_replayed() {
                 println!("  {way:?} {}: {text}", size_text(size));
             }
         }
-        let types = shared(from).adapter.memory.memory_types_as_slice();
+        let types = logical(from).adapter.memory.memory_types_as_slice();
         for (index, kind) in (0..).zip(types) {
-            let text = undedicated_again(shared(from), shared(to), 32 * MIB, index);
+            let text = undedicated_again(logical(from), logical(to), 32 * MIB, index);
             println!(
                 "  not dedicated, type {index} {:?}: {text}",
                 kind.property_flags
@@ -363,7 +369,7 @@ fn addresses_can_be_replayed() {
         try_sizes("second to first", b, a);
     }
     println!("eight blocks held at a time, first to second:");
-    for way in [Way::Whole, Way::Pieces] {
+    for way in [ReplayKind::Whole, ReplayKind::Pieces] {
         let mut held = Vec::new();
         let mut same = 0;
         for _ in 0..8 {
@@ -389,7 +395,7 @@ fn addresses_can_be_replayed() {
         }
     }
     println!("given again on the same card after it was freed:");
-    for way in [Way::Whole, Way::Pieces, Way::Host] {
+    for way in [ReplayKind::Whole, ReplayKind::Pieces, ReplayKind::Host] {
         let text = match a.place(32 * MIB, way, None) {
             Ok((memory, replay)) => {
                 let address = memory.address();

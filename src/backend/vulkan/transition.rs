@@ -6,22 +6,22 @@
 //! submit to other queues wait for that until it is known to have happened. Nobody else pays for it: most of the time
 //! there is no new image, which one load tells.
 
-use super::device::{failed, Shared};
-use super::image::Texels;
-use super::record::STAGES;
+use super::barrier::STAGES;
+use super::logical::LogicalDevice;
+use super::texels::Texels;
 use crate::backend::Result;
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use ash::vk;
-use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The new images of a device.
 #[derive(Default)]
-pub struct Settler {
+pub struct Transitions {
     /// There are new images, or transitions that are not known to have happened.
     busy: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<State, { rank::TRANSITIONS }>,
 }
 
 #[derive(Default)]
@@ -36,7 +36,7 @@ struct State {
 }
 
 /// What a submission has to do for new images. Others wait until it is dropped.
-pub struct Turn<'a> {
+pub struct PendingTransitions<'a> {
     state: MutexGuard<'a, State>,
     queue: usize,
     /// To be brought to their layout first, and kept until that has happened.
@@ -48,9 +48,9 @@ pub struct Turn<'a> {
     signal: [u64; 1],
 }
 
-impl Settler {
+impl Transitions {
     /// A new image.
-    pub fn add(&self, shared: &Shared, texels: &Arc<Texels>) -> Result {
+    pub fn add(&self, device: &LogicalDevice, texels: &Arc<Texels>) -> Result {
         let mut state = self.state.lock();
         if state.semaphore == vk::Semaphore::null() {
             let mut kind = vk::SemaphoreTypeCreateInfo::default()
@@ -58,8 +58,8 @@ impl Settler {
                 .initial_value(0);
             let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
             // SAFETY: the device lives and has timelineSemaphore enabled.
-            state.semaphore = unsafe { shared.raw.create_semaphore(&info, None) }
-                .map_err(|result| failed(shared, "vkCreateSemaphore", result))?;
+            state.semaphore = unsafe { device.raw.create_semaphore(&info, None) }
+                .map_err(|result| device.failed("vkCreateSemaphore", result))?;
         }
         // Images that come and go without a submission must not pile up.
         if state.new.len() == state.new.capacity() {
@@ -71,7 +71,11 @@ impl Settler {
     }
 
     /// What a submission to `queue` has to do first. None: nothing.
-    pub fn turn(&self, shared: &Shared, queue: usize) -> Result<Option<Turn<'_>>> {
+    pub fn pending(
+        &self,
+        device: &LogicalDevice,
+        queue: usize,
+    ) -> Result<Option<PendingTransitions<'_>>> {
         if !self.busy.load(Ordering::Acquire) {
             return Ok(None);
         }
@@ -84,8 +88,8 @@ impl Settler {
         let mut done = true;
         if state.issued > 0 {
             // SAFETY: a timeline semaphore of this device.
-            let value = unsafe { shared.raw.get_semaphore_counter_value(state.semaphore) }
-                .map_err(|result| failed(shared, "vkGetSemaphoreCounterValue", result))?;
+            let value = unsafe { device.raw.get_semaphore_counter_value(state.semaphore) }
+                .map_err(|result| device.failed("vkGetSemaphoreCounterValue", result))?;
             done = value >= state.issued;
         }
         if images.is_empty() && done {
@@ -94,7 +98,7 @@ impl Settler {
         }
         // On the same queue they come first in any case.
         let wait = (!done && state.queue != queue).then_some(state.issued);
-        Ok(Some(Turn {
+        Ok(Some(PendingTransitions {
             queue,
             images,
             semaphore: [state.semaphore],
@@ -116,7 +120,7 @@ impl Settler {
     }
 }
 
-impl Turn<'_> {
+impl PendingTransitions<'_> {
     /// What a submission without new images waits for.
     pub fn waits(&self) -> impl Iterator<Item = (vk::Semaphore, u64)> + use<'_> {
         self.semaphore
@@ -150,7 +154,7 @@ impl Turn<'_> {
     ///
     /// # Safety
     /// The command buffer must be recorded by this thread.
-    pub unsafe fn record(&self, shared: &Shared, commands: vk::CommandBuffer) {
+    pub unsafe fn record(&self, device: &LogicalDevice, commands: vk::CommandBuffer) {
         let barriers: Vec<_> = self
             .images
             .iter()
@@ -172,7 +176,7 @@ impl Turn<'_> {
             .collect();
         // SAFETY: as promised by the caller; nothing has used the images before.
         unsafe {
-            shared.raw.cmd_pipeline_barrier(
+            device.raw.cmd_pipeline_barrier(
                 commands,
                 vk::PipelineStageFlags::TOP_OF_PIPE,
                 STAGES,
@@ -193,7 +197,7 @@ impl Turn<'_> {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for PendingTransitions<'_> {
     fn drop(&mut self) {
         // What was not submitted is for others to do.
         let images = std::mem::take(&mut self.images);

@@ -5,7 +5,7 @@
 
 use super::pipeline::VulkanCode;
 use crate::backend::{Code, Result};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use spirv_lowering::interface::KernelInterface;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,9 +23,9 @@ struct Entry {
 
 /// The kernels loaded last, the latest one first.
 #[derive(Default)]
-pub struct Recent(Mutex<VecDeque<Entry>>);
+pub struct LoadedCode(Mutex<VecDeque<Entry>, { rank::LOADED_CODE }>);
 
-impl Recent {
+impl LoadedCode {
     /// The kernel with these words and this interface, else what `load` makes of them.
     pub fn find_or(
         &self,

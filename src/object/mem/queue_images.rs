@@ -5,7 +5,7 @@
 
 use crate::backend;
 use crate::error::ClResult;
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::sync::{Arc, Weak};
 
 /// What stands for a queue: those that keep a weak reference can tell whether it is still there.
@@ -13,11 +13,11 @@ pub type Identity = Arc<()>;
 
 /// The images of one memory object.
 #[derive(Default)]
-pub struct Shadows {
-    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>>,
+pub struct QueueImages {
+    made: Mutex<Vec<(Weak<()>, Arc<dyn backend::Image>)>, { rank::SHADOWS }>,
 }
 
-impl Shadows {
+impl QueueImages {
     /// That of a queue, made if need be. Those of queues that are gone go then.
     pub fn of(
         &self,

@@ -1,0 +1,68 @@
+//! What our commands do, in Vulkan's terms of stages and accesses, and barriers between them.
+
+use super::logical::LogicalDevice;
+use ash::vk;
+
+/// The stages that our commands run in.
+pub const STAGES: vk::PipelineStageFlags = vk::PipelineStageFlags::from_raw(
+    vk::PipelineStageFlags::COMPUTE_SHADER.as_raw() | vk::PipelineStageFlags::TRANSFER.as_raw(),
+);
+
+/// The writes of our commands.
+const WRITES: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_WRITE.as_raw() | vk::AccessFlags::TRANSFER_WRITE.as_raw(),
+);
+
+const READS: vk::AccessFlags = vk::AccessFlags::from_raw(
+    vk::AccessFlags::SHADER_READ.as_raw() | vk::AccessFlags::TRANSFER_READ.as_raw(),
+);
+
+/// Stages and accesses on one side of a barrier.
+type Side = (vk::PipelineStageFlags, vk::AccessFlags);
+
+fn record(
+    device: &LogicalDevice,
+    commands: vk::CommandBuffer,
+    (from, written): Side,
+    (to, seen): Side,
+) {
+    let barrier = [vk::MemoryBarrier::default()
+        .src_access_mask(written)
+        .dst_access_mask(seen)];
+    let flags = vk::DependencyFlags::empty();
+    // SAFETY: the command buffer is being recorded by this thread.
+    unsafe {
+        device
+            .raw
+            .cmd_pipeline_barrier(commands, from, to, flags, &barrier, &[], &[])
+    };
+}
+
+/// Between what was recorded in `stages` and what follows.
+pub fn between(
+    device: &LogicalDevice,
+    commands: vk::CommandBuffer,
+    stages: vk::PipelineStageFlags,
+) {
+    let writes = match stages {
+        vk::PipelineStageFlags::COMPUTE_SHADER => vk::AccessFlags::SHADER_WRITE,
+        vk::PipelineStageFlags::TRANSFER => vk::AccessFlags::TRANSFER_WRITE,
+        _ => WRITES,
+    };
+    record(device, commands, (stages, writes), (STAGES, READS | WRITES));
+}
+
+/// Between all that was recorded and a dispatch that takes its numbers from memory.
+pub fn before_indirect(device: &LogicalDevice, commands: vk::CommandBuffer) {
+    let to = (
+        STAGES | vk::PipelineStageFlags::DRAW_INDIRECT,
+        READS | WRITES | vk::AccessFlags::INDIRECT_COMMAND_READ,
+    );
+    record(device, commands, (STAGES, WRITES), to);
+}
+
+/// Makes all that was written visible to the host once the batch has completed.
+pub fn before_host(device: &LogicalDevice, commands: vk::CommandBuffer) {
+    let to = (vk::PipelineStageFlags::HOST, vk::AccessFlags::HOST_READ);
+    record(device, commands, (STAGES, WRITES), to);
+}

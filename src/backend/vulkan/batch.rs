@@ -1,0 +1,266 @@
+//! Batches: commands that are submitted together, and what they keep alive.
+
+use super::descriptor::Sets;
+use super::heap::Heaps;
+use super::image::Images;
+use super::logical::LogicalDevice;
+use super::memory::{self, VulkanMemory};
+use super::transition::PendingTransitions;
+use super::utility::Utilities;
+use crate::backend::{DeviceError, Image, Memory, Pipeline, Placement, Result, Timeline};
+use ash::vk;
+use smallvec::SmallVec;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What batches are recorded with.
+pub struct Tools {
+    /// The device.
+    pub device: Arc<LogicalDevice>,
+    /// For staging memory.
+    pub heaps: Arc<Heaps>,
+    /// Samplers, and the layouts of images.
+    pub images: Arc<Images>,
+    /// Shaders of our own.
+    pub utilities: Utilities,
+    next_batch: AtomicU64,
+}
+
+impl Tools {
+    /// For a device with these.
+    pub fn new(heaps: &Arc<Heaps>, images: &Arc<Images>, utilities: Utilities) -> Self {
+        Self {
+            device: Arc::clone(&heaps.device),
+            heaps: Arc::clone(heaps),
+            images: Arc::clone(images),
+            utilities,
+            next_batch: AtomicU64::new(1),
+        }
+    }
+
+    /// A number for a batch that no other batch of the device has.
+    fn new_batch_id(&self) -> u64 {
+        self.next_batch.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+/// Bytes of a piece of staging memory of a batch.
+const STAGING: u64 = 256 << 10;
+
+/// A value of another stream's timeline that a batch waits for; the timeline is kept alive.
+pub type Wait = (Arc<dyn Timeline>, vk::Semaphore, u64);
+
+/// Commands that are submitted together.
+pub struct Batch {
+    /// What it is recorded with.
+    pub tools: Arc<Tools>,
+    pool: vk::CommandPool,
+    /// The command buffer.
+    pub commands: vk::CommandBuffer,
+    /// Another, for the transitions of new images.
+    transitions: Option<vk::CommandBuffer>,
+    /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
+    pub id: u64,
+    /// The command buffer is being recorded.
+    pub begun: bool,
+    /// Something is in it, or is about to be.
+    pub used: bool,
+    /// It must be reset before it is begun.
+    dirty: bool,
+    /// The value on the timeline when it has completed.
+    pub value: u64,
+    /// Operations recorded.
+    pub operations: usize,
+    /// Something writes to memory that the host sees.
+    pub writes_host_memory: bool,
+    /// The pipeline bound last.
+    pub bound: vk::Pipeline,
+    /// The descriptor set bound last.
+    pub bound_set: vk::DescriptorSet,
+    /// Descriptor sets.
+    pub sets: Sets,
+    /// Memory in use.
+    pub memories: Vec<Arc<dyn Memory>>,
+    /// Images in use.
+    pub images: Vec<Arc<dyn Image>>,
+    /// Kernels in use.
+    pub pipelines: Vec<Arc<dyn Pipeline>>,
+    /// What the caller asked to keep.
+    pub others: Vec<Arc<dyn Any + Send + Sync>>,
+    /// What it waits for.
+    pub waits: SmallVec<[Wait; 4]>,
+    staging: Vec<Arc<VulkanMemory>>,
+    staged: u64,
+    /// Room for the regions of a copy.
+    pub regions: Vec<vk::BufferCopy>,
+}
+
+impl Batch {
+    /// An empty one.
+    pub fn new(tools: &Arc<Tools>) -> Result<Self> {
+        let device = &tools.device;
+        let info = vk::CommandPoolCreateInfo::default()
+            .flags(vk::CommandPoolCreateFlags::TRANSIENT)
+            .queue_family_index(device.adapter.family.index);
+        // SAFETY: the device lives; the family is the one its queues are of.
+        let pool = unsafe { device.raw.create_command_pool(&info, None) }
+            .map_err(|result| device.failed("vkCreateCommandPool", result))?;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        // SAFETY: the pool was just made and is used by this thread alone.
+        let made = unsafe { device.raw.allocate_command_buffers(&info) };
+        let commands = match made.as_deref() {
+            Ok([commands]) => *commands,
+            other => {
+                let result = other
+                    .err()
+                    .copied()
+                    .unwrap_or(vk::Result::ERROR_OUT_OF_HOST_MEMORY);
+                // SAFETY: nothing was made from the pool.
+                unsafe { device.raw.destroy_command_pool(pool, None) };
+                return Err(device.failed("vkAllocateCommandBuffers", result));
+            }
+        };
+        Ok(Self {
+            tools: Arc::clone(tools),
+            pool,
+            commands,
+            transitions: None,
+            id: tools.new_batch_id(),
+            begun: false,
+            used: false,
+            dirty: false,
+            value: 0,
+            operations: 0,
+            writes_host_memory: false,
+            bound: vk::Pipeline::null(),
+            bound_set: vk::DescriptorSet::null(),
+            sets: Sets::default(),
+            memories: Vec::new(),
+            images: Vec::new(),
+            pipelines: Vec::new(),
+            others: Vec::new(),
+            waits: SmallVec::new(),
+            staging: Vec::new(),
+            staged: 0,
+            regions: Vec::new(),
+        })
+    }
+
+    /// Has it ready for commands.
+    pub fn begin(&mut self) -> Result {
+        let device = &self.tools.device;
+        if self.begun {
+            return Ok(());
+        }
+        if self.dirty {
+            // SAFETY: the commands are not pending: the batch has completed or was never submitted.
+            unsafe {
+                device
+                    .raw
+                    .reset_command_pool(self.pool, vk::CommandPoolResetFlags::empty())
+            }
+            .map_err(|result| device.failed("vkResetCommandPool", result))?;
+            self.dirty = false;
+        }
+        let info = vk::CommandBufferBeginInfo::default()
+            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the command buffer is not pending: the batch is new, or has completed and was reset.
+        unsafe { device.raw.begin_command_buffer(self.commands, &info) }
+            .map_err(|result| device.failed("vkBeginCommandBuffer", result))?;
+        self.begun = true;
+        Ok(())
+    }
+
+    /// A second command buffer, which brings new images to their layout. The batch keeps them.
+    pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
+        self.begin()?;
+        let device = &self.tools.device;
+        self.used = true;
+        let info = vk::CommandBufferAllocateInfo::default()
+            .command_pool(self.pool)
+            .level(vk::CommandBufferLevel::PRIMARY)
+            .command_buffer_count(1);
+        let commands = match self.transitions {
+            Some(commands) => commands,
+            // SAFETY: the pool is used by this thread alone.
+            None => unsafe { device.raw.allocate_command_buffers(&info) }
+                .map_err(|result| device.failed("vkAllocateCommandBuffers", result))?
+                .first()
+                .copied()
+                .ok_or(DeviceError::OutOfHostMemory)?,
+        };
+        self.transitions = Some(commands);
+        let info = vk::CommandBufferBeginInfo::default()
+            .flags(vk::CommandBufferUsageFlags::ONE_TIME_SUBMIT);
+        // SAFETY: the command buffer is not pending: its pool was reset since it was used last.
+        unsafe { device.raw.begin_command_buffer(commands, &info) }
+            .map_err(|result| device.failed("vkBeginCommandBuffer", result))?;
+        // SAFETY: recorded by this thread.
+        unsafe { pending.record(device, commands) };
+        // SAFETY: as above.
+        unsafe { device.raw.end_command_buffer(commands) }
+            .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
+        for texels in &pending.images {
+            self.others.push(texels.clone());
+        }
+        Ok(commands)
+    }
+
+    /// Lets go of everything, to be used again. The batch must have completed or never been submitted.
+    pub fn recycle(&mut self) {
+        self.sets.reset(&self.tools.device);
+        self.memories.clear();
+        self.images.clear();
+        self.pipelines.clear();
+        self.others.clear();
+        self.waits.clear();
+        self.staging.truncate(1);
+        self.staged = 0;
+        self.operations = 0;
+        self.writes_host_memory = false;
+        self.bound = vk::Pipeline::null();
+        self.bound_set = vk::DescriptorSet::null();
+        self.id = self.tools.new_batch_id();
+        self.dirty |= self.begun;
+        self.begun = false;
+        self.used = false;
+    }
+
+    /// Copies `data` (at most 64 KiB) to memory that lives as long as the batch. Returns the place, 16-byte aligned.
+    pub fn stage(&mut self, data: &[u8]) -> Result<(vk::Buffer, u64)> {
+        let length = data.len() as u64;
+        if self.staging.is_empty() || self.staged + length > STAGING {
+            let size = STAGING.max(length);
+            let memory = memory::allocate(&self.tools.heaps, size, Placement::HostWrite)?;
+            self.staging.push(memory);
+            self.staged = 0;
+        }
+        let last = self.staging.last().ok_or(DeviceError::OutOfHostMemory)?;
+        let base = last.mapped().ok_or(DeviceError::OutOfHostMemory)?;
+        let offset = self.staged;
+        // SAFETY: offset + length is within the mapped memory (checked above); nobody else uses that part.
+        unsafe {
+            std::ptr::copy_nonoverlapping(
+                data.as_ptr(),
+                base.as_ptr().add(offset as usize),
+                data.len(),
+            );
+        }
+        self.staged = (offset + length).next_multiple_of(16);
+        Ok((last.buffer, last.offset + offset))
+    }
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let device = &self.tools.device;
+        self.sets.destroy(device);
+        // SAFETY: the commands are not pending: the stream has waited for its last batch, or the batch has completed or
+        // was never submitted. The pool takes its command buffers along.
+        unsafe { device.raw.destroy_command_pool(self.pool, None) };
+    }
+}

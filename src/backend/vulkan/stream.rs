@@ -1,0 +1,386 @@
+//! Streams: batches of commands and their submission.
+//!
+//! A stream owns a timeline semaphore, the open batch (recorded in the caller's thread), the batches in flight, and
+//! spare ones that are used again without allocating. It submits to one queue all its life.
+
+use super::barrier::{self, STAGES};
+use super::batch::{Batch, Tools};
+use super::clock::Clock;
+use super::pipeline::VulkanPipeline;
+use super::profile::Queries;
+use super::queue::Queues;
+use super::timeline::VulkanTimeline;
+use super::tracker::Order;
+use crate::backend::{
+    DeviceError, Op, OrderRule, Point, ProfileSlot, Result, Stream, StreamDesc, Timeline, Times,
+};
+use crate::util::monotonic_ns;
+use ash::vk;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Spare batches kept; more than that were a burst.
+const MOST_SPARE: usize = 32;
+
+/// A stream.
+pub struct VulkanStream {
+    tools: Arc<Tools>,
+    queues: Arc<Queues>,
+    clock: Arc<Clock>,
+    queue: usize,
+    timeline: Arc<VulkanTimeline>,
+    timeline_dyn: Arc<dyn Timeline>,
+    submitted: u64,
+    open: Option<Batch>,
+    in_flight: VecDeque<Batch>,
+    spare: Vec<Batch>,
+    order: Order,
+    queries: Queries,
+    told_of_loss: bool,
+}
+
+impl VulkanStream {
+    /// A stream on the next queue of its priority.
+    pub fn new(tools: &Arc<Tools>, clock: &Arc<Clock>, desc: StreamDesc) -> Result<Self> {
+        let queues = &tools.heaps.queues;
+        let queue = queues.pick(desc.priority);
+        let timeline = Arc::new(VulkanTimeline::new(queues, queue, desc.throttle)?);
+        let timestamps = tools.device.adapter.family.timestamp_bits > 0;
+        Ok(Self {
+            queue,
+            timeline_dyn: Arc::clone(&timeline) as Arc<dyn Timeline>,
+            timeline,
+            submitted: 0,
+            open: None,
+            in_flight: VecDeque::new(),
+            spare: Vec::new(),
+            order: Order::default(),
+            queries: Queries::new(desc.profiling && timestamps),
+            told_of_loss: false,
+            queues: Arc::clone(queues),
+            clock: Arc::clone(clock),
+            tools: Arc::clone(tools),
+        })
+    }
+
+    /// The open batch, perhaps not begun.
+    fn open_batch(&mut self) -> Result<&mut Batch> {
+        if self.open.is_none() {
+            if self.spare.is_empty() {
+                self.retire();
+            }
+            let batch = match self.spare.pop() {
+                Some(batch) => batch,
+                None => Batch::new(&self.tools)?,
+            };
+            self.open = Some(batch);
+        }
+        self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
+    }
+
+    /// The open batch, ready for commands.
+    fn begun_batch(&mut self) -> Result<&mut Batch> {
+        if !self.open.as_ref().is_some_and(|batch| batch.used) {
+            let batch = self.open_batch()?;
+            batch.begin()?;
+            batch.used = true;
+        }
+        self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)
+    }
+
+    fn retire(&mut self) {
+        let Some(first) = self.in_flight.front() else {
+            return;
+        };
+        if !self.timeline.seen(first.value) && self.timeline.read().is_err() {
+            return;
+        }
+        while self
+            .in_flight
+            .front()
+            .is_some_and(|batch| self.timeline.seen(batch.value))
+        {
+            if let Some(batch) = self.in_flight.pop_front() {
+                self.put_away(batch);
+            }
+        }
+    }
+
+    /// Gets a batch ready for the next commands while the device is busy with the one just submitted.
+    fn prepare(&mut self) {
+        if self.open.is_some() || self.spare.last().is_some_and(|batch| batch.begun) {
+            return;
+        }
+        let batch = match self.spare.pop() {
+            Some(batch) => Ok(batch),
+            // One is enough for those that submit and wait; the others take what has completed.
+            None if self.in_flight.len() < 2 => Batch::new(&self.tools),
+            None => return,
+        };
+        // What fails here fails again, and is told of, when the batch is needed.
+        if let Ok(mut batch) = batch {
+            let _ = batch.begin();
+            self.spare.push(batch);
+        }
+    }
+
+    /// Says, once, which kernels had not finished when the device was lost.
+    fn tell_of_loss(&mut self) {
+        if std::mem::replace(&mut self.told_of_loss, true) {
+            return;
+        }
+        let unfinished = self
+            .in_flight
+            .iter()
+            .filter(|batch| !self.timeline.seen(batch.value));
+        let mut names: Vec<&str> = unfinished
+            .flat_map(|batch| &batch.pipelines)
+            .filter_map(|pipeline| pipeline.as_any().downcast_ref::<VulkanPipeline>())
+            .map(|pipeline| &*pipeline.name)
+            .collect();
+        names.sort_unstable();
+        names.dedup();
+        if !names.is_empty() {
+            let device = &self.tools.device.adapter.caps.name;
+            crate::log!(Error, "{device}: not finished: {}", names.join(", "));
+        }
+    }
+
+    fn put_away(&mut self, mut batch: Batch) {
+        batch.recycle();
+        if self.spare.len() >= MOST_SPARE {
+            return;
+        }
+        // One that is begun stays on top.
+        let at = self
+            .spare
+            .iter()
+            .position(|batch| batch.begun)
+            .unwrap_or(self.spare.len());
+        self.spare.insert(at, batch);
+    }
+
+    fn submit_batch(&self, batch: &mut Batch, value: u64) -> Result {
+        let device = &self.tools.device;
+        let pending = self.tools.images.transitions.pending(device, self.queue)?;
+        let transitions = match &pending {
+            Some(pending) if !pending.images.is_empty() => Some(batch.transition(pending)?),
+            _ => None,
+        };
+        if batch.used {
+            if batch.writes_host_memory {
+                barrier::before_host(device, batch.commands);
+            }
+            // SAFETY: the command buffer is being recorded by this thread.
+            unsafe { device.raw.end_command_buffer(batch.commands) }
+                .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
+        }
+        let mut semaphores: SmallVec<[vk::Semaphore; 8]> = batch
+            .waits
+            .iter()
+            .map(|(_, semaphore, _)| *semaphore)
+            .collect();
+        let mut values: SmallVec<[u64; 8]> =
+            batch.waits.iter().map(|(_, _, value)| *value).collect();
+        if let (Some(pending), None) = (&pending, transitions) {
+            semaphores.extend(pending.waits().map(|(semaphore, _)| semaphore));
+            values.extend(pending.waits().map(|(_, value)| value));
+        }
+        let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
+            semaphores.iter().map(|_| STAGES).collect();
+        let (signal, signal_values, commands) =
+            ([self.timeline.semaphore], [value], [batch.commands]);
+        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&values)
+            .signal_semaphore_values(&signal_values);
+        let info = vk::SubmitInfo::default()
+            .wait_semaphores(&semaphores)
+            .wait_dst_stage_mask(&stages)
+            .command_buffers(if batch.used { &commands } else { &[] })
+            .signal_semaphores(&signal)
+            .push_next(&mut timeline);
+        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 2]> = SmallVec::new();
+        let mut transition_values;
+        if let (Some(pending), Some(commands)) = (&pending, &transitions) {
+            transition_values = pending.values();
+            infos.push(pending.submission(std::slice::from_ref(commands), &mut transition_values));
+        }
+        infos.push(info);
+        // SAFETY: all handles belong to the device, and the batch keeps them until the value is reached.
+        let submitted = unsafe { self.queues.submit(self.queue, &infos) };
+        drop(infos);
+        if let (Some(pending), true) = (pending, submitted.is_ok()) {
+            pending.done();
+        }
+        submitted
+    }
+}
+
+impl Stream for VulkanStream {
+    fn timeline(&self) -> &Arc<dyn Timeline> {
+        &self.timeline_dyn
+    }
+
+    fn open_value(&self) -> u64 {
+        self.submitted + 1
+    }
+
+    fn open_len(&self) -> usize {
+        self.open.as_ref().map_or(0, |batch| batch.operations)
+    }
+
+    fn wait_for(&mut self, point: &Point) {
+        let Some(other) = point.timeline.as_any().downcast_ref::<VulkanTimeline>() else {
+            // A point of another device has no semaphore here: the host waits.
+            if let Err(error) = point.timeline.wait(point.value, None) {
+                crate::log!(Error, "waiting for another device failed: {error}");
+            }
+            return;
+        };
+        if other.semaphore == self.timeline.semaphore {
+            // Our own earlier work is on the same queue: ordered operations need nothing, others a barrier.
+            self.order.after_own = true;
+            return;
+        }
+        if !Arc::ptr_eq(&other.queues, &self.queues) {
+            if let Err(error) = other.wait(point.value, None) {
+                crate::log!(Error, "waiting for another device failed: {error}");
+            }
+            return;
+        }
+        // Whoever asks for the wait has just looked whether it is needed, so the driver is not asked again.
+        if other.seen(point.value) || other.queue == self.queue {
+            // On the same queue, submitted before: a barrier orders what follows after it.
+            self.order.acquire = true;
+            return;
+        }
+        let Ok(batch) = self.open_batch() else {
+            // No batch to attach the wait to: the next record or submit will fail for the same reason.
+            let _ = other.wait(point.value, None);
+            return;
+        };
+        match batch
+            .waits
+            .iter_mut()
+            .find(|(_, semaphore, _)| *semaphore == other.semaphore)
+        {
+            Some((_, _, value)) => *value = point.value.max(*value),
+            None => batch
+                .waits
+                .push((Arc::clone(&point.timeline), other.semaphore, point.value)),
+        }
+    }
+
+    fn record(
+        &mut self,
+        op: Op<'_>,
+        order: OrderRule,
+        profile: bool,
+    ) -> Result<Option<ProfileSlot>> {
+        if self.tools.device.is_lost() {
+            return Err(DeviceError::Lost);
+        }
+        if let Op::Keep(resource) = op {
+            self.open_batch()?.others.push(resource);
+            return Ok(None);
+        }
+        self.begun_batch()?;
+        let batch = self.open.as_mut().ok_or(DeviceError::OutOfHostMemory)?;
+        let queries = profile.then_some(&mut self.queries);
+        batch.record(op, order, &mut self.order, queries)
+    }
+
+    fn barrier(&mut self) -> Result {
+        if self.order.is_clear() {
+            return Ok(());
+        }
+        self.begun_batch()?;
+        let batch = self.open.as_ref().ok_or(DeviceError::OutOfHostMemory)?;
+        batch.barrier(self.order.barrier_for_all());
+        Ok(())
+    }
+
+    fn submit(&mut self, force: bool) -> Result<u64> {
+        let used = self.open.as_ref().is_some_and(|batch| batch.used);
+        if !used && !force {
+            return Ok(self.submitted);
+        }
+        if self.tools.device.is_lost() {
+            self.tell_of_loss();
+            return Err(DeviceError::Lost);
+        }
+        self.open_batch()?;
+        let Some(mut batch) = self.open.take() else {
+            return Ok(self.submitted);
+        };
+        let value = self.submitted + 1;
+        if let Err(error) = self.submit_batch(&mut batch, value) {
+            self.put_away(batch);
+            return Err(error);
+        }
+        batch.value = value;
+        self.submitted = value;
+        self.in_flight.push_back(batch);
+        self.prepare();
+        Ok(value)
+    }
+
+    fn reclaim(&mut self) {
+        self.retire();
+    }
+
+    fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
+        let (start, end) = self.queries.take(&self.tools.device, slot)?;
+        let run = || sample_clock(&self.tools, &self.clock);
+        let (start, end) = self.clock.to_host(start, end, run)?;
+        Ok(Times { start, end })
+    }
+}
+
+impl Drop for VulkanStream {
+    fn drop(&mut self) {
+        if self.tools.device.is_lost() {
+            self.tell_of_loss();
+        } else if self.submitted > 0 {
+            if let Err(error) = self.timeline.wait_semaphore(self.submitted) {
+                crate::log!(
+                    Error,
+                    "waiting for the last batch of a stream failed: {error}"
+                );
+            }
+        }
+        self.queries.destroy(&self.tools.device);
+    }
+}
+
+/// A moment in device ticks and host nanoseconds, by running a timestamp: for devices without calibrated timestamps.
+pub fn sample_clock(tools: &Arc<Tools>, clock: &Arc<Clock>) -> Result<(u64, u64)> {
+    let mut stream = VulkanStream::new(
+        tools,
+        clock,
+        StreamDesc {
+            profiling: true,
+            ..StreamDesc::default()
+        },
+    )?;
+    let mut best: Option<(u64, u64, u64)> = None;
+    // The tightest of a few attempts.
+    for _ in 0..4 {
+        let slot = stream
+            .record(Op::Marker, OrderRule::InOrder, true)?
+            .ok_or_else(|| DeviceError::Unsupported("the queue has no timestamps".to_owned()))?;
+        let before = monotonic_ns();
+        let value = stream.submit(true)?;
+        stream.timeline.wait(value, Some(Duration::from_secs(5)))?;
+        let after = monotonic_ns();
+        let (_, ticks) = stream.queries.take(&tools.device, slot)?;
+        let width = after.saturating_sub(before);
+        if best.is_none_or(|(known, ..)| width < known) {
+            best = Some((width, ticks, before + width / 2));
+        }
+    }
+    best.map(|(_, ticks, host)| (ticks, host))
+        .ok_or(DeviceError::Lost)
+}

@@ -1,0 +1,110 @@
+//! A launch that was checked, and the step that makes a command of it: the one place where pipelines are made for launches.
+
+use super::{Run, Space};
+use crate::backend::Pipeline;
+use crate::cl::cl_command_type;
+use crate::command::{Command, Dispatch, Launch, Work};
+use crate::error::{ClError, ClResult};
+use crate::object::launch::KernelLaunch;
+use smallvec::SmallVec;
+use spirv_lowering::interface::SPEC_PART;
+use std::sync::Arc;
+
+/// A launch without its pipelines.
+pub struct LaunchPlan {
+    pub(super) kernel: KernelLaunch,
+    /// CL_COMMAND_*
+    pub(super) kind: cl_command_type,
+    /// Work dimensions.
+    pub(super) dims: u32,
+    pub(super) space: Space,
+    /// The work-groups along each axis. None: there is nothing to do.
+    pub(super) axes: [SmallVec<[Run; 2]>; 3],
+    /// Specialisation constants, but for the work-group size and the part of the kernel.
+    pub(super) constants: SmallVec<[(u32, u32); 4]>,
+    /// See [`Launch::resumes`].
+    pub(super) resumes: u32,
+}
+
+impl LaunchPlan {
+    /// The command, with the pipelines that it needs. Those that the kernel does not have yet are made now, which may take
+    /// seconds: no lock should be held.
+    pub fn make_pipelines(mut self) -> ClResult<Command> {
+        let kind = self.kind;
+        let Space {
+            offset,
+            global,
+            local,
+            ..
+        } = self.space;
+        if global.contains(&0) {
+            return Ok(Command {
+                kind,
+                work: Work::Marker,
+            });
+        }
+        let mut dispatches = SmallVec::new();
+        match self.kernel.code.interface().parts {
+            0 | 1 => self.add(0, &mut dispatches)?,
+            parts => {
+                let fixed = self.constants.len();
+                for part in 0..parts {
+                    self.constants.truncate(fixed);
+                    self.constants.push((SPEC_PART, part));
+                    self.add(part, &mut dispatches)?;
+                }
+            }
+        }
+        let mut groups = [1; 3];
+        for (count, (global, local)) in groups.iter_mut().zip(global.iter().zip(&local)) {
+            *count = global.div_ceil(*local);
+        }
+        let launch = Launch {
+            kernel: self.kernel,
+            dims: self.dims,
+            offset,
+            global,
+            local,
+            groups,
+            dispatches,
+            resumes: self.resumes,
+        };
+        Ok(Command {
+            kind,
+            work: Work::Launch(Box::new(launch)),
+        })
+    }
+
+    /// Adds the dispatches of all runs of the three axes for a part of the kernel.
+    fn add(&self, part: u32, dispatches: &mut SmallVec<[Dispatch; 1]>) -> ClResult {
+        type Made = ([u32; 3], Arc<dyn Pipeline>);
+        let mut made: SmallVec<[Made; 2]> = SmallVec::new();
+        let [xs, ys, zs] = &self.axes;
+        for z in zs {
+            for y in ys {
+                for x in xs {
+                    let size = [x.2, y.2, z.2];
+                    let pipeline = match made.iter().find(|(known, _)| *known == size) {
+                        Some((_, pipeline)) => pipeline.clone(),
+                        None => {
+                            let pipeline = self
+                                .kernel
+                                .code
+                                .specialise(size, &self.constants)
+                                .map_err(ClError::from)?;
+                            made.push((size, pipeline.clone()));
+                            pipeline
+                        }
+                    };
+                    dispatches.push(Dispatch {
+                        pipeline,
+                        groups: [x.1, y.1, z.1],
+                        first_group: [x.0, y.0, z.0],
+                        part,
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+}
