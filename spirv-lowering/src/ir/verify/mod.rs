@@ -110,6 +110,11 @@ pub fn verify_standalone(func: &Function) -> Result<(), VerifyErrors> {
     finish(verify(None, func))
 }
 
+/// May an operation that refers to nothing else have operands and results of these types?
+pub fn accepts(op: Op, operands: &[Type], results: &[Type]) -> bool {
+    check(None, &Function::default(), op, operands, results).is_ok()
+}
+
 fn finish(errors: Vec<String>) -> Result<(), VerifyErrors> {
     if errors.is_empty() {
         Ok(())
