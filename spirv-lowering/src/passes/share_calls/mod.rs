@@ -10,10 +10,12 @@
 //! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
 //!
 //! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`].
-//! 2. Everything else is inlined.
-//! 3. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
+//! 2. Where any has generic pointers as parameters, there are copies of it for the spaces of the arguments ([`spaces`]), and
+//!    the choice is made once more.
+//! 3. Everything else is inlined.
+//! 4. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
 //!    by value, in and out, so that arrays of the callers can still become values.
-//! 4. The copies are placed, the calls become jumps, SSA form is repaired.
+//! 5. The copies are placed, the calls become jumps, SSA form is repaired.
 //!
 //! Work-items in different calls may meet in shared code, so nothing is shared that could hold or come before a
 //! barrier or another collective operation; and which image it is must be known, so nothing is shared that is given one.
@@ -21,6 +23,7 @@
 
 mod by_value;
 mod choose;
+mod spaces;
 
 pub use choose::Limits;
 
@@ -64,9 +67,17 @@ pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<On
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
     let chosen = graph.choose(limits);
-    let shared = match chosen.is_empty() {
-        true => None,
-        false => with_shared(module, kernel, &graph, &chosen)?,
+    let shared = if chosen.is_empty() {
+        None
+    } else if spaces::concerns(module, &graph.order) {
+        let module = spaces::specialise(module, kernel)?;
+        let graph = Graph::new(&module, kernel)?;
+        match graph.choose(limits) {
+            chosen if chosen.is_empty() => None,
+            chosen => with_shared(&module, kernel, &graph, &chosen)?,
+        }
+    } else {
+        with_shared(module, kernel, &graph, &chosen)?
     };
     let inlined = match &shared {
         Some(_) if graph.inlined_size(kernel) > limits.most => None,
