@@ -20,7 +20,7 @@ use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::error::LowerError;
 use crate::ir::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, Linkage, Merge, Target, Terminator, ValueDef};
+use crate::ir::function::{Edge, Function, Linkage, Merge, Terminator, ValueDef};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
@@ -277,7 +277,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn target(&mut self, from: Block, target: &Target) {
+    fn target(&mut self, from: Block, target: &Edge) {
         let func = self.func;
         let params = &func.blocks[target.block].params;
         if params.len() != target.args.len() {

@@ -29,7 +29,7 @@ use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest, LoopId};
 use crate::interface::{Implicit, KernelInterface, RESUME_HEADER, SPEC_RESUME};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, Target as Edge, Terminator, Values};
+use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
 use crate::ir::types::{Space, Type};
 use crate::passes::{dce, mem2reg};
@@ -430,14 +430,14 @@ fn demote(func: &mut Function, variables: &FxHashMap<Value, Value>, except: Bloc
 }
 
 /// How a work-item that goes on with an inner loop finds there, through the headers of the loops around it.
-struct Way {
+struct Route {
     /// The variable that says which loop to go to, as a record's first word does; 0 if there is none to go to.
     to: Value,
     /// For each loop inside others, the variables with what its parameters shall be.
     params: Vec<Vec<Value>>,
 }
 
-impl Way {
+impl Route {
     /// Makes the variables, if there are inner loops to go on with.
     fn new(func: &mut Function, plan: &Plan, first: Block, types: &[Vec<Type>]) -> Option<Self> {
         plan.parents.iter().any(Option::is_some).then(|| Self {
@@ -610,7 +610,7 @@ fn transform(func: &mut Function, plan: &Plan) -> Option<u32> {
             params.map(|&v| func.ty(v)).collect()
         })
         .collect();
-    let way = Way::new(func, plan, first, &types);
+    let way = Route::new(func, plan, first, &types);
 
     // The first block: where the record is, and whether to begin or to go on.
     let again = func.add_block();

@@ -34,7 +34,7 @@ use crate::edit::{flow, repair_ssa};
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
-use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::module::Module;
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
@@ -184,7 +184,7 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     for &from in &body.layout {
         let to = map.block(from);
         func.blocks[to].term = match map.term(&body.blocks[from].term) {
-            Terminator::Return(args) => Terminator::Jump(Target { block: exit, args }),
+            Terminator::Return(args) => Terminator::Jump(Edge { block: exit, args }),
             term => term,
         };
     }
@@ -295,7 +295,7 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
             let data = func.insts[inst].clone();
             let mut args: Values = data.args.clone();
             args.push(selector);
-            func.blocks[at].term = Terminator::Jump(Target {
+            func.blocks[at].term = Terminator::Jump(Edge {
                 block: target.entry,
                 args,
             });
@@ -311,13 +311,13 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
     keep_returning(func, placed, &mut calls);
     for (id, target) in placed {
         let values = &func.blocks[target.exit].params;
-        let mut cases: Vec<(u64, Target)> = calls
+        let mut cases: Vec<(u64, Edge)> = calls
             .iter()
             .filter(|call| call.callee == *id)
             .map(|call| {
                 let args = values.iter().copied().collect();
                 let block = call.cont;
-                (call.number, Target { block, args })
+                (call.number, Edge { block, args })
             })
             .collect();
         func.blocks[target.exit].term = match (cases.pop(), cases.is_empty()) {
