@@ -185,9 +185,9 @@ fn step(
         (Op::Select, Some(to)) => vec![None, Some(to), Some(to)],
         (Op::ICmp(_), _) => {
             let null = |v: Value| r.func.as_const(v) == Some(0);
-            let want = match types.as_slice() {
-                &[a, b] if a == b || null(args[1]) => a,
-                &[_, b] if null(args[0]) => b,
+            let want = match *types.as_slice() {
+                [a, b] if a == b || null(args[1]) => a,
+                [_, b] if null(args[0]) => b,
                 _ => GENERIC,
             };
             vec![Some(want); 2]
