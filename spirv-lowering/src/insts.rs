@@ -6,16 +6,16 @@ use spirv::Op;
 /// Words before the first instruction.
 pub const HEADER_WORDS: usize = 5;
 
-/// One instruction.
+/// The words of one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Inst<'a> {
+pub struct Frame<'a> {
     /// Number of its first word in the module.
     pub at: usize,
     /// Its words, with that of the opcode and the length; at least this one.
     pub words: &'a [u32],
 }
 
-impl<'a> Inst<'a> {
+impl<'a> Frame<'a> {
     /// The opcode, if it is one of those known.
     pub fn op(&self) -> Option<Op> {
         Op::from_u32(self.words.first()? & 0xffff)
@@ -39,13 +39,13 @@ pub fn frame(words: &[u32], at: usize) -> Option<&[u32]> {
 }
 
 /// The instructions after the header. A last item of None: from there on the words are no instructions.
-pub fn insts(words: &[u32]) -> impl Iterator<Item = Option<Inst<'_>>> {
+pub fn insts(words: &[u32]) -> impl Iterator<Item = Option<Frame<'_>>> {
     let mut at = HEADER_WORDS;
     std::iter::from_fn(move || {
         if at >= words.len() {
             return None;
         }
-        let inst = frame(words, at).map(|words| Inst { at, words });
+        let inst = frame(words, at).map(|words| Frame { at, words });
         at = inst.map_or(words.len(), |inst| inst.end());
         Some(inst)
     })

@@ -3,7 +3,7 @@
 //! shows the times by pass for another size.
 
 use spirv_lowering::ir::entity::{Block, Value};
-use spirv_lowering::ir::function::{Function, Target, Terminator, Values};
+use spirv_lowering::ir::function::{Edge, Function, Terminator, Values};
 use spirv_lowering::ir::op::{IntCond, Op};
 use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_standalone;
@@ -70,7 +70,7 @@ impl Shape {
 
     fn go_to_new(&mut self) {
         let next = self.func.add_block();
-        self.func.blocks[self.block].term = Terminator::Jump(Target::new(next));
+        self.func.blocks[self.block].term = Terminator::Jump(Edge::new(next));
         self.block = next;
     }
 
@@ -105,11 +105,11 @@ fn diamonds(n: usize) -> Function {
         let c = s.condition(i);
         let head = s.block;
         let (then, join) = (s.func.add_block(), s.func.add_block());
-        s.func.blocks[head].term = Terminator::Branch(c, Target::new(then), Target::new(join));
+        s.func.blocks[head].term = Terminator::Branch(c, Edge::new(then), Edge::new(join));
         s.block = then;
         (0..4).for_each(|k| s.update(i * 3 + k));
         s.func.append(s.block, STORE, [s.buffer, s.n], &[]);
-        s.func.blocks[then].term = Terminator::Jump(Target::new(join));
+        s.func.blocks[then].term = Terminator::Jump(Edge::new(join));
         s.block = join;
     }
     s.finish()
@@ -128,7 +128,7 @@ fn nest(n: usize) -> Function {
         s.update(i);
         let c = s.condition(i);
         let next = s.func.add_block();
-        s.func.blocks[s.block].term = Terminator::Branch(c, Target::new(head), Target::new(next));
+        s.func.blocks[s.block].term = Terminator::Branch(c, Edge::new(head), Edge::new(next));
         s.block = next;
     }
     s.finish()
@@ -142,12 +142,12 @@ fn switch(n: usize) -> Function {
     let mut cases = Vec::new();
     for i in 0..n / 8 {
         s.block = s.func.add_block();
-        cases.push((i as u64, Target::new(s.block)));
+        cases.push((i as u64, Edge::new(s.block)));
         (0..4).for_each(|k| s.update(i + k));
         s.func.append(s.block, STORE, [s.buffer, s.n], &[]);
-        s.func.blocks[s.block].term = Terminator::Jump(Target::new(join));
+        s.func.blocks[s.block].term = Terminator::Jump(Edge::new(join));
     }
-    s.func.blocks[head].term = Terminator::Switch(s.n, cases, Target::new(join));
+    s.func.blocks[head].term = Terminator::Switch(s.n, cases, Edge::new(join));
     s.block = join;
     s.finish()
 }

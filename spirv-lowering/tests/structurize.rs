@@ -3,7 +3,7 @@
 use spirv_lowering::emit::vulkan;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::ir::entity::{Block, Entity, Value};
-use spirv_lowering::ir::function::{Function, Merge, Target as Edge, Terminator, Values};
+use spirv_lowering::ir::function::{Edge, Function, Merge, Terminator, Values};
 use spirv_lowering::ir::op::{IntCond, Op, Order, Scope};
 use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::passes::structurize;

@@ -150,7 +150,7 @@ pub fn analyse(func: &Function) -> Access {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::function::{Target, Terminator};
+    use crate::ir::function::{Edge, Terminator};
 
     #[test]
     fn through_block_parameters() {
@@ -175,7 +175,7 @@ mod tests {
             [x, zero],
             Type::Bool,
         );
-        let to = |v| Target {
+        let to = |v| Edge {
             block: next,
             args: [v].into_iter().collect(),
         };

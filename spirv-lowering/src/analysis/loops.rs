@@ -146,14 +146,14 @@ impl LoopForest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ir::function::{Function, Target, Terminator};
+    use crate::ir::function::{Edge, Function, Terminator};
     use crate::ir::types::Type;
 
     fn forest(edges: &[&[usize]]) -> LoopForest {
         let mut func = Function::default();
         let blocks: Vec<Block> = edges.iter().map(|_| func.add_block()).collect();
         for (i, succs) in edges.iter().enumerate() {
-            let t = |n: usize| Target::new(blocks[n]);
+            let t = |n: usize| Edge::new(blocks[n]);
             func.blocks[blocks[i]].term = match **succs {
                 [a] => Terminator::Jump(t(a)),
                 [a, b] => {

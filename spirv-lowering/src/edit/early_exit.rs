@@ -3,7 +3,7 @@
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, Target, Terminator};
+use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::Op;
 
 /// Adds the test, after the variables of the entry block. False: the kernel does nothing.
@@ -20,7 +20,7 @@ pub fn run(func: &mut Function, test: impl Fn(&mut Rewriter) -> Value) -> Result
             done = true;
             let leaves = test(r);
             let (end, rest) = (r.new_block(&[]), r.new_block(&[]));
-            let branch = Terminator::Branch(leaves, Target::new(end), Target::new(rest));
+            let branch = Terminator::Branch(leaves, Edge::new(end), Edge::new(rest));
             r.end_block(branch, end);
             r.end_block(Terminator::Return(Default::default()), rest);
         }

@@ -5,7 +5,7 @@
 //! target and undefined values for the others.
 
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
@@ -104,7 +104,7 @@ impl<'f> Edit<'f> {
     }
 
     /// Replaces target number `index` of a terminator.
-    pub fn retarget(&mut self, block: Block, index: usize, new: Target) {
+    pub fn retarget(&mut self, block: Block, index: usize, new: Edge) {
         let mut term = std::mem::take(&mut self.func.blocks[block].term);
         if let Some(target) = term.targets_mut().into_iter().nth(index) {
             self.edges_in[target.block] = self.edges_in[target.block].saturating_sub(1);
@@ -132,7 +132,7 @@ impl<'f> Edit<'f> {
     pub fn forwarder(&mut self, to: Block) -> Block {
         let block = self.block_like(to);
         let args = Values::from_slice(&self.func.blocks[block].params);
-        self.set_term(block, Terminator::Jump(Target { block: to, args }));
+        self.set_term(block, Terminator::Jump(Edge { block: to, args }));
         block
     }
 
@@ -159,7 +159,7 @@ impl<'f> Edit<'f> {
     }
 
     /// What to jump to a dispatch with, to get to `to`.
-    pub fn via(&mut self, dispatch: &Dispatch, to: Target) -> Target {
+    pub fn via(&mut self, dispatch: &Dispatch, to: Edge) -> Edge {
         let at = dispatch.slot(to.block).unwrap_or(1);
         let selector = self.constant(Type::I32, to.block.index() as u64);
         let params = self.func.blocks[dispatch.block].params.clone();
@@ -169,14 +169,14 @@ impl<'f> Edit<'f> {
             let given = i.checked_sub(at).and_then(|k| to.args.get(k)).copied();
             args.push(given.unwrap_or_else(|| self.undef(self.func.ty(param))));
         }
-        Target {
+        Edge {
             block: dispatch.block,
             args,
         }
     }
 
     /// What to jump from one dispatch to another with, keeping the selector.
-    pub fn forward(&mut self, from: &Dispatch, to: &Dispatch) -> Target {
+    pub fn forward(&mut self, from: &Dispatch, to: &Dispatch) -> Edge {
         let have = self.func.blocks[from.block].params.clone();
         let want = self.func.blocks[to.block].params.clone();
         let mut args: Values = want.iter().map(|&p| self.undef(self.func.ty(p))).collect();
@@ -187,18 +187,18 @@ impl<'f> Edit<'f> {
                 args[at..at + count].copy_from_slice(&have[slot..slot + count]);
             }
         }
-        Target {
+        Edge {
             block: to.block,
             args,
         }
     }
 
     /// The arguments for a target as they arrive in a dispatch.
-    pub fn unpack(&self, dispatch: &Dispatch, target: Block) -> Target {
+    pub fn unpack(&self, dispatch: &Dispatch, target: Block) -> Edge {
         let at = dispatch.slot(target).unwrap_or(1);
         let count = self.func.blocks[target].params.len();
         let params = &self.func.blocks[dispatch.block].params;
-        Target {
+        Edge {
             block: target,
             args: Values::from_slice(&params[at..at + count]),
         }
@@ -207,7 +207,7 @@ impl<'f> Edit<'f> {
     /// Ends a dispatch with a branch or switch to all its targets.
     pub fn end_dispatch(&mut self, dispatch: &Dispatch) {
         let selector = self.func.blocks[dispatch.block].params[0];
-        let mut targets: Vec<Target> = dispatch
+        let mut targets: Vec<Edge> = dispatch
             .targets
             .iter()
             .map(|&(t, _)| self.unpack(dispatch, t))
@@ -254,11 +254,11 @@ impl<'f> Edit<'f> {
     pub fn redirect(
         &mut self,
         block: Block,
-        wanted: impl Fn(&Target) -> bool,
-        mut new: impl FnMut(&mut Self, Target) -> Target,
+        wanted: impl Fn(&Edge) -> bool,
+        mut new: impl FnMut(&mut Self, Edge) -> Edge,
     ) -> Vec<Block> {
         let targets = self.func.blocks[block].term.targets();
-        let targets: Vec<Target> = targets.into_iter().cloned().collect();
+        let targets: Vec<Edge> = targets.into_iter().cloned().collect();
         let mut touched = false;
         for (i, target) in targets.into_iter().enumerate() {
             if wanted(&target) {
@@ -293,7 +293,7 @@ impl<'f> Edit<'f> {
                 }
                 self.set_term(
                     block,
-                    Terminator::Jump(Target {
+                    Terminator::Jump(Edge {
                         block: a.block,
                         args,
                     }),
@@ -305,14 +305,14 @@ impl<'f> Edit<'f> {
                     return made;
                 }
                 let mut first: FxHashMap<Block, Values> = FxHashMap::default();
-                let targets: Vec<Target> =
+                let targets: Vec<Edge> =
                     cases.into_iter().map(|(_, t)| t).chain([default]).collect();
                 for (i, target) in targets.into_iter().enumerate() {
                     match first.get(&target.block) {
                         Some(args) if *args != target.args => {
                             let hop = self.func.add_block();
                             self.set_term(hop, Terminator::Jump(target));
-                            self.retarget(block, i, Target::new(hop));
+                            self.retarget(block, i, Edge::new(hop));
                             made.push(hop);
                         }
                         Some(_) => {}

@@ -4,7 +4,7 @@
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, Target, ValueDef};
+use crate::ir::function::{Edge, Function, ValueDef};
 use crate::ir::op::Op;
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -234,7 +234,7 @@ fn rebuild(
             }
             let arg = reader.at_end(func, dom, undefs, pred);
             let mut term = std::mem::take(&mut func.blocks[pred].term);
-            for Target { block: to, args } in term.targets_mut() {
+            for Edge { block: to, args } in term.targets_mut() {
                 if *to == block {
                     args.push(arg);
                 }

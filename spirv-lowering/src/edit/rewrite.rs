@@ -7,7 +7,7 @@
 
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::function::{BlockData, FpFlags, Function, InstData, Target, Terminator};
+use crate::ir::function::{BlockData, Edge, FpFlags, Function, InstData, Terminator};
 use crate::ir::op::{FloatCond, IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
@@ -139,7 +139,7 @@ impl Rewriter<'_> {
     }
     /// Ends the current block with a jump to `to` with arguments, and goes on in `next`.
     pub fn jump(&mut self, to: Block, args: &[Value], next: Block) {
-        let target = Target {
+        let target = Edge {
             block: to,
             args: args.iter().copied().collect(),
         };

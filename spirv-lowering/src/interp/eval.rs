@@ -50,6 +50,11 @@ fn is_any_nan(ty: Type, value: Scalar) -> bool {
     value.unknown | sign_bit(ty) == open && value.bits & !open == exponent_mask(ty)
 }
 
+/// The unknown bits may be such that it is one.
+fn may_be_nan(ty: Type, value: Scalar) -> bool {
+    is_nan(ty, value.bits | value.unknown)
+}
+
 /// From the lowest set bit upwards.
 fn upwards(mask: u64) -> u64 {
     mask | mask.wrapping_neg()
@@ -153,7 +158,7 @@ pub fn eval(
             |value: Scalar| is_any_nan(ty, value) || value.unknown == 0 && is_nan(ty, value.bits);
         if is_nan(a) {
             value = any_nan(result);
-        } else if op == Op::FCopySign && is_nan(b) {
+        } else if may_be_nan(ty, a) || op == Op::FCopySign && may_be_nan(ty, b) {
             value.unknown |= sign_bit(result);
         }
     }
@@ -238,6 +243,18 @@ mod tests {
             0,
         );
         assert_eq!(ordered, Scalar::known(0));
+    }
+
+    #[test]
+    fn what_may_be_a_nan_has_any_sign() {
+        let any = Scalar::unknown(Type::F32, 0x1234);
+        let (one, half) = (Scalar::known(0x3f80_0000), Scalar::known(0x3f00_0000));
+        for args in [[any, one], [one, any]] {
+            let value = go(Op::FCopySign, Type::F32, &args);
+            assert_ne!(value.unknown & 0x8000_0000, 0, "{value:x?}");
+        }
+        let known = go(Op::FCopySign, Type::F32, &[half, one]);
+        assert_eq!(known, half);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::printf;
 use super::scalar::Scalar;
 use super::watch::Wrong;
 use crate::ir::entity::{Block, Entity, Value, Var};
-use crate::ir::function::{Function, InstData, Storage, Target, Terminator};
+use crate::ir::function::{Edge, Function, InstData, Storage, Terminator};
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
@@ -72,7 +72,7 @@ impl<'a> Frame<'a> {
         let inst = self.func.blocks[self.block].insts.get(self.pc)?;
         Some(&self.func.insts[*inst])
     }
-    fn go(&mut self, target: &Target) {
+    fn go(&mut self, target: &Edge) {
         let args: Scalars = target.args.iter().map(|&v| self.value(v)).collect();
         let func = self.func;
         for (&param, &arg) in func.blocks[target.block].params.iter().zip(&args) {

@@ -2,7 +2,7 @@
 //! code.
 
 use super::entity::{Block, Entity, Value};
-use super::function::{Function, Structure, Target, Terminator, ValueDef};
+use super::function::{Edge, Function, Structure, Terminator, ValueDef};
 
 const NONE: u32 = u32::MAX;
 
@@ -47,8 +47,8 @@ impl CopyMap {
         }
     }
     /// The copy of a jump target.
-    pub fn target(&self, target: &Target) -> Target {
-        Target {
+    pub fn target(&self, target: &Edge) -> Edge {
+        Edge {
             block: self.block(target.block),
             args: target.args.iter().map(|&v| self.value(v)).collect(),
         }

@@ -66,17 +66,17 @@ pub struct InstData {
     pub line: u32,
 }
 
-/// A jump target with the arguments for its block parameters.
+/// An edge of the control flow: a block with the arguments for its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Target {
+pub struct Edge {
     /// Where to.
     pub block: Block,
     /// One value for each parameter of the block.
     pub args: Values,
 }
 
-impl Target {
-    /// A target without arguments.
+impl Edge {
+    /// To a block without parameters.
     pub fn new(block: Block) -> Self {
         Self {
             block,
@@ -85,15 +85,18 @@ impl Target {
     }
 }
 
+/// The name that [`native`](crate::native) has for an edge.
+pub type Target = Edge;
+
 /// The end of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Terminator {
     /// Unconditional.
-    Jump(Target),
+    Jump(Edge),
     /// On a Bool: if true the first target.
-    Branch(Value, Target, Target),
+    Branch(Value, Edge, Edge),
     /// On an integer: cases with distinct values (zero-extended bits), default.
-    Switch(Value, Vec<(u64, Target)>, Target),
+    Switch(Value, Vec<(u64, Edge)>, Edge),
     /// Returns the values.
     Return(Values),
     /// Control never gets here.
@@ -103,7 +106,7 @@ pub enum Terminator {
 
 impl Terminator {
     /// All targets, in order (default of a switch last).
-    pub fn targets(&self) -> SmallVec<[&Target; 2]> {
+    pub fn targets(&self) -> SmallVec<[&Edge; 2]> {
         match self {
             Self::Jump(t) => SmallVec::from_slice(&[t]),
             Self::Branch(_, a, b) => SmallVec::from_slice(&[a, b]),
@@ -114,7 +117,7 @@ impl Terminator {
         }
     }
     /// All targets, mutable.
-    pub fn targets_mut(&mut self) -> SmallVec<[&mut Target; 2]> {
+    pub fn targets_mut(&mut self) -> SmallVec<[&mut Edge; 2]> {
         match self {
             Self::Jump(t) => SmallVec::from_iter([t]),
             Self::Branch(_, a, b) => SmallVec::from_iter([a, b]),

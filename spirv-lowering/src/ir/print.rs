@@ -6,7 +6,7 @@
 //! print as `block?N` and `v?N`.
 
 use super::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
-use super::function::{FpFlags, Function, Linkage, Merge, Storage, Target, Terminator};
+use super::function::{Edge, FpFlags, Function, Linkage, Merge, Storage, Terminator};
 use super::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg};
 use super::names::{op_text, Name};
 use super::op::Op;
@@ -164,7 +164,7 @@ impl Names {
         }
     }
 
-    fn target(&self, f: &mut Formatter<'_>, target: &Target) -> fmt::Result {
+    fn target(&self, f: &mut Formatter<'_>, target: &Edge) -> fmt::Result {
         self.block(f, target.block)?;
         if !target.args.is_empty() {
             f.write_char('(')?;

@@ -3,7 +3,7 @@
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, Target, Terminator};
+use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 
@@ -83,11 +83,11 @@ pub(super) fn copy(r: &mut Rewriter, to: Value, from: Option<Value>, size: u64, 
     let next = r.with_const(Op::IAdd, i, bytes);
     let whole = size / bytes * bytes;
     let more = r.icmp_const(IntCond::Ult, next, whole);
-    let again = Target {
+    let again = Edge {
         block: body,
         args: [next].into_iter().collect(),
     };
-    r.end_block(Terminator::Branch(more, again, Target::new(done)), done);
+    r.end_block(Terminator::Branch(more, again, Edge::new(done)), done);
     straight(r, to, from, whole, size, align);
 }
 

@@ -8,7 +8,7 @@
 use crate::error::{LowerError, Result};
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, FuncId, Inst};
-use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::subst::Subst;
@@ -275,7 +275,7 @@ fn splice(
         subst.set(result, param);
     }
     for (at, values) in returns {
-        func.blocks[at].term = Terminator::Jump(Target {
+        func.blocks[at].term = Terminator::Jump(Edge {
             block: cont,
             args: values,
         });

@@ -6,7 +6,7 @@
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, InstData, Target as Edge, Terminator};
+use crate::ir::function::{Edge, Function, InstData, Terminator};
 use crate::ir::op::{FloatCond, IntCond, Op, Order, RmwOp};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;

@@ -13,7 +13,7 @@
 use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, InstData, Target, Terminator};
+use crate::ir::function::{Edge, Function, InstData, Terminator};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 
@@ -217,7 +217,7 @@ fn dispatch(
             let this = r.new_block(&[]);
             let is = has_tag(r, bits, space);
             r.end_block(
-                Terminator::Branch(is, Target::new(this), Target::new(next)),
+                Terminator::Branch(is, Edge::new(this), Edge::new(next)),
                 this,
             );
         }

@@ -12,7 +12,7 @@
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{GlobalId, PrimaryMap, Value};
-use crate::ir::function::{Function, Target as Edge, Terminator};
+use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::module::Global;
 use crate::ir::op::{Builtin, Fences, GroupArith as G, GroupOp, IntCond, Op, Order, Scope};
 use crate::ir::types::{Space, Type};

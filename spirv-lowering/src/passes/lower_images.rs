@@ -50,9 +50,9 @@ struct Image {
     read_write: bool,
 }
 
-/// How an operation reaches its image.
+/// What an operation reaches its image through.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum DescriptorKind {
     Sampled,
     Storage,
 }
@@ -88,11 +88,11 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         }
         first += param.kind.values();
     }
-    let way = |op: Op, image: Image| match op {
-        Op::ImageWrite(_) => Way::Storage,
-        Op::ImageFilter => Way::Sampled,
-        _ if image.read_write && target.storage_image_read => Way::Storage,
-        _ => Way::Sampled,
+    let kind = |op: Op, image: Image| match op {
+        Op::ImageWrite(_) => DescriptorKind::Storage,
+        Op::ImageFilter => DescriptorKind::Sampled,
+        _ if image.read_write && target.storage_image_read => DescriptorKind::Storage,
+        _ => DescriptorKind::Sampled,
     };
 
     let mut uses = vec![(false, false); kernel.params.len()];
@@ -104,9 +104,9 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
                 Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter
             ) {
                 let image = image_of(&images, data.args.first())?;
-                match way(data.op, image) {
-                    Way::Sampled => uses[image.arg].0 = true,
-                    Way::Storage => uses[image.arg].1 = true,
+                match kind(data.op, image) {
+                    DescriptorKind::Sampled => uses[image.arg].0 = true,
+                    DescriptorKind::Storage => uses[image.arg].1 = true,
                 }
             }
         }
@@ -132,10 +132,10 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
             _ => return Ok(Action::Keep),
         };
         let image = image_of(&images, data.args.first())?;
-        let way = way(data.op, image);
-        let binding = match way {
-            Way::Sampled => bindings[image.arg].sampled,
-            Way::Storage => bindings[image.arg].storage,
+        let kind = kind(data.op, image);
+        let binding = match kind {
+            DescriptorKind::Sampled => bindings[image.arg].sampled,
+            DescriptorKind::Storage => bindings[image.arg].storage,
         };
         let slot = ImageSlot {
             binding: binding.ok_or_else(|| LowerError::internal("an image without binding"))?,
@@ -167,11 +167,11 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
             r.inst(Op::TexelStore(slot), args, &[]);
             return Ok(Action::Remove);
         }
-        let op = match way {
-            Way::Storage => Op::TexelLoad(slot),
-            Way::Sampled => Op::TexelFetch(slot),
+        let op = match kind {
+            DescriptorKind::Storage => Op::TexelLoad(slot),
+            DescriptorKind::Sampled => Op::TexelFetch(slot),
         };
-        if image.read_write && way == Way::Sampled {
+        if image.read_write && kind == DescriptorKind::Sampled {
             args[0] = opaque(r, args[0], reads);
             reads += 1;
         }

@@ -23,7 +23,7 @@ use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{Inst, Value};
-use crate::ir::function::{Function, Target, Terminator};
+use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::op::{IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::strings::{shown_string, Globals};
@@ -104,12 +104,12 @@ fn lower(r: &mut Rewriter, operands: &[Value], index: u32, site: &PrintfSite) ->
     );
     let failed = r.konst(Type::I32, u64::from(u32::MAX));
     let full = r.icmp(IntCond::Uge, used, capacity);
-    let to_failed = |value| Target {
+    let to_failed = |value| Edge {
         block: done,
         args: [value].into_iter().collect(),
     };
     r.end_block(
-        Terminator::Branch(full, to_failed(failed), Target::new(reserve)),
+        Terminator::Branch(full, to_failed(failed), Edge::new(reserve)),
         reserve,
     );
     let size = r.konst(Type::I32, u64::from(layout.size));
@@ -121,13 +121,13 @@ fn lower(r: &mut Rewriter, operands: &[Value], index: u32, site: &PrintfSite) ->
     let overflow = r.new_block(&[]);
     let stop = r.new_block(&[]);
     r.end_block(
-        Terminator::Branch(fits, Target::new(write), Target::new(overflow)),
+        Terminator::Branch(fits, Edge::new(write), Edge::new(overflow)),
         overflow,
     );
     let head_end = r.with_const(Op::IAdd, start, 8);
     let room = r.icmp(IntCond::Ule, head_end, capacity);
     r.end_block(
-        Terminator::Branch(room, Target::new(stop), to_failed(failed)),
+        Terminator::Branch(room, Edge::new(stop), to_failed(failed)),
         stop,
     );
     let zero = r.konst(Type::I32, 0);
@@ -208,15 +208,15 @@ fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
     let (head, body) = (r.new_block(&[Type::I32]), r.new_block(&[]));
     let (next, after) = (r.new_block(&[]), r.new_block(&[]));
     let zero = r.konst(Type::I32, 0);
-    let start = Target {
+    let start = Edge {
         block: head,
         args: [zero].into_iter().collect(),
     };
-    r.end_block(Terminator::Branch(some, start, Target::new(after)), head);
+    r.end_block(Terminator::Branch(some, start, Edge::new(after)), head);
     let i = r.params(head)[0];
     let more = r.icmp_const(IntCond::Ult, i, u64::from(STRING - 4));
     r.end_block(
-        Terminator::Branch(more, Target::new(body), Target::new(after)),
+        Terminator::Branch(more, Edge::new(body), Edge::new(after)),
         body,
     );
     let by = r.op(Op::ZExt, [i], Type::I64);
@@ -228,7 +228,7 @@ fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
     byte(r, target, c);
     let end = r.icmp_const(IntCond::Eq, c, 0);
     r.end_block(
-        Terminator::Branch(end, Target::new(after), Target::new(next)),
+        Terminator::Branch(end, Edge::new(after), Edge::new(next)),
         next,
     );
     let i = r.with_const(Op::IAdd, i, 1);

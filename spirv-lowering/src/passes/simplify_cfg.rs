@@ -7,7 +7,7 @@
 use crate::analysis::cfg::{remove_unreachable, Cfg};
 use crate::analysis::uses::use_counts;
 use crate::ir::entity::{Block, Entity, SecondaryMap, Value};
-use crate::ir::function::{Function, Target, Terminator, ValueDef, Values};
+use crate::ir::function::{Edge, Function, Terminator, ValueDef, Values};
 use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::subst::Subst;
 use crate::ir::types::Type;
@@ -197,7 +197,7 @@ fn forward_empty(func: &mut Function) -> bool {
     let entry = func.entry();
     let uses = use_counts(func);
     // Blocks that may be skipped, and where they lead.
-    let mut skip: SecondaryMap<Block, Option<Target>> = SecondaryMap::new();
+    let mut skip: SecondaryMap<Block, Option<Edge>> = SecondaryMap::new();
     let mut any = false;
     for &block in &func.layout {
         let data = &func.blocks[block];
@@ -243,7 +243,7 @@ fn forward_empty(func: &mut Function) -> bool {
                         own.and_then(|i| target.args.get(i).copied()).unwrap_or(a)
                     })
                     .collect();
-                *target = Target {
+                *target = Edge {
                     block: next.block,
                     args,
                 };
@@ -293,7 +293,7 @@ fn diamonds(func: &mut Function) -> bool {
         };
         let cond = *cond;
         // The join a side leads to, and the arguments it passes.
-        let side = |t: &Target| -> Option<Target> {
+        let side = |t: &Edge| -> Option<Edge> {
             let data = &func.blocks[t.block];
             let Terminator::Jump(next) = &data.term else {
                 return None;
@@ -346,7 +346,7 @@ fn diamonds(func: &mut Function) -> bool {
                 func.append1(block, Op::Select, [cond, p, q], ty)
             });
         }
-        func.blocks[block].term = Terminator::Jump(Target {
+        func.blocks[block].term = Terminator::Jump(Edge {
             block: x.block,
             args,
         });

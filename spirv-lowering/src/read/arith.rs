@@ -2,7 +2,7 @@
 
 use super::body::{bad, Body};
 use super::types::TyId;
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{FpFlags, Values};
@@ -93,7 +93,7 @@ fn compare(op: S) -> Option<Op> {
 
 impl Body<'_, '_> {
     /// The type and id of an instruction's result.
-    pub fn result(&self, inst: &Inst) -> Result<(TyId, u32)> {
+    pub fn result(&self, inst: &Instruction) -> Result<(TyId, u32)> {
         Ok((self.p.ty(inst.word(0)?)?, inst.word(1)?))
     }
 
@@ -110,7 +110,7 @@ impl Body<'_, '_> {
     /// Applies a function to each lane of operands that all have the result's type.
     pub fn map1(
         &mut self,
-        inst: &Inst,
+        inst: &Instruction,
         at: usize,
         f: impl Fn(&mut Self, Value) -> Value,
     ) -> Result<()> {
@@ -143,7 +143,7 @@ impl Body<'_, '_> {
         Ok(values.into_iter().map(narrow).collect())
     }
 
-    pub(super) fn arith_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn arith_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if let Some((kir, class, count)) = same_type(op) {
             let (ty, id) = self.result(inst)?;
             let (scalar, n) = self.vector_of(ty)?;
@@ -419,7 +419,7 @@ impl Body<'_, '_> {
         Ok(self.select(fix, sum, r))
     }
 
-    fn extended(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn extended(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (a, scalar) = self.uniform(inst.word(2)?)?;
         let b = self.lanes(inst.word(3)?, scalar, a.len())?;
@@ -497,7 +497,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn select_inst(&mut self, inst: &Inst) -> Result<()> {
+    fn select_inst(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (cond, scalar) = self.uniform(inst.word(2)?)?;
         if scalar != Type::Bool {
@@ -520,7 +520,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    fn bit_field(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn bit_field(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
         if !scalar.is_int() {
@@ -583,7 +583,7 @@ impl Body<'_, '_> {
         })
     }
 
-    fn convert(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn convert(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (to, n) = self.vector_of(ty)?;
         let (args, from) = self.uniform(inst.word(2)?)?;
@@ -685,7 +685,7 @@ impl Body<'_, '_> {
         self.resize(x, to, false)
     }
 
-    fn integer_dot(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn integer_dot(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (to, _) = self.vector_of(ty)?;
         let acc = matches!(op, S::SDotAccSat | S::UDotAccSat | S::SUDotAccSat);
@@ -747,7 +747,7 @@ impl Body<'_, '_> {
     }
 
     /// The dot product of operands that are both packed.
-    fn packed_dot(&mut self, inst: &Inst, op: S) -> Result<Option<Value>> {
+    fn packed_dot(&mut self, inst: &Instruction, op: S) -> Result<Option<Value>> {
         let (a, a_ty) = self.uniform(inst.word(2)?)?;
         let (b, b_ty) = self.uniform(inst.word(3)?)?;
         let (&[x], &[y], Type::I32, Type::I32) = (a.as_slice(), b.as_slice(), a_ty, b_ty) else {

@@ -3,10 +3,10 @@
 use super::output::{signature, Output};
 use super::parsed::{Def, ExtSet, FuncDef, Parsed};
 use super::types::{Kind, TyId};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Block, Entity, FuncId, Inst as InstId, Value};
-use crate::ir::function::{FpFlags, Function, Linkage, Target, Terminator, Values};
+use crate::ir::entity::{Block, Entity, FuncId, Inst, Value};
+use crate::ir::function::{Edge, FpFlags, Function, Linkage, Terminator, Values};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
@@ -67,7 +67,7 @@ pub(super) struct Body<'a, 'm> {
     pub(super) index: &'a mut Vec<u32>,
     pub(super) touched: Vec<u32>,
     /// Instructions that go to the start of the entry block.
-    pub(super) prologue: Vec<InstId>,
+    pub(super) prologue: Vec<Inst>,
     pub(super) consts: FxHashMap<(Type, u64), Value>,
     pub(super) undefs: FxHashMap<Type, Value>,
     pub(super) addrs: FxHashMap<(u32, i64), Value>,
@@ -76,7 +76,7 @@ pub(super) struct Body<'a, 'm> {
     /// Parameters with a decoration that tells their alignment in bytes.
     pub(super) aligned: Vec<(Value, u32)>,
     /// Copies, and whether their alignment may be that of the target alone.
-    pub(super) copies: Vec<(InstId, bool)>,
+    pub(super) copies: Vec<(Inst, bool)>,
     pub(super) line: u32,
     /// Freedoms of the instruction being translated.
     pub fp: FpFlags,
@@ -281,7 +281,7 @@ impl Body<'_, '_> {
         Ok(starts)
     }
 
-    fn phi(&mut self, inst: &Inst) -> Result<()> {
+    fn phi(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
         let block = self.block;
         let mut types = Vec::new();
@@ -307,7 +307,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    fn parameter(&mut self, def: &FuncDef, inst: &Inst, number: usize) -> Result<()> {
+    fn parameter(&mut self, def: &FuncDef, inst: &Instruction, number: usize) -> Result<()> {
         let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
         match &self.p.types.get(def.ty).kind {
             Kind::Function { params, .. } if params.get(number) == Some(&ty) => {}
@@ -355,13 +355,13 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    fn target(&mut self, from: u32, to: u32) -> Result<Target> {
+    fn target(&mut self, from: u32, to: u32) -> Result<Edge> {
         let block = self.label(to)?;
         if Some(block) == self.f.entry() {
             return bad("a branch to the entry block");
         }
         let Some(phis) = self.phis.remove(&block) else {
-            return Ok(Target::new(block));
+            return Ok(Edge::new(block));
         };
         let mut args = Values::new();
         let result = phis
@@ -369,7 +369,7 @@ impl Body<'_, '_> {
             .try_for_each(|phi| self.phi_args(phi, block, from, &mut args));
         self.phis.insert(block, phis);
         result?;
-        Ok(Target { block, args })
+        Ok(Edge { block, args })
     }
 
     fn phi_args(&mut self, phi: &Phi, block: Block, from: u32, args: &mut Values) -> Result<()> {
@@ -424,7 +424,7 @@ impl Body<'_, '_> {
     }
 
     /// Translates an instruction inside a block; the end of the block, if it is one.
-    fn inst(&mut self, inst: &Inst) -> Result<Option<End>> {
+    fn inst(&mut self, inst: &Instruction) -> Result<Option<End>> {
         let Some(op) = inst.op else {
             return unsupported("the instruction is not known");
         };
@@ -488,7 +488,7 @@ impl Body<'_, '_> {
     }
 
     /// Instructions that give a value or touch memory.
-    fn plain(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn plain(&mut self, inst: &Instruction, op: S) -> Result<()> {
         if self.odd_inst(inst, op)?
             || self.memory_inst(inst, op)?
             || self.arith_inst(inst, op)?
@@ -502,7 +502,7 @@ impl Body<'_, '_> {
         unsupported("the instruction is not known to this driver, or none of OpenCL's")
     }
 
-    fn switch(&mut self, inst: &Inst) -> Result<End> {
+    fn switch(&mut self, inst: &Instruction) -> Result<End> {
         let value = self.scalar(inst.word(0)?)?;
         let ty = self.f.ty(value);
         if !ty.is_int() {
@@ -527,7 +527,7 @@ impl Body<'_, '_> {
         Ok(End::Switch(value, cases, default))
     }
 
-    fn call(&mut self, inst: &Inst) -> Result<()> {
+    fn call(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id, callee) = (self.p.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
         let Some(Def::Func(index)) = self.p.defs.get(callee as usize) else {
             return bad(format!("%{callee} is not a function"));
@@ -629,7 +629,7 @@ impl Body<'_, '_> {
         let (head, inner, after) = (self.new_block(), self.new_block(), self.new_block());
         let i = self.f.add_param(head, Type::I64);
         let jump = |args: &[Value]| {
-            Terminator::Jump(Target {
+            Terminator::Jump(Edge {
                 block: head,
                 args: args.iter().copied().collect(),
             })
@@ -637,7 +637,7 @@ impl Body<'_, '_> {
         self.end_block(jump(&[start]), head);
         let more = self.ins(Op::ICmp(crate::ir::op::IntCond::Ult), &[i, end], Type::Bool);
         self.end_block(
-            Terminator::Branch(more, Target::new(inner), Target::new(after)),
+            Terminator::Branch(more, Edge::new(inner), Edge::new(after)),
             inner,
         );
         body(self, i)?;

@@ -5,7 +5,7 @@
 use super::body::{bad, Body};
 use super::builtin::out_of_range;
 use super::types::{Kind, TyId};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -160,7 +160,7 @@ impl Body<'_, '_> {
     pub(super) fn builtin_call(
         &mut self,
         name: &str,
-        inst: &Inst,
+        inst: &Instruction,
         ty: TyId,
         id: u32,
     ) -> Result<bool> {
@@ -587,7 +587,7 @@ impl Body<'_, '_> {
     fn builtin_variable_call(
         &mut self,
         name: &str,
-        inst: &Inst,
+        inst: &Instruction,
         ty: TyId,
         id: u32,
     ) -> Result<bool> {

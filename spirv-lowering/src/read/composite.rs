@@ -3,7 +3,7 @@
 use super::body::{bad, Body, Slot};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -12,7 +12,7 @@ use crate::ir::types::Type;
 use spirv::Op as S;
 
 impl Body<'_, '_> {
-    pub(super) fn composite_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn composite_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::Undef => {
                 let (ty, id) = self.result(inst)?;

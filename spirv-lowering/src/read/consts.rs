@@ -2,7 +2,7 @@
 
 use super::parsed::{ConstDef, Def, Lane, Parsed};
 use super::types::{Kind, TyId, MAX_LANES};
-use super::words::{inst_at, Inst};
+use super::words::{inst_at, Instruction};
 use crate::error::{LowerError, Result};
 use crate::interface::sampler;
 use crate::ir::fold::fold as fold_kir;
@@ -350,7 +350,7 @@ impl Parsed {
     }
 
     /// Works out an OpSpecConstantOp.
-    pub fn eval_spec_op(&self, inst: &Inst, ty: TyId) -> Result<Vec<Lane>> {
+    pub fn eval_spec_op(&self, inst: &Instruction, ty: TyId) -> Result<Vec<Lane>> {
         let code = inst.word(2)?;
         let op = Op::from_u32(code)
             .ok_or_else(|| LowerError::unsupported(format!("constant operation {code}")))?;
@@ -495,7 +495,7 @@ impl Parsed {
             .collect())
     }
 
-    fn const_chain(&self, op: Op, inst: &Inst, result: TyId) -> Result<Lane> {
+    fn const_chain(&self, op: Op, inst: &Instruction, result: TyId) -> Result<Lane> {
         let untyped = matches!(
             op,
             Op::UntypedAccessChainKHR
@@ -587,7 +587,7 @@ impl Parsed {
 }
 
 /// The property word of a constant sampler.
-fn sampler_word(inst: &Inst) -> Result<u64> {
+fn sampler_word(inst: &Instruction) -> Result<u64> {
     let (addressing, normalized, filter) = (inst.word(2)?, inst.word(3)?, inst.word(4)?);
     if addressing > 4 || normalized > 1 || filter > 1 {
         return Err(LowerError::invalid(

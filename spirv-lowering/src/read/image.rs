@@ -10,7 +10,7 @@
 
 use super::body::{bad, unsupported, Body};
 use super::types::{Kind, Opaque, TyId};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
 use crate::interface::ImageDim;
 use crate::ir::entity::Value;
@@ -75,7 +75,7 @@ struct Image {
 
 impl Body<'_, '_> {
     /// An image instruction. False: it is none.
-    pub(super) fn image_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn image_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::SampledImage => {
                 let (ty, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
@@ -150,7 +150,7 @@ impl Body<'_, '_> {
     pub(super) fn image_call(
         &mut self,
         base: &str,
-        inst: &Inst,
+        inst: &Instruction,
         ty: TyId,
         id: u32,
     ) -> Result<bool> {

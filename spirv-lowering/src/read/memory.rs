@@ -3,7 +3,7 @@
 use super::body::{bad, Body, Slot};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::analysis::alignment::Alignments;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
@@ -20,7 +20,7 @@ struct Access {
     next: usize,
 }
 
-fn access(inst: &Inst, at: usize) -> Result<Access> {
+fn access(inst: &Instruction, at: usize) -> Result<Access> {
     let Some(&mask) = inst.words.get(at) else {
         return Ok(Access {
             volatile: false,
@@ -182,7 +182,7 @@ impl Body<'_, '_> {
         }
     }
 
-    pub(super) fn memory_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn memory_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::Load => {
                 let (ty, id, from) = (self.p.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
@@ -393,7 +393,12 @@ impl Body<'_, '_> {
     }
 
     /// Alignment by the memory operands of a copy, one set or two, and whether it may be that of the target alone.
-    pub fn copy_access(&mut self, inst: &Inst, at: usize, natural: u32) -> Result<(u32, bool)> {
+    pub fn copy_access(
+        &mut self,
+        inst: &Instruction,
+        at: usize,
+        natural: u32,
+    ) -> Result<(u32, bool)> {
         let first = access(inst, at)?;
         let second = access(inst, first.next)?;
         let align = match (first.align, second.align) {
@@ -433,7 +438,7 @@ impl Body<'_, '_> {
         })
     }
 
-    fn local_variable(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn local_variable(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (ty, id, class) = (self.p.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
         if class != spirv::StorageClass::Function as u32 {
             return bad(format!(
@@ -467,7 +472,7 @@ impl Body<'_, '_> {
         self.set(id, ty, [pointer].into_iter().collect())
     }
 
-    fn access_chain(&mut self, inst: &Inst, op: S) -> Result<()> {
+    fn access_chain(&mut self, inst: &Instruction, op: S) -> Result<()> {
         let (result, id) = (self.p.ty(inst.word(0)?)?, inst.word(1)?);
         let untyped = matches!(
             op,

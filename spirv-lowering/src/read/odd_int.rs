@@ -8,7 +8,7 @@
 
 use super::body::{bad, unsupported, Body, Slot};
 use super::types::TyId;
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -122,7 +122,7 @@ impl Body<'_, '_> {
     }
 
     /// Translates an instruction, other than an extended one, that has to do with such integers. False: it has not.
-    pub(super) fn odd_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn odd_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
         }
@@ -192,7 +192,7 @@ impl Body<'_, '_> {
     }
 
     /// The same for an instruction of OpenCL.std.
-    pub(super) fn odd_extended(&mut self, inst: &Inst) -> Result<bool> {
+    pub(super) fn odd_extended(&mut self, inst: &Instruction) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
         }
@@ -333,7 +333,7 @@ impl Body<'_, '_> {
     }
 
     /// Bit casts from or to such integers, or vectors of truths, which are the bits of an integer.
-    fn bitcast_odd(&mut self, inst: &Inst, ty: TyId) -> Result<bool> {
+    fn bitcast_odd(&mut self, inst: &Instruction, ty: TyId) -> Result<bool> {
         let from_ty = self.type_of(inst.word(2)?)?;
         let types = &self.p.types;
         let (Some((from, n)), Some((to, m))) = (types.vector(from_ty), types.vector(ty)) else {

@@ -2,7 +2,7 @@
 //! functions by the mangled name of the scalar OpenCL C built-in.
 
 use super::body::{bad, Body};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
 use crate::ir::function::{FpFlags, Values};
@@ -38,7 +38,7 @@ pub(super) fn mangle(ty: Type, unsigned: bool) -> Result<&'static str> {
 }
 
 impl Body<'_, '_> {
-    pub(super) fn opencl_std(&mut self, inst: &Inst) -> Result<()> {
+    pub(super) fn opencl_std(&mut self, inst: &Instruction) -> Result<()> {
         let number = inst.word(3)?;
         let Some(op) = E::from_u32(number) else {
             return bad(format!("OpenCL.std instruction {number}"));
@@ -59,7 +59,7 @@ impl Body<'_, '_> {
         })
     }
 
-    fn extended_inst(&mut self, inst: &Inst, op: E) -> Result<()> {
+    fn extended_inst(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         match op {
             E::vloadn | E::vload_half | E::vload_halfn | E::vloada_halfn => {

@@ -2,7 +2,7 @@
 //! function lies. Function bodies are read later, one by one ([`super::body`]).
 
 use super::types::{Kind, Opaque, TyId, Types};
-use super::words::{check_header, inst_at, Inst};
+use super::words::{check_header, inst_at, Instruction};
 use super::ReadOptions;
 use crate::error::{LowerError, Result};
 use crate::ir::function::{FpFlags, Linkage};
@@ -257,7 +257,7 @@ impl Parsed {
         Ok(())
     }
 
-    fn global_inst(&mut self, inst: &Inst) -> Result<()> {
+    fn global_inst(&mut self, inst: &Instruction) -> Result<()> {
         let Some(op) = inst.op else {
             return Err(LowerError::unsupported("the instruction is not known"));
         };
@@ -399,7 +399,7 @@ impl Parsed {
         }
     }
 
-    fn function(&mut self, inst: &Inst) -> Result<FuncDef> {
+    fn function(&mut self, inst: &Instruction) -> Result<FuncDef> {
         let (ret, id, ty) = (
             self.ty(inst.word(0)?)?,
             inst.word(1)?,
@@ -430,7 +430,7 @@ impl Parsed {
         }
     }
 
-    fn add_type(&mut self, inst: &Inst, op: Op) -> Result<()> {
+    fn add_type(&mut self, inst: &Instruction, op: Op) -> Result<()> {
         let words = Arc::clone(&self.words);
         let id = inst.word(0)?;
         let kind = match op {
@@ -576,7 +576,7 @@ impl Parsed {
         self.define(id, Def::Type(ty))
     }
 
-    fn variable(&mut self, inst: &Inst, op: Op) -> Result<()> {
+    fn variable(&mut self, inst: &Instruction, op: Op) -> Result<()> {
         let (ty, id, class) = (self.ty(inst.word(0)?)?, inst.word(1)?, inst.word(2)?);
         let Kind::Pointer { space, pointee, .. } = self.types.get(ty).kind else {
             return Err(LowerError::invalid("its type is not a pointer"));
@@ -618,7 +618,7 @@ impl Parsed {
     }
 
     /// The instruction at a word.
-    pub fn inst(&self, at: usize) -> Result<Inst<'_>> {
+    pub fn inst(&self, at: usize) -> Result<Instruction<'_>> {
         inst_at(&self.words, at)
     }
 
@@ -666,7 +666,7 @@ impl Parsed {
     pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
         let d = self.deco(id, Decoration::LinkageAttributes)?;
         let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;
-        let inst = Inst {
+        let inst = Instruction {
             code: 0,
             op: None,
             words,

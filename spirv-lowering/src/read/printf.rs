@@ -1,10 +1,10 @@
 //! printf: the format and most string arguments are found at compile time, the rest are operands.
 
 use super::body::{bad, unsupported, Body};
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::Result;
 use crate::ir::entity::Value;
-use crate::ir::function::{Target, Terminator, Values};
+use crate::ir::function::{Edge, Terminator, Values};
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::op::Op;
 use crate::ir::strings::{constant_string, shown_string};
@@ -15,7 +15,7 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
-    pub(super) fn printf(&mut self, inst: &Inst) -> Result<()> {
+    pub(super) fn printf(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (format, _) = self.pointer(inst.word(4)?)?;
         let globals = &self.out.module.globals;
@@ -103,15 +103,12 @@ impl Body<'_, '_> {
             args
         };
         let join = |v: Value| {
-            Terminator::Jump(Target {
+            Terminator::Jump(Edge {
                 block: after,
                 args: [v].into_iter().collect(),
             })
         };
-        self.end_block(
-            Terminator::Branch(cond, Target::new(yes), Target::new(no)),
-            yes,
-        );
+        self.end_block(Terminator::Branch(cond, Edge::new(yes), Edge::new(no)), yes);
         let value = self.printf_call(format, &with(a), depth + 1)?;
         self.end_block(join(value), no);
         let value = self.printf_call(format, &with(b), depth + 1)?;

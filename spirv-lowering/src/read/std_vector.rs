@@ -4,7 +4,7 @@
 use super::arith::rounding_mode;
 use super::body::{bad, Body};
 use super::opencl_std::mangle;
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -14,7 +14,7 @@ use spirv::OpenclStd100Op as E;
 
 impl Body<'_, '_> {
     /// Built-ins with a second result through a pointer: a call with private memory, then a store.
-    pub(super) fn with_pointer(&mut self, inst: &Inst, op: E) -> Result<()> {
+    pub(super) fn with_pointer(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
         if !scalar.is_float() {
@@ -84,7 +84,7 @@ impl Body<'_, '_> {
         self.select(pole, none, sign)
     }
 
-    pub(super) fn geometric(&mut self, inst: &Inst, op: E) -> Result<()> {
+    pub(super) fn geometric(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         self.fp = self.fp_of(id);
         let (mut a, scalar) = self.uniform(inst.word(4)?)?;
@@ -155,7 +155,7 @@ impl Body<'_, '_> {
         self.element(pointer, offset, bytes)
     }
 
-    pub(super) fn vload(&mut self, inst: &Inst, op: E) -> Result<()> {
+    pub(super) fn vload(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
         let half = op != E::vloadn;
@@ -195,7 +195,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    pub(super) fn vstore(&mut self, inst: &Inst, op: E) -> Result<()> {
+    pub(super) fn vstore(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (values, scalar) = self.uniform(inst.word(4)?)?;
         let half = op != E::vstoren;
         let memory = if half { Type::F16 } else { scalar };
@@ -235,7 +235,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    pub(super) fn shuffle(&mut self, inst: &Inst, op: E) -> Result<()> {
+    pub(super) fn shuffle(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
         let (mut source, have) = self.uniform(inst.word(4)?)?;

@@ -2,7 +2,7 @@
 
 use super::body::{bad, unsupported, Body};
 use super::types::TyId;
-use super::words::Inst;
+use super::words::Instruction;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
@@ -127,7 +127,7 @@ impl Body<'_, '_> {
         self.known(id).map_or(Order::SeqCst, order_of)
     }
 
-    pub(super) fn sync_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    pub(super) fn sync_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::AtomicLoad => {
                 let (ty, id) = self.result(inst)?;
@@ -273,7 +273,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn rmw_inst(&mut self, inst: &Inst, op: S, kind: RmwOp) -> Result<()> {
+    fn rmw_inst(&mut self, inst: &Instruction, op: S, kind: RmwOp) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, _) = self.vector_of(ty)?;
         let (pointer, _) = self.pointer(inst.word(2)?)?;
@@ -315,7 +315,7 @@ impl Body<'_, '_> {
     /// A group operation per component of a value.
     fn group_lanes(
         &mut self,
-        inst: &Inst,
+        inst: &Instruction,
         op: GroupOp,
         scope: Scope,
         value: u32,
@@ -340,7 +340,7 @@ impl Body<'_, '_> {
         Ok(self.resize(value, Type::I32, false))
     }
 
-    fn group_inst(&mut self, inst: &Inst, op: S) -> Result<bool> {
+    fn group_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if let Some(kind) = arith(op) {
             let scope = self.group_scope(inst.word(2)?)?;
             let (_, scalar) = self.uniform(inst.word(4)?)?;
@@ -561,7 +561,7 @@ impl Body<'_, '_> {
 
     /// SPV_INTEL_subgroups: a shuffle by a distance in the values of two sub-groups side by side, downwards in the first
     /// operand and then the second, or upwards in the second and then the first.
-    fn shuffle_of_two(&mut self, inst: &Inst, down: bool) -> Result<()> {
+    fn shuffle_of_two(&mut self, inst: &Instruction, down: bool) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (first, scalar) = self.uniform(inst.word(2)?)?;
         let (second, other) = self.uniform(inst.word(3)?)?;
@@ -620,7 +620,7 @@ impl Body<'_, '_> {
         result
     }
 
-    fn async_copy(&mut self, inst: &Inst) -> Result<()> {
+    fn async_copy(&mut self, inst: &Instruction) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (to, from) = (inst.word(3)?, inst.word(4)?);
         let mut data = self.pointee(self.type_of(to)?)?;

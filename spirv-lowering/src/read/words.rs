@@ -9,7 +9,7 @@ const MAX_BOUND: u32 = 0x40_0000;
 
 /// One instruction.
 #[derive(Clone, Copy)]
-pub(super) struct Inst<'a> {
+pub(super) struct Instruction<'a> {
     /// Opcode as in the file.
     pub code: u16,
     /// The opcode, if this crate's grammar knows it.
@@ -20,7 +20,7 @@ pub(super) struct Inst<'a> {
     pub at: usize,
 }
 
-impl Inst<'_> {
+impl Instruction<'_> {
     /// Operand word number `i`.
     pub fn word(&self, i: usize) -> Result<u32> {
         self.words
@@ -80,7 +80,7 @@ fn string_bytes(words: &[u32]) -> Option<Vec<u8>> {
 }
 
 /// The instruction at word `at`.
-pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Inst<'_>> {
+pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Instruction<'_>> {
     let first = *words
         .get(at)
         .ok_or_else(|| LowerError::invalid(format!("the module ends before word {at}")))?;
@@ -95,7 +95,7 @@ pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Inst<'_>> {
             "the instruction at word {at} (opcode {code}) {what}"
         ))
     })?;
-    Ok(Inst {
+    Ok(Instruction {
         code,
         op: Op::from_u32(u32::from(code)),
         words: body,

@@ -19,8 +19,10 @@ use crate::program::Program;
 use crate::target::{FloatCaps, Target};
 use std::hash::{Hash, Hasher};
 
-/// Steps of a run, at most.
+/// Steps of a run of the original, at most.
 const STEPS: u64 = 3_000_000;
+/// How many times as many a run after a pass may take: a copy of memory becomes a step for each element.
+const MORE: u64 = 8;
 
 /// How much is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +118,7 @@ struct Seen {
 
 fn run_options(target: &Target, strict: bool) -> RunOptions {
     RunOptions {
-        steps: STEPS,
+        steps: if strict { STEPS } else { STEPS * MORE },
         strict,
         noise: if strict { 1 } else { 0x7777_1234 },
         subgroup_size: target.subgroup_size.max(1),

@@ -2,30 +2,29 @@
 //!
 //! ```text
 //! executors [--device TEXT] [--first SEED] [--count N] [--seconds S] [--keep-going] [--no-shrink] [--trace FOLDER]
-//!           [--module FILE [--items N]]
+//!           [--module FILE [--items N]] [--operations]
 //! ```
 //! TEXT is a word of `PUMICE_DEVICES`: `cpu`, or a part of the name of a Vulkan device. Each kernel is lowered for the device
 //! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
 //! known. It ends after that many kernels or seconds, or when the device is lost; `--trace`, for devices that
 //! hang, tells how far each kernel is and writes it there. `--module` puts a
 //! module of KIR in place of the kernel, with its arguments and one work-group of N work-items. `PUMICE_CPU_WIDTH` chooses other vectors.
+//! `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
 
-use pumice_runtime::backend::{
-    self, staging, Device, MachineCode, Memory, Op, OrderRule, Placement, Slice, StreamDesc, Use,
-};
-use pumice_runtime::compile::native::Native;
-use pumice_runtime::compile::{builtin_library, to_bytes};
-use spirv_lowering::interface::{ArgKind, Implicit, KernelInterface, SPEC_GUARD};
+mod launch;
+mod operations;
+
+use launch::{run, Trace};
+use pumice_runtime::backend::{self, Device};
 use spirv_lowering::interp::NdRange;
 use spirv_lowering::ir::function::FpFlags;
 use spirv_lowering::ir::op::Op as Kir;
 use spirv_lowering::ir::parse::parse_module;
-use spirv_lowering::testing::generate::{generate, Case, CaseArg};
+use spirv_lowering::testing::generate::{generate, Case};
 use spirv_lowering::testing::prove::{is_open, wanted};
 use spirv_lowering::testing::shrink::shrink;
-use spirv_lowering::{Options, Program};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,6 +38,7 @@ struct Args {
     trace: Option<PathBuf>,
     module: Option<PathBuf>,
     items: u32,
+    operations: bool,
 }
 
 fn arguments() -> Result<Args, String> {
@@ -52,6 +52,7 @@ fn arguments() -> Result<Args, String> {
         trace: None,
         module: None,
         items: 1,
+        operations: false,
     };
     let mut list = std::env::args().skip(1);
     while let Some(word) = list.next() {
@@ -68,6 +69,7 @@ fn arguments() -> Result<Args, String> {
             "--trace" => args.trace = Some(value()?.into()),
             "--module" => args.module = Some(value()?.into()),
             "--items" => args.items = number(value()?)? as u32,
+            "--operations" => args.operations = true,
             "--keep-going" => args.keep_going = true,
             "--no-shrink" => args.shrink = false,
             _ => return Err(format!("unknown argument {word}")),
@@ -92,125 +94,12 @@ fn comparable(mut case: Case, device: &dyn Device) -> Case {
     case
 }
 
-/// How far a kernel is: the folder that its SPIR-V goes to, and its seed.
-struct Trace<'a>(Option<(&'a Path, u64)>);
-
-impl Trace<'_> {
-    fn note(&self, what: &str) {
-        if let Some((_, seed)) = self.0 {
-            println!("seed {seed}: {what}");
-        }
-    }
-
-    /// A file about the kernel, over that of the one before.
-    fn file(&self, name: &str, contents: &[u8]) {
-        if let Some((dir, _)) = self.0 {
-            if let Err(error) = std::fs::write(dir.join(name), contents) {
-                println!("{}: {error}", dir.display());
-            }
-        }
-    }
-}
-
 /// What came of a kernel.
 enum Verdict {
     Same,
     /// It has no defined result, or the device cannot have it.
     Left(String),
     Wrong(String),
-}
-
-/// A box of work-groups of one size, as the runtime makes dispatches.
-struct Part {
-    first: [u32; 3],
-    groups: [u32; 3],
-    local: [u32; 3],
-}
-
-fn parts(range: &NdRange) -> Vec<Part> {
-    let cut = |dim: usize| {
-        let (global, local) = (range.global[dim], range.local[dim].max(1));
-        let (whole, rest) = (global / local, global % local);
-        let mut list = Vec::new();
-        if whole > 0 {
-            list.push((0, whole, local));
-        }
-        if rest > 0 {
-            list.push((whole, 1, rest));
-        }
-        list
-    };
-    let mut list = Vec::new();
-    for &(z, depth, lz) in &cut(2) {
-        for &(y, height, ly) in &cut(1) {
-            for &(x, width, lx) in &cut(0) {
-                list.push(Part {
-                    first: [x, y, z],
-                    groups: [width, height, depth],
-                    local: [lx, ly, lz],
-                });
-            }
-        }
-    }
-    list
-}
-
-/// The argument block of a dispatch.
-fn push(
-    case: &Case,
-    interface: &KernelInterface,
-    part: &Part,
-    buffers: &[Arc<dyn Memory>],
-    variables: Option<u64>,
-    printf: u64,
-) -> Result<Vec<u8>, String> {
-    let mut block = vec![0u8; interface.push_size as usize];
-    let mut put = |at: u32, bytes: &[u8]| -> Result<(), String> {
-        let at = at as usize;
-        block
-            .get_mut(at..at + bytes.len())
-            .ok_or("an argument beyond the block")?
-            .copy_from_slice(bytes);
-        Ok(())
-    };
-    let range = &case.range;
-    for &(which, offset) in &interface.implicit {
-        let per_dimension = |f: &dyn Fn(usize) -> u32| -> Vec<u8> {
-            (0..3).flat_map(|d| f(d).to_le_bytes()).collect()
-        };
-        let bytes = match which {
-            Implicit::ProgramGlobals => variables.ok_or("no variables")?.to_le_bytes().to_vec(),
-            Implicit::PrintfBuffer => printf.to_le_bytes().to_vec(),
-            Implicit::GlobalOffset => per_dimension(&|d| range.offset[d]),
-            Implicit::GlobalSize => per_dimension(&|d| range.global[d]),
-            Implicit::NumGroups => {
-                per_dimension(&|d| range.global[d].div_ceil(range.local[d].max(1)))
-            }
-            Implicit::EnqueuedLocalSize => per_dimension(&|d| range.local[d]),
-            Implicit::GroupOffset => per_dimension(&|d| part.first[d]),
-            Implicit::GlobalBase => {
-                per_dimension(&|d| range.offset[d].wrapping_add(part.first[d] * range.local[d]))
-            }
-            Implicit::GlobalEnd => {
-                per_dimension(&|d| range.offset[d].wrapping_add(range.global[d]))
-            }
-            Implicit::WorkDim => range.dims.to_le_bytes().to_vec(),
-            other => return Err(format!("unsupported: {other:?}")),
-        };
-        put(offset, &bytes)?;
-    }
-    for (arg, value) in interface.args.iter().zip(&case.args) {
-        match (&arg.kind, value) {
-            (ArgKind::Value { offset, .. }, CaseArg::Value(bytes)) => put(*offset, bytes)?,
-            (ArgKind::Buffer { offset, .. }, CaseArg::Buffer(i)) => {
-                put(*offset, &buffers[*i].address().to_le_bytes())?;
-            }
-            (ArgKind::Buffer { offset, .. }, CaseArg::Null) => put(*offset, &[0; 8])?,
-            (ArgKind::Local { .. }, CaseArg::Local(_)) => {}
-            (kind, value) => return Err(format!("unsupported: {value:?} for {kind:?}")),
-        }
-    }
-    Ok(block)
 }
 
 fn check(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Verdict {
@@ -239,137 +128,6 @@ fn check(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Verdict {
     }
 }
 
-/// Launches the kernel and gives what is in its buffers and program-scope variables.
-fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<Vec<u8>>, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let target = device.target();
-    let program = Program::from_module(case.module.clone());
-    let globals = program.globals().map_err(|e| text(&e))?;
-    // As exact as the interpreter.
-    let mut options = Options {
-        correctly_rounded_divide_sqrt: true,
-        library: Some(builtin_library::get()?),
-        ..Options::default()
-    };
-    let lowered = program
-        .lower("k", target, &mut options)
-        .map_err(|e| text(&e))?;
-    trace.note(&format!("{} words", lowered.words.len()));
-    let interface = &lowered.interface;
-    if interface.args_in_buffer || interface.resume_bytes != 0 || interface.parts > 1 {
-        return Err("unsupported here".to_owned());
-    }
-    let code = if target.native {
-        MachineCode::Native(Arc::new(Native::new(&lowered, target)))
-    } else {
-        MachineCode::Spirv(&lowered.words)
-    };
-    trace.file("kernel.spv", &to_bytes(&lowered.words));
-    let code = device.load(code, interface).map_err(|e| text(&e))?;
-    trace.note("loaded");
-    let upload = |data: &[u8]| -> Result<Arc<dyn Memory>, String> {
-        let memory = device
-            .allocate(data.len().max(1) as u64, Placement::Device)
-            .map_err(|e| text(&e))?;
-        if !data.is_empty() {
-            staging::upload(device.as_ref(), &memory, 0, data).map_err(|e| text(&e))?;
-        }
-        Ok(memory)
-    };
-    let mut buffers = Vec::new();
-    for data in &case.buffers {
-        buffers.push(upload(data)?);
-    }
-    let mut variables = None;
-    if !globals.data.is_empty() {
-        let memory = upload(&globals.data)?;
-        let mut data = globals.data.clone();
-        for relocation in &globals.relocations {
-            let at = relocation.offset as usize;
-            let address = memory.address().wrapping_add(relocation.target);
-            data[at..at + 8].copy_from_slice(&address.to_le_bytes());
-        }
-        staging::upload(device.as_ref(), &memory, 0, &data).map_err(|e| text(&e))?;
-        variables = Some(memory);
-    }
-    let mut header = vec![0u8; 1 << 16];
-    header[4..8].copy_from_slice(&((1u32 << 16) - 64).to_le_bytes());
-    let printf = upload(&header)?;
-    let mut stream = device
-        .create_stream(StreamDesc::default())
-        .map_err(|e| text(&e))?;
-    for part in parts(&case.range) {
-        let address = variables.as_ref().map(|v| v.address());
-        let block = push(case, interface, &part, &buffers, address, printf.address())?;
-        let mut sizes: Vec<(u32, u32)> = interface
-            .args
-            .iter()
-            .zip(&case.args)
-            .filter_map(|(arg, value)| match (&arg.kind, value) {
-                (ArgKind::Local { spec_id }, CaseArg::Local(size)) => {
-                    Some((*spec_id, (*size as u32).next_multiple_of(128)))
-                }
-                _ => None,
-            })
-            .collect();
-        if interface.guarded {
-            sizes.push((SPEC_GUARD, 0));
-        }
-        let pipeline = code.specialise(part.local, &sizes).map_err(|e| text(&e))?;
-        trace.note("a pipeline");
-        let uses: Vec<Use> = buffers
-            .iter()
-            .chain(&variables)
-            .chain([&printf])
-            .map(|memory| Use {
-                slice: Slice {
-                    memory: memory.clone(),
-                    offset: 0,
-                    size: memory.size(),
-                },
-                write: true,
-            })
-            .collect();
-        let op = Op::Dispatch {
-            pipeline: &pipeline,
-            groups: part.groups,
-            push: &block,
-            uses: &uses,
-            bindings: &[],
-            touches_anything: true,
-        };
-        stream
-            .record(op, OrderRule::InOrder, false)
-            .map_err(|e| text(&e))?;
-    }
-    let value = stream.submit(true).map_err(|e| text(&e))?;
-    trace.note("submitted");
-    stream.timeline().wait(value, None).map_err(|e| text(&e))?;
-    let mut out = Vec::new();
-    for memory in buffers.iter().chain(&variables) {
-        out.push(download(device.as_ref(), memory).map_err(|e| text(&e))?);
-    }
-    Ok(out)
-}
-
-/// What is in memory that no command uses.
-fn download(device: &dyn Device, memory: &Arc<dyn Memory>) -> backend::Result<Vec<u8>> {
-    let size = memory.size();
-    let mut staging = staging::Staging::new(device, size, Placement::HostRead)?;
-    let src = Slice {
-        memory: memory.clone(),
-        offset: 0,
-        size,
-    };
-    let dst = staging.slice(size);
-    staging::copy(&mut *staging.stream, &src, &dst, size)?;
-    // SAFETY: that many bytes are mapped there, and the copy has completed.
-    let bytes = unsafe { std::slice::from_raw_parts(staging.pointer.as_ptr(), size as usize) };
-    let bytes = bytes.to_vec();
-    staging.stream.give_back();
-    Ok(bytes)
-}
-
 fn main() -> Result<(), String> {
     let args = arguments()?;
     let devices = backend::enumerate(std::slice::from_ref(&args.device));
@@ -386,6 +144,13 @@ fn main() -> Result<(), String> {
         device.caps().name,
         device.target().subgroup_size
     );
+    if args.operations {
+        let mut count = operations::Count::default();
+        for seed in args.first..args.first + args.count {
+            operations::compare(&device, seed, &mut count)?;
+        }
+        return count.finish();
+    }
     let start = Instant::now();
     let (mut same, mut wrong) = (0u64, 0u64);
     let mut left: BTreeMap<String, u64> = BTreeMap::new();

@@ -12,7 +12,7 @@ use crate::error::{LowerError, Result};
 use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
 use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Inst, Value};
 use crate::ir::function::{
-    BlockData, FpFlags, Function, InstData, Linkage, Merge, Storage, Structure, Target, Terminator,
+    BlockData, Edge, FpFlags, Function, InstData, Linkage, Merge, Storage, Structure, Terminator,
     ValueData, ValueDef, Values, VarData, VarLen,
 };
 use crate::ir::module::{
@@ -477,10 +477,10 @@ impl Parser {
         Ok(body.value(number, line))
     }
 
-    fn target(&mut self, body: &mut Body) -> Result<Target> {
+    fn target(&mut self, body: &mut Body) -> Result<Edge> {
         let line = self.line();
         let number = self.entity("block")?;
-        let mut target = Target::new(body.block(number, line));
+        let mut target = Edge::new(body.block(number, line));
         if self.same_line() && self.eat('(') {
             while !self.eat(')') {
                 if !target.args.is_empty() {

@@ -20,7 +20,7 @@ use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::error::LowerError;
 use crate::ir::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
-use crate::ir::function::{Function, Linkage, Merge, Target, Terminator, ValueDef};
+use crate::ir::function::{Edge, Function, Linkage, Merge, Terminator, ValueDef};
 use crate::ir::module::Module;
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
@@ -108,6 +108,11 @@ pub fn verify_in(module: &Module, func: &Function) -> Result<(), VerifyErrors> {
 /// Checks a function alone: references to functions, globals and printf sites are not looked at.
 pub fn verify_standalone(func: &Function) -> Result<(), VerifyErrors> {
     finish(verify(None, func))
+}
+
+/// May an operation that refers to nothing else have operands and results of these types?
+pub fn accepts(op: Op, operands: &[Type], results: &[Type]) -> bool {
+    check(None, &Function::default(), op, operands, results).is_ok()
 }
 
 fn finish(errors: Vec<String>) -> Result<(), VerifyErrors> {
@@ -272,7 +277,7 @@ impl Verifier<'_> {
         }
     }
 
-    fn target(&mut self, from: Block, target: &Target) {
+    fn target(&mut self, from: Block, target: &Edge) {
         let func = self.func;
         let params = &func.blocks[target.block].params;
         if params.len() != target.args.len() {

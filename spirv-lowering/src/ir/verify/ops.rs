@@ -1,6 +1,7 @@
 //! The rules for operands and results of each operation.
 
 use crate::interface::Implicit;
+use crate::ir::entity::{FuncId, GlobalId, Var};
 use crate::ir::function::Function;
 use crate::ir::module::{Module, PrintfArg};
 use crate::ir::op::{Builtin, GroupOp, IntCond, NativeFn, Op, Scope, Texel};
@@ -48,6 +49,193 @@ fn alignment(align: u32) -> Check {
     want(align.is_power_of_two(), "alignment is no power of two")
 }
 
+/// Numbers that an operation takes and gives one of the same type.
+fn numbers(args: &[Type], results: &[Type], n: usize, is: fn(Type) -> bool, what: &str) -> Check {
+    want(is(same(args, results, n)?), what)
+}
+
+fn integers(args: &[Type], results: &[Type], n: usize) -> Check {
+    numbers(args, results, n, Type::is_int, "not of an integer type")
+}
+
+fn bits(args: &[Type], results: &[Type], n: usize) -> Check {
+    let is = |ty: Type| ty.is_int() || ty == Type::Bool;
+    numbers(args, results, n, is, "not of an integer type or bool")
+}
+
+fn floats(args: &[Type], results: &[Type], n: usize) -> Check {
+    numbers(args, results, n, Type::is_float, "not of a float type")
+}
+
+fn integer_comparison(cond: IntCond, args: &[Type], results: &[Type]) -> Check {
+    arity(args, results, 2, 1)?;
+    let ty = one_type(args)?;
+    want(results[0] == Type::Bool, "result is no bool")?;
+    let equality = matches!(cond, IntCond::Eq | IntCond::Ne);
+    want(
+        ty.is_int() || ty.is_ptr() || equality && matches!(ty, Type::Bool | Type::Handle),
+        "operands cannot be compared so",
+    )
+}
+
+fn float_comparison(args: &[Type], results: &[Type]) -> Check {
+    arity(args, results, 2, 1)?;
+    want(results[0] == Type::Bool, "result is no bool")?;
+    want(one_type(args)?.is_float(), "not of a float type")
+}
+
+fn selection(args: &[Type], results: &[Type]) -> Check {
+    arity(args, results, 3, 1)?;
+    want(args[0] == Type::Bool, "condition is no bool")?;
+    want(
+        args[1] == results[0] && args[2] == results[0],
+        "operands and result differ in type",
+    )
+}
+
+/// One operand and one result, of types that a rule is for.
+fn conversion(args: &[Type], results: &[Type], ok: fn(Type, Type) -> bool, what: &str) -> Check {
+    arity(args, results, 1, 1)?;
+    want(ok(args[0], results[0]), what)
+}
+
+fn extension(args: &[Type], results: &[Type]) -> Check {
+    conversion(
+        args,
+        results,
+        |from, _| from.is_int() || from == Type::Bool,
+        "operand is no integer or bool",
+    )?;
+    want(
+        results[0].is_int() && results[0].bits() > args[0].bits(),
+        "result is no wider integer",
+    )
+}
+
+/// The first operand is an address.
+fn pointer(args: &[Type]) -> Check {
+    want(
+        args.first().is_some_and(|t| t.is_ptr()),
+        "address is no pointer",
+    )
+}
+
+/// Values that memory can hold, all of one type.
+fn in_memory(types: &[Type]) -> Check {
+    want(one_type(types)? != Type::Bool, "type cannot be in memory")
+}
+
+/// An access to memory whose operands behind the address, of which there are `n`, and result have one type.
+fn atomic(args: &[Type], results: &[Type], n: usize) -> Check {
+    arity(args, results, n + 1, 1)?;
+    pointer(args)?;
+    in_memory(results)?;
+    want(
+        args[1..].iter().all(|&ty| ty == results[0]),
+        "operands and result differ in type",
+    )
+}
+
+/// An access to an array of the lowered kernel: an index, `n` values and `m` results of its element type.
+fn element(
+    func: &Function,
+    var: Var,
+    args: &[Type],
+    results: &[Type],
+    (n, m): (usize, usize),
+) -> Check {
+    arity(args, results, n + 1, m)?;
+    want(args[0] == Type::I32, "index is no i32")?;
+    let Some(data) = func.vars.get(var) else {
+        return Err(format!("missing {var}"));
+    };
+    let mut values = args[1..].iter().chain(results);
+    want(
+        values.all(|&ty| ty == data.elem),
+        "a value is not of the element type",
+    )
+}
+
+/// No operand, and one result of a type.
+fn given(args: &[Type], results: &[Type], ty: Type, what: &str) -> Check {
+    arity(args, results, 0, 1)?;
+    want(results[0] == ty, what)
+}
+
+fn global_addr(module: Option<&Module>, id: GlobalId, args: &[Type], results: &[Type]) -> Check {
+    arity(args, results, 0, 1)?;
+    want(results[0].is_ptr(), "result is no pointer")?;
+    let Some(module) = module else { return Ok(()) };
+    let global = module
+        .globals
+        .get(id)
+        .ok_or_else(|| format!("missing {id}"))?;
+    want(
+        global.space.is_none() || global.space == results[0].space(),
+        "pointer into another space",
+    )
+}
+
+fn implicit(which: Implicit, component: u8, args: &[Type], results: &[Type]) -> Check {
+    let (ty, count) = match which {
+        Implicit::ArgBuffer
+        | Implicit::ProgramGlobals
+        | Implicit::PrintfBuffer
+        | Implicit::ResumeState => (Type::I64, 1),
+        other => (Type::I32, other.size() / 4),
+    };
+    given(
+        args,
+        results,
+        ty,
+        "not of the type of the implicit argument",
+    )?;
+    want(u32::from(component) < count, "no such component")
+}
+
+fn call(module: Option<&Module>, id: FuncId, args: &[Type], results: &[Type]) -> Check {
+    let Some(module) = module else { return Ok(()) };
+    let callee = module
+        .functions
+        .get(id)
+        .ok_or_else(|| format!("missing {id}"))?;
+    want(
+        args == callee.params,
+        "operands differ from the parameters of the function",
+    )?;
+    want(
+        results == callee.results,
+        "results differ from those of the function",
+    )
+}
+
+fn printf(module: Option<&Module>, site: u32, args: &[Type], results: &[Type]) -> Check {
+    arity(args, results, args.len(), 1)?;
+    want(results[0] == Type::I32, "result is no i32")?;
+    let Some(module) = module else { return Ok(()) };
+    let site = module
+        .printfs
+        .get(site as usize)
+        .ok_or("missing printf site")?;
+    let mut expect = Vec::new();
+    for arg in &site.args {
+        match arg {
+            PrintfArg::Value { ty, lanes } => {
+                expect.extend(std::iter::repeat_n(*ty, *lanes as usize));
+            }
+            PrintfArg::Text(_) => {}
+            PrintfArg::String => {
+                let have = args.get(expect.len()).copied();
+                expect.extend(have.filter(|ty| ty.is_ptr()));
+            }
+        }
+    }
+    want(
+        args == expect,
+        "operands differ from those of the printf site",
+    )
+}
+
 /// The rules for operands and results of one instruction.
 pub(super) fn check(
     module: Option<&Module>,
@@ -58,18 +246,6 @@ pub(super) fn check(
 ) -> Check {
     use Op::*;
     let scalar = |t: Type| t.is_int() || t.is_float();
-    let memory = |t: Type| t != Type::Bool;
-    let var_elem = |var| match func.vars.get(var) {
-        Some(data) => Ok(data.elem),
-        None => Err(format!("missing {var}")),
-    };
-    let index = |args: &[Type]| want(args.first() == Some(&Type::I32), "index is no i32");
-    let pointer = |args: &[Type]| {
-        want(
-            args.first().is_some_and(|t| t.is_ptr()),
-            "address is no pointer",
-        )
-    };
     match op {
         Const(bits) => {
             arity(args, results, 0, 1)?;
@@ -79,119 +255,49 @@ pub(super) fn check(
             )
         }
         Undef => arity(args, results, 0, 1),
-        GlobalAddr(id) => {
-            arity(args, results, 0, 1)?;
-            want(results[0].is_ptr(), "result is no pointer")?;
-            let Some(module) = module else { return Ok(()) };
-            let global = module
-                .globals
-                .get(id)
-                .ok_or_else(|| format!("missing {id}"))?;
-            want(
-                global.space.is_none() || global.space == results[0].space(),
-                "pointer into another space",
-            )
-        }
+        GlobalAddr(id) => global_addr(module, id, args, results),
         IAdd | ISub | IMul | SDiv | UDiv | SRem | URem | SMulHi | UMulHi | Shl | LShr | AShr
-        | SMin | SMax | UMin | UMax => {
-            want(same(args, results, 2)?.is_int(), "not of an integer type")
-        }
-        And | Or | Xor => {
-            let ty = same(args, results, 2)?;
-            want(
-                ty.is_int() || ty == Type::Bool,
-                "not of an integer type or bool",
-            )
-        }
-        Not => {
-            let ty = same(args, results, 1)?;
-            want(
-                ty.is_int() || ty == Type::Bool,
-                "not of an integer type or bool",
-            )
-        }
+        | SMin | SMax | UMin | UMax => integers(args, results, 2),
+        And | Or | Xor => bits(args, results, 2),
+        Not => bits(args, results, 1),
         SDot4 | UDot4 | SUDot4 => want(same(args, results, 2)? == Type::I32, "not of type i32"),
-        INeg | Clz | Ctz | Popcount | BitReverse => {
-            want(same(args, results, 1)?.is_int(), "not of an integer type")
-        }
-        FAdd | FSub | FMul | FDiv | FRem | FCopySign | FMin | FMax => {
-            want(same(args, results, 2)?.is_float(), "not of a float type")
-        }
-        FNeg | FAbs | FSqrt | FFloor | FCeil | FTrunc | FRoundEven => {
-            want(same(args, results, 1)?.is_float(), "not of a float type")
-        }
-        Fma => want(same(args, results, 3)?.is_float(), "not of a float type"),
-        FNative(f) => {
-            let n = match f {
-                NativeFn::Fma => 3,
-                NativeFn::Pow => 2,
-                _ => 1,
-            };
-            want(same(args, results, n)?.is_float(), "not of a float type")
-        }
-        ICmp(cond) => {
-            arity(args, results, 2, 1)?;
-            let ty = one_type(args)?;
-            want(results[0] == Type::Bool, "result is no bool")?;
-            let equality = matches!(cond, IntCond::Eq | IntCond::Ne);
-            want(
-                ty.is_int() || ty.is_ptr() || equality && matches!(ty, Type::Bool | Type::Handle),
-                "operands cannot be compared so",
-            )
-        }
-        FCmp(_) => {
-            arity(args, results, 2, 1)?;
-            want(results[0] == Type::Bool, "result is no bool")?;
-            want(one_type(args)?.is_float(), "not of a float type")
-        }
-        Select => {
-            arity(args, results, 3, 1)?;
-            want(args[0] == Type::Bool, "condition is no bool")?;
-            want(
-                args[1] == results[0] && args[2] == results[0],
-                "operands and result differ in type",
-            )
-        }
-        ZExt | SExt => {
-            arity(args, results, 1, 1)?;
-            let from = args[0];
-            want(
-                from.is_int() || from == Type::Bool,
-                "operand is no integer or bool",
-            )?;
-            want(
-                results[0].is_int() && results[0].bits() > from.bits(),
-                "result is no wider integer",
-            )
-        }
-        Trunc => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_int() && results[0].is_int() && results[0].bits() < args[0].bits(),
-                "not from an integer to a narrower one",
-            )
-        }
-        FConv(_) => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_float() && results[0].is_float() && args[0] != results[0],
-                "not between two float types",
-            )
-        }
-        SToF(_) | UToF(_) => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_int() && results[0].is_float(),
-                "not from an integer to a float",
-            )
-        }
-        FToS { .. } | FToU { .. } => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_float() && results[0].is_int(),
-                "not from a float to an integer",
-            )
-        }
+        INeg | Clz | Ctz | Popcount | BitReverse => integers(args, results, 1),
+        FAdd | FSub | FMul | FDiv | FRem | FCopySign | FMin | FMax => floats(args, results, 2),
+        FNeg | FAbs | FSqrt | FFloor | FCeil | FTrunc | FRoundEven => floats(args, results, 1),
+        Fma => floats(args, results, 3),
+        FNative(f) => match f {
+            NativeFn::Fma => floats(args, results, 3),
+            NativeFn::Pow => floats(args, results, 2),
+            _ => floats(args, results, 1),
+        },
+        ICmp(cond) => integer_comparison(cond, args, results),
+        FCmp(_) => float_comparison(args, results),
+        Select => selection(args, results),
+        ZExt | SExt => extension(args, results),
+        Trunc => conversion(
+            args,
+            results,
+            |from, to| from.is_int() && to.is_int() && to.bits() < from.bits(),
+            "not from an integer to a narrower one",
+        ),
+        FConv(_) => conversion(
+            args,
+            results,
+            |from, to| from.is_float() && to.is_float() && from != to,
+            "not between two float types",
+        ),
+        SToF(_) | UToF(_) => conversion(
+            args,
+            results,
+            |from, to| from.is_int() && to.is_float(),
+            "not from an integer to a float",
+        ),
+        FToS { .. } | FToU { .. } => conversion(
+            args,
+            results,
+            |from, to| from.is_float() && to.is_int(),
+            "not from a float to an integer",
+        ),
         Bitcast => {
             arity(args, results, 1, 1)?;
             want(
@@ -199,34 +305,30 @@ pub(super) fn check(
                 "not between numbers of one width",
             )
         }
-        PtrToInt => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_ptr() && results[0] == Type::I64,
-                "not from a pointer to i64",
-            )
-        }
-        IntToPtr => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0] == Type::I64 && results[0].is_ptr(),
-                "not from i64 to a pointer",
-            )
-        }
-        SpaceCast => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_ptr() && results[0].is_ptr(),
-                "not between pointers",
-            )
-        }
-        PtrIsIn(_) => {
-            arity(args, results, 1, 1)?;
-            want(
-                args[0].is_ptr() && results[0] == Type::Bool,
-                "not from a pointer to bool",
-            )
-        }
+        PtrToInt => conversion(
+            args,
+            results,
+            |from, to| from.is_ptr() && to == Type::I64,
+            "not from a pointer to i64",
+        ),
+        IntToPtr => conversion(
+            args,
+            results,
+            |from, to| from == Type::I64 && to.is_ptr(),
+            "not from i64 to a pointer",
+        ),
+        SpaceCast => conversion(
+            args,
+            results,
+            |from, to| from.is_ptr() && to.is_ptr(),
+            "not between pointers",
+        ),
+        PtrIsIn(_) => conversion(
+            args,
+            results,
+            |from, to| from.is_ptr() && to == Type::Bool,
+            "not from a pointer to bool",
+        ),
         PtrAdd => {
             arity(args, results, 2, 1)?;
             pointer(args)?;
@@ -236,27 +338,21 @@ pub(super) fn check(
             )
         }
         Alloca { align, .. } => {
-            arity(args, results, 0, 1)?;
             alignment(align)?;
-            want(
-                results[0] == Type::Ptr(Space::Private),
-                "result is no ptr.private",
-            )
+            let private = Type::Ptr(Space::Private);
+            given(args, results, private, "result is no ptr.private")
         }
         Load { align, .. } => {
             arity(args, results, 1, results.len())?;
             pointer(args)?;
             alignment(align)?;
-            want(memory(one_type(results)?), "type cannot be in memory")
+            in_memory(results)
         }
         Store { align, .. } => {
             arity(args, results, args.len(), 0)?;
             pointer(args)?;
             alignment(align)?;
-            want(
-                memory(one_type(args.get(1..).unwrap_or_default())?),
-                "type cannot be in memory",
-            )
+            in_memory(args.get(1..).unwrap_or_default())
         }
         MemCopy { align, .. } => {
             arity(args, results, 2, 0)?;
@@ -266,79 +362,30 @@ pub(super) fn check(
                 "address is no pointer",
             )
         }
-        AtomicLoad { .. } => {
-            arity(args, results, 1, 1)?;
-            pointer(args)?;
-            want(memory(results[0]), "type cannot be in memory")
-        }
+        AtomicLoad { .. } => atomic(args, results, 0),
         AtomicStore { .. } => {
             arity(args, results, 2, 0)?;
             pointer(args)?;
-            want(memory(args[1]), "type cannot be in memory")
+            in_memory(&args[1..])
         }
         AtomicRmw { .. } => {
-            arity(args, results, 2, 1)?;
-            pointer(args)?;
-            want(
-                scalar(results[0]) && args[1] == results[0],
-                "operand and result differ in type",
-            )
+            atomic(args, results, 1)?;
+            want(scalar(results[0]), "not a number")
         }
-        AtomicCmpXchg { .. } => {
-            arity(args, results, 3, 1)?;
-            pointer(args)?;
-            want(
-                memory(results[0]) && args[1] == results[0] && args[2] == results[0],
-                "operands and result differ in type",
-            )
-        }
-        VarLoad(var) | VarAtomicLoad { var, .. } => {
-            arity(args, results, 1, 1)?;
-            index(args)?;
-            want(
-                results[0] == var_elem(var)?,
-                "result is not of the element type",
-            )
-        }
-        VarStore(var) | VarAtomicStore { var, .. } => {
-            arity(args, results, 2, 0)?;
-            index(args)?;
-            want(
-                args[1] == var_elem(var)?,
-                "value is not of the element type",
-            )
-        }
-        VarRmw { var, .. } => {
-            arity(args, results, 2, 1)?;
-            index(args)?;
-            let elem = var_elem(var)?;
-            want(
-                args[1] == elem && results[0] == elem,
-                "not of the element type",
-            )
-        }
-        VarCmpXchg { var, .. } => {
-            arity(args, results, 3, 1)?;
-            index(args)?;
-            let elem = var_elem(var)?;
-            want(
-                args[1] == elem && args[2] == elem && results[0] == elem,
-                "not of the element type",
-            )
-        }
+        AtomicCmpXchg { .. } => atomic(args, results, 2),
+        VarLoad(var) | VarAtomicLoad { var, .. } => element(func, var, args, results, (0, 1)),
+        VarStore(var) | VarAtomicStore { var, .. } => element(func, var, args, results, (1, 0)),
+        VarRmw { var, .. } => element(func, var, args, results, (1, 1)),
+        VarCmpXchg { var, .. } => element(func, var, args, results, (2, 1)),
         Barrier { .. } | Fence { .. } => arity(args, results, 0, 0),
-        Clock(_) => {
-            arity(args, results, 0, 1)?;
-            want(results[0] == Type::I64, "result is no i64")
-        }
+        Clock(_) => given(args, results, Type::I64, "result is no i64"),
         Group(op, scope) => check_group(op, scope, args, results),
-        Builtin(builtin) => {
-            arity(args, results, 0, 1)?;
-            want(
-                results[0] == builtin_type(builtin),
-                "not of the type of the built-in variable",
-            )
-        }
+        Builtin(builtin) => given(
+            args,
+            results,
+            builtin_type(builtin),
+            "not of the type of the built-in variable",
+        ),
         ImageRead(texel) => {
             arity(args, results, 4, 4)?;
             want(args[0] == Type::Handle, "no image")?;
@@ -373,67 +420,14 @@ pub(super) fn check(
             arity(args, results, 7, 0)?;
             texel_access(&args[..3], &args[3..], &[], slot.texel)
         }
-        Hw(_) | SpecSize(_) => {
-            arity(args, results, 0, 1)?;
-            want(results[0] == Type::I32, "result is no i32")
-        }
-        Implicit(implicit, component) => {
-            arity(args, results, 0, 1)?;
-            let (ty, count) = match implicit {
-                self::Implicit::ArgBuffer
-                | self::Implicit::ProgramGlobals
-                | self::Implicit::PrintfBuffer
-                | self::Implicit::ResumeState => (Type::I64, 1),
-                other => (Type::I32, other.size() / 4),
-            };
-            want(results[0] == ty, "not of the type of the implicit argument")?;
-            want(u32::from(component) < count, "no such component")
-        }
+        Hw(_) | SpecSize(_) => given(args, results, Type::I32, "result is no i32"),
+        Implicit(which, component) => implicit(which, component, args, results),
         ArgLoad(_) => {
             arity(args, results, 0, results.len())?;
             one_type(results).map(|_| ())
         }
-        Call(id) => {
-            let Some(module) = module else { return Ok(()) };
-            let callee = module
-                .functions
-                .get(id)
-                .ok_or_else(|| format!("missing {id}"))?;
-            want(
-                args == callee.params,
-                "operands differ from the parameters of the function",
-            )?;
-            want(
-                results == callee.results,
-                "results differ from those of the function",
-            )
-        }
-        Printf(site) => {
-            arity(args, results, args.len(), 1)?;
-            want(results[0] == Type::I32, "result is no i32")?;
-            let Some(module) = module else { return Ok(()) };
-            let site = module
-                .printfs
-                .get(site as usize)
-                .ok_or("missing printf site")?;
-            let mut expect = Vec::new();
-            for arg in &site.args {
-                match arg {
-                    PrintfArg::Value { ty, lanes } => {
-                        expect.extend(std::iter::repeat_n(*ty, *lanes as usize));
-                    }
-                    PrintfArg::Text(_) => {}
-                    PrintfArg::String => {
-                        let have = args.get(expect.len()).copied();
-                        expect.extend(have.filter(|ty| ty.is_ptr()));
-                    }
-                }
-            }
-            want(
-                args == expect,
-                "operands differ from those of the printf site",
-            )
-        }
+        Call(id) => call(module, id, args, results),
+        Printf(site) => printf(module, site, args, results),
     }
 }
 

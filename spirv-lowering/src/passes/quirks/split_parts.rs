@@ -15,7 +15,7 @@
 use crate::analysis::cfg::Cfg;
 use crate::interface::{MOST_PARTS, SPEC_PART};
 use crate::ir::entity::{Block, Inst, Value};
-use crate::ir::function::{BlockData, Function, Target as Edge, Terminator};
+use crate::ir::function::{BlockData, Edge, Function, Terminator};
 use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};

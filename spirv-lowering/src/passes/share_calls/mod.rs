@@ -10,10 +10,12 @@
 //! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
 //!
 //! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`].
-//! 2. Everything else is inlined.
-//! 3. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
+//! 2. Where any has generic pointers as parameters, there are copies of it for the spaces of the arguments ([`spaces`]), and
+//!    the choice is made once more.
+//! 3. Everything else is inlined.
+//! 4. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
 //!    by value, in and out, so that arrays of the callers can still become values.
-//! 4. The copies are placed, the calls become jumps, SSA form is repaired.
+//! 5. The copies are placed, the calls become jumps, SSA form is repaired.
 //!
 //! Work-items in different calls may meet in shared code, so nothing is shared that could hold or come before a
 //! barrier or another collective operation; and which image it is must be known, so nothing is shared that is given one.
@@ -21,6 +23,7 @@
 
 mod by_value;
 mod choose;
+mod spaces;
 
 pub use choose::Limits;
 
@@ -31,7 +34,7 @@ use crate::edit::{flow, repair_ssa};
 use crate::error::Result;
 use crate::ir::compact::{compact, CopyMap};
 use crate::ir::entity::{Block, FuncId, Inst, Value};
-use crate::ir::function::{Function, Target, Terminator, Values};
+use crate::ir::function::{Edge, Function, Terminator, Values};
 use crate::ir::module::Module;
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
@@ -64,9 +67,17 @@ pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<On
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
     let chosen = graph.choose(limits);
-    let shared = match chosen.is_empty() {
-        true => None,
-        false => with_shared(module, kernel, &graph, &chosen)?,
+    let shared = if chosen.is_empty() {
+        None
+    } else if spaces::concerns(module, &graph.order) {
+        let module = spaces::specialise(module, kernel)?;
+        let graph = Graph::new(&module, kernel)?;
+        match graph.choose(limits) {
+            chosen if chosen.is_empty() => None,
+            chosen => with_shared(&module, kernel, &graph, &chosen)?,
+        }
+    } else {
+        with_shared(module, kernel, &graph, &chosen)?
     };
     let inlined = match &shared {
         Some(_) if graph.inlined_size(kernel) > limits.most => None,
@@ -173,7 +184,7 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     for &from in &body.layout {
         let to = map.block(from);
         func.blocks[to].term = match map.term(&body.blocks[from].term) {
-            Terminator::Return(args) => Terminator::Jump(Target { block: exit, args }),
+            Terminator::Return(args) => Terminator::Jump(Edge { block: exit, args }),
             term => term,
         };
     }
@@ -284,7 +295,7 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
             let data = func.insts[inst].clone();
             let mut args: Values = data.args.clone();
             args.push(selector);
-            func.blocks[at].term = Terminator::Jump(Target {
+            func.blocks[at].term = Terminator::Jump(Edge {
                 block: target.entry,
                 args,
             });
@@ -300,13 +311,13 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
     keep_returning(func, placed, &mut calls);
     for (id, target) in placed {
         let values = &func.blocks[target.exit].params;
-        let mut cases: Vec<(u64, Target)> = calls
+        let mut cases: Vec<(u64, Edge)> = calls
             .iter()
             .filter(|call| call.callee == *id)
             .map(|call| {
                 let args = values.iter().copied().collect();
                 let block = call.cont;
-                (call.number, Target { block, args })
+                (call.number, Edge { block, args })
             })
             .collect();
         func.blocks[target.exit].term = match (cases.pop(), cases.is_empty()) {

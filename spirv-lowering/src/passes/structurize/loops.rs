@@ -6,7 +6,7 @@ use crate::analysis::loops::LoopForest;
 use crate::edit::flow::Edit;
 use crate::error::Result;
 use crate::ir::entity::{Block, Entity, SecondaryMap};
-use crate::ir::function::{Target, Terminator, Values};
+use crate::ir::function::{Edge, Terminator, Values};
 use crate::ir::op::Effect;
 use rustc_hash::FxHashMap;
 
@@ -146,7 +146,7 @@ impl Loops {
             self.assign(pre, self.all[l].parent);
             for (block, i) in edges {
                 let args = edit.func.blocks[block].term.targets()[i].args.clone();
-                edit.retarget(block, i, Target { block: pre, args });
+                edit.retarget(block, i, Edge { block: pre, args });
             }
         }
     }
@@ -165,7 +165,7 @@ impl Loops {
                 edit,
                 block,
                 |t| t.block == header,
-                |_, t| Target {
+                |_, t| Edge {
                     block: latch,
                     args: t.args,
                 },
@@ -219,7 +219,7 @@ impl Loops {
                             edit,
                             block,
                             |t| t.block == target,
-                            |_, t| Target {
+                            |_, t| Edge {
                                 block: merge,
                                 args: t.args,
                             },
@@ -263,7 +263,7 @@ impl Loops {
             edit.func.blocks[body].insts = insts;
             let term = std::mem::replace(
                 &mut edit.func.blocks[header].term,
-                Terminator::Jump(Target::new(body)),
+                Terminator::Jump(Edge::new(body)),
             );
             edit.func.blocks[body].term = term;
             edit.edges_in[body] += 1;
@@ -276,8 +276,8 @@ impl Loops {
         &mut self,
         edit: &mut Edit,
         block: Block,
-        wanted: impl Fn(&Target) -> bool,
-        new: impl FnMut(&mut Edit, Target) -> Target,
+        wanted: impl Fn(&Edge) -> bool,
+        new: impl FnMut(&mut Edit, Edge) -> Edge,
     ) {
         for made in edit.redirect(block, wanted, new) {
             self.assign(made, self.of[block]);
@@ -306,7 +306,7 @@ impl Loops {
                     new_blocks.push(hop);
                     hop
                 });
-                Target::new(hop)
+                Edge::new(hop)
             },
         );
         for hop in new_blocks {

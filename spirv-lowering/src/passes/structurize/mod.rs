@@ -34,7 +34,7 @@ use crate::edit::flow::{drop_unreachable, Edit};
 use crate::edit::repair_ssa;
 use crate::error::Result;
 use crate::ir::entity::{Block, SecondaryMap};
-use crate::ir::function::{Function, Merge, Structure, Target, Terminator, Values};
+use crate::ir::function::{Edge, Function, Merge, Structure, Terminator, Values};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
@@ -93,7 +93,7 @@ fn fresh_entry(func: &mut Function, old: Block) -> Block {
         .into_iter()
         .map(|ty| func.add_param(new, ty))
         .collect();
-    func.blocks[new].term = Terminator::Jump(Target { block: old, args });
+    func.blocks[new].term = Terminator::Jump(Edge { block: old, args });
     func.layout.pop();
     func.layout.insert(0, new);
     new
@@ -132,7 +132,7 @@ fn narrow_switches(func: &mut Function) {
                     let constant = func.append_const(at, ty, bits);
                     let cond =
                         func.append1(at, Op::ICmp(IntCond::Eq), [value, constant], Type::Bool);
-                    func.blocks[at].term = Terminator::Branch(cond, target, Target::new(next));
+                    func.blocks[at].term = Terminator::Branch(cond, target, Edge::new(next));
                     at = next;
                 }
                 let low = func.append1(at, Op::Trunc, [value], Type::I32);
@@ -172,7 +172,7 @@ fn unify_returns(edit: &mut Edit) -> Option<Block> {
     edit.set_term(exit, Terminator::Return(params));
     for block in returns {
         if let Terminator::Return(args) = edit.func.blocks[block].term.clone() {
-            edit.set_term(block, Terminator::Jump(Target { block: exit, args }));
+            edit.set_term(block, Terminator::Jump(Edge { block: exit, args }));
         }
     }
     Some(exit)

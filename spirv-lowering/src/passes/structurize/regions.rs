@@ -6,7 +6,7 @@ use crate::analysis::dom::DomTree;
 use crate::edit::flow::{Dispatch, Edit};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Entity, SecondaryMap};
-use crate::ir::function::{Merge, Target, Terminator, Values};
+use crate::ir::function::{Edge, Merge, Terminator, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// How control leaves a structured piece of code: by the jump that ends a block, or from a dispatch without
@@ -179,7 +179,7 @@ impl<'a, 'f> Regions<'a, 'f> {
     }
 
     fn selection(&mut self, block: Block) -> Result<Option<Exit>> {
-        let targets: Vec<Target> = self.edit.func.blocks[block]
+        let targets: Vec<Edge> = self.edit.func.blocks[block]
             .term
             .targets()
             .into_iter()
@@ -236,8 +236,8 @@ impl<'a, 'f> Regions<'a, 'f> {
             let met = wanted.contains(&to);
             let new = match &meeting {
                 _ if !met && Some(to) != self.exit => target.clone(),
-                _ if !met => Target::new(self.return_block(target.args.clone())),
-                Meeting::Block(at, _) => Target {
+                _ if !met => Edge::new(self.return_block(target.args.clone())),
+                Meeting::Block(at, _) => Edge {
                     block: *at,
                     args: target.args.clone(),
                 },
@@ -263,7 +263,7 @@ impl<'a, 'f> Regions<'a, 'f> {
                         hop
                     }
                 };
-                self.edit.retarget(block, i, Target::new(hop));
+                self.edit.retarget(block, i, Edge::new(hop));
             }
         }
         if !is_switch {
@@ -310,7 +310,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         if !self.is_join[block] || self.edit.edges_in[latch] != 1 {
             return false;
         }
-        let targets: Vec<Target> = self.edit.func.blocks[block]
+        let targets: Vec<Edge> = self.edit.func.blocks[block]
             .term
             .targets()
             .into_iter()
@@ -367,7 +367,7 @@ impl<'a, 'f> Regions<'a, 'f> {
                     };
                     if wanted.contains(&to) {
                         let new = match &meeting {
-                            Meeting::Block(at, _) => Target {
+                            Meeting::Block(at, _) => Edge {
                                 block: *at,
                                 args: target.args,
                             },
@@ -441,12 +441,12 @@ impl<'a, 'f> Regions<'a, 'f> {
         let cond = self.edit.is_selected(&dispatch, join);
         let yes = self.edit.unpack(&dispatch, join);
         let no = match &meeting {
-            Meeting::Block(at, target) => Target {
+            Meeting::Block(at, target) => Edge {
                 block: *at,
                 args: self.edit.unpack(&dispatch, *target).args,
             },
             Meeting::Dispatch(d) => self.edit.forward(&dispatch, d),
-            Meeting::Never(at) => Target::new(*at),
+            Meeting::Never(at) => Edge::new(*at),
         };
         self.edit
             .set_term(dispatch.block, Terminator::Branch(cond, yes, no));
@@ -461,7 +461,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         if Some(to) != self.exit {
             return;
         }
-        let targets: Vec<Target> = self.edit.func.blocks[block]
+        let targets: Vec<Edge> = self.edit.func.blocks[block]
             .term
             .targets()
             .into_iter()
@@ -470,7 +470,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         for (i, target) in targets.into_iter().enumerate() {
             if target.block == to {
                 let hop = self.return_block(target.args);
-                self.edit.retarget(block, i, Target::new(hop));
+                self.edit.retarget(block, i, Edge::new(hop));
             }
         }
     }

@@ -4,7 +4,7 @@ use super::body::{Body, Known};
 use super::SCALARS;
 use crate::ir::entity::{Block, Value};
 use crate::ir::fold::{fold, int_compare};
-use crate::ir::function::{FpFlags, Target, Terminator};
+use crate::ir::function::{Edge, FpFlags, Terminator};
 use crate::ir::op::{Builtin, IntCond, Op};
 use crate::ir::types::{Space, Type};
 
@@ -13,7 +13,7 @@ const MOST_ITERATIONS: usize = 24;
 
 impl Body<'_> {
     fn jump(&mut self, to: Block, args: &[Value]) {
-        self.func.blocks[self.block].term = Terminator::Jump(Target {
+        self.func.blocks[self.block].term = Terminator::Jump(Edge {
             block: to,
             args: args.iter().copied().collect(),
         });
@@ -47,7 +47,7 @@ impl Body<'_> {
             self.func.add_block(),
         );
         self.func.blocks[self.block].term =
-            Terminator::Branch(condition, Target::new(yes), Target::new(no));
+            Terminator::Branch(condition, Edge::new(yes), Edge::new(no));
         let join = joined.then(|| self.func.add_param(done, ty));
         for (arm, filled) in [(yes, true), (no, both)] {
             self.block = arm;
@@ -80,7 +80,7 @@ impl Body<'_> {
             self.func.add_block(),
         );
         self.func.blocks[self.block].term =
-            Terminator::Branch(condition, Target::new(yes), Target::new(no));
+            Terminator::Branch(condition, Edge::new(yes), Edge::new(no));
         let joins: Vec<Value> = (0..count).map(|_| self.func.add_param(done, ty)).collect();
         for arm in [yes, no] {
             self.block = arm;
@@ -115,11 +115,11 @@ impl Body<'_> {
                 let value = join.map(|_| self.value(ty));
                 let c = self.condition(false);
                 let next = self.func.add_block();
-                let there = Target {
+                let there = Edge {
                     block: done,
                     args: value.into_iter().collect(),
                 };
-                self.func.blocks[self.block].term = Terminator::Branch(c, there, Target::new(next));
+                self.func.blocks[self.block].term = Terminator::Branch(c, there, Edge::new(next));
                 self.block = next;
                 continue;
             }
@@ -131,7 +131,7 @@ impl Body<'_> {
                 (next, arm)
             };
             self.func.blocks[self.block].term =
-                Terminator::Branch(c, Target::new(yes), Target::new(no));
+                Terminator::Branch(c, Edge::new(yes), Edge::new(no));
             self.block = arm;
             self.inside(true, |body| {
                 match body.below(4) {
@@ -201,8 +201,8 @@ impl Body<'_> {
             let goes_on = self.op(Op::ICmp(counter.cond), &[i, bound], Type::Bool);
             self.func.blocks[header].term = Terminator::Branch(
                 goes_on,
-                Target::new(body_block),
-                Target {
+                Edge::new(body_block),
+                Edge {
                     block: exit,
                     args: [sum].into_iter().collect(),
                 },
@@ -223,11 +223,11 @@ impl Body<'_> {
                 let stay = body.func.add_block();
                 body.func.blocks[body.block].term = Terminator::Branch(
                     c,
-                    Target {
+                    Edge {
                         block: exit,
                         args: [sum].into_iter().collect(),
                     },
-                    Target::new(stay),
+                    Edge::new(stay),
                 );
                 body.block = stay;
             }
@@ -239,11 +239,11 @@ impl Body<'_> {
                 let goes_on = body.op(Op::ICmp(counter.cond), &[next, bound], Type::Bool);
                 body.func.blocks[body.block].term = Terminator::Branch(
                     goes_on,
-                    Target {
+                    Edge {
                         block: header,
                         args: [next, new].into_iter().collect(),
                     },
-                    Target {
+                    Edge {
                         block: exit,
                         args: [new].into_iter().collect(),
                     },
@@ -328,7 +328,7 @@ impl Body<'_> {
             let left = body.burn(fuel);
             let goes_on = body.op(Op::And, &[c, left], Type::Bool);
             body.func.blocks[body.block].term =
-                Terminator::Branch(goes_on, Target::new(body_block), Target::new(exit));
+                Terminator::Branch(goes_on, Edge::new(body_block), Edge::new(exit));
             body.block = body_block;
             body.nested();
             if body.one_in(3) {
@@ -336,7 +336,7 @@ impl Body<'_> {
                 let c = body.condition(false);
                 let stay = body.func.add_block();
                 body.func.blocks[body.block].term =
-                    Terminator::Branch(c, Target::new(header), Target::new(stay));
+                    Terminator::Branch(c, Edge::new(header), Edge::new(stay));
                 body.block = stay;
                 body.nested();
             }
@@ -373,7 +373,7 @@ impl Body<'_> {
         let count = 1 + self.below(4);
         let done = self.func.add_block();
         let arms: Vec<Block> = (0..=count).map(|_| self.func.add_block()).collect();
-        let mut cases: Vec<(u64, Target)> = Vec::new();
+        let mut cases: Vec<(u64, Edge)> = Vec::new();
         let of = |body: &mut Self, i: usize| {
             // Some arms are shared, some cases lead straight out.
             let at = match body.below(6) {
@@ -381,7 +381,7 @@ impl Body<'_> {
                 1 => arms[body.below(arms.len())],
                 _ => arms[i],
             };
-            Target::new(at)
+            Edge::new(at)
         };
         for i in 0..count {
             let bits = match self.below(4) {
@@ -419,7 +419,7 @@ impl Body<'_> {
         let blocks: Vec<Block> = (0..count).map(|_| self.func.add_block()).collect();
         let c = self.condition(false);
         let (a, b) = (blocks[self.below(count)], blocks[self.below(count)]);
-        self.func.blocks[self.block].term = Terminator::Branch(c, Target::new(a), Target::new(b));
+        self.func.blocks[self.block].term = Terminator::Branch(c, Edge::new(a), Edge::new(b));
         for &block in &blocks {
             self.block = block;
             self.inside(true, |body| {
@@ -432,9 +432,9 @@ impl Body<'_> {
                 let left = body.burn(fuel);
                 let choose = body.func.add_block();
                 body.func.blocks[body.block].term =
-                    Terminator::Branch(left, Target::new(choose), Target::new(done));
+                    Terminator::Branch(left, Edge::new(choose), Edge::new(done));
                 body.block = choose;
-                let mut target = || Target::new(blocks[body.gen.rng.below(count)]);
+                let mut target = || Edge::new(blocks[body.gen.rng.below(count)]);
                 let (a, b) = (target(), target());
                 let c = body.condition(false);
                 body.func.blocks[body.block].term = Terminator::Branch(c, a, b);
@@ -469,7 +469,7 @@ impl Body<'_> {
         let is_none = self.op(Op::ICmp(IntCond::Eq), &[size, none], Type::Bool);
         let (arm, done) = (self.func.add_block(), self.func.add_block());
         self.func.blocks[self.block].term =
-            Terminator::Branch(is_none, Target::new(arm), Target::new(done));
+            Terminator::Branch(is_none, Edge::new(arm), Edge::new(done));
         self.block = arm;
         self.inside(true, |body| {
             let callees = body.gen.callees.clone();

@@ -2,7 +2,7 @@
 
 use super::body::{Body, Known, Object};
 use crate::ir::entity::Value;
-use crate::ir::function::{Target, Terminator};
+use crate::ir::function::{Edge, Terminator};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 
@@ -86,14 +86,14 @@ impl Body<'_> {
     fn guarded(&mut self, condition: Value, then: impl FnOnce(&mut Self)) {
         let (inside, after) = (self.func.add_block(), self.func.add_block());
         self.func.blocks[self.block].term =
-            Terminator::Branch(condition, Target::new(inside), Target::new(after));
+            Terminator::Branch(condition, Edge::new(inside), Edge::new(after));
         self.block = inside;
         let known = self.known.len();
         let divergent = std::mem::replace(&mut self.divergent, true);
         then(self);
         self.divergent = divergent;
         self.known.truncate(known);
-        self.func.blocks[self.block].term = Terminator::Jump(Target::new(after));
+        self.func.blocks[self.block].term = Terminator::Jump(Edge::new(after));
         self.block = after;
     }
 

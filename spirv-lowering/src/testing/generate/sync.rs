@@ -3,7 +3,7 @@
 use super::body::{Body, Known};
 use super::{Kind, MOST_ITEMS, SLOT_BYTES};
 use crate::ir::entity::Value;
-use crate::ir::function::{Target, Terminator};
+use crate::ir::function::{Edge, Terminator};
 use crate::ir::module::PrintfArg;
 use crate::ir::op::{Fences, GroupArith, GroupOp, IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
@@ -88,11 +88,11 @@ impl Body<'_> {
         let is_first = self.op(Op::ICmp(IntCond::Eq), &[index, first], Type::Bool);
         let (init, go) = (self.func.add_block(), self.func.add_block());
         self.func.blocks[self.block].term =
-            Terminator::Branch(is_first, Target::new(init), Target::new(go));
+            Terminator::Branch(is_first, Edge::new(init), Edge::new(go));
         self.block = init;
         let start = self.constant(ty);
         self.put(at, &[start], ty.size());
-        self.func.blocks[init].term = Terminator::Jump(Target::new(go));
+        self.func.blocks[init].term = Terminator::Jump(Edge::new(go));
         self.block = go;
         self.barrier();
         let value = self.value(ty);

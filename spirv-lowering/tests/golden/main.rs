@@ -5,17 +5,27 @@
 //! The functions are executed too, before and after: those whose parameters are numbers and pointers to global memory, on a
 //! few inputs. A line `; run fn0 1 0x20 [00ff]` in a case adds inputs of its own: numbers, and buffers by their bytes. Runs
 //! that the interpreter cannot do in the first place (an unknown value decides, images) count only where they were asked for.
+//! Whole kernels are launched where a case says how ([`launch`]).
 
+mod launch;
+
+use spirv_lowering::analysis::arg_access;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{self, Error, Memory, Options, Region, Scalar};
+use spirv_lowering::ir::compact::compact;
 use spirv_lowering::ir::entity::{Entity, FuncId};
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_module;
-use spirv_lowering::passes;
+use spirv_lowering::native;
+use spirv_lowering::passes::lower_builtin_vars::Arrangement;
+use spirv_lowering::passes::lower_images::Descriptors;
+use spirv_lowering::passes::{self, CLEAN_UP};
+use spirv_lowering::pipeline::lists;
+use spirv_lowering::pipeline::pass::Step;
 use spirv_lowering::target::Target;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +37,10 @@ enum Pass {
     Try(fn(&mut Function) -> Result<(), LowerError>),
     /// To the module, given the function of its first kernel (or fn0).
     Module(fn(&mut Module, FuncId) -> Result<(), String>),
+    /// The same, and it leaves the interface of the kernel.
+    Interface(fn(&mut Module, FuncId) -> Result<KernelInterface, String>),
+    /// It finds something out.
+    Fact(fn(&Module, FuncId) -> Result<String, String>),
 }
 
 fn passes(folder: &str) -> Option<Pass> {
@@ -79,10 +93,110 @@ fn passes(folder: &str) -> Option<Pass> {
             let result = passes::zero_tables::run(&mut m.functions[f], &m.globals);
             result.map(|_| ()).map_err(|e| e.to_string())
         }),
+        "compact" => Pass::Function(|f| {
+            *f = compact(f);
+            true
+        }),
+        "lower_generic_ptr" => Pass::Try(passes::lower_generic_ptr::run),
+        "lower_builtin_vars" => Pass::Try(|f| builtin_vars(f, None)),
+        "lower_builtin_vars_linear" => Pass::Try(|f| builtin_vars(f, Some(8))),
+        "lower_printf" => Pass::Module(|m, f| {
+            let variables = m.globals.clone();
+            let sites = passes::lower_printf::run(&mut m.functions[f], &m.printfs, &variables);
+            m.printfs = sites.map_err(|e| e.to_string())?;
+            Ok(())
+        }),
+        "lower_globals" => Pass::Module(|m, f| {
+            let layout = passes::lower_globals::layout(m).map_err(|e| e.to_string())?;
+            let module = m.clone();
+            passes::lower_globals::run(&mut m.functions[f], &module, &layout)
+                .map_err(|e| e.to_string())
+        }),
+        "guard_range" => Pass::Module(|m, f| {
+            let kernel = m.kernels.first().ok_or("no kernel")?;
+            if !passes::guard_range::applies(&m.functions[f], kernel, m) {
+                return Err("it can tell how work-items are grouped".to_owned());
+            }
+            let done = passes::guard_range::run(&mut m.functions[f]);
+            done.map(|_| ()).map_err(|e| e.to_string())
+        }),
+        "lower_builtins" => Pass::Module(|m, f| builtins(m, f, &Target::full())),
+        "lower_builtins_plain" => Pass::Module(|m, f| builtins(m, f, &Target::lavapipe())),
+        "lower_args" => Pass::Interface(|m, f| arguments(m, f, &Target::full())),
+        "lower_args_in_memory" => Pass::Interface(|m, f| {
+            let target = Target {
+                max_push_constants: 32,
+                ..Target::full()
+            };
+            arguments(m, f, &target)
+        }),
+        "arg_access" => {
+            Pass::Fact(|m, f| Ok(format!("{:?}", arg_access::analyse(&m.functions[f]))))
+        }
+        "local_size" => Pass::Fact(|m, f| {
+            let locals = native::locals(&m.globals, &m.functions[f]);
+            Ok(format!(
+                "{} bytes",
+                locals.map_err(|e| e.to_string())?.bytes
+            ))
+        }),
+        "lower_atomic_none" => Pass::Try(|f| {
+            let target = Target {
+                float32_atomic_add_global: false,
+                float32_atomic_add_local: false,
+                ..Target::full()
+            };
+            passes::lower_atomic::run(f, &target)
+        }),
+        "lower_convert_plain" => Pass::Try(|f| passes::lower_convert::run(f, &Target::lavapipe())),
         "share_calls" => Pass::Module(share),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),
         _ => return None,
     })
+}
+
+fn builtin_vars(func: &mut Function, lanes: Option<u32>) -> Result<(), LowerError> {
+    let linear = true;
+    passes::lower_builtin_vars::run(func, Arrangement { lanes, linear })
+}
+
+fn builtins(module: &mut Module, func: FuncId, target: &Target) -> Result<(), String> {
+    let options = spirv_lowering::Options::default();
+    let config = passes::lower_builtins::Config::new(&options, module.functions.len());
+    let names = module.clone();
+    let name = |id: FuncId| names.functions.get(id).map(|f| f.name.clone());
+    passes::lower_builtins::run(&mut module.functions[func], &name, target, config)
+        .map_err(|e| e.to_string())
+}
+
+fn arguments(
+    module: &mut Module,
+    func: FuncId,
+    target: &Target,
+) -> Result<KernelInterface, String> {
+    let kernel = module.kernels.first().ok_or("no kernel")?.clone();
+    let func = &mut module.functions[func];
+    let access = arg_access::analyse(func);
+    passes::lower_args::run(func, &kernel, &access, &Descriptors::default(), target)
+        .map_err(|e| e.to_string())
+}
+
+/// What stands in an interface of arguments.
+fn described(interface: &KernelInterface) -> String {
+    let mut text = format!("; {} bytes of push constants", interface.push_size);
+    if interface.args_in_buffer {
+        text += &format!(", {} in memory", interface.arg_buffer_size);
+    }
+    if interface.uses_indirect_pointers {
+        text += ", pointers from memory are followed";
+    }
+    for (which, at) in &interface.implicit {
+        text += &format!("\n; {which:?} at {at}");
+    }
+    for (arg, access) in interface.args.iter().zip(&interface.arg_access) {
+        text += &format!("\n; {}: {:?}, access {access}", arg.name, arg.kind);
+    }
+    text + "\n"
 }
 
 fn interface() -> KernelInterface {
@@ -123,14 +237,16 @@ fn images(module: &mut Module, func: FuncId, target: &Target) -> Result<(), Stri
 }
 
 /// Cases whose results may differ: products that are contracted, reciprocals in place of divisions, addresses of private
-/// memory as numbers, parts that are run one after the other.
-const NOT_RUN: [&str; 5] = [
+/// memory as numbers.
+const NOT_RUN: [&str; 4] = [
     "contract/fused",
     "const_fold/floats",
     "mem2reg/lanes",
     "lower_private/table",
-    "split_parts/long",
 ];
+
+/// Passes after which a function needs what a launch supplies, or several of them: it is not called by itself.
+const LAUNCHED: [&str; 3] = ["guard_range", "lower_printf", "split_parts"];
 
 /// An input of a function.
 #[derive(Clone)]
@@ -267,6 +383,7 @@ fn run(folder: &str, path: &Path, runs: &mut usize) -> Result<String, String> {
     let mut module = parse_module(&text).map_err(|e| e.to_string())?;
     verify_module(&module).map_err(|e| format!("input: {e}"))?;
     let before = module.clone();
+    let mut interface = None;
     match pass {
         Pass::Function(pass) => {
             for (_, func) in module.functions.iter_mut() {
@@ -289,19 +406,34 @@ fn run(folder: &str, path: &Path, runs: &mut usize) -> Result<String, String> {
                 return Ok(format!("error: {what}\n"));
             }
         }
+        Pass::Interface(pass) => {
+            let func = module.kernels.first().ok_or("no kernel")?.func;
+            match pass(&mut module, func) {
+                Ok(made) => interface = Some(made),
+                Err(what) => return Ok(format!("error: {what}\n")),
+            }
+        }
+        Pass::Fact(pass) => {
+            let first = module.kernels.first().map(|k| k.func);
+            let func = first.or_else(|| module.functions.keys().next());
+            return Ok(pass(&module, func.ok_or("no function")?)? + "\n");
+        }
     }
     let case = text;
     let text = module.to_string();
     verify_module(&module).map_err(|e| format!("output: {e}\n{text}"))?;
     let name = path.with_extension("");
     if !NOT_RUN.iter().any(|case| name.ends_with(case)) {
-        *runs += compare(&case, &before, &module)?;
+        if !LAUNCHED.contains(&folder) {
+            *runs += compare(&case, &before, &module)?;
+        }
+        *runs += launch::compare(&case, &before, &module, interface.as_ref())?;
     }
     let again = parse_module(&text).map_err(|e| format!("printed text: {e}\n{text}"))?;
     if again.to_string() != text {
         return Err(format!("text does not round-trip:\n{text}\n{again}"));
     }
-    Ok(text)
+    Ok(text + &interface.as_ref().map(described).unwrap_or_default())
 }
 
 #[test]
@@ -342,4 +474,43 @@ fn cases() {
     assert!(failures.is_empty(), "{}", failures.join("\n\n"));
     assert!(count > 0);
     assert!(runs > 100, "{runs} runs");
+}
+
+/// Passes that stand in no list: they run before the lists.
+const BEFORE: [&str; 3] = ["lower_builtins", "inline", "share_calls"];
+
+/// Folders are named by passes, variants of them have more words behind it.
+#[test]
+fn every_pass_has_cases() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
+    let mut folders: Vec<(String, usize)> = Vec::new();
+    for folder in std::fs::read_dir(root).unwrap() {
+        let folder = folder.unwrap();
+        let files = std::fs::read_dir(folder.path()).unwrap();
+        let is_case = |path: PathBuf| path.extension().is_some_and(|e| e == "kir");
+        let count = files
+            .filter(|f| is_case(f.as_ref().unwrap().path()))
+            .count();
+        folders.push((folder.file_name().to_string_lossy().into_owned(), count));
+    }
+    let listed = [lists::SHARED, lists::VULKAN, lists::NATIVE].into_iter();
+    let listed = listed.flatten().filter_map(|step| match step {
+        Step::Pass(pass) => Some(pass.name),
+        Step::CleanUp => None,
+    });
+    let mut lacking: Vec<&str> = Vec::new();
+    for name in listed.chain(CLEAN_UP.iter().map(|p| p.name)).chain(BEFORE) {
+        let of_it = |folder: &str| {
+            let rest = folder.strip_prefix(name);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+        };
+        let mine = folders.iter().filter(|(folder, _)| of_it(folder));
+        if mine.map(|(_, count)| count).sum::<usize>() < 2 {
+            lacking.push(name);
+        }
+    }
+    lacking.dedup();
+    assert!(lacking.is_empty(), "fewer than two cases: {lacking:?}");
+    let total: usize = folders.iter().map(|(_, count)| count).sum();
+    assert!(total >= 150, "{total} cases");
 }
