@@ -1,5 +1,6 @@
 //! Streams: operations are written down in batches and run in their order (`track.rs`).
 
+use super::check;
 use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
@@ -71,10 +72,18 @@ impl CpuStream {
         push: &[u8],
         uses: &[Use],
         bindings: &[Binding],
+        anything: bool,
     ) -> Result<Dispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
             self.keep(&one.slice);
+        }
+        let mut given = Vec::new();
+        if check::on() && !anything {
+            for Use { slice, .. } in uses {
+                let begin = memory::of(slice.memory.as_ref())?.pointer() as u64 + slice.offset;
+                given.push((begin, begin + slice.size));
+            }
         }
         let mut descriptors = Vec::new();
         for binding in bindings {
@@ -100,6 +109,7 @@ impl CpuStream {
             indirect: None,
             push: words,
             descriptors,
+            given,
         })
     }
 
@@ -111,10 +121,10 @@ impl CpuStream {
                 push,
                 uses,
                 bindings,
-                ..
+                touches_anything,
             } => Action::Dispatch(Box::new(Dispatch {
                 groups,
-                ..self.dispatch(pipeline, push, uses, bindings)?
+                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
             })),
             Op::DispatchIndirect {
                 pipeline,
@@ -122,10 +132,10 @@ impl CpuStream {
                 push,
                 uses,
                 bindings,
-                ..
+                touches_anything,
             } => Action::Dispatch(Box::new(Dispatch {
                 indirect: Some(self.place(groups)?),
-                ..self.dispatch(pipeline, push, uses, bindings)?
+                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
             })),
             Op::Copy { src, dst, region } => {
                 Action::Copy(self.place(src)?, self.place(dst)?, region)
