@@ -1,10 +1,11 @@
-//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, the end of the process.
+//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, forks, the end of the process.
 
 pub mod address;
 pub mod config;
 pub mod copy;
 pub mod fds;
 pub mod files;
+pub mod forked;
 pub mod leaving;
 pub mod log;
 pub mod ranges;
