@@ -195,7 +195,7 @@ fn rows_are_their_texels() {
         let d = image::of(image.as_ref()).expect("ours").descriptor();
         let size = 140 * d.pixel as usize;
         let noise: Vec<u8> = (0..size as u32)
-            .map(|i| (i * i * 7 + i * 13 >> 3) as u8)
+            .map(|i| ((i * i * 7 + i * 13) >> 3) as u8)
             .collect();
         put(&d, 0, &noise);
         for n in [1, 3, 8, lanes] {
