@@ -549,6 +549,15 @@ def parse_arguments(arguments):
     return options
 
 
+def keep_results(options, outcomes):
+    """Writes what was seen, by a run that was interrupted too."""
+    if options.results:
+        write_results(options.results, {
+            suite: {name: as_entry(outcome) for name, outcome in tests.items()}
+            for suite, tests in outcomes.items()
+        })
+
+
 def run_all(options, suites, selection):
     """Runs the selection; returns {suite: {sub-test: Outcome}}."""
     runner = Runner(options, suites)
@@ -585,6 +594,7 @@ def run_all(options, suites, selection):
         except BaseException:
             runner.stop()
             pool.shutdown(cancel_futures=True)
+            keep_results(options, outcomes)
             raise
     if runner.wrong_device is not None:
         raise RunError(
@@ -628,11 +638,7 @@ def main(arguments=None):
     outcomes = run_all(options, suites, selection)
     print_counts(outcomes)
     print(f"logs: {options.logs}")
-    if options.results:
-        write_results(options.results, {
-            suite: {name: as_entry(outcome) for name, outcome in tests.items()}
-            for suite, tests in outcomes.items()
-        })
+    keep_results(options, outcomes)
 
     if not options.expect:
         bad = sum(

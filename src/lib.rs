@@ -14,6 +14,9 @@ pub mod compile;
 pub mod error;
 pub mod features;
 pub mod handle;
+#[cfg(test)]
+#[path = "../tests/src/left_out.rs"]
+mod left_out;
 pub mod object;
 pub mod queue;
 pub mod quirks;

@@ -2,6 +2,7 @@
 
 use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_SUCCESS};
 use pumice_runtime::error::{ClError, ClResult};
+use pumice_runtime::util::forked;
 use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
 use std::ffi::c_void;
@@ -36,7 +37,7 @@ pub fn status(
     body: impl FnOnce() -> ClResult,
 ) -> cl_int {
     let Some(_call) = Call::enter() else {
-        return too_late(name);
+        return refused(name);
     };
     match guarded(name, args, body, |()| String::new()) {
         Ok(()) => CL_SUCCESS,
@@ -70,7 +71,7 @@ pub fn value<T: Created>(
     body: impl FnOnce() -> ClResult<T>,
 ) -> (*mut c_void, cl_int) {
     let Some(_call) = Call::enter() else {
-        return (std::ptr::null_mut(), CL_OUT_OF_RESOURCES);
+        return (std::ptr::null_mut(), refused(name));
     };
     let mut pointer = std::ptr::null_mut();
     let place = &mut pointer;
@@ -85,15 +86,20 @@ pub fn value<T: Created>(
     }
 }
 
-/// What a call does once the process has begun to end and the drivers are gone: nothing. Releasing and waiting are what
-/// destructors do, and have nothing left to do; all else fails.
+/// What a call does once the process has begun to end and the drivers are gone, or in a forked child: nothing. Releasing and
+/// waiting are what destructors do at the end, and have nothing left to do; all else fails. In a child, which goes on, so
+/// does waiting.
 #[cold]
-fn too_late(name: &str) -> cl_int {
-    if name.starts_with("clRelease") || name == "clFinish" || name == "clFlush" {
-        CL_SUCCESS
-    } else {
-        CL_OUT_OF_RESOURCES
+fn refused(name: &str) -> cl_int {
+    let forked = forked::is_forked();
+    let waits = name == "clFinish" || name == "clFlush";
+    if name.starts_with("clRelease") || (waits && !forked) {
+        return CL_SUCCESS;
     }
+    if forked {
+        forked::say();
+    }
+    CL_OUT_OF_RESOURCES
 }
 
 fn guarded<T>(

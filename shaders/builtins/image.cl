@@ -5,7 +5,8 @@
 // part of it. Here an image of any geometry is an image2d_t; coordinates are x, y, z, the layer of an array comes after
 // the last coordinate. A sampler is its property word, and what does not apply folds away once that is known.
 //
-// Every texel index is brought into the image before it is fetched, whatever the coordinate was: NaN, infinite, huge.
+// Every texel index is brought into the image before it is fetched, whatever the coordinate was: NaN, infinite, huge. Where
+// kernels are checked those that CLK_ADDRESS_NONE leaves undefined are not, so that the check sees them.
 
 typedef int int4 __attribute__((ext_vector_type(4)));
 typedef uint uint4 __attribute__((ext_vector_type(4)));
@@ -20,6 +21,8 @@ uint pumice_image_info(IMAGE, uint);
 // The device's own filter, at normalised coordinates; and whether it is to be used, known when a kernel is lowered.
 float4 pumice_image_filter(IMAGE, sampler_t, float, float, float);
 uint OVERLOAD pumice_device_filters(void);
+// Whether kernels are checked, known as early.
+uint OVERLOAD pumice_checks_images(void);
 
 // Words of ImageInfo.
 #define INFO_WIDTH 0
@@ -44,6 +47,11 @@ ALWAYS_INLINE int at_least(int a, int b) { return a > b ? a : b; }
 ALWAYS_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 ALWAYS_INLINE int between(int x, int low, int high) { return at_most(at_least(x, low), high); }
 
+// Is an index outside of the image to be left there?
+ALWAYS_INLINE bool kept(uint s) { return pumice_checks_images() && !(s & ADDRESS); }
+#define FAR 1073741824.0f
+ALWAYS_INLINE int kept_index(float u) { return (int)fmin(fmax(floor(u), -FAR), FAR); }
+
 // A coordinate in texels. In the modes that repeat it lies within the image, rounding apart.
 ALWAYS_INLINE float in_texels(float c, uint s, float size)
 {
@@ -58,6 +66,8 @@ ALWAYS_INLINE float in_texels(float c, uint s, float size)
 ALWAYS_INLINE int nearest(float c, uint s, int size)
 {
     float u = in_texels(c, s, (float)size);
+    if (kept(s))
+        return kept_index(u);
     int i = (int)fmin(fmax(floor(u), -1.0f), (float)size);
     uint mode = s & ADDRESS;
     int over = mode == ADDRESS_REPEAT ? size : 0, border = mode == ADDRESS_CLAMP;
@@ -67,6 +77,8 @@ ALWAYS_INLINE int nearest(float c, uint s, int size)
 
 ALWAYS_INLINE int nearest_int(int c, uint s, int size)
 {
+    if (kept(s))
+        return c;
     int border = (s & ADDRESS) == ADDRESS_CLAMP;
     return between(c, -border, size - 1 + border);
 }
@@ -79,10 +91,16 @@ typedef struct {
 
 ALWAYS_INLINE Pair neighbours(float c, uint s, int size)
 {
-    float u = in_texels(c, s, (float)size) - 0.5f;
+    float at = in_texels(c, s, (float)size), u = at - 0.5f;
     u = fmin(fmax(u, -2.0f), (float)size + 1.0f);
     float low = floor(u);
     Pair p;
+    // Neighbours of a place in the image may be outside.
+    if (kept(s) && !(at >= 0.0f && at <= (float)size)) {
+        p.part = 0.0f;
+        p.low = p.high = kept_index(at);
+        return p;
+    }
     p.part = u - low;
     p.low = (int)low;
     p.high = p.low + 1;
@@ -106,9 +124,9 @@ ALWAYS_INLINE int layer(float c, int layers)
 #define DEFINE_TEXEL(letter, type, one)                                                                                \
     ALWAYS_INLINE type texel_##letter(IMAGE im, uint s, int n, int x, int y, int z, int w, int h, int d)               \
     {                                                                                                                  \
-        int in_x = between(x, 0, w - 1);                                                                               \
-        int in_y = n > 1 ? between(y, 0, h - 1) : y;                                                                   \
-        int in_z = n > 2 ? between(z, 0, d - 1) : z;                                                                   \
+        int in_x = kept(s) ? x : between(x, 0, w - 1);                                                                 \
+        int in_y = n > 1 && !kept(s) ? between(y, 0, h - 1) : y;                                                       \
+        int in_z = n > 2 && !kept(s) ? between(z, 0, d - 1) : z;                                                       \
         type t = pumice_image_fetch_##letter(im, in_x, in_y, in_z);                                                    \
         bool inside = (x == in_x) & (y == in_y) & (z == in_z);                                                         \
         bool has_border = (s & ADDRESS) == ADDRESS_CLAMP;                                                              \

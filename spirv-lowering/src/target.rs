@@ -93,6 +93,8 @@ pub struct Target {
     pub storage_image_read: bool,
     /// The device's linear filter is good enough for images of floats, of all formats that kernels may read.
     pub device_filters: bool,
+    /// Kernels are checked: coordinates that CLK_ADDRESS_NONE leaves undefined are kept, so that they are seen.
+    pub checks_images: bool,
     /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
@@ -171,6 +173,7 @@ impl Target {
             dot_4x8: [true; 3],
             storage_image_read: true,
             device_filters: true,
+            checks_images: false,
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,

@@ -2,8 +2,10 @@
 //!
 //! Set once, by the back end's handler (`backend/vulkan/exit.rs`), and never taken back. What runs later (destructors of
 //! the application's global objects, handlers that it registered early, its other threads) must not reach a driver: calls
-//! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread.
+//! hold a [`Call`], and none begins any more. A call costs two stores to a cell of its thread. Neither does one begin in a
+//! forked child that could not do without the threads of its parent (`forked.rs`).
 
+use super::forked;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -37,6 +39,7 @@ struct Mine(&'static Depth);
 
 impl Mine {
     fn new() -> Self {
+        forked::watch();
         if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
             return Self(free);
         }
@@ -67,7 +70,7 @@ thread_local! {
 pub struct Call(Option<&'static Depth>, PhantomData<*const ()>);
 
 impl Call {
-    /// Begins a call, unless the process is ending.
+    /// Begins a call, unless the process is ending or cannot have any.
     #[inline]
     pub fn enter() -> Option<Self> {
         // A thread whose local values are gone already is not counted.
@@ -77,7 +80,7 @@ impl Call {
             calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
         }
         let call = Self(depth, PhantomData);
-        (!is_leaving()).then_some(call)
+        (!is_leaving() && !forked::is_forked()).then_some(call)
     }
 
     /// As [`Call::enter`], for threads of our own: with the process ending they end with it.
@@ -103,6 +106,14 @@ impl Drop for Call {
     }
 }
 
+/// Threads other than this one are in calls.
+pub(super) fn others_are_in_calls() -> bool {
+    let mine = MINE.try_with(|mine| mine.0).ok();
+    depths()
+        .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
+        .any(|depth| depth.calls.load(Ordering::SeqCst) > 0)
+}
+
 /// The drivers are being taken apart, or are gone.
 pub fn is_leaving() -> bool {
     LEAVING.load(Ordering::SeqCst)
@@ -116,12 +127,8 @@ pub fn begin() -> bool {
 /// Waits until no other thread is in a call, at most for a while: some wait for what will not happen any more.
 pub fn settle(patience: Duration) {
     let end = Instant::now() + patience;
-    let mine = MINE.try_with(|mine| mine.0).ok();
     loop {
-        let busy = depths()
-            .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
-            .any(|depth| depth.calls.load(Ordering::SeqCst) > 0);
-        if !busy || Instant::now() >= end {
+        if !others_are_in_calls() || Instant::now() >= end {
             return;
         }
         std::thread::sleep(Duration::from_micros(200));

@@ -1,10 +1,12 @@
-//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order, the end of the process.
+//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order,
+//! forks, the end of the process.
 
 pub mod address;
 pub mod config;
 pub mod copy;
 pub mod fds;
 pub mod files;
+pub mod forked;
 pub mod leaving;
 pub mod lock;
 pub mod log;

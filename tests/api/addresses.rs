@@ -81,7 +81,7 @@ fn memcpy(setup: &Setup, dst: *mut c_void, src: *const c_void, size: usize) {
 fn unified_memory_of_each_kind() {
     let setup = Setup::new();
     if !has(&setup, "cl_intel_unified_shared_memory") {
-        return;
+        return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     let caps = |param| info_value!(u64, clGetDeviceInfo(setup.device), param);
     assert!(caps(CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL) & 1 != 0);
@@ -184,7 +184,7 @@ fn unified_memory_of_each_kind() {
 fn unified_memory_is_checked() {
     let setup = Setup::new();
     if !has(&setup, "cl_intel_unified_shared_memory") {
-        return;
+        return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     for kind in KINDS {
         let code = |properties: &[u64], size, align| {
@@ -225,7 +225,7 @@ fn unified_memory_is_checked() {
 fn unified_memory_through_pointers_in_memory() {
     let setup = Setup::new();
     if !has(&setup, "cl_intel_unified_shared_memory") {
-        return;
+        return pumice_tests::left_out("no cl_intel_unified_shared_memory");
     }
     let kernel = setup.kernel_of(
         "kernel void f(global ulong *list) { *(global uint *)list[get_global_id(0)] = get_global_id(0) + 1; }",

@@ -113,3 +113,84 @@ kernel void right(global int *p, global struct pair *pairs, global int *flag, lo
     if (i > 0)
         p[g] |= 2;
 }
+
+// Images. The image of each is 128 x 2 texels.
+
+kernel void image_write(write_only image2d_t im) {
+    int i = get_global_id(0);
+    write_imagef(im, (int2)(i + 1, 1), (float4)(i));  // image_write
+}
+
+kernel void image_read(read_only image2d_t im, global int *p) {
+    int i = get_global_id(0);
+    p[i] = (int)read_imagef(im, (int2)(i, -1)).x;  // image_read
+}
+
+constant sampler_t none = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_NEAREST;
+constant sampler_t linear = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_NONE | CLK_FILTER_LINEAR;
+constant sampler_t edge = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;
+constant sampler_t border = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP | CLK_FILTER_LINEAR;
+constant sampler_t repeat = CLK_NORMALIZED_COORDS_TRUE | CLK_ADDRESS_REPEAT | CLK_FILTER_NEAREST;
+
+kernel void image_none(read_only image2d_t im, global int *p) {
+    int i = get_global_id(0);
+    p[i] = (int)read_imagef(im, none, (int2)(2 * i, 0)).x;  // image_none
+}
+
+kernel void image_none_float(read_only image2d_t im, global int *p) {
+    int i = get_global_id(0);
+    p[i] = (int)read_imagef(im, none, (float2)(i - 0.5f, 0.5f)).x;  // image_none_float
+}
+
+kernel void image_sampler(read_only image2d_t im, global int *p, sampler_t sampler) {
+    int i = get_global_id(0);
+    p[i] = (int)read_imagef(im, sampler, (float2)(i + 0.5f, 2.5f)).x;  // image_sampler
+}
+
+kernel void image_layers(write_only image2d_array_t im) {
+    int i = get_global_id(0);
+    write_imagef(im, (int4)(i & 7, i >> 3 & 1, i >> 4, 0), (float4)(i));  // image_layers
+}
+
+kernel void image_race(write_only image2d_t im) {
+    int i = get_global_id(0);
+    write_imagef(im, (int2)(i / 2, 0), (float4)(i + 1));  // image_race
+}
+
+kernel void image_fence(read_write image2d_t im, global int *p) {
+    int i = get_global_id(0), group = i - get_local_id(0);
+    write_imagef(im, (int2)(i, 0), (float4)(i + 1));
+    barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+    p[i] = (int)read_imagef(im, (int2)(group + 63 - get_local_id(0), 0)).x;  // image_fence
+}
+
+kernel void image_unwritten(write_only image2d_t im, int n) {
+    float a[16];
+    for (int i = 0; i < n; i++)
+        a[i] = i * n;
+    write_imagef(im, (int2)(get_global_id(0), 0), (float4)(a[get_global_id(0) & 15]));  // image_unwritten
+}
+
+// Nothing is wrong here: samplers bring coordinates into the image, linear filters reach over its edge, barriers order.
+kernel void image_right(read_write image2d_t im, read_only image2d_t from, global int *p, sampler_t sampler) {
+    int i = get_global_id(0), group = i - get_local_id(0);
+    float4 sum = read_imagef(from, edge, (int2)(i - 5, 9)) + read_imagef(from, border, (float2)(i + 100.0f, -3.0f)) +
+                 read_imagef(from, repeat, (float2)(i - 0.25f, 7.25f)) + read_imagef(from, linear, (float2)(i, 0.25f)) +
+                 read_imagef(from, sampler, (float2)(i - 300.0f, 1.5f)) + read_imagef(from, (int2)(i, 1));
+    write_imagef(im, (int2)(i, 0), (float4)(i + (sum.x < 0)));
+    write_imagef(im, (int2)(0, 1), (float4)(get_image_width(im)));
+    barrier(CLK_IMAGE_MEM_FENCE);
+    p[i] = (int)read_imagef(im, (int2)(group + 63 - get_local_id(0), 0)).x;
+}
+
+// The same kernel with several buffers and sub-buffers.
+kernel void sub_buffer(global int *p, global int *q) {
+    int i = get_global_id(0);
+    if (i == 5)
+        p[i + 64] = q[0];  // sub_buffer
+}
+
+kernel void sub_before(global int *p) {
+    if (get_global_id(0) == 5)
+        p[-2] = 1;  // sub_before
+}

@@ -1,10 +1,9 @@
 //! PUMICE_CHECK, in child processes on the CPU device: what is found, where, and that nothing is found where nothing is wrong.
 
 use pumice_tests::sys::*;
-use pumice_tests::{create, ok, Buffer, Setup};
-use std::process::Command;
+use pumice_tests::{create, good_child, job, ok, Buffer, Setup};
+use std::ptr::{null, null_mut};
 
-const CHILD: &str = "PUMICE_TESTS_CHECKS";
 const SOURCE: &str = include_str!("checks.cl");
 /// Work-items of each launch, in groups of 64.
 const ITEMS: usize = 128;
@@ -15,26 +14,17 @@ fn check(kernel: &str, checks: &str) -> String {
 }
 
 fn child(test: &str, kernel: &str, checks: &str) -> String {
-    let executable = std::env::current_exe().expect("this executable");
-    let output = Command::new(executable)
-        .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(CHILD, kernel)
-        .env("PUMICE_DEVICES", "cpu")
-        .env("PUMICE_CHECK", checks)
-        .output()
-        .expect("the child runs");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{kernel}: {text}");
-    text
+    let variables = [("PUMICE_DEVICES", "cpu"), ("PUMICE_CHECK", checks)];
+    let output = good_child(test, kernel, &variables);
+    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Not a test of its own: the child of the others.
 #[test]
 fn inner() {
-    let Some(name) = std::env::var_os(CHILD) else {
+    let Some(name) = job() else {
         return;
     };
-    let name = name.to_string_lossy();
     let setup = Setup::new();
     let options = if name == "without_lines" {
         "-cl-std=CL3.0"
@@ -97,7 +87,11 @@ fn line(kernel: &str) -> usize {
 
 /// The one finding names kernel, line and all of the words.
 fn finds(kernel: &str, words: &[&str]) {
-    let text = check(kernel, "memory,race,barrier");
+    found_once(&check(kernel, "memory,race,barrier"), kernel, words);
+}
+
+/// The text has one finding, which names kernel, line and all of the words.
+fn found_once(text: &str, kernel: &str, words: &[&str]) {
     let found: Vec<&str> = text
         .lines()
         .filter(|line| line.contains("check:"))
@@ -153,6 +147,180 @@ fn memory() {
     finds("constants", &["read outside", "work-item (0, 0, 0)"]);
 }
 
+/// Two-dimensional or an array, of 128 x 2 texels or of 8 x 2 texels in 4 layers.
+fn image(setup: &Setup, layers: usize) -> Buffer {
+    let desc = cl_image_desc {
+        image_type: match layers {
+            0 => CL_MEM_OBJECT_IMAGE2D,
+            _ => CL_MEM_OBJECT_IMAGE2D_ARRAY,
+        },
+        image_width: if layers == 0 { ITEMS } else { 8 },
+        image_height: 2,
+        image_depth: 1,
+        image_array_size: layers,
+        image_row_pitch: 0,
+        image_slice_pitch: 0,
+        num_mip_levels: 0,
+        num_samples: 0,
+        buffer: null_mut(),
+    };
+    let format = cl_image_format {
+        image_channel_order: CL_RGBA,
+        image_channel_data_type: CL_FLOAT,
+    };
+    let texels = vec![1f32; ITEMS * 2 * 4];
+    Buffer(create!(clCreateImage(
+        setup.context.0,
+        CL_MEM_COPY_HOST_PTR,
+        &format,
+        &desc,
+        texels.as_ptr().cast_mut().cast()
+    )))
+}
+
+/// Not a test of its own: the child of those of images and sub-buffers.
+#[test]
+fn images_inner() {
+    let Some(name) = job() else {
+        return;
+    };
+    let setup = Setup::new();
+    let options = "-cl-std=CL3.0 -g -cl-kernel-arg-info";
+    let program = setup.try_build(SOURCE, options).expect("a program");
+    let kernel_name = name.split('.').next().unwrap_or_default();
+    let kernel = setup.kernel(&program, kernel_name);
+    let data = setup.buffer_of(&[0i32; 2 * ITEMS]);
+    let sampler = |addressing| {
+        create!(clCreateSampler(
+            setup.context.0,
+            CL_FALSE,
+            addressing,
+            CL_FILTER_LINEAR
+        ))
+    };
+    let part = |offset: usize, size: usize| {
+        let region = cl_buffer_region {
+            origin: 4 * offset,
+            size: 4 * size,
+        };
+        let region = (&raw const region).cast();
+        let kind = CL_BUFFER_CREATE_TYPE_REGION;
+        Buffer(create!(clCreateSubBuffer(data.0, 0, kind, region)))
+    };
+    let (flat, other, layers) = (image(&setup, 0), image(&setup, 0), image(&setup, 4));
+    let parts = [part(0, 32), part(64, 64), part(128, 32)];
+    match &*name {
+        "image_layers" => kernel.set_buffer(0, &layers),
+        "image_write" | "image_race" => kernel.set_buffer(0, &flat),
+        "image_unwritten" => kernel.set_buffer(0, &flat).set(1, 3i32),
+        "image_sampler" => kernel
+            .set_buffer(0, &flat)
+            .set_buffer(1, &data)
+            .set(2, sampler(CL_ADDRESS_NONE)),
+        "image_right" => kernel
+            .set_buffer(0, &flat)
+            .set_buffer(1, &other)
+            .set_buffer(2, &data)
+            .set(3, sampler(CL_ADDRESS_CLAMP_TO_EDGE)),
+        "sub_before" => kernel.set_buffer(0, &parts[1]),
+        "sub_buffer.two" => kernel.set_buffer(0, &parts[0]).set_buffer(1, &parts[2]),
+        "sub_buffer.whole" => kernel.set_buffer(0, &parts[0]).set_buffer(1, &data),
+        _ => kernel.set_buffer(0, &flat).set_buffer(1, &data),
+    };
+    setup.run(&kernel, &[ITEMS], Some(&[64]));
+    let read: Vec<i32> = setup.read(&data, 2 * ITEMS);
+    match &*name {
+        "image_right" => {
+            let mirrored = |i: usize| (i / 64 * 64 + 63 - i % 64) as i32;
+            assert!((0..ITEMS).all(|i| read[i] == mirrored(i)));
+            let mut texels = vec![0f32; 4 * ITEMS * 2];
+            ok!(clEnqueueReadImage(
+                setup.queue.0,
+                flat.0,
+                CL_TRUE,
+                [0; 3].as_ptr(),
+                [ITEMS, 2, 1].as_ptr(),
+                0,
+                0,
+                texels.as_mut_ptr().cast(),
+                0,
+                null(),
+                null_mut()
+            ));
+            assert!((0..ITEMS).all(|i| texels[4 * i] == i as f32));
+            assert_eq!(texels[4 * ITEMS], ITEMS as f32);
+        }
+        // What is wrong has had no effect elsewhere.
+        "sub_buffer.two" | "sub_before" => assert!(read.iter().all(|&v| v == 0)),
+        _ => {}
+    }
+}
+
+/// As [`finds`], of the kernels with images; the name of the kernel may be followed by a point and a way to launch it.
+fn finds_in_image(launch: &str, words: &[&str]) {
+    let kernel = launch.split('.').next().unwrap_or_default();
+    let text = child("checks::images_inner", launch, "memory,race,barrier");
+    found_once(&text, kernel, words);
+}
+
+#[test]
+fn images() {
+    finds_in_image(
+        "image_write",
+        &[
+            "write outside of an image: texel (128, 1); the image of 128 x 2 texels that is argument 0, im",
+            "work-item (127, 0, 0)",
+        ],
+    );
+    finds_in_image(
+        "image_read",
+        &["read outside of an image: texel (0, -1)", "128 times"],
+    );
+    finds_in_image(
+        "image_none",
+        &["texel (128, 0)", "work-item (64, 0, 0)", "64 times"],
+    );
+    finds_in_image(
+        "image_none_float",
+        &["texel (-1, 0)", "work-item (0, 0, 0)"],
+    );
+    finds_in_image("image_sampler", &["texel (0, 2)"]);
+    finds_in_image("image_layers", &["texel (0, 0, 4)", "of 8 x 2 x 4 texels"]);
+    finds_in_image(
+        "image_race",
+        &[
+            "data race: write of texel (0, 0)",
+            "(1, 0, 0)",
+            "and (0, 0, 0)",
+        ],
+    );
+    finds_in_image(
+        "image_fence",
+        &["data race: read of texel", "argument 0, im"],
+    );
+    finds_in_image("image_unwritten", &["never written", "texel (3, 0)"]);
+    let right = child("checks::images_inner", "image_right", "memory,race,barrier");
+    assert_eq!(right, "");
+}
+
+#[test]
+fn sub_buffers() {
+    finds_in_image(
+        "sub_buffer.two",
+        &["148 bytes behind the end of the sub-buffer of 128 bytes at byte 0 of the buffer of 1024 bytes"],
+    );
+    finds_in_image(
+        "sub_before",
+        &["8 bytes before the sub-buffer of 256 bytes at byte 256"],
+    );
+    let text = child(
+        "checks::images_inner",
+        "sub_buffer.whole",
+        "memory,race,barrier",
+    );
+    assert_eq!(text, "");
+}
+
 #[test]
 fn races() {
     finds("local_race", &["data race", "local address", "work-item"]);
@@ -199,7 +367,7 @@ fn system_memory() {
 /// Not a test of its own: the child of the one above.
 #[test]
 fn system_inner() {
-    if std::env::var_os(CHILD).is_none() {
+    if job().is_none() {
         return;
     }
     let setup = Setup::new();

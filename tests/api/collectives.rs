@@ -33,7 +33,7 @@ fn build(setup: &Setup, source: &str) -> pumice_tests::Program {
 fn work_group_functions() {
     let setup = Setup::new();
     if !has_subgroups(&setup) {
-        return;
+        return pumice_tests::left_out("the device has no sub-groups");
     }
     let program = build(
         &setup,
@@ -141,7 +141,7 @@ fn work_group_functions() {
 fn sub_groups_partition_the_work_group() {
     let setup = Setup::new();
     if !has_subgroups(&setup) {
-        return;
+        return pumice_tests::left_out("the device has no sub-groups");
     }
     let program = build(
         &setup,
@@ -207,7 +207,7 @@ fn sub_groups_partition_the_work_group() {
 fn sub_group_barriers_and_local_memory() {
     let setup = Setup::new();
     if !has_subgroups(&setup) {
-        return;
+        return pumice_tests::left_out("the device has no sub-groups");
     }
     let program = build(
         &setup,
@@ -269,7 +269,7 @@ fn sub_group_query(
 fn sub_group_queries() {
     let setup = Setup::new();
     if !has_subgroups(&setup) {
-        return;
+        return pumice_tests::left_out("the device has no sub-groups");
     }
     let kernel = setup.kernel_of("kernel void f(global int *p) { p[0] = 1; }", "f");
     let (k, d) = (kernel.0, setup.device);
@@ -333,7 +333,7 @@ fn required_sub_group_sizes() {
         has_subgroups(&setup)
     );
     if !has_subgroups(&setup) {
-        return;
+        return pumice_tests::left_out("the device has no sub-groups");
     }
     let sizes = info!(clGetDeviceInfo(device), DEVICE_SUB_GROUP_SIZES);
     let sizes: Vec<usize> = sizes
@@ -490,7 +490,7 @@ fn has_extension(setup: &Setup, name: &str) -> bool {
 fn float_atomics() {
     let setup = Setup::new();
     if !has_extension(&setup, "cl_ext_float_atomics") {
-        return;
+        return pumice_tests::left_out("no cl_ext_float_atomics");
     }
     let program = build(
         &setup,
@@ -545,7 +545,7 @@ fn float_atomics() {
 fn clocks() {
     let setup = Setup::new();
     if !has_extension(&setup, "cl_khr_kernel_clock") {
-        return;
+        return pumice_tests::left_out("no cl_khr_kernel_clock");
     }
     let device = setup.device;
     let scopes = info_value!(
@@ -638,7 +638,7 @@ fn independent_sub_groups_wait_for_one_another() {
         independent
     );
     if !independent {
-        return;
+        return pumice_tests::left_out("sub-groups make no progress on their own");
     }
     // The last sub-group begins; each of the others waits for its successor.
     let program = build(

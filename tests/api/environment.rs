@@ -1,28 +1,12 @@
 //! What environment variables do, seen in child processes: this test executable again.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, info_text, ok, Setup};
+use pumice_tests::{call, good_child, info_text, job, ok, Setup};
 use std::process::{Command, Output};
 use std::ptr::null_mut;
 
-const CHILD: &str = "PUMICE_TESTS_ENVIRONMENT";
-
 fn child(variables: &[(&str, &str)]) -> Output {
-    let executable = std::env::current_exe().expect("this executable");
-    let output = Command::new(executable)
-        .args([
-            "environment::inner",
-            "--exact",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(CHILD, "1")
-        .envs(variables.iter().copied())
-        .output()
-        .expect("the child runs");
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{text}");
-    output
+    good_child("environment::inner", "list devices", variables)
 }
 
 fn devices(output: &Output) -> Vec<String> {
@@ -36,7 +20,7 @@ fn devices(output: &Output) -> Vec<String> {
 /// Not a test of its own: the child of the others. Lists the devices.
 #[test]
 fn inner() {
-    if std::env::var_os(CHILD).is_none() {
+    if job().is_none() {
         return;
     }
     let mut platform = null_mut();

@@ -320,7 +320,7 @@ fn empty_local_arguments() {
     );
     if !pumice_tests::at_least(&setup, 3, 1) {
         fails!(CL_INVALID_ARG_SIZE, clSetKernelArg(kernel.0, 0, 0, null()));
-        return;
+        return pumice_tests::left_out("the device is not of OpenCL 3.1");
     }
     let buffer = setup.buffer(4);
     kernel.set_local(0, 0).set_buffer(1, &buffer).set(2, 0i32);

@@ -12,6 +12,7 @@ mod drivers;
 mod edges;
 mod environment;
 mod events;
+mod forks;
 mod graphs;
 mod handles;
 mod il;

@@ -1,31 +1,15 @@
 //! printf of kernels, as a process that captures the output of another sees it.
 
-use pumice_tests::Setup;
-use std::process::Command;
+use pumice_tests::{good_child, job, Setup};
 
-const CHILD: &str = "PUMICE_TESTS_PRINTF";
 /// At the start of sources in OpenCL C 3.1.
 const NEWEST: &str = "// OpenCL C 3.1";
 
 /// Runs a kernel in a child process, this test executable again, and returns what it printed.
 fn printed_by(source: &str, items: usize) -> String {
-    let executable = std::env::current_exe().expect("this executable");
-    let output = Command::new(executable)
-        .args([
-            "printf::child",
-            "--exact",
-            "--nocapture",
-            "--test-threads=1",
-        ])
-        .env(CHILD, format!("{items}\n{source}"))
-        .output()
-        .expect("the child runs");
+    let none: [(&str, &str); 0] = [];
+    let output = good_child("printf::child", &format!("{items}\n{source}"), &none);
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
     // What is between the marks is the kernel's, the rest the test harness's.
     let inner = text
         .split("<<<\n")
@@ -39,7 +23,7 @@ fn printed_by(source: &str, items: usize) -> String {
 /// Not a test of its own: the child of the others.
 #[test]
 fn child() {
-    let Ok(job) = std::env::var(CHILD) else {
+    let Some(job) = job() else {
         return;
     };
     let (items, source) = job.split_once('\n').expect("items and source");
@@ -132,7 +116,7 @@ fn strings_that_are_no_literals() {
 fn sizes_and_differences() {
     let setup = Setup::new();
     if !pumice_tests::at_least(&setup, 3, 1) {
-        return;
+        return pumice_tests::left_out("the device is not of OpenCL 3.1");
     }
     let source = format!(
         "{NEWEST}

@@ -2,14 +2,14 @@
 
 use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, create, ok, Buffer, Kernel, Program, Queue, Setup};
+use pumice_tests::{
+    call, code_name, create, good_child, job, ok, Buffer, Kernel, Program, Queue, Setup,
+};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-const CHILD: &str = "PUMICE_TESTS_ROBUSTNESS";
 const ADD: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)] += n; }";
 
 /// A generator of numbers (xorshift) that each run repeats.
@@ -24,34 +24,9 @@ impl Numbers {
     }
 }
 
-/// Runs [`inner`] in a process of its own; kills it when it hangs.
-fn child(mode: &str, variables: &[(&str, &Path)]) -> Output {
-    let mut command = Command::new(std::env::current_exe().expect("this executable"));
-    command
-        .args(["robustness::inner", "--exact", "--nocapture"])
-        .arg("--test-threads=1")
-        .env(CHILD, mode)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    for (name, value) in variables {
-        command.env(name, value);
-    }
-    let mut running = command.spawn().expect("the child runs");
-    let end = Instant::now() + Duration::from_secs(120);
-    while running.try_wait().expect("its status").is_none() {
-        if Instant::now() > end {
-            let _ = running.kill();
-            panic!("the child hangs in mode {mode}");
-        }
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    running.wait_with_output().expect("its output")
-}
-
+/// Runs [`inner`] in a process of its own.
 fn good(mode: &str, variables: &[(&str, &Path)]) {
-    let output = child(mode, variables);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{mode}: {}: {text}", output.status);
+    good_child("robustness::inner", mode, variables);
 }
 
 fn scratch(name: &str) -> PathBuf {
@@ -92,7 +67,7 @@ fn load(setup: &Setup, binary: &[u8]) -> Result<Program, cl_int> {
 /// Not a test of its own: the child of the others.
 #[test]
 fn inner() {
-    let Ok(mode) = std::env::var(CHILD) else {
+    let Some(mode) = job() else {
         return;
     };
     let file = std::env::var_os("PUMICE_TESTS_FILE").map(PathBuf::from);

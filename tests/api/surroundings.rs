@@ -1,36 +1,31 @@
 //! What is around a source when it is built: headers that come, change and go, the directory for temporary files, long
 //! options, many builds at once. In processes of their own: this test executable again.
 
-use pumice_tests::{Program, Setup};
+use pumice_tests::{good_child, job, Program, Setup};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-const MODE: &str = "PUMICE_TESTS_SURROUNDINGS";
 const PLACE: &str = "PUMICE_TESTS_PLACE";
 
 fn child(mode: &str, variables: &[(&str, &str)]) {
     let place = std::env::temp_dir().join(format!("pumice-around-{mode}-{}", std::process::id()));
     let _ = std::fs::remove_dir_all(&place);
     std::fs::create_dir_all(&place).expect("a directory");
-    let output = Command::new(std::env::current_exe().expect("this executable"))
-        .args(["surroundings::inner", "--exact", "--nocapture"])
-        .arg("--test-threads=1")
-        .env(MODE, mode)
-        .env(PLACE, &place)
-        .env("PUMICE_CACHE_DIR", place.join("cache"))
-        .envs(variables.iter().copied())
-        .output()
-        .expect("the child runs");
+    let cache = place.join("cache");
+    let mut all = vec![(PLACE, place.as_path()), ("PUMICE_CACHE_DIR", &cache)];
+    all.extend(
+        variables
+            .iter()
+            .map(|(name, value)| (*name, Path::new(*value))),
+    );
+    good_child("surroundings::inner", mode, &all);
     let _ = std::fs::remove_dir_all(&place);
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{mode}: {text}");
 }
 
 /// Not a test of its own: the child of the others.
 #[test]
 fn inner() {
-    let Ok(mode) = std::env::var(MODE) else {
+    let Some(mode) = job() else {
         return;
     };
     let place = PathBuf::from(std::env::var_os(PLACE).expect("a directory"));

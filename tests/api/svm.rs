@@ -115,7 +115,11 @@ fn capabilities(setup: &Setup) -> u64 {
 /// A setup, where the device has shared virtual memory.
 fn setup() -> Option<Setup> {
     let setup = Setup::new();
-    (capabilities(&setup) != 0).then_some(setup)
+    if capabilities(&setup) == 0 {
+        pumice_tests::left_out("no shared virtual memory");
+        return None;
+    }
+    Some(setup)
 }
 
 fn memcpy(setup: &Setup, blocking: bool, dst: *mut c_void, src: *const c_void, size: usize) {
@@ -708,7 +712,7 @@ fn images_of_buffers_over_shared_memory() {
         CL_DEVICE_IMAGE_SUPPORT
     ) == CL_FALSE
     {
-        return;
+        return pumice_tests::left_out("no images");
     }
     let a = Shared::new(&setup, 4096);
     a.write(&(0..4096).collect::<Vec<u32>>());
@@ -778,7 +782,7 @@ fn images_of_buffers_over_shared_memory() {
 fn fine_grained_memory_needs_no_maps() {
     let setup = Setup::new();
     if capabilities(&setup) & CL_DEVICE_SVM_FINE_GRAIN_BUFFER == 0 {
-        return;
+        return pumice_tests::left_out("no fine-grained buffers");
     }
     let a = Shared::with(
         &setup,
@@ -807,7 +811,7 @@ fn fine_grained_memory_needs_no_maps() {
 fn memory_of_the_system_is_shared_where_the_device_says_so() {
     let setup = Setup::new();
     if capabilities(&setup) & CL_DEVICE_SVM_FINE_GRAIN_SYSTEM == 0 {
-        return;
+        return pumice_tests::left_out("no fine-grained memory of the system");
     }
     let kernel = setup.kernel_of(
         "kernel void f(global uint *p, global uint *q) { q[get_global_id(0)] += p[get_global_id(0)] * 2; }",

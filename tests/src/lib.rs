@@ -6,15 +6,19 @@
 //! layer is on where it is installed; a process in which it reported anything exits with an error.
 
 mod api;
+mod child;
 pub mod client;
 mod fixture;
+mod left_out;
 pub mod rng;
 
 pub use api::{cl, validation_messages, Api};
+pub use child::{good_child, job};
 pub use fixture::{
     at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,
     Queue, Setup,
 };
+pub use left_out::left_out;
 pub use opencl_sys as sys;
 
 use std::path::{Path, PathBuf};

@@ -3,6 +3,7 @@
 use super::args::Bound;
 use super::error::Error;
 use super::group;
+use super::images::Images;
 use super::launch::{Dispatch, Machine, NdRange, Options};
 use super::memory::{Memory, Region, Source};
 use super::watch::{Checks, Finding, Watch};
@@ -28,14 +29,15 @@ pub struct Dispatched<'a> {
     pub lanes: u32,
 }
 
-/// Runs it. `memory` gets the pieces of `source` that are accessed, and is changed.
+/// Runs it. `memory` gets the pieces of `source` that are accessed, and is changed; `images` are read and written at once.
 ///
 /// # Errors
-/// [`Error::NotInterpreted`] of images.
+/// [`Error::NotInterpreted`] of filters of the device's own.
 pub fn run_checked(
     launch: &Dispatched,
     checks: Checks,
     source: &mut dyn Source,
+    images: &mut dyn Images,
     memory: &mut Memory,
 ) -> Result<Vec<Finding>, Error> {
     let none = || Error::invalid("no kernel");
@@ -71,6 +73,7 @@ pub fn run_checked(
     machine.specs.extend(SPEC_LOCAL_SIZE.into_iter().zip(local));
     let items = local.iter().product();
     machine.source = Some(source);
+    machine.images = Some(images);
     machine.watch = Some(Watch::new(checks, items, launch.lanes));
     let dispatch = Dispatch {
         first: [0; 3],

@@ -12,7 +12,7 @@ use super::item::{Item, State};
 use super::launch::{Dispatch, Machine, Place};
 use super::memory::Memory;
 use super::scalar::Scalar;
-use super::watch::Wrong;
+use super::watch::{Fact, Wrong};
 use crate::ir::function::Storage;
 use crate::ir::op::{Op, Scope};
 use crate::ir::types::Space;
@@ -165,7 +165,8 @@ fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
     let barriers = machine.watch.as_ref().is_some_and(|w| w.checks.barriers);
     let waits = items.iter().find(|item| item.state == State::Waiting);
     if let Some(item) = waits.filter(|_| barriers) {
-        machine.wrong(item, Wrong::Barrier, None, None, None, note);
+        let fact = Fact::new(Wrong::Barrier);
+        machine.wrong(item, Fact { note, ..fact });
     }
 }
 

@@ -10,7 +10,7 @@ use super::launch::{Machine, Place};
 use super::memory::{Memory, Region};
 use super::printf;
 use super::scalar::Scalar;
-use super::watch::Wrong;
+use super::watch::{Fact, Wrong};
 use crate::ir::entity::{Block, Entity, Value, Var};
 use crate::ir::function::{Edge, Function, InstData, Storage, Terminator};
 use crate::ir::op::Op;
@@ -312,7 +312,7 @@ pub(super) struct Step<'s, 'm, 'a> {
 }
 
 impl Step<'_, '_, '_> {
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         self.item.whereabouts()
     }
 
@@ -332,7 +332,7 @@ impl Step<'_, '_, '_> {
             .map_or(Type::I32, |v| v.ty)
     }
 
-    fn arg(&self, index: usize) -> Scalar {
+    pub(super) fn arg(&self, index: usize) -> Scalar {
         self.args.get(index).copied().unwrap_or_default()
     }
 
@@ -345,9 +345,9 @@ impl Step<'_, '_, '_> {
     }
 
     /// The bits of a value on which something depends that cannot be unknown.
-    fn decided(&mut self, value: Scalar, what: &'static str) -> Result<u64, Error> {
+    pub(super) fn decided(&mut self, value: Scalar, what: &'static str) -> Result<u64, Error> {
         if !value.is_known() {
-            self.note(Wrong::Undetermined(what), None, None);
+            self.note(Fact::new(Wrong::Undetermined(what)));
         }
         if self.machine.options.strict && !value.is_known() {
             let place = self.place();
@@ -616,15 +616,20 @@ impl Step<'_, '_, '_> {
                 one(Scalar::known((*value.ok_or_else(missing)?).into()))
             }
             Op::Printf(index) => one(self.printf(index)?),
+            Op::TexelFetch(slot) | Op::TexelLoad(slot) => {
+                let texel = self.read_texel(slot.binding)?;
+                texel.into_iter().collect()
+            }
+            Op::TexelStore(slot) => {
+                self.write_texel(slot.binding)?;
+                none
+            }
             Op::ImageRead(_)
             | Op::ImageWrite(_)
             | Op::ImageFilter
             | Op::ImageQuery(_)
             | Op::SamplerWord
-            | Op::TexelFetch(_)
-            | Op::TexelFilter { .. }
-            | Op::TexelLoad(_)
-            | Op::TexelStore(_) => {
+            | Op::TexelFilter { .. } => {
                 return Err(Error::NotInterpreted(self.place()));
             }
             op => {

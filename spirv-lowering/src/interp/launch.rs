@@ -2,6 +2,7 @@
 
 use super::args::{self, Arg, Bound};
 use super::error::Error;
+use super::images::Images;
 use super::memory::{Memory, Region, Source};
 use super::printf::Record;
 use super::scalar::Scalar;
@@ -153,6 +154,8 @@ pub(super) struct Machine<'a> {
     pub group: [u32; 3],
     /// Where memory comes from that is not there.
     pub source: Option<&'a mut dyn Source>,
+    /// The images of the launch.
+    pub images: Option<&'a mut dyn Images>,
     /// What is looked for.
     pub watch: Option<Watch>,
     /// Where implicit arguments lie in the argument block.
@@ -195,6 +198,7 @@ impl<'a> Machine<'a> {
             },
             group: [0; 3],
             source: None,
+            images: None,
             watch: None,
             pushed: Vec::new(),
             orders: FxHashMap::default(),

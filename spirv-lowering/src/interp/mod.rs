@@ -23,8 +23,9 @@
 //! Variables lie at addresses that are no better aligned than they ask for.
 //!
 //! # Not interpreted
-//! Images and samplers, and calls of functions without a body: [`Error::NotInterpreted`]. Native functions of the target
-//! give unknown values. Everything is sequentially consistent; races are not found.
+//! Calls of functions without a body, and images and samplers by handle: [`Error::NotInterpreted`]. Lowered kernels have
+//! images by descriptor, whose texels are read and written by [`Images`]. Native functions of the target give unknown values.
+//! Everything is sequentially consistent; races are not found.
 
 mod args;
 mod arrays;
@@ -35,12 +36,14 @@ mod concrete;
 mod error;
 mod eval;
 mod group;
+mod images;
 mod item;
 mod launch;
 mod lowered;
 mod memory;
 mod printf;
 mod scalar;
+mod texels;
 mod watch;
 mod watched;
 
@@ -48,12 +51,13 @@ pub use args::Arg;
 pub use checked::{run_checked, Dispatched};
 pub use error::{Error, Fault};
 pub use eval::eval;
+pub use images::{Images, View};
 pub use launch::{NdRange, Options, Outcome};
 pub use lowered::{run_lowered, Lowered};
 pub use memory::{Memory, Region, Source};
 pub use printf::{read_records, Record};
 pub use scalar::Scalar;
-pub use watch::{Checks, Finding, WorkItem, Wrong};
+pub use watch::{Checks, Finding, Pixel, WorkItem, Wrong};
 
 use crate::ir::entity::FuncId;
 use crate::ir::module::Module;

@@ -6,8 +6,10 @@
 //! are a race unless both are atomic, or a work-item does both, or a barrier of their work-group (or sub-group) that orders
 //! the memory lies between them. Of the accesses to a byte the last write is remembered, the last read, and the oldest
 //! read that nothing has ordered before what follows. Writes that leave what is there are not called races with
-//! other writes: many programs set a flag from many work-items.
+//! other writes: many programs set a flag from many work-items. Texels of images are bytes of a space of their own, which
+//! barriers order by a flag of its own.
 
+use super::images::View;
 use crate::ir::op::Fences;
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
@@ -26,9 +28,9 @@ pub struct Checks {
 /// What was wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wrong {
-    /// Bytes were read that are in no variable or buffer.
+    /// Bytes were read that are in no variable or buffer, or a texel that is not in its image.
     ReadOutside,
-    /// Bytes were written that are in no variable or buffer. Memory is as before.
+    /// Bytes were written that are in no variable or buffer, or a texel that is not in its image. Memory is as before.
     WriteOutside,
     /// An address is less aligned than its type asks for.
     Misaligned {
@@ -70,6 +72,17 @@ pub struct WorkItem {
     pub group: [u32; 3],
 }
 
+/// A place of an image, in it or not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pixel {
+    /// Binding of the image.
+    pub binding: u32,
+    /// Coordinates.
+    pub at: [i32; 3],
+    /// The image.
+    pub view: View,
+}
+
 /// Something wrong, the first time that an instruction did it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -87,6 +100,8 @@ pub struct Finding {
     pub space: Option<Space>,
     /// Address and number of bytes of the access.
     pub at: Option<(u64, u64)>,
+    /// The same of an access to an image.
+    pub pixel: Option<Pixel>,
     /// More about it, or nothing.
     pub note: String,
     /// How often it happened.
@@ -124,10 +139,18 @@ struct Shadow {
     barriers: u32,
 }
 
+/// Memory whose accesses are remembered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shared {
+    Global,
+    Local,
+    Image,
+}
+
 /// An access as [`Watch::touch`] gets it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Touch {
-    pub local: bool,
+    pub of: Shared,
     pub address: u64,
     pub size: u64,
     /// Linear local id of the work-item.
@@ -160,6 +183,31 @@ impl Rival {
     }
 }
 
+/// Something wrong, and what is known of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Fact<'a> {
+    pub wrong: Wrong,
+    pub space: Option<Space>,
+    pub at: Option<(u64, u64)>,
+    pub pixel: Option<Pixel>,
+    pub other: Option<Rival>,
+    pub note: &'a str,
+}
+
+impl Fact<'_> {
+    /// Nothing but that it is.
+    pub fn new(wrong: Wrong) -> Self {
+        Self {
+            wrong,
+            space: None,
+            at: None,
+            pixel: None,
+            other: None,
+            note: "",
+        }
+    }
+}
+
 /// What is known during a run.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -169,6 +217,7 @@ pub(super) struct Watch {
     known: FxHashMap<(usize, u32, u32, std::mem::Discriminant<Wrong>), usize>,
     global: Shadow,
     local: Shadow,
+    images: Shadow,
     /// Barriers of sub-groups that each work-item of the group has passed.
     subs: Vec<u32>,
     /// Work-items of a group, of a sub-group, and the number of the first work-item of the group.
@@ -186,6 +235,7 @@ impl Watch {
             known: FxHashMap::default(),
             global: Shadow::default(),
             local: Shadow::default(),
+            images: Shadow::default(),
             subs: vec![0; items as usize],
             items: items.max(1),
             lanes: lanes.max(1),
@@ -201,17 +251,21 @@ impl Watch {
         }
         self.started = true;
         self.local.pages.clear();
-        self.global.barriers = self.global.barriers.wrapping_add(1);
-        self.local.barriers = self.local.barriers.wrapping_add(1);
+        self.group_barrier(Fences {
+            global: true,
+            local: true,
+            image: true,
+        });
     }
 
     /// All work-items have passed a barrier.
     pub fn group_barrier(&mut self, fences: Fences) {
-        if fences.global {
-            self.global.barriers = self.global.barriers.wrapping_add(1);
-        }
-        if fences.local {
-            self.local.barriers = self.local.barriers.wrapping_add(1);
+        for (ordered, shadow) in [
+            (fences.global, &mut self.global),
+            (fences.local, &mut self.local),
+            (fences.image, &mut self.images),
+        ] {
+            shadow.barriers = shadow.barriers.wrapping_add(ordered.into());
         }
     }
 
@@ -233,10 +287,10 @@ impl Watch {
     pub fn touch(&mut self, touch: &Touch) -> Option<Rival> {
         let sub = self.subs.get(touch.index as usize).copied().unwrap_or(0);
         let (items, lanes) = (self.items, self.lanes);
-        let shadow = if touch.local {
-            &mut self.local
-        } else {
-            &mut self.global
+        let shadow = match touch.of {
+            Shared::Global => &mut self.global,
+            Shared::Local => &mut self.local,
+            Shared::Image => &mut self.images,
         };
         let now = Access {
             item: self.first.wrapping_add(touch.index).wrapping_add(1),

@@ -4,7 +4,7 @@ use super::error::{Error, Fault};
 use super::item::{Item, Step};
 use super::launch::Machine;
 use super::scalar::Scalar;
-use super::watch::{Finding, Rival, Touch, WorkItem, Wrong};
+use super::watch::{Fact, Finding, Shared, Touch, WorkItem, Wrong};
 use crate::interface::Implicit;
 use crate::ir::entity::{Entity, Var};
 use crate::ir::function::{Function, Storage, Terminator, ValueDef};
@@ -34,15 +34,7 @@ impl Machine<'_> {
     }
 
     /// Notes what an item does wrong where it is.
-    pub fn wrong(
-        &mut self,
-        item: &Item,
-        wrong: Wrong,
-        space: Option<Space>,
-        at: Option<(u64, u64)>,
-        other: Option<Rival>,
-        note: &str,
-    ) {
+    pub fn wrong(&mut self, item: &Item, fact: Fact) {
         let Some(frame) = item.frames.last() else {
             return;
         };
@@ -58,23 +50,24 @@ impl Machine<'_> {
             frame.pc as u32,
         );
         let who = self.work_item(item.place.index, 0);
-        let other = other.and_then(|rival| {
+        let other = fact.other.and_then(|rival| {
             let (index, back) = self.watch.as_ref()?.who(rival.item);
             Some((self.work_item(index, back), rival.line))
         });
         if let Some(watch) = &mut self.watch {
             let make = || Finding {
-                wrong,
+                wrong: fact.wrong,
                 function: frame.func.name.clone(),
                 line,
                 item: who,
                 other,
-                space,
-                at,
-                note: note.to_owned(),
+                space: fact.space,
+                at: fact.at,
+                pixel: fact.pixel,
+                note: fact.note.to_owned(),
                 times: 1,
             };
-            watch.note(place, make, wrong);
+            watch.note(place, make, fact.wrong);
         }
     }
 
@@ -88,10 +81,10 @@ impl Machine<'_> {
 
 impl Step<'_, '_, '_> {
     /// Notes something wrong, where that is looked for.
-    pub(super) fn note(&mut self, wrong: Wrong, space: Option<Space>, at: Option<(u64, u64)>) {
+    pub(super) fn note(&mut self, fact: Fact) {
         let watch = self.machine.watch.as_ref();
         if watch.is_some_and(|watch| watch.checks.memory) {
-            self.machine.wrong(self.item, wrong, space, at, None, "");
+            self.machine.wrong(self.item, fact);
         }
     }
 
@@ -144,7 +137,11 @@ impl Step<'_, '_, '_> {
             Fault::ReadOnly { address } => (Wrong::ReadOnly, Some((address, 0))),
             Fault::Index { index, len } => (Wrong::Index { index, len }, None),
         };
-        self.note(wrong, space, at);
+        self.note(Fact {
+            space,
+            at,
+            ..Fact::new(wrong)
+        });
         Ok(())
     }
 
@@ -156,39 +153,57 @@ impl Step<'_, '_, '_> {
         if unknown == 0 || own || (unknown != ty.mask() && self.is_copied()) {
             return;
         }
-        let at = Some((address, ty.size().into()));
-        self.note(Wrong::NeverWritten, Some(space), at);
+        self.note(Fact {
+            space: Some(space),
+            at: Some((address, ty.size().into())),
+            ..Fact::new(Wrong::NeverWritten)
+        });
     }
 
     /// Tells of a read, or of a write; `same`: of what is there.
     pub(super) fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
-        let (index, line, atomic) = (self.item.place.index, self.data.line, self.atomic);
-        let Some(watch) = &mut self.machine.watch else {
-            return;
+        let of = match space {
+            Space::Private | Space::Constant => return,
+            Space::Local => Shared::Local,
+            _ => Shared::Global,
         };
-        if !watch.checks.races || matches!(space, Space::Private | Space::Constant) {
-            return;
+        let at = (address, ty.size().into());
+        if let Some(race) = self.races(of, at, writes, same) {
+            let (space, at) = (Some(space), Some(at));
+            self.machine.wrong(self.item, Fact { space, at, ..race });
         }
-        let size = ty.size().into();
-        let race = watch.touch(&Touch {
-            local: space == Space::Local,
+    }
+
+    /// Tells of an access; the race that it makes.
+    pub(super) fn races(
+        &mut self,
+        of: Shared,
+        (address, size): (u64, u64),
+        writes: bool,
+        same: bool,
+    ) -> Option<Fact<'static>> {
+        let watch = self.machine.watch.as_mut()?;
+        if !watch.checks.races {
+            return None;
+        }
+        let rival = watch.touch(&Touch {
+            of,
             address,
             size,
-            index,
-            line,
+            index: self.item.place.index,
+            line: self.data.line,
             writes,
-            atomic,
+            atomic: self.atomic,
             same,
-        });
-        if let Some(rival) = race {
-            let wrong = Wrong::Race {
-                writes,
-                wrote: rival.wrote,
-            };
-            let at = Some((address, size));
-            self.machine
-                .wrong(self.item, wrong, Some(space), at, Some(rival), "");
-        }
+        })?;
+        let wrong = Wrong::Race {
+            writes,
+            wrote: rival.wrote,
+        };
+        Some(Fact {
+            other: Some(rival),
+            ..Fact::new(wrong)
+        })
     }
 
     /// Is what is stored the result of a load, and nothing else? Structures are copied with what is between their members.
@@ -249,7 +264,7 @@ impl<'a> Item<'a> {
         let memory = machine.watch.as_ref().is_some_and(|w| w.checks.memory);
         if let Some((value, what)) = decides.filter(|_| memory) {
             if !frame.value(value).is_known() {
-                machine.wrong(self, Wrong::Undetermined(what), None, None, None, "");
+                machine.wrong(self, Fact::new(Wrong::Undetermined(what)));
             }
         }
     }

@@ -340,8 +340,13 @@ pub fn run(
         let Some((plain, letters)) = demangle(&name) else {
             return Ok(Action::Keep);
         };
-        if plain == "pumice_device_filters" {
-            let value = r.konst(Type::I32, target.device_filters.into());
+        let known = match plain {
+            "pumice_device_filters" => Some(target.device_filters),
+            "pumice_checks_images" => Some(target.checks_images),
+            _ => None,
+        };
+        if let Some(known) = known {
+            let value = r.konst(Type::I32, known.into());
             return Ok(r.replace_result(inst, value));
         }
         let args: Vec<Value> = r.data(inst).args.iter().map(|&v| r.resolve(v)).collect();

@@ -42,6 +42,7 @@ impl CpuDevice {
         let lanes = machine.lanes();
         let target = Target {
             max_local_memory: LOCAL_MEMORY as u32,
+            checks_images: crate::util::config::get().check.memory,
             ..Target::processor(lanes)
         };
         let caps = Caps {

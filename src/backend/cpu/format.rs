@@ -176,3 +176,74 @@ pub fn all() -> Vec<Support> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the specification demands of devices with images, in section 5.3.1.2: for reading or writing, then for kernels that do both.
+    #[test]
+    fn required_formats_are_there() {
+        let all = all();
+        let access = |order, data, dim| {
+            let format = PixelFormat { order, data };
+            let found = all.iter().find(|support| support.format == format);
+            found.map_or(Access::default(), |support| support.access(dim))
+        };
+        let plain = [
+            cl::CL_UNORM_INT8,
+            cl::CL_UNORM_INT16,
+            cl::CL_SNORM_INT8,
+            cl::CL_SNORM_INT16,
+            cl::CL_SIGNED_INT8,
+            cl::CL_SIGNED_INT16,
+            cl::CL_SIGNED_INT32,
+            cl::CL_UNSIGNED_INT8,
+            cl::CL_UNSIGNED_INT16,
+            cl::CL_UNSIGNED_INT32,
+            cl::CL_HALF_FLOAT,
+            cl::CL_FLOAT,
+        ];
+        for order in [cl::CL_R, cl::CL_RG, cl::CL_RGBA] {
+            for data in plain {
+                for dim in DIMS {
+                    let can = access(order, data, dim);
+                    assert!(
+                        can.read && can.write && can.read_write,
+                        "{order:#x} {data:#x}"
+                    );
+                }
+            }
+        }
+        for data in [cl::CL_UNORM_INT16, cl::CL_FLOAT] {
+            let can = access(cl::CL_DEPTH, data, ImageDim::D2);
+            assert!(can.read && can.write && !can.read_write);
+            assert!(!access(cl::CL_DEPTH, data, ImageDim::D3).read);
+        }
+        let can = access(cl::CL_sRGBA, cl::CL_UNORM_INT8, ImageDim::D3);
+        assert!(can.read && !can.write);
+        let can = access(cl::CL_BGRA, cl::CL_UNORM_INT8, ImageDim::D2);
+        assert!(can.read && can.write);
+    }
+
+    /// Each channel is read as the component that is written to it, and a pixel has as many bytes as its channels.
+    #[test]
+    fn layouts_agree_with_themselves() {
+        for Support { format, .. } in all() {
+            let layout = layout(format).expect("a layout");
+            let channels = usize::from(layout.channels);
+            assert_eq!(channels, format.channels(), "{format:?}");
+            for channel in 0..channels {
+                let component = usize::from(layout.stored[channel]);
+                let read = usize::from(layout.components[component]);
+                assert_eq!(read, channel, "{format:?}");
+            }
+            let alpha = layout.components[3] != ONE;
+            assert_eq!(alpha, format.has_alpha(), "{format:?}");
+        }
+        let wrong = |order, data| layout(PixelFormat { order, data }).is_none();
+        assert!(wrong(cl::CL_RGB, cl::CL_UNORM_INT8) && wrong(cl::CL_RGBA, cl::CL_UNORM_SHORT_565));
+        assert!(wrong(cl::CL_BGRA, cl::CL_FLOAT) && wrong(cl::CL_INTENSITY, cl::CL_SIGNED_INT8));
+        assert!(wrong(cl::CL_sRGBA, cl::CL_FLOAT) && wrong(0, cl::CL_FLOAT));
+    }
+}

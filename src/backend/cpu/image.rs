@@ -184,3 +184,92 @@ impl Image for CpuImage {
         self
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cl;
+
+    const RGBA8: PixelFormat = PixelFormat {
+        order: cl::CL_RGBA,
+        data: cl::CL_UNORM_INT8,
+    };
+
+    fn desc(dim: ImageDim) -> ImageDesc {
+        ImageDesc {
+            dim,
+            format: RGBA8,
+            width: 7,
+            height: 5,
+            depth: 3,
+            layers: 2,
+        }
+    }
+
+    /// Layers stand after the last coordinate that a pixel has.
+    #[test]
+    fn descriptors_of_each_geometry() {
+        for (dim, size, row, slice) in [
+            (ImageDim::D1, [7, 1, 1], 0, 0),
+            (ImageDim::Buffer, [7, 1, 1], 0, 0),
+            (ImageDim::D1Array, [7, 2, 1], 28, 0),
+            (ImageDim::D2, [7, 5, 1], 28, 0),
+            (ImageDim::D2Array, [7, 5, 2], 28, 140),
+            (ImageDim::D3, [7, 5, 3], 28, 140),
+        ] {
+            let image = CpuImage::create(&desc(dim)).expect("an image");
+            let d = of(image.as_ref()).expect("ours").descriptor();
+            assert_eq!((d.size, d.row, d.slice, d.pixel), (size, row, slice, 4));
+            assert!(!d.opaque_border);
+        }
+    }
+
+    #[test]
+    fn aliases_show_the_same_texels() {
+        let image = CpuImage::create(&desc(ImageDim::D2)).expect("an image");
+        let srgb = PixelFormat {
+            order: cl::CL_sRGBA,
+            data: cl::CL_UNORM_INT8,
+        };
+        let alias = CpuImage::alias(&image, srgb).expect("an alias");
+        let texels = |image: &Arc<dyn Image>| of(image.as_ref()).expect("ours").descriptor().texels;
+        assert_eq!(texels(&alias), texels(&image));
+        assert_eq!(alias.desc().format, srgb);
+        let wide = PixelFormat {
+            data: cl::CL_FLOAT,
+            ..RGBA8
+        };
+        assert!(CpuImage::alias(&image, wide).is_err());
+    }
+
+    #[test]
+    fn over_a_part_of_memory() {
+        let memory: Arc<dyn Memory> = Arc::new(CpuMemory::new(256, 1).expect("memory"));
+        let slice = Slice {
+            memory: memory.clone(),
+            offset: 64,
+            size: 43,
+        };
+        let image = CpuImage::over(&slice, RGBA8).expect("an image");
+        let d = of(image.as_ref()).expect("ours").descriptor();
+        // What is no whole texel is none.
+        assert_eq!(d.size, [10, 1, 1]);
+        assert_eq!(d.texels as u64, memory.address() + 64);
+    }
+
+    #[test]
+    fn too_large_or_of_no_format() {
+        let huge = ImageDesc {
+            width: u32::MAX,
+            height: u32::MAX,
+            depth: u32::MAX,
+            ..desc(ImageDim::D3)
+        };
+        assert!(CpuImage::create(&huge).is_err());
+        let none = ImageDesc {
+            format: PixelFormat { order: 0, data: 0 },
+            ..desc(ImageDim::D2)
+        };
+        assert!(CpuImage::create(&none).is_err());
+    }
+}

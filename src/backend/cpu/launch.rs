@@ -1,6 +1,7 @@
 //! Runs a launch: work-groups in any order, on as many threads as they are worth.
 
 use super::abi::Launch;
+use super::check::Told;
 use super::code::CpuPipeline;
 use super::float_mode::FloatMode;
 use super::image::Descriptor;
@@ -44,6 +45,7 @@ pub fn run(
     groups: [u32; 3],
     push: &[u64],
     descriptors: &[Descriptor],
+    given: &[(u64, u64)],
 ) {
     let total = groups.iter().map(|&n| u64::from(n)).product::<u64>();
     if total == 0 {
@@ -52,9 +54,14 @@ pub fn run(
     if let Some(checked) = &pipeline.checked {
         // SAFETY: of the same words, which live.
         let bytes = unsafe { std::slice::from_raw_parts(push.as_ptr().cast(), size_of_val(push)) };
-        let (kernel, args) = (&checked.kernel, &checked.local_args);
+        let told = Told {
+            local_args: &checked.local_args,
+            push: bytes,
+            descriptors,
+            given,
+        };
         // SAFETY: the runtime has checked the arguments as far as it can, as for the code.
-        if unsafe { kernel.run(groups, pipeline.local_size, args, bytes) } {
+        if unsafe { checked.kernel.run(groups, pipeline.local_size, told) } {
             return;
         }
     }

@@ -2,7 +2,8 @@
 //!
 //! Threads are made when there is work for them, up to the number of processors. One that has nothing to do looks for work
 //! for a short while before it sleeps. A thread of the application that waits for a stream runs the stream's batches itself
-//! (`timeline.rs`), so that a launch that is waited for needs no switch between threads.
+//! (`timeline.rs`), so that a launch that is waited for needs no switch between threads. A forked child has none of them, and
+//! is refused (`util/forked.rs`).
 
 use crate::backend::processors;
 use parking_lot::{Condvar, Mutex, MutexGuard};
@@ -139,6 +140,7 @@ impl Pool {
             .store(state.ready.len() + state.jobs.len(), Ordering::Release);
         let mut more = wanted.saturating_sub(state.sleeping);
         while more > 0 && state.threads < self.cores {
+            crate::util::forked::needs_threads();
             let pool = Arc::clone(self);
             let thread = std::thread::Builder::new()
                 .name("pumice-cpu".into())

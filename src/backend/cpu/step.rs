@@ -35,6 +35,8 @@ pub struct Dispatch {
     pub indirect: Option<Place>,
     pub push: Push,
     pub descriptors: Vec<Descriptor>,
+    /// Where kernels are checked: begin and end of the memory that the launch was given. Empty: it may access any.
+    pub given: Vec<(u64, u64)>,
 }
 
 /// An operation.
@@ -115,6 +117,7 @@ impl Action {
                         groups,
                         &dispatch.push,
                         &dispatch.descriptors,
+                        &dispatch.given,
                     );
                 };
                 match &dispatch.indirect {

@@ -1,5 +1,6 @@
 //! Streams: operations are written down in batches and run in their order (`track.rs`).
 
+use super::check;
 use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
@@ -71,10 +72,18 @@ impl CpuStream {
         push: &[u8],
         uses: &[Use],
         bindings: &[Binding],
+        anything: bool,
     ) -> Result<Dispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
             self.keep(&one.slice);
+        }
+        let mut given = Vec::new();
+        if check::on() && !anything {
+            for Use { slice, .. } in uses {
+                let begin = memory::of(slice.memory.as_ref())?.pointer() as u64 + slice.offset;
+                given.push((begin, begin + slice.size));
+            }
         }
         let mut descriptors = Vec::new();
         for binding in bindings {
@@ -100,6 +109,7 @@ impl CpuStream {
             indirect: None,
             push: words,
             descriptors,
+            given,
         })
     }
 
@@ -111,10 +121,10 @@ impl CpuStream {
                 push,
                 uses,
                 bindings,
-                ..
+                touches_anything,
             } => Action::Dispatch(Box::new(Dispatch {
                 groups,
-                ..self.dispatch(pipeline, push, uses, bindings)?
+                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
             })),
             Op::DispatchIndirect {
                 pipeline,
@@ -122,10 +132,10 @@ impl CpuStream {
                 push,
                 uses,
                 bindings,
-                ..
+                touches_anything,
             } => Action::Dispatch(Box::new(Dispatch {
                 indirect: Some(self.place(groups)?),
-                ..self.dispatch(pipeline, push, uses, bindings)?
+                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
             })),
             Op::Copy { src, dst, region } => {
                 Action::Copy(self.place(src)?, self.place(dst)?, region)
@@ -249,5 +259,172 @@ impl Stream for CpuStream {
             call: "take_times",
             code: "the operation has not run".to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::memory::CpuMemory;
+    use super::*;
+    use crate::backend::{BufferCopy, Memory};
+
+    struct Scene(Arc<Pool>);
+
+    impl Scene {
+        fn new() -> Self {
+            Self(Pool::new(2))
+        }
+
+        fn stream(&self, profiling: bool) -> CpuStream {
+            let desc = StreamDesc {
+                profiling,
+                ..StreamDesc::default()
+            };
+            CpuStream::new(&self.0, desc)
+        }
+    }
+
+    impl Drop for Scene {
+        fn drop(&mut self) {
+            self.0.close();
+        }
+    }
+
+    fn slice(offset: u64, size: u64, memory: &Arc<dyn Memory>) -> Slice {
+        Slice {
+            memory: memory.clone(),
+            offset,
+            size,
+        }
+    }
+
+    fn memory() -> Arc<dyn Memory> {
+        Arc::new(CpuMemory::new(64, 1).expect("memory"))
+    }
+
+    fn bytes(memory: &Arc<dyn Memory>) -> Vec<u8> {
+        let base = memory.mapped().expect("mapped").as_ptr();
+        // SAFETY: of that size, and nothing is under way.
+        unsafe { std::slice::from_raw_parts(base, 64).to_vec() }
+    }
+
+    fn wait(stream: &CpuStream, value: u64) {
+        let reached = stream.timeline().wait(value, None);
+        assert!(reached.expect("a wait"));
+    }
+
+    #[test]
+    fn operations_have_the_effect_of_their_order() {
+        let scene = Scene::new();
+        let mut stream = scene.stream(false);
+        let (a, b) = (memory(), memory());
+        let rule = OrderRule::Unordered;
+        let fill = |dst, pattern| Op::Fill { dst, pattern };
+        let all = slice(0, 64, &a);
+        stream
+            .record(fill(&all, &[1, 2]), rule, false)
+            .expect("a fill");
+        let part = slice(8, 4, &a);
+        let update = Op::Update {
+            dst: &part,
+            data: &[9, 8, 7, 6],
+        };
+        stream.record(update, rule, false).expect("an update");
+        let (src, dst) = (slice(6, 8, &a), slice(16, 8, &b));
+        let region = BufferCopy::linear(0, 0, 8);
+        let copy = Op::Copy {
+            src: &src,
+            dst: &dst,
+            region,
+        };
+        stream.record(copy, rule, false).expect("a copy");
+        stream
+            .record(fill(&all, &[0]), rule, false)
+            .expect("a fill");
+        assert_eq!((stream.open_len(), stream.open_value()), (4, 1));
+        let value = stream.submit(false).expect("submitted");
+        assert_eq!((value, stream.open_len(), stream.open_value()), (1, 0, 2));
+        wait(&stream, value);
+        assert_eq!(bytes(&b)[16..24], [1, 2, 9, 8, 7, 6, 1, 2]);
+        assert!(bytes(&a).iter().all(|&byte| byte == 0));
+    }
+
+    /// Nothing to run is no batch, unless one is asked for.
+    #[test]
+    fn empty_batches() {
+        let scene = Scene::new();
+        let mut stream = scene.stream(false);
+        assert_eq!(stream.submit(false).expect("submitted"), 0);
+        assert_eq!(stream.submit(true).expect("submitted"), 1);
+        wait(&stream, 1);
+        assert_eq!(stream.submit(false).expect("submitted"), 1);
+    }
+
+    /// What a batch uses lives until it has completed and the stream has taken it back, and no longer.
+    #[test]
+    fn batches_keep_what_they_use() {
+        let scene = Scene::new();
+        let mut stream = scene.stream(false);
+        let kept = Arc::new(());
+        let op = Op::Keep(kept.clone());
+        stream.record(op, OrderRule::InOrder, false).expect("kept");
+        assert_eq!(Arc::strong_count(&kept), 2);
+        let value = stream.submit(false).expect("submitted");
+        wait(&stream, value);
+        stream.reclaim();
+        assert_eq!(Arc::strong_count(&kept), 1);
+    }
+
+    #[test]
+    fn streams_wait_for_one_another() {
+        let scene = Scene::new();
+        let (mut first, mut second) = (scene.stream(false), scene.stream(false));
+        let (a, b) = (memory(), memory());
+        let (all_a, all_b) = (slice(0, 64, &a), slice(0, 64, &b));
+        let point = Point {
+            timeline: first.timeline().clone(),
+            value: 1,
+        };
+        second.wait_for(&point);
+        let region = BufferCopy::linear(0, 0, 64);
+        let copy = Op::Copy {
+            src: &all_a,
+            dst: &all_b,
+            region,
+        };
+        second
+            .record(copy, OrderRule::InOrder, false)
+            .expect("a copy");
+        let last = second.submit(false).expect("submitted");
+        assert_eq!(second.timeline().completed().expect("a value"), 0);
+        let fill = Op::Fill {
+            dst: &all_a,
+            pattern: &[5],
+        };
+        first
+            .record(fill, OrderRule::InOrder, false)
+            .expect("a fill");
+        first.submit(false).expect("submitted");
+        wait(&second, last);
+        assert!(bytes(&b).iter().all(|&byte| byte == 5));
+    }
+
+    #[test]
+    fn times_are_taken_once() {
+        let scene = Scene::new();
+        let (mut plain, mut stream) = (scene.stream(false), scene.stream(true));
+        let none = plain.record(Op::Marker, OrderRule::InOrder, true);
+        assert!(none.expect("a marker").is_none());
+        let mut mark = |wanted| stream.record(Op::Marker, OrderRule::InOrder, wanted);
+        assert!(mark(false).expect("a marker").is_none());
+        let slots = [mark(true), mark(true)].map(|slot| slot.expect("a marker").expect("a slot"));
+        let value = stream.submit(false).expect("submitted");
+        wait(&stream, value);
+        let [first, second] = slots;
+        let again = ProfileSlot(first.0);
+        let times = stream.take_times(first).expect("times");
+        let later = stream.take_times(second).expect("times");
+        assert!(times.start <= times.end && times.end <= later.start);
+        assert!(stream.take_times(again).is_err());
     }
 }

@@ -453,3 +453,6 @@ pub unsafe extern "C" fn pumice_texel_store(
     // SAFETY: only places within the image are written.
     unsafe { by_channel!(d.layout.channel, store_as, d, (x, y, z), mask, values) };
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,3 +131,111 @@ impl Follower for Track {
         self.call();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::step::{Action, Step};
+    use super::*;
+    use crate::backend::{Call, Timeline};
+    use std::time::Duration;
+
+    /// Writes its number down.
+    struct Note(u64, Arc<Mutex<Vec<u64>>>);
+
+    impl Call for Note {
+        fn call(&self) {
+            self.1.lock().push(self.0);
+        }
+    }
+
+    struct Scene {
+        pool: Arc<Pool>,
+        timeline: Arc<CpuTimeline>,
+        track: Arc<Track>,
+        notes: Arc<Mutex<Vec<u64>>>,
+    }
+
+    impl Scene {
+        fn new(cores: usize) -> Self {
+            let (pool, timeline) = (Pool::new(cores), CpuTimeline::new());
+            Self {
+                track: Track::new(&timeline, &pool),
+                pool,
+                timeline,
+                notes: Arc::default(),
+            }
+        }
+
+        fn batch(&self, value: u64) -> Batch {
+            let action = Action::Call(Arc::new(Note(value, self.notes.clone())));
+            Batch {
+                steps: vec![Step {
+                    action,
+                    profile: None,
+                }],
+                value,
+                ..Batch::default()
+            }
+        }
+
+        fn wait(&self, value: u64) -> bool {
+            let patience = Some(Duration::from_secs(60));
+            self.timeline.wait(value, patience).expect("a wait")
+        }
+    }
+
+    impl Drop for Scene {
+        fn drop(&mut self) {
+            self.pool.close();
+        }
+    }
+
+    /// Whoever runs them: threads of the pool, one that waits, or both in turn.
+    #[test]
+    fn batches_run_in_their_order() {
+        for cores in [1, 3] {
+            let scene = Scene::new(cores);
+            for value in 1..=300 {
+                scene.track.submit(scene.batch(value));
+                if value % 50 == 0 {
+                    // Without a time limit the waiting thread helps.
+                    assert!(scene.timeline.wait(value, None).expect("a wait"));
+                    assert!(scene.timeline.reached() >= value);
+                }
+            }
+            assert!(scene.wait(300));
+            assert_eq!(*scene.notes.lock(), (1..=300).collect::<Vec<_>>());
+            let done = scene.track.take_done();
+            assert!(done.iter().map(|batch| batch.value).eq(1..=300));
+            assert!(scene.track.take_done().is_empty());
+        }
+    }
+
+    /// A batch that waits for another timeline holds those behind it, and no thread.
+    #[test]
+    fn a_batch_waits_for_another_timeline() {
+        let scene = Scene::new(1);
+        let other = CpuTimeline::new();
+        scene.track.submit(scene.batch(1));
+        let mut second = scene.batch(2);
+        second.waits.push((other.clone(), 5));
+        scene.track.submit(second);
+        scene.track.submit(scene.batch(3));
+        assert!(scene.wait(1));
+        let short = Some(Duration::from_millis(20));
+        assert!(!scene.timeline.wait(2, short).expect("a wait"));
+        // The only thread of the pool is free for others.
+        let beside = Scene {
+            pool: scene.pool.clone(),
+            track: Track::new(&other, &scene.pool),
+            timeline: other.clone(),
+            notes: scene.notes.clone(),
+        };
+        beside.track.submit(beside.batch(4));
+        assert!(beside.wait(4));
+        assert_eq!(*scene.notes.lock(), [1, 4]);
+        beside.track.submit(beside.batch(5));
+        assert!(scene.wait(3));
+        assert_eq!(*scene.notes.lock(), [1, 4, 5, 2, 3]);
+    }
+}

@@ -6,9 +6,13 @@
 //! files that are not read, and clang 22 takes a missing file for an empty one in `#embed`: where a text has those words,
 //! nothing is kept.
 //!
-//! Only regular files are read, and none that was changed since the compilation began.
+//! Only regular files are read, and none that was changed since the compilation began. What was hashed once in this process is
+//! not read again while device, inode, size and time of change are the same.
 
 use super::sections;
+use crate::util::fds;
+use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
@@ -82,9 +86,7 @@ impl Surroundings {
     pub fn hold(&self) -> bool {
         let here = self.directory.as_os_str().is_empty()
             || std::env::current_dir().is_ok_and(|here| here == self.directory);
-        let same = |(path, hash): &(PathBuf, [u8; 32])| {
-            contents(path).is_some_and(|(bytes, _)| blake3::hash(&bytes) == *hash)
-        };
+        let same = |(path, hash): &(PathBuf, [u8; 32])| hash_of(path) == Some(*hash);
         here && self.files.iter().all(same) && self.absent.iter().all(|p| changed(p).is_none())
     }
 
@@ -208,6 +210,41 @@ fn change_time(file: &std::fs::Metadata) -> SystemTime {
     UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
+/// Hashes that are remembered.
+const MOST_HASHES: usize = 4096;
+
+/// A file as it is: device, inode, size, time of the last change, and as whom it was opened.
+type Identity = (u64, u64, u64, SystemTime, (u32, u32));
+
+fn identity(file: &std::fs::Metadata) -> Identity {
+    let ids = fds::effective_ids();
+    (file.dev(), file.ino(), file.len(), change_time(file), ids)
+}
+
+static HASHES: Mutex<Option<FxHashMap<Identity, [u8; 32]>>> = Mutex::new(None);
+
+/// The hash of what is in a regular file.
+fn hash_of(path: &Path) -> Option<[u8; 32]> {
+    let now = SystemTime::now();
+    let before = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
+    let before = identity(&before);
+    if let Some(known) = HASHES.lock().as_ref().and_then(|all| all.get(&before)) {
+        return Some(*known);
+    }
+    let (bytes, changed) = contents(path)?;
+    let hash = *blake3::hash(&bytes).as_bytes();
+    // Another change in the same step of time could not be told. If the file is another one by now, it was changed.
+    if changed == before.3 && changed + STEP < now {
+        let mut hashes = HASHES.lock();
+        let all = hashes.get_or_insert_default();
+        if all.len() >= MOST_HASHES {
+            all.clear();
+        }
+        all.insert(before, hash);
+    }
+    Some(hash)
+}
+
 /// What is in a regular file, and when it was changed.
 fn contents(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
     let mut options = std::fs::File::options();
@@ -308,9 +345,35 @@ mod tests {
         assert!(!seen.hold());
     }
 
+    /// What is remembered of a file is forgotten with its next change, one of the same size too.
+    #[test]
+    fn hashes_are_those_of_the_contents() {
+        let file = std::env::temp_dir().join(format!("pumice-hash-{}", std::process::id()));
+        let other = file.with_extension("other");
+        let (first, second) = (blake3::hash(b"first"), blake3::hash(b"other"));
+        for (text, hash) in [("first", first), ("other", second), ("first", first)] {
+            std::fs::write(&file, text).unwrap();
+            assert_eq!(hash_of(&file), Some(*hash.as_bytes()));
+            std::thread::sleep(2 * STEP);
+            // Now it is remembered.
+            for _ in 0..2 {
+                assert_eq!(hash_of(&file), Some(*hash.as_bytes()));
+            }
+        }
+        let known = identity(&std::fs::metadata(&file).unwrap());
+        assert!(HASHES.lock().as_ref().unwrap().contains_key(&known));
+        // Another file in its place.
+        std::fs::write(&other, "other").unwrap();
+        std::fs::rename(&other, &file).unwrap();
+        assert_eq!(hash_of(&file), Some(*second.as_bytes()));
+        std::fs::remove_file(&file).unwrap();
+        assert_eq!(hash_of(&file), None);
+    }
+
     #[test]
     fn what_is_no_regular_file_is_not_read() {
         assert!(contents(Path::new("/dev/zero")).is_none());
+        assert!(hash_of(Path::new("/dev/zero")).is_none());
         assert!(contents(Path::new("/dev")).is_none());
         let pipe = std::env::temp_dir().join(format!("pumice-pipe-{}", std::process::id()));
         let made = std::process::Command::new("mkfifo").arg(&pipe).status();

@@ -229,7 +229,7 @@ fn samplers() {
     let setup = Setup::new();
     let device = setup.device;
     if info_value!(cl_bool, clGetDeviceInfo(device), CL_DEVICE_IMAGE_SUPPORT) == CL_FALSE {
-        return;
+        return pumice_tests::left_out("no images");
     }
     let mut seen = Seen::default();
     let c = setup.context.0;

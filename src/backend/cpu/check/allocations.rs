@@ -55,9 +55,89 @@ pub fn around(address: u64) -> (Option<Allocation>, Option<Allocation>) {
     )
 }
 
+/// The parts of memory that a launch was given by its arguments, where it can reach nothing else: its buffers and
+/// sub-buffers. Those that overlap count as one, since a pointer does not tell which of them it comes from.
+#[derive(Debug, Default)]
+pub struct Given {
+    /// Begin and end, in order.
+    parts: Vec<(u64, u64)>,
+}
+
+impl Given {
+    /// These parts, begin and end of each. None at all: the launch may access all of any memory.
+    pub fn new(parts: &[(u64, u64)]) -> Self {
+        let mut sorted = parts.to_vec();
+        sorted.sort_unstable();
+        let mut merged: Vec<(u64, u64)> = Vec::new();
+        for (begin, end) in sorted {
+            match merged.last_mut() {
+                Some(last) if begin < last.1 => last.1 = last.1.max(end),
+                _ => merged.push((begin, end)),
+            }
+        }
+        Self { parts: merged }
+    }
+
+    /// The parts of an allocation; none: it was reached in another way.
+    fn of(&self, whole: Allocation) -> impl Iterator<Item = Allocation> + '_ {
+        let end = whole.base + whole.size;
+        let within = move |&&(first, last): &&(u64, u64)| first >= whole.base && last <= end;
+        self.parts
+            .iter()
+            .filter(within)
+            .map(move |&(first, last)| Allocation {
+                base: first,
+                size: last - first,
+                ..whole
+            })
+    }
+
+    /// What of an allocation the launch may access around an address in it.
+    pub fn around(&self, whole: Allocation, address: u64) -> Option<Allocation> {
+        let mut parts = self.of(whole).peekable();
+        if parts.peek().is_none() {
+            return Some(whole);
+        }
+        parts.find(|part| (part.base..part.base + part.size).contains(&address))
+    }
+
+    /// The part of an allocation that is nearest to an address beside all of them.
+    pub fn nearest(&self, whole: Allocation, address: u64) -> Option<Allocation> {
+        self.of(whole).min_by_key(|part| {
+            let behind = address.saturating_sub(part.base + part.size);
+            behind.max(part.base.saturating_sub(address))
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parts_of_an_allocation() {
+        let whole = Allocation {
+            base: 1000,
+            size: 1000,
+            imported: false,
+        };
+        let part = |base, size| Allocation {
+            base,
+            size,
+            ..whole
+        };
+        let given = Given::new(&[(1500, 1600), (1000, 1100), (1050, 1200), (1600, 1650)]);
+        assert_eq!(given.around(whole, 1199), Some(part(1000, 200)));
+        assert_eq!(given.around(whole, 1200), None);
+        assert_eq!(given.nearest(whole, 1201), Some(part(1000, 200)));
+        assert_eq!(given.nearest(whole, 1499), Some(part(1500, 100)));
+        // Neighbours are two.
+        assert_eq!(given.around(whole, 1600), Some(part(1600, 50)));
+        // What nothing is known of is whole.
+        let other = part(5000, 10);
+        assert_eq!(given.around(other, 5003), Some(other));
+        assert_eq!(Given::default().around(whole, 1200), Some(whole));
+    }
 
     #[test]
     fn found_by_address() {

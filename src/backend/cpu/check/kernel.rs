@@ -1,16 +1,31 @@
 //! A kernel that is interpreted, launch by launch.
 
+use super::allocations::Given;
+use super::images::Bound;
 use super::report;
 use super::source::Real;
+use crate::backend::cpu::image::Descriptor;
 use crate::backend::NativeCode;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{run_checked, Checks, Dispatched, Memory};
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
 
+/// What a launch is told.
+#[derive(Debug, Clone, Copy)]
+pub struct Told<'a> {
+    /// Specialisation constant and bytes of each argument in local memory.
+    pub local_args: &'a [(u32, u32)],
+    /// The argument block.
+    pub push: &'a [u8],
+    /// Images, by binding.
+    pub descriptors: &'a [Descriptor],
+    /// Begin and end of the memory that it was given; empty: it may access any.
+    pub given: &'a [(u64, u64)],
+}
+
 /// See the module.
 pub struct CheckedKernel {
-    name: String,
     interface: KernelInterface,
     /// None: its text cannot be read, which has been said.
     module: Option<Module>,
@@ -20,11 +35,10 @@ pub struct CheckedKernel {
 impl CheckedKernel {
     /// For sub-groups of so many work-items.
     pub fn new(native: &dyn NativeCode, interface: &KernelInterface, lanes: u32) -> Self {
-        let name = interface.name.clone();
+        let name = &interface.name;
         let module = parse_module(native.kir());
-        let module = module.map_err(|error| report::not_checked(&name, &error.to_string()));
+        let module = module.map_err(|error| report::not_checked(name, &error.to_string()));
         Self {
-            name,
             interface: interface.clone(),
             module: module.ok(),
             lanes,
@@ -34,14 +48,8 @@ impl CheckedKernel {
     /// Runs all work-groups, and says what is wrong. False: it cannot be interpreted, and nothing has happened.
     ///
     /// # Safety
-    /// As for the code of the kernel: the launch may access the memory that its arguments lead to.
-    pub unsafe fn run(
-        &self,
-        groups: [u32; 3],
-        local_size: [u32; 3],
-        local_args: &[(u32, u32)],
-        push: &[u8],
-    ) -> bool {
+    /// As for the code of the kernel: the launch may access the memory that its arguments lead to, and its images.
+    pub unsafe fn run(&self, groups: [u32; 3], local_size: [u32; 3], told: Told) -> bool {
         let Some(module) = &self.module else {
             return false;
         };
@@ -56,20 +64,24 @@ impl CheckedKernel {
             implicit: &self.interface.implicit,
             groups,
             local_size,
-            push,
-            local_args,
+            push: told.push,
+            local_args: told.local_args,
             lanes: self.lanes,
         };
-        let (mut real, mut memory) = (Real::default(), Memory::new());
-        match run_checked(&launch, checks, &mut real, &mut memory) {
+        let given = Given::new(told.given);
+        let (mut real, mut memory) = (Real::new(&given), Memory::new());
+        // SAFETY: as the caller promises.
+        let mut images = unsafe { Bound::new(told.descriptors) };
+        match run_checked(&launch, checks, &mut real, &mut images, &mut memory) {
             Ok(findings) => {
-                findings.iter().for_each(|one| report::say(&self.name, one));
+                let said = findings.iter();
+                said.for_each(|one| report::say(&self.interface, &given, one));
                 // SAFETY: as the caller promises.
                 unsafe { real.put_back(&memory) };
                 true
             }
             Err(error) => {
-                report::not_checked(&self.name, &error.to_string());
+                report::not_checked(&self.interface.name, &error.to_string());
                 false
             }
         }

@@ -1,10 +1,11 @@
 //! A finding in words.
 
-use super::allocations::{self, Allocation};
+use super::allocations::{self, Allocation, Given};
 use crate::util::log;
 use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
-use spirv_lowering::interp::{Finding, WorkItem, Wrong};
+use spirv_lowering::interface::{ArgKind, KernelInterface};
+use spirv_lowering::interp::{Finding, Pixel, WorkItem, Wrong};
 use spirv_lowering::ir::types::Space;
 use std::fmt::Write;
 
@@ -12,7 +13,8 @@ use std::fmt::Write;
 static SAID: Mutex<Option<FxHashSet<String>>> = Mutex::new(None);
 
 /// Says it, unless it has been said.
-pub fn say(kernel: &str, finding: &Finding) {
+pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
+    let kernel = &interface.name;
     let kind = std::mem::discriminant(&finding.wrong);
     let line = finding.line;
     let key = match finding.other {
@@ -24,7 +26,10 @@ pub fn say(kernel: &str, finding: &Finding) {
     };
     if SAID.lock().get_or_insert_default().insert(key) {
         // Asked for, so not a matter of the log's level.
-        log::write(log::Level::Error, format_args!("{}", text(kernel, finding)));
+        log::write(
+            log::Level::Error,
+            format_args!("{}", text(interface, given, finding)),
+        );
     }
 }
 
@@ -37,9 +42,10 @@ pub fn not_checked(kernel: &str, why: &str) {
     }
 }
 
-fn text(kernel: &str, finding: &Finding) -> String {
+fn text(interface: &KernelInterface, given: &Given, finding: &Finding) -> String {
+    let kernel = &interface.name;
     let mut text = format!("check: kernel {kernel}");
-    if finding.function != kernel {
+    if finding.function != *kernel {
         let _ = write!(text, ", function {}", finding.function);
     }
     match finding.line {
@@ -55,8 +61,11 @@ fn text(kernel: &str, finding: &Finding) -> String {
     if let Some((address, _)) = finding.at {
         let own = matches!(finding.space, Some(Space::Local | Space::Private));
         if !own {
-            let _ = write!(text, "; {}", nearest(address));
+            let _ = write!(text, "; {}", nearest(given, address));
         }
+    }
+    if let Some(pixel) = &finding.pixel {
+        let _ = write!(text, "; {}", image(interface, pixel));
     }
     let _ = write!(text, "; work-item {}", item(&finding.item));
     if let Some((other, line)) = &finding.other {
@@ -80,13 +89,19 @@ fn what(finding: &Finding) -> String {
         _ => "",
     };
     let bytes = match finding.at {
+        _ if finding.pixel.is_some() => finding.pixel.map_or(String::new(), |pixel| texel(&pixel)),
         Some((address, 0)) => format!("{space}address {address:#x}"),
         Some((address, size)) => format!("{size} bytes at {space}address {address:#x}"),
         None => format!("{space}memory"),
     };
+    let whole = if finding.pixel.is_some() {
+        "an image"
+    } else {
+        "memory"
+    };
     match finding.wrong {
-        Wrong::ReadOutside => format!("read outside of memory: {bytes}"),
-        Wrong::WriteOutside => format!("write outside of memory: {bytes}"),
+        Wrong::ReadOutside => format!("read outside of {whole}: {bytes}"),
+        Wrong::WriteOutside => format!("write outside of {whole}: {bytes}"),
         Wrong::Misaligned { align } => format!("{bytes} is not aligned to {align} bytes"),
         Wrong::ReadOnly => format!("write to constant memory: {bytes}"),
         Wrong::Index { index, len } => format!("element {index} of an array of {len}"),
@@ -108,11 +123,57 @@ fn what(finding: &Finding) -> String {
     }
 }
 
+/// The first coordinates, as many as the image has.
+fn coordinates<T: ToString>(of: [T; 3], pixel: &Pixel, between: &str) -> String {
+    let counted = of.iter().take(pixel.view.coordinates.into());
+    let words: Vec<String> = counted.map(T::to_string).collect();
+    words.join(between)
+}
+
+fn texel(pixel: &Pixel) -> String {
+    format!("texel ({})", coordinates(pixel.at, pixel, ", "))
+}
+
+/// The image, as the argument that it is.
+fn image(interface: &KernelInterface, pixel: &Pixel) -> String {
+    let binding = Some(pixel.binding);
+    let mut args = interface.args.iter().enumerate();
+    let found = args.find(|(_, arg)| match arg.kind {
+        ArgKind::Image(image) => image.sampled == binding || image.storage == binding,
+        _ => false,
+    });
+    let size = coordinates(pixel.view.size, pixel, " x ");
+    match found {
+        Some((index, arg)) if arg.name.is_empty() => {
+            format!("the image of {size} texels that is argument {index}")
+        }
+        Some((index, arg)) => {
+            let name = &arg.name;
+            format!("the image of {size} texels that is argument {index}, {name}")
+        }
+        None => format!("an image of {size} texels"),
+    }
+}
+
 /// The buffer that an address belongs to, or is nearest to.
-fn nearest(address: u64) -> String {
+fn nearest(given: &Given, address: u64) -> String {
     let shown = |one: Allocation| format!("the buffer of {} bytes at {:#x}", one.size, one.base);
     if let Some(one) = allocations::holding(address) {
-        return format!("byte {} of {}", address - one.base, shown(one));
+        if given.around(one, address).is_some() {
+            return format!("byte {} of {}", address - one.base, shown(one));
+        }
+        let Some(part) = given.nearest(one, address) else {
+            return shown(one);
+        };
+        let (size, offset) = (part.size, part.base - one.base);
+        let sub = format!(
+            "the sub-buffer of {size} bytes at byte {offset} of {}",
+            shown(one)
+        );
+        return match address.checked_sub(part.base + size) {
+            Some(gap) => format!("{gap} bytes behind the end of {sub}"),
+            None => format!("{} bytes before {sub}", part.base - address),
+        };
     }
     let (before, after) = allocations::around(address);
     let behind = before.map(|one| (address - (one.base + one.size), one));

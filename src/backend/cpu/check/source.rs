@@ -1,6 +1,6 @@
 //! Pieces of real memory for the interpreter, and what it changed in them.
 
-use super::allocations::{self, Allocation};
+use super::allocations::{self, Allocation, Given};
 use spirv_lowering::interp::{Memory, Source};
 
 /// Bytes of a piece of large memory, at a multiple of its size.
@@ -11,15 +11,25 @@ const NEAR: u64 = 256;
 const ROOM: u64 = super::ROOM as u64;
 
 /// What a launch has got so far.
-#[derive(Default)]
-pub struct Real {
+pub struct Real<'a> {
+    /// What the launch was given.
+    given: &'a Given,
     /// Address and contents at first of each piece.
     pieces: Vec<(u64, Vec<u8>)>,
     /// Begin and end of what the application has mapped, read when first asked.
     mapped: Option<Vec<(u64, u64)>>,
 }
 
-impl Real {
+impl<'a> Real<'a> {
+    /// For a launch that was given this.
+    pub fn new(given: &'a Given) -> Self {
+        Self {
+            given,
+            pieces: Vec::new(),
+            mapped: None,
+        }
+    }
+
     /// Memory of the application that no object stands for, which kernels may access too (fine-grained system SVM).
     fn system(&mut self, address: u64) -> Option<Allocation> {
         let (before, after) = allocations::around(address);
@@ -40,7 +50,10 @@ impl Real {
     }
 
     fn holding(&mut self, address: u64) -> Option<Allocation> {
-        allocations::holding(address).or_else(|| self.system(address))
+        match allocations::holding(address) {
+            Some(whole) => self.given.around(whole, address),
+            None => self.system(address),
+        }
     }
 
     /// Writes what the interpreter has changed.
@@ -62,7 +75,7 @@ impl Real {
     }
 }
 
-impl Source for Real {
+impl Source for Real<'_> {
     fn buffer(&mut self, address: u64) -> Option<(u64, u64)> {
         self.holding(address).map(|found| (found.base, found.size))
     }

@@ -1,0 +1,55 @@
+//! Forked children. A child has the memory of its parent and none of its threads: what threads of ours had under way is never
+//! done, and what locks they held are never let go. Where that can be, the child gets an error from every call; where the
+//! parent had no such thread, and no other thread was in a call, the child goes on by itself.
+//!
+//! Children that come about without the handlers of `fork` (`vfork`, `clone`) are the application's own concern; what they
+//! may do before `exec` leads to no call of OpenCL.
+
+use super::leaving;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Once;
+
+/// There are threads that commands need.
+static THREADS: AtomicBool = AtomicBool::new(false);
+/// This process is a child that cannot use the driver.
+static FORKED: AtomicBool = AtomicBool::new(false);
+
+/// From now on commands need a thread of ours: a child would wait for it for ever.
+pub fn needs_threads() {
+    THREADS.store(true, Ordering::SeqCst);
+}
+
+/// This process is the child of one whose threads it would need.
+pub fn is_forked() -> bool {
+    FORKED.load(Ordering::Relaxed)
+}
+
+/// Notices children from now on.
+pub(super) fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the handler lives as long as the library, from which it is taken when that goes. That there is no room
+        // for it leaves things as they are without it.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// In a new child, whose only thread this is: no locks, no memory.
+extern "C" fn in_child() {
+    if THREADS.load(Ordering::SeqCst) || leaving::others_are_in_calls() {
+        FORKED.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Says, once, why calls fail. Not through the log: a thread that is not there may hold what that locks.
+#[cold]
+pub fn say() {
+    static SAID: AtomicBool = AtomicBool::new(false);
+    if SAID.swap(true, Ordering::Relaxed) || super::log::level() < super::log::Level::Error {
+        return;
+    }
+    let text = b"pumice: error: this process was forked from one that was using OpenCL, and cannot use it itself: call exec, \
+        or fork before the first command\n";
+    // SAFETY: that many bytes. Whether somebody reads them is no matter.
+    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+}
