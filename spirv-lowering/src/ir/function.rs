@@ -85,9 +85,6 @@ impl Edge {
     }
 }
 
-/// The name that [`native`](crate::native) has for an edge.
-pub type Target = Edge;
-
 /// The end of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Terminator {

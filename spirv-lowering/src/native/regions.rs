@@ -14,7 +14,7 @@ use crate::error::{LowerError, Result};
 use crate::ir::compact::compact;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{
-    BlockData, Function, Storage, Target, Terminator, ValueDef, VarData, VarLen,
+    BlockData, Edge, Function, Storage, Terminator, ValueDef, VarData, VarLen,
 };
 use crate::ir::op::{Effect, HwVar, IntCond, Op, Scope};
 use crate::ir::types::Type;
@@ -125,7 +125,7 @@ impl Cutter {
                 term,
             });
             self.func.layout.push(next);
-            self.func.blocks[block].term = Terminator::Jump(Target::new(next));
+            self.func.blocks[block].term = Terminator::Jump(Edge::new(next));
             self.barriers.push((block, next));
             work.push(next);
         }
@@ -284,7 +284,7 @@ impl Cutter {
             for &value in live {
                 self.repeat(&mut func, start, value, &mut new);
             }
-            func.blocks[start].term = Terminator::Jump(Target::new(entry));
+            func.blocks[start].term = Terminator::Jump(Edge::new(entry));
             drop_unreachable(&mut func);
             let pairs: Vec<(Value, Value)> = live
                 .iter()
