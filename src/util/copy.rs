@@ -1,7 +1,7 @@
 //! Copies of large pieces of host memory by several threads: one thread reaches a fraction of what memory and bus can do.
 //!
-//! The helpers start at the first large copy and stay. A copy is cut into parts; the caller does parts itself and waits
-//! for the rest.
+//! The helpers start at the first large copy and stay. A copy is cut into parts; the caller does parts itself, those too that
+//! no helper comes to, and waits for what is under way.
 
 use crossbeam_channel::{Receiver, Sender};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,6 +13,8 @@ const LEAST: usize = 1 << 20;
 const PART: usize = 256 << 10;
 /// Threads that copy at most, the caller included.
 const THREADS: usize = 4;
+/// Parts for each of them.
+const SHARES: usize = 4;
 
 struct Part {
     src: usize,
@@ -33,12 +35,18 @@ fn work_one(part: &Part) {
     part.left.fetch_sub(1, Ordering::Release);
 }
 
-fn helpers() -> Option<&'static (Sender<Part>, usize)> {
-    static HELPERS: OnceLock<Option<(Sender<Part>, usize)>> = OnceLock::new();
+struct Helpers {
+    sender: Sender<Part>,
+    /// For the caller, who helps.
+    receiver: Receiver<Part>,
+    threads: usize,
+}
+
+fn helpers() -> Option<&'static Helpers> {
+    static HELPERS: OnceLock<Option<Helpers>> = OnceLock::new();
     HELPERS
         .get_or_init(|| {
-            // Few cores have other things to do, perhaps even to be the device.
-            let wanted = if super::many_cores() { THREADS - 1 } else { 0 };
+            let wanted = super::cores().min(THREADS).saturating_sub(1);
             let (sender, receiver) = crossbeam_channel::unbounded::<Part>();
             let started = (0..wanted)
                 .filter(|_| {
@@ -47,7 +55,11 @@ fn helpers() -> Option<&'static (Sender<Part>, usize)> {
                     builder.spawn(move || work(&receiver)).is_ok()
                 })
                 .count();
-            (started > 0).then_some((sender, started))
+            (started > 0).then_some(Helpers {
+                sender,
+                receiver,
+                threads: started,
+            })
         })
         .as_ref()
 }
@@ -63,12 +75,13 @@ pub unsafe fn copy(src: usize, dst: usize, size: usize) {
     } else {
         helpers()
     };
-    let Some((sender, threads)) = helpers else {
+    let Some(helpers) = helpers else {
         // SAFETY: the caller vouches for both ranges.
         unsafe { std::ptr::copy(src as *const u8, dst as *mut u8, size) };
         return;
     };
-    let part = size.div_ceil(threads + 1).max(PART).next_multiple_of(4096);
+    let shares = (helpers.threads + 1) * SHARES;
+    let part = size.div_ceil(shares).max(PART).next_multiple_of(4096);
     let left = Arc::new(AtomicUsize::new(0));
     let mut at = part;
     while at < size {
@@ -80,13 +93,17 @@ pub unsafe fn copy(src: usize, dst: usize, size: usize) {
             size: length,
             left: left.clone(),
         };
-        if let Err(refused) = sender.send(job) {
+        if let Err(refused) = helpers.sender.send(job) {
             work_one(&refused.0);
         }
         at += length;
     }
     // SAFETY: the first part of both ranges.
     unsafe { std::ptr::copy_nonoverlapping(src as *const u8, dst as *mut u8, part.min(size)) };
+    // Helpers may have no core.
+    while let Ok(other) = helpers.receiver.try_recv() {
+        work_one(&other);
+    }
     let mut spins = 0u32;
     while left.load(Ordering::Acquire) > 0 {
         spins += 1;
