@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 struct Writer(Vec<u8>);
 
@@ -358,6 +358,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         i.uses_barrier,
         i.uses_subgroups,
         i.guarded,
+        i.waits,
         i.uses_indirect_pointers,
     ] {
         w.bool(v);
@@ -390,7 +391,8 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         return Err(DecodeError::Field);
     }
     let attributes = read_attributes(r)?;
-    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, uses_indirect_pointers] = [
+    let [args_in_buffer, uses_printf, uses_barrier, uses_subgroups, guarded, waits, uses_indirect_pointers] = [
+        r.bool()?,
         r.bool()?,
         r.bool()?,
         r.bool()?,
@@ -428,6 +430,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
         uses_barrier,
         uses_subgroups,
         guarded,
+        waits,
         uses_indirect_pointers,
         samplers,
         arg_access,
@@ -636,6 +639,7 @@ mod tests {
                 uses_barrier: true,
                 uses_subgroups: false,
                 guarded: true,
+                waits: true,
                 uses_indirect_pointers: true,
                 samplers: vec![SamplerBinding {
                     binding: 2,

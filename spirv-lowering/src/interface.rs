@@ -328,6 +328,9 @@ pub struct KernelInterface {
     pub uses_subgroups: bool,
     /// The kernel cannot tell how its work-items are grouped, and has the test of [`SPEC_GUARD`].
     pub guarded: bool,
+    /// A work-item may wait for what others do ([`may_wait`](crate::analysis::waits::may_wait)): where the application says
+    /// how they are grouped, that stands, as those of one sub-group may run in step.
+    pub waits: bool,
     /// Where not 0, long loops can go on in further dispatches of the same size: a work-item has a record of so many bytes,
     /// which before the first dispatch begins with the words 1 and 0. The records, ordered by work-group and local id, lie
     /// [`RESUME_HEADER`] bytes behind [`Implicit::ResumeState`]. Before them there are 16 bytes for each dispatch: the

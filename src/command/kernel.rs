@@ -359,6 +359,12 @@ mod tests {
         let shown = gpu(false);
         assert_eq!(of(&shown, &[1024, 3], &[1, 1]), ([1, 1, 1], false));
         assert_eq!(of(&free, &[1024, 3], &[1, 1]), ([32, 1, 1], false));
+        let waits = Limits {
+            waits: true,
+            guarded: true,
+            ..gpu(false)
+        };
+        assert_eq!(of(&waits, &[1024, 3], &[1, 1]), ([1, 1, 1], false));
         assert_eq!(of(&free, &[1024, 16], &[16, 16]), ([16, 16, 1], false));
         assert_eq!(of(&free, &[1000, 1], &[10, 1]), ([256, 1, 1], true));
         assert_eq!(of(&free, &[1, 1024], &[1, 1024]), ([1, 1024, 1], false));

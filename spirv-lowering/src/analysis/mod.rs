@@ -9,3 +9,4 @@ pub mod dom;
 pub mod iterations;
 pub mod loops;
 pub mod uses;
+pub mod waits;

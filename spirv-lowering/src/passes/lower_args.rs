@@ -16,6 +16,7 @@
 
 use super::lower_images::Descriptors;
 use crate::analysis::arg_access::Access;
+use crate::analysis::waits;
 use crate::edit::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
@@ -551,6 +552,7 @@ pub fn run(
         uses_barrier: false,
         uses_subgroups: false,
         guarded: false,
+        waits: waits::may_wait(func),
         uses_indirect_pointers: access.indirect,
         samplers: images.samplers.clone(),
         arg_access,

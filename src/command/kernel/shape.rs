@@ -22,6 +22,8 @@ pub(super) struct Limits {
     pub(super) uniform: bool,
     /// The kernel cannot tell how its work-items are grouped.
     pub(super) guarded: bool,
+    /// Work-items may wait for one another: a size that the application chose stands.
+    pub(super) waits: bool,
     /// Sub-groups are made of the rows of a work-group, so that short rows leave lanes empty.
     pub(super) rows: bool,
     /// The kernel has been compiled for many work-group sizes, or takes long to compile for one.
@@ -33,6 +35,9 @@ pub(super) struct Limits {
 impl Limits {
     /// A work-group of the application's choice that wastes too much of the device, where there is a choice.
     pub(super) fn is_poor(&self, local: [u32; 3]) -> bool {
+        if self.waits {
+            return false;
+        }
         let items = local.iter().product::<u32>();
         let row = if self.rows { local[0] } else { items };
         self.few_sizes || items < FEW_ITEMS || !row.is_multiple_of(self.subgroup)
@@ -57,6 +62,7 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         sub_groups: attributes.required_sub_groups,
         uniform: kernel.uniform,
         guarded: kernel.code.interface().guarded,
+        waits: kernel.code.interface().waits,
         rows: caps.rows_are_vectors,
         few_sizes: costly || kernel.code.specialised() >= MANY_SIZES * parts,
         // The test makes code of vectors slower and longer.
@@ -169,6 +175,7 @@ pub(super) mod tests {
             subgroup: 32,
             sub_groups: None,
             guarded: false,
+            waits: false,
             rows: false,
             few_sizes: false,
             one_pipeline: false,
