@@ -50,6 +50,11 @@ fn is_any_nan(ty: Type, value: Scalar) -> bool {
     value.unknown | sign_bit(ty) == open && value.bits & !open == exponent_mask(ty)
 }
 
+/// It is one whatever its unknown bits are, as half of a NaN of double precision may be.
+fn is_certainly_nan(ty: Type, value: Scalar) -> bool {
+    is_any_nan(ty, value) || ty.is_float() && is_nan(ty, value.bits & !value.unknown)
+}
+
 /// The unknown bits may be such that it is one.
 fn may_be_nan(ty: Type, value: Scalar) -> bool {
     is_nan(ty, value.bits | value.unknown)
@@ -96,7 +101,7 @@ pub fn eval(
         // That it is a NaN is all that matters of one.
         unknown = 0;
         for ((&value, &ty), bits) in args.iter().zip(types).zip(&mut bits) {
-            if is_any_nan(ty, value) {
+            if is_certainly_nan(ty, value) {
                 *bits = nan(ty);
             } else {
                 unknown |= value.unknown;
@@ -154,9 +159,7 @@ pub fn eval(
     };
     if floats && matches!(op, Op::FNeg | Op::FAbs | Op::FCopySign) {
         // Operations on bits, but devices have been seen to leave a NaN's sign as it was, and may change it.
-        let is_nan =
-            |value: Scalar| is_any_nan(ty, value) || value.unknown == 0 && is_nan(ty, value.bits);
-        if is_nan(a) {
+        if is_certainly_nan(ty, a) {
             value = any_nan(result);
         } else if may_be_nan(ty, a) || op == Op::FCopySign && may_be_nan(ty, b) {
             value.unknown |= sign_bit(result);
@@ -255,6 +258,13 @@ mod tests {
         }
         let known = go(Op::FCopySign, Type::F32, &[half, one]);
         assert_eq!(known, half);
+        // The upper half of a NaN of double precision.
+        let upper = Scalar {
+            bits: 0x7ff8_0000,
+            unknown: 0x800f_ffff,
+        };
+        let value = go(Op::FAbs, Type::F32, &[upper]);
+        assert_eq!(value, any_nan(Type::F32));
     }
 
     #[test]
