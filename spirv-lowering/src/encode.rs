@@ -259,6 +259,10 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
             w.u8(4);
             w.option(&offset, |w, &v| w.u32(v));
         }
+        ArgKind::Pipe { offset } => {
+            w.u8(5);
+            w.u32(offset);
+        }
     }
     w.bytes(arg.name.as_bytes());
     w.bytes(arg.type_name.as_bytes());
@@ -288,6 +292,7 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
         4 => ArgKind::Sampler {
             offset: r.option(Reader::u32)?,
         },
+        5 => ArgKind::Pipe { offset: r.u32()? },
         _ => return Err(DecodeError::Field),
     };
     let name = r.string()?;

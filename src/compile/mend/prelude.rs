@@ -6,6 +6,8 @@
 //! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
 //! that can be seen.
+//!
+//! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their headers: a function gives it.
 
 use super::group_functions;
 use std::collections::BTreeSet;
@@ -36,6 +38,8 @@ pub struct Conversions {
     groups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
+    /// The reservation that is none.
+    reservations: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -52,6 +56,7 @@ impl Conversions {
             groups: self.groups || self.any,
             planes: self.planes || self.any,
             clocks: self.clocks || self.any,
+            reservations: self.reservations || self.any,
             ..Self::default()
         };
     }
@@ -72,6 +77,7 @@ impl Conversions {
             .iter()
             .any(|name| text.contains(name));
         self.clocks |= text.contains("clock_read_");
+        self.reservations |= text.contains(NULL_RESERVATION);
         self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
@@ -97,6 +103,7 @@ impl Conversions {
             self.images = true;
             self.groups = true;
             self.clocks = true;
+            self.reservations = true;
         }
         let named = [
             self.copies,
@@ -105,6 +112,7 @@ impl Conversions {
             self.images,
             self.groups,
             self.clocks,
+            self.reservations,
         ];
         if self.used.is_empty() && !named.contains(&true) {
             return None;
@@ -189,6 +197,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.clocks {
         write_clocks(out)?;
     }
+    if uses.reservations {
+        write_null_reservation(out)?;
+    }
     writeln!(
         out,
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
@@ -244,6 +255,21 @@ fn write_clocks(out: &mut String) -> std::fmt::Result {
         writeln!(out, "uint2 clock_read_hilo_{scope}(void);\n#endif")?;
     }
     writeln!(out, "#endif")
+}
+
+const NULL_RESERVATION: &str = "CLK_NULL_RESERVE_ID";
+
+fn write_null_reservation(out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "#if defined(__opencl_c_pipes) || __OPENCL_C_VERSION__ == 200"
+    )?;
+    writeln!(out, "reserve_id_t pumice_null_reserve_id(void);")?;
+    writeln!(out, "#undef {NULL_RESERVATION}")?;
+    writeln!(
+        out,
+        "#define {NULL_RESERVATION} pumice_null_reserve_id()\n#endif"
+    )
 }
 
 fn write_loads(out: &mut String) -> std::fmt::Result {
@@ -375,6 +401,13 @@ mod tests {
         assert!(!text.contains("define convert_int") && !text.contains("read_imagei"));
         assert!(text.contains("ulong clock_read_device(void);"));
         assert!(text.contains("event_t async_work_group_copy_2D2D("));
+    }
+
+    #[test]
+    fn null_reservations() {
+        let text = prelude("r = CLK_NULL_RESERVE_ID;").unwrap_or_default();
+        assert!(text.contains("#define CLK_NULL_RESERVE_ID pumice_null_reserve_id()\n"));
+        assert_eq!(text.matches("#define ").count(), 3 + 1 + 1 + 1);
     }
 
     #[test]
