@@ -618,12 +618,17 @@ mod tests {
             kind: ArgKind::Sampler { offset: Some(80) },
             ..arg.clone()
         };
+        let pipe = Arg {
+            kind: ArgKind::Pipe { offset: 96 },
+            access: AccessQualifier::WriteOnly,
+            ..arg.clone()
+        };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
             kir: "func".into(),
             interface: KernelInterface {
                 name: "k".into(),
-                args: vec![arg, local, image, sampler],
+                args: vec![arg, local, image, sampler, pipe],
                 implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
                 push_size: 32,
                 args_in_buffer: false,
@@ -646,7 +651,7 @@ mod tests {
                     binding: 2,
                     source: SamplerSource::Arg(3),
                 }],
-                arg_access: vec![1, 3, 1, 0],
+                arg_access: vec![1, 3, 1, 0, 3],
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

@@ -8,6 +8,7 @@
 //! that can be seen.
 //!
 //! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their headers: a function gives it.
+//! As a built-in of OpenCL C 2.0 clang does not know `is_valid_reserve_id`.
 
 use super::group_functions;
 use std::collections::BTreeSet;
@@ -38,7 +39,7 @@ pub struct Conversions {
     groups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
-    /// The reservation that is none.
+    /// The reservation that is none, and the question whether one is.
     reservations: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
@@ -77,7 +78,8 @@ impl Conversions {
             .iter()
             .any(|name| text.contains(name));
         self.clocks |= text.contains("clock_read_");
-        self.reservations |= text.contains(NULL_RESERVATION);
+        self.reservations |=
+            text.contains(NULL_RESERVATION) || text.contains("is_valid_reserve_id");
         self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
@@ -198,7 +200,7 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
         write_clocks(out)?;
     }
     if uses.reservations {
-        write_null_reservation(out)?;
+        write_reservations(out)?;
     }
     writeln!(
         out,
@@ -259,7 +261,7 @@ fn write_clocks(out: &mut String) -> std::fmt::Result {
 
 const NULL_RESERVATION: &str = "CLK_NULL_RESERVE_ID";
 
-fn write_null_reservation(out: &mut String) -> std::fmt::Result {
+fn write_reservations(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "#if defined(__opencl_c_pipes) || __OPENCL_C_VERSION__ == 200"
@@ -269,6 +271,10 @@ fn write_null_reservation(out: &mut String) -> std::fmt::Result {
     writeln!(
         out,
         "#define {NULL_RESERVATION} pumice_null_reserve_id()\n#endif"
+    )?;
+    writeln!(
+        out,
+        "#if __OPENCL_C_VERSION__ == 200\nbool __attribute__((overloadable,const)) is_valid_reserve_id(reserve_id_t);\n#endif"
     )
 }
 
