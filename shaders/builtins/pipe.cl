@@ -3,10 +3,14 @@
 // The reader of the lowering compiler makes calls of these functions, by name. A pipe is the address of its bytes: first
 // what it is and its counters, then a ring of packets (`pipe.rs` of the lowering compiler has the same layout).
 //
-// Each end has three counters of packets, modulo 2^32: *taken* by reservations, *done* with (committed), and *open*, what
-// the other end may count on. Reservations may be committed in any order; when as many packets are done as were taken, all
-// before that place are, and it is what the other end sees. A packet is at its number modulo the places of the ring, which
-// are a power of two. No function waits for another work-item.
+// Each end has four counters of packets. *Room* is how many may be taken there: at the end that is written free places, at
+// the one that is read packets that are complete. *Taken* by reservations and *done* with (committed) count modulo 2^32,
+// and so does *open*, which of those the other end has been given as room. Reservations may be committed in any order;
+// when as many packets are done as were taken, all before that place are, and the other end gets them. A packet is at its
+// number modulo the places of the ring, which are a power of two. No function waits for another work-item.
+//
+// Order: whoever gives room knows that all packets before its place are done. Taking room and then a number, each with
+// acquire, and the number with release, hands that on to all who have a number before that place.
 //
 // A reservation is the number of its first packet in the low half and how many it has in the high half, at least one and
 // less than 2^31; other values are no reservations.
@@ -16,71 +20,85 @@
 #define PIPE_MAX_PACKETS 1
 #define PIPE_LAST_PLACE 2
 #define PIPE_WRITE 32
-#define PIPE_READ 128
+#define PIPE_READ 160
 #define PIPE_TAKEN 0
 #define PIPE_DONE 32
 #define PIPE_OPEN 64
-#define PIPE_FIRST_PACKET 896
+#define PIPE_ROOM 96
+#define PIPE_FIRST_PACKET 1152
 
 #define PIPE __global uint *
 typedef volatile __global atomic_uint *counter;
+#define COUNTER(word) ((counter)(p + (word)))
 
-// The reader makes a load of it that orders what it says; of the language's own function some compilers lose the order.
+// A load without order: some compilers make one with every order of the language's own function.
 uint OVERLOAD pumice_atomic_load_explicit(counter, memory_order, memory_scope);
-
-ALWAYS_INLINE uint pipe_load(PIPE p, uint word, memory_order order)
+ALWAYS_INLINE uint pipe_load(PIPE p, uint word)
 {
-    return order == memory_order_acquire
-        ? pumice_atomic_load_explicit((counter)(p + word), memory_order_acquire, memory_scope_device)
-        : pumice_atomic_load_explicit((counter)(p + word), memory_order_relaxed, memory_scope_device);
+    return pumice_atomic_load_explicit(COUNTER(word), memory_order_relaxed, memory_scope_device);
 }
 
-// Takes packets at an end: what it has taken may come to what the other end has open, and `room` more.
-ALWAYS_INLINE ulong pipe_reserve(PIPE p, uint packets, uint size, uint end, uint other, uint room)
+ALWAYS_INLINE bool pipe_take_room(PIPE p, uint packets, uint end)
 {
-    if (packets == 0 || size != p[PIPE_PACKET_SIZE])
+    uint room = pipe_load(p, end + PIPE_ROOM);
+    if ((int)packets <= 0 || (int)room < (int)packets)
+        return false;
+    // Work-items that take one each do not stand in each other's way. What is below zero for a moment is no room either.
+    if (packets == 1) {
+        room = __opencl_atomic_fetch_sub(COUNTER(end + PIPE_ROOM), 1u, memory_order_acquire, memory_scope_device);
+        if ((int)room > 0)
+            return true;
+        __opencl_atomic_fetch_add(COUNTER(end + PIPE_ROOM), 1u, memory_order_relaxed, memory_scope_device);
+        return false;
+    }
+    while (!__opencl_atomic_compare_exchange_strong(COUNTER(end + PIPE_ROOM), &room, room - packets,
+                                                    memory_order_acquire, memory_order_relaxed, memory_scope_device))
+        if ((int)room < (int)packets)
+            return false;
+    return true;
+}
+
+ALWAYS_INLINE ulong pipe_reserve(PIPE p, uint packets, uint size, uint end)
+{
+    if (size != p[PIPE_PACKET_SIZE] || !pipe_take_room(p, packets, end))
         return 0;
-    uint taken = pipe_load(p, end + PIPE_TAKEN, memory_order_relaxed);
-    do {
-        // Never less than what is taken, but where that was read too early: then the exchange fails.
-        uint rest = pipe_load(p, other + PIPE_OPEN, memory_order_acquire) + room - taken;
-        if (packets > rest)
-            return 0;
-    } while (!__opencl_atomic_compare_exchange_strong((counter)(p + end + PIPE_TAKEN), &taken, taken + packets,
-                                                      memory_order_relaxed, memory_order_relaxed,
-                                                      memory_scope_device));
-    return (ulong)packets << 32 | taken;
+    uint first = __opencl_atomic_fetch_add(COUNTER(end + PIPE_TAKEN), packets, memory_order_acq_rel,
+                                           memory_scope_device);
+    return (ulong)packets << 32 | first;
 }
 
 ulong __pumice_pipe_reserve_write(PIPE p, uint packets, uint size)
 {
-    return pipe_reserve(p, packets, size, PIPE_WRITE, PIPE_READ, p[PIPE_MAX_PACKETS]);
+    return pipe_reserve(p, packets, size, PIPE_WRITE);
 }
 
 ulong __pumice_pipe_reserve_read(PIPE p, uint packets, uint size)
 {
-    return pipe_reserve(p, packets, size, PIPE_READ, PIPE_WRITE, 0);
+    return pipe_reserve(p, packets, size, PIPE_READ);
 }
 
-ALWAYS_INLINE void pipe_commit(PIPE p, ulong reservation, uint end)
+ALWAYS_INLINE void pipe_commit(PIPE p, ulong reservation, uint end, uint other)
 {
     uint packets = (uint)(reservation >> 32);
     if ((int)packets <= 0)
         return;
-    uint done = packets + __opencl_atomic_fetch_add((counter)(p + end + PIPE_DONE), packets, memory_order_acq_rel,
+    uint done = packets + __opencl_atomic_fetch_add(COUNTER(end + PIPE_DONE), packets, memory_order_acq_rel,
                                                     memory_scope_device);
     // Whoever is behind a packet that is not done yet leaves the rest to the one who commits that.
-    if (done != pipe_load(p, end + PIPE_TAKEN, memory_order_relaxed))
+    if (done != pipe_load(p, end + PIPE_TAKEN))
         return;
-    uint open = pipe_load(p, end + PIPE_OPEN, memory_order_relaxed);
-    while ((int)(done - open) > 0 &&
-           !__opencl_atomic_compare_exchange_strong((counter)(p + end + PIPE_OPEN), &open, done,
-                                                    memory_order_acq_rel, memory_order_relaxed, memory_scope_device))
-        ;
+    uint open = pipe_load(p, end + PIPE_OPEN);
+    while ((int)(done - open) > 0)
+        if (__opencl_atomic_compare_exchange_strong(COUNTER(end + PIPE_OPEN), &open, done, memory_order_relaxed,
+                                                    memory_order_relaxed, memory_scope_device)) {
+            __opencl_atomic_fetch_add(COUNTER(other + PIPE_ROOM), done - open, memory_order_release,
+                                      memory_scope_device);
+            return;
+        }
 }
 
-void __pumice_pipe_commit_write(PIPE p, ulong reservation) { pipe_commit(p, reservation, PIPE_WRITE); }
-void __pumice_pipe_commit_read(PIPE p, ulong reservation) { pipe_commit(p, reservation, PIPE_READ); }
+void __pumice_pipe_commit_write(PIPE p, ulong reservation) { pipe_commit(p, reservation, PIPE_WRITE, PIPE_READ); }
+void __pumice_pipe_commit_read(PIPE p, ulong reservation) { pipe_commit(p, reservation, PIPE_READ, PIPE_WRITE); }
 
 // Where a packet of a reservation is.
 __global uchar *__pumice_pipe_packet(PIPE p, ulong reservation, uint index, uint size)
@@ -91,10 +109,8 @@ __global uchar *__pumice_pipe_packet(PIPE p, ulong reservation, uint index, uint
 
 uint __pumice_pipe_num_packets(PIPE p)
 {
-    uint taken = pipe_load(p, PIPE_READ + PIPE_TAKEN, memory_order_relaxed);
-    uint packets = pipe_load(p, PIPE_WRITE + PIPE_OPEN, memory_order_relaxed) - taken;
-    // More than it holds: both ends went on between the two loads.
-    return packets > p[PIPE_MAX_PACKETS] ? p[PIPE_MAX_PACKETS] : packets;
+    uint packets = pipe_load(p, PIPE_READ + PIPE_ROOM);
+    return (int)packets < 0 ? 0 : packets;
 }
 
 uint __pumice_pipe_max_packets(PIPE p) { return p[PIPE_MAX_PACKETS]; }
