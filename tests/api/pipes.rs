@@ -347,6 +347,72 @@ fn commits_out_of_order() {
     }
 }
 
+/// A pipe goes to a function of another program, and both reserve as a group.
+#[test]
+fn linked_programs() {
+    let Some(on) = pipes() else { return };
+    const KERNELS: &str = "
+        int fill(write_only pipe uint p, uint packet);
+        kernel void put(write_only pipe uint p, global const uint *from, global int *result) {
+            size_t i = get_global_id(0);
+            result[i] = fill(p, from[i]);
+            reserve_id_t id = work_group_reserve_write_pipe(p, get_local_size(0));
+            if (is_valid_reserve_id(id)) {
+                uint packet = 1000 + from[i];
+                write_pipe(p, id, get_local_id(0), &packet);
+                work_group_commit_write_pipe(p, id);
+            }
+        }";
+    const FILL: &str = "
+        int fill(write_only pipe uint p, uint packet) {
+            reserve_id_t id = work_group_reserve_write_pipe(p, get_local_size(0));
+            if (!is_valid_reserve_id(id))
+                return 1000;
+            int code = write_pipe(p, id, get_local_id(0), &packet);
+            work_group_commit_write_pipe(p, id);
+            return code;
+        }";
+    let parts = [KERNELS, FILL].map(|source| {
+        let program = on.setup.program(source);
+        ok!(clCompileProgram(
+            program.0,
+            1,
+            &on.setup.device,
+            c"-cl-std=CL3.0".as_ptr(),
+            0,
+            null(),
+            null_mut(),
+            None,
+            null_mut()
+        ));
+        program
+    });
+    let handles = [parts[0].0, parts[1].0];
+    let program = Program(create!(clLinkProgram(
+        on.setup.context.0,
+        1,
+        &on.setup.device,
+        null(),
+        2,
+        handles.as_ptr(),
+        None,
+        null_mut()
+    )));
+    let put = on.setup.kernel(&program, "put");
+    let words: Vec<u32> = (0..64).collect();
+    let (pipe, from) = (on.pipe(4, 128), on.setup.buffer_of(&words));
+    let results = on.setup.buffer_of(&[77i32; 64]);
+    put.set_buffer(0, &pipe)
+        .set_buffer(1, &from)
+        .set_buffer(2, &results);
+    on.setup.run(&put, &[64], Some(&[32]));
+    assert_eq!(on.setup.read::<i32>(&results, 64), [0; 64]);
+    let into = on.setup.buffer(128 * 4);
+    assert_eq!(failures(&on.run("get", &pipe, &into, 128, 64)), 0);
+    let expected: Vec<u32> = words.iter().copied().chain(1000..1064).collect();
+    assert_eq!(sorted(on.setup.read(&into, 128)), expected);
+}
+
 /// A chain of kernels on two queues, which events alone hold in order.
 #[test]
 fn two_queues() {
