@@ -78,7 +78,9 @@ impl Features {
             subgroups,
             independent_subgroups: subgroups && caps.independent_subgroups,
             program_scope_variables: true,
-            pipes: false,
+            // The library's, over global memory. Both ends are ordered by atomics: of the scope of the device, or of that
+            // of a queue family, as all queues are of one.
+            pipes: true,
             device_enqueue: false,
             integer_dot_product: true,
             // Loops around a compare-and-exchange, where the device has nothing better.

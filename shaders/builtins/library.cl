@@ -17,3 +17,4 @@
 
 #include "half.cl"
 #include "image.cl"
+#include "pipe.cl"

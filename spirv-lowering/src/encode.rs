@@ -259,6 +259,10 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
             w.u8(4);
             w.option(&offset, |w, &v| w.u32(v));
         }
+        ArgKind::Pipe { offset } => {
+            w.u8(5);
+            w.u32(offset);
+        }
     }
     w.bytes(arg.name.as_bytes());
     w.bytes(arg.type_name.as_bytes());
@@ -288,6 +292,7 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
         4 => ArgKind::Sampler {
             offset: r.option(Reader::u32)?,
         },
+        5 => ArgKind::Pipe { offset: r.u32()? },
         _ => return Err(DecodeError::Field),
     };
     let name = r.string()?;
@@ -616,12 +621,17 @@ mod tests {
             kind: ArgKind::Sampler { offset: Some(80) },
             ..arg.clone()
         };
+        let pipe = Arg {
+            kind: ArgKind::Pipe { offset: 96 },
+            access: AccessQualifier::WriteOnly,
+            ..arg.clone()
+        };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
             kir: "func".into(),
             interface: KernelInterface {
                 name: "k".into(),
-                args: vec![arg, local, image, sampler],
+                args: vec![arg, local, image, sampler, pipe],
                 implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
                 push_size: 32,
                 args_in_buffer: false,
@@ -645,7 +655,7 @@ mod tests {
                     binding: 2,
                     source: SamplerSource::Arg(3),
                 }],
-                arg_access: vec![1, 3, 1, 0],
+                arg_access: vec![1, 3, 1, 0, 3],
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

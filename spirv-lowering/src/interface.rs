@@ -128,6 +128,11 @@ pub enum ArgKind {
         /// Where its property word (see [`sampler`]) goes in the argument block; None where the kernel never reads it.
         offset: Option<u32>,
     },
+    /// A pipe: the 8-byte device address of its bytes (see [`crate::pipe`]) goes to `offset`.
+    Pipe {
+        /// Offset in the argument block.
+        offset: u32,
+    },
 }
 
 /// The geometry of an image type of OpenCL C.

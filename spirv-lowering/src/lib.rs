@@ -26,6 +26,7 @@ pub mod link;
 pub mod native;
 pub mod options;
 pub mod passes;
+pub mod pipe;
 pub mod pipeline;
 pub mod printf;
 pub mod program;

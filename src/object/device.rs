@@ -26,6 +26,14 @@ pub const PRINTF_BUFFER_SIZE: usize = 1 << 20;
 /// Bytes of all arguments of a kernel.
 pub const MAX_PARAMETER_SIZE: usize = 4096;
 
+/// CL_DEVICE_MAX_PIPE_ARGS: what every device with pipes has. More would do, as far as arguments go.
+const PIPE_ARGS: u32 = 16;
+/// CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS, of a work-item. They are not counted anywhere: a pipe gives as many as it has
+/// packets.
+const PIPE_MAX_ACTIVE_RESERVATIONS: u32 = 1024;
+/// CL_DEVICE_PIPE_MAX_PACKET_SIZE, in bytes.
+pub const PIPE_MAX_PACKET_SIZE: u32 = 16 << 10;
+
 /// CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE in bytes, at most: programs take a part of what is reported and index it with `int`.
 const MAX_CONSTANT_BUFFER_SIZE: u64 = 4 << 30;
 
@@ -410,7 +418,7 @@ impl Device {
                 out.write(sub_device::domains(self.backend.processors()))
             }
 
-            // Program-scope variables, queues on the device, pipes, shared virtual memory: none yet.
+            // Program-scope variables; shared virtual memory; queues on the device: none yet.
             cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
             | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => {
                 out.write(if features.program_scope_variables {
@@ -425,11 +433,20 @@ impl Device {
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
             | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE
             | cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES
-            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS
-            | cl::CL_DEVICE_MAX_PIPE_ARGS
-            | cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS
-            | cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(0u32),
+            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(0u32),
+
             cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
+            cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(if features.pipes { PIPE_ARGS } else { 0 }),
+            cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS => out.write(if features.pipes {
+                PIPE_MAX_ACTIVE_RESERVATIONS
+            } else {
+                0
+            }),
+            cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(if features.pipes {
+                PIPE_MAX_PACKET_SIZE
+            } else {
+                0
+            }),
 
             // Zero: aligned to the natural size of the type.
             cl::CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT

@@ -31,6 +31,7 @@ mod miscompiled;
 mod native_kernels;
 mod numerics;
 mod ordering;
+mod pipes;
 mod printf;
 mod programs;
 mod queues;

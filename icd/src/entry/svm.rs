@@ -1,4 +1,4 @@
-//! Shared virtual memory, and pipes, which no device supports yet.
+//! Shared virtual memory, and pipes.
 
 use super::enqueue::Tail;
 use crate::abi::{self, Handle, In, Out};
@@ -17,27 +17,32 @@ use std::ffi::c_void;
 
 pub fn create_pipe(
     context: Handle,
-    _flags: cl_mem_flags,
-    _packet_size: cl_uint,
-    _max_packets: cl_uint,
-    _properties: In<cl_pipe_properties>,
+    flags: cl_mem_flags,
+    packet_size: cl_uint,
+    max_packets: cl_uint,
+    properties: In<cl_pipe_properties>,
 ) -> ClResult<*mut c_void> {
-    context.object::<Context>()?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "no device of the context supports pipes",
-    )
+    let context = context.object::<Context>()?;
+    let properties = abi::properties(properties);
+    abi::publish(Mem::pipe(
+        &context,
+        flags,
+        packet_size,
+        max_packets,
+        properties.as_deref(),
+    ))
 }
 
 pub fn get_pipe_info(
     pipe: Handle,
-    _param: cl_pipe_info,
-    _size: usize,
-    _value: Out<c_void>,
-    _size_ret: Out<usize>,
+    param: cl_pipe_info,
+    size: usize,
+    value: Out<c_void>,
+    size_ret: Out<usize>,
 ) -> ClResult {
-    pipe.object::<Mem>()?;
-    err(cl::CL_INVALID_MEM_OBJECT, "not a pipe")
+    pipe.object::<Mem>()?
+        .pipe_info(param, abi::info(size, value, size_ret))
+        .map(drop)
 }
 
 /// NULL, without a code, says that something is wrong.

@@ -168,7 +168,9 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
     let mut block = Region::fresh(0, size.into(), 0x5eed);
     for (arg, place) in args.iter().zip(&interface.args) {
         let offset = match place.kind {
-            ArgKind::Value { offset, .. } | ArgKind::Buffer { offset, .. } => offset,
+            ArgKind::Value { offset, .. }
+            | ArgKind::Buffer { offset, .. }
+            | ArgKind::Pipe { offset } => offset,
             ArgKind::Local { .. } | ArgKind::Image(_) | ArgKind::Sampler { .. } => continue,
         };
         for (i, byte) in arg.bytes().into_iter().enumerate() {

@@ -83,6 +83,8 @@ pub enum ParamKind {
     Image { dim: ImageDim, depth: bool },
     /// Sampler: one Handle parameter.
     Sampler,
+    /// Pipe: one ptr.global parameter, the address of its bytes (see [`crate::pipe`]).
+    Pipe,
 }
 
 impl ParamKind {

@@ -401,6 +401,7 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
             write!(f, "{word} {}", dim.name())?;
         }
         ParamKind::Sampler => f.write_str("sampler")?,
+        ParamKind::Pipe => f.write_str("pipe")?,
     }
     write!(
         f,

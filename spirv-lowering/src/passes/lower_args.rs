@@ -39,7 +39,7 @@ fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
         ParamKind::Value { size, .. } => Some((size, size.next_power_of_two().min(128))),
         ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
         ParamKind::Pointer(Space::Local) => None,
-        ParamKind::Pointer(_) => Some((8, 8)),
+        ParamKind::Pointer(_) | ParamKind::Pipe => Some((8, 8)),
         ParamKind::Image { .. } if asked => Some((size_of::<ImageInfo>() as u32, 4)),
         ParamKind::Sampler if asked => Some((4, 4)),
         ParamKind::Image { .. } | ParamKind::Sampler => None,
@@ -401,6 +401,7 @@ pub fn run(
                 })
             }
             ParamKind::Sampler => ArgKind::Sampler { offset: place },
+            ParamKind::Pipe => ArgKind::Pipe { offset },
         };
         args.push(Arg {
             kind,
@@ -412,7 +413,10 @@ pub fn run(
             is_restrict: param.is_restrict,
             is_volatile: param.is_volatile,
         });
-        let is_memory = matches!(kind, ArgKind::Buffer { .. } | ArgKind::Image(_));
+        let is_memory = matches!(
+            kind,
+            ArgKind::Buffer { .. } | ArgKind::Image(_) | ArgKind::Pipe { .. }
+        );
         arg_access.push(if is_memory {
             access.params.get(first).copied().unwrap_or(3)
         } else {
@@ -441,6 +445,7 @@ pub fn run(
                 }
             }
             ParamKind::Pointer(Space::Local) => locals.push(mine[0]),
+            ParamKind::Pipe if is_used => values.push((first, offset, Type::Ptr(Space::Global), 1)),
             ParamKind::Pointer(space) if is_used => {
                 values.push((first, offset, Type::Ptr(space), 1))
             }

@@ -496,7 +496,7 @@ impl Body<'_, '_> {
         {
             return Ok(());
         }
-        if self.sync_inst(inst, op)? || self.image_inst(inst, op)? {
+        if self.sync_inst(inst, op)? || self.pipe_inst(inst, op)? || self.image_inst(inst, op)? {
             return Ok(());
         }
         unsupported("the instruction is not known to this driver, or none of OpenCL's")

@@ -277,6 +277,10 @@ impl Body<'_, '_> {
             ("clock_read_sub_group" | "clock_read_hilo_sub_group", &[]) => {
                 self.clock(ty, id, Scope::SubGroup)?;
             }
+            ("null_reserve_id", &[]) => {
+                let none = self.constant(Type::I64, u64::MAX);
+                self.set(id, ty, [none].into_iter().collect())?;
+            }
             ("get_fence", &[pointer]) => {
                 let (pointer, space) = self.pointer(pointer)?;
                 let (local, global) = (self.constant(Type::I32, 1), self.constant(Type::I32, 2));

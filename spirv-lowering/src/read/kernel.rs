@@ -213,6 +213,15 @@ fn param(
             ParamKind::Image { dim, depth: *depth }
         }
         Kind::Opaque(Opaque::Sampler) => ParamKind::Sampler,
+        Kind::Opaque(Opaque::Pipe { access: qualifier }) => {
+            access = match qualifier {
+                0 => AccessQualifier::ReadOnly,
+                1 => AccessQualifier::WriteOnly,
+                _ => return Err(LowerError::invalid("a pipe that is both read and written")),
+            };
+            address = AddressQualifier::Global;
+            ParamKind::Pipe
+        }
         Kind::Opaque(_) => return Err(LowerError::unsupported("an opaque kernel argument")),
         _ => match p.types.vector(ty) {
             Some((Type::Bool, _)) => {

@@ -25,6 +25,7 @@ mod odd_int;
 mod opencl_std;
 mod output;
 mod parsed;
+mod pipe;
 mod printf;
 mod std_vector;
 mod sync;

@@ -553,11 +553,14 @@ impl Parsed {
             }
             Op::TypeSampler => Kind::Opaque(Opaque::Sampler),
             Op::TypeEvent => Kind::Opaque(Opaque::Event),
+            Op::TypePipe => Kind::Opaque(Opaque::Pipe {
+                access: inst.word(1)?,
+            }),
+            // Kernels may keep them in memory. Their bits: [`crate::pipe`].
+            Op::TypeReserveId => Kind::Scalar(Type::I64),
             Op::TypeOpaque
             | Op::TypeDeviceEvent
-            | Op::TypeReserveId
             | Op::TypeQueue
-            | Op::TypePipe
             | Op::TypePipeStorage
             | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
             _ => return Err(LowerError::unsupported("no type of OpenCL kernels")),

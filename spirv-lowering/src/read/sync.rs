@@ -305,7 +305,7 @@ impl Body<'_, '_> {
         self.set(id, ty, one(old))
     }
 
-    fn group_scope(&mut self, id: u32) -> Result<Scope> {
+    pub(super) fn group_scope(&mut self, id: u32) -> Result<Scope> {
         match self.scope(id)? {
             scope @ (Scope::WorkGroup | Scope::SubGroup) => Ok(scope),
             _ => unsupported("a group operation of that scope"),
@@ -589,7 +589,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    fn lane_id(&mut self) -> Value {
+    pub(super) fn lane_id(&mut self) -> Value {
         let key = (spirv::BuiltIn::SubgroupLocalInvocationId as u32) << 2;
         self.cached_builtin(key, Op::Builtin(Builtin::SubGroupLocalId), Type::I32)
     }

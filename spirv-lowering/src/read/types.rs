@@ -28,6 +28,9 @@ pub(super) enum Opaque {
     Sampler,
     /// Event.
     Event,
+    /// Pipe, with its access qualifier. A value of it is the address of its bytes.
+    #[allow(missing_docs)]
+    Pipe { access: u32 },
     /// Anything else.
     Other,
 }
@@ -188,6 +191,7 @@ impl Types {
         match self.get(ty).kind {
             Kind::Scalar(t) => Some(t),
             Kind::Pointer { space, .. } => Some(Type::Ptr(space)),
+            Kind::Opaque(Opaque::Pipe { .. }) => Some(Type::Ptr(Space::Global)),
             Kind::Opaque(_) => Some(Type::Handle),
             _ => None,
         }

@@ -6,6 +6,9 @@
 //! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
 //! that can be seen.
+//!
+//! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their headers: a function gives it.
+//! As a built-in of OpenCL C 2.0 clang does not know `is_valid_reserve_id`.
 
 use super::group_functions;
 use std::collections::BTreeSet;
@@ -36,6 +39,8 @@ pub struct Conversions {
     groups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
+    /// The reservation that is none, and the question whether one is.
+    reservations: bool,
     /// Names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
@@ -52,6 +57,7 @@ impl Conversions {
             groups: self.groups || self.any,
             planes: self.planes || self.any,
             clocks: self.clocks || self.any,
+            reservations: self.reservations || self.any,
             ..Self::default()
         };
     }
@@ -72,6 +78,8 @@ impl Conversions {
             .iter()
             .any(|name| text.contains(name));
         self.clocks |= text.contains("clock_read_");
+        self.reservations |=
+            text.contains(NULL_RESERVATION) || text.contains("is_valid_reserve_id");
         self.groups |= text.contains("work_group_reduce_") || text.contains("work_group_scan_");
         for (at, prefix) in text.match_indices("convert_") {
             if text[..at].ends_with(word) {
@@ -97,6 +105,7 @@ impl Conversions {
             self.images = true;
             self.groups = true;
             self.clocks = true;
+            self.reservations = true;
         }
         let named = [
             self.copies,
@@ -105,6 +114,7 @@ impl Conversions {
             self.images,
             self.groups,
             self.clocks,
+            self.reservations,
         ];
         if self.used.is_empty() && !named.contains(&true) {
             return None;
@@ -189,6 +199,9 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     if uses.clocks {
         write_clocks(out)?;
     }
+    if uses.reservations {
+        write_reservations(out)?;
+    }
     writeln!(
         out,
         "#ifdef cl_khr_fp16\n#pragma OPENCL EXTENSION cl_khr_fp16 : disable\n#endif"
@@ -244,6 +257,25 @@ fn write_clocks(out: &mut String) -> std::fmt::Result {
         writeln!(out, "uint2 clock_read_hilo_{scope}(void);\n#endif")?;
     }
     writeln!(out, "#endif")
+}
+
+const NULL_RESERVATION: &str = "CLK_NULL_RESERVE_ID";
+
+fn write_reservations(out: &mut String) -> std::fmt::Result {
+    writeln!(
+        out,
+        "#if defined(__opencl_c_pipes) || __OPENCL_C_VERSION__ == 200"
+    )?;
+    writeln!(out, "reserve_id_t pumice_null_reserve_id(void);")?;
+    writeln!(out, "#undef {NULL_RESERVATION}")?;
+    writeln!(
+        out,
+        "#define {NULL_RESERVATION} pumice_null_reserve_id()\n#endif"
+    )?;
+    writeln!(
+        out,
+        "#if __OPENCL_C_VERSION__ == 200\nbool __attribute__((overloadable,const)) is_valid_reserve_id(reserve_id_t);\n#endif"
+    )
 }
 
 fn write_loads(out: &mut String) -> std::fmt::Result {
@@ -375,6 +407,17 @@ mod tests {
         assert!(!text.contains("define convert_int") && !text.contains("read_imagei"));
         assert!(text.contains("ulong clock_read_device(void);"));
         assert!(text.contains("event_t async_work_group_copy_2D2D("));
+    }
+
+    #[test]
+    fn null_reservations() {
+        let text = prelude("r = CLK_NULL_RESERVE_ID;").unwrap_or_default();
+        assert!(text.contains("#define CLK_NULL_RESERVE_ID pumice_null_reserve_id()\n"));
+        assert!(text.contains("#undef CLK_NULL_RESERVE_ID\n"));
+        // That one does not bring everything else with it.
+        assert!(!text.contains("pumice_read_imagei") && !text.contains("pumice_vloada_half3"));
+        let text = prelude("if (is_valid_reserve_id(r)) {}").unwrap_or_default();
+        assert!(text.contains(" is_valid_reserve_id(reserve_id_t);\n"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ const HANDLE_SIZE: usize = size_of::<*mut c_void>();
 pub(super) enum Value {
     /// Scalars, vectors, structures.
     Bytes(SmallVec<[u8; 32]>),
-    /// A memory object; None: a null pointer.
+    /// A buffer or a pipe; None: a null pointer.
     Buffer(Option<Weak<Object<Mem>>>),
     /// An address, and the memory object that it lies in, if any.
     Pointer {
@@ -88,6 +88,15 @@ impl Kernel {
                 }
                 Value::Buffer(self.memory(value, constant || arg.is_const)?)
             }
+            ArgKind::Pipe { .. } => {
+                if size != HANDLE_SIZE {
+                    return err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        format!("argument {index} of {} is a cl_mem", self.name),
+                    );
+                }
+                Value::Buffer(Some(self.pipe(value)?))
+            }
             ArgKind::Image(image) => {
                 if size != HANDLE_SIZE {
                     return err(
@@ -138,10 +147,10 @@ impl Kernel {
                 "the memory object belongs to another context",
             );
         }
-        if mem.image().is_ok() {
+        if !mem.is_buffer() {
             return err(
                 cl::CL_INVALID_MEM_OBJECT,
-                "an image where a buffer is expected",
+                "an image or a pipe where a buffer is expected",
             );
         }
         if !constant && mem.is_immutable() {
@@ -151,6 +160,21 @@ impl Kernel {
             );
         }
         Ok(Some(Arc::downgrade(&mem)))
+    }
+
+    /// The pipe that `arg_value` points to.
+    fn pipe(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<Mem>>> {
+        let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
+        if !Arc::ptr_eq(mem.context(), self.program.context()) {
+            return err(
+                cl::CL_INVALID_MEM_OBJECT,
+                "the memory object belongs to another context",
+            );
+        }
+        if !mem.is_pipe() {
+            return err(cl::CL_INVALID_MEM_OBJECT, "a pipe is expected");
+        }
+        Ok(Arc::downgrade(&mem))
     }
 
     /// The image that `arg_value` points to.

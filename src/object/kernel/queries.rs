@@ -10,7 +10,7 @@ use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
-use spirv_lowering::interface::{AccessQualifier, AddressQualifier, Arg, KernelInterface};
+use spirv_lowering::interface::{AccessQualifier, AddressQualifier, Arg, ArgKind, KernelInterface};
 use std::sync::Arc;
 
 // Methods that need the reference to themselves.
@@ -250,6 +250,10 @@ fn type_qualifier(arg: &Arg) -> cl::cl_bitfield {
         (arg.is_const, cl::CL_KERNEL_ARG_TYPE_CONST),
         (arg.is_restrict, cl::CL_KERNEL_ARG_TYPE_RESTRICT),
         (arg.is_volatile, cl::CL_KERNEL_ARG_TYPE_VOLATILE),
+        (
+            matches!(arg.kind, ArgKind::Pipe { .. }),
+            cl::CL_KERNEL_ARG_TYPE_PIPE,
+        ),
     ];
     flags
         .iter()

@@ -63,7 +63,10 @@ impl Kernel {
                         size.next_multiple_of(LOCAL_ARG_ALIGN).max(LOCAL_ARG_ALIGN),
                     ));
                 }
-                (ArgKind::Buffer { offset, .. }, Value::Buffer(Some(mem))) => {
+                (
+                    ArgKind::Buffer { offset, .. } | ArgKind::Pipe { offset },
+                    Value::Buffer(Some(mem)),
+                ) => {
                     let Some(mem) = mem.upgrade() else {
                         let what = format!("argument {index} of kernel {} was released", self.name);
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);

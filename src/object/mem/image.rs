@@ -332,6 +332,7 @@ impl Mem {
             origin,
             store,
             image: Some(Box::new(image)),
+            packets: None,
             mappings: Mutex::default(),
             destructors: Destructors::default(),
             handle,

@@ -9,6 +9,7 @@ pub mod host_work;
 pub mod image;
 pub mod map;
 pub mod map_image;
+pub mod pipe;
 pub mod pixel;
 pub mod queue_images;
 pub mod reach;
@@ -49,6 +50,8 @@ pub struct Mem {
     store: Arc<Store>,
     /// Of images.
     image: Option<Box<image::Image>>,
+    /// Of pipes.
+    packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
     destructors: Destructors,
     handle: usize,

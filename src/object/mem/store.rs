@@ -71,7 +71,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of a new object. `initial` is the application's memory for CL_MEM_COPY_HOST_PTR.
+    /// Of a new object. `initial` is how it begins: the application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
     pub fn new(
         context: &Ref<Context>,
         size: u64,
@@ -297,7 +297,9 @@ impl Store {
             HostCopy::Application if !self.is_host(memory) => self.application_bytes(),
             _ => return Ok(()),
         };
-        let part = bytes.get(range.start as usize..range.end as usize);
+        // A pipe begins with no more than its header.
+        let end = range.end.min(bytes.len() as u64);
+        let part = bytes.get(range.start as usize..end as usize);
         transfer::upload(target, memory, range.start, part.unwrap_or_default())
     }
 

@@ -16,7 +16,7 @@ fn refused(setup: &Setup, il: &Il, parts: &[&str]) {
 fn capabilities() {
     let setup = Setup::new();
     for (name, globals) in [
-        ("Pipes", "%pipe = OpTypePipe ReadOnly"),
+        ("PipeStorage", "%storage = OpTypePipeStorage"),
         ("DeviceEnqueue", "%queue = OpTypeQueue"),
         ("NamedBarrier", "%barrier = OpTypeNamedBarrier"),
         ("Matrix", "%v = OpTypeVector %f32 4\n%m = OpTypeMatrix %v 4"),

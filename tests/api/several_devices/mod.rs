@@ -2,6 +2,7 @@
 
 mod images;
 mod parts;
+mod pipes;
 mod programs;
 mod shared_memory;
 

@@ -275,6 +275,7 @@ impl Parser {
                 depth: true,
             },
             "sampler" => ParamKind::Sampler,
+            "pipe" => ParamKind::Pipe,
             _ => return Err(self.error(format!("`{word}` is not a kind of kernel argument"))),
         };
         let mut param = KernelParam {

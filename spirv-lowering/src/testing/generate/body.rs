@@ -356,7 +356,7 @@ impl<'g> Body<'g> {
                         _ => pointers.push(value),
                     }
                 }
-                ParamKind::Image { .. } | ParamKind::Sampler => {}
+                ParamKind::Image { .. } | ParamKind::Sampler | ParamKind::Pipe => {}
             }
         }
         body.func.params = types;

@@ -1,0 +1,122 @@
+//! Pipes (OpenCL API specification, "Pipes"): memory objects that kernels alone reach. Their bytes are those of
+//! `spirv_lowering::pipe`; the empty pipe is written there when it is made, and commands treat it as any memory object.
+
+use super::store::Store;
+use super::Mem;
+use crate::cl::{self, cl_mem_flags, cl_pipe_info, cl_pipe_properties, cl_uint};
+use crate::error::{err, ClResult};
+use crate::handle::{Object, Ref};
+use crate::object::callback::Destructors;
+use crate::object::context::Context;
+use crate::object::device::{Device, PIPE_MAX_PACKET_SIZE};
+use crate::object::info::{unknown, InfoOut, Written};
+use crate::util::lock::Mutex;
+use spirv_lowering::pipe;
+
+/// What a pipe holds.
+#[derive(Debug, Clone, Copy)]
+pub struct Packets {
+    /// CL_PIPE_PACKET_SIZE, in bytes.
+    size: cl_uint,
+    /// CL_PIPE_MAX_PACKETS.
+    most: cl_uint,
+}
+
+impl Mem {
+    /// clCreatePipe. `properties`: with the closing zero; None where none were given.
+    pub fn pipe(
+        context: &Ref<Context>,
+        flags: cl_mem_flags,
+        packet_size: cl_uint,
+        max_packets: cl_uint,
+        properties: Option<&[cl_pipe_properties]>,
+    ) -> ClResult<Ref<Self>> {
+        let has_pipes = |device: &&Ref<Device>| device.features().pipes;
+        if !context.devices().iter().any(|device| has_pipes(&device)) {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "no device of the context supports pipes",
+            );
+        }
+        // "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object. If the value
+        // specified for flags is 0, the default is used which is CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS."
+        let both = cl::CL_MEM_READ_WRITE | cl::CL_MEM_HOST_NO_ACCESS;
+        if flags & !both != 0 {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "a pipe has no flags but READ_WRITE and HOST_NO_ACCESS",
+            );
+        }
+        if properties.is_some() {
+            return err(
+                cl::CL_INVALID_VALUE,
+                "the properties of a pipe have to be null",
+            );
+        }
+        if packet_size == 0 || packet_size > PIPE_MAX_PACKET_SIZE || max_packets == 0 {
+            return err(
+                cl::CL_INVALID_PIPE_SIZE,
+                format!("{max_packets} packets of {packet_size} bytes"),
+            );
+        }
+        let most = context.devices().iter().filter(has_pipes);
+        let most = most.map(|device| device.caps().max_alloc_size).max();
+        let fits = |size: &u64| *size <= most.unwrap_or(0);
+        let (size, header) = match (
+            pipe::size(packet_size, max_packets).filter(fits),
+            pipe::header(packet_size, max_packets),
+        ) {
+            (Some(size), Some(header)) => (size, header),
+            _ => {
+                return err(
+                    cl::CL_MEM_OBJECT_ALLOCATION_FAILURE,
+                    format!("a pipe of {max_packets} packets of {packet_size} bytes"),
+                )
+            }
+        };
+        let flags = if flags == 0 {
+            both
+        } else {
+            flags | cl::CL_MEM_READ_WRITE
+        };
+        let store = Store::new(context, size, flags, 0, Some(&header))?;
+        Ok(Object::new_cyclic(|me| Self {
+            context: context.clone(),
+            object_type: cl::CL_MEM_OBJECT_PIPE,
+            flags,
+            size: size as usize,
+            host_ptr: 0,
+            properties: Vec::new(),
+            parent: None,
+            origin: 0,
+            store,
+            image: None,
+            packets: Some(Packets {
+                size: packet_size,
+                most: max_packets,
+            }),
+            mappings: Mutex::default(),
+            destructors: Destructors::default(),
+            handle: me.as_ptr() as usize,
+        }))
+    }
+
+    /// It is a pipe.
+    pub fn is_pipe(&self) -> bool {
+        self.packets.is_some()
+    }
+
+    /// clGetPipeInfo.
+    pub fn pipe_info(&self, param: cl_pipe_info, out: InfoOut<'_>) -> ClResult<Written> {
+        let Some(packets) = self.packets else {
+            return err(cl::CL_INVALID_MEM_OBJECT, "the memory object is not a pipe");
+        };
+        match param {
+            cl::CL_PIPE_PACKET_SIZE => out.write(packets.size),
+            cl::CL_PIPE_MAX_PACKETS => out.write(packets.most),
+            // None can be given.
+            cl::CL_PIPE_PROPERTIES => out.write(Vec::<cl_pipe_properties>::new()),
+            _ => unknown(param),
+        }
+    }
+}
