@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 5;
+const VERSION: u8 = 6;
 
 struct Writer(Vec<u8>);
 
@@ -312,6 +312,11 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
 
 fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
     let size = |w: &mut Writer, v: &[u32; 3]| v.iter().for_each(|&v| w.u32(v));
+    w.u8(match a.role {
+        KernelRole::Ordinary => 0,
+        KernelRole::Initializer => 1,
+        KernelRole::Finalizer => 2,
+    });
     w.option(&a.required_work_group_size, size);
     w.option(&a.work_group_size_hint, size);
     w.option(&a.vec_type_hint, |w, v| w.bytes(v.as_bytes()));
@@ -322,6 +327,12 @@ fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
 fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
     let size = |r: &mut Reader| Ok([r.u32()?, r.u32()?, r.u32()?]);
     Ok(KernelAttributes {
+        role: match r.u8()? {
+            0 => KernelRole::Ordinary,
+            1 => KernelRole::Initializer,
+            2 => KernelRole::Finalizer,
+            _ => return Err(DecodeError::Field),
+        },
         required_work_group_size: r.option(size)?,
         work_group_size_hint: r.option(size)?,
         vec_type_hint: r.option(|r| r.string())?,
