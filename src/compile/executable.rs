@@ -121,11 +121,7 @@ impl Executable {
         Ok(Self::new(device, kernels, globals))
     }
 
-    fn new(
-        device: &Arc<dyn Device>,
-        all: Vec<LoweredKernel>,
-        globals: ProgramGlobals,
-    ) -> Self {
+    fn new(device: &Arc<dyn Device>, all: Vec<LoweredKernel>, globals: ProgramGlobals) -> Self {
         let mut made = Self {
             device: device.clone(),
             kernels: Vec::with_capacity(all.len()),

@@ -124,6 +124,16 @@ fn run(
         .attributes
         .required_work_group_size
         .unwrap_or([1; 3]);
+    let items = local.iter().map(|&n| u64::from(n)).product::<u64>();
+    if items > kernel.code.max_work_group_size().into() {
+        return Err(DeviceError::Driver {
+            call: "an initializer or finalizer",
+            code: format!(
+                "`{}` requires a work-group of {items} work-items",
+                interface.name
+            ),
+        });
+    }
     let whole = |memory: &Arc<dyn Memory>| Use {
         slice: Slice {
             memory: memory.clone(),

@@ -226,8 +226,10 @@ impl BuildOptions {
     /// clang's arguments that say how much to optimise.
     pub fn optimisation(&self) -> &'static [&'static str] {
         // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
-        // too large. So all of them are inlined or, where nothing is, are emitted after all.
-        if self.opt_disable {
+        // too large. So all of them are inlined or, where nothing is, are emitted after all. In C++ they are emitted.
+        if self.opt_disable && self.std.is_some_and(ClStd::is_cxx) {
+            &["-O0"]
+        } else if self.opt_disable {
             &["-O0", "-fgnu89-inline"]
         } else {
             &["-O2", "-mllvm", "-inlinehint-threshold=1000000"]

@@ -495,8 +495,6 @@ impl Device {
             }
 
             // cl_khr_extended_versioning, where its values differ from the core ones.
-            // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
-            cl::CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT => out.write(version(1, 0, 0)),
             cl::CL_DEVICE_OPENCL_C_NUMERIC_VERSION_KHR => out.write(version(1, 2, 0)),
             _ => unknown(param),
         }
@@ -560,6 +558,8 @@ impl Device {
                 let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
                 out.write(sizes.as_slice())
             }
+            // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
+            (cl::CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT, _) => out.write(version(1, 0, 0)),
             _ => unknown(param),
         }
     }

@@ -312,7 +312,11 @@ impl Object<Program> {
     pub fn set_release_callback(self: &Arc<Self>, notify: Notify) -> ClResult {
         let builds = self.builds.lock();
         let waits = |executable: &Arc<Executable>| executable.has_finalizers();
-        if !builds.iter().filter_map(|b| b.executable.as_ref()).any(waits) {
+        if !builds
+            .iter()
+            .filter_map(|b| b.executable.as_ref())
+            .any(waits)
+        {
             return err(
                 cl::CL_INVALID_OPERATION,
                 "no device has an executable of the program with program-scope destructors",
