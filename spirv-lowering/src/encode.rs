@@ -639,6 +639,7 @@ mod tests {
                 resume_bytes: 0,
                 parts: 3,
                 attributes: KernelAttributes {
+                    role: KernelRole::Finalizer,
                     required_work_group_size: Some([8, 8, 1]),
                     vec_type_hint: Some("float4".into()),
                     ..Default::default()

@@ -463,6 +463,24 @@ mod tests {
         assert!(what.contains("kernel k7:"), "{what}");
     }
 
+    /// Nothing of a program runs where its initializer does not; the next attempt begins anew, and succeeds once.
+    #[test]
+    fn an_initializer_that_fails_is_tried_again() {
+        let fake = FakeDevice::new(Reach::Cached);
+        let device: Arc<dyn Device> = fake.clone();
+        let mut first = lowered("first");
+        first.interface.attributes.role = KernelRole::Initializer;
+        let kernels = vec![LoweredKernel::new(lowered("k")), LoweredKernel::new(first)];
+        let executable = Executable::new(&device, kernels, ProgramGlobals::default());
+        assert_eq!(executable.kernels().len(), 1);
+        assert!(executable.has_initializers() && !executable.has_finalizers());
+        fake.fail_load(|| DeviceError::OutOfDeviceMemory { size: 1 });
+        assert!(executable.instance().is_err());
+        let instance = executable.instance().unwrap().unwrap();
+        let again = executable.instance().unwrap().unwrap();
+        assert!(Arc::ptr_eq(&instance, &again));
+    }
+
     #[test]
     fn code_that_could_not_be_loaded_is_loaded_again() {
         let fake = FakeDevice::new(Reach::Cached);
