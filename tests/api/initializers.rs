@@ -91,7 +91,7 @@ fn many_threads_find_them_run() {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
-                    let queue = setup.new_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE.into());
+                    let queue = setup.new_queue(CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE);
                     let out = setup.buffer_of(&[-1; 4]);
                     let kernel = setup.kernel(&program, "look");
                     kernel.set_buffer(0, &out);
