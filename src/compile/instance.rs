@@ -105,6 +105,8 @@ impl Drop for Instance {
 
 impl End {
     fn run(self) {
+        // The release of a program is no reason to reach a driver while the process ends, or in a forked child.
+        let Some(_call) = Call::enter() else { return };
         for finalizer in &self.finalizers {
             if let Err(error) = run(self.device.as_ref(), finalizer, self.globals.as_ref()) {
                 crate::log!(Warn, "a finalizer of a program was not run: {error}");

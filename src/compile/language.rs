@@ -68,7 +68,8 @@ impl Language {
     /// `-cl-ext=`: exactly the extensions and features of the device.
     pub fn cl_ext(&self, std: ClStd) -> String {
         let mut text = String::from("-cl-ext=-all");
-        let features = if std >= ClStd::C30 {
+        // What is optional since 3.0 was part of 2.0, and clang asks for its names there too.
+        let features = if std >= ClStd::C20 {
             self.features.as_slice()
         } else {
             &[]
@@ -91,7 +92,7 @@ impl Language {
         let features = self
             .features
             .iter()
-            .filter(|name| std >= ClStd::C30 || name.starts_with("__opencl_c_integer_dot_product"));
+            .filter(|name| std >= ClStd::C20 || name.starts_with("__opencl_c_integer_dot_product"));
         macros.extend(
             self.extensions
                 .iter()

@@ -205,6 +205,31 @@ fn built_in_functions() {
     );
 }
 
+#[test]
+fn groups() {
+    let setup = Setup::new();
+    let supported = info_value!(
+        u32,
+        clGetDeviceInfo(setup.device),
+        CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT
+    );
+    if supported == 0 {
+        return pumice_tests::left_out("no work-group functions");
+    }
+    check(
+        "template <typename T> T total(T x) { return work_group_reduce_add(x); }
+        kernel void k(global int *in, global int *out) {
+            int n = in[get_global_id(0)];
+            out[get_global_id(0)] = total(n) + work_group_scan_exclusive_max(n) * (get_local_id(0) > 0);
+        }",
+        |n| {
+            let first = (n - 1) / 8 * 8 + 1;
+            let before = if n == first { 0 } else { n - 1 };
+            (first..first + 8).sum::<i32>() + before
+        },
+    );
+}
+
 /// Templates of one name, static members, static objects of functions, inline variables.
 #[test]
 fn static_objects() {
