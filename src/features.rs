@@ -16,6 +16,9 @@ pub const VERSION: (u32, u32) = (3, 1);
 /// The name that ends every version string.
 pub const VENDOR_SUFFIX: &str = "PUMICE";
 
+/// C++ for OpenCL.
+const CXX_FOR_OPENCL: &str = "cl_ext_cxx_for_opencl";
+
 /// A name with its version: major, minor, patch.
 pub type Versioned = (&'static str, (u32, u32, u32));
 
@@ -143,6 +146,7 @@ impl Features {
             (true, "cl_ext_immutable_memory_objects", one),
             // Global memory is addressed so in any case.
             (true, "cl_ext_buffer_device_address", (1, 0, 2)),
+            (true, CXX_FOR_OPENCL, one),
             (self.usm, "cl_intel_unified_shared_memory", (1, 1, 0)),
             (self.image_3d_writes, "cl_khr_3d_image_writes", one),
             (self.images, "cl_khr_depth_images", one),
@@ -261,8 +265,11 @@ impl Features {
     /// What the compiler is told.
     pub fn language(&self) -> Language {
         let names = |list: Vec<Versioned>| list.into_iter().map(|(name, _)| name).collect();
+        let mut extensions = self.extensions();
+        // It is a language, and has no macro in OpenCL C.
+        extensions.retain(|(name, _)| *name != CXX_FOR_OPENCL);
         Language {
-            extensions: names(self.extensions()),
+            extensions: names(extensions),
             features: names(self.opencl_c_features()),
             opencl_version: self.version().0 * 100 + self.version().1 * 10,
             images: self.images,

@@ -317,6 +317,11 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
 
 fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
     let size = |w: &mut Writer, v: &[u32; 3]| v.iter().for_each(|&v| w.u32(v));
+    w.u8(match a.role {
+        KernelRole::Ordinary => 0,
+        KernelRole::Initializer => 1,
+        KernelRole::Finalizer => 2,
+    });
     w.option(&a.required_work_group_size, size);
     w.option(&a.work_group_size_hint, size);
     w.option(&a.vec_type_hint, |w, v| w.bytes(v.as_bytes()));
@@ -327,6 +332,12 @@ fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
 fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
     let size = |r: &mut Reader| Ok([r.u32()?, r.u32()?, r.u32()?]);
     Ok(KernelAttributes {
+        role: match r.u8()? {
+            0 => KernelRole::Ordinary,
+            1 => KernelRole::Initializer,
+            2 => KernelRole::Finalizer,
+            _ => return Err(DecodeError::Field),
+        },
         required_work_group_size: r.option(size)?,
         work_group_size_hint: r.option(size)?,
         vec_type_hint: r.option(|r| r.string())?,
@@ -641,6 +652,7 @@ mod tests {
                 resume_bytes: 0,
                 parts: 3,
                 attributes: KernelAttributes {
+                    role: KernelRole::Finalizer,
                     required_work_group_size: Some([8, 8, 1]),
                     vec_type_hint: Some("float4".into()),
                     ..Default::default()

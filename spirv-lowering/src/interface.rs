@@ -282,9 +282,23 @@ pub struct Arg {
     pub is_volatile: bool,
 }
 
+/// Who runs a kernel, and when (SPIR-V execution modes Initializer and Finalizer).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum KernelRole {
+    /// The application, when it likes.
+    #[default]
+    Ordinary,
+    /// The runtime, before any other kernel of the program runs on a device. It has no parameters.
+    Initializer,
+    /// The runtime, after all other kernels of the program on a device. It has no parameters.
+    Finalizer,
+}
+
 /// Attributes of a kernel function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct KernelAttributes {
+    /// Who runs it.
+    pub role: KernelRole,
     /// reqd_work_group_size
     pub required_work_group_size: Option<[u32; 3]>,
     /// work_group_size_hint

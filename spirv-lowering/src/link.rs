@@ -1,6 +1,7 @@
 //! Joins modules: library functions into a module ([`resolve`]), and modules into a program ([`link`]).
 
 use crate::error::{LowerError, Result};
+use crate::interface::KernelRole;
 use crate::ir::entity::{FuncId, GlobalId};
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Global, Module};
@@ -131,6 +132,10 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         out.functions[id] = function;
     }
     for mut kernel in module.kernels {
+        // Nobody asks for these by name, and compilers give those of all modules the same.
+        if kernel.attributes.role != KernelRole::Ordinary {
+            kernel.name = unused_name(out, kernel.name);
+        }
         if out.kernels.iter().any(|k| k.name == kernel.name) {
             return Err(LowerError::invalid(format!(
                 "the kernel `{}` is defined in two modules",
@@ -143,6 +148,16 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
         out.kernels.push(kernel);
     }
     Ok(())
+}
+
+/// A name for a kernel that no other has.
+fn unused_name(out: &Module, name: String) -> String {
+    let used = |name: &str| out.kernels.iter().any(|kernel| kernel.name == name);
+    let others = (1..=out.kernels.len()).map(|number| format!("{name}.{number}"));
+    std::iter::once(name.clone())
+        .chain(others)
+        .find(|name| !used(name))
+        .unwrap_or(name)
 }
 
 /// The variables, by index, that functions or other variables know. LLVM's SPIR-V target adds a nameless one to most modules

@@ -1,6 +1,7 @@
 //! The reader on small hand-written modules, and on damaged ones.
 
 use spirv_lowering::error::LowerError;
+use spirv_lowering::interface::KernelRole;
 use spirv_lowering::ir::function::InstData;
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::op::Op;
@@ -580,6 +581,74 @@ fn linking() {
         .expect_err("`twice` is there twice")
         .to_string();
     assert!(error.contains("`twice`"), "{error}");
+}
+
+#[test]
+fn initializers_and_finalizers() {
+    let module = |mode: &str, params: &str| {
+        format!(
+            "OpCapability Addresses\nOpCapability Kernel
+            OpMemoryModel Physical64 OpenCL
+            OpEntryPoint Kernel %k \"k\"
+            OpEntryPoint Kernel %other \"other\"
+            {mode}
+            %void = OpTypeVoid
+            %u32 = OpTypeInt 32 0
+            %fn = OpTypeFunction %void {params}
+            %plain = OpTypeFunction %void
+            %k = OpFunction %void None %fn
+            {}
+            %l = OpLabel
+            OpReturn
+            OpFunctionEnd
+            %other = OpFunction %void None %plain
+            %m = OpLabel
+            OpReturn
+            OpFunctionEnd",
+            if params.is_empty() {
+                ""
+            } else {
+                "%x = OpFunctionParameter %u32"
+            }
+        )
+    };
+    let modes = "OpExecutionMode %k Initializer\nOpExecutionMode %other Finalizer";
+    let one = read(&module(modes, ""));
+    expect(
+        &one,
+        &[
+            "kernel \"k\" fn0 initializer {",
+            "kernel \"other\" fn1 finalizer {",
+        ],
+    );
+    // Compilers give them one name in all modules: nobody asks for them by name.
+    let joined = link::link(vec![one.clone(), one.clone(), one], false).expect("the modules link");
+    let names: Vec<&str> = joined.kernels.iter().map(|k| k.name.as_str()).collect();
+    assert_eq!(names, ["k", "other", "k.1", "other.1", "k.2", "other.2"]);
+    let roles = |role| {
+        joined
+            .kernels
+            .iter()
+            .filter(|k| k.attributes.role == role)
+            .count()
+    };
+    assert_eq!(
+        (roles(KernelRole::Initializer), roles(KernelRole::Finalizer)),
+        (3, 3)
+    );
+    let twice = "OpExecutionMode %k Initializer\nOpExecutionMode %k Initializer";
+    read(&module(twice, ""));
+    for (modes, params, complaint) in [
+        ("OpExecutionMode %k Initializer", "%u32", "no parameters"),
+        (
+            "OpExecutionMode %k Initializer\nOpExecutionMode %k Finalizer",
+            "",
+            "both",
+        ),
+    ] {
+        let error = read_error(&module(modes, params));
+        assert!(error.contains(complaint), "{error}");
+    }
 }
 
 #[test]

@@ -63,6 +63,28 @@ pub fn copy(stream: &mut dyn Stream, src: &Slice, dst: &Slice, size: u64) -> Res
     Ok(())
 }
 
+/// What memory of a device holds from its beginning on, at most [`CHUNK`] bytes, which no command uses meanwhile.
+pub fn download(device: &dyn Device, memory: &Arc<dyn Memory>, size: u64) -> Result<Vec<u8>> {
+    // SAFETY: the memory has that size (the caller checked) and nothing writes to it now.
+    let bytes = |pointer: NonNull<u8>| unsafe {
+        std::slice::from_raw_parts(pointer.as_ptr(), size as usize).to_vec()
+    };
+    if let Some(pointer) = memory.mapped() {
+        return Ok(bytes(pointer));
+    }
+    let mut staging = Staging::new(device, size, Placement::HostRead)?;
+    let src = Slice {
+        memory: memory.clone(),
+        offset: 0,
+        size,
+    };
+    let dst = staging.slice(size);
+    copy(&mut *staging.stream, &src, &dst, size)?;
+    let read = bytes(staging.pointer);
+    staging.stream.give_back();
+    Ok(read)
+}
+
 /// Copies bytes into memory of a device that no command uses meanwhile, and that has the range.
 pub fn upload(
     device: &dyn Device,

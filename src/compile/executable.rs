@@ -1,6 +1,7 @@
 //! A linked program for one device: its kernels lowered, loaded on first use.
 
 use super::builtin_library;
+use super::instance::{Instance, Lifecycle};
 use super::lower;
 use super::native::Native;
 use super::options::BuildOptions;
@@ -11,9 +12,10 @@ use super::words::{to_bytes, BuildFailure, SpirvModule};
 use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Placement};
 use parking_lot::Mutex;
 use spirv_lowering::error::LowerError;
-use spirv_lowering::interface::ProgramGlobals;
+use spirv_lowering::interface::{KernelRole, ProgramGlobals};
 use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
+use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
 const KIND: &str = "vk";
@@ -40,8 +42,20 @@ impl LoweredKernel {
 pub struct Executable {
     device: Arc<dyn Device>,
     kernels: Vec<LoweredKernel>,
+    initializers: Vec<LoweredKernel>,
+    finalizers: Vec<LoweredKernel>,
     globals: ProgramGlobals,
-    globals_memory: Mutex<Option<Arc<dyn Memory>>>,
+    instance: Mutex<Option<Arc<Instance>>>,
+    companion: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Drop for Executable {
+    fn drop(&mut self) {
+        // Where launches still use it, the last of them ends it.
+        if let Some(instance) = self.instance.get_mut().take().and_then(Arc::into_inner) {
+            instance.end();
+        }
+    }
 }
 
 impl Executable {
@@ -104,15 +118,46 @@ impl Executable {
             dump(name, &lowered);
             kernels.push(LoweredKernel::new(lowered));
         }
-        Ok(Self {
-            device: device.clone(),
-            kernels,
-            globals,
-            globals_memory: Mutex::new(None),
-        })
+        Ok(Self::new(device, kernels, globals))
     }
 
-    /// The kernels, in the order of the program.
+    fn new(device: &Arc<dyn Device>, all: Vec<LoweredKernel>, globals: ProgramGlobals) -> Self {
+        let mut made = Self {
+            device: device.clone(),
+            kernels: Vec::with_capacity(all.len()),
+            initializers: Vec::new(),
+            finalizers: Vec::new(),
+            globals,
+            instance: Mutex::default(),
+            companion: OnceLock::new(),
+        };
+        for kernel in all {
+            match kernel.lowered.interface.attributes.role {
+                KernelRole::Ordinary => made.kernels.push(kernel),
+                KernelRole::Initializer => made.initializers.push(kernel),
+                KernelRole::Finalizer => made.finalizers.push(kernel),
+            }
+        }
+        made
+    }
+
+    /// Kernels that run before all others (CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT).
+    pub fn has_initializers(&self) -> bool {
+        !self.initializers.is_empty()
+    }
+
+    /// Kernels that run after all others (CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT).
+    pub fn has_finalizers(&self) -> bool {
+        !self.finalizers.is_empty()
+    }
+
+    /// Something that goes after the finalizers have run. To be said before the first kernel is launched, once.
+    pub fn keep_until_finalized(&self, companion: Arc<dyn Any + Send + Sync>) {
+        // Said a second time it is the same program's.
+        let _ = self.companion.set(companion);
+    }
+
+    /// The kernels that an application can have, in the order of the program.
     pub fn kernels(&self) -> &[LoweredKernel] {
         &self.kernels
     }
@@ -135,6 +180,10 @@ impl Executable {
             .kernels
             .get(index)
             .ok_or_else(|| DeviceError::Unsupported("no such kernel".into()))?;
+        self.load(kernel)
+    }
+
+    fn load<'a>(&self, kernel: &'a LoweredKernel) -> Result<&'a Arc<dyn Code>, DeviceError> {
         if let Some(code) = kernel.code.get() {
             return Ok(code);
         }
@@ -153,16 +202,43 @@ impl Executable {
         Ok(kernel.code.get_or_init(|| code))
     }
 
-    /// The buffer with the program-scope variables, made and initialised on first use. None: there are none.
-    pub fn globals_memory(&self) -> Result<Option<Arc<dyn Memory>>, DeviceError> {
-        if self.globals.data.is_empty() {
+    /// The program-scope variables, initialised on first use. None: there is nothing to initialise. An error means that no
+    /// kernel of the program may run; the next attempt begins anew.
+    pub fn instance(&self) -> Result<Option<Arc<Instance>>, DeviceError> {
+        let nothing = self.globals.data.is_empty() && !self.has_initializers();
+        if nothing && !self.has_finalizers() {
             return Ok(None);
         }
-        let mut slot = self.globals_memory.lock();
+        // Held while the initializers run: other threads that launch kernels of the program wait for them.
+        let mut slot = self.instance.lock();
         if slot.is_none() {
-            *slot = Some(self.upload_globals()?);
+            let globals = match self.globals.data.is_empty() {
+                true => None,
+                false => Some(self.upload_globals()?),
+            };
+            let initializers = self.load_all(self.initializers.iter())?;
+            // Loaded now, so that it is known that they can run; what was made last goes first.
+            let finalizers = self.load_all(self.finalizers.iter().rev())?;
+            let companion = self.companion.get().cloned();
+            let made =
+                Instance::begin(&self.device, globals, &initializers, finalizers, companion)?;
+            *slot = Some(Arc::new(made));
         }
         Ok(slot.clone())
+    }
+
+    fn load_all<'a>(
+        &self,
+        kernels: impl Iterator<Item = &'a LoweredKernel>,
+    ) -> Result<Vec<Lifecycle>, DeviceError> {
+        kernels
+            .map(|kernel| {
+                Ok(Lifecycle {
+                    code: self.load(kernel)?.clone(),
+                    printfs: kernel.lowered.printfs.clone(),
+                })
+            })
+            .collect()
     }
 
     fn upload_globals(&self) -> Result<Arc<dyn Memory>, DeviceError> {
@@ -184,7 +260,8 @@ impl Executable {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         sections::put(&mut out, &self.globals.to_bytes());
-        for kernel in &self.kernels {
+        let all = [&self.kernels, &self.initializers, &self.finalizers];
+        for kernel in all.into_iter().flatten() {
             sections::put(&mut out, &kernel.lowered.to_bytes());
         }
         out
@@ -197,12 +274,9 @@ impl Executable {
         while let Some(part) = sections::take(&mut bytes) {
             kernels.push(LoweredKernel::new(Lowered::from_bytes(part).ok()?));
         }
-        bytes.is_empty().then(|| Self {
-            device: device.clone(),
-            kernels,
-            globals,
-            globals_memory: Mutex::new(None),
-        })
+        bytes
+            .is_empty()
+            .then(|| Self::new(device, kernels, globals))
     }
 }
 
@@ -389,6 +463,24 @@ mod tests {
         assert!(what.contains("kernel k7:"), "{what}");
     }
 
+    /// Nothing of a program runs where its initializer does not; the next attempt begins anew, and succeeds once.
+    #[test]
+    fn an_initializer_that_fails_is_tried_again() {
+        let fake = FakeDevice::new(Reach::Cached);
+        let device: Arc<dyn Device> = fake.clone();
+        let mut first = lowered("first");
+        first.interface.attributes.role = KernelRole::Initializer;
+        let kernels = vec![LoweredKernel::new(lowered("k")), LoweredKernel::new(first)];
+        let executable = Executable::new(&device, kernels, ProgramGlobals::default());
+        assert_eq!(executable.kernels().len(), 1);
+        assert!(executable.has_initializers() && !executable.has_finalizers());
+        fake.fail_load(|| DeviceError::OutOfDeviceMemory { size: 1 });
+        assert!(executable.instance().is_err());
+        let instance = executable.instance().unwrap().unwrap();
+        let again = executable.instance().unwrap().unwrap();
+        assert!(Arc::ptr_eq(&instance, &again));
+    }
+
     #[test]
     fn code_that_could_not_be_loaded_is_loaded_again() {
         let fake = FakeDevice::new(Reach::Cached);
@@ -398,12 +490,9 @@ mod tests {
             interface: Default::default(),
             printfs: Vec::new(),
         };
-        let executable = Executable {
-            device: fake.clone(),
-            kernels: vec![LoweredKernel::new(lowered)],
-            globals: ProgramGlobals::default(),
-            globals_memory: Mutex::new(None),
-        };
+        let device: Arc<dyn Device> = fake.clone();
+        let kernels = vec![LoweredKernel::new(lowered)];
+        let executable = Executable::new(&device, kernels, ProgramGlobals::default());
         fake.fail_load(|| DeviceError::OutOfDeviceMemory { size: 1 });
         assert!(executable.code(0).is_err());
         let code = executable.code(0).ok().map(Arc::as_ptr);

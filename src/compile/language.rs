@@ -1,6 +1,7 @@
 //! OpenCL C as a device offers it: its version, and what clang is told of extensions and features.
 
-/// An OpenCL C version of `-cl-std`.
+/// A version of OpenCL C or C++ for OpenCL, of `-cl-std`. Their order is that of what they have besides classes: C++ for
+/// OpenCL 1.0 is made upon OpenCL C 2.0, that of 2021 upon 3.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum ClStd {
@@ -8,8 +9,10 @@ pub enum ClStd {
     C11,
     C12,
     C20,
+    Cxx10,
     C30,
     C31,
+    Cxx2021,
 }
 
 impl ClStd {
@@ -22,6 +25,9 @@ impl ClStd {
             "CL2.0" => Self::C20,
             "CL3.0" => Self::C30,
             "CL3.1" => Self::C31,
+            // The version that CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT says.
+            "CLC++" | "CLC++1.0" => Self::Cxx10,
+            "CLC++2021" => Self::Cxx2021,
             _ => return None,
         })
     }
@@ -34,7 +40,14 @@ impl ClStd {
             Self::C12 => "CL1.2",
             Self::C20 => "CL2.0",
             Self::C30 | Self::C31 => "CL3.0",
+            Self::Cxx10 => "CLC++1.0",
+            Self::Cxx2021 => "CLC++2021",
         }
+    }
+
+    /// C++ for OpenCL.
+    pub fn is_cxx(self) -> bool {
+        matches!(self, Self::Cxx10 | Self::Cxx2021)
     }
 }
 
@@ -55,7 +68,8 @@ impl Language {
     /// `-cl-ext=`: exactly the extensions and features of the device.
     pub fn cl_ext(&self, std: ClStd) -> String {
         let mut text = String::from("-cl-ext=-all");
-        let features = if std >= ClStd::C30 {
+        // What is optional since 3.0 was part of 2.0, and clang asks for its names there too.
+        let features = if std >= ClStd::C20 {
             self.features.as_slice()
         } else {
             &[]
@@ -78,7 +92,7 @@ impl Language {
         let features = self
             .features
             .iter()
-            .filter(|name| std >= ClStd::C30 || name.starts_with("__opencl_c_integer_dot_product"));
+            .filter(|name| std >= ClStd::C20 || name.starts_with("__opencl_c_integer_dot_product"));
         macros.extend(
             self.extensions
                 .iter()
@@ -89,6 +103,10 @@ impl Language {
             macros.push("-DCL_VERSION_3_1=310".into());
             macros.push("-U__OPENCL_C_VERSION__".into());
             macros.push("-D__OPENCL_C_VERSION__=310".into());
+        }
+        if std.is_cxx() {
+            macros.push("-D__opencl_cpp_destructor_with_address_spaces=1".into());
+            macros.push("-D__opencl_cpp_global_destructor=1".into());
         }
         macros
     }

@@ -178,6 +178,12 @@ impl BuildOptions {
         args.push(language.cl_ext(std));
         args.extend(self.optimisation().iter().map(|&arg| arg.to_owned()));
         args.extend(language.macros(std));
+        if std.is_cxx() {
+            // Each program-scope object gets a function that destructs it (`mend/lifecycle.rs`). Work-items that wait for
+            // another to make a static object would wait for ever where they run in lockstep with it: the macro
+            // __cpp_threadsafe_static_init says that they do not.
+            args.extend(["-fno-use-cxa-atexit", "-fno-threadsafe-statics"].map(str::to_owned));
+        }
         let flags = [
             (self.no_warnings, "-w"),
             (self.werror, "-Werror"),
@@ -220,8 +226,10 @@ impl BuildOptions {
     /// clang's arguments that say how much to optimise.
     pub fn optimisation(&self) -> &'static [&'static str] {
         // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
-        // too large. So all of them are inlined or, where nothing is, are emitted after all.
-        if self.opt_disable {
+        // too large. So all of them are inlined or, where nothing is, are emitted after all. In C++ they are emitted.
+        if self.opt_disable && self.std.is_some_and(ClStd::is_cxx) {
+            &["-O0"]
+        } else if self.opt_disable {
             &["-O0", "-fgnu89-inline"]
         } else {
             &["-O2", "-mllvm", "-inlinehint-threshold=1000000"]

@@ -12,16 +12,13 @@ use crate::cl::{
     self, cl_device_fp_config, cl_device_partition_property, cl_device_svm_capabilities,
     cl_device_type, cl_uint,
 };
-use crate::compile::Language;
+use crate::compile::{printf, Language};
 use crate::error::ClResult;
 use crate::features::{self, Features, VENDOR_SUFFIX};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
 use std::ffi::{c_void, CStr};
 use std::sync::{Arc, OnceLock, Weak};
-
-/// Bytes of printf output that a kernel can make before it is cut off.
-pub const PRINTF_BUFFER_SIZE: usize = 1 << 20;
 
 /// Bytes of all arguments of a kernel.
 pub const MAX_PARAMETER_SIZE: usize = 4096;
@@ -396,7 +393,7 @@ impl Device {
             }
             // None; the form is prescribed, so this is the date that other drivers without one give.
             cl::CL_DEVICE_LATEST_CONFORMANCE_VERSION_PASSED => out.write("v0000-01-01-00"),
-            cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(PRINTF_BUFFER_SIZE),
+            cl::CL_DEVICE_PRINTF_BUFFER_SIZE => out.write(printf::BUFFER_SIZE as usize),
             cl::CL_DEVICE_PREFERRED_INTEROP_USER_SYNC => out.write(true),
 
             cl::CL_DEVICE_PARENT_DEVICE => out.write(self.parent().cloned()),
@@ -578,6 +575,8 @@ impl Device {
                 let sizes: Vec<usize> = sizes.map(|&size| size as usize).collect();
                 out.write(sizes.as_slice())
             }
+            // A version number has no room for 2021, which programs ask for by -cl-std=CLC++2021.
+            (cl::CL_DEVICE_CXX_FOR_OPENCL_NUMERIC_VERSION_EXT, _) => out.write(version(1, 0, 0)),
             _ => unknown(param),
         }
     }

@@ -7,6 +7,9 @@ use smallvec::SmallVec;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::Arc;
 
+/// Something that only has to stay.
+pub type Kept = Arc<dyn std::any::Any + Send + Sync>;
+
 /// A kernel ready to be launched on one device.
 pub struct KernelLaunch {
     /// The loaded kernel.
@@ -24,6 +27,8 @@ pub struct KernelLaunch {
     pub bindings: Vec<Binding>,
     /// The program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
+    /// What must not end before the launch has: the instance of a program with finalizers.
+    pub kept: Option<Kept>,
     /// The printf sites of a kernel that calls printf.
     pub printf: Option<Arc<Vec<PrintfSite>>>,
     /// It may touch memory that its arguments do not tell.

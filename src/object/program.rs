@@ -91,6 +91,23 @@ pub struct Program {
     builds: Mutex<Vec<DeviceBuild>, { rank::PROGRAM }>,
     spec_constants: parking_lot::Mutex<Vec<(u32, Vec<u8>)>>,
     kernels: AtomicUsize,
+    released: Arc<Released>,
+}
+
+/// The callbacks of clSetProgramReleaseCallback. The program has them, and each of its executables until its finalizers
+/// have run: the last that lets go calls them.
+#[derive(Default)]
+pub(super) struct Released {
+    /// With the program's handle, as the callbacks get it.
+    callbacks: parking_lot::Mutex<Vec<(Notify, usize)>>,
+}
+
+impl Drop for Released {
+    fn drop(&mut self) {
+        while let Some((notify, program)) = self.callbacks.get_mut().pop() {
+            notify.call(program as *mut c_void);
+        }
+    }
 }
 
 impl Body for Program {
@@ -112,6 +129,7 @@ fn make(
         builds: Mutex::new(builds),
         spec_constants: parking_lot::Mutex::default(),
         kernels: AtomicUsize::new(0),
+        released: Arc::default(),
     })
 }
 
@@ -257,15 +275,6 @@ impl Program {
         Ok(())
     }
 
-    /// clSetProgramReleaseCallback: no device has program-scope constructors and destructors, in whose place the
-    /// specification put the callback.
-    pub fn set_release_callback(&self) -> ClResult {
-        err(
-            cl::CL_INVALID_OPERATION,
-            "no device has program-scope constructors and destructors",
-        )
-    }
-
     /// clGetKernelArgInfo may answer: the types' names are those of the source.
     pub(super) fn has_arg_info(&self) -> bool {
         match self.origin {
@@ -295,6 +304,27 @@ impl Object<Program> {
     /// clCreateKernel.
     pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
         Kernel::create(self, &self.executables()?, name)
+    }
+
+    /// clSetProgramReleaseCallback. The specification lets devices without program-scope destructors refuse, and the
+    /// conformance tests expect that of OpenCL 3.0. So it is an error unless the program was built and has destructors,
+    /// which is what the callback waits for.
+    pub fn set_release_callback(self: &Arc<Self>, notify: Notify) -> ClResult {
+        let builds = self.builds.lock();
+        let waits = |executable: &Arc<Executable>| executable.has_finalizers();
+        if !builds
+            .iter()
+            .filter_map(|b| b.executable.as_ref())
+            .any(waits)
+        {
+            return err(
+                cl::CL_INVALID_OPERATION,
+                "no device has an executable of the program with program-scope destructors",
+            );
+        }
+        let handle = self.handle() as usize;
+        self.released.callbacks.lock().push((notify, handle));
+        Ok(())
     }
 
     /// clCreateKernelsInProgram.

@@ -14,6 +14,7 @@ use crate::cl::{self, cl_int};
 use crate::error::ClError;
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
+use crate::object::launch::Kept;
 use crate::object::mem::host_work::HostWork;
 use crate::util::copy;
 use crate::util::leaving::Call;
@@ -42,7 +43,12 @@ pub enum Action {
         piece: Piece,
         #[allow(missing_docs)]
         sites: Arc<Vec<PrintfSite>>,
+        /// Goes with the action.
+        #[allow(dead_code)]
+        kept: Option<Kept>,
     },
+    /// Nothing: what was kept until the device is done may go.
+    LetGo(#[allow(dead_code)] Kept),
 }
 
 impl Action {
@@ -59,12 +65,13 @@ impl Action {
                 unsafe { copy_region(piece.pointer, *base, region) }
             }
             Self::Work(work) => work.run(),
-            Self::Printf { piece, sites } => {
+            Self::LetGo(_) => {}
+            Self::Printf { piece, sites, .. } => {
                 // SAFETY: staging memory of that size whose batch is complete.
                 let bytes = unsafe {
                     std::slice::from_raw_parts(piece.pointer as *const u8, piece.size as usize)
                 };
-                super::printf::print(sites, bytes);
+                crate::compile::printf::print(sites, bytes);
             }
         }
     }

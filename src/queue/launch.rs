@@ -2,12 +2,12 @@
 
 use super::encode::{Encoded, How};
 use super::host::Action;
-use super::printf;
 use super::resume::encode_resumes;
 use super::state::State;
 use super::Queue;
 use crate::backend::{BufferCopy, Memory, Op, Placement, Slice, Use};
 use crate::command::{Dispatch, Launch};
+use crate::compile::printf;
 use crate::error::ClResult;
 use smallvec::SmallVec;
 use spirv_lowering::interface::Implicit;
@@ -185,8 +185,17 @@ impl Queue {
                 false,
             )?;
             encoded.place.value = state.value();
+            encoded.action = Some(Action::Printf {
+                piece,
+                sites,
+                kept: kernel.kept.clone(),
+            });
+        } else if let Some(kept) = &kernel.kept {
+            // The host thread lets go of it as soon as the device is done, whether or not the queue is used again.
+            encoded.action = Some(Action::LetGo(kept.clone()));
+        }
+        if encoded.action.is_some() {
             encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
-            encoded.action = Some(Action::Printf { piece, sites });
         }
         Ok(encoded)
     }

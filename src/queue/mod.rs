@@ -25,7 +25,6 @@ mod images;
 mod info;
 mod launch;
 mod order;
-mod printf;
 mod resolve;
 mod resume;
 mod staging;

@@ -5,6 +5,9 @@ use pumice_tests::{good_child, job, Setup};
 /// At the start of sources in OpenCL C 3.1.
 const NEWEST: &str = "// OpenCL C 3.1";
 
+/// At the start of sources in C++ for OpenCL.
+const CXX: &str = "// C++ for OpenCL";
+
 /// Runs a kernel in a child process, this test executable again, and returns what it printed.
 fn printed_by(source: &str, items: usize) -> String {
     let none: [(&str, &str); 0] = [];
@@ -28,7 +31,9 @@ fn child() {
     };
     let (items, source) = job.split_once('\n').expect("items and source");
     let setup = Setup::new();
-    let options = if source.starts_with(NEWEST) {
+    let options = if source.starts_with(CXX) {
+        "-cl-std=CLC++"
+    } else if source.starts_with(NEWEST) {
         "-cl-std=CL3.1 -Werror"
     } else if source.starts_with("// -cl-opt-disable") {
         "-cl-opt-disable"
@@ -146,4 +151,16 @@ fn one_line_from_each_work_item() {
     let mut expected: Vec<String> = (0..100).map(|i| format!("item {i} of 100")).collect();
     expected.sort_unstable();
     assert_eq!(lines, expected);
+}
+
+/// Constructors print before the kernel does.
+#[test]
+fn constructors_print() {
+    let source = format!(
+        "{CXX}
+        struct Said {{ int value; Said(int n) : value(n) {{ printf(\"made %d\\n\", n); }} }};
+        global Said said(7);
+        kernel void f() {{ printf(\"found %d\\n\", said.value); }}"
+    );
+    assert_eq!(printed_by(&source, 1), "made 7\nfound 7\n");
 }

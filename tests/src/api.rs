@@ -111,6 +111,7 @@ api! {
     clGetProgramInfo: clGetProgramInfo_t,
     clGetProgramBuildInfo: clGetProgramBuildInfo_t,
     clSetProgramSpecializationConstant: clSetProgramSpecializationConstant_t,
+    clSetProgramReleaseCallback: clSetProgramReleaseCallback_t,
     clCreateKernel: clCreateKernel_t,
     clCreateKernelsInProgram: clCreateKernelsInProgram_t,
     clCloneKernel: clCloneKernel_t,

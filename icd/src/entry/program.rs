@@ -193,13 +193,13 @@ pub fn get_build_info(
 pub fn set_release_callback(
     program: Handle,
     function: Option<ProgramFn>,
-    _user_data: Handle,
+    user_data: Handle,
 ) -> ClResult {
     let program = program.object::<Program>()?;
-    if function.is_none() {
+    let Some(function) = function else {
         return err(cl::CL_INVALID_VALUE, "pfn_notify is NULL");
-    }
-    program.set_release_callback()
+    };
+    program.set_release_callback(Notify::new(function, user_data.as_ptr()))
 }
 
 pub fn set_specialization_constant(

@@ -11,7 +11,7 @@ use super::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg};
 use super::names::{op_text, Name};
 use super::op::Op;
 use super::types::Type;
-use crate::interface::{AccessQualifier, AddressQualifier, ImageDim};
+use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelRole};
 use std::fmt::{self, Display, Formatter, Write};
 
 impl Display for Type {
@@ -434,6 +434,11 @@ fn write_kernel(f: &mut Formatter<'_>, kernel: &Kernel) -> fmt::Result {
         f.write_str(" contraction_off")?;
     }
     let a = &kernel.attributes;
+    f.write_str(match a.role {
+        KernelRole::Ordinary => "",
+        KernelRole::Initializer => " initializer",
+        KernelRole::Finalizer => " finalizer",
+    })?;
     for (word, size) in [
         ("reqd", a.required_work_group_size),
         ("hint", a.work_group_size_hint),

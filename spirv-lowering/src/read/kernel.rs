@@ -4,7 +4,7 @@ use super::output::Output;
 use super::parsed::{FuncDef, Parsed};
 use super::types::{Kind, Opaque, TyId};
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
+use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes, KernelRole};
 use crate::ir::module::{Kernel, KernelParam, ParamKind};
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
@@ -74,6 +74,9 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
             .map(Vec::as_slice)
             .unwrap_or_default();
         let (mut attributes, contraction_off) = attributes(p, modes)?;
+        if attributes.role != KernelRole::Ordinary && !params.is_empty() {
+            return Err(bad("an initializer or finalizer has no parameters"));
+        }
         // The execution mode does not know unsigned types.
         if let Some(hint) = texts.get("kernel_vec_type_hint", &entry.name, 0) {
             attributes.vec_type_hint = Some(hint.to_owned());
@@ -137,9 +140,16 @@ fn attributes(p: &Parsed, modes: &[usize]) -> Result<(KernelAttributes, bool)> {
             }
             Some(Mode::ContractionOff) => contraction_off = true,
             Some(mode @ (Mode::Initializer | Mode::Finalizer)) => {
-                return Err(inst.blame(LowerError::unsupported(format!(
-                    "execution mode {mode:?}: program-scope constructors and destructors"
-                ))));
+                let role = match mode {
+                    Mode::Initializer => KernelRole::Initializer,
+                    _ => KernelRole::Finalizer,
+                };
+                if attributes.role != KernelRole::Ordinary && attributes.role != role {
+                    return Err(inst.blame(LowerError::invalid(
+                        "an entry point is both Initializer and Finalizer",
+                    )));
+                }
+                attributes.role = role;
             }
             _ => {}
         }

@@ -19,9 +19,9 @@ use self::command::{run_tool, FROM_SOURCE};
 use self::ladder::{spirv, Input};
 use self::scratch::Scratch;
 use self::toolchain::Toolchain;
-use super::language::Language;
+use super::language::{ClStd, Language};
 use super::mend::prelude::Conversions;
-use super::mend::{argument_info, missing_inlines, whole_program};
+use super::mend::{argument_info, lifecycle, missing_inlines, whole_program};
 use super::options::BuildOptions;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ use std::time::SystemTime;
 pub use server::unload;
 
 /// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
-pub const REVISION: u32 = 15;
+pub const REVISION: u32 = 16;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]
@@ -248,7 +248,15 @@ impl<'a> Prepared<'a> {
         let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
         let source = Input::Source(self);
-        let words = if read_first || has_attribute_used(self.source.text) {
+        let words = if options.std.is_some_and(ClStd::is_cxx) {
+            // Where the passes are left out, the objects still want what is made of them here.
+            self.unoptimised_ir(&[], &mut log).and_then(|ir| {
+                let kept = whole_program::with_internal_functions(&ir, &HashSet::new());
+                let first = if read_first { &kept } else { &ir };
+                let (first, whole) = (Input::Ir(first), Input::Ir(&ir));
+                spirv(toolchain, &first, &whole, options, &mut log)
+            })
+        } else if read_first || has_attribute_used(self.source.text) {
             // Emitted, `inline` functions cost nothing: those that are not used are taken out.
             let inline: &[&str] = if read_first { &["-fgnu89-inline"] } else { &[] };
             let ir = self.unoptimised_ir(inline, &mut log);
@@ -268,9 +276,11 @@ impl<'a> Prepared<'a> {
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
         let ir = self.run(self.source.options, &args, log)?;
-        Ok(whole_program::without_used_lists(&String::from_utf8_lossy(
-            &ir,
-        )))
+        let ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
+        Ok(match self.source.options.std {
+            Some(std) if std.is_cxx() => lifecycle::with_kernels(&ir),
+            _ => ir,
+        })
     }
 
     /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.

@@ -6,6 +6,7 @@
 //! | `prelude` | functions that clang confuses or does not know | declared under other names before the source |
 //! | `group_functions` | group functions that clang does not know | the same |
 //! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
+//! | `lifecycle` | constructors and destructors of program-scope objects become invalid code | IR before the passes |
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
@@ -15,6 +16,7 @@
 
 pub mod argument_info;
 pub mod crash_reports;
+pub mod lifecycle;
 pub mod lines;
 pub mod local_types;
 pub mod missing_inlines;

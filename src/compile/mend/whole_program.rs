@@ -125,7 +125,7 @@ fn after_linkage(line: &str) -> Option<&str> {
 }
 
 /// The global names in a text, with their quotes if they have some; and whatever follows an at-sign elsewhere.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('@').skip(1).map(|after| {
         let bytes = after.as_bytes();
         let end = if bytes.first() == Some(&b'"') {

@@ -8,7 +8,7 @@ use crate::cl;
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
-use crate::object::launch::KernelLaunch;
+use crate::object::launch::{Kept, KernelLaunch};
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
@@ -30,6 +30,7 @@ impl Kernel {
         } else {
             interface.push_size
         };
+        let instance = on.executable.instance()?;
         let system = device.caps().svm.system;
         let mut launch = KernelLaunch {
             code: on.executable.code(on.index)?.clone(),
@@ -38,7 +39,8 @@ impl Kernel {
             buffers: SmallVec::new(),
             images: SmallVec::new(),
             bindings: Vec::new(),
-            globals: on.executable.globals_memory()?,
+            globals: instance.as_ref().and_then(|i| i.globals().cloned()),
+            kept: instance.filter(|i| i.has_finalizers()).map(|i| i as Kept),
             printf: on.printfs.clone(),
             touches_anything: interface.uses_indirect_pointers,
             host_memory: interface.uses_indirect_pointers && system,

@@ -36,14 +36,17 @@ impl Program {
                 "the program is being built already",
             );
         }
+        // Their finalizers run when they go, which takes its time: not under the lock.
+        let mut replaced = Vec::new();
         for &index in indices {
             if let Some(build) = builds.get_mut(index) {
                 build.status = cl::CL_BUILD_IN_PROGRESS;
                 build.options = options.to_owned();
                 build.log.clear();
-                build.executable = None;
+                replaced.extend(build.executable.take());
             }
         }
+        drop(builds);
         Ok(())
     }
 
@@ -93,6 +96,9 @@ impl Program {
     }
 
     pub(super) fn finish(&self, index: usize, built: DeviceBuild) {
+        if let Some(executable) = &built.executable {
+            executable.keep_until_finalized(self.released.clone());
+        }
         if let Some(build) = self.builds.lock().get_mut(index) {
             let options = std::mem::take(&mut build.options);
             *build = DeviceBuild { options, ..built };

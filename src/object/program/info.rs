@@ -57,6 +57,10 @@ impl Program {
         Ok(names.collect())
     }
 
+    fn any_executable(&self, has: impl Fn(&Executable) -> bool) -> ClResult<bool> {
+        Ok(self.executables()?.iter().any(|(_, e, _)| has(e)))
+    }
+
     /// CL_PROGRAM_BINARIES: one a device, empty where there is none.
     pub fn binaries(&self) -> Vec<Vec<u8>> {
         let builds = self.builds.lock().clone();
@@ -148,8 +152,12 @@ impl Object<Program> {
             }
             cl::CL_PROGRAM_NUM_KERNELS => out.write(self.kernel_names()?.len()),
             cl::CL_PROGRAM_KERNEL_NAMES => out.write(self.kernel_names()?.join(";").as_str()),
-            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT
-            | cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => out.write(false),
+            cl::CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT => {
+                out.write(self.any_executable(Executable::has_initializers)?)
+            }
+            cl::CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT => {
+                out.write(self.any_executable(Executable::has_finalizers)?)
+            }
             _ => unknown(param),
         }
     }

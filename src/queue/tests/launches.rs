@@ -24,6 +24,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         bindings: Vec::new(),
         buffers: SmallVec::new(),
         globals: None,
+        kept: None,
         printf: None,
         touches_anything: false,
         host_memory: false,

@@ -282,6 +282,11 @@ fn build(setup: &Setup, words: &[u32]) -> Result<Program, String> {
     }
 }
 
+/// A built program of a module in text.
+pub fn build_text(setup: &Setup, text: &str) -> Result<Program, String> {
+    build(setup, &assemble(text))
+}
+
 /// Runs the kernel `k` of a program.
 fn run_program(setup: &Setup, program: &Program, input: &Data, size: usize) -> Data {
     let kernel = setup.kernel(program, "k");

@@ -82,17 +82,6 @@ fn entry_points() {
     );
 }
 
-#[test]
-fn execution_modes() {
-    let setup = Setup::new();
-    let constructor = Il::new("OpNop").decorated("OpExecutionMode %k Initializer");
-    refused(
-        &setup,
-        &constructor,
-        &["OpExecutionMode", "Initializer", "constructors"],
-    );
-}
-
 /// Addresses of 32 bits, and memory models of shaders.
 #[test]
 fn memory_models() {

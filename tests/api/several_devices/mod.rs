@@ -11,7 +11,7 @@ use pumice_tests::{
     call, create, fails, info_text, info_value, ok, platform, Buffer, Context, Event, Kernel,
     Program, Queue,
 };
-use std::ffi::{c_void, CString};
+use std::ffi::{c_void, CStr, CString};
 use std::ptr::{null, null_mut};
 
 /// A context of two devices with a queue on each.
@@ -70,6 +70,10 @@ impl Pair {
 
     /// Built for the first `devices`.
     fn program(&self, source: &str, devices: u32) -> Program {
+        self.program_with(source, devices, c"-cl-std=CL3.0")
+    }
+
+    fn program_with(&self, source: &str, devices: u32, options: &CStr) -> Program {
         let (mut text, length) = (source.as_ptr().cast(), source.len());
         let program = Program(create!(clCreateProgramWithSource(
             self.context.0,
@@ -82,7 +86,7 @@ impl Pair {
             program.0,
             devices,
             list,
-            c"-cl-std=CL3.0".as_ptr(),
+            options.as_ptr(),
             None,
             null_mut()
         ));

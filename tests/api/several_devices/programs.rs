@@ -1,6 +1,7 @@
 //! Programs and kernels of several devices.
 
 use super::*;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn programs_are_built_for_each_device() {
@@ -39,6 +40,43 @@ fn programs_are_built_for_each_device() {
         let event = pair.launch(on, &next, 1, &[]);
         assert_eq!(pair.read(on, &buffer, 1, &[event.0]), [expected]);
     }
+}
+
+unsafe extern "C" fn released(_program: cl_program, count: *mut c_void) {
+    // SAFETY: the test keeps its counter.
+    let count = unsafe { &*count.cast_const().cast::<AtomicUsize>() };
+    count.fetch_add(1, Ordering::SeqCst);
+}
+
+/// Constructors run on each device before its first kernel, and what waits for destructors waits for those of all.
+#[test]
+fn objects_are_those_of_a_device() {
+    let Some(pair) = pair() else { return };
+    let source = "struct Counter {
+            uint count;
+            Counter() : count(10 * get_work_dim()) {}
+            ~Counter() { count = 0; }
+        };
+        global Counter counter;
+        kernel void next(global uint *p) { p[0] = ++counter.count; }";
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let program = pair.program_with(source, 2, c"-cl-std=CLC++");
+    let data = (&raw const COUNT).cast_mut().cast();
+    ok!(clSetProgramReleaseCallback(program.0, Some(released), data));
+    let buffer = pair.buffer(CL_MEM_READ_WRITE, 16, null_mut());
+    let next = pair.kernel(&program, "next");
+    next.set_buffer(0, &buffer);
+    for (on, expected) in [(0, 11), (0, 12), (1, 11), (0, 13), (1, 12)] {
+        let event = pair.launch(on, &next, 1, &[]);
+        assert_eq!(pair.read(on, &buffer, 1, &[event.0]), [expected]);
+    }
+    for queue in &pair.queues {
+        ok!(clFinish(queue.0));
+    }
+    drop(program);
+    assert_eq!(COUNT.load(Ordering::SeqCst), 0);
+    drop(next);
+    assert_eq!(COUNT.load(Ordering::SeqCst), 1);
 }
 
 #[test]

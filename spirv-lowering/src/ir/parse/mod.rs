@@ -9,7 +9,7 @@ mod lexer;
 use lexer::{error, Lexer, Token};
 
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
+use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes, KernelRole};
 use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Inst, Value};
 use crate::ir::function::{
     BlockData, Edge, FpFlags, Function, InstData, Linkage, Merge, Storage, Structure, Terminator,
@@ -299,6 +299,11 @@ impl Parser {
         let func = FuncId::new(self.entity("fn")? as usize);
         let contraction_off = self.eat_word("contraction_off");
         let mut attributes = KernelAttributes::default();
+        if self.eat_word("initializer") {
+            attributes.role = KernelRole::Initializer;
+        } else if self.eat_word("finalizer") {
+            attributes.role = KernelRole::Finalizer;
+        }
         let size = |this: &mut Self| -> Result<[u32; 3]> {
             Ok([this.number32()?, this.number32()?, this.number32()?])
         };

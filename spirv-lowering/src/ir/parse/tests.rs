@@ -25,6 +25,17 @@ fn the_documented_example_round_trips() {
 }
 
 #[test]
+fn roles_of_kernels_round_trip() {
+    let text = "kernel \"a\" fn0 contraction_off initializer {}\nkernel \"b\" fn0 finalizer reqd 2 1 1 {}\n\
+                kernel \"c\" fn0 {}\n\nfunc fn0 \"f\" () -> () {\nblock0:\n  return\n}\n";
+    let printed = parse_module(text).unwrap().to_string();
+    for line in text.lines().take(3) {
+        assert!(printed.contains(line), "{printed}");
+    }
+    assert_eq!(parse_module(&printed).unwrap().to_string(), printed);
+}
+
+#[test]
 fn every_operation_round_trips() {
     use crate::interface::Implicit;
     use crate::ir::names::op_text;

@@ -2,8 +2,8 @@
 
 use spirv_lowering::ir::module::PrintfSite;
 
-/// Bytes of the buffer of a launch.
-pub const BUFFER_SIZE: u64 = crate::object::device::PRINTF_BUFFER_SIZE as u64;
+/// Bytes of the buffer of a launch: what a kernel can print before it is cut off (CL_DEVICE_PRINTF_BUFFER_SIZE).
+pub const BUFFER_SIZE: u64 = 1 << 20;
 
 /// The first bytes of an empty buffer: bytes used, bytes there are.
 pub fn header() -> [u8; 8] {

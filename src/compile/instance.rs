@@ -1,0 +1,221 @@
+//! A program in use on a device: its program-scope variables, and the kernels that make and unmake what they hold (SPIR-V
+//! execution modes Initializer and Finalizer; constructors and destructors of C++ for OpenCL).
+//!
+//! The initializers run when the first kernel of the program is about to be launched, one work-item each, and are over
+//! before that launch is made, so that they precede whatever any queue does with the program. The finalizers run when the
+//! program's last reference is gone: in the thread that lets go of it, or, where launches are still under way that use the
+//! instance ([`Instance::has_finalizers`]), in a thread of their own once the last of them is over. A program no kernel of
+//! which was ever launched has made nothing, and unmakes nothing.
+
+use super::printf;
+use crate::backend::spare_stream::Lent;
+use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
+use crate::backend::{Slice, Use};
+use crate::util::leaving::Call;
+use spirv_lowering::interface::{Implicit, SPEC_PART, SPEC_RESUME};
+use spirv_lowering::ir::module::PrintfSite;
+use std::any::Any;
+use std::sync::Arc;
+
+/// An initializer or finalizer, loaded.
+pub struct Lifecycle {
+    /// The loaded kernel; it has no arguments.
+    pub code: Arc<dyn Code>,
+    /// Its printf sites.
+    pub printfs: Vec<PrintfSite>,
+}
+
+/// What the finalizers run with, and they.
+struct End {
+    device: Arc<dyn Device>,
+    globals: Option<Arc<dyn Memory>>,
+    finalizers: Vec<Lifecycle>,
+    /// Goes after the finalizers have run.
+    companion: Option<Arc<dyn Any + Send + Sync>>,
+}
+
+/// A program in use on a device.
+pub struct Instance {
+    end: End,
+}
+
+impl Instance {
+    /// Runs the initializers on the variables' memory, and waits for them. Where one fails, nothing is unmade.
+    pub fn begin(
+        device: &Arc<dyn Device>,
+        globals: Option<Arc<dyn Memory>>,
+        initializers: &[Lifecycle],
+        finalizers: Vec<Lifecycle>,
+        companion: Option<Arc<dyn Any + Send + Sync>>,
+    ) -> Result<Self, DeviceError> {
+        for initializer in initializers {
+            run(device.as_ref(), initializer, globals.as_ref())?;
+        }
+        let end = End {
+            device: device.clone(),
+            globals,
+            companion: companion.filter(|_| !finalizers.is_empty()),
+            finalizers,
+        };
+        Ok(Self { end })
+    }
+
+    /// The memory of the program-scope variables. None: there are none.
+    pub fn globals(&self) -> Option<&Arc<dyn Memory>> {
+        self.end.globals.as_ref()
+    }
+
+    /// Something is to run at the end: who uses the instance must keep it until that use is over.
+    pub fn has_finalizers(&self) -> bool {
+        !self.end.finalizers.is_empty()
+    }
+
+    /// Ends it here and waits. No lock should be held.
+    pub fn end(mut self) {
+        self.take_end().run();
+    }
+
+    fn take_end(&mut self) -> End {
+        End {
+            device: self.end.device.clone(),
+            globals: self.end.globals.take(),
+            finalizers: std::mem::take(&mut self.end.finalizers),
+            companion: self.end.companion.take(),
+        }
+    }
+}
+
+impl Drop for Instance {
+    /// The last user is gone after the program: it may be a queue with its locks, which must not wait for a device.
+    fn drop(&mut self) {
+        if !self.has_finalizers() {
+            return;
+        }
+        let end = self.take_end();
+        let thread = std::thread::Builder::new().name("pumice-final".into());
+        let spawned = thread.spawn(move || {
+            let _call = Call::enter_or_stay();
+            end.run();
+        });
+        if let Err(error) = spawned {
+            crate::log!(Warn, "finalizers of a program were not run: {error}");
+        }
+    }
+}
+
+impl End {
+    fn run(self) {
+        // The release of a program is no reason to reach a driver while the process ends, or in a forked child.
+        let Some(_call) = Call::enter() else { return };
+        for finalizer in &self.finalizers {
+            if let Err(error) = run(self.device.as_ref(), finalizer, self.globals.as_ref()) {
+                crate::log!(Warn, "a finalizer of a program was not run: {error}");
+            }
+        }
+    }
+}
+
+/// Runs a kernel without arguments, in one work-group of one work-item or as large as it requires, and waits.
+fn run(
+    device: &dyn Device,
+    kernel: &Lifecycle,
+    globals: Option<&Arc<dyn Memory>>,
+) -> Result<(), DeviceError> {
+    let interface = kernel.code.interface();
+    let local = interface
+        .attributes
+        .required_work_group_size
+        .unwrap_or([1; 3]);
+    let items = local.iter().map(|&n| u64::from(n)).product::<u64>();
+    if items > kernel.code.max_work_group_size().into() {
+        return Err(DeviceError::Driver {
+            call: "an initializer or finalizer",
+            code: format!(
+                "`{}` requires a work-group of {items} work-items",
+                interface.name
+            ),
+        });
+    }
+    let whole = |memory: &Arc<dyn Memory>| Use {
+        slice: Slice {
+            memory: memory.clone(),
+            offset: 0,
+            size: memory.size(),
+        },
+        write: true,
+    };
+    let mut uses: Vec<Use> = globals.map(whole).into_iter().collect();
+    let printf = match interface.uses_printf {
+        true => {
+            let memory = device.allocate(printf::BUFFER_SIZE, Placement::Device)?;
+            let mut empty = vec![0; printf::BUFFER_SIZE as usize];
+            let header = printf::header();
+            empty[..header.len()].copy_from_slice(&header);
+            staging::upload(device, &memory, 0, &empty)?;
+            uses.push(whole(&memory));
+            Some(memory)
+        }
+        false => None,
+    };
+    let address = |memory: Option<&Arc<dyn Memory>>| memory.map_or(0, |m| m.address());
+    let mut push = vec![0; interface.push_size as usize];
+    for (implicit, at) in &interface.implicit {
+        let at = *at as usize;
+        match implicit {
+            Implicit::ProgramGlobals => put(&mut push, at, &address(globals).to_le_bytes()),
+            Implicit::PrintfBuffer => put(&mut push, at, &address(printf.as_ref()).to_le_bytes()),
+            Implicit::GlobalSize | Implicit::EnqueuedLocalSize | Implicit::GlobalEnd => {
+                put3(&mut push, at, local);
+            }
+            Implicit::NumGroups | Implicit::ResumeGroups => put3(&mut push, at, [1; 3]),
+            Implicit::WorkDim => put(&mut push, at, &1u32.to_le_bytes()),
+            // There are no arguments and no further dispatches; everything begins at zero.
+            Implicit::ArgBuffer
+            | Implicit::ResumeState
+            | Implicit::GlobalOffset
+            | Implicit::GroupOffset
+            | Implicit::GlobalBase => {}
+        }
+    }
+    let mut stream = Lent::new(device)?;
+    for part in 0..interface.parts.max(1) {
+        let mut constants = Vec::new();
+        if interface.resume_bytes > 0 {
+            constants.push((SPEC_RESUME, 0));
+        }
+        if interface.parts > 1 {
+            constants.push((SPEC_PART, part));
+            stream.barrier()?;
+        }
+        let pipeline = kernel.code.specialise(local, &constants)?;
+        let op = Op::Dispatch {
+            pipeline: &pipeline,
+            groups: [1; 3],
+            push: &push,
+            uses: &uses,
+            bindings: &[],
+            touches_anything: true,
+        };
+        stream.record(op, OrderRule::InOrder, false)?;
+    }
+    let value = stream.submit(false)?;
+    stream.timeline().clone().wait(value, None)?;
+    stream.give_back();
+    if let Some(memory) = printf {
+        let bytes = staging::download(device, &memory, printf::BUFFER_SIZE)?;
+        printf::print(&kernel.printfs, &bytes);
+    }
+    Ok(())
+}
+
+fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = block.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+fn put3(block: &mut [u8], at: usize, values: [u32; 3]) {
+    for (axis, value) in values.iter().enumerate() {
+        put(block, at + 4 * axis, &value.to_le_bytes());
+    }
+}
