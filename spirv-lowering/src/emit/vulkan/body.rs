@@ -30,7 +30,7 @@ pub struct Emitter<'a> {
     values: SecondaryMap<Value, Id>,
     labels: SecondaryMap<Block, Id>,
     pub(super) var_ids: SecondaryMap<Var, Id>,
-    pub(super) push_block: super::arguments::Block,
+    pub(super) push_block: super::push_block::PushBlock,
     inputs: FxHashMap<(u32, u32), Id>,
     local_size: [Id; 3],
     /// Predecessors of each block, once each, with the arguments they pass.
@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
             values: SecondaryMap::new(),
             labels: SecondaryMap::new(),
             var_ids: SecondaryMap::new(),
-            push_block: super::arguments::Block::new(func, interface),
+            push_block: super::push_block::PushBlock::new(func, interface),
             inputs: FxHashMap::default(),
             local_size: [0; 3],
             preds: SecondaryMap::new(),
