@@ -7,5 +7,6 @@ pub mod arg_access;
 pub mod cfg;
 pub mod dom;
 pub mod iterations;
+pub mod live;
 pub mod loops;
 pub mod uses;
