@@ -164,7 +164,7 @@ pub static TABLE: &[Row] = &[
         what: "Each stored component is a loop, and LLVM takes a time for them that grows with the square of their number. Kernels with \
                very many are compiled and dispatched in parts (`split_parts`).",
         test: "none: compile times of very long kernels",
-        fails_on: "nothing: to be judged beside the CPU device",
+        fails_on: "nothing in tests/api; the CTS is to be run without it",
         again: "2027-05",
     },
     Row {

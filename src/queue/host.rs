@@ -17,6 +17,7 @@ use crate::object::event::{now_ns, wake, Event, Owner, Progress};
 use crate::object::launch::Kept;
 use crate::object::mem::host_work::HostWork;
 use crate::util::copy;
+use crate::util::forked;
 use crate::util::leaving::Call;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
@@ -114,8 +115,9 @@ pub struct Task {
     pub failed: Option<cl_int>,
 }
 
-/// Starts the thread of a queue.
+/// Starts the thread of a queue. Forked children do not have it.
 pub fn start(progress: Arc<Progress>) -> std::io::Result<Sender<Task>> {
+    forked::needs_threads();
     let (sender, receiver) = crossbeam_channel::unbounded();
     std::thread::Builder::new()
         .name("pumice-host".into())

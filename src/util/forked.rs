@@ -16,7 +16,9 @@ static FORKED: AtomicBool = AtomicBool::new(false);
 
 /// From now on commands need a thread of ours: a child would wait for it for ever.
 pub fn needs_threads() {
-    THREADS.store(true, Ordering::SeqCst);
+    if !THREADS.load(Ordering::Relaxed) {
+        THREADS.store(true, Ordering::SeqCst);
+    }
 }
 
 /// This process is the child of one whose threads it would need.

@@ -70,6 +70,12 @@ ranks! {
     LOADED_CODE
     /// The pipelines of a kernel.
     CODE_PIPELINES
+    /// The making of a variant of a kernel's code for the processor.
+    CPU_VARIANTS
+    /// The pipelines of a kernel on the processor.
+    CPU_PIPELINES
+    /// The one of them that was asked for last.
+    CPU_LAST_PIPELINE
     /// The correlation of the device's clock.
     CLOCK
     /// The shaders of our own.
@@ -96,6 +102,22 @@ ranks! {
     BLOCK_RANGES
     /// Semaphores to be destroyed.
     RETIRED_SEMAPHORES
+    /// Batches of a stream of the processor.
+    CPU_TRACK
+    /// Those that completed.
+    CPU_DONE
+    /// Streams that wait for another's timeline.
+    CPU_FOLLOWERS
+    /// Times of profiled steps on the processor.
+    CPU_TIMES
+    /// The work of the processor's threads.
+    CPU_POOL
+    /// For those that wait for a timeline of the processor.
+    CPU_SLEEPERS
+    /// Memory that checked kernels may use.
+    CHECKED_MEMORY
+    /// What checks have found.
+    CHECK_REPORTS
     /// The live objects. Objects are made and dropped under any other lock.
     HANDLES
 }
@@ -220,6 +242,11 @@ impl<T> MutexGuard<'_, T> {
     /// Waits for the condition without the lock.
     pub fn wait(&mut self, condition: &Condvar) {
         condition.wait(&mut self.guard);
+    }
+
+    /// The same, until then. False: that time came first.
+    pub fn wait_until(&mut self, condition: &Condvar, end: Instant) -> bool {
+        !condition.wait_until(&mut self.guard, end).timed_out()
     }
 }
 

@@ -1,7 +1,7 @@
-//! Forked children of a process that uses the CPU device: they get errors, or a device that works, and never hang.
+//! Forked children of a process that uses a device: they get errors, or a device that works, and never hang.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, good_child, job, ok, Event, Setup};
+use pumice_tests::{call, good_child, job, left_out, ok, Event, Setup};
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
@@ -163,4 +163,13 @@ fn children_are_refused_or_work() {
     for mode in ["fresh", "used", "busy"] {
         good_child("forks::inner", mode, &[("PUMICE_DEVICES", "cpu")]);
     }
+}
+
+/// Drivers have threads, too, and nothing that a child could do about them.
+#[test]
+fn children_of_a_driver_are_refused() {
+    if std::env::var("PUMICE_DEVICES").is_ok_and(|devices| devices.starts_with("cpu")) {
+        return left_out("the device is the processor");
+    }
+    good_child::<&str>("forks::inner", "used", &[]);
 }

@@ -4,9 +4,12 @@ use super::cfg::Cfg;
 use super::dom::DomTree;
 use super::loops::{Loop, LoopForest, LoopId};
 use crate::ir::entity::{Block, FuncId, Value};
+use crate::ir::fold::fold;
 use crate::ir::function::{Function, Terminator, ValueDef};
-use crate::ir::op::{IntCond, Op};
+use crate::ir::op::{Effect, IntCond, Op};
+use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 /// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
 pub fn over_kernel(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
@@ -31,8 +34,9 @@ pub fn within(func: &Function, loops: &[&Loop]) -> u64 {
     })
 }
 
-/// An upper bound of the iterations of a loop each time it is entered: for a counter that goes up or down from a
-/// constant by a constant, and an exit taken in every iteration's course once the counter passes a constant.
+/// An upper bound of the iterations of a loop each time it is entered, from an exit passed in the course of every iteration:
+/// one taken once a counter that goes up or down from a constant by a constant passes a constant, or one whose condition
+/// can be followed from iteration to iteration, as of a counter that is doubled or halved.
 fn trips(func: &Function, lp: &Loop) -> Option<u64> {
     let [latch] = lp.latches[..] else {
         return None;
@@ -55,6 +59,9 @@ fn trips(func: &Function, lp: &Loop) -> Option<u64> {
             continue;
         };
         if let Some(n) = count(func, lp, latch, kind, stays_if, x, y) {
+            return Some(n);
+        }
+        if let Some(n) = follow(func, lp, latch, *cond, stays_if) {
             return Some(n);
         }
     }
@@ -125,6 +132,90 @@ fn count(
     };
     let steps = end.abs_diff(start) / step.unsigned_abs() + 2;
     (towards && ordered).then_some(steps)
+}
+
+/// Iterations that are followed, at most: a counter that is halved has seen all its bits go.
+const FOLLOWED: u64 = 70;
+
+/// The iterations until an exit is taken that depends on one parameter of the header, and constants, by computing them.
+fn follow(func: &Function, lp: &Loop, latch: Block, cond: Value, stays_if: bool) -> Option<u64> {
+    let mut param = None;
+    if !depends(func, lp.header, cond, &mut param, 8) {
+        return None;
+    }
+    let param = param?;
+    let ValueDef::Param(_, index) = func.values[param].def else {
+        return None;
+    };
+    let (mut start, mut next) = (None, None);
+    for &block in &func.layout {
+        for target in func.blocks[block].term.targets() {
+            if target.block != lp.header {
+                continue;
+            }
+            let arg = *target.args.get(index as usize)?;
+            let seen = if block == latch {
+                &mut next
+            } else {
+                &mut start
+            };
+            if seen.is_some_and(|s| {
+                func.as_const(s).is_none() || func.as_const(s) != func.as_const(arg)
+            }) {
+                return None;
+            }
+            *seen = Some(arg);
+        }
+    }
+    let (mut at, next) = (func.as_const(start?)?, next?);
+    let mut of_next = None;
+    if !depends(func, lp.header, next, &mut of_next, 8) || of_next.is_some_and(|p| p != param) {
+        return None;
+    }
+    for n in 1..=FOLLOWED {
+        if (compute(func, cond, param, at)? != 0) != stays_if {
+            return Some(n + 1);
+        }
+        at = compute(func, next, param, at)?;
+    }
+    None
+}
+
+/// Whether a value is made of constants and at most one parameter of `header`, which is `param` then.
+fn depends(
+    func: &Function,
+    header: Block,
+    value: Value,
+    param: &mut Option<Value>,
+    depth: u32,
+) -> bool {
+    match func.values[value].def {
+        ValueDef::Param(block, _) => block == header && *param.get_or_insert(value) == value,
+        ValueDef::Result(inst, _) => {
+            let data = &func.insts[inst];
+            depth > 0
+                && data.results.len() == 1
+                && data.op.effect() == Effect::Pure
+                && (data.args.iter()).all(|&arg| depends(func, header, arg, param, depth - 1))
+        }
+    }
+}
+
+/// Such a value, where the parameter is `at`.
+fn compute(func: &Function, value: Value, param: Value, at: u64) -> Option<u64> {
+    if value == param {
+        return Some(at);
+    }
+    let data = &func.insts[func.def_inst(value)?];
+    if let Op::Const(bits) = data.op {
+        return Some(bits);
+    }
+    let mut args = SmallVec::<[u64; 4]>::new();
+    for &arg in &data.args {
+        args.push(compute(func, arg, param, at)?);
+    }
+    let types: SmallVec<[Type; 4]> = data.args.iter().map(|&v| func.ty(v)).collect();
+    fold(data.op, data.fp, &types, &args, func.ty(value))
 }
 
 /// A value as a parameter of the loop's header plus a constant.

@@ -7,6 +7,7 @@ pub mod arg_access;
 pub mod cfg;
 pub mod dom;
 pub mod iterations;
+pub mod live;
 pub mod loops;
 pub mod uses;
 pub mod waits;

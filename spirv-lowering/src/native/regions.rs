@@ -7,7 +7,7 @@
 use super::classes::{is_invariant, Class, Classes};
 use super::tree::Tree;
 use super::{Packing, Region};
-use crate::analysis::cfg::Cfg;
+use crate::analysis::live;
 use crate::edit::flow::drop_unreachable;
 use crate::edit::repair_ssa;
 use crate::error::{LowerError, Result};
@@ -84,7 +84,7 @@ impl Cutter {
 
     fn run(mut self) -> Result<Vec<Region>> {
         self.cut_blocks();
-        let live = self.liveness();
+        let live = live::at_beginnings(&self.func);
         let mut kept: Vec<Vec<Value>> = Vec::new();
         for &(_, next) in &self.barriers.clone() {
             let mut values: Vec<Value> = live[next].iter().copied().collect();
@@ -128,42 +128,6 @@ impl Cutter {
             self.func.blocks[block].term = Terminator::Jump(Edge::new(next));
             self.barriers.push((block, next));
             work.push(next);
-        }
-    }
-
-    /// The values that each block needs from before.
-    fn liveness(&self) -> SecondaryMap<Block, FxHashSet<Value>> {
-        let func = &self.func;
-        let cfg = Cfg::new(func);
-        let mut live: SecondaryMap<Block, FxHashSet<Value>> = SecondaryMap::new();
-        loop {
-            let mut changed = false;
-            for &block in cfg.rpo().iter().rev() {
-                let mut set: FxHashSet<Value> = FxHashSet::default();
-                for &next in cfg.succs(block) {
-                    set.extend(live[next].iter().copied());
-                }
-                let data = &func.blocks[block];
-                data.term.for_each_use(|v| {
-                    set.insert(v);
-                });
-                for &inst in data.insts.iter().rev() {
-                    for result in &func.insts[inst].results {
-                        set.remove(result);
-                    }
-                    set.extend(func.insts[inst].args.iter().copied());
-                }
-                for param in &data.params {
-                    set.remove(param);
-                }
-                if set.len() != live[block].len() {
-                    live[block] = set;
-                    changed = true;
-                }
-            }
-            if !changed {
-                return live;
-            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::abi::{Entry, Info};
 use super::check::{self, CheckedKernel};
 use super::loader::Loaded;
 use crate::backend::{Code, DeviceError, NativeCode, Pipeline, Result};
-use parking_lot::{Mutex, RwLock};
+use crate::util::lock::{rank, Mutex, RwLock};
 use rustc_hash::FxHashMap;
 use spirv_lowering::interface::{KernelInterface, LOCAL_ARG_ALIGN, SPEC_FIRST_LOCAL_ARG};
 use spirv_lowering::native::{self, Packing};
@@ -177,10 +177,10 @@ pub struct CpuCode {
     variants: [OnceLock<Arc<Variant>>; 4],
     /// Groups of one work-item go by packs.
     packs_groups: OnceLock<bool>,
-    making: Mutex<()>,
-    pipelines: RwLock<FxHashMap<Key, Arc<dyn Pipeline>>>,
+    making: Mutex<(), { rank::CPU_VARIANTS }>,
+    pipelines: RwLock<FxHashMap<Key, Arc<dyn Pipeline>>, { rank::CPU_PIPELINES }>,
     /// The pipeline that was asked for last: most programs have one.
-    last: RwLock<Option<(Key, Arc<dyn Pipeline>)>>,
+    last: RwLock<Option<(Key, Arc<dyn Pipeline>)>, { rank::CPU_LAST_PIPELINE }>,
     checked: Option<Arc<CheckedKernel>>,
 }
 

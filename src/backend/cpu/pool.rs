@@ -6,7 +6,8 @@
 //! is refused (`util/forked.rs`).
 
 use crate::backend::processors;
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use crate::util::lock::{rank, Mutex, MutexGuard};
+use parking_lot::Condvar;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
@@ -88,7 +89,7 @@ impl State {
 
 /// The threads.
 pub struct Pool {
-    state: Mutex<State>,
+    state: Mutex<State, { rank::CPU_POOL }>,
     wake: Condvar,
     /// Tasks and jobs in the lists.
     pending: AtomicUsize,
@@ -209,7 +210,7 @@ impl Pool {
             }
             if left == 0 {
                 state.sleeping += 1;
-                self.wake.wait(&mut state);
+                state.wait(&self.wake);
                 state.sleeping -= 1;
                 left = looks;
             } else {

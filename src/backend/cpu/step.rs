@@ -9,7 +9,7 @@ use super::texel_copy;
 use super::timeline::CpuTimeline;
 use crate::backend::image::ImageRegion;
 use crate::backend::{BufferCopy, Call, Image, Memory, Pipeline, Times};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::any::Any;
@@ -59,7 +59,7 @@ pub struct Step {
 }
 
 /// Times of operations, by slot.
-pub type AllTimes = Arc<Mutex<FxHashMap<u64, Times>>>;
+pub type AllTimes = Arc<Mutex<FxHashMap<u64, Times>, { rank::CPU_TIMES }>>;
 
 /// Operations that are submitted together.
 #[derive(Default)]

@@ -1,7 +1,8 @@
 //! Timelines: a number in memory, and who waits for it.
 
 use crate::backend::{Result, Timeline};
-use parking_lot::{Condvar, Mutex};
+use crate::util::lock::{rank, Mutex};
+use parking_lot::Condvar;
 use std::any::Any;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -24,11 +25,11 @@ pub struct CpuTimeline {
     value: AtomicU64,
     /// Threads that sleep.
     sleepers: AtomicUsize,
-    lock: Mutex<()>,
+    lock: Mutex<(), { rank::CPU_SLEEPERS }>,
     changed: Condvar,
     /// Streams whose next batch waits for a value.
     following: AtomicUsize,
-    followers: Mutex<Vec<Arc<dyn Follower>>>,
+    followers: Mutex<Vec<Arc<dyn Follower>>, { rank::CPU_FOLLOWERS }>,
     /// What advances it.
     stream: OnceLock<Weak<dyn Follower>>,
     myself: Weak<CpuTimeline>,
@@ -135,9 +136,9 @@ impl Timeline for CpuTimeline {
         let mut reached = true;
         while self.reached() < value {
             match end {
-                None => self.changed.wait(&mut guard),
+                None => guard.wait(&self.changed),
                 Some(end) => {
-                    if self.changed.wait_until(&mut guard, end).timed_out() {
+                    if !guard.wait_until(&self.changed, end) {
                         reached = self.reached() >= value;
                         break;
                     }

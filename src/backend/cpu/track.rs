@@ -3,7 +3,7 @@
 use super::pool::{Pool, Task};
 use super::step::Batch;
 use super::timeline::{CpuTimeline, Follower};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -18,9 +18,9 @@ struct State {
 
 /// See the module.
 pub struct Track {
-    state: Mutex<State>,
+    state: Mutex<State, { rank::CPU_TRACK }>,
     /// Batches that have completed and keep what they used until the stream takes them.
-    done: Mutex<Vec<Batch>>,
+    done: Mutex<Vec<Batch>, { rank::CPU_DONE }>,
     timeline: Arc<CpuTimeline>,
     pool: Arc<Pool>,
 }
@@ -137,6 +137,7 @@ mod tests {
     use super::super::step::{Action, Step};
     use super::*;
     use crate::backend::{Call, Timeline};
+    use parking_lot::Mutex;
     use std::time::Duration;
 
     /// Writes its number down.

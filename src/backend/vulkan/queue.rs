@@ -8,6 +8,7 @@ use super::exit::{self, Busy};
 use super::logical::LogicalDevice;
 use super::retired::RetiredSemaphores;
 use crate::backend::{DeviceError, Result};
+use crate::util::forked;
 use crate::util::leaving;
 use crate::util::lock::{rank, Mutex, RwLock, WriteGuard};
 use ash::vk;
@@ -105,6 +106,8 @@ impl Queues {
         }
         .map_err(|result| self.device.failed("vkQueueSubmit", result))?;
         exit::note_batch();
+        // Those of the driver: what is submitted in a child may wait for them for ever.
+        forked::needs_threads();
         Ok(())
     }
 
@@ -138,6 +141,7 @@ impl Queues {
         fence: vk::Fence,
     ) -> Result<(), vk::Result> {
         let queue = self.list.get(self.pick(0));
+        let _passing = self.gate.as_ref().map(RwLock::read);
         let queue = queue.ok_or(vk::Result::ERROR_DEVICE_LOST)?.raw.lock();
         // SAFETY: the lock keeps other threads off the queue, whose family can bind; as promised by the caller.
         unsafe { self.device.raw.queue_bind_sparse(*queue, infos, fence) }

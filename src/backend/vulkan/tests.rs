@@ -14,6 +14,7 @@ use crate::backend::{
     BufferCopy, Device, MachineCode, Memory, Op, OrderRule, Pipeline, Placement, Point, Slice,
     Stream, StreamDesc, Use,
 };
+use crate::left_out::left_out;
 use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
 use std::ptr::NonNull;
@@ -97,6 +98,7 @@ const ADD: &str = r#"
 "#;
 
 /// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
+#[track_caller]
 fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
     device_with(|tuning| {
         tuning.compute_copy_from = if shaders { 64 } else { u64::MAX };
@@ -104,16 +106,17 @@ fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
 }
 
 /// A device of this test's own, treated as `change` says.
+#[track_caller]
 fn device_with(change: impl FnOnce(&mut Tuning)) -> Option<Arc<VulkanDevice>> {
     let instance = match Instance::new(true) {
         Ok(instance) => Arc::new(instance),
         Err(error) => {
-            eprintln!("skipped: {error}");
+            left_out(&error.to_string());
             return None;
         }
     };
     let Some(mut adapter) = adapter::enumerate(&instance).into_iter().next() else {
-        eprintln!("skipped: no Vulkan device");
+        left_out("no Vulkan device");
         return None;
     };
     change(&mut adapter.tuning);

@@ -8,13 +8,15 @@
 //! - Memory model `Vulkan`: accesses to memory that other work-items may see are `NonPrivatePointer`; barriers,
 //!   fences and ordered atomics make memory available and visible.
 //! - Images are untyped by format: one variable for each binding and kind of component.
-//! - The argument block is a push-constant array of 32-bit words.
+//! - The argument block is a push-constant structure of 32- and 64-bit words (`push_block`).
 //! - Words of push constants and built-in inputs are loaded once, at the start of the entry block.
 
+mod arguments;
 mod body;
 mod group;
 mod image;
 mod memory;
+mod push_block;
 mod writer;
 
 use crate::error::{LowerError, Result};

@@ -360,14 +360,17 @@ impl Writer {
         id
     }
 
-    /// The push-constant block: an array of words.
-    pub fn push_constants(&mut self, words: u32) -> Id {
-        let elem = self.ty(Type::I32);
-        let len = self.u32(words);
-        let array = self.id();
-        push(&mut self.globals, Op::TypeArray, &[array, elem, len]);
-        self.decorate(array, Decoration::ArrayStride, &[4]);
-        let block = self.block_struct(array);
+    /// The push-constant block, of members at byte offsets.
+    pub fn push_constants(&mut self, members: &[(u32, Type)]) -> Id {
+        let types: Vec<Id> = members.iter().map(|&(_, ty)| self.ty(ty)).collect();
+        let block = self.id();
+        let mut words = vec![block];
+        words.extend(types);
+        push(&mut self.globals, Op::TypeStruct, &words);
+        self.decorate(block, Decoration::Block, &[]);
+        for (i, &(offset, _)) in members.iter().enumerate() {
+            self.member_offset(block, i as u32, offset);
+        }
         let pointer = self.pointer(StorageClass::PushConstant, block);
         self.global_var(StorageClass::PushConstant, pointer)
     }

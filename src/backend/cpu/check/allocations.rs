@@ -1,6 +1,6 @@
 //! What memory there is, by address.
 
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
 
 /// A piece of memory that an object stands for.
@@ -15,7 +15,8 @@ pub struct Allocation {
 }
 
 /// The same address can be imported several times.
-static ALL: Mutex<BTreeMap<(u64, u64), (Allocation, usize)>> = Mutex::new(BTreeMap::new());
+static ALL: Mutex<BTreeMap<(u64, u64), (Allocation, usize)>, { rank::CHECKED_MEMORY }> =
+    Mutex::new(BTreeMap::new());
 
 /// There is new memory.
 pub fn add(new: Allocation) {

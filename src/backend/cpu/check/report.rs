@@ -1,8 +1,8 @@
 //! A finding in words.
 
 use super::allocations::{self, Allocation, Given};
+use crate::util::lock::{rank, Mutex};
 use crate::util::log;
-use parking_lot::Mutex;
 use rustc_hash::FxHashSet;
 use spirv_lowering::interface::{ArgKind, KernelInterface};
 use spirv_lowering::interp::{Finding, Pixel, WorkItem, Wrong};
@@ -10,7 +10,7 @@ use spirv_lowering::ir::types::Space;
 use std::fmt::Write;
 
 /// Places of which it has been said. A program that launches a kernel a thousand times is told once.
-static SAID: Mutex<Option<FxHashSet<String>>> = Mutex::new(None);
+static SAID: Mutex<Option<FxHashSet<String>>, { rank::CHECK_REPORTS }> = Mutex::new(None);
 
 /// Says it, unless it has been said.
 pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {

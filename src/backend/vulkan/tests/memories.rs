@@ -71,7 +71,7 @@ fn host_memory_in_place() {
     let _silence = Silence::new();
     let Some(device) = device(false) else { return };
     if device.caps().host_import_align == 0 {
-        eprintln!("skipped: no host import");
+        left_out("no host import");
         return;
     }
     let mut block = vec![0u128; 4096];
@@ -101,7 +101,7 @@ fn memory_above_the_limit_of_one_allocation() {
     let Some(device) = device(true) else { return };
     let size = 5 << 30;
     if device.caps().max_alloc_size < size {
-        eprintln!("skipped: no sparse binding, or not that much memory");
+        left_out("no sparse binding, or not that much memory");
         return;
     }
     let mut stream = device.create_stream(StreamDesc::default()).expect("stream");

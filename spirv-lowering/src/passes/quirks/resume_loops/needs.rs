@@ -2,11 +2,11 @@
 //! the block that restores them need not dominate their uses.
 
 use super::emit::{stored, variable, Emit};
-use crate::analysis::cfg::Cfg;
-use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
+use crate::analysis::live;
+use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::{Function, Values};
 use crate::ir::op::Effect;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 /// Values that a work-item stores, at most.
 const MAX_VALUES: usize = 32;
@@ -29,14 +29,14 @@ impl Needs {
         for &block in &func.layout {
             home.extend(func.blocks[block].insts.iter().map(|&inst| (inst, block)));
         }
-        let live = live_at(func, checks);
+        let live = live::at_beginnings(func);
         let mut needs = Self {
             kept: Vec::new(),
             variables: FxHashMap::default(),
             most: 0,
         };
-        for (set, &check) in live.iter().zip(checks) {
-            let mut set: Vec<Value> = set.iter().copied().collect();
+        for &check in checks {
+            let mut set: Vec<Value> = live[check].iter().copied().collect();
             set.sort_unstable();
             let mut kept = Vec::new();
             for value in set {
@@ -71,41 +71,6 @@ impl Needs {
         }
         demote(func, &needs.variables, first);
         Some(needs)
-    }
-}
-
-/// The values that are needed from the beginning of a block on, its parameters excepted.
-fn live_at(func: &Function, at: &[Block]) -> Vec<FxHashSet<Value>> {
-    let cfg = Cfg::new(func);
-    let mut live: SecondaryMap<Block, FxHashSet<Value>> = SecondaryMap::new();
-    loop {
-        let mut changed = false;
-        for &block in cfg.rpo().iter().rev() {
-            let data = &func.blocks[block];
-            let mut set = FxHashSet::default();
-            for &next in cfg.succs(block) {
-                set.extend(live[next].iter().copied());
-            }
-            data.term.for_each_use(|v| {
-                set.insert(v);
-            });
-            for &inst in data.insts.iter().rev() {
-                for result in &func.insts[inst].results {
-                    set.remove(result);
-                }
-                set.extend(func.insts[inst].args.iter().copied());
-            }
-            for param in &data.params {
-                set.remove(param);
-            }
-            if set.len() != live[block].len() {
-                live[block] = set;
-                changed = true;
-            }
-        }
-        if !changed {
-            return at.iter().map(|&b| live[b].clone()).collect();
-        }
     }
 }
 
