@@ -88,11 +88,14 @@ impl Language {
             macros.push("-U__IMAGE_SUPPORT__".into());
         }
         // clang knows some of the names and takes them by -cl-ext; for it the same definition again is no redefinition.
-        // Those of an extension come with it in every version.
-        let features = self
-            .features
-            .iter()
-            .filter(|name| std >= ClStd::C20 || name.starts_with("__opencl_c_integer_dot_product"));
+        // Those of an extension come with it in every version. OpenCL C 2.0 has sub-groups by cl_khr_subgroups alone, and clang
+        // refuses them there without it.
+        let in_version = |name: &&&str| match **name {
+            name if name.starts_with("__opencl_c_integer_dot_product") => true,
+            "__opencl_c_subgroups" => std >= ClStd::C30,
+            _ => std >= ClStd::C20,
+        };
+        let features = self.features.iter().filter(in_version);
         macros.extend(
             self.extensions
                 .iter()
