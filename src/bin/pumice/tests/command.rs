@@ -1,0 +1,119 @@
+//! The `pumice` command as others see it: what it writes, where, and with which exit status.
+
+use std::process::{Command, Output, Stdio};
+
+fn pumice(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pumice"));
+    command.args(words).env("PUMICE_DEVICES", "cpu");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
+    command
+}
+
+fn output(words: &[&str]) -> Output {
+    pumice(words).output().expect("pumice runs")
+}
+
+/// A reader that stops before the end (`pumice info | head -1`) is no failure, and nothing is said of it.
+#[test]
+fn readers_may_stop() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/checks.cl");
+    for words in [
+        &["info"][..],
+        &["cache"],
+        &["manual"],
+        &["completions", "zsh"],
+        &["--help"],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "reflection",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "check",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "kir",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+    ] {
+        let mut child = pumice(words).spawn().expect("pumice runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("pumice ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{words:?}: {}: {said}",
+            output.status
+        );
+        assert!(!said.contains("panic"), "{words:?}: {said}");
+    }
+}
+
+/// Nor does a closed standard error make more of a failure than there was.
+#[test]
+fn complaints_may_be_unread() {
+    let mut child = pumice(&["compile", "no such file"])
+        .spawn()
+        .expect("pumice runs");
+    drop(child.stderr.take());
+    let output = child.wait_with_output().expect("pumice ends");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Kernels are compiled to Vulkan SPIR-V where the processor is the only device, but not for the processor.
+#[test]
+fn the_processor_takes_no_vulkan_spirv() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/checks.cl");
+    let words = ["compile", kernel, "--emit", "vulkan"];
+    let options = ["--", "-w", "-cl-std=CL3.0"];
+    let module = output(&[&words[..], &options].concat());
+    assert!(module.status.success(), "{module:?}");
+    assert_eq!(module.stdout[..4], 0x0723_0203_u32.to_le_bytes());
+    let refused = output(&[&words[..], &["--device", "0"], &options].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stdout.is_empty());
+}
+
+/// What cannot be written for another reason is a failure.
+#[test]
+fn a_full_disk_is_a_failure() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return;
+    };
+    for words in [&["info"][..], &["manual"], &["cache"]] {
+        let stdout = full.try_clone().expect("a second descriptor");
+        let output = pumice(words).stdout(stdout).output().expect("pumice runs");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("cannot write"), "{words:?}: {said}");
+    }
+}
+
+/// The page is one that `man` can read: a title, a name, no lines that roff does not know.
+#[test]
+fn the_manual_is_a_manual_page() {
+    let page = String::from_utf8(output(&["manual"]).stdout).expect("text");
+    assert!(page.contains(".TH pumice 1"), "{page}");
+    for section in ["NAME", "SYNOPSIS", "COMMANDS", "ENVIRONMENT", "FILES"] {
+        assert!(
+            page.contains(&format!(".SH {section}")),
+            "{section}: {page}"
+        );
+    }
+}
