@@ -1,6 +1,7 @@
 //! The `pumice` command: shows the devices, runs programs on Pumice alone, compiles kernels to look at the result.
 
 mod compile;
+mod doctor;
 mod info;
 mod manual;
 mod run;
@@ -11,6 +12,9 @@ use std::process::ExitCode;
 
 fn commands() -> Command {
     let info = Command::new("info").about("Shows the devices, or why there are none");
+    let doctor = Command::new("doctor").about(
+        "Says what OpenCL programs need of this machine, what is missing, and what to do about it",
+    );
     let cache = Command::new("cache")
         .about("Shows where the compile cache is and what it holds")
         .subcommand(Command::new("clear").about("Empties it"));
@@ -19,7 +23,7 @@ fn commands() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([info, run::command(), compile::command(), cache])
+        .subcommands([info, doctor, run::command(), compile::command(), cache])
         .subcommands(manual::commands())
 }
 
@@ -53,6 +57,7 @@ fn main() -> ExitCode {
     let matches = commands().get_matches();
     let result = match matches.subcommand() {
         Some(("info", _)) => info::info(),
+        Some(("doctor", _)) => doctor::doctor(),
         Some(("run", matches)) => run::run(matches),
         Some(("compile", matches)) => compile::compile(matches),
         Some(("cache", matches)) => info::cache(matches.subcommand_name() == Some("clear")),

@@ -46,6 +46,7 @@ const PLACES: &[&str] = &[
     "../lib",
     "../lib64",
     "../lib/pumice",
+    "../lib64/pumice",
     #[cfg(target_arch = "x86_64")]
     "../lib/x86_64-linux-gnu/pumice",
     #[cfg(target_arch = "aarch64")]

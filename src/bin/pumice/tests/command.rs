@@ -105,6 +105,41 @@ fn a_full_disk_is_a_failure() {
     }
 }
 
+/// Says what works, and with its exit status whether anything does.
+#[test]
+fn the_doctor_finds_what_is_missing() {
+    let doctor = |variables: &[(&str, &str)]| {
+        let mut command = pumice(&["doctor"]);
+        command.envs(variables.iter().copied());
+        let output = command.output().expect("pumice runs");
+        let report = String::from_utf8(output.stdout).expect("text");
+        (output.status.code(), report)
+    };
+    let (status, report) = doctor(&[]);
+    assert_eq!(status, Some(0), "{report}");
+    assert!(report.contains("compiled and ran a kernel"), "{report}");
+
+    let (status, report) = doctor(&[("PUMICE_CLANG", "/no/such/clang")]);
+    assert_eq!(status, Some(1), "{report}");
+    assert!(report.contains("BAD     /no/such/clang"), "{report}");
+    assert!(report.contains("-> install clang"), "{report}");
+
+    // Not even root makes a directory there.
+    let (status, report) = doctor(&[("PUMICE_CACHE_DIR", "/dev/null/cache")]);
+    assert_eq!(status, Some(0), "{report}");
+    assert!(report.contains("lacking /dev/null/cache"), "{report}");
+    let (_, report) = doctor(&[("PUMICE_CACHE_DIR", "")]);
+    assert!(report.contains("lacking none: every run"), "{report}");
+
+    let (_, report) = doctor(&[("OCL_ICD_VENDORS", "/no/such/place")]);
+    assert!(report.contains("BAD     /no/such/place"), "{report}");
+    assert!(report.contains("-> write a file"), "{report}");
+
+    let (status, report) = doctor(&[("PUMICE_DEVICES", "no such device")]);
+    assert_eq!(status, Some(1), "{report}");
+    assert!(report.contains("none is offered"), "{report}");
+}
+
 /// The page is one that `man` can read: a title, a name, no lines that roff does not know.
 #[test]
 fn the_manual_is_a_manual_page() {
