@@ -59,7 +59,7 @@ pub fn doctor() -> Result<(), String> {
         .collect();
     let parts = [
         ("OpenCL loader", loader()),
-        ("Vulkan", vulkan_devices()),
+        ("Vulkan", vulkan_devices(devices)),
         ("compiler", compiler()),
         (
             "compile cache",
@@ -169,7 +169,7 @@ fn installing(place: &Path) -> String {
 }
 
 /// Vulkan devices, with what those lack that are left out.
-fn vulkan_devices() -> Vec<Finding> {
+fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
     let devices = match vulkan::survey() {
         Ok(devices) => devices,
         Err(said) => {
@@ -182,7 +182,10 @@ fn vulkan_devices() -> Vec<Finding> {
         return vec![wrong(State::Lacking, "no Vulkan device", remedy)];
     }
     let findings = devices.into_iter().map(|(name, usable)| match usable {
-        Ok(()) => good(name),
+        Ok(()) if offered.iter().any(|device| device.caps().name == name) => good(name),
+        Ok(()) => good(format!(
+            "{name}, not offered: it is software, or PUMICE_DEVICES leaves it out"
+        )),
         Err(reason) => wrong(
             State::Lacking,
             format!("{name} is left out: {reason}"),
