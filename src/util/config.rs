@@ -1,25 +1,71 @@
-//! Every environment variable that Pumice reads, in one table.
-//!
-//! | variable | meaning |
-//! |---|---|
-//! | `PUMICE_DEVICES` | which devices to offer: comma-separated indices among all, parts of device names, or `cpu` for the processor itself; default: all but Vulkan devices that are software (lavapipe) |
-//! | `PUMICE_CPU_WIDTH` | bits of the vectors that the CPU device uses: 128, 256 or 512; default: those of the processor |
-//! | `PUMICE_CHECK` | of the CPU device, with commas between: `memory`, `race`, `barrier`; kernels are interpreted, and what they do wrong is said on standard error |
-//! | `PUMICE_LOG` | `error` (default), `warn`, `info`, `debug`, `trace`; or `off` |
-//! | `PUMICE_DUMP` | directory for the source, IR after each pass and output of every build |
-//! | `PUMICE_PASSES` | of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm) |
-//! | `PUMICE_QUIRKS` | what is made up for of a driver's faults: `-NAME` not, `+NAME` where it would not be; with commas between (docs/quirks.md) |
-//! | `PUMICE_CACHE_DIR` | directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice` |
-//! | `PUMICE_CLANG` | the clang to use |
-//! | `PUMICE_LLVM_SPIRV` | the llvm-spirv to use with a clang that has no SPIR-V target |
-//! | `PUMICE_CLANG_SERVER` | `0`: every compilation loads clang anew; default: from the second on one is loaded and forked |
-//! | `PUMICE_FILTER` | `device`: linear filters of images are those of the device; default: computed in kernels |
-//! | `PUMICE_DIRECT_READ` | bytes up to which idle memory of a GPU is read through its mapping; default: 4096 |
-//! | `PUMICE_QUEUES` | Vulkan queues used of a device at most; default: 8 |
-//! | `PUMICE_VALIDATION` | `1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors |
+//! Every environment variable that Pumice reads, in one table: [`VARIABLES`].
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+
+/// The variables and what they mean, in Markdown: the table of the README and that of the manual page.
+pub const VARIABLES: &[(&str, &str)] = &[
+    (
+        "PUMICE_DEVICES",
+        "which devices to offer: comma-separated indices among all, parts of device names, or `cpu` for the processor itself; default: all but Vulkan devices that are software (lavapipe)",
+    ),
+    (
+        "PUMICE_CPU_WIDTH",
+        "bits of the vectors that the CPU device uses: 128, 256 or 512; default: those of the processor",
+    ),
+    (
+        "PUMICE_CHECK",
+        "of the CPU device, with commas between: `memory`, `race`, `barrier`; kernels are interpreted, and what they do wrong is said on standard error",
+    ),
+    (
+        "PUMICE_LOG",
+        "`error` (default), `warn`, `info`, `debug`, `trace`; or `off`",
+    ),
+    (
+        "PUMICE_DUMP",
+        "directory for the source, IR after each pass and output of every build",
+    ),
+    (
+        "PUMICE_PASSES",
+        "of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm)",
+    ),
+    (
+        "PUMICE_QUIRKS",
+        "what is made up for of a driver's faults: `-NAME` not, `+NAME` where it would not be; with commas between (docs/quirks.md)",
+    ),
+    (
+        "PUMICE_CACHE_DIR",
+        "directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice`",
+    ),
+    (
+        "PUMICE_CLANG",
+        "the clang to use",
+    ),
+    (
+        "PUMICE_LLVM_SPIRV",
+        "the llvm-spirv to use with a clang that has no SPIR-V target",
+    ),
+    (
+        "PUMICE_CLANG_SERVER",
+        "`0`: every compilation loads clang anew; default: from the second on one is loaded and forked",
+    ),
+    (
+        "PUMICE_FILTER",
+        "`device`: linear filters of images are those of the device; default: computed in kernels",
+    ),
+    (
+        "PUMICE_DIRECT_READ",
+        "bytes up to which idle memory of a GPU is read through its mapping; default: 4096",
+    ),
+    (
+        "PUMICE_QUEUES",
+        "Vulkan queues used of a device at most; default: 8",
+    ),
+    (
+        "PUMICE_VALIDATION",
+        "`1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors",
+    ),
+];
 
 /// The options, read once.
 #[derive(Debug, Clone, Default)]
@@ -172,6 +218,20 @@ pub fn get() -> &'static Config {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_readme_has_the_same_table() {
+        let readme = include_str!("../../README.md");
+        let told: Vec<_> = readme
+            .lines()
+            .filter_map(|line| line.strip_prefix("| `PUMICE_")?.strip_suffix(" |"))
+            .collect();
+        let known: Vec<_> = VARIABLES
+            .iter()
+            .map(|(name, meaning)| format!("{}` | {meaning}", &name["PUMICE_".len()..]))
+            .collect();
+        assert_eq!(told, known);
+    }
 
     #[test]
     fn passes_by_words() {

@@ -1,5 +1,5 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order,
-//! forks, the end of the process.
+//! forks, the end of the process, shared libraries.
 
 pub mod address;
 pub mod config;
@@ -8,6 +8,7 @@ pub mod fds;
 pub mod files;
 pub mod forked;
 pub mod leaving;
+pub mod library;
 pub mod lock;
 pub mod log;
 pub mod ranges;

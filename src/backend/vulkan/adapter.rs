@@ -67,6 +67,20 @@ pub struct Adapter {
 
 /// Every usable device of an instance.
 pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
+    examine(instance)
+        .into_iter()
+        .filter_map(|(name, adapter)| match adapter {
+            Ok(adapter) => Some(adapter),
+            Err(reason) => {
+                crate::log!(Info, "{name} is left out: {reason}");
+                None
+            }
+        })
+        .collect()
+}
+
+/// Every device of an instance by name: what can be used, or why it cannot be.
+pub fn examine(instance: &Arc<Instance>) -> Vec<(String, Result<Adapter, String>)> {
     // SAFETY: the instance lives.
     let devices = unsafe { instance.raw.enumerate_physical_devices() };
     let devices = devices.unwrap_or_else(|error| {
@@ -75,17 +89,11 @@ pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
     });
     devices
         .into_iter()
-        .filter_map(|raw| {
+        .map(|raw| {
             // SAFETY: the device was just enumerated from this instance.
             let properties = unsafe { instance.raw.get_physical_device_properties(raw) };
-            match Adapter::new(instance, raw, properties) {
-                Ok(adapter) => Some(adapter),
-                Err(reason) => {
-                    let name = conv::text(&properties.device_name);
-                    crate::log!(Info, "{name} is left out: {reason}");
-                    None
-                }
-            }
+            let name = conv::text(&properties.device_name);
+            (name, Adapter::new(instance, raw, properties))
         })
         .collect()
 }

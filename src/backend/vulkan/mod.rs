@@ -79,6 +79,16 @@ pub fn enumerate() -> Vec<Arc<dyn super::Device>> {
         .collect()
 }
 
+/// Every Vulkan device of the machine by name, and why those are left out that are; for who looks for what is wrong. An error
+/// when there is no Vulkan loader or it makes no instance.
+pub fn survey() -> Result<Vec<(String, Result<(), String>)>, String> {
+    let instance = Instance::new(false).map_err(|error| error.to_string())?;
+    let examined = adapter::examine(&Arc::new(instance)).into_iter();
+    Ok(examined
+        .map(|(name, adapter)| (name, adapter.map(|_| ())))
+        .collect())
+}
+
 /// As [`enumerate`], with the validation layer chosen by the caller.
 fn enumerate_with(validation: bool) -> Vec<Arc<device::VulkanDevice>> {
     let instance = match Instance::new(validation) {

@@ -9,7 +9,6 @@ use pumice_runtime::features::Features;
 use pumice_runtime::object::platform::Platform;
 use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Options, Program};
-use std::io::Write;
 use std::sync::Arc;
 
 /// What to print.
@@ -49,6 +48,7 @@ pub fn command() -> Command {
         .arg(operand("FILE").required(true).help("OpenCL C, or SPIR-V"))
         .arg(
             option("emit")
+                .value_name("WHAT")
                 .value_parser(EMITS.map(|(name, _)| name))
                 .default_value("reflection")
                 .help("What to write"),
@@ -106,11 +106,22 @@ fn named(log: &str, file: &str) -> String {
     lines.collect()
 }
 
-/// The device to compile for; without one, a device that has everything.
-fn target(index: Option<usize>) -> Result<(Target, Language), String> {
+/// The device to compile for; without one, a device that has everything. Where `vulkan` SPIR-V is wanted and the processor is the
+/// first device, its language is compiled for a device that has everything.
+fn target(index: Option<usize>, vulkan: bool) -> Result<(Target, Language), String> {
     let platform = Platform::open();
     match (platform.devices().get(index.unwrap_or(0)), index) {
-        (Some(device), _) => Ok((device.backend().target().clone(), device.language().clone())),
+        (Some(device), _) => {
+            let target = device.backend().target();
+            let target = match (target.native && vulkan, index) {
+                (false, _) => target.clone(),
+                (true, None) => Target::full(),
+                (true, Some(index)) => {
+                    return Err(format!("device {index} takes no Vulkan SPIR-V"))
+                }
+            };
+            Ok((target, device.language().clone()))
+        }
         (None, Some(index)) => Err(format!("there is no device {index}")),
         (None, None) => {
             let target = Target::full();
@@ -128,7 +139,8 @@ fn target(index: Option<usize>) -> Result<(Target, Language), String> {
 /// Compiles a file and writes what was asked for.
 pub fn compile(matches: &ArgMatches) -> Result<(), String> {
     let args = parse(matches);
-    let (target, language) = target(args.device)?;
+    let vulkan = matches!(args.emit, Emit::Vulkan | Emit::Check);
+    let (target, language) = target(args.device, vulkan)?;
     let mut options = BuildOptions::parse(&args.options, BuildCall::Build)?;
     // SPIR-V says of a pointer at most how it is used; what the source calls its type is kept on demand.
     options.kernel_arg_info |= args.emit == Emit::Reflection;
@@ -138,7 +150,7 @@ pub fn compile(matches: &ArgMatches) -> Result<(), String> {
             // What clCreateProgramWithIL would say. Dumps of compiled sources may break rules that only others' SPIR-V
             // has to keep, so it goes on all the same.
             let checked = compile::checked(&words).unwrap_or_else(|what| {
-                eprintln!("{}: invalid SPIR-V: {what}", args.file);
+                super::complain(&format!("{}: invalid SPIR-V: {what}\n", args.file));
                 words
             });
             Arc::new(checked)
@@ -147,7 +159,7 @@ pub fn compile(matches: &ArgMatches) -> Result<(), String> {
             let source = String::from_utf8(bytes)
                 .map_err(|_| format!("{} is neither text nor SPIR-V", args.file))?;
             let (module, log) = compile::compile_source(&source, &[], &options, &language);
-            eprint!("{}", named(&log, &args.file));
+            super::complain(&named(&log, &args.file));
             module.ok_or("compilation failed")?
         }
     };
@@ -187,7 +199,8 @@ pub fn compile(matches: &ArgMatches) -> Result<(), String> {
             Emit::Check => {
                 compile::validate_vulkan(&lowered.words)
                     .map_err(|e| format!("kernel {}: {e}", kernel.name))?;
-                println!("{}: {} words", kernel.name, lowered.words.len());
+                let line = format!("{}: {} words\n", kernel.name, lowered.words.len());
+                super::print(|out| out.write_all(line.as_bytes()))?;
             }
             Emit::Reflection => out(format!("{:#?}\n", lowered.interface).as_bytes())?,
             // One module: the kernel named, or the first.
@@ -200,9 +213,7 @@ pub fn compile(matches: &ArgMatches) -> Result<(), String> {
 fn write(path: Option<&str>, bytes: &[u8]) -> Result<(), String> {
     match path {
         Some(path) => std::fs::write(path, bytes).map_err(|e| format!("cannot write {path}: {e}")),
-        None => std::io::stdout()
-            .write_all(bytes)
-            .map_err(|e| e.to_string()),
+        None => super::print(|out| out.write_all(bytes)),
     }
 }
 

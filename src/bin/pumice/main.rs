@@ -1,22 +1,30 @@
 //! The `pumice` command: shows the devices, runs programs on Pumice alone, compiles kernels to look at the result.
 
 mod compile;
+mod doctor;
 mod info;
+mod manual;
 mod run;
 
 use clap::{Arg, ArgMatches, Command};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn commands() -> Command {
     let info = Command::new("info").about("Shows the devices, or why there are none");
+    let doctor = Command::new("doctor").about(
+        "Says what OpenCL programs need of this machine, what is missing, and what to do about it",
+    );
     let cache = Command::new("cache")
         .about("Shows where the compile cache is and what it holds")
         .subcommand(Command::new("clear").about("Empties it"));
     Command::new("pumice")
-        .about("OpenCL layered on Vulkan")
+        .about("OpenCL on Vulkan devices and on the processor")
+        .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([info, run::command(), compile::command(), cache])
+        .subcommands([info, doctor, run::command(), compile::command(), cache])
+        .subcommands(manual::commands())
 }
 
 /// The value of an argument, as text.
@@ -29,19 +37,38 @@ fn operand(name: &'static str) -> Arg {
     Arg::new(name).value_name(name)
 }
 
+/// Writes to standard output. Whoever reads may stop before the end, which is no failure.
+fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), String> {
+    let mut out = io::stdout().lock();
+    match write(&mut out).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write the output: {error}"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes to standard error, which may be closed.
+fn complain(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
 fn main() -> ExitCode {
     let matches = commands().get_matches();
     let result = match matches.subcommand() {
         Some(("info", _)) => info::info(),
+        Some(("doctor", _)) => doctor::doctor(),
         Some(("run", matches)) => run::run(matches),
         Some(("compile", matches)) => compile::compile(matches),
         Some(("cache", matches)) => info::cache(matches.subcommand_name() == Some("clear")),
+        Some(("manual", _)) => manual::manual(),
+        Some(("completions", matches)) => manual::completions(matches),
         _ => Err("no such command".into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            eprintln!("{message}");
+            complain(&format!("{message}\n"));
             ExitCode::FAILURE
         }
     }

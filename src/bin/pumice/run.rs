@@ -40,8 +40,21 @@ pub fn run(matches: &ArgMatches) -> Result<(), String> {
     Err(format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
-/// libpumice.so: PUMICE_LIB, or beside this executable, or in ../lib of it.
-fn library() -> Result<PathBuf, String> {
+/// Where libpumice.so may be, from the directory of this executable: of a build, and of installations of several kinds.
+const PLACES: &[&str] = &[
+    ".",
+    "../lib",
+    "../lib64",
+    "../lib/pumice",
+    "../lib64/pumice",
+    #[cfg(target_arch = "x86_64")]
+    "../lib/x86_64-linux-gnu/pumice",
+    #[cfg(target_arch = "aarch64")]
+    "../lib/aarch64-linux-gnu/pumice",
+];
+
+/// libpumice.so: PUMICE_LIB, or that of this build or installation.
+pub fn library() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("PUMICE_LIB") {
         return Ok(PathBuf::from(path));
     }
@@ -49,15 +62,13 @@ fn library() -> Result<PathBuf, String> {
         .and_then(|p| p.canonicalize())
         .map_err(|e| e.to_string())?;
     let dir = own.parent().unwrap_or(Path::new("."));
-    let places = [
-        dir.join("libpumice.so"),
-        dir.join("../lib/libpumice.so"),
-        dir.join("../lib/pumice/libpumice.so"),
-    ];
-    let found = places.iter().find_map(|p| p.canonicalize().ok());
+    let mut places = PLACES
+        .iter()
+        .map(|place| dir.join(place).join("libpumice.so"));
+    let found = places.find_map(|p| p.canonicalize().ok());
     found.ok_or_else(|| {
         format!(
-            "libpumice.so is not beside {}: set PUMICE_LIB",
+            "libpumice.so is neither beside {} nor in a lib directory next to that: set PUMICE_LIB",
             own.display()
         )
     })

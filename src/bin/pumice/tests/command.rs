@@ -1,0 +1,154 @@
+//! The `pumice` command as others see it: what it writes, where, and with which exit status.
+
+use std::process::{Command, Output, Stdio};
+
+fn pumice(words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pumice"));
+    command.args(words).env("PUMICE_DEVICES", "cpu");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command.stderr(Stdio::piped());
+    command
+}
+
+fn output(words: &[&str]) -> Output {
+    pumice(words).output().expect("pumice runs")
+}
+
+/// A reader that stops before the end (`pumice info | head -1`) is no failure, and nothing is said of it.
+#[test]
+fn readers_may_stop() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/checks.cl");
+    for words in [
+        &["info"][..],
+        &["cache"],
+        &["manual"],
+        &["completions", "zsh"],
+        &["--help"],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "reflection",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "check",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+        &[
+            "compile",
+            kernel,
+            "--emit",
+            "kir",
+            "--",
+            "-w",
+            "-cl-std=CL3.0",
+        ],
+    ] {
+        let mut child = pumice(words).spawn().expect("pumice runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("pumice ends");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            output.status.success(),
+            "{words:?}: {}: {said}",
+            output.status
+        );
+        assert!(!said.contains("panic"), "{words:?}: {said}");
+    }
+}
+
+/// Nor does a closed standard error make more of a failure than there was.
+#[test]
+fn complaints_may_be_unread() {
+    let mut child = pumice(&["compile", "no such file"])
+        .spawn()
+        .expect("pumice runs");
+    drop(child.stderr.take());
+    let output = child.wait_with_output().expect("pumice ends");
+    assert_eq!(output.status.code(), Some(1));
+}
+
+/// Kernels are compiled to Vulkan SPIR-V where the processor is the only device, but not for the processor.
+#[test]
+fn the_processor_takes_no_vulkan_spirv() {
+    let kernel = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/checks.cl");
+    let words = ["compile", kernel, "--emit", "vulkan"];
+    let options = ["--", "-w", "-cl-std=CL3.0"];
+    let module = output(&[&words[..], &options].concat());
+    assert!(module.status.success(), "{module:?}");
+    assert_eq!(module.stdout[..4], 0x0723_0203_u32.to_le_bytes());
+    let refused = output(&[&words[..], &["--device", "0"], &options].concat());
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(refused.stdout.is_empty());
+}
+
+/// What cannot be written for another reason is a failure.
+#[test]
+fn a_full_disk_is_a_failure() {
+    let Ok(full) = std::fs::OpenOptions::new().write(true).open("/dev/full") else {
+        return;
+    };
+    for words in [&["info"][..], &["manual"], &["cache"]] {
+        let stdout = full.try_clone().expect("a second descriptor");
+        let output = pumice(words).stdout(stdout).output().expect("pumice runs");
+        assert_eq!(output.status.code(), Some(1), "{words:?}");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("cannot write"), "{words:?}: {said}");
+    }
+}
+
+/// Says what works, and with its exit status whether anything does.
+#[test]
+fn the_doctor_finds_what_is_missing() {
+    let doctor = |variables: &[(&str, &str)]| {
+        let mut command = pumice(&["doctor"]);
+        command.envs(variables.iter().copied());
+        let output = command.output().expect("pumice runs");
+        let report = String::from_utf8(output.stdout).expect("text");
+        (output.status.code(), report)
+    };
+    let (status, report) = doctor(&[]);
+    assert_eq!(status, Some(0), "{report}");
+    assert!(report.contains("compiled and ran a kernel"), "{report}");
+
+    let (status, report) = doctor(&[("PUMICE_CLANG", "/no/such/clang")]);
+    assert_eq!(status, Some(1), "{report}");
+    assert!(report.contains("BAD     /no/such/clang"), "{report}");
+    assert!(report.contains("-> install clang"), "{report}");
+
+    // Not even root makes a directory there.
+    let (status, report) = doctor(&[("PUMICE_CACHE_DIR", "/dev/null/cache")]);
+    assert_eq!(status, Some(0), "{report}");
+    assert!(report.contains("lacking /dev/null/cache"), "{report}");
+    let (_, report) = doctor(&[("PUMICE_CACHE_DIR", "")]);
+    assert!(report.contains("lacking none: every run"), "{report}");
+
+    let (_, report) = doctor(&[("OCL_ICD_VENDORS", "/no/such/place")]);
+    assert!(report.contains("BAD     /no/such/place"), "{report}");
+    assert!(report.contains("-> write a file"), "{report}");
+
+    let (status, report) = doctor(&[("PUMICE_DEVICES", "no such device")]);
+    assert_eq!(status, Some(1), "{report}");
+    assert!(report.contains("none is offered"), "{report}");
+}
+
+/// The page is one that `man` can read: a title, a name, no lines that roff does not know.
+#[test]
+fn the_manual_is_a_manual_page() {
+    let page = String::from_utf8(output(&["manual"]).stdout).expect("text");
+    assert!(page.contains(".TH pumice 1"), "{page}");
+    for section in ["NAME", "SYNOPSIS", "COMMANDS", "ENVIRONMENT", "FILES"] {
+        assert!(
+            page.contains(&format!(".SH {section}")),
+            "{section}: {page}"
+        );
+    }
+}
