@@ -5,6 +5,7 @@ use pumice_runtime::error::{ClError, ClResult};
 use pumice_runtime::util::forked;
 use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
+use pumice_runtime::util::uncancelled::Uncancelled;
 use std::ffi::c_void;
 use std::fmt::{Debug, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
@@ -39,6 +40,7 @@ pub fn status(
     let Some(_call) = Call::enter() else {
         return refused(name);
     };
+    let _whole = is_long(name).then(Uncancelled::new);
     match guarded(name, args, body, |()| String::new()) {
         Ok(()) => CL_SUCCESS,
         Err(error) => error.code,
@@ -73,6 +75,7 @@ pub fn value<T: Created>(
     let Some(_call) = Call::enter() else {
         return (std::ptr::null_mut(), refused(name));
     };
+    let _whole = Uncancelled::new();
     let mut pointer = std::ptr::null_mut();
     let place = &mut pointer;
     let body = move || {
@@ -84,6 +87,12 @@ pub fn value<T: Created>(
         Ok(_) => (pointer, CL_SUCCESS),
         Err(error) => (pointer, error.code),
     }
+}
+
+/// Whether a call may come to where a thread can be cancelled. Arguments and references are set without, and often.
+#[inline]
+fn is_long(name: &str) -> bool {
+    !name.starts_with("clSetKernelArg") && !name.starts_with("clRetain")
 }
 
 /// What a call does once the process has begun to end and the drivers are gone, or in a forked child: nothing. Releasing and

@@ -9,8 +9,11 @@ use crate::ir::strings::NULL;
 use crate::ir::types::Type;
 use crate::passes::lower_printf::{RecordLayout, HEADER, STRING};
 
-/// Widths and precisions beyond this are clamped.
-const MAX_FIELD: usize = 1 << 16;
+/// Widths and precisions beyond this are clamped. Rust's formatter panics at larger ones: it counts the digit before the point
+/// of the exponential form in 16 bits, too.
+const MAX_FIELD: usize = u16::MAX as usize - 1;
+/// Text is handed on when there is that much.
+const PIECE: usize = 64 << 10;
 
 /// The records in a printf buffer: site index and bytes of each.
 pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
@@ -35,15 +38,21 @@ pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
     list
 }
 
-/// Everything that a printf buffer says.
-pub fn render_all(sites: &[PrintfSite], buffer: &[u8]) -> Vec<u8> {
+/// Everything that a printf buffer says, in pieces: a few bytes of a record can ask for a lot of text.
+pub fn render_all(sites: &[PrintfSite], buffer: &[u8], mut write: impl FnMut(&[u8])) {
     let mut text = Vec::new();
     for (site, record) in records(buffer) {
         if let Some(site) = sites.get(site as usize) {
             text.extend(render(site, record));
         }
+        if text.len() >= PIECE {
+            write(&text);
+            text.clear();
+        }
     }
-    text
+    if !text.is_empty() {
+        write(&text);
+    }
 }
 
 #[derive(Debug, Clone, Default)]
@@ -336,6 +345,8 @@ fn float(text: &mut Vec<u8>, spec: &Spec, x: f64) {
 }
 
 fn fixed(x: f64, precision: usize, alternate: bool) -> String {
+    // Four more than was asked for, of `%g`; and no number has that many digits.
+    let precision = precision.min(MAX_FIELD);
     let mut s = format!("{x:.precision$}");
     if alternate && precision == 0 {
         s.push('.');
@@ -548,6 +559,53 @@ mod tests {
         fn bits(x: f32) -> u64 {
             x.to_bits().into()
         }
+    }
+
+    /// Fields of any size are no larger than what is formatted, and none panics.
+    #[test]
+    fn fields_of_any_size() {
+        for size in [65_530, 65_534, 65_535, 65_536, 65_540, usize::MAX] {
+            for conversion in ["f", "e", "g", "#g", "a", "d", "x"] {
+                let (flag, conversion) = conversion.split_at(conversion.len() - 1);
+                for format in [
+                    format!("%{flag}.{size}{conversion}"),
+                    format!("%{flag}{size}{conversion}"),
+                    format!("%{flag}{size}.{size}{conversion}"),
+                ] {
+                    for x in [0.0, 1e-4, 1.5e-4, 2.5, 1e300, 5e-324] {
+                        let length = f(&format, x).len();
+                        assert!(length <= MAX_FIELD + 400, "{format}: {length}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Text is not gathered before it is written.
+    #[test]
+    fn text_comes_in_pieces() {
+        let site = PrintfSite {
+            format: b"%65000d".to_vec(),
+            args: vec![PrintfArg::Value {
+                ty: Type::I32,
+                lanes: 1,
+            }],
+        };
+        let mut buffer = vec![0; 8];
+        for value in 0..100u32 {
+            for word in [0, 16, value, 0] {
+                buffer.extend(word.to_le_bytes());
+            }
+        }
+        let used = buffer.len() as u32;
+        buffer[..4].copy_from_slice(&used.to_le_bytes());
+        let (mut most, mut all) = (0, 0);
+        render_all(&[site], &buffer, |text| {
+            most = most.max(text.len());
+            all += text.len();
+        });
+        assert_eq!(all, 100 * 65_000);
+        assert!(most < 3 * PIECE, "{most}");
     }
 
     #[test]

@@ -191,8 +191,9 @@ impl Executable {
         if let Some(code) = kernel.code.get() {
             return Ok(code);
         }
-        pipelines::restore(self.device.as_ref());
         let lowered = &kernel.lowered;
+        check_private(lowered, self.device.target().native)?;
+        pipelines::restore(self.device.as_ref());
         let code = if self.device.target().native {
             MachineCode::Native(Arc::new(Native::new(lowered, self.device.target())))
         } else {
@@ -278,6 +279,24 @@ impl Executable {
             .is_empty()
             .then(|| Self::new(device, kernels, globals))
     }
+}
+
+/// Bytes of arrays in private memory that the compiler of a Vulkan driver is given: lavapipe's takes 0.6 ms and 29 KB for each
+/// element, so that those of 16 MB would never end; NVIDIA's has 512 KiB for a work-item.
+const MOST_PRIVATE: u32 = 256 << 10;
+
+/// An error if a kernel's private arrays are more than drivers can be given.
+fn check_private(lowered: &Lowered, native: bool) -> Result<(), DeviceError> {
+    let size = lowered.interface.private_size;
+    if native || size <= MOST_PRIVATE {
+        return Ok(());
+    }
+    Err(DeviceError::Driver {
+        call: "loading a kernel",
+        code: format!(
+            "the arrays in its private memory have {size} bytes, the device takes {MOST_PRIVATE}"
+        ),
+    })
 }
 
 /// The lowered kernels of a binary, if this build of the library made them for this very device.

@@ -16,7 +16,7 @@ pub fn header() -> [u8; 8] {
 
 /// Prints what a buffer holds.
 pub fn print(sites: &[PrintfSite], buffer: &[u8]) {
-    write(&spirv_lowering::printf::render_all(sites, buffer));
+    spirv_lowering::printf::render_all(sites, buffer, write);
 }
 
 /// Through the C library's stream, so that the output keeps its place among the application's own.

@@ -6,6 +6,7 @@
 
 use super::context::Context;
 use super::event::Owner;
+use crate::util::guard::guarded;
 use crate::util::leaving::Call;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -99,7 +100,7 @@ fn work_off() {
         let mut left = Vec::new();
         for mut one in mine.drain(..) {
             if one.after.is_over(patience) {
-                (one.work)();
+                guarded("a callback", one.work);
             } else {
                 // The others are only looked at, in this turn.
                 patience = Duration::ZERO;

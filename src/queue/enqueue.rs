@@ -71,6 +71,11 @@ impl Queue {
             refuse(&command);
             return err(cl::CL_INVALID_COMMAND_QUEUE, "the queue is gone");
         };
+        if let Work::Launch(launch) = &command.work {
+            if launch.kernel.printf.is_some() {
+                self.hold_back_printing();
+            }
+        }
         let request = Request {
             wait,
             blocking,

@@ -3,11 +3,12 @@
 //! One thread a queue, started when it is first needed. It receives tasks, each submitted already, waits for the timeline,
 //! does the task's work, completes its event and runs callbacks. Tasks are done in the order of the timeline ([`Due`]),
 //! those with a sequence number in that order too, which is what keeps the visible completion of an in-order queue in
-//! order. It takes no lock while it waits or calls back.
+//! order. It takes no lock while it waits or calls back. A task that panics fails, with its event; the next one is done all the same.
 //!
 //! A callback for an event may be asked for when the thread waits for a later one already. So it waits for one batch
 //! after another, and looks at what has come meanwhile.
 
+use super::print_buffers::PrintBuffer;
 use super::staging::Piece;
 use crate::backend::{self, BufferCopy};
 use crate::cl::{self, cl_int};
@@ -18,9 +19,11 @@ use crate::object::launch::Kept;
 use crate::object::mem::host_work::HostWork;
 use crate::util::copy;
 use crate::util::forked;
+use crate::util::guard::guarded;
 use crate::util::leaving::Call;
 use crossbeam_channel::{Receiver, Sender};
 use spirv_lowering::ir::module::PrintfSite;
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +44,7 @@ pub enum Action {
     /// Prints what a kernel has left in its printf buffer.
     Printf {
         #[allow(missing_docs)]
-        piece: Piece,
+        buffer: PrintBuffer,
         #[allow(missing_docs)]
         sites: Arc<Vec<PrintfSite>>,
         /// Goes with the action.
@@ -67,13 +70,7 @@ impl Action {
             }
             Self::Work(work) => work.run(),
             Self::LetGo(_) => {}
-            Self::Printf { piece, sites, .. } => {
-                // SAFETY: staging memory of that size whose batch is complete.
-                let bytes = unsafe {
-                    std::slice::from_raw_parts(piece.pointer as *const u8, piece.size as usize)
-                };
-                crate::compile::printf::print(sites, bytes);
-            }
+            Self::Printf { buffer, sites, .. } => buffer.print(sites),
         }
     }
 }
@@ -155,7 +152,7 @@ impl Due {
 
     fn welcome(&mut self, task: Task) {
         if let (Some(event), None, Some(_call)) = (&task.event, task.failed, Call::enter()) {
-            event.submitted_callbacks().run();
+            guarded("a callback", || event.submitted_callbacks().run());
         }
         self.add(task);
     }
@@ -169,7 +166,17 @@ impl Due {
     }
 }
 
+thread_local! {
+    static IS_HOST_THREAD: Cell<bool> = const { Cell::new(false) };
+}
+
+/// This thread is that of a queue: tasks of others may be waiting for it.
+pub fn is_host_thread() -> bool {
+    IS_HOST_THREAD.get()
+}
+
 fn run(tasks: &Receiver<Task>, progress: &Arc<Progress>) {
+    IS_HOST_THREAD.set(true);
     let mut due = Due::default();
     loop {
         if due.tasks.is_empty() {
@@ -232,9 +239,11 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         std::mem::forget((after, action, event, owner));
         return;
     };
-    let status = failed.unwrap_or(reached);
+    let mut status = failed.unwrap_or(reached);
     if let (Some(action), true) = (&action, status >= 0) {
-        action.run();
+        if !guarded("the host's part of a command", || action.run()) {
+            status = cl::CL_OUT_OF_RESOURCES;
+        }
         if let (Some(event), true) = (&event, owner.profiling()) {
             event.set_host_end(now_ns());
         }
@@ -245,10 +254,10 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         progress.set_host_done(seq);
     }
     if let Some(after) = after {
-        after.run();
+        guarded("a callback", || after.run());
     }
     if seq > 0 && progress.held() > 0 {
-        wake([owner.clone()]);
+        guarded("a command that waited", || wake([owner.clone()]));
     }
     drop(event);
     // This may be the last reference to the queue, whose end also ends this thread.

@@ -1,17 +1,15 @@
 //! Launches of kernels: their arguments, what else they are told, printf, and their dispatches.
 
 use super::encode::{Encoded, How};
-use super::host::Action;
+use super::host::{is_host_thread, Action};
 use super::resume::encode_resumes;
 use super::state::State;
 use super::Queue;
-use crate::backend::{BufferCopy, Memory, Op, Placement, Slice, Use};
+use crate::backend::{Op, Slice, Use};
 use crate::command::{Dispatch, Launch};
-use crate::compile::printf;
 use crate::error::ClResult;
 use smallvec::SmallVec;
 use spirv_lowering::interface::Implicit;
-use std::sync::Arc;
 
 /// Addresses that a kernel is told, 0: none.
 struct Addresses {
@@ -22,46 +20,13 @@ struct Addresses {
 }
 
 impl Queue {
-    fn printf_buffer(&self, state: &mut State) -> ClResult<Slice> {
-        let memory: Arc<dyn Memory> = match &state.printf {
-            Some(memory) => memory.clone(),
-            None => {
-                let made = self
-                    .target
-                    .device
-                    .backend()
-                    .allocate(printf::BUFFER_SIZE, Placement::Device)?;
-                state.printf.insert(made).clone()
-            }
-        };
-        Ok(Slice {
-            memory,
-            offset: 0,
-            size: printf::BUFFER_SIZE,
-        })
-    }
-
-    /// The printf buffer, emptied.
-    fn empty_printf_buffer(&self, state: &mut State) -> ClResult<Slice> {
-        let buffer = self.printf_buffer(state)?;
-        let zeros = Op::Fill {
-            dst: &buffer,
-            pattern: &[0; 4],
-        };
-        let head = Slice {
-            size: 8,
-            ..buffer.clone()
-        };
-        let header = Op::Update {
-            dst: &head,
-            data: &printf::header(),
-        };
-        for op in [zeros, header] {
-            state.unordered_barrier()?;
-            state.record(op, false)?;
+    /// Before a launch that prints, without a lock: waits where too many of them are under way.
+    pub(super) fn hold_back_printing(&self) {
+        let printing = self.state.lock().printing.clone();
+        if printing.many() && !is_host_thread() {
+            self.submit_all();
+            printing.wait();
         }
-        state.unordered_barrier()?;
-        Ok(buffer)
     }
 
     pub(super) fn encode_launch(
@@ -114,12 +79,15 @@ impl Queue {
         }
         push.resize(interface.push_size as usize, 0);
         let printf = match (&kernel.printf, interface.uses_printf) {
-            (Some(sites), true) => Some((sites.clone(), self.empty_printf_buffer(state)?)),
+            (Some(sites), true) => Some((
+                sites.clone(),
+                state.printing.take(self.target.device.backend().as_ref())?,
+            )),
             _ => None,
         };
         if let Some((_, buffer)) = &printf {
             uses.push(Use {
-                slice: buffer.clone(),
+                slice: buffer.slice(),
                 write: true,
             });
         }
@@ -133,9 +101,7 @@ impl Queue {
         let addresses = Addresses {
             arguments,
             globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
-            printf: printf
-                .as_ref()
-                .map_or(0, |(_, buffer)| buffer.memory.address()),
+            printf: printf.as_ref().map_or(0, |(_, buffer)| buffer.address()),
             resume: resume.as_ref().map_or(0, |piece| piece.address()),
         };
         let mut slots: SmallVec<[_; 2]> = SmallVec::new();
@@ -173,20 +139,9 @@ impl Queue {
         }
         let mut encoded = self.on_device(state, slots);
         if let Some((sites, buffer)) = printf {
-            state.unordered_barrier()?;
-            let piece = self.piece(state, false, printf::BUFFER_SIZE)?;
-            let region = BufferCopy::linear(0, 0, printf::BUFFER_SIZE);
-            state.record(
-                Op::Copy {
-                    src: &buffer,
-                    dst: &piece.slice(),
-                    region,
-                },
-                false,
-            )?;
             encoded.place.value = state.value();
             encoded.action = Some(Action::Printf {
-                piece,
+                buffer,
                 sites,
                 kept: kernel.kept.clone(),
             });

@@ -25,6 +25,7 @@ mod images;
 mod info;
 mod launch;
 mod order;
+mod print_buffers;
 mod resolve;
 mod resume;
 mod staging;

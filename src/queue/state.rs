@@ -2,8 +2,9 @@
 
 use super::host::{self, Task};
 use super::host_tasks::{HostTasks, Place};
+use super::print_buffers::PrintBuffers;
 use super::staging::Pool;
-use crate::backend::{Memory, Op, OrderRule, Placement, Point, ProfileSlot, Stream};
+use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl::{self, cl_int};
 use crate::command::Command;
 use crate::error::{ClError, ClResult};
@@ -69,8 +70,8 @@ pub struct State {
     pub down: Pool,
     /// Argument buffers.
     pub args: Pool,
-    /// The printf buffer.
-    pub printf: Option<Arc<dyn Memory>>,
+    /// What launches print to.
+    pub printing: Arc<PrintBuffers>,
     /// To be run when the lock is released.
     pub after: Vec<Aftermath>,
     /// To be told to the context when the lock is released.
@@ -103,7 +104,7 @@ impl State {
             up: Pool::new(Placement::HostWrite, 1 << 20),
             down: Pool::new(Placement::HostRead, 1 << 20),
             args: Pool::new(Placement::HostWrite, 256 << 10),
-            printf: None,
+            printing: Arc::default(),
             after: Vec::new(),
             reports: Vec::new(),
         }

@@ -1,5 +1,6 @@
 //! File descriptors: files in memory, descriptors sent through sockets, waiting for several; and as whom files are opened.
 
+use super::files;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,7 +16,7 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     }
     // SAFETY: new, and nobody else's.
     let mut file = unsafe { File::from_raw_fd(fd) };
-    file.write_all(bytes)?;
+    files::limited(|| file.write_all(bytes))?;
     file.rewind()?;
     Ok(file)
 }
@@ -71,6 +72,21 @@ pub fn send(socket: BorrowedFd<'_>, bytes: &[u8], fds: [BorrowedFd<'_>; 4]) -> R
         Ok(_) => Err(ErrorKind::WriteZero.into()),
         Err(_) => Err(Error::last_os_error()),
     }
+}
+
+/// Sends what there is room for through a stream of bytes, or fails: it neither waits nor raises a signal.
+pub fn send_some(socket: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize> {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: so many bytes are there, and only read.
+    let sent = unsafe {
+        libc::send(
+            socket.as_raw_fd(),
+            bytes.as_ptr().cast(),
+            bytes.len(),
+            flags,
+        )
+    };
+    usize::try_from(sent).map_err(|_| Error::last_os_error())
 }
 
 /// Waits until one of the descriptors can be read or its other end is closed; says which. None of them: the time is over.

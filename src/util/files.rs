@@ -1,7 +1,58 @@
-//! What is to be known of files without reading them.
+//! What is to be known of files without reading them, and writing them where their size is limited.
 
 use std::path::Path;
 use std::time::UNIX_EPOCH;
+
+/// Does `work`, which writes to files of ours. A limit on the size of files (RLIMIT_FSIZE) is an error of the write then;
+/// by itself it is a signal as well, which ends most applications.
+pub fn limited<R>(work: impl FnOnce() -> R) -> R {
+    #[cfg(target_os = "linux")]
+    let _blocked = SizeSignal::block();
+    work()
+}
+
+/// SIGXFSZ is blocked in this thread, which is the one that it is sent to.
+#[cfg(target_os = "linux")]
+struct SizeSignal {
+    signal: libc::sigset_t,
+    /// What was blocked before. None: the signal, too, so nothing is to be done.
+    before: Option<libc::sigset_t>,
+}
+
+#[cfg(target_os = "linux")]
+impl SizeSignal {
+    fn block() -> Self {
+        // SAFETY: sets of signals are plain words, which the calls fill.
+        unsafe {
+            let mut signal: libc::sigset_t = std::mem::zeroed();
+            let mut before: libc::sigset_t = std::mem::zeroed();
+            libc::sigemptyset(&mut signal);
+            libc::sigaddset(&mut signal, libc::SIGXFSZ);
+            let done = libc::pthread_sigmask(libc::SIG_BLOCK, &signal, &mut before) == 0;
+            let mine = done && libc::sigismember(&before, libc::SIGXFSZ) == 0;
+            Self {
+                signal,
+                before: mine.then_some(before),
+            }
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for SizeSignal {
+    fn drop(&mut self) {
+        let Some(before) = &self.before else { return };
+        let now = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        // SAFETY: as above. A signal that came meanwhile is that of a write here: it is taken, without waiting for one.
+        unsafe {
+            libc::sigtimedwait(&self.signal, std::ptr::null_mut(), &now);
+            libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut());
+        }
+    }
+}
 
 /// Path, size and time of change of the file behind a path: enough to notice another one without reading it.
 pub fn stamp(path: &Path) -> String {

@@ -1,5 +1,5 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order,
-//! forks, the end of the process, shared libraries.
+//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries.
 
 pub mod address;
 pub mod config;
@@ -7,11 +7,13 @@ pub mod copy;
 pub mod fds;
 pub mod files;
 pub mod forked;
+pub mod guard;
 pub mod leaving;
 pub mod library;
 pub mod lock;
 pub mod log;
 pub mod ranges;
+pub mod uncancelled;
 
 /// Processors that this process may use, asked once.
 pub fn cores() -> usize {

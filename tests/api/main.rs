@@ -38,6 +38,7 @@ mod printf;
 mod programs;
 mod queues;
 mod refusals;
+mod resources;
 mod robustness;
 mod several_devices;
 mod shared_order;

@@ -7,6 +7,8 @@ const NEWEST: &str = "// OpenCL C 3.1";
 
 /// At the start of sources in C++ for OpenCL.
 const CXX: &str = "// C++ for OpenCL";
+/// At the start of sources with generic pointers.
+const GENERIC: &str = "// OpenCL C 3.0";
 
 /// Runs a kernel in a child process, this test executable again, and returns what it printed.
 fn printed_by(source: &str, items: usize) -> String {
@@ -35,6 +37,8 @@ fn child() {
         "-cl-std=CLC++"
     } else if source.starts_with(NEWEST) {
         "-cl-std=CL3.1 -Werror"
+    } else if source.starts_with(GENERIC) {
+        "-cl-std=CL3.0"
     } else if source.starts_with("// -cl-opt-disable") {
         "-cl-opt-disable"
     } else {
@@ -163,4 +167,49 @@ fn constructors_print() {
         kernel void f() {{ printf(\"found %d\\n\", said.value); }}"
     );
     assert_eq!(printed_by(&source, 1), "made 7\nfound 7\n");
+}
+
+/// Of any pointer, generic ones too: what a cast to an integer gives.
+#[test]
+fn pointers() {
+    let text = printed_by(
+        r#"// OpenCL C 3.0
+        __attribute__((noinline)) void say(void *p) { printf("%d%d ", p != 0, (ulong)p != 0); printf("%p\n", p); }
+        kernel void f(void) {
+            int x = 0;
+            local int l;
+            if (get_global_id(0) == 0)
+                say(&x);
+            else
+                say(&l);
+            say((void *)0);
+            void *p = get_global_id(0) == 0 ? (void *)&x : (void *)&l;
+            printf("%p\n%lx\n", p, (ulong)p);
+        }"#,
+        1,
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("11 0x"), "{text}");
+    assert_eq!(lines[1], "00 (nil)", "{text}");
+    assert_eq!(lines[2], format!("0x{}", lines[3]), "{text}");
+}
+
+/// Fields as large as anybody asks for, and launches after them.
+#[test]
+fn large_fields() {
+    let text = printed_by(
+        r#"kernel void f(void) {
+            printf("%.65536f\n%.65535f\n%65536d\n%.70000g\n%.99999e\nend\n", 1.5f, 2.5f, 3, 1e-4f, 1.0f);
+        }"#,
+        1,
+    );
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(
+        lines[0].starts_with("1.5000") && lines[0].len() == 65_536,
+        "{}",
+        lines[0].len()
+    );
+    assert!(lines[1].starts_with("2.5000"));
+    assert!(lines[2].ends_with("  3") && lines[2].len() == 65_534);
+    assert_eq!(lines[5], "end");
 }

@@ -433,6 +433,17 @@ fn lower(
             let value = coerce(r, source, to);
             Ok(r.replace_result(inst, value))
         }
+        // Pointers are integers there but for strings, which are read where they lie.
+        (Op::Printf(_), ..) => {
+            let resolved = data.args.iter().map(|&v| (v, r.resolve(v)));
+            let mut generic = resolved.filter(|(v, _)| was_generic[*v]);
+            if generic.all(|(_, v)| r.func.ty(v).is_ptr()) {
+                return Ok(Action::Keep);
+            }
+            Err(LowerError::unsupported(
+                "printf: a %s argument in the generic address space",
+            ))
+        }
         (op, ..) => Err(LowerError::unsupported(format!(
             "{op:?} of generic pointers"
         ))),

@@ -30,6 +30,14 @@ impl Body<'_, '_> {
                 args.push((PrintfArg::Text(Vec::new()), values));
             } else if scalar == Type::Bool || scalar == Type::Handle {
                 return unsupported("an argument of that type");
+            } else if scalar.is_ptr() {
+                // Of a generic one, what a cast to an integer gives.
+                let values: Values = values
+                    .iter()
+                    .map(|&v| self.ins(Op::PtrToInt, &[v], Type::I64))
+                    .collect();
+                let (ty, lanes) = (Type::I64, values.len() as u32);
+                args.push((PrintfArg::Value { ty, lanes }, values));
             } else {
                 let lanes = values.len() as u32;
                 args.push((PrintfArg::Value { ty: scalar, lanes }, values));

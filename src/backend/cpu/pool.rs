@@ -6,10 +6,11 @@
 //! is refused (`util/forked.rs`).
 
 use crate::backend::processors;
+use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use parking_lot::Condvar;
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// How often a thread without work looks for some before it sleeps; a look takes a few to some tens of nanoseconds.
@@ -37,6 +38,8 @@ struct Job {
     chunk: u64,
     next: AtomicU64,
     helpers: AtomicUsize,
+    /// A piece panicked in a helper.
+    failed: AtomicBool,
 }
 
 // SAFETY: the task can be used by all threads, and lives as long as any of them uses it (see `Pool::together`).
@@ -181,10 +184,15 @@ impl Pool {
         while let Some(work) = self.find(looks) {
             match work {
                 Work::Help(job) => {
-                    job.work();
+                    if !guarded("a piece of a command", || job.work()) {
+                        job.failed.store(true, Ordering::Relaxed);
+                        job.next.store(job.total, Ordering::Relaxed);
+                    }
                     job.helpers.fetch_sub(1, Ordering::Release);
                 }
-                Work::Run(task) => task.serve(),
+                Work::Run(task) => {
+                    guarded("a batch of commands", || task.serve());
+                }
             }
         }
     }
@@ -243,16 +251,22 @@ impl Pool {
             chunk,
             next: AtomicU64::new(0),
             helpers: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
         });
         let mut state = self.state.lock();
         state.jobs.push(job.clone());
         self.call(state, helpers);
         // Should a piece panic, the others still must be done with before the task goes.
-        let _gone = Leaving {
+        let gone = Leaving {
             pool: self,
             job: &job,
         };
         job.work();
+        drop(gone);
+        if job.failed.load(Ordering::Relaxed) {
+            // As if the piece had been this thread's.
+            std::panic::resume_unwind(Box::new("a piece failed in another thread"));
+        }
     }
 }
 
@@ -310,6 +324,30 @@ mod tests {
                 std::thread::yield_now();
             }
         }
+    }
+
+    struct Falls(u64);
+
+    impl Shared for Falls {
+        fn run(&self, first: u64, count: u64) {
+            std::thread::sleep(std::time::Duration::from_micros(200));
+            assert!(
+                !(first..first + count).contains(&self.0),
+                "as the test wants"
+            );
+        }
+    }
+
+    /// A piece that panics, in whichever thread, is the failure of the whole task, and leaves the threads at work.
+    #[test]
+    fn a_piece_that_panics() {
+        let pool = Pool::new(4);
+        for bad in 0..40 {
+            assert!(!guarded("test", || pool.together(&Falls(bad), 40, 1)));
+        }
+        let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
+        pool.together(&count, 100, 1);
+        assert!(count.0.iter().all(|n| n.load(Ordering::Relaxed) == 1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Timelines: a number in memory, and who waits for it.
 
-use crate::backend::{Result, Timeline};
+use crate::backend::{DeviceError, Result, Timeline};
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
 use std::any::Any;
@@ -23,6 +23,8 @@ pub trait Follower: Send + Sync {
 /// The timeline of a stream.
 pub struct CpuTimeline {
     value: AtomicU64,
+    /// The first value whose batch failed, with all after it; `u64::MAX`: none.
+    failed: AtomicU64,
     /// Threads that sleep.
     sleepers: AtomicUsize,
     lock: Mutex<(), { rank::CPU_SLEEPERS }>,
@@ -41,6 +43,7 @@ impl CpuTimeline {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             value: AtomicU64::new(0),
+            failed: AtomicU64::new(u64::MAX),
             sleepers: AtomicUsize::new(0),
             lock: Mutex::new(()),
             changed: Condvar::new(),
@@ -63,6 +66,19 @@ impl CpuTimeline {
     /// The value reached.
     pub fn reached(&self) -> u64 {
         self.value.load(Ordering::SeqCst)
+    }
+
+    /// A batch has failed: waiting for it, or for what comes after it, is an error.
+    pub fn fail(&self, value: u64) {
+        self.failed.fetch_min(value, Ordering::SeqCst);
+    }
+
+    /// An error if the value is reached, but by a failure.
+    fn checked(&self, value: u64) -> Result<()> {
+        if value >= self.failed.load(Ordering::SeqCst) {
+            return Err(DeviceError::Lost);
+        }
+        Ok(())
     }
 
     /// A batch has completed.
@@ -114,12 +130,14 @@ impl CpuTimeline {
 
 impl Timeline for CpuTimeline {
     fn completed(&self) -> Result<u64> {
-        Ok(self.reached())
+        let reached = self.reached();
+        self.checked(reached)?;
+        Ok(reached)
     }
 
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
         if self.reached() >= value {
-            return Ok(true);
+            return self.checked(value).map(|()| true);
         }
         let end = timeout.map(|time| Instant::now() + time);
         // Who may wait as long as it takes does the work.
@@ -129,7 +147,7 @@ impl Timeline for CpuTimeline {
             }
         }
         if self.look(value) {
-            return Ok(true);
+            return self.checked(value).map(|()| true);
         }
         let mut guard = self.lock.lock();
         self.sleepers.fetch_add(1, Ordering::SeqCst);
@@ -146,6 +164,9 @@ impl Timeline for CpuTimeline {
             }
         }
         self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        if reached {
+            self.checked(value)?;
+        }
         Ok(reached)
     }
 

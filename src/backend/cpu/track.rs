@@ -3,6 +3,7 @@
 use super::pool::{Pool, Task};
 use super::step::Batch;
 use super::timeline::{CpuTimeline, Follower};
+use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -93,8 +94,10 @@ impl Track {
                 first = true;
                 continue;
             }
-            batch.run(&self.pool);
             let value = batch.value;
+            if !guarded("a batch of commands", || batch.run(&self.pool)) {
+                self.timeline.fail(value);
+            }
             self.done.lock().push(batch);
             self.timeline.advance(value);
         }
@@ -210,6 +213,39 @@ mod tests {
             assert!(done.iter().map(|batch| batch.value).eq(1..=300));
             assert!(scene.track.take_done().is_empty());
         }
+    }
+
+    struct Falls;
+
+    impl Call for Falls {
+        fn call(&self) {
+            panic!("as the test wants");
+        }
+    }
+
+    /// A batch that panics fails, with what comes after it on its timeline; nobody waits for ever.
+    #[test]
+    fn a_batch_that_panics() {
+        let scene = Scene::new(1);
+        scene.track.submit(scene.batch(1));
+        let mut second = scene.batch(2);
+        second.steps[0].action = Action::Call(Arc::new(Falls));
+        scene.track.submit(second);
+        scene.track.submit(scene.batch(3));
+        assert!(scene.wait(1));
+        for value in [2, 3] {
+            assert!(scene.timeline.wait(value, None).is_err());
+        }
+        assert!(scene.timeline.completed().is_err());
+        assert!(scene.timeline.wait(1, None).is_ok());
+        // Others that wait for it go on, in the same thread of the pool.
+        let other = CpuTimeline::new();
+        let beside = Track::new(&other, &scene.pool);
+        let mut batch = scene.batch(1);
+        batch.waits.push((scene.timeline.clone(), 3));
+        beside.submit(batch);
+        let long = Some(Duration::from_secs(20));
+        assert!(other.wait(1, long).expect("a wait"));
     }
 
     /// A batch that waits for another timeline holds those behind it, and no thread.

@@ -188,6 +188,10 @@ pub struct VulkanCode {
     costly: AtomicBool,
 }
 
+/// Work-group sizes and sizes of local arguments of a kernel that are remembered: lavapipe keeps 90 KB for each. What is in use
+/// lives on.
+const MOST_PIPELINES: usize = 128;
+
 /// Code of more words takes long to compile: NVIDIA's driver needs 0.8 s for 32,000 words, and 12 s for 233,000.
 const LONG_CODE: usize = 20_000;
 /// A pipeline that takes longer to make is not made for each work-group size.
@@ -283,6 +287,9 @@ impl Code for VulkanCode {
         }
         let made: Arc<dyn Pipeline> = Arc::new(VulkanPipeline::new(self, raw, layout));
         let mut pipelines = self.pipelines.write();
+        if pipelines.len() >= MOST_PIPELINES && !pipelines.contains_key(&hash) {
+            pipelines.clear();
+        }
         let list = pipelines.entry(hash).or_default();
         if let Some((_, earlier)) = list
             .iter()

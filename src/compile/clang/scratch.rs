@@ -1,6 +1,7 @@
 //! Temporary directories: for the headers that an application gives, and for arguments that are too long for a command line.
 
 use super::Header;
+use crate::util::files;
 use std::io::{Error, ErrorKind, Result};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -63,7 +64,7 @@ impl Scratch {
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent)?;
             }
-            std::fs::write(path, header.text)?;
+            files::limited(|| std::fs::write(path, header.text))?;
         }
         Ok(scratch)
     }

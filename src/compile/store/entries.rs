@@ -123,7 +123,7 @@ fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
     data.extend_from_slice(&MAGIC);
     data.extend_from_slice(blake3::hash(payload).as_bytes());
     data.extend_from_slice(payload);
-    let written = std::fs::write(&temporary, &data)
+    let written = files::limited(|| std::fs::write(&temporary, &data))
         .and_then(|()| std::fs::rename(&temporary, dir.join(name)));
     if written.is_err() {
         let _ = std::fs::remove_file(&temporary);

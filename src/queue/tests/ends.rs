@@ -222,3 +222,33 @@ fn barriers_wait_for_what_the_host_has_yet_to_do() {
     assert_eq!(barrier.wait(), 0);
     assert_eq!(bytes, [7; 64]);
 }
+
+struct Falls;
+
+impl crate::object::mem::host_work::HostWork for Falls {
+    fn run(&self) {
+        panic!("as the test wants");
+    }
+}
+
+/// A task of the host thread that panics fails with its event; who waits wakes, and the queue goes on.
+#[test]
+fn a_task_that_panics() {
+    let bench = Bench::new(Reach::Hidden);
+    let queue = bench.queue(0);
+    let mem = bench.filled(&[1; 64]);
+    bench.fake.stop();
+    let before = sent(&queue, fill(&queue, &mem, 2), &[]);
+    let falls = Command {
+        kind: cl::CL_COMMAND_SVM_FREE,
+        work: crate::command::Work::Host(Arc::new(Falls)),
+    };
+    let failed = sent(&queue, falls, &[]);
+    let after = sent(&queue, fill(&queue, &mem, 3), &[]);
+    bench.fake.start();
+    queue.finish().unwrap();
+    assert_eq!(failed.status(), cl::CL_OUT_OF_RESOURCES);
+    assert_eq!(before.status(), cl::CL_COMPLETE as cl_int);
+    assert_eq!(after.status(), cl::CL_COMPLETE as cl_int);
+    assert_eq!(contents(&queue, &mem), [3; 64]);
+}

@@ -1,0 +1,121 @@
+//! Buffers that launches print to: memory that the host reads where the kernel wrote it, so that a launch costs what it prints
+//! and not what it might.
+//!
+//! A launch has a buffer of its own until the host thread has printed what is in it; then the next one takes it. When many are
+//! under way, a thread of the application that enqueues another launch waits for earlier ones, but only while those get on:
+//! what they wait for may be for the application to do.
+
+use crate::backend::{self, Memory, Placement, Slice};
+use crate::cl;
+use crate::compile::printf;
+use crate::error::{err, ClResult};
+use parking_lot::Mutex;
+use spirv_lowering::ir::module::PrintfSite;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Buffers that launches under way have before the next is held back.
+const MANY: usize = 32;
+/// Free ones that are kept.
+const KEEP: usize = 4;
+/// Without one of them being printed for so long, the next launch is not held back any longer.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// The buffers of a queue.
+#[derive(Default)]
+pub struct PrintBuffers {
+    free: Mutex<Vec<Arc<dyn Memory>>>,
+    out: AtomicUsize,
+    /// How many have come back.
+    printed: AtomicUsize,
+}
+
+/// The buffer of a launch. Goes back when dropped, unless the launch may still be writing to it.
+pub struct PrintBuffer {
+    memory: Arc<dyn Memory>,
+    over: AtomicBool,
+    pool: Arc<PrintBuffers>,
+}
+
+impl PrintBuffers {
+    /// So many are out that a launch is worth holding back.
+    pub fn many(&self) -> bool {
+        self.out.load(Ordering::Relaxed) >= MANY
+    }
+
+    /// Waits until there are fewer, as long as some come back. What was enqueued must have been submitted.
+    pub fn wait(&self) {
+        let (mut seen, mut since) = (self.printed.load(Ordering::Relaxed), Instant::now());
+        while self.many() && since.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_micros(100));
+            let now = self.printed.load(Ordering::Relaxed);
+            if now != seen {
+                (seen, since) = (now, Instant::now());
+            }
+        }
+    }
+
+    /// A buffer with an empty list of records.
+    pub fn take(self: &Arc<Self>, device: &dyn backend::Device) -> ClResult<PrintBuffer> {
+        let free = self.free.lock().pop();
+        let memory = match free {
+            Some(memory) => memory,
+            None => device.allocate(printf::BUFFER_SIZE, Placement::HostRead)?,
+        };
+        self.out.fetch_add(1, Ordering::Relaxed);
+        let buffer = PrintBuffer {
+            memory,
+            over: AtomicBool::new(false),
+            pool: self.clone(),
+        };
+        let Some(pointer) = buffer.memory.mapped() else {
+            return err(cl::CL_OUT_OF_RESOURCES, "printf's memory is not mapped");
+        };
+        let header = printf::header();
+        // SAFETY: the buffer is larger, and no launch uses it.
+        unsafe { std::ptr::copy_nonoverlapping(header.as_ptr(), pointer.as_ptr().cast(), 8) };
+        Ok(buffer)
+    }
+}
+
+impl PrintBuffer {
+    /// For operations.
+    pub fn slice(&self) -> Slice {
+        Slice {
+            memory: self.memory.clone(),
+            offset: 0,
+            size: printf::BUFFER_SIZE,
+        }
+    }
+
+    /// Its device address.
+    pub fn address(&self) -> u64 {
+        self.memory.address()
+    }
+
+    /// Prints what the launch has left. The launch must have completed.
+    pub fn print(&self, sites: &[PrintfSite]) {
+        self.over.store(true, Ordering::Relaxed);
+        let Some(pointer) = self.memory.mapped() else {
+            return;
+        };
+        // SAFETY: mapped memory of that size, to which no kernel writes any more.
+        let bytes = unsafe {
+            std::slice::from_raw_parts(pointer.as_ptr() as *const u8, printf::BUFFER_SIZE as usize)
+        };
+        printf::print(sites, bytes);
+    }
+}
+
+impl Drop for PrintBuffer {
+    fn drop(&mut self) {
+        let mut free = self.pool.free.lock();
+        if self.over.load(Ordering::Relaxed) && free.len() < KEEP {
+            free.push(self.memory.clone());
+        }
+        drop(free);
+        self.pool.printed.fetch_add(1, Ordering::Relaxed);
+        self.pool.out.fetch_sub(1, Ordering::Relaxed);
+    }
+}

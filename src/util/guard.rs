@@ -1,0 +1,14 @@
+//! What threads of ours do for the application ends in a result, whatever happens: a panic is a failure of the one task.
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// Does `work`. False: it ended by a defect of the driver, and what it was to do counts as failed.
+///
+/// What a task leaves half done is its own, or behind locks that do not poison.
+pub fn guarded(what: &str, work: impl FnOnce()) -> bool {
+    let done = catch_unwind(AssertUnwindSafe(work)).is_ok();
+    if !done {
+        crate::log!(Error, "{what}: internal error (a panic); please report it");
+    }
+    done
+}

@@ -1,0 +1,258 @@
+//! What a process has little of: memory over time, threads, sizes of files; and threads that are cancelled. In processes of
+//! their own: this test executable again.
+
+use pumice_tests::sys::*;
+use pumice_tests::{call, create, good_child, job, ok, Setup};
+use std::ffi::c_void;
+use std::path::Path;
+use std::ptr::{null, null_mut};
+use std::time::{Duration, Instant};
+
+fn child(mode: &str, variables: &[(&str, &str)]) -> String {
+    let cache = std::env::temp_dir().join(format!("pumice-{mode}-{}", std::process::id()));
+    let mut all = vec![("PUMICE_CACHE_DIR", cache.as_path())];
+    all.extend(
+        variables
+            .iter()
+            .map(|(name, value)| (*name, Path::new(*value))),
+    );
+    let output = good_child("resources::inner", mode, &all);
+    let _ = std::fs::remove_dir_all(&cache);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Not a test of its own: the child of the others.
+#[test]
+fn inner() {
+    let Some(mode) = job() else {
+        return;
+    };
+    let setup = Setup::new();
+    match mode.as_str() {
+        "printing" => printing(&setup),
+        "programs" => programs(&setup),
+        "sizes" => sizes(&setup),
+        "cancelled" => cancelled(&setup),
+        "file-size" => {
+            let limit = libc::rlimit {
+                rlim_cur: 100,
+                rlim_max: libc::RLIM_INFINITY,
+            };
+            // SAFETY: a limit of this process, which nobody else is in.
+            assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+            (0..3).for_each(|number| build_and_run(&setup, number));
+        }
+        "no-threads" => (0..3).for_each(|number| build_and_run(&setup, number)),
+        "private" => private(&setup),
+        other => panic!("mode {other}"),
+    }
+}
+
+fn build_and_run(setup: &Setup, number: i32) {
+    let source = format!("kernel void f(global int *p) {{ p[get_global_id(0)] += {number}; }}");
+    let program = setup
+        .try_build(&source, "")
+        .unwrap_or_else(|log| panic!("{log}"));
+    let kernel = setup.kernel(&program, "f");
+    let buffer = setup.buffer_of(&[1i32; 16]);
+    kernel.set_buffer(0, &buffer);
+    setup.run(&kernel, &[16], None);
+    assert_eq!(setup.read::<i32>(&buffer, 16), [number + 1; 16]);
+}
+
+/// Bytes of memory that this process has.
+fn resident() -> i64 {
+    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+    let pages = text
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<i64>().ok());
+    pages.expect("a number") * 4096
+}
+
+fn printing(setup: &Setup) {
+    let program = setup.build("kernel void f(int n) { if (n > 3998) printf(\"n is %d\\n\", n); }");
+    let kernel = setup.kernel(&program, "f");
+    kernel.set(0, 0i32);
+    setup.run(&kernel, &[1], None);
+    let (before, begun) = (resident(), Instant::now());
+    let mut most = before;
+    for n in 0..4000i32 {
+        kernel.set(0, n);
+        setup.enqueue(&kernel, &[1], None);
+        if n % 100 == 0 {
+            most = most.max(resident());
+        }
+    }
+    ok!(clFinish(setup.queue.0));
+    println!(
+        "4000 launches that might print: {:.1} us each, {} KB",
+        begun.elapsed().as_secs_f64() * 1e6 / 4000.0,
+        (most - before) >> 10
+    );
+    assert!(most - before < 128 << 20, "{} MB", (most - before) >> 20);
+    // Launches that wait for what the application does only after all of them have been asked for.
+    let gate = create!(clCreateUserEvent(setup.context.0));
+    for n in 0..100i32 {
+        kernel.set(0, n);
+        let global = 1usize;
+        ok!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            &global,
+            null(),
+            1,
+            &gate,
+            null_mut()
+        ));
+    }
+    ok!(clSetUserEventStatus(gate, 0));
+    ok!(clFinish(setup.queue.0));
+    ok!(clReleaseEvent(gate));
+}
+
+fn programs(setup: &Setup) {
+    for number in 0..60 {
+        build_and_run(setup, number);
+    }
+    let (before, count) = (resident(), 200);
+    for number in 0..count {
+        build_and_run(setup, 1000 + number);
+    }
+    let each = (resident() - before) / i64::from(count);
+    println!("each program leaves {each} bytes");
+    assert!(each < 32 << 10, "{each} bytes");
+}
+
+fn sizes(setup: &Setup) {
+    let program = setup.build("kernel void f(global int *p) { p[get_local_id(0)] = 1; }");
+    let kernel = setup.kernel(&program, "f");
+    let buffer = setup.buffer(4 << 10);
+    kernel.set_buffer(0, &buffer);
+    let mut seen = 0;
+    // Twice as many are forgotten meanwhile as are kept, so that as many are there.
+    for size in 1..=534usize {
+        setup.run(&kernel, &[size], Some(&[size]));
+        if size == 278 {
+            seen = resident();
+        }
+    }
+    let grown = resident() - seen;
+    println!("256 more work-group sizes: {} KB", grown >> 10);
+    assert!(grown < 12 << 20, "{} KB", grown >> 10);
+}
+
+/// The body of a thread that is cancelled while it is in a call.
+extern "C" fn calls(setup: *mut c_void) -> *mut c_void {
+    // SAFETY: the test keeps it until the thread has ended.
+    let setup = unsafe { &*(setup as *const Setup) };
+    for number in 0..20 {
+        build_and_run(setup, number);
+        ok!(clFinish(setup.queue.0));
+    }
+    std::ptr::without_provenance_mut(1)
+}
+
+fn cancelled(setup: &Setup) {
+    build_and_run(setup, 100);
+    for delay in [3, 30, 100] {
+        let mut thread: libc::pthread_t = 0;
+        let mut result = null_mut();
+        let place = (&raw const *setup).cast_mut().cast();
+        // SAFETY: the thread ends before this function does.
+        unsafe {
+            assert_eq!(libc::pthread_create(&mut thread, null(), calls, place), 0);
+            std::thread::sleep(Duration::from_millis(delay));
+            assert_eq!(libc::pthread_cancel(thread), 0);
+            assert_eq!(libc::pthread_join(thread, &mut result), 0);
+        }
+        assert_eq!(result.addr(), 1, "the calls were made whole");
+        build_and_run(setup, 101);
+    }
+}
+
+fn private(setup: &Setup) {
+    let source = "kernel void f(global uint *p, uint n) {
+        uint a[1 << 20];
+        for (uint i = 0; i < n; i++) a[p[i] & 0xfffff] = i;
+        p[0] = a[p[1] & 0xfffff];
+    }";
+    let begun = Instant::now();
+    let program = setup.build(source);
+    let kernel = setup.kernel(&program, "f");
+    let buffer = setup.buffer_of(&[5u32, 0xfffff, 7, 8]);
+    kernel.set_buffer(0, &buffer).set(1, 4u32);
+    let global = 1usize;
+    let code = call!(clEnqueueNDRangeKernel(
+        setup.queue.0,
+        kernel.0,
+        1,
+        null(),
+        &global,
+        null(),
+        0,
+        null(),
+        null_mut()
+    ));
+    if code == CL_SUCCESS {
+        assert_eq!(setup.read::<u32>(&buffer, 1), [1]);
+    } else {
+        assert_eq!(code, CL_OUT_OF_RESOURCES);
+    }
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    build_and_run(setup, 1);
+}
+
+/// Launches that might print cost what they print.
+#[test]
+fn launches_that_do_not_print() {
+    let text = child("printing", &[]);
+    assert!(text.contains("n is 3999\n"), "{text}");
+}
+
+/// Programs that are built, launched and released leave little behind.
+#[test]
+fn many_programs() {
+    child("programs", &[]);
+}
+
+/// A kernel does not keep code for every work-group size that it ever had.
+#[test]
+fn many_work_group_sizes() {
+    child("sizes", &[]);
+}
+
+/// A thread that is cancelled inside a call goes when the call has been made.
+#[test]
+fn threads_that_are_cancelled() {
+    child("cancelled", &[]);
+    child("cancelled", &[("PUMICE_CLANG_SERVER", "0")]);
+}
+
+/// Where files may not be large, nothing is kept of a build, and the process lives.
+#[test]
+fn small_files_only() {
+    // Mesa's own files are not ours to guard.
+    child("file-size", &[("MESA_SHADER_CACHE_DISABLE", "true")]);
+}
+
+/// Where no thread can be made (their stacks would be too large), everything is done without.
+#[test]
+fn no_threads() {
+    let stack = (1u64 << 50).to_string();
+    for server in ["0", "1"] {
+        let variables = [
+            ("RUST_MIN_STACK", stack.as_str()),
+            ("PUMICE_CLANG_SERVER", server),
+        ];
+        child("no-threads", &variables);
+    }
+}
+
+/// Arrays in private memory that a driver would compile for hours are refused, or work.
+#[test]
+fn large_private_arrays() {
+    child("private", &[]);
+}
