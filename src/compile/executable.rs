@@ -437,9 +437,11 @@ fn dump(name: &str, lowered: &Lowered) {
         name.replace('/', "_")
     ));
     let interface = format!("{:#?}\n", lowered.interface);
-    let written = std::fs::create_dir_all(dir)
-        .and_then(|()| std::fs::write(&file, bytes))
-        .and_then(|()| std::fs::write(file.with_extension("interface"), interface));
+    let written = crate::util::files::limited(|| {
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(&file, bytes)?;
+        std::fs::write(file.with_extension("interface"), interface)
+    });
     if let Err(error) = written {
         crate::log!(
             Warn,

@@ -2,6 +2,7 @@
 
 use super::options::BuildOptions;
 use crate::util::config::{self, Passes};
+use crate::util::files;
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::print;
 use spirv_lowering::target::Target;
@@ -96,7 +97,7 @@ impl Steps {
             }
             Ok::<(), std::io::Error>(())
         };
-        if let Err(error) = write() {
+        if let Err(error) = files::limited(write) {
             let dir = dir.display();
             crate::log!(Warn, "PUMICE_DUMP: cannot write to {dir}: {error}");
         }

@@ -87,9 +87,11 @@ fn dump(dir: &std::path::Path, source: &str, words: &[u32]) {
     let bytes = to_bytes(words);
     let name = blake3::hash(&bytes).to_hex();
     let name = &name.as_str()[..16];
-    let written = std::fs::create_dir_all(dir)
-        .and_then(|()| std::fs::write(dir.join(format!("{name}.cl")), source))
-        .and_then(|()| std::fs::write(dir.join(format!("{name}.spv")), &bytes));
+    let written = crate::util::files::limited(|| {
+        std::fs::create_dir_all(dir)?;
+        std::fs::write(dir.join(format!("{name}.cl")), source)?;
+        std::fs::write(dir.join(format!("{name}.spv")), &bytes)
+    });
     if let Err(error) = written {
         crate::log!(
             Warn,

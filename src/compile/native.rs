@@ -4,6 +4,7 @@ use super::clang::native as clang;
 use super::store::entries::{self, CacheKey};
 use crate::backend::{DeviceError, NativeCode, Result};
 use crate::quirks::Quirk;
+use crate::util::files;
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing, Shape};
@@ -62,7 +63,7 @@ impl Native {
                 &hash.as_str()[..16],
                 self.name.replace('/', "_")
             );
-            if let Err(error) = std::fs::write(dir.join(&file), &text) {
+            if let Err(error) = files::limited(|| std::fs::write(dir.join(&file), &text)) {
                 crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
             }
         }

@@ -8,6 +8,7 @@
 use crate::backend::{
     Device, DeviceError, MachineCode, Op, OrderRule, Placement, Result, Slice, StreamDesc, Use,
 };
+use crate::util::files;
 use ash::vk;
 use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
@@ -128,7 +129,7 @@ fn keep(path: &std::path::Path, answers: &Answers) {
     let written = path
         .parent()
         .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(&temporary, answers.print()))
+        .and_then(|()| files::limited(|| std::fs::write(&temporary, answers.print())))
         .and_then(|()| std::fs::rename(&temporary, path));
     if let Err(error) = written {
         crate::log!(Debug, "{}: {error}", path.display());
