@@ -50,7 +50,7 @@ impl<'a> Emitter<'a> {
             values: SecondaryMap::new(),
             labels: SecondaryMap::new(),
             var_ids: SecondaryMap::new(),
-            push_block: super::push_block::PushBlock::new(func, interface),
+            push_block: super::push_block::PushBlock::new(func, interface, target.long_words),
             inputs: FxHashMap::default(),
             local_size: [0; 3],
             preds: SecondaryMap::new(),

@@ -1,8 +1,9 @@
 //! The push-constant block of a kernel: which members it has.
 //!
-//! A value of 64 bits is one member, so that a driver sees one load: made of two halves, an address is not seen to be the
-//! same in all work-items by llvmpipe, whose accesses to memory then take it from a vector again for each lane. Where a kernel
-//! reads the same bytes in another way as well, they are words of 32 bits.
+//! Where the target has [`long_words`](crate::target::Target::long_words), a value of 64 bits is one member, so that the driver sees
+//! one load: made of two halves, an address is not seen to be the same in all work-items by llvmpipe, whose accesses to
+//! memory then take it from a vector again for each lane. Where a kernel reads the same bytes in another way as well, and for
+//! other targets, they are words of 32 bits: AMD's compiler makes longer code of members of 64.
 
 use super::writer::Id;
 use crate::interface::{Implicit, KernelInterface};
@@ -22,8 +23,8 @@ pub(super) struct PushBlock {
 }
 
 impl PushBlock {
-    /// That of a kernel.
-    pub(super) fn new(func: &Function, interface: &KernelInterface) -> Self {
+    /// That of a kernel. `long`: it has members of 64 bits.
+    pub(super) fn new(func: &Function, interface: &KernelInterface, long: bool) -> Self {
         let words = interface.push_size.div_ceil(4);
         // Halves of 64-bit values, and words that are read by themselves.
         let mut half = vec![false; words as usize];
@@ -64,7 +65,8 @@ impl PushBlock {
         let mut word = 0;
         while word < words {
             let pair = word as usize..word as usize + 2;
-            let long = word % 2 == 0
+            let long = long
+                && word % 2 == 0
                 && half.get(pair.clone()) == Some(&[true, true])
                 && alone.get(pair) == Some(&[false, false]);
             members.push((word * 4, if long { Type::I64 } else { Type::I32 }));
