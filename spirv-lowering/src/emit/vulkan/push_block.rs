@@ -94,7 +94,7 @@ mod tests {
         let text = format!("func fn0 \"k\" () -> () {{\nblock0:\n{body}  return\n}}\n");
         let module = parse_module(&text).unwrap();
         let func = module.functions.values().next().unwrap();
-        let block = PushBlock::new(func, interface);
+        let block = PushBlock::new(func, interface, true);
         let sizes = block.members.iter().map(|&(at, ty)| (at, ty.size()));
         sizes.collect()
     }
