@@ -7,12 +7,13 @@
 //! instance ([`Instance::has_finalizers`]), in a thread of their own once the last of them is over. A program no kernel of
 //! which was ever launched has made nothing, and unmakes nothing.
 
+use super::implicit::ImplicitValues;
 use super::printf;
 use crate::backend::spare_stream::Lent;
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
 use crate::backend::{Slice, Use};
 use crate::util::leaving::Call;
-use spirv_lowering::interface::{Implicit, SPEC_PART, SPEC_RESUME};
+use spirv_lowering::interface::{SPEC_PART, SPEC_RESUME};
 use spirv_lowering::ir::module::PrintfSite;
 use std::any::Any;
 use std::sync::Arc;
@@ -159,24 +160,16 @@ fn run(
     };
     let address = |memory: Option<&Arc<dyn Memory>>| memory.map_or(0, |m| m.address());
     let mut push = vec![0; interface.push_size as usize];
-    for (implicit, at) in &interface.implicit {
-        let at = *at as usize;
-        match implicit {
-            Implicit::ProgramGlobals => put(&mut push, at, &address(globals).to_le_bytes()),
-            Implicit::PrintfBuffer => put(&mut push, at, &address(printf.as_ref()).to_le_bytes()),
-            Implicit::GlobalSize | Implicit::EnqueuedLocalSize | Implicit::GlobalEnd => {
-                put3(&mut push, at, local);
-            }
-            Implicit::NumGroups | Implicit::ResumeGroups => put3(&mut push, at, [1; 3]),
-            Implicit::WorkDim => put(&mut push, at, &1u32.to_le_bytes()),
-            // There are no arguments and no further dispatches; everything begins at zero.
-            Implicit::ArgBuffer
-            | Implicit::ResumeState
-            | Implicit::GlobalOffset
-            | Implicit::GroupOffset
-            | Implicit::GlobalBase => {}
-        }
-    }
+    let told = ImplicitValues {
+        globals: address(globals),
+        printf: address(printf.as_ref()),
+        dims: 1,
+        global: local,
+        local,
+        groups: [1; 3],
+        ..ImplicitValues::default()
+    };
+    told.write(interface, &mut push);
     let mut stream = Lent::new(device)?;
     for part in 0..interface.parts.max(1) {
         let mut constants = Vec::new();
@@ -206,16 +199,4 @@ fn run(
         printf::print(&kernel.printfs, &bytes);
     }
     Ok(())
-}
-
-fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = block.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
-    }
-}
-
-fn put3(block: &mut [u8], at: usize, values: [u32; 3]) {
-    for (axis, value) in values.iter().enumerate() {
-        put(block, at + 4 * axis, &value.to_le_bytes());
-    }
 }

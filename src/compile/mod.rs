@@ -20,6 +20,7 @@ pub mod check;
 pub mod clang;
 pub mod edit;
 pub mod executable;
+pub mod implicit;
 pub mod instance;
 pub mod language;
 pub mod linkable;

@@ -6,18 +6,10 @@ use super::resume::encode_resumes;
 use super::state::State;
 use super::Queue;
 use crate::backend::{Op, Slice, Use};
-use crate::command::{Dispatch, Launch};
+use crate::command::Launch;
+use crate::compile::implicit::ImplicitValues;
 use crate::error::ClResult;
 use smallvec::SmallVec;
-use spirv_lowering::interface::Implicit;
-
-/// Addresses that a kernel is told, 0: none.
-struct Addresses {
-    arguments: u64,
-    globals: u64,
-    printf: u64,
-    resume: u64,
-}
 
 impl Queue {
     /// Before a launch that prints, without a lock: waits where too many of them are under way.
@@ -98,11 +90,17 @@ impl Queue {
                 write: true,
             });
         }
-        let addresses = Addresses {
+        let mut told = ImplicitValues {
             arguments,
             globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
             printf: printf.as_ref().map_or(0, |(_, buffer)| buffer.address()),
             resume: resume.as_ref().map_or(0, |piece| piece.address()),
+            dims: launch.dims,
+            offset: launch.offset,
+            global: launch.global,
+            local: launch.local,
+            groups: launch.groups,
+            first_group: [0; 3],
         };
         let mut slots: SmallVec<[_; 2]> = SmallVec::new();
         let last = launch.dispatches.len().saturating_sub(1);
@@ -112,7 +110,8 @@ impl Queue {
                 part = dispatch.part;
                 state.unordered_barrier()?;
             }
-            tell(&mut push, launch, dispatch, &addresses);
+            told.first_group = dispatch.first_group;
+            told.write(kernel.code.interface(), &mut push);
             let op = Op::Dispatch {
                 pipeline: &dispatch.pipeline,
                 groups: dispatch.groups,
@@ -153,52 +152,5 @@ impl Queue {
             encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
         }
         Ok(encoded)
-    }
-}
-
-/// Fills in what one dispatch of a launch is told besides its arguments.
-fn tell(push: &mut [u8], launch: &Launch, dispatch: &Dispatch, addresses: &Addresses) {
-    for (implicit, offset) in &launch.kernel.code.interface().implicit {
-        let at = *offset as usize;
-        match implicit {
-            Implicit::ArgBuffer => put(push, at, &addresses.arguments.to_le_bytes()),
-            Implicit::ProgramGlobals => put(push, at, &addresses.globals.to_le_bytes()),
-            Implicit::PrintfBuffer => put(push, at, &addresses.printf.to_le_bytes()),
-            Implicit::ResumeState => put(push, at, &addresses.resume.to_le_bytes()),
-            Implicit::GlobalOffset => put3(push, at, launch.offset),
-            Implicit::GlobalSize => put3(push, at, launch.global),
-            Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, launch.groups),
-            Implicit::EnqueuedLocalSize => put3(push, at, launch.local),
-            Implicit::GroupOffset => put3(push, at, dispatch.first_group),
-            Implicit::GlobalBase => {
-                let mut first = launch.offset;
-                let groups = dispatch.first_group.iter().zip(launch.local);
-                for (item, (group, local)) in first.iter_mut().zip(groups) {
-                    *item = item.wrapping_add(group.wrapping_mul(local));
-                }
-                put3(push, at, first);
-            }
-            Implicit::GlobalEnd => {
-                let mut end = launch.offset;
-                for (end, size) in end.iter_mut().zip(launch.global) {
-                    // Both together are at most u32::MAX.
-                    *end = end.wrapping_add(size);
-                }
-                put3(push, at, end);
-            }
-            Implicit::WorkDim => put(push, at, &launch.dims.to_le_bytes()),
-        }
-    }
-}
-
-fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
-    if let Some(place) = block.get_mut(at..at + bytes.len()) {
-        place.copy_from_slice(bytes);
-    }
-}
-
-fn put3(block: &mut [u8], at: usize, values: [u32; 3]) {
-    for (axis, value) in values.iter().enumerate() {
-        put(block, at + 4 * axis, &value.to_le_bytes());
     }
 }

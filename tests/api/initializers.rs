@@ -394,19 +394,8 @@ fn initializers_that_cannot_run() {
     let out = setup.buffer_of(&[77u32]);
     let kernel = setup.kernel(&program, "k");
     kernel.set_buffer(0, &out);
-    let one = 1usize;
     for _ in 0..2 {
-        let code = call!(clEnqueueNDRangeKernel(
-            setup.queue.0,
-            kernel.0,
-            1,
-            null(),
-            &one,
-            null(),
-            0,
-            null(),
-            null_mut()
-        ));
+        let code = setup.queue.try_enqueue(&kernel, &[1], None);
         assert_eq!(code, CL_OUT_OF_RESOURCES);
     }
     drop((kernel, program));

@@ -2,7 +2,7 @@
 //! their own: this test executable again.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, create, good_child, job, ok, Setup};
+use pumice_tests::{create, good_child, job, ok, Setup};
 use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::{null, null_mut};
@@ -184,18 +184,7 @@ fn private(setup: &Setup) {
     let kernel = setup.kernel(&program, "f");
     let buffer = setup.buffer_of(&[5u32, 0xfffff, 7, 8]);
     kernel.set_buffer(0, &buffer).set(1, 4u32);
-    let global = 1usize;
-    let code = call!(clEnqueueNDRangeKernel(
-        setup.queue.0,
-        kernel.0,
-        1,
-        null(),
-        &global,
-        null(),
-        0,
-        null(),
-        null_mut()
-    ));
+    let code = setup.queue.try_enqueue(&kernel, &[1], None);
     if code == CL_SUCCESS {
         assert_eq!(setup.read::<u32>(&buffer, 1), [1]);
     } else {

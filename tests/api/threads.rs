@@ -227,18 +227,7 @@ fn one_kernel_from_many_threads() {
                 for _ in 0..100 {
                     let own = setup.buffer_of(&[0u32; 64]);
                     kernel.set_buffer(0, &own).set(1, part);
-                    let global = 64usize;
-                    let code = call!(clEnqueueNDRangeKernel(
-                        setup.queue.0,
-                        kernel.0,
-                        1,
-                        null(),
-                        &global,
-                        null(),
-                        0,
-                        null(),
-                        null_mut()
-                    ));
+                    let code = setup.queue.try_enqueue(kernel, &[64], None);
                     // The buffer of another thread may have gone by now.
                     assert!(
                         [CL_SUCCESS, CL_INVALID_KERNEL_ARGS].contains(&code),

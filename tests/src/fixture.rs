@@ -316,10 +316,23 @@ impl Setup {
 
 impl Queue {
     /// Enqueues a kernel.
+    #[track_caller]
     pub fn enqueue(&self, kernel: &Kernel, global: &[usize], local: Option<&[usize]>) {
+        let code = self.try_enqueue(kernel, global, local);
+        let name = crate::code_name(code);
+        assert_eq!(code, 0, "clEnqueueNDRangeKernel returned {name}");
+    }
+
+    /// Enqueues a kernel if that can be done: what the call returned.
+    pub fn try_enqueue(
+        &self,
+        kernel: &Kernel,
+        global: &[usize],
+        local: Option<&[usize]>,
+    ) -> cl_int {
         let local = local.map_or(null(), <[usize]>::as_ptr);
         let dims = global.len() as cl_uint;
-        ok!(clEnqueueNDRangeKernel(
+        call!(clEnqueueNDRangeKernel(
             self.0,
             kernel.0,
             dims,
@@ -329,7 +342,7 @@ impl Queue {
             0,
             null(),
             null_mut()
-        ));
+        ))
     }
 }
 

@@ -289,11 +289,11 @@ impl Body<'_, '_> {
             local: true,
             image: false,
         };
-        let (exec, mem, order) = (scope, scope, Order::AcqRel);
+        let order = Order::AcqRel;
         self.effect(
             Op::Barrier {
-                exec,
-                mem,
+                exec: scope,
+                mem: scope,
                 order,
                 fences,
             },

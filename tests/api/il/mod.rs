@@ -172,18 +172,7 @@ impl Il {
         let kernel = setup.kernel(&program, "k");
         let (from, to) = (setup.buffer_of(&input.0), setup.buffer(SLOT * SLOTS));
         kernel.set_buffer(0, &from).set_buffer(1, &to);
-        let one = 1usize;
-        let code = call!(clEnqueueNDRangeKernel(
-            setup.queue.0,
-            kernel.0,
-            1,
-            null(),
-            &one,
-            null(),
-            0,
-            null(),
-            null_mut()
-        ));
+        let code = setup.queue.try_enqueue(&kernel, &[1], None);
         ok!(clFinish(setup.queue.0));
         code
     }

@@ -1,0 +1,77 @@
+//! What one dispatch of a kernel is told besides its arguments, in its push constants.
+
+use spirv_lowering::interface::{Implicit, KernelInterface};
+
+/// The values of a dispatch.
+#[derive(Default)]
+pub struct ImplicitValues {
+    /// Device address of the arguments, where they lie in a buffer; 0 for none, as of the other addresses.
+    pub arguments: u64,
+    /// Device address of the program-scope variables.
+    pub globals: u64,
+    /// Device address of the printf buffer.
+    pub printf: u64,
+    /// Device address of what loops need to go on in further dispatches.
+    pub resume: u64,
+    /// get_work_dim
+    pub dims: u32,
+    /// get_global_offset
+    pub offset: [u32; 3],
+    /// get_global_size
+    pub global: [u32; 3],
+    /// get_enqueued_local_size
+    pub local: [u32; 3],
+    /// get_num_groups
+    pub groups: [u32; 3],
+    /// First work-group of this dispatch, in groups of the whole launch.
+    pub first_group: [u32; 3],
+}
+
+impl ImplicitValues {
+    /// Writes those that the kernel reads to its push constants.
+    pub fn write(&self, interface: &KernelInterface, push: &mut [u8]) {
+        for (implicit, offset) in &interface.implicit {
+            let at = *offset as usize;
+            match implicit {
+                Implicit::ArgBuffer => put(push, at, &self.arguments.to_le_bytes()),
+                Implicit::ProgramGlobals => put(push, at, &self.globals.to_le_bytes()),
+                Implicit::PrintfBuffer => put(push, at, &self.printf.to_le_bytes()),
+                Implicit::ResumeState => put(push, at, &self.resume.to_le_bytes()),
+                Implicit::GlobalOffset => put3(push, at, self.offset),
+                Implicit::GlobalSize => put3(push, at, self.global),
+                Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, self.groups),
+                Implicit::EnqueuedLocalSize => put3(push, at, self.local),
+                Implicit::GroupOffset => put3(push, at, self.first_group),
+                Implicit::GlobalBase => {
+                    let mut first = self.offset;
+                    let groups = self.first_group.iter().zip(self.local);
+                    for (item, (group, local)) in first.iter_mut().zip(groups) {
+                        *item = item.wrapping_add(group.wrapping_mul(local));
+                    }
+                    put3(push, at, first);
+                }
+                Implicit::GlobalEnd => {
+                    let mut end = self.offset;
+                    for (end, size) in end.iter_mut().zip(self.global) {
+                        // Both together are at most u32::MAX.
+                        *end = end.wrapping_add(size);
+                    }
+                    put3(push, at, end);
+                }
+                Implicit::WorkDim => put(push, at, &self.dims.to_le_bytes()),
+            }
+        }
+    }
+}
+
+fn put(block: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = block.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}
+
+fn put3(block: &mut [u8], at: usize, values: [u32; 3]) {
+    for (axis, value) in values.iter().enumerate() {
+        put(block, at + 4 * axis, &value.to_le_bytes());
+    }
+}
