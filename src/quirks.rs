@@ -22,6 +22,7 @@ pub enum Quirk {
     HostAddresses,
     RowsAreVectors,
     NegatedBounds,
+    WrappingCounters,
     RoundingMode,
     PipelinesApart,
     LateWakeUps,
@@ -197,6 +198,17 @@ pub static TABLE: &[Row] = &[
                (`flip_compares`).",
         test: "loop_bounds::",
         fails_on: NVIDIA_580,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::WrappingCounters,
+        name: "wrapping-counters",
+        drivers: NVIDIA,
+        only: None,
+        what: "Loops are taken to end before their counter wraps around, where its step is a constant. Large steps are no constants \
+               any more (`hide_steps`).",
+        test: "miscompiled::counters_that_wrap_around",
+        fails_on: "H100, NVIDIA 580.159",
         again: "2027-05",
     },
     Row {

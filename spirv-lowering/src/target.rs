@@ -123,6 +123,9 @@ pub struct Target {
     pub idle_lanes_run: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub miscounts_to_negations: bool,
+    /// The driver's compiler takes it that counters with constant steps do not wrap around
+    /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
+    pub miscounts_wrapping: bool,
     /// The bits of 8 and 16-bit values are counted with those of their extension
     /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
     pub miscounts_narrow_bits: bool,
@@ -186,6 +189,7 @@ impl Target {
             loop_limit: 0,
             idle_lanes_run: false,
             miscounts_to_negations: false,
+            miscounts_wrapping: false,
             miscounts_narrow_bits: false,
             misrounds_doubles: false,
             native: false,

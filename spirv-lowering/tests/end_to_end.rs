@@ -5,6 +5,7 @@
 mod left_out;
 
 use left_out::left_out;
+use spirv::{MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, ArgKind, ImageDim, Implicit, SamplerSource};
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
@@ -151,6 +152,52 @@ fn miscounting() -> Target {
     Target {
         miscounts_to_negations: true,
         ..Target::full()
+    }
+}
+
+/// The memory operands of all loads and stores through volatile pointers.
+fn volatile_operands(words: &[u32]) -> Vec<(Op, MemoryAccess)> {
+    let mut found = Vec::new();
+    let mut at = 5;
+    while at < words.len() {
+        let (len, op) = ((words[at] >> 16) as usize, words[at] & 0xffff);
+        let operand = [(Op::Load, 4), (Op::Store, 3)]
+            .into_iter()
+            .find(|&(known, _)| known as u32 == op);
+        if let Some((op, place)) = operand.filter(|&(_, place)| place < len) {
+            let access = MemoryAccess::from_bits_truncate(words[at + place]);
+            if access.contains(MemoryAccess::VOLATILE) {
+                found.push((op, access));
+            }
+        }
+        at += len;
+    }
+    found
+}
+
+/// `Volatile` lets a cache answer, by itself.
+#[test]
+fn volatile_accesses_are_seen_by_others() {
+    let Some(clang) = clang() else {
+        return left_out("no clang 20 or newer");
+    };
+    let input = compile(&clang, &root().join("tests/kernels/volatile.cl"), true);
+    let program = Program::read(&input, &ReadOptions::default()).unwrap();
+    let seen = |op| match op {
+        Op::Load => MemoryAccess::MAKE_POINTER_VISIBLE,
+        _ => MemoryAccess::MAKE_POINTER_AVAILABLE,
+    };
+    for (kernel, ops) in [
+        ("locked", vec![Op::Load]),
+        ("waits", vec![Op::Load, Op::Store]),
+    ] {
+        let operands = volatile_operands(&lower(&program, kernel, &Target::full()).words);
+        let found: Vec<Op> = operands.iter().map(|&(op, _)| op).collect();
+        assert_eq!(found, ops, "{kernel}");
+        for (op, access) in operands {
+            let wanted = seen(op) | MemoryAccess::NON_PRIVATE_POINTER;
+            assert!(access.contains(wanted), "{kernel}: {access:?}");
+        }
     }
 }
 

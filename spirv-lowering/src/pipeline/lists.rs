@@ -89,6 +89,10 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     CleanUp,
+    only_if(
+        optional("hide_steps", |func, _| hide_steps::run(func)),
+        |_, l| l.target.miscounts_wrapping,
+    ),
     needed(
         "lower_args",
         &[Rule::NoArguments, Rule::NoImageQueries],

@@ -87,6 +87,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 subgroup_size: 32,
                 misrounds_doubles: true,
                 miscounts_narrow_bits: true,
+                miscounts_wrapping: true,
                 fp64: plain,
                 ..full.clone()
             },

@@ -155,6 +155,7 @@ pub fn of(
         },
         idle_lanes_run: quirks.has(Quirk::IdleLanes),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
+        miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         native: false,

@@ -8,6 +8,7 @@ use crate::ir::entity::{Inst, Value, Var};
 use crate::ir::function::Storage;
 use crate::ir::op::{Fences, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
+use smallvec::SmallVec;
 use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope, StorageClass};
 
 /// Widest single access, in bytes.
@@ -113,6 +114,29 @@ struct Place {
     local: bool,
 }
 
+/// How memory is accessed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    /// Nobody else writes what is loaded, or sees what is stored.
+    Private,
+    Load,
+    Store,
+}
+
+impl Access {
+    /// This access, where the memory is shared.
+    fn of_shared(self, shared: bool) -> Self {
+        if shared {
+            self
+        } else {
+            Self::Private
+        }
+    }
+}
+
+/// Memory operands: the mask, and what it asks for.
+type Operands = SmallVec<[u32; 3]>;
+
 impl Emitter<'_> {
     /// Semantics of an atomic, as a constant.
     fn atomic_bits(&mut self, order: Order) -> Id {
@@ -193,20 +217,36 @@ impl Emitter<'_> {
         })
     }
 
-    fn access_operands(&self, align: u32, volatile: bool, shared: bool) -> ([u32; 2], usize) {
+    /// The memory operands of an access. Other work-items see what a volatile store writes, and a volatile load sees what they
+    /// wrote, though nothing orders the two: locks of OpenCL 1.x rely on it. `Volatile` alone lets a cache answer.
+    fn access_operands(&mut self, align: u32, volatile: bool, access: Access) -> Operands {
         let mut mask = MemoryAccess::empty();
+        let mut operands = Operands::new();
+        operands.push(0);
+        if align != 0 {
+            mask |= MemoryAccess::ALIGNED;
+            operands.push(align);
+        }
         if volatile {
             mask |= MemoryAccess::VOLATILE;
         }
-        if shared {
+        if access != Access::Private {
             mask |= MemoryAccess::NON_PRIVATE_POINTER;
+            if volatile && !self.target.fences_wait {
+                mask |= if access == Access::Store {
+                    MemoryAccess::MAKE_POINTER_AVAILABLE
+                } else {
+                    MemoryAccess::MAKE_POINTER_VISIBLE
+                };
+                operands.push(self.scope(Scope::Device));
+            }
         }
-        if align != 0 {
-            mask |= MemoryAccess::ALIGNED;
-            ([mask.bits(), align], 2)
+        if mask.is_empty() {
+            operands.clear();
         } else {
-            ([mask.bits(), 0], usize::from(!mask.is_empty()))
+            operands[0] = mask.bits();
         }
+        operands
     }
 
     fn address_of(&mut self, inst: Inst) -> Result<(Id, bool)> {
@@ -265,9 +305,9 @@ impl Emitter<'_> {
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
                     let pointer = self.physical(address, offset, part.unit, part.units);
-                    let (operands, count) = self.access_operands(align, volatile, true);
+                    let operands = self.access_operands(align, volatile, Access::Store);
                     let mut words = vec![pointer, value];
-                    words.extend_from_slice(&operands[..count]);
+                    words.extend(operands);
                     push(&mut self.code, S::Store, &words);
                     at += part.lanes as usize;
                 }
@@ -278,18 +318,20 @@ impl Emitter<'_> {
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
                 let ty = self.w.ty(place.elem);
                 let id = self.value(result);
-                let (operands, count) = self.access_operands(0, false, place.local);
+                let access = Access::Load.of_shared(place.local);
+                let operands = self.access_operands(0, false, access);
                 let mut words = vec![place.pointer];
-                words.extend_from_slice(&operands[..count]);
+                words.extend(operands);
                 self.op_to(S::Load, ty, id, &words);
                 Ok(())
             }
             Op::VarStore(var) => {
                 let place = self.element(var, data.args[0])?;
                 let value = self.value(data.args[1]);
-                let (operands, count) = self.access_operands(0, false, place.local);
+                let access = Access::Store.of_shared(place.local);
+                let operands = self.access_operands(0, false, access);
                 let mut words = vec![place.pointer, value];
-                words.extend_from_slice(&operands[..count]);
+                words.extend(operands);
                 push(&mut self.code, S::Store, &words);
                 Ok(())
             }
@@ -491,9 +533,10 @@ impl Emitter<'_> {
             let part = Part::next(left, elem, align, self.target.long_words);
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
-            let (operands, count) = self.access_operands(align, volatile, shared);
+            let access = Access::Load.of_shared(shared);
+            let operands = self.access_operands(align, volatile, access);
             let mut words = vec![pointer];
-            words.extend_from_slice(&operands[..count]);
+            words.extend(operands);
             let lanes = &results[at..at + part.lanes as usize];
             let id = if part.lanes == 1 {
                 self.value(lanes[0])

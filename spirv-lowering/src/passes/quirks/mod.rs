@@ -2,6 +2,7 @@
 //! runs only for a target that says so.
 
 pub mod flip_compares;
+pub mod hide_steps;
 pub mod idle_lanes;
 pub mod narrow_counts;
 pub mod resume_loops;
