@@ -8,7 +8,7 @@ use crate::ir::entity::{Value, Var};
 use crate::ir::types::Type;
 
 /// Where an element is.
-enum Place {
+enum Element {
     /// Lanes have one array.
     Shared(String),
     /// Those of all lanes, one behind the other.
@@ -36,15 +36,15 @@ impl Emitter<'_> {
         Ok(name)
     }
 
-    fn place(&mut self, var: Var, index: Value, cx: &mut Context) -> Result<Place> {
+    fn element_of(&mut self, var: Var, index: Value, cx: &mut Context) -> Result<Element> {
         let elem = self.func.vars[var].elem;
         let base = self.array(var)?;
         Ok(if self.region.uniform[var] {
-            Place::Shared(base)
+            Element::Shared(base)
         } else if self.is_uniform(index, cx) {
-            Place::Row(self.element(elem, &base, index, cx)?)
+            Element::Row(self.element(elem, &base, index, cx)?)
         } else {
-            Place::Apart(self.elements(elem, &base, index, cx)?)
+            Element::Apart(self.elements(elem, &base, index, cx)?)
         })
     }
 
@@ -56,19 +56,19 @@ impl Emitter<'_> {
         cx: &mut Context,
     ) -> Result<()> {
         let elem = self.func.vars[var].elem;
-        let loaded = match self.place(var, index, cx)? {
-            Place::Shared(base) => {
+        let loaded = match self.element_of(var, index, cx)? {
+            Element::Shared(base) => {
                 let load = format!("load {}, ptr {base}, align 8", scalar(elem));
                 let loaded = self.text.def(&load);
                 self.define(result, Some(loaded), None, cx);
                 return Ok(());
             }
-            Place::Row(at) => {
+            Element::Row(at) => {
                 let (vec, align) = (self.vec(elem), self.element_align(elem));
                 self.text
                     .def(&format!("load {vec}, ptr {at}, align {align}"))
             }
-            Place::Apart(at) => self.gather(elem, &at, elem.size(), cx),
+            Element::Apart(at) => self.gather(elem, &at, elem.size(), cx),
         };
         self.define(result, None, Some(loaded), cx);
         Ok(())
@@ -82,8 +82,8 @@ impl Emitter<'_> {
         cx: &mut Context,
     ) -> Result<()> {
         let elem = self.func.vars[var].elem;
-        let at = match self.place(var, index, cx)? {
-            Place::Shared(base) => {
+        let at = match self.element_of(var, index, cx)? {
+            Element::Shared(base) => {
                 // An affine value is told by its first lane, which runs wherever there is a barrier.
                 let one = match self.class(value, cx) {
                     Class::Affine { .. } => self.anchored(value, cx)?,
@@ -95,12 +95,12 @@ impl Emitter<'_> {
                 ));
                 return Ok(());
             }
-            Place::Apart(at) => {
+            Element::Apart(at) => {
                 let vector = self.vector(value, cx)?;
                 self.scatter(elem, &at, &vector, elem.size(), cx);
                 return Ok(());
             }
-            Place::Row(at) => at,
+            Element::Row(at) => at,
         };
         let vector = self.vector(value, cx)?;
         let (vec, align) = (self.vec(elem), self.element_align(elem));
