@@ -129,18 +129,28 @@ static double exp_curve(double r)
     return mad(p, r, 0.5);
 }
 
-// The same with one term less, for functions of larger bounds: error 2^-51 of e^r.
+// The same with one term less, for functions of larger bounds: error 2^-51 of e^r. The factors by their powers of r, for
+// `pow_parts` too.
+#define EXP_SHORT_0 0x1.ffffffffffed2p-2
+#define EXP_SHORT_1 0x1.55555555507b4p-3
+#define EXP_SHORT_2 0x1.55555555891c7p-5
+#define EXP_SHORT_3 0x1.11111125b7393p-7
+#define EXP_SHORT_4 0x1.6c16c0c8083d2p-10
+#define EXP_SHORT_5 0x1.a0198d4bf2481p-13
+#define EXP_SHORT_6 0x1.a01b7c983a751p-16
+#define EXP_SHORT_7 0x1.72e9291b5ab72p-19
+#define EXP_SHORT_8 0x1.2707817725540p-22
 static double exp_curve_short(double r)
 {
-    double p = 0x1.2707817725540p-22;
-    p = mad(p, r, 0x1.72e9291b5ab72p-19);
-    p = mad(p, r, 0x1.a01b7c983a751p-16);
-    p = mad(p, r, 0x1.a0198d4bf2481p-13);
-    p = mad(p, r, 0x1.6c16c0c8083d2p-10);
-    p = mad(p, r, 0x1.11111125b7393p-7);
-    p = mad(p, r, 0x1.55555555891c7p-5);
-    p = mad(p, r, 0x1.55555555507b4p-3);
-    return mad(p, r, 0x1.ffffffffffed2p-2);
+    double p = EXP_SHORT_8;
+    p = mad(p, r, EXP_SHORT_7);
+    p = mad(p, r, EXP_SHORT_6);
+    p = mad(p, r, EXP_SHORT_5);
+    p = mad(p, r, EXP_SHORT_4);
+    p = mad(p, r, EXP_SHORT_3);
+    p = mad(p, r, EXP_SHORT_2);
+    p = mad(p, r, EXP_SHORT_1);
+    return mad(p, r, EXP_SHORT_0);
 }
 
 // x - n * ln(2), and n in the lowest bits of `t`.
@@ -151,12 +161,18 @@ static double exp_rest(double x, double *t)
     return mad(whole, -0x1.a39ef35793c76p-33, mad(whole, -0x1.62e42feep-1, x));
 }
 
+// e^(r + n * ln(2)) where that is a normal number, from `exp_rest` and the curve at r.
+static double exp_joined(double curve, double r, double t)
+{
+    double y = mad(curve, r * r, r) + 1.0;
+    return AS(double, AS(long, y) + (AS(long, t) << 52));
+}
+
 // e^x where that is a normal number.
 static double OVERLOAD exp_plain(double x)
 {
     double t, r = exp_rest(x, &t);
-    double y = mad(exp_curve(r), r * r, r) + 1.0;
-    return AS(double, AS(long, y) + (AS(long, t) << 52));
+    return exp_joined(exp_curve(r), r, t);
 }
 
 static double OVERLOAD exp_edges(double x)
@@ -175,8 +191,7 @@ static float OVERLOAD exp_rough(float x)
 static double OVERLOAD exp_rough(double x)
 {
     double t, r = exp_rest(x, &t);
-    double y = mad(exp_curve_short(r), r * r, r) + 1.0;
-    return AS(double, AS(long, y) + (AS(long, t) << 52));
+    return exp_joined(exp_curve_short(r), r, t);
 }
 
 double OVERLOAD exp(double x)

@@ -216,10 +216,9 @@ static double pow_parts(double high, double low, double *n)
     double r = mad(whole, -0x1.a39ef35793c76p-33, mad(whole, -0x1.62e42feep-1, high)) + low;
     // As `exp_curve_short`, by pairs.
     double z = r * r, w = z * z;
-    double a = mad(0x1.55555555507b4p-3, r, 0x1.ffffffffffed2p-2), b = mad(0x1.11111125b7393p-7, r, 0x1.55555555891c7p-5);
-    double c = mad(0x1.a0198d4bf2481p-13, r, 0x1.6c16c0c8083d2p-10);
-    double d = mad(0x1.72e9291b5ab72p-19, r, 0x1.a01b7c983a751p-16);
-    double p = mad(w, mad(z, 0x1.2707817725540p-22, d), mad(z, c, b));
+    double a = mad(EXP_SHORT_1, r, EXP_SHORT_0), b = mad(EXP_SHORT_3, r, EXP_SHORT_2);
+    double c = mad(EXP_SHORT_5, r, EXP_SHORT_4), d = mad(EXP_SHORT_7, r, EXP_SHORT_6);
+    double p = mad(w, mad(z, EXP_SHORT_8, d), mad(z, c, b));
     return mad(mad(z, p, a), z, r) + 1.0;
 }
 

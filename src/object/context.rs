@@ -3,12 +3,11 @@
 //! Properties are kept verbatim (with the closing zero) for CL_CONTEXT_PROPERTIES. The context knows its queues weakly,
 //! so that memory which dies while commands still use it can be cleaned up when those have finished.
 
+use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
-use super::device::Device;
-use super::event::Owner;
-use super::mem::address::Addressed;
+use super::device::{of_device, Device};
 use super::mem::reach::{Behind, Reachable};
-use super::svm::Allocations;
+use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
@@ -20,21 +19,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What a list with one entry for each device of a context has for that number.
-pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
-    match each.get(device) {
-        Some(one) => Ok(one),
-        None => err(cl::CL_INVALID_DEVICE, "no such device in the context"),
-    }
-}
-
 /// A context.
 pub struct Context {
     devices: Vec<Ref<Device>>,
     properties: Vec<cl_context_properties>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
-    queues: Mutex<Vec<Weak<dyn Owner>>, { rank::CONTEXT_QUEUES }>,
+    queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
     allocations: Allocations,
     mirror: Mirror,
     addressed: Addressed,
@@ -179,7 +170,7 @@ impl Context {
     }
 
     /// Makes a queue known.
-    pub(crate) fn add_queue(&self, queue: Weak<dyn Owner>) {
+    pub(crate) fn add_queue(&self, queue: Weak<dyn ContextQueue>) {
         let mut queues = self.queues.lock();
         queues.retain(|known| known.strong_count() > 0);
         queues.push(queue);
@@ -196,7 +187,7 @@ impl Context {
     }
 
     /// The queues that are alive.
-    pub(crate) fn queues(&self) -> Vec<Arc<dyn Owner>> {
+    pub(crate) fn queues(&self) -> Vec<Arc<dyn ContextQueue>> {
         self.queues
             .lock()
             .iter()

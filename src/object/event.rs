@@ -16,7 +16,8 @@
 
 use super::callback::{Callback, EventFn};
 use super::context::Context;
-pub use super::progress::{Owner, Progress};
+use super::device::Device;
+pub use super::progress::{ContextQueue, Progress};
 use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
@@ -33,6 +34,22 @@ const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
 const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
 const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
 const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
+
+/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
+pub trait Owner: ContextQueue {
+    /// The queue's device.
+    fn device(&self) -> &Ref<Device>;
+    /// It measures times.
+    fn profiling(&self) -> bool;
+    /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
+    fn watch(&self, event: Ref<Event>);
+    /// Encodes held commands that have become ready. Called through [`wake`] only.
+    fn pump(&self);
+    /// Start and end over all of the slots, which are freed.
+    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
+    /// The slots will not be asked for.
+    fn discard_times(&self, slots: &[ProfileSlot]);
+}
 
 /// Where a recorded command is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -61,7 +61,7 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    pub(super) fn create(
+    fn create(
         program: &Ref<Program>,
         executables: &[(Ref<Device>, Arc<Executable>, bool)],
         name: &str,
@@ -155,5 +155,20 @@ impl Kernel {
                 "the program was not built for the queue's device",
             )
         })
+    }
+}
+
+impl Object<Program> {
+    /// clCreateKernel.
+    pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
+        Kernel::create(self, &self.executables()?, name)
+    }
+
+    /// clCreateKernelsInProgram.
+    pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
+        self.kernel_names()?
+            .iter()
+            .map(|name| self.create_kernel(name))
+            .collect()
     }
 }

@@ -1,6 +1,7 @@
 //! The OpenCL objects: passive state, one object a file. Constructors and operations make the specification's checks on
 //! values; the checks on pointers are the C edge's.
 
+mod addresses;
 pub mod callback;
 pub mod context;
 pub mod device;
@@ -11,6 +12,7 @@ pub mod late_release;
 pub mod launch;
 pub mod mem;
 pub mod native_kernel;
+mod partition;
 pub mod platform;
 pub mod program;
 pub mod progress;

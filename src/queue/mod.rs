@@ -42,7 +42,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
-use crate::object::event::{Event, Owner, Progress};
+use crate::object::event::{ContextQueue, Event, Owner, Progress};
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
 use state::State;
@@ -204,7 +204,7 @@ impl Queue {
             unwanted: Mutex::default(),
             me: me.clone(),
         });
-        let owner: Arc<dyn Owner> = queue.clone();
+        let owner: Arc<dyn ContextQueue> = queue.clone();
         context.add_queue(Arc::downgrade(&owner));
         // What blocking writes of other queues have left on its way is done for this one.
         for other in context.queues() {
@@ -329,25 +329,27 @@ impl Queue {
     }
 }
 
-impl Owner for Object<Queue> {
+impl ContextQueue for Object<Queue> {
     fn handle(&self) -> *mut c_void {
         self.me.as_ptr() as *mut c_void
-    }
-
-    fn device(&self) -> &Ref<Device> {
-        &self.target.device
     }
 
     fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
-    fn profiling(&self) -> bool {
-        self.is_profiling()
-    }
-
     fn flush(&self) {
         self.submit_all();
+    }
+}
+
+impl Owner for Object<Queue> {
+    fn device(&self) -> &Ref<Device> {
+        &self.target.device
+    }
+
+    fn profiling(&self) -> bool {
+        self.is_profiling()
     }
 
     fn watch(&self, event: Ref<Event>) {

@@ -112,6 +112,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
     let (stdin, mut to) = input_for(input)?;
+    let _library = server::guard(&mut command);
     let mut child = command
         .stdin(stdin)
         .stdout(Stdio::piped())
@@ -158,7 +159,8 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         }
     }
     let status = child.wait();
-    let mut diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+    let diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+    let mut diagnostics = server::without_complaints(diagnostics);
     // An application that ignores SIGCHLD makes the status unknowable; then the output tells.
     let success = match &status {
         Ok(status) => status.success(),
@@ -182,6 +184,14 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The dynamic linker's complaint about a library that it cannot load is nobody's business.
+    #[test]
+    fn complaints() {
+        let text = "a.cl:1: error\nERROR: ld.so: object '/proc/7/fd/9' from LD_PRELOAD cannot be preloaded: ignored.\nend";
+        let left = server::without_complaints(text.to_owned());
+        assert_eq!(left, "a.cl:1: error\nend");
+    }
 
     /// Long arguments reach the compiler as they are, with whatever is in them.
     #[test]

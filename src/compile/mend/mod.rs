@@ -10,6 +10,7 @@
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
+//! | `long_arrays` | the length of an array is cut to 32 bits | refused |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
 //! | `crash_reports` | the back end gives up | the same |
 //! | `argument_info` | what the source calls the arguments of kernels is lost | added to the SPIR-V |
@@ -19,6 +20,7 @@ pub mod crash_reports;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;
+pub mod long_arrays;
 pub mod missing_inlines;
 pub mod prelude;
 pub mod whole_program;

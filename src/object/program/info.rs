@@ -14,7 +14,9 @@ use std::sync::Arc;
 
 impl Program {
     /// The executables with their devices, and whether their work-groups must be uniform; an error when there is none.
-    pub(super) fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, bool)>> {
+    pub(in crate::object) fn executables(
+        &self,
+    ) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, bool)>> {
         let builds = self.builds.lock();
         let found: Vec<_> = self
             .devices
