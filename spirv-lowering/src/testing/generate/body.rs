@@ -58,6 +58,8 @@ pub(super) struct Body<'g> {
     /// Some work-items of the group may be elsewhere.
     pub divergent: bool,
     pub depth: usize,
+    /// The array of vectors, once there is one.
+    pub tile: Option<super::wide::Tile>,
     /// Statements that may still be made.
     pub budget: usize,
     pub is_kernel: bool,
@@ -85,6 +87,7 @@ impl<'g> Body<'g> {
             zero: None,
             local_index: None,
             local_items: None,
+            tile: None,
             global_index: None,
             divergent: false,
             depth: 0,
@@ -501,6 +504,9 @@ impl<'g> Body<'g> {
                 0 => self.never(),
                 _ => self.call(),
             };
+        }
+        if self.gen.wide && self.one_in(5) {
+            return self.wide(nest);
         }
         match self.below(31) {
             0..=5 => self.assign(),
