@@ -1,7 +1,7 @@
 //! The body of a function while it is being made: what there is to work with, and the choice of statements.
 
 use super::{Callee, Gen, Kind, OUT_BYTES, SCALARS, SLOT_BYTES};
-use crate::ir::entity::{Block, Entity, FuncId, Value};
+use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
 use crate::ir::module::{KernelParam, ParamKind};
 use crate::ir::op::{Builtin, GroupArith, GroupOp, Op, Scope};
@@ -34,6 +34,16 @@ pub(super) struct Object {
     pub uniform: bool,
 }
 
+/// An array of vectors in local memory, two for each work-item.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub id: GlobalId,
+    pub ty: Type,
+    pub lanes: usize,
+    /// Components are stored by themselves too.
+    pub parts: bool,
+}
+
 /// A function under construction.
 pub(super) struct Body<'g> {
     pub gen: &'g mut Gen,
@@ -59,7 +69,7 @@ pub(super) struct Body<'g> {
     pub divergent: bool,
     pub depth: usize,
     /// The array of vectors, once there is one.
-    pub tile: Option<super::wide::Tile>,
+    pub tile: Option<Tile>,
     /// Statements that may still be made.
     pub budget: usize,
     pub is_kernel: bool,

@@ -3,9 +3,9 @@
 //!
 //! Only every fourth seed has these ([`has_these`]), so that kernels of seeds that are written down elsewhere stay as they are.
 
-use super::body::{Body, Known};
+use super::body::{Body, Known, Tile};
 use super::MOST_ITEMS;
-use crate::ir::entity::{GlobalId, Value};
+use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Terminator};
 use crate::ir::module::Global;
 use crate::ir::op::{IntCond, Op};
@@ -14,16 +14,6 @@ use crate::ir::types::{Space, Type};
 /// Does the kernel of a seed have statements of this file?
 pub(super) fn has_these(seed: u64) -> bool {
     seed % 4 == 3
-}
-
-/// An array of vectors in local memory, two for each work-item.
-#[derive(Clone, Copy)]
-pub(super) struct Tile {
-    id: GlobalId,
-    ty: Type,
-    lanes: usize,
-    /// Components are stored by themselves too.
-    parts: bool,
 }
 
 impl Body<'_> {
