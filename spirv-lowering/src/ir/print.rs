@@ -308,7 +308,11 @@ fn write_function(
             Storage::Workgroup => "workgroup",
             Storage::Function => "function",
         };
-        write!(f, "  {var} = {storage} {} [{}", data.elem, data.len.fixed)?;
+        write!(f, "  {var} = {storage} {}", data.elem)?;
+        if data.lanes != 1 {
+            write!(f, " by {}", data.lanes)?;
+        }
+        write!(f, " [{}", data.len.fixed)?;
         for spec in &data.len.spec {
             write!(f, ", spec {spec}")?;
         }

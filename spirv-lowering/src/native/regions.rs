@@ -181,6 +181,7 @@ impl Cutter {
         let var = self.func.vars.push(VarData {
             storage: Storage::Function,
             elem,
+            lanes: 1,
             len: VarLen {
                 fixed: 1,
                 spec: Vec::new(),

@@ -111,6 +111,8 @@ fn fence_bits(order: Order, fences: Fences) -> u32 {
 struct Place {
     pointer: Id,
     elem: Type,
+    /// Of these the element of an array is a vector, if several.
+    lanes: u32,
     local: bool,
 }
 
@@ -198,9 +200,9 @@ impl Emitter<'_> {
         } else {
             StorageClass::Function
         };
-        let elem = data.elem;
+        let (elem, lanes) = (data.elem, data.lanes);
         let explicit = data.alias.is_some() && local;
-        let ty = self.w.ty(elem);
+        let ty = self.w.vec(elem, lanes);
         let ty = self.w.pointer(class, ty);
         let base = self.var_ids[var];
         let index = self.value(index);
@@ -213,6 +215,7 @@ impl Emitter<'_> {
         Ok(Place {
             pointer,
             elem,
+            lanes,
             local,
         })
     }
@@ -316,20 +319,37 @@ impl Emitter<'_> {
             Op::VarLoad(var) => {
                 let place = self.element(var, data.args[0])?;
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
-                let ty = self.w.ty(place.elem);
-                let id = self.value(result);
+                let ty = self.w.vec(place.elem, place.lanes);
+                let id = match place.lanes {
+                    1 => self.value(result),
+                    _ => self.w.id(),
+                };
                 let access = Access::Load.of_shared(place.local);
-                let operands = self.access_operands(0, false, access);
+                let operands = self.access_operands(0, place.volatile, access);
                 let mut words = vec![place.pointer];
                 words.extend(operands);
                 self.op_to(S::Load, ty, id, &words);
+                if place.lanes > 1 {
+                    let scalar = self.w.ty(place.elem);
+                    for (lane, &result) in data.results.iter().enumerate() {
+                        let value = self.value(result);
+                        self.op_to(S::CompositeExtract, scalar, value, &[id, lane as u32]);
+                    }
+                }
                 Ok(())
             }
             Op::VarStore(var) => {
                 let place = self.element(var, data.args[0])?;
-                let value = self.value(data.args[1]);
+                let lanes: Vec<Id> = data.args[1..].iter().map(|&v| self.value(v)).collect();
+                let value = match lanes[..] {
+                    [value] => value,
+                    _ => {
+                        let ty = self.w.vec(place.elem, place.lanes);
+                        self.op(S::CompositeConstruct, ty, &lanes)
+                    }
+                };
                 let access = Access::Store.of_shared(place.local);
-                let operands = self.access_operands(0, false, access);
+                let operands = self.access_operands(0, place.volatile, access);
                 let mut words = vec![place.pointer, value];
                 words.extend(operands);
                 push(&mut self.code, S::Store, &words);
@@ -647,7 +667,7 @@ impl Emitter<'_> {
             | Op::VarAtomicLoad { var, .. }
             | Op::VarAtomicStore { var, .. } => {
                 let place = self.element(var, data.args[0])?;
-                if place.elem != elem || !place.local {
+                if place.elem != elem || place.lanes != 1 || !place.local {
                     return Err(LowerError::internal(format!(
                         "{inst}: an atomic on the wrong kind of array"
                     )));
@@ -660,6 +680,7 @@ impl Emitter<'_> {
                 Place {
                     pointer,
                     elem,
+                    lanes: 1,
                     local: false,
                 }
             }

@@ -392,6 +392,11 @@ impl Parser {
             other => return Err(self.error(format!("`{other}` is not a storage class"))),
         };
         let elem = self.ty()?;
+        let lanes = if self.eat_word("by") {
+            self.number32()?
+        } else {
+            1
+        };
         self.expect('[')?;
         let mut len = VarLen {
             fixed: self.number32()?,
@@ -410,6 +415,7 @@ impl Parser {
         func.vars.push(VarData {
             storage,
             elem,
+            lanes,
             len,
             alias,
         });
