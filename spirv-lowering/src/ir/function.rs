@@ -187,6 +187,8 @@ pub struct VarData {
     pub elem: Type,
     /// An element is a vector of so many of these: 1, and in Workgroup storage 2 or 4.
     pub lanes: u32,
+    /// Some access is through a volatile pointer, so that each load and store is one.
+    pub volatile: bool,
     /// Number of elements.
     pub len: VarLen,
     /// Variables with the same group overlay one another (explicit workgroup layout). None: on its own.

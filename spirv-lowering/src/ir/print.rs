@@ -308,7 +308,8 @@ fn write_function(
             Storage::Workgroup => "workgroup",
             Storage::Function => "function",
         };
-        write!(f, "  {var} = {storage} {}", data.elem)?;
+        let volatile = if data.volatile { "volatile " } else { "" };
+        write!(f, "  {var} = {storage} {volatile}{}", data.elem)?;
         if data.lanes != 1 {
             write!(f, " by {}", data.lanes)?;
         }

@@ -182,6 +182,7 @@ impl Cutter {
             storage: Storage::Function,
             elem,
             lanes: 1,
+            volatile: false,
             len: VarLen {
                 fixed: 1,
                 spec: Vec::new(),

@@ -114,6 +114,14 @@ struct Place {
     /// Of these the element of an array is a vector, if several.
     lanes: u32,
     local: bool,
+    volatile: bool,
+}
+
+impl Place {
+    /// Who shares a volatile array.
+    fn volatile(&self) -> Option<Scope> {
+        self.volatile.then_some(Scope::WorkGroup)
+    }
 }
 
 /// How memory is accessed.
@@ -200,7 +208,7 @@ impl Emitter<'_> {
         } else {
             StorageClass::Function
         };
-        let (elem, lanes) = (data.elem, data.lanes);
+        let (elem, lanes, volatile) = (data.elem, data.lanes, data.volatile);
         let explicit = data.alias.is_some() && local;
         let ty = self.w.vec(elem, lanes);
         let ty = self.w.pointer(class, ty);
@@ -217,12 +225,14 @@ impl Emitter<'_> {
             elem,
             lanes,
             local,
+            volatile,
         })
     }
 
-    /// The memory operands of an access. Other work-items see what a volatile store writes, and a volatile load sees what they
-    /// wrote, though nothing orders the two: locks of OpenCL 1.x rely on it. `Volatile` alone lets a cache answer.
-    fn access_operands(&mut self, align: u32, volatile: bool, access: Access) -> Operands {
+    /// The memory operands of an access; `volatile` with the scope of those who share the memory. Other work-items see what a
+    /// volatile store writes, and a volatile load sees what they wrote, though nothing orders the two: locks of OpenCL 1.x
+    /// rely on it. `Volatile` alone lets a cache answer.
+    fn access_operands(&mut self, align: u32, volatile: Option<Scope>, access: Access) -> Operands {
         let mut mask = MemoryAccess::empty();
         let mut operands = Operands::new();
         operands.push(0);
@@ -230,18 +240,18 @@ impl Emitter<'_> {
             mask |= MemoryAccess::ALIGNED;
             operands.push(align);
         }
-        if volatile {
+        if volatile.is_some() {
             mask |= MemoryAccess::VOLATILE;
         }
         if access != Access::Private {
             mask |= MemoryAccess::NON_PRIVATE_POINTER;
-            if volatile && !self.target.fences_wait {
+            if let Some(scope) = volatile.filter(|_| !self.target.fences_wait) {
                 mask |= if access == Access::Store {
                     MemoryAccess::MAKE_POINTER_AVAILABLE
                 } else {
                     MemoryAccess::MAKE_POINTER_VISIBLE
                 };
-                operands.push(self.scope(Scope::Device));
+                operands.push(self.scope(scope));
             }
         }
         if mask.is_empty() {
@@ -308,6 +318,7 @@ impl Emitter<'_> {
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
                     let pointer = self.physical(address, offset, part.unit, part.units);
+                    let volatile = volatile.then_some(Scope::Device);
                     let operands = self.access_operands(align, volatile, Access::Store);
                     let mut words = vec![pointer, value];
                     words.extend(operands);
@@ -325,7 +336,7 @@ impl Emitter<'_> {
                     _ => self.w.id(),
                 };
                 let access = Access::Load.of_shared(place.local);
-                let operands = self.access_operands(0, place.volatile, access);
+                let operands = self.access_operands(0, place.volatile(), access);
                 let mut words = vec![place.pointer];
                 words.extend(operands);
                 self.op_to(S::Load, ty, id, &words);
@@ -349,7 +360,7 @@ impl Emitter<'_> {
                     }
                 };
                 let access = Access::Store.of_shared(place.local);
-                let operands = self.access_operands(0, place.volatile, access);
+                let operands = self.access_operands(0, place.volatile(), access);
                 let mut words = vec![place.pointer, value];
                 words.extend(operands);
                 push(&mut self.code, S::Store, &words);
@@ -554,6 +565,7 @@ impl Emitter<'_> {
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let access = Access::Load.of_shared(shared);
+            let volatile = volatile.then_some(Scope::Device);
             let operands = self.access_operands(align, volatile, access);
             let mut words = vec![pointer];
             words.extend(operands);
@@ -682,6 +694,7 @@ impl Emitter<'_> {
                     elem,
                     lanes: 1,
                     local: false,
+                    volatile: false,
                 }
             }
         };

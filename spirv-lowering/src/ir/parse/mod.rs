@@ -391,6 +391,7 @@ impl Parser {
             "function" => Storage::Function,
             other => return Err(self.error(format!("`{other}` is not a storage class"))),
         };
+        let volatile = self.eat_word("volatile");
         let elem = self.ty()?;
         let lanes = if self.eat_word("by") {
             self.number32()?
@@ -416,6 +417,7 @@ impl Parser {
             storage,
             elem,
             lanes,
+            volatile,
             len,
             alias,
         });

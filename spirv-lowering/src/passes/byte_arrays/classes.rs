@@ -179,6 +179,10 @@ impl Lower<'_> {
             && (4..=MOST_VECTOR / lanes).contains(&ty.size())
             && align >= lanes * ty.size();
         let class = &mut self.classes[class];
+        class.volatile |= matches!(
+            data.op,
+            Op::Load { volatile: true, .. } | Op::Store { volatile: true, .. }
+        );
         class.lanes = match (class.lanes, if vector { lanes } else { 1 }) {
             (0, lanes) => lanes,
             (before, lanes) if before == lanes => lanes,

@@ -111,6 +111,8 @@ struct Class {
     elem: Option<Type>,
     /// Components that every access moves, at a multiple of their size; 0: of no access yet.
     lanes: u32,
+    /// An access is through a volatile pointer.
+    volatile: bool,
     var: Option<Var>,
     /// Fixed part of the base and of the length.
     base: u32,
@@ -306,6 +308,7 @@ impl Lower<'_> {
             storage: self.plan.storage,
             elem,
             lanes,
+            volatile: c.volatile,
             len,
             alias,
         });
