@@ -169,6 +169,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
         let address = e.invariant(&format!("getelementptr i8, ptr %local, i64 {offset}"));
         let cx = super::emitter::Context {
             mask: None,
+            some: true,
             chain: 0,
             end: String::new(),
             block,

@@ -3,9 +3,10 @@
 //! The mask says which lanes run; None: all. Code runs only while some lane does, but for arms so small that skipping them
 //! costs more than running them without lanes.
 
+use super::classes::Class;
 use super::emitter::{Context, Emitter, Mask, Open};
 use super::text::{constant, scalar};
-use super::tree::{Chain, Edge, Item, Loop, Place, PlaceKind, Select};
+use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Block;
 use crate::ir::function::Terminator;
@@ -15,6 +16,9 @@ use std::fmt::Write as _;
 
 /// Instructions that an arm may have to be run without asking whether there are lanes for it.
 const SMALL: usize = 6;
+/// Values that no lane has, which may be merged into others without asking.
+const MOST_BLENDS: usize = 2;
+
 fn at(kind: PlaceKind) -> usize {
     match kind {
         PlaceKind::Merge => 0,
@@ -32,6 +36,7 @@ impl Emitter<'_> {
         self.done = done.to_owned();
         let cx = Context {
             mask,
+            some: true,
             chain: 0,
             end: done.to_owned(),
             block: entry,
@@ -41,7 +46,7 @@ impl Emitter<'_> {
     }
 
     fn chain(&mut self, chain: &Chain, mut cx: Context) -> Result<()> {
-        for item in &chain.items {
+        for (i, item) in chain.items.iter().enumerate() {
             match item {
                 Item::Code(block) => {
                     cx.block = *block;
@@ -65,10 +70,13 @@ impl Emitter<'_> {
                     self.text.jump(&end);
                     return Ok(());
                 }
-                Item::Select(select) => match self.select(select, cx)? {
-                    Some(next) => cx = next,
-                    None => return Ok(()),
-                },
+                Item::Select(select) => {
+                    let leaves = self.just_leaves(&chain.items[i + 1..]);
+                    match self.select(select, cx, leaves)? {
+                        Some(next) => cx = next,
+                        None => return Ok(()),
+                    }
+                }
                 Item::Loop(l) => {
                     let next = match self.plan(l) {
                         Some(plan) => self.one_by_one(l, &plan, cx)?,
@@ -113,6 +121,16 @@ impl Emitter<'_> {
             let mask = self.mask_vector(&cx.mask);
             let sum = self.text.def(&format!("or {ty} {old}, {mask}"));
             self.store_slot(slot, &ty, &sum, &None);
+            if let Some(flag) = open.some_continue.filter(|_| kind == PlaceKind::Continue) {
+                let some = if cx.some {
+                    "true".to_owned()
+                } else {
+                    let any = self.any(&mask);
+                    let old = self.text.def(&format!("load i1, ptr {flag}, align 64"));
+                    self.text.def(&format!("or i1 {old}, {any}"))
+                };
+                self.store_slot(&flag, "i1", &some, &None);
+            }
         }
         if self.classes.is_soft(edge) {
             self.text.jump(&cx.end);
@@ -120,7 +138,12 @@ impl Emitter<'_> {
             let label = open.labels[at(kind)]
                 .clone()
                 .ok_or_else(|| LowerError::internal("an edge to a place that is closed"))?;
-            self.text.jump(&label);
+            match &self.hint {
+                Some((of, hint)) if kind == PlaceKind::Header && *of == construct => self
+                    .text
+                    .line(&format!("br label %{label}, !llvm.loop {hint}")),
+                _ => self.text.jump(&label),
+            }
         }
         Ok(())
     }
@@ -153,23 +176,54 @@ impl Emitter<'_> {
     }
 
     /// Begins the block at a label with the lanes that have come there. `gathered`: the slot that counts them, or all of
-    /// `mask` are there.
-    fn meet(&mut self, label: &str, gathered: Option<&str>, cx: &Context) -> Context {
+    /// `mask` are there. `leaves`: see [`Self::just_leaves`].
+    fn meet(&mut self, label: &str, gathered: Option<&str>, leaves: bool, cx: &Context) -> Context {
         self.text.begin(label);
         let mut next = cx.clone();
         if let Some(slot) = gathered {
             let ty = self.mask_type();
             let mask = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+            if leaves {
+                next.mask = Some(mask);
+                next.some = false;
+                return next;
+            }
             let any = self.any(&mask);
             let on = self.text.label();
             self.text.branch(&any, &on, &cx.end);
             self.text.begin(&on);
             next.mask = Some(mask);
+            next.some = true;
         }
         next
     }
 
-    fn select(&mut self, select: &Select, mut cx: Context) -> Result<Option<Context>> {
+    /// Does a chain go on with next to nothing, and then lanes leave for a place where others wait? That is quicker done
+    /// for no lane than asked for each time: in a loop, a branch that is told wrong whenever some lane leaves.
+    fn just_leaves(&self, items: &[Item]) -> bool {
+        let Some((Item::Edge(last), before)) = items.split_last() else {
+            return false;
+        };
+        let params = &self.func.blocks[last.to].params;
+        // Values that all lanes have in common would be those of no lane.
+        last.place.is_some_and(|p| p.kind == PlaceKind::Merge)
+            && self.classes.is_soft(last)
+            && params.len() <= MOST_BLENDS
+            && params
+                .iter()
+                .all(|&param| self.classes.of(param) == Class::Varying)
+            && before
+                .iter()
+                .all(|item| !matches!(item, Item::Edge(edge) if edge.place.is_some()))
+            && self.are_small(before)
+    }
+
+    fn select(
+        &mut self,
+        select: &Select,
+        mut cx: Context,
+        leaves: bool,
+    ) -> Result<Option<Context>> {
         cx.block = select.block;
         let id = select.construct;
         let merge = self.text.label();
@@ -178,7 +232,7 @@ impl Emitter<'_> {
         self.open[id] = Open {
             labels: [Some(merge.clone()), None, None],
             arrivals: [arrival.clone(), None, None],
-            running: None,
+            ..Open::default()
         };
         // Lanes that leave go on with what comes after, or with nothing.
         let end = if select.merge.is_some() {
@@ -194,7 +248,7 @@ impl Emitter<'_> {
         if select.merge.is_none() {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, arrival.as_deref(), &cx)))
+        Ok(Some(self.meet(&merge, arrival.as_deref(), leaves, &cx)))
     }
 
     /// All lanes take the same arm.
@@ -245,10 +299,12 @@ impl Emitter<'_> {
         match &func.blocks[select.block].term {
             Terminator::Branch(cond, ..) => {
                 let cond = self.vector(*cond, cx)?;
-                let all = self.splat_const(Type::Bool, 1);
-                let not = self.text.def(&format!("xor {ty} {cond}, {all}"));
-                masks.push(self.and(&cx.mask, &cond));
-                masks.push(self.and(&cx.mask, &not));
+                let taken = self.and(&cx.mask, &cond);
+                // What is left of the mask: "and not" would have LLVM compare a second time, the other way round.
+                let all = self.mask_vector(&cx.mask);
+                let not = self.text.def(&format!("xor {ty} {all}, {taken}"));
+                masks.push(taken);
+                masks.push(not);
             }
             Terminator::Switch(value, cases, _) => {
                 let value_type = func.ty(*value);
@@ -275,13 +331,15 @@ impl Emitter<'_> {
                 self.text.label()
             };
             let chain = self.new_chain(cx.chain);
+            let small = self.are_small(&arm.items);
             let inner = Context {
                 mask: Some(mask.clone()),
+                some: !small,
                 chain,
                 end: after.clone(),
                 ..cx.clone()
             };
-            if !self.is_small(arm) {
+            if !small {
                 let any = self.any(&mask);
                 let label = self.text.label();
                 self.text.branch(&any, &label, &after);
@@ -296,9 +354,9 @@ impl Emitter<'_> {
     }
 
     /// Nothing in it needs a lane to run, and it is quicker run than skipped.
-    fn is_small(&self, chain: &Chain) -> bool {
+    fn are_small(&self, items: &[Item]) -> bool {
         let mut count = 0;
-        for item in &chain.items {
+        for item in items {
             match item {
                 Item::Code(block) => {
                     for &inst in &self.func.blocks[*block].insts {
@@ -321,6 +379,26 @@ impl Emitter<'_> {
         count <= SMALL
     }
 
+    /// At the head of a loop: has the parameters of blocks within it be anything. Each iteration gives them anew, before they
+    /// are read; what they were would be kept in registers from one iteration to the next.
+    fn forget_params(&mut self, id: ConstructId) {
+        let (func, tree) = (self.func, self.tree);
+        for &block in &func.layout {
+            let mut around = tree.home[block];
+            while let Some(other) = around.filter(|&other| !tree.constructs[other].is_loop) {
+                around = tree.constructs[other].parent;
+            }
+            if around != Some(id) || block == tree.constructs[id].block || tree.edges_in[block] == 0
+            {
+                continue;
+            }
+            for &param in &func.blocks[block].params {
+                let (slot, ty, _) = self.param_slot(param);
+                self.store_slot(&slot, &ty, "undef", &None);
+            }
+        }
+    }
+
     /// Writes a loop.
     pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
@@ -340,6 +418,7 @@ impl Emitter<'_> {
             slot
         });
         let continuing = leaks.then(|| self.alloca(&ty));
+        let some_continue = leaks.then(|| self.alloca("i1"));
         self.open[id] = Open {
             labels: [
                 Some(merge.clone()),
@@ -347,6 +426,7 @@ impl Emitter<'_> {
                 Some(header.clone()),
             ],
             arrivals: [gathered.clone(), continuing.clone(), None],
+            some_continue: some_continue.clone(),
             running: running.clone(),
         };
         self.text.jump(&header);
@@ -362,8 +442,10 @@ impl Emitter<'_> {
                 .def(&format!("load {ty}, ptr {running}, align 64"));
             inner.mask = Some(mask);
         }
-        if let Some(continuing) = &continuing {
+        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
             self.store_slot(continuing, &ty, "zeroinitializer", &None);
+            self.store_slot(some, "i1", "false", &None);
+            self.forget_params(id);
         }
         self.chain(&l.body, inner.clone())?;
         self.text.begin(&cont);
@@ -376,15 +458,16 @@ impl Emitter<'_> {
         latch.end = gone.clone();
         // The text may come here from anywhere in the body.
         latch.chain = self.new_chain(cx.chain);
-        if let Some(continuing) = &continuing {
+        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
             let mask = self
                 .text
                 .def(&format!("load {ty}, ptr {continuing}, align 64"));
-            let any = self.any(&mask);
+            let any = self.text.def(&format!("load i1, ptr {some}, align 64"));
             let on = self.text.label();
             self.text.branch(&any, &on, &gone);
             self.text.begin(&on);
             latch.mask = Some(mask);
+            latch.some = true;
         }
         if l.latch.items.is_empty() {
             self.text.jump(&gone);
@@ -405,13 +488,66 @@ impl Emitter<'_> {
         if !reached {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, gathered.as_deref(), &cx)))
+        Ok(Some(self.meet(&merge, gathered.as_deref(), false, &cx)))
     }
 }
+
 /// Takes so long that it is worth a branch to leave it out.
 pub fn is_slow(op: Op) -> bool {
     matches!(
         op,
         Op::SDiv | Op::UDiv | Op::SRem | Op::URem | Op::FRem | Op::FDiv | Op::FSqrt
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::native::text_of;
+
+    /// A loop that each work-item leaves when its number has become small, with how often that took.
+    const LEAVING: &str = "func fn0 \"f\" () -> () {
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = const 0 : i32
+  v2 = const 1 : i32
+  v3 = const 3 : i32
+  v4 = arg_load.0 : i64
+  v5 = int_to_ptr v4 : ptr.global
+  v6 = arg_load.8 : i32
+  jump block1(v0, v1)
+block1(v7: i32, v8: i32):
+  v9 = udiv v7, v3 : i32
+  v10 = icmp.ult v9, v3 : bool
+  br v10, block3(v8), block2
+block2:
+  v11 = iadd v8, v2 : i32
+  v12 = icmp.eq v11, v6 : bool
+  br v12, block3(v6), block1(v9, v11)
+block3(v13: i32):
+  v14 = zext v0 : i64
+  v15 = const 2 : i64
+  v16 = shl v14, v15 : i64
+  v17 = ptr_add v5, v16 : ptr.global
+  store.align4 v17, v13
+  return
+}
+";
+
+    #[test]
+    fn a_loop_asks_once_an_iteration_whether_lanes_are_left() {
+        let text = text_of(LEAVING, 16);
+        assert_eq!(text.matches("icmp ne i16").count(), 1, "{text}");
+        assert_eq!(text.matches("store i1 true").count(), 1, "{text}");
+        // The lanes that do not leave are what is left of the mask, not those for which a second comparison holds.
+        let not = text.lines().filter(|line| line.contains("xor <16 x i1>"));
+        assert!(not.clone().count() > 0, "{text}");
+        assert!(not.clone().all(|line| !line.contains("i1 true")), "{text}");
+    }
+
+    #[test]
+    fn values_of_an_iteration_are_forgotten_in_the_next() {
+        let text = text_of(LEAVING, 16);
+        assert!(text.contains("store <16 x i32> undef"), "{text}");
+        assert!(text.contains("store i32 undef"), "{text}");
+    }
 }
