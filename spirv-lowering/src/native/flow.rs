@@ -8,7 +8,7 @@ use super::emitter::{Context, Emitter, Mask, Open};
 use super::text::{constant, scalar};
 use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select};
 use crate::error::{LowerError, Result};
-use crate::ir::entity::Block;
+use crate::ir::entity::{Block, Value};
 use crate::ir::function::Terminator;
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
@@ -298,11 +298,19 @@ impl Emitter<'_> {
         let mut masks = Vec::new();
         match &func.blocks[select.block].term {
             Terminator::Branch(cond, ..) => {
+                let wide = self.is_wide_comparison(*cond);
                 let cond = self.vector(*cond, cx)?;
                 let taken = self.and(&cx.mask, &cond);
-                // What is left of the mask: "and not" would have LLVM compare a second time, the other way round.
-                let all = self.mask_vector(&cx.mask);
-                let not = self.text.def(&format!("xor {ty} {all}, {taken}"));
+                // What is left of the mask, or lanes for which the opposite holds: LLVM compares a second time for that.
+                // Comparing is as quick as any operation on masks, but not where it takes several registers.
+                let not = if wide {
+                    let mask = self.mask_vector(&cx.mask);
+                    self.text.def(&format!("xor {ty} {mask}, {taken}"))
+                } else {
+                    let all = self.splat_const(Type::Bool, 1);
+                    let not = self.text.def(&format!("xor {ty} {cond}, {all}"));
+                    self.and(&cx.mask, &not)
+                };
                 masks.push(taken);
                 masks.push(not);
             }
@@ -351,6 +359,19 @@ impl Emitter<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Is it a comparison of numbers of more than 32 bits? Packs are as wide as vectors of those are.
+    fn is_wide_comparison(&self, cond: Value) -> bool {
+        let Some(inst) = self.func.def_inst(cond) else {
+            return false;
+        };
+        let data = &self.func.insts[inst];
+        matches!(data.op, Op::ICmp(_) | Op::FCmp(_))
+            && data
+                .args
+                .first()
+                .is_some_and(|&arg| self.func.ty(arg).size() > 4)
     }
 
     /// Nothing in it needs a lane to run, and it is quicker run than skipped.
@@ -505,18 +526,27 @@ mod tests {
     use crate::native::text_of;
 
     /// A loop that each work-item leaves when its number has become small, with how often that took.
+    fn leaving(ty: &str) -> String {
+        let begin = match ty {
+            "i64" => "zext v0 : i64",
+            _ => "imul v0, v0 : i32",
+        };
+        LEAVING.replace("NUMBER", ty).replace("BEGIN", begin)
+    }
+
     const LEAVING: &str = "func fn0 \"f\" () -> () {
 block0:
   v0 = hw.local_invocation_id.0 : i32
   v1 = const 0 : i32
   v2 = const 1 : i32
-  v3 = const 3 : i32
+  v3 = const 3 : NUMBER
+  v18 = BEGIN
   v4 = arg_load.0 : i64
   v5 = int_to_ptr v4 : ptr.global
   v6 = arg_load.8 : i32
-  jump block1(v0, v1)
-block1(v7: i32, v8: i32):
-  v9 = udiv v7, v3 : i32
+  jump block1(v18, v1)
+block1(v7: NUMBER, v8: i32):
+  v9 = udiv v7, v3 : NUMBER
   v10 = icmp.ult v9, v3 : bool
   br v10, block3(v8), block2
 block2:
@@ -535,19 +565,24 @@ block3(v13: i32):
 
     #[test]
     fn a_loop_asks_once_an_iteration_whether_lanes_are_left() {
-        let text = text_of(LEAVING, 16);
-        assert_eq!(text.matches("icmp ne i16").count(), 1, "{text}");
-        assert_eq!(text.matches("store i1 true").count(), 1, "{text}");
-        // The lanes that do not leave are what is left of the mask, not those for which a second comparison holds.
-        let not = text.lines().filter(|line| line.contains("xor <16 x i1>"));
-        assert!(not.clone().count() > 0, "{text}");
-        assert!(not.clone().all(|line| !line.contains("i1 true")), "{text}");
+        for ty in ["i32", "i64"] {
+            let text = text_of(&leaving(ty), 16);
+            assert_eq!(text.matches("icmp ne i16").count(), 1, "{text}");
+            assert_eq!(text.matches("store i1 true").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn wide_numbers_are_compared_once() {
+        let opposite = |ty| text_of(&leaving(ty), 16).contains(", <i1 true, i1 true,");
+        assert!(!opposite("i64"));
+        assert!(opposite("i32"));
     }
 
     #[test]
     fn values_of_an_iteration_are_forgotten_in_the_next() {
-        let text = text_of(LEAVING, 16);
-        assert!(text.contains("store <16 x i32> undef"), "{text}");
+        let text = text_of(&leaving("i64"), 16);
+        assert!(text.contains("store <16 x i64> undef"), "{text}");
         assert!(text.contains("store i32 undef"), "{text}");
     }
 }
