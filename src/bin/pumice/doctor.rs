@@ -106,7 +106,19 @@ fn loader() -> Vec<Finding> {
     let place = place.map_or_else(|| PathBuf::from("/etc/OpenCL/vendors"), PathBuf::from);
     let mut findings = vec![first];
     findings.extend(vendors(&place, library::load));
+    findings.extend(python_environment());
     findings
+}
+
+/// Installed by pip: PyOpenCL's own loader reads another file.
+fn python_environment() -> Option<Finding> {
+    let library = super::run::library().ok()?;
+    let icd = library.parent()?.join("../pyopencl/.libs/pumice.icd");
+    let icd = icd.canonicalize().ok()?;
+    Some(good(format!(
+        "{}, for PyOpenCL of this environment",
+        icd.display()
+    )))
 }
 
 /// The `.icd` files at a place, a directory or one file. Drivers of others are named, and not loaded.
@@ -203,15 +215,17 @@ fn compiler() -> Vec<Finding> {
     let Some(found) = toolchain::get() else {
         return vec![wrong(State::Bad, "no clang", INSTALL_CLANG)];
     };
-    let programs = [Some(&found.clang), found.llvm_spirv.as_ref()];
-    let findings = programs.into_iter().flatten();
-    findings.map(|path| program_version(path)).collect()
+    let mut findings = vec![program_version(&found.clang, found.driver())];
+    if let Some(tool) = &found.llvm_spirv {
+        findings.push(program_version(tool, Command::new(tool)));
+    }
+    findings
 }
 
 /// The version that a program tells of itself.
-fn program_version(path: &Path) -> Finding {
+fn program_version(path: &Path, mut command: Command) -> Finding {
     let shown = path.display();
-    match Command::new(path).arg("--version").output() {
+    match command.arg("--version").output() {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout);
             let line = text.lines().map(str::trim).find(|line| !line.is_empty());

@@ -15,7 +15,7 @@
 //! own, and so does an application that has changed its directory or its rights.
 
 use super::process::Finished;
-use crate::util::{config, fds};
+use crate::util::{config, fds, files};
 use parking_lot::Mutex;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -223,6 +223,10 @@ fn break_off() {
 
 /// Starts a server. Whether it serves shows with its first job.
 fn start(program: &Path) -> std::io::Result<OwnedFd> {
+    // Nothing can be preloaded into it, and nothing has to be: it needs no linking when it starts.
+    if !files::is_dynamic(program)? {
+        return Err(std::io::Error::other("it is linked statically"));
+    }
     let (ours, theirs) = fds::socket_pair()?;
     let library = fds::memory_file(c"pumice-compile-server", LIBRARY)?;
     // After those that the application has: some insist on being first.
