@@ -157,8 +157,10 @@ pub trait Owner: Send + Sync {
     fn device(&self) -> &Ref<Device>;
     /// How far it is.
     fn progress(&self) -> &Arc<Progress>;
-    /// It measures times.
+    /// The application may ask for times.
     fn profiling(&self) -> bool;
+    /// It measures times, for whomever.
+    fn measures(&self) -> bool;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);
     /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
