@@ -39,8 +39,10 @@ const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 pub trait Owner: ContextQueue {
     /// The queue's device.
     fn device(&self) -> &Ref<Device>;
-    /// It measures times.
+    /// The application may ask for times.
     fn profiling(&self) -> bool;
+    /// It measures times, for whomever.
+    fn measures(&self) -> bool;
     /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
     /// Encodes held commands that have become ready. Called through [`wake`] only.
@@ -545,10 +547,52 @@ impl Object<Event> {
 
     /// clGetEventProfilingInfo: the value of `name` in nanoseconds.
     pub fn profiling(self: &Arc<Self>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
-        let Some(owner) = self.owner.as_ref().filter(|owner| owner.profiling()) else {
+        if !self.owner.as_ref().is_some_and(|owner| owner.profiling()) {
             return err(
                 cl::CL_PROFILING_INFO_NOT_AVAILABLE,
                 "the event has no queue with profiling",
+            );
+        }
+        let [queued, submit, start, end] = self.times()?;
+        match name {
+            cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
+            cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
+            cl::CL_PROFILING_COMMAND_START => Ok(start),
+            cl::CL_PROFILING_COMMAND_END | cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end),
+            _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
+        }
+    }
+
+    /// The command is over, so that asking for its status submits nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        match (self.stage(), &self.owner) {
+            (Stage::Done(_), _) => true,
+            (Stage::Held, _) | (_, None) => false,
+            (Stage::Recorded(place), Some(owner)) => {
+                let progress = owner.progress();
+                match progress.timeline.completed() {
+                    Ok(now) => now >= place.value && progress.host_done() >= place.host_seq,
+                    Err(_) => true,
+                }
+            }
+        }
+    }
+
+    /// When a command that is over was queued, submitted, started and ended, on a queue that measures; the status of one that
+    /// failed.
+    pub(crate) fn measured(self: &Arc<Self>) -> Result<[u64; 4], cl_int> {
+        match self.status() {
+            COMPLETE => self.times().map_err(|error| error.code),
+            status => Err(status),
+        }
+    }
+
+    /// Queued, submit, start and end, in nanoseconds, in that order.
+    fn times(self: &Arc<Self>) -> ClResult<[u64; 4]> {
+        let Some(owner) = self.owner.as_ref().filter(|owner| owner.measures()) else {
+            return err(
+                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the queue measures no times",
             );
         };
         if self.status() != COMPLETE {
@@ -589,13 +633,7 @@ impl Object<Event> {
             _ => (submit, submit),
         };
         let end = end.max(start).max(state.host_end);
-        match name {
-            cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
-            cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
-            cl::CL_PROFILING_COMMAND_START => Ok(start),
-            cl::CL_PROFILING_COMMAND_END | cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end),
-            _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
-        }
+        Ok([queued, submit, start, end])
     }
 }
 

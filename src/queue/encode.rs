@@ -324,7 +324,7 @@ impl Queue {
         encoded.wait = true;
         if matches!(encoded.times, Times::None) && state.idle() && ready.points.is_empty() {
             encoded.done = true;
-            if self.is_profiling() {
+            if self.is_measuring() {
                 let now = now_ns();
                 encoded.times = Times::Known(now, now);
             }
@@ -351,7 +351,7 @@ impl Queue {
 
     /// A command that was carried out on the host just now, from `start` on.
     pub(super) fn on_host(&self, state: &State, start: u64) -> Encoded {
-        let times = if self.is_profiling() {
+        let times = if self.is_measuring() {
             Times::Known(start, now_ns())
         } else {
             Times::None
@@ -366,7 +366,7 @@ impl Queue {
     }
 
     pub(super) fn host_start(&self) -> u64 {
-        if self.is_profiling() {
+        if self.is_measuring() {
             now_ns()
         } else {
             0

@@ -244,7 +244,7 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
         if !guarded("the host's part of a command", || action.run()) {
             status = cl::CL_OUT_OF_RESOURCES;
         }
-        if let (Some(event), true) = (&event, owner.profiling()) {
+        if let (Some(event), true) = (&event, owner.measures()) {
             event.set_host_end(now_ns());
         }
     }

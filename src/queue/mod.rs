@@ -30,6 +30,7 @@ mod resolve;
 mod resume;
 mod staging;
 mod state;
+mod trace;
 mod transfer;
 
 #[cfg(test)]
@@ -54,6 +55,7 @@ use std::sync::{Arc, Weak};
 pub struct Queue {
     target: QueueTarget,
     properties: cl_command_queue_properties,
+    measuring: bool,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
     state: Mutex<State, { rank::QUEUE }>,
@@ -177,18 +179,23 @@ impl Queue {
         list: Vec<cl_queue_properties>,
         desc: StreamDesc,
     ) -> ClResult<Ref<Self>> {
-        let profiling = properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
+        let traced = crate::util::trace::on();
+        if traced {
+            trace::begin();
+        }
+        let measuring = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
-        let stream = device
-            .backend()
-            .create_stream(StreamDesc { profiling, ..desc })?;
+        let stream = device.backend().create_stream(StreamDesc {
+            profiling: measuring,
+            ..desc
+        })?;
         let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
         let rule = if in_order {
             OrderRule::InOrder
         } else {
             OrderRule::Unordered
         };
-        let state = Mutex::new(State::new(stream, progress.clone(), rule, profiling));
+        let state = Mutex::new(State::new(stream, progress.clone(), rule, measuring));
         let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
@@ -198,6 +205,7 @@ impl Queue {
         let queue = Object::new_cyclic(|me| Self {
             target,
             properties,
+            measuring,
             list,
             progress,
             state,
@@ -255,8 +263,14 @@ impl Queue {
         )
     }
 
+    /// CL_QUEUE_PROFILING_ENABLE
     fn is_profiling(&self) -> bool {
         self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
+    }
+
+    /// Times are measured: for the application, or for a timeline.
+    fn is_measuring(&self) -> bool {
+        self.measuring
     }
 
     /// Releases the lock, then does what had to wait for that.
@@ -291,7 +305,7 @@ impl Queue {
 
     fn submit_all(&self) {
         let mut state = self.state.lock();
-        if self.is_profiling() {
+        if self.is_measuring() {
             self.free_unwanted(&mut state);
         }
         state.submit();
@@ -350,6 +364,10 @@ impl Owner for Object<Queue> {
 
     fn profiling(&self) -> bool {
         self.is_profiling()
+    }
+
+    fn measures(&self) -> bool {
+        self.is_measuring()
     }
 
     fn watch(&self, event: Ref<Event>) {

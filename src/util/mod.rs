@@ -1,5 +1,5 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order,
-//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries.
+//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries, the timeline of a process.
 
 pub mod address;
 pub mod config;
@@ -13,6 +13,7 @@ pub mod library;
 pub mod lock;
 pub mod log;
 pub mod ranges;
+pub mod trace;
 pub mod uncancelled;
 
 /// Processors that this process may use, asked once.

@@ -46,3 +46,4 @@ mod sub_devices;
 mod surroundings;
 mod svm;
 mod threads;
+mod timelines;

@@ -5,7 +5,7 @@
 use super::limit::CompilerLimit;
 use super::scratch::Scratch;
 use super::server;
-use crate::util::{self, fds, files};
+use crate::util::{self, fds, files, trace};
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -38,6 +38,11 @@ const LONG: usize = 32 << 10;
 pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let (command, _arguments) = shortened(command)?;
     let _turn = LIMIT.take();
+    let _span = trace::span("compile", || {
+        let of_ir = command.get_args().any(|word| word == "ir");
+        let read = if of_ir { "LLVM IR" } else { "OpenCL C" };
+        format!("clang, {read}")
+    });
     match server::run(&command, input, TIME_LIMIT) {
         Some(finished) => Ok(finished),
         None => run_alone(command, input),

@@ -18,7 +18,7 @@
 //! for: a source may include a FIFO.
 
 use super::process::Finished;
-use crate::util::{config, fds};
+use crate::util::{config, fds, files};
 use parking_lot::Mutex;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
@@ -230,6 +230,10 @@ fn break_off() {
 
 /// Starts a server. Whether it serves shows with its first job.
 fn start(program: &Path) -> std::io::Result<OwnedFd> {
+    // Nothing can be preloaded into it, and nothing has to be: it needs no linking when it starts.
+    if !files::is_dynamic(program)? {
+        return Err(std::io::Error::other("it is linked statically"));
+    }
     let (ours, theirs) = fds::socket_pair()?;
     let library = fds::memory_file(LIBRARY_NAME, LIBRARY)?;
     let mut process = Command::new(program)
