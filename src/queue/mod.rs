@@ -181,7 +181,8 @@ impl Queue {
         let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
         let stream = device
             .backend()
-            .create_stream(StreamDesc { profiling, ..desc })?;
+            .create_stream(StreamDesc { profiling, ..desc })
+            .map_err(|error| ClError::from(error).of_resources())?;
         let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
         let rule = if in_order {
             OrderRule::InOrder
