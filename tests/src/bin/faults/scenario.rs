@@ -318,9 +318,8 @@ fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
         )
     );
     done!(o, &[], clFinish(queue));
-    let right = back.iter().zip(0i32..);
-    let right = right.map(|(&got, at)| got == if at < 16 { 7 } else { at + 5 });
-    let right = right.fold(true, |all, one| all && one);
+    let mut right = back.iter().zip(0i32..);
+    let right = right.all(|(&got, at)| got == if at < 16 { 7 } else { at + 5 });
     o.expect(
         right || o.errors.len() > before,
         "wrong numbers without an error",
