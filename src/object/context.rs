@@ -55,6 +55,9 @@ impl Context {
                 unique.push(device);
             }
         }
+        if unique.iter().any(|device| device.backend().is_lost()) {
+            return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
+        }
         Ok(Object::new_cyclic(|me| Self {
             devices: unique,
             properties,

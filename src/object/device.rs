@@ -398,7 +398,7 @@ impl Device {
                 out.write(caps.timer_resolution_ns.max(1) as usize)
             }
             cl::CL_DEVICE_ENDIAN_LITTLE => out.write(cfg!(target_endian = "little")),
-            cl::CL_DEVICE_AVAILABLE => out.write(true),
+            cl::CL_DEVICE_AVAILABLE => out.write(!self.backend().is_lost()),
             cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(if caps.native_kernels {

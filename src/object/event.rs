@@ -623,7 +623,7 @@ impl Object<Event> {
                 .as_ref()
                 .map_or(Times::None, |&(start, end)| Times::Known(start, end));
             self.changed.notify_all();
-            times?;
+            times.map_err(ClError::of_resources)?;
         }
         let state = self.state.lock();
         let queued = state.queued;

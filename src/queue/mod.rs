@@ -185,10 +185,14 @@ impl Queue {
         }
         let measuring = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
-        let stream = device.backend().create_stream(StreamDesc {
+        let desc_of_stream = StreamDesc {
             profiling: measuring,
             ..desc
-        })?;
+        };
+        let stream = device
+            .backend()
+            .create_stream(desc_of_stream)
+            .map_err(|error| ClError::from(error).of_resources())?;
         let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
         let rule = if in_order {
             OrderRule::InOrder
