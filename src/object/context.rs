@@ -5,6 +5,7 @@
 
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::Device;
+use super::device_queue::{DeviceQueue, OnDevice};
 use super::event::Owner;
 use super::mem::address::Addressed;
 use super::mem::reach::{Behind, Reachable};
@@ -18,7 +19,7 @@ use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// What a list with one entry for each device of a context has for that number.
 pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
@@ -40,6 +41,8 @@ pub struct Context {
     addressed: Addressed,
     reachable: Reachable,
     follows_pointers: AtomicBool,
+    /// For kernels that enqueue others, one a device; made when it is first needed.
+    on_device: Vec<OnceLock<Arc<OnDevice>>>,
     handle: usize,
 }
 
@@ -65,6 +68,7 @@ impl Context {
             }
         }
         Ok(Object::new_cyclic(|me| Self {
+            on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             devices: unique,
             properties,
             notify,
@@ -87,6 +91,28 @@ impl Context {
     /// The device of that number.
     pub fn device_at(&self, index: usize) -> ClResult<&Ref<Device>> {
         of_device(&self.devices, index)
+    }
+
+    /// What kernels that enqueue others share on the device of that number.
+    pub fn on_device(&self, index: usize) -> ClResult<&Arc<OnDevice>> {
+        let slot = of_device(&self.on_device, index)?;
+        if let Some(known) = slot.get() {
+            return Ok(known);
+        }
+        // Two threads may make one each: the second goes.
+        let made = Arc::new(OnDevice::new(self.device_at(index)?)?);
+        Ok(slot.get_or_init(|| made))
+    }
+
+    /// The same, if there has been any such kernel or queue.
+    pub fn known_on_device(&self, index: usize) -> Option<&Arc<OnDevice>> {
+        self.on_device.get(index)?.get()
+    }
+
+    /// CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
+    pub fn default_queue(&self, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
+        let index = self.device_index(device).ok()?;
+        self.known_on_device(index)?.default_queue()
     }
 
     /// Memory with an address that the application got.
