@@ -3,7 +3,7 @@
 use super::children::Family;
 use super::encode::{Encoded, How};
 use super::host::{is_host_thread, Action};
-use super::resume::with_resumes;
+use super::resume::{resume_size, set_up, with_resumes};
 use super::state::State;
 use super::Queue;
 use crate::backend::{Op, Point, Slice, Use};
@@ -97,7 +97,14 @@ impl Queue {
             }
             None => None,
         };
-        let resume = self.resume_memory(state, launch)?;
+        let resume = match launch.resumes {
+            0 => None,
+            _ => {
+                let piece = self.argument_piece(state, resume_size(launch))?;
+                set_up(&piece, launch);
+                Some(piece)
+            }
+        };
         if let Some(piece) = &resume {
             uses.push(Use {
                 slice: piece.slice(),

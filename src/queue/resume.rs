@@ -5,28 +5,9 @@
 //! Their numbers of work-groups lie in memory; they are zero, and cost next to nothing, unless a work-item asked.
 
 use super::staging::Piece;
-use super::state::State;
-use super::Queue;
 use crate::backend::{Op, Slice, Use};
 use crate::command::{Dispatch, Launch};
-use crate::error::ClResult;
 use spirv_lowering::interface::RESUME_HEADER;
-
-impl Queue {
-    /// Memory for the loops of a launch that may go on in further dispatches, set up for the first one.
-    pub(super) fn resume_memory(
-        &self,
-        state: &mut State,
-        launch: &Launch,
-    ) -> ClResult<Option<Piece>> {
-        if launch.resumes == 0 {
-            return Ok(None);
-        }
-        let piece = self.argument_piece(state, resume_size(launch))?;
-        set_up(&piece, launch);
-        Ok(Some(piece))
-    }
-}
 
 /// Work-items beyond the end of the ND-range have records, too.
 fn items(launch: &Launch) -> u64 {

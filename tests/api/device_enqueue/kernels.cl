@@ -258,9 +258,9 @@ kernel void overflow(queue_t queue, global int *to, int count)
     }
 }
 
-kernel void errors(queue_t queue, global int *to, uint zero, ulong many)
+kernel void errors(queue_t queue, global int *to, uint zero, ulong many, global clk_event_t *no_event)
 {
-    clk_event_t made, wrong = *(clk_event_t *)&many;
+    clk_event_t made, wrong = *no_event;
     queue_t none = *(queue_t *)&to[18];
     const size_t empty[3] = {4, 0, 2};
     to[0] = enqueue_kernel(none, FLAGS, ndrange_1D(1), ^{ atomic_inc(to + 19); });

@@ -381,8 +381,12 @@ fn errors() {
         let Some(on) = kernels(options, 0) else {
             return;
         };
+        let no_event = on.setup.buffer_of(&[1u64 << 33]);
         let words = on.words("errors", 24, |kernel| {
-            kernel.set(2, 0u32).set(3, 1u64 << 33);
+            kernel
+                .set(2, 0u32)
+                .set(3, 1u64 << 33)
+                .set_buffer(4, &no_event);
         });
         let expected = precise.map(|code| match (code, options) {
             (0, _) | (_, "-g") => code,

@@ -29,7 +29,7 @@ fn devices_tell_what_they_can() {
         CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES
     );
     let both = CL_DEVICE_QUEUE_SUPPORTED | CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT;
-    assert_eq!(able, u64::from(both));
+    assert_eq!(able, both);
     let features = info!(clGetDeviceInfo(device), CL_DEVICE_OPENCL_C_FEATURES);
     let text = String::from_utf8_lossy(&features).into_owned();
     assert!(text.contains("__opencl_c_device_enqueue"));
