@@ -14,6 +14,7 @@
 
 pub mod caps;
 pub mod cpu;
+pub mod device_queue;
 #[cfg(test)]
 pub mod fake;
 pub mod image;

@@ -6,6 +6,7 @@
 use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::{of_device, Device};
+use super::device_queue::{DeviceQueue, OnDevice};
 use super::mem::reach::{Behind, Reachable};
 use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
@@ -17,7 +18,7 @@ use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A context.
 pub struct Context {
@@ -31,6 +32,8 @@ pub struct Context {
     addressed: Addressed,
     reachable: Reachable,
     follows_pointers: AtomicBool,
+    /// For kernels that enqueue others, one a device; made when it is first needed.
+    on_device: Vec<OnceLock<Arc<OnDevice>>>,
     handle: usize,
 }
 
@@ -59,6 +62,7 @@ impl Context {
             return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
         }
         Ok(Object::new_cyclic(|me| Self {
+            on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             devices: unique,
             properties,
             notify,
@@ -81,6 +85,28 @@ impl Context {
     /// The device of that number.
     pub fn device_at(&self, index: usize) -> ClResult<&Ref<Device>> {
         of_device(&self.devices, index)
+    }
+
+    /// What kernels that enqueue others share on the device of that number.
+    pub fn on_device(&self, index: usize) -> ClResult<&Arc<OnDevice>> {
+        let slot = of_device(&self.on_device, index)?;
+        if let Some(known) = slot.get() {
+            return Ok(known);
+        }
+        // Two threads may make one each: the second goes.
+        let made = Arc::new(OnDevice::new(self.device_at(index)?)?);
+        Ok(slot.get_or_init(|| made))
+    }
+
+    /// The same, if there has been any such kernel or queue.
+    pub fn known_on_device(&self, index: usize) -> Option<&Arc<OnDevice>> {
+        self.on_device.get(index)?.get()
+    }
+
+    /// CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
+    pub fn default_queue(&self, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
+        let index = self.device_index(device).ok()?;
+        self.known_on_device(index)?.default_queue()
     }
 
     /// Memory with an address that the application got.

@@ -3,6 +3,7 @@
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
 //! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
 
+use super::device_queue;
 use super::info::{
     name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
 };
@@ -470,7 +471,7 @@ impl Device {
                 out.write(partition::domains(self.backend.processors()))
             }
 
-            // Program-scope variables; shared virtual memory; queues on the device: none yet.
+            // Program-scope variables; shared virtual memory; queues on the device.
             cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
             | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => {
                 out.write(if features.program_scope_variables {
@@ -480,12 +481,28 @@ impl Device {
                 })
             }
             cl::CL_DEVICE_SVM_CAPABILITIES => out.write(self.svm_capabilities()),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES
-            | cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => out.write(0u64),
+            cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => {
+                out.write(cl::cl_bitfield::from(match features.device_enqueue {
+                    true => cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT,
+                    false => 0,
+                }))
+            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(match features.device_enqueue {
+                true => device_queue::PROPERTIES,
+                false => 0,
+            }),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
             | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE
             | cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES
-            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(0u32),
+            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS
+                if !features.device_enqueue =>
+            {
+                out.write(0u32)
+            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_queue::PREFERRED_SIZE),
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_queue::MAX_SIZE),
+            cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_queue::MAX_QUEUES),
+            cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_queue::MAX_EVENTS),
 
             cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
             cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(if features.pipes { PIPE_ARGS } else { 0 }),

@@ -95,6 +95,8 @@ struct State {
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
+    /// What the command enqueued on the device had ended then.
+    children_end: u64,
     queued: u64,
     submit: u64,
 }
@@ -173,6 +175,7 @@ impl Event {
                 waiters: SmallVec::new(),
                 times,
                 host_end: 0,
+                children_end: 0,
                 queued,
                 submit,
             }),
@@ -322,6 +325,10 @@ impl Object<Event> {
 
     pub(crate) fn set_host_end(&self, now: u64) {
         self.state.lock().host_end = now;
+    }
+
+    pub(crate) fn set_children_end(&self, now: u64) {
+        self.state.lock().children_end = now;
     }
 }
 
@@ -558,7 +565,8 @@ impl Object<Event> {
             cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
             cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
             cl::CL_PROFILING_COMMAND_START => Ok(start),
-            cl::CL_PROFILING_COMMAND_END | cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end),
+            cl::CL_PROFILING_COMMAND_END => Ok(end),
+            cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end.max(self.state.lock().children_end)),
             _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
         }
     }

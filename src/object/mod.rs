@@ -5,6 +5,7 @@ mod addresses;
 pub mod callback;
 pub mod context;
 pub mod device;
+pub mod device_queue;
 pub mod event;
 pub mod info;
 pub mod kernel;

@@ -90,6 +90,7 @@ impl Queue {
             // The host has seen it: only its writes are to be made visible.
             state.stream.wait_for(point);
         }
+        self.see_children(state);
         if ready.barrier {
             state.barrier()?;
         }
@@ -192,6 +193,20 @@ impl Queue {
                     host_seq: state.host.posted,
                 };
                 Ok(encoded)
+            }
+        }
+    }
+
+    /// What kernels enqueued by kernels wrote, on streams of their own, is visible to the command.
+    fn see_children(&self, state: &mut State) {
+        let Some(on_device) = self.target.context.known_on_device(self.target.index) else {
+            return;
+        };
+        let over = on_device.families_over();
+        if over != state.families_seen {
+            state.families_seen = over;
+            for point in on_device.last_points() {
+                state.stream.wait_for(&point);
             }
         }
     }

@@ -16,6 +16,7 @@
 //! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
 
 mod buffer_images;
+mod children;
 mod encode;
 mod enqueue;
 mod held;
@@ -43,6 +44,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
+use crate::object::device_queue::DeviceQueue;
 use crate::object::event::{ContextQueue, Event, Owner, Progress};
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
@@ -83,29 +85,51 @@ fn check_bits(bits: cl_command_queue_properties) -> ClResult {
             "CL_QUEUE_ON_DEVICE_DEFAULT without CL_QUEUE_ON_DEVICE",
         );
     }
-    if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
-        if bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
-            return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
-        }
-        return err(
-            cl::CL_INVALID_QUEUE_PROPERTIES,
-            "there are no device queues",
-        );
+    let in_order = bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
+    if bits & cl::CL_QUEUE_ON_DEVICE != 0 && in_order {
+        return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
     }
     Ok(())
 }
 
-impl Queue {
-    /// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
-    pub fn new(
-        context: &Ref<Context>,
-        device: &Ref<Device>,
-        list: Vec<cl_queue_properties>,
-    ) -> ClResult<Ref<Self>> {
-        let index = context.device_index(device)?;
+/// What clCreateCommandQueueWithProperties makes.
+pub enum Created {
+    /// A queue of the host's.
+    Host(Ref<Queue>),
+    /// A device queue.
+    Device(Ref<DeviceQueue>),
+}
+
+/// The properties of a queue that is to be made.
+#[derive(Default)]
+struct Wanted {
+    bits: cl_command_queue_properties,
+    stream: StreamDesc,
+    size: Option<cl_queue_properties>,
+}
+
+/// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
+pub fn create(
+    context: &Ref<Context>,
+    device: &Ref<Device>,
+    list: Vec<cl_queue_properties>,
+) -> ClResult<Created> {
+    let index = context.device_index(device)?;
+    let Wanted { bits, stream, size } = Wanted::read(&list)?;
+    if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
+        return DeviceQueue::new(context, device, bits, size, list).map(Created::Device);
+    }
+    if size.is_some() {
+        return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
+    }
+    Queue::make(context, device, index, bits, list, stream).map(Created::Host)
+}
+
+impl Wanted {
+    fn read(list: &[cl_queue_properties]) -> ClResult<Self> {
         let mut bits = 0;
         let mut stream = StreamDesc::default();
-        let mut size = false;
+        let mut size = None;
         let mut seen: Vec<cl_queue_properties> = Vec::new();
         for pair in list.chunks(2) {
             let &[name, ref rest @ ..] = pair else { break };
@@ -122,7 +146,7 @@ impl Queue {
             if name == cl_queue_properties::from(cl::CL_QUEUE_PROPERTIES) {
                 bits = value;
             } else if name == cl_queue_properties::from(cl::CL_QUEUE_SIZE) {
-                size = true;
+                size = Some(value);
             } else if name == cl::CL_QUEUE_PRIORITY_KHR {
                 stream.priority = match value as u32 {
                     cl::CL_QUEUE_PRIORITY_HIGH_KHR => 1,
@@ -145,10 +169,21 @@ impl Queue {
             }
         }
         check_bits(bits)?;
-        if size {
-            return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
+        Ok(Self { bits, stream, size })
+    }
+}
+
+impl Queue {
+    /// A queue of the host's, by properties as for [`create`].
+    pub fn new(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        list: Vec<cl_queue_properties>,
+    ) -> ClResult<Ref<Self>> {
+        match create(context, device, list)? {
+            Created::Host(queue) => Ok(queue),
+            Created::Device(_) => err(cl::CL_INVALID_VALUE, "a device queue"),
         }
-        Self::make(context, device, index, bits, list, stream)
     }
 
     /// clCreateCommandQueue.
@@ -449,8 +484,19 @@ pub fn finish_all(context: &Context) -> ClResult {
     Ok(())
 }
 
+/// clRetainCommandQueue
+pub fn retain(handle: *const c_void) -> ClResult {
+    match handle::lookup::<DeviceQueue>(handle) {
+        Ok(_) => handle::retain::<DeviceQueue>(handle),
+        Err(_) => handle::retain::<Queue>(handle),
+    }
+}
+
 /// clReleaseCommandQueue: flushes, as the specification asks, then drops a reference. Held commands keep the queue.
 pub fn release(handle: *const c_void) -> ClResult {
+    if handle::lookup::<DeviceQueue>(handle).is_ok() {
+        return handle::release::<DeviceQueue>(handle);
+    }
     let queue = handle::lookup::<Queue>(handle)?;
     queue.submit_all();
     handle::release::<Queue>(handle)

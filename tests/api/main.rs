@@ -8,6 +8,7 @@ mod checks;
 mod collectives;
 mod contexts;
 mod cxx;
+mod device_enqueue;
 mod devices;
 mod drivers;
 mod edges;

@@ -407,6 +407,7 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
         }
         ParamKind::Sampler => f.write_str("sampler")?,
         ParamKind::Pipe => f.write_str("pipe")?,
+        ParamKind::Queue => f.write_str("queue")?,
     }
     write!(
         f,
@@ -443,6 +444,7 @@ fn write_kernel(f: &mut Formatter<'_>, kernel: &Kernel) -> fmt::Result {
         KernelRole::Ordinary => "",
         KernelRole::Initializer => " initializer",
         KernelRole::Finalizer => " finalizer",
+        KernelRole::Block => " block",
     })?;
     for (word, size) in [
         ("reqd", a.required_work_group_size),

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn truncation() {
-    for text in [LOOP, OPS, EXT] {
+    for text in [LOOP, OPS, EXT, ENQUEUE] {
         let words = assemble(text);
         for end in 0..words.len() {
             let _ = read_module(&words[..end], &ReadOptions::default());
@@ -14,7 +14,10 @@ fn truncation() {
 
 #[test]
 fn damage() {
-    let modules: Vec<Vec<u32>> = [LOOP, OPS, EXT].iter().map(|t| assemble(t)).collect();
+    let modules: Vec<Vec<u32>> = [LOOP, OPS, EXT, ENQUEUE]
+        .iter()
+        .map(|t| assemble(t))
+        .collect();
     let mut state = 0x2545_f491_4f6c_dd1du64;
     let mut random = |limit: usize| {
         state ^= state << 13;

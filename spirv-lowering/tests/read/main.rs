@@ -20,6 +20,7 @@ const LOOP: &str = include_str!("loop.spvasm");
 const OPS: &str = include_str!("ops.spvasm");
 const IMAGE: &str = include_str!("image.spvasm");
 const EXT: &str = include_str!("ext.spvasm");
+const ENQUEUE: &str = include_str!("enqueue.spvasm");
 
 /// The SPIR-V library of libclc, where the machine has it.
 const LIBCLC: &str = "/usr/lib/clc/spirv64-mesa3d-.spv";

@@ -118,3 +118,82 @@ fn initializers_and_finalizers() {
         assert!(error.contains(complaint), "{error}");
     }
 }
+
+/// A module that enqueues functions: blocks are kernels of their own, once each, under names that other modules do not have.
+#[test]
+fn enqueued_functions_are_kernels() {
+    let of_role = |module: &Module, role| -> Vec<String> {
+        let kernels = module.kernels.iter();
+        let kernels = kernels.filter(|k| k.attributes.role == role);
+        kernels.map(|k| k.name.clone()).collect()
+    };
+    let block = |name: &str| {
+        let blocks = of_role(&read(ENQUEUE), KernelRole::Block);
+        blocks.iter().filter(|k| k.starts_with(name)).count()
+    };
+    let module = read(ENQUEUE);
+    expect(&module, &["queue \"q\"", "implicit.enqueue_state.0"]);
+    assert_eq!(of_role(&module, KernelRole::Ordinary), ["k"]);
+    assert_eq!((block("plain.block."), block("with_local.block.")), (1, 1));
+    // One that no application could launch is none of its kernels.
+    assert_eq!(block("entry.block."), 1);
+    // Compilers export blocks, under names that other modules have too.
+    let exported = "OpDecorate %entry LinkageAttributes \"__f_block_invoke_kernel\" Export\n%void = OpTypeVoid";
+    let text = ENQUEUE.replace("%void = OpTypeVoid", exported).replace(
+        "OpCapability Int8",
+        "OpCapability Int8\nOpCapability Linkage",
+    );
+    let other = text.replace("%u32 64", "%u32 66").replace("\"k\"", "\"i\"");
+    link::link(vec![read(&text), read(&other)], false).expect("the modules link");
+    let other = ENQUEUE
+        .replace("%u32 64", "%u32 65")
+        .replace("\"k\"", "\"j\"");
+    let joined = link::link(vec![module, read(&other)], false).expect("the modules link");
+    assert_eq!(of_role(&joined, KernelRole::Block).len(), 6);
+    verify_module(&joined).expect("the module is well-formed");
+    for (from, to, complaint) in [
+        (
+            "%local_block = OpTypeFunction %void %x_u8 %l_u8",
+            "%local_block = OpTypeFunction %void %x_u8 %g_u8",
+            "local memory",
+        ),
+        (
+            "%local_block = OpTypeFunction %void %x_u8 %l_u8",
+            "%local_block = OpTypeFunction %void %p_u8 %l_u8",
+            "of its own",
+        ),
+        (
+            "OpBuildNDRange %range %u64_8 %u64_0 %u64_0",
+            "OpBuildNDRange %range %u64_8 %two %u64_0",
+            "ND-range",
+        ),
+    ] {
+        assert!(ENQUEUE.contains(from));
+        let text = ENQUEUE
+            .replace(from, to)
+            .replace(
+                "%b1 = OpFunctionParameter %l_u8",
+                &format!(
+                    "%b1 = OpFunctionParameter {}",
+                    if to.contains("%x_u8 %g_u8") {
+                        "%g_u8"
+                    } else {
+                        "%l_u8"
+                    }
+                ),
+            )
+            .replace(
+                "%b0 = OpFunctionParameter %x_u8",
+                &format!(
+                    "%b0 = OpFunctionParameter {}",
+                    if to.contains("%p_u8 %l_u8") {
+                        "%p_u8"
+                    } else {
+                        "%x_u8"
+                    }
+                ),
+            );
+        let error = read_error(&text);
+        assert!(error.contains(complaint), "{error}");
+    }
+}

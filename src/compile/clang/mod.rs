@@ -21,7 +21,9 @@ use self::scratch::Scratch;
 use self::toolchain::Toolchain;
 use super::language::{ClStd, Language};
 use super::mend::prelude::Conversions;
-use super::mend::{argument_info, lifecycle, long_arrays, missing_inlines, whole_program};
+use super::mend::{
+    argument_info, device_queues, lifecycle, long_arrays, missing_inlines, whole_program,
+};
 use super::options::BuildOptions;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -255,8 +257,9 @@ impl<'a> Prepared<'a> {
         let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
         let source = Input::Source(self);
-        let words = if options.std.is_some_and(ClStd::is_cxx) {
-            // Where the passes are left out, the objects still want what is made of them here.
+        let on_device = toolchain.llvm_spirv.is_none() && device_queues::used_in(self.source.text);
+        let words = if options.std.is_some_and(ClStd::is_cxx) || on_device {
+            // Where the passes are left out, objects and blocks still want what is made of them here.
             self.unoptimised_ir(&[], &mut log).and_then(|ir| {
                 let kept = whole_program::with_internal_functions(&ir, &HashSet::new());
                 let first = if read_first { &kept } else { &ir };
@@ -283,12 +286,15 @@ impl<'a> Prepared<'a> {
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
         let ir = self.run(self.source.options, &args, log)?;
-        let ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
+        let mut ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
         if let (Some(length), None) = (long_arrays::in_ir(&ir), &self.source.toolchain.llvm_spirv) {
             *log += &format!(
                 "error: an array of {length} elements: no more than 4294967295 are supported\n"
             );
             return Err(());
+        }
+        if self.source.toolchain.llvm_spirv.is_none() {
+            ir = device_queues::with_calls(&ir);
         }
         Ok(match self.source.options.std {
             Some(std) if std.is_cxx() => lifecycle::with_kernels(&ir),

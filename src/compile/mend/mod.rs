@@ -8,6 +8,7 @@
 //! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
 //! | `lifecycle` | constructors and destructors of program-scope objects become invalid code | IR before the passes |
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
+//! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `long_arrays` | the length of an array is cut to 32 bits | refused |
@@ -17,6 +18,7 @@
 
 pub mod argument_info;
 pub mod crash_reports;
+pub mod device_queues;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;

@@ -276,6 +276,7 @@ impl Parser {
             },
             "sampler" => ParamKind::Sampler,
             "pipe" => ParamKind::Pipe,
+            "queue" => ParamKind::Queue,
             _ => return Err(self.error(format!("`{word}` is not a kind of kernel argument"))),
         };
         let mut param = KernelParam {
@@ -303,6 +304,8 @@ impl Parser {
             attributes.role = KernelRole::Initializer;
         } else if self.eat_word("finalizer") {
             attributes.role = KernelRole::Finalizer;
+        } else if self.eat_word("block") {
+            attributes.role = KernelRole::Block;
         }
         let size = |this: &mut Self| -> Result<[u32; 3]> {
             Ok([this.number32()?, this.number32()?, this.number32()?])

@@ -369,7 +369,10 @@ impl<'g> Body<'g> {
                         _ => pointers.push(value),
                     }
                 }
-                ParamKind::Image { .. } | ParamKind::Sampler | ParamKind::Pipe => {}
+                ParamKind::Image { .. }
+                | ParamKind::Sampler
+                | ParamKind::Pipe
+                | ParamKind::Queue => {}
             }
         }
         body.func.params = types;
