@@ -6,7 +6,7 @@
 use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::{of_device, Device};
-use super::device_queue::{DeviceQueue, OnDevice};
+use super::device_side::DeviceSide;
 use super::mem::reach::{Behind, Reachable};
 use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
@@ -33,7 +33,7 @@ pub struct Context {
     reachable: Reachable,
     follows_pointers: AtomicBool,
     /// For kernels that enqueue others, one a device; made when it is first needed.
-    on_device: Vec<OnceLock<Arc<OnDevice>>>,
+    on_device: Vec<OnceLock<Arc<DeviceSide>>>,
     handle: usize,
 }
 
@@ -88,25 +88,19 @@ impl Context {
     }
 
     /// What kernels that enqueue others share on the device of that number.
-    pub fn on_device(&self, index: usize) -> ClResult<&Arc<OnDevice>> {
+    pub fn on_device(&self, index: usize) -> ClResult<&Arc<DeviceSide>> {
         let slot = of_device(&self.on_device, index)?;
         if let Some(known) = slot.get() {
             return Ok(known);
         }
         // Two threads may make one each: the second goes.
-        let made = Arc::new(OnDevice::new(self.device_at(index)?)?);
+        let made = Arc::new(DeviceSide::new(self.device_at(index)?.backend().as_ref())?);
         Ok(slot.get_or_init(|| made))
     }
 
     /// The same, if there has been any such kernel or queue.
-    pub fn known_on_device(&self, index: usize) -> Option<&Arc<OnDevice>> {
+    pub fn known_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
         self.on_device.get(index)?.get()
-    }
-
-    /// CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
-    pub fn default_queue(&self, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
-        let index = self.device_index(device).ok()?;
-        self.known_on_device(index)?.default_queue()
     }
 
     /// Memory with an address that the application got.

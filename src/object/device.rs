@@ -3,7 +3,7 @@
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
 //! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
 
-use super::device_queue;
+use super::device_side;
 use super::info::{
     name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
 };
@@ -488,7 +488,7 @@ impl Device {
                 }))
             }
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(match features.device_enqueue {
-                true => device_queue::PROPERTIES,
+                true => device_side::PROPERTIES,
                 false => 0,
             }),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
@@ -499,10 +499,10 @@ impl Device {
             {
                 out.write(0u32)
             }
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_queue::PREFERRED_SIZE),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_queue::MAX_SIZE),
-            cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_queue::MAX_QUEUES),
-            cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_queue::MAX_EVENTS),
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_side::PREFERRED_SIZE),
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_side::MAX_SIZE),
+            cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_side::MAX_QUEUES),
+            cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_side::MAX_EVENTS),
 
             cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
             cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(if features.pipes { PIPE_ARGS } else { 0 }),

@@ -1,6 +1,6 @@
 //! A snapshot of a kernel with its arguments, taken at enqueue: what a launch needs and nothing that may change later.
 
-use super::device_queue::OnDevice;
+use super::device_side::DeviceSide;
 use super::mem::Mem;
 use crate::backend::{Binding, Code, Memory};
 use crate::compile::Executable;
@@ -55,7 +55,7 @@ pub struct Rules {
 /// What kernels that enqueue others need, the same for all that a launch leads to.
 pub struct Enqueues {
     /// Queues and events of the device.
-    pub on_device: Arc<OnDevice>,
+    pub on_device: Arc<DeviceSide>,
     /// The program.
     pub executable: Arc<Executable>,
     /// Its program-scope variables.

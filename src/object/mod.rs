@@ -6,6 +6,7 @@ pub mod callback;
 pub mod context;
 pub mod device;
 pub mod device_queue;
+pub mod device_side;
 pub mod event;
 pub mod info;
 pub mod kernel;

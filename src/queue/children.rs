@@ -25,7 +25,8 @@ use crate::command::kernel::{nd_range, LaunchPlan, NdRange};
 use crate::command::{Launch, QueueTarget, Work};
 use crate::compile::implicit::ImplicitValues;
 use crate::error::{ClError, ClResult};
-use crate::object::device_queue::Inbox;
+use crate::object::device_queue::default_of;
+use crate::object::device_side::Inbox;
 use crate::object::event::now_ns;
 use crate::object::launch::Enqueues;
 use crate::util::leaving;
@@ -71,7 +72,7 @@ impl Family {
     ) -> ClResult<(Self, u64)> {
         let on_device = &enqueues.on_device;
         let (number, inbox) = on_device.family();
-        let default = on_device.default_queue();
+        let default = default_of(on_device);
         let default = default.map_or(0, |queue| queue.memory().address());
         let bytes = enqueues.state(&target.device, default, u64::from(number) << 32);
         let piece = match place(bytes.len() as u64) {
