@@ -50,6 +50,10 @@ pub fn parse(text: &str) -> Result<(String, Kernels, Vec<String>), String> {
         } else if let Some(rest) = line.strip_prefix(MARK) {
             let mut words = rest.trim().splitn(3, ' ');
             let (module, kernel) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+            // What follows in the names of blocks is made of the module's words, which are the compiler's.
+            let kernel = kernel
+                .split_once(".block.")
+                .map_or(kernel, |(name, _)| name);
             let name = format!("{module}:{kernel}");
             match (words.next(), cost.take()) {
                 (Some("made"), Some(cost)) => {
