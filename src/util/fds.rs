@@ -1,4 +1,4 @@
-//! File descriptors: files in memory, descriptors sent through sockets, waiting for several; and as whom files are opened.
+//! File descriptors: files in memory, descriptors sent through sockets, waiting for several. Unix alone has them.
 
 use super::files;
 use std::fs::File;
@@ -19,12 +19,6 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     files::limited(|| file.write_all(bytes))?;
     file.rewind()?;
     Ok(file)
-}
-
-/// The user and the group that files are opened as.
-pub fn effective_ids() -> (u32, u32) {
-    // SAFETY: they only tell.
-    unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// Two connected sockets that keep messages apart.

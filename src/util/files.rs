@@ -1,6 +1,6 @@
 //! What is to be known of files without reading them, and writing them where their size is limited.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Does `work`, which writes to files of ours. A limit on the size of files (RLIMIT_FSIZE) is an error of the write then;
@@ -51,6 +51,20 @@ impl Drop for SizeSignal {
             libc::sigtimedwait(&self.signal, std::ptr::null_mut(), &now);
             libc::pthread_sigmask(libc::SIG_SETMASK, before, std::ptr::null_mut());
         }
+    }
+}
+
+/// The path that a compiler wrote so, or that was kept as `OsStr::as_encoded_bytes` has it. None: it is none on this system.
+pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
+    }
+    #[cfg(not(unix))]
+    {
+        // What has no name in Unicode is not kept, which is always right.
+        Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
     }
 }
 

@@ -1,30 +1,115 @@
-//! Whether a shared library can be loaded: for who looks for what is wrong with an installation.
+//! Shared libraries: whether one can be loaded, for who looks for what is wrong with an installation; and the one that this
+//! code is in.
 
-use std::ffi::{c_char, CStr, CString};
+pub use system::{load, own_path, stay};
 
-/// Loads a library by its name or path and leaves it loaded. The error is the dynamic linker's.
-pub fn load(name: &str) -> Result<(), String> {
-    let name = CString::new(name).map_err(|error| error.to_string())?;
-    // SAFETY: `name` is a C string. The library's initialisers run, as they would in any program that uses it; it stays.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if !handle.is_null() {
-        return Ok(());
+#[cfg(unix)]
+mod system {
+    use std::ffi::{c_char, CStr, CString, OsStr};
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    /// Loads a library by its name or path and leaves it loaded. The error is the dynamic linker's.
+    pub fn load(name: &str) -> Result<(), String> {
+        let name = CString::new(name).map_err(|error| error.to_string())?;
+        // SAFETY: `name` is a C string. The library's initialisers run, as they would in any program that uses it; it stays.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if !handle.is_null() {
+            return Ok(());
+        }
+        // SAFETY: no arguments; the text is this thread's until its next call of the dynamic linker.
+        let said: *const c_char = unsafe { libc::dlerror() };
+        if said.is_null() {
+            return Err("it cannot be loaded".to_owned());
+        }
+        // SAFETY: it is a C string, as said above, and is copied at once.
+        let said = unsafe { CStr::from_ptr(said) };
+        Err(said.to_string_lossy().into_owned())
     }
-    // SAFETY: no arguments; the text is this thread's until its next call of the dynamic linker.
-    let said: *const c_char = unsafe { libc::dlerror() };
-    if said.is_null() {
-        return Err("it cannot be loaded".to_owned());
+
+    /// The shared library (or executable) that this code is in.
+    pub fn own_path() -> Option<PathBuf> {
+        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: dladdr only reads the address and fills `info`; the name it points to lives as long as the library.
+        unsafe {
+            if libc::dladdr(own_path as *const libc::c_void, info.as_mut_ptr()) == 0 {
+                return None;
+            }
+            let name = info.assume_init().dli_fname;
+            if name.is_null() {
+                return None;
+            }
+            let bytes = CStr::from_ptr(name).to_bytes();
+            Some(PathBuf::from(OsStr::from_bytes(bytes)))
+        }
     }
-    // SAFETY: it is a C string, as said above, and is copied at once.
-    let said = unsafe { CStr::from_ptr(said) };
-    Err(said.to_string_lossy().into_owned())
+
+    /// The library stays loaded whoever unloads it: the linker has marked it so (`icd/build.rs`).
+    pub fn stay() {}
+}
+
+#[cfg(windows)]
+mod system {
+    use crate::util::win32;
+    use std::ffi::{OsStr, OsString};
+    use std::os::windows::ffi::OsStringExt;
+    use std::path::PathBuf;
+    use std::ptr::null_mut;
+
+    /// Loads a library by its name or path and leaves it loaded. The error is the system's.
+    pub fn load(name: &str) -> Result<(), String> {
+        if name.contains('\0') {
+            return Err("a name with a zero in it".to_owned());
+        }
+        // SAFETY: a string. The library's initialisers run, as they would in any program that uses it; it stays.
+        let module = unsafe { win32::LoadLibraryW(win32::wide(OsStr::new(name)).as_ptr()) };
+        if !module.is_null() {
+            return Ok(());
+        }
+        Err(format!("{name}: {}", std::io::Error::last_os_error()))
+    }
+
+    fn own(flags: u32) -> Option<win32::Module> {
+        let mut module = null_mut();
+        // SAFETY: the flag says that the name is an address, which is one of this code.
+        let found = unsafe {
+            win32::GetModuleHandleExW(
+                win32::MODULE_FROM_ADDRESS | flags,
+                own_path as *const u16,
+                &mut module,
+            )
+        };
+        (found != 0).then_some(module)
+    }
+
+    /// The shared library (or executable) that this code is in.
+    pub fn own_path() -> Option<PathBuf> {
+        let module = own(win32::MODULE_UNCHANGED)?;
+        let mut name = vec![0u16; 32 << 10];
+        // SAFETY: a module of this process, and so much room.
+        let length = unsafe { win32::GetModuleFileNameW(module, name.as_mut_ptr(), 32 << 10) };
+        let name = name
+            .get(..length as usize)
+            .filter(|name| !name.is_empty())?;
+        Some(PathBuf::from(OsString::from_wide(name)))
+    }
+
+    /// From now on the library stays loaded whoever unloads it: it has threads of its own.
+    pub fn stay() {
+        let _ = own(win32::MODULE_PIN);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn libraries_load_or_say_why_not() {
-        assert_eq!(super::load("libc.so.6"), Ok(()));
+        let there = if cfg!(windows) {
+            "kernel32.dll"
+        } else {
+            "libc.so.6"
+        };
+        assert_eq!(super::load(there), Ok(()));
         let said = super::load("libno_such_library.so").unwrap_err();
         assert!(said.contains("libno_such_library.so"), "{said}");
         assert!(super::load("a\0b").is_err());

@@ -13,6 +13,7 @@ mod drivers;
 mod edges;
 mod environment;
 mod events;
+#[cfg(unix)]
 mod forks;
 mod graphs;
 mod handles;
@@ -38,6 +39,7 @@ mod printf;
 mod programs;
 mod queues;
 mod refusals;
+#[cfg(unix)]
 mod resources;
 mod robustness;
 mod several_devices;

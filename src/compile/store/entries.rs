@@ -14,7 +14,7 @@
 //! | `pipeline` | the Vulkan driver's own cache | `pipelines.rs` |
 
 use crate::compile::words::to_bytes;
-use crate::util::{config, files};
+use crate::util::{config, files, library};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -59,27 +59,9 @@ impl CacheKey {
 fn build_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
-        let file = own_path().unwrap_or_default();
+        let file = library::own_path().unwrap_or_default();
         format!("{} {}", env!("CARGO_PKG_VERSION"), files::stamp(&file))
     })
-}
-
-/// The shared library (or executable) that this code is in.
-fn own_path() -> Option<PathBuf> {
-    use std::os::unix::ffi::OsStrExt;
-    let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr only reads the address and fills `info`; the name it points to lives as long as the library.
-    unsafe {
-        if libc::dladdr(own_path as *const libc::c_void, info.as_mut_ptr()) == 0 {
-            return None;
-        }
-        let name = info.assume_init().dli_fname;
-        if name.is_null() {
-            return None;
-        }
-        let bytes = std::ffi::CStr::from_ptr(name).to_bytes();
-        Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
-    }
 }
 
 fn directory(kind: &str) -> Option<PathBuf> {

@@ -15,7 +15,7 @@
 //! own, and so does an application that has changed its directory or its rights.
 
 use super::process::Finished;
-use crate::util::{config, fds};
+use crate::util::{config, fds, file_state};
 use parking_lot::Mutex;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
@@ -121,7 +121,7 @@ type Whereabouts = [u64; 6];
 fn place() -> Option<Whereabouts> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
-    let (user, group) = fds::effective_ids();
+    let (user, group) = file_state::rights();
     Some([
         here.dev(),
         here.ino(),
