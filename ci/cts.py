@@ -43,6 +43,10 @@ Files
                      survives --bless as long as the result stays the same.
                      The result "exclude" keeps a sub-test from being run at
                      all unless it is named in full on the command line.
+    --junit FILE     the outcome in JUnit's XML, for a CI that shows it: a suite
+                     is a testsuite, a sub-test a testcase. What fails as
+                     expected, or must not run, counts as skipped, with its
+                     reason; a regression is a failure with the end of its log.
     --logs DIR       DIR/<suite>/<sub-test>.log: command line, output, verdict.
 
 Exit status: 0 as expected (or better), 1 a regression (or, without --expect,
@@ -63,6 +67,7 @@ import sys
 import tempfile
 import threading
 import time
+import xml.etree.ElementTree as xml
 from pathlib import Path
 
 PREFIX = "test_"
@@ -503,6 +508,75 @@ def bless(expected, outcomes, missing):
 
 
 # --------------------------------------------------------------------------
+# JUnit's XML
+
+# Lines of a log that go into the file.
+LOG_LINES = 60
+
+
+def fit_for_xml(text):
+    """A text without the characters that XML has no form for."""
+    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "?", text)
+
+
+def junit_case(suite, name, outcome, entry, log, compared):
+    """One sub-test. `entry`: what is expected of it; `compared`: there are expectations."""
+    case = xml.Element("testcase", classname=suite, name=name, time=f"{outcome.seconds:.3f}")
+    before, now = outcome_of(entry), outcome.result
+    said = fit_for_xml(f"{now}: {outcome.reason}" if outcome.reason else now)
+    why = entry.get("reason", "") if isinstance(entry, dict) else ""
+    if now == "pass" or now == "skip" and before == "skip":
+        worse = False
+    elif compared and before in RANK:
+        worse = RANK[now] < RANK[before]
+    else:
+        worse = now not in GOOD
+    if worse:
+        was = f", expected {before}" if compared else ""
+        kind = "error" if now in ("crash", "timeout") else "failure"
+        child = xml.SubElement(case, kind, type=now, message=said + was)
+        try:
+            lines = log.read_text(errors="replace").splitlines()
+        except OSError:
+            lines = []
+        child.text = fit_for_xml("\n".join(lines[-LOG_LINES:]))
+    elif now == "skip":
+        xml.SubElement(case, "skipped", message=said)
+    elif now != "pass":
+        xml.SubElement(case, "skipped", message=fit_for_xml(f"fails as expected ({said}) {why}".strip()))
+    return case
+
+
+def write_junit(path, expected, outcomes, missing, logs, compared):
+    """Writes the outcome of a run; a sub-test that is gone is a failure too."""
+    root = xml.Element("testsuites", name="OpenCL-CTS")
+    names = set(outcomes) | {suite for suite, _, _ in missing}
+    for suite in sorted(names):
+        tests = outcomes.get(suite, {})
+        cases = [
+            junit_case(suite, name, outcome, expected.get(suite, {}).get(name),
+                       logs / suite / f"{name}.log", compared)
+            for name, outcome in sorted(tests.items())
+        ]
+        for _, name, was in (entry for entry in missing if entry[0] == suite):
+            case = xml.Element("testcase", classname=suite, name=name, time="0")
+            xml.SubElement(case, "failure", type="gone", message=f"the suite has it no more, expected {was}")
+            cases.append(case)
+        counts = {
+            kind: str(sum(case.find(kind) is not None for case in cases))
+            for kind in ("failure", "error", "skipped")
+        }
+        element = xml.SubElement(
+            root, "testsuite", name=suite, tests=str(len(cases)),
+            failures=counts["failure"], errors=counts["error"], skipped=counts["skipped"],
+            time=f"{sum(outcome.seconds for outcome in tests.values()):.3f}",
+        )
+        element.extend(cases)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    xml.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
+
+
+# --------------------------------------------------------------------------
 # Command line
 
 
@@ -521,6 +595,8 @@ def parse_arguments(arguments):
         help="write what this run saw into the --expect file")
     add("--results", type=Path, metavar="FILE",
         help="write what this run saw into this file")
+    add("--junit", type=Path, metavar="FILE",
+        help="write the outcome into this file, in JUnit's XML")
     add("--logs", type=Path, metavar="DIR",
         help="keep a log of each sub-test here (default: a temporary directory)")
     add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N",
@@ -641,6 +717,8 @@ def main(arguments=None):
     keep_results(options, outcomes)
 
     if not options.expect:
+        if options.junit:
+            write_junit(options.junit, {}, outcomes, [], options.logs, compared=False)
         bad = sum(
             outcome.result not in GOOD
             for tests in outcomes.values()
@@ -659,6 +737,8 @@ def main(arguments=None):
     }
     missing = gone(expected, outcomes, whole)
     worse, better, other = compare(expected, outcomes, missing)
+    if options.junit:
+        write_junit(options.junit, expected, outcomes, missing, options.logs, compared=True)
     for title, lines in (
         ("regressions", worse),
         ("improvements (record them with --bless)", better),

@@ -25,6 +25,18 @@ impl ClError {
             what: what.into(),
         }
     }
+
+    /// For entry points that allocate no memory objects, and so do not list CL_MEM_OBJECT_ALLOCATION_FAILURE: what the
+    /// device lacks are resources.
+    pub fn of_resources(self) -> Self {
+        match self.code {
+            cl::CL_MEM_OBJECT_ALLOCATION_FAILURE => Self {
+                code: cl::CL_OUT_OF_RESOURCES,
+                ..self
+            },
+            _ => self,
+        }
+    }
 }
 
 /// `Err` with a code and a reason: `return err(CL_INVALID_VALUE, "size is 0")`.

@@ -6,10 +6,10 @@ use pumice_runtime::util::forked;
 use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
 use pumice_runtime::util::uncancelled::Uncancelled;
+use pumice_runtime::util::{monotonic_ns, trace};
 use std::ffi::c_void;
 use std::fmt::{Debug, Write};
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::time::Instant;
 
 /// Collects the arguments of a traced call.
 pub struct Args<'a> {
@@ -117,7 +117,7 @@ fn guarded<T>(
     body: impl FnOnce() -> ClResult<T>,
     show: impl FnOnce(&T) -> String,
 ) -> ClResult<T> {
-    let start = (level() >= Level::Trace).then(Instant::now);
+    let start = (level() >= Level::Trace || trace::on()).then(monotonic_ns);
     // What a body leaves half done when it panics is behind locks that do not poison, and the application was told
     // that the call failed.
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| Err(panicked(name)));
@@ -126,7 +126,7 @@ fn guarded<T>(
             Ok(value) => format!("ok{}", show(value)),
             Err(error) => error.to_string(),
         };
-        trace(name, args, &outcome, start);
+        note(name, args, &outcome, start);
     } else if let Err(error) = &result {
         pumice_runtime::log!(Debug, "{name}: {error}");
     }
@@ -139,18 +139,34 @@ fn panicked(name: &str) -> ClError {
     ClError::new(CL_OUT_OF_HOST_MEMORY, "internal error")
 }
 
+/// Writes a call to the log and the timeline, as far as they are wanted.
 #[cold]
-fn trace(name: &str, args: &dyn Fn(&mut Args<'_>), outcome: &str, start: Instant) {
-    let elapsed = start.elapsed();
+fn note(name: &str, args: &dyn Fn(&mut Args<'_>), outcome: &str, start: u64) {
+    let end = monotonic_ns();
     let mut text = String::new();
     args(&mut Args { text: &mut text });
-    write(
-        Level::Trace,
-        format_args!(
-            "{name}({text}) = {outcome} [{:.1} us]",
-            elapsed.as_secs_f64() * 1e6
-        ),
-    );
+    if level() >= Level::Trace {
+        let microseconds = end.saturating_sub(start) as f64 / 1e3;
+        write(
+            Level::Trace,
+            format_args!("{name}({text}) = {outcome} [{microseconds:.1} us]"),
+        );
+    }
+    if trace::on() {
+        let details = [("arguments", text.into()), ("result", outcome.into())];
+        trace::slice(trace::this_thread(), "call", name, (start, end), &details);
+        // Where a program waits or lets go, what is over can be told at once.
+        let waits = [
+            "clFinish",
+            "clWait",
+            "clRelease",
+            "clEnqueueRead",
+            "clEnqueueMap",
+        ];
+        if waits.iter().any(|first| name.starts_with(first)) {
+            trace::collect();
+        }
+    }
 }
 
 #[cfg(test)]

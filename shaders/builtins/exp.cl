@@ -129,20 +129,6 @@ static double exp_curve(double r)
     return mad(p, r, 0.5);
 }
 
-// The same with one term less, for functions of larger bounds: error 2^-51 of e^r.
-static double exp_curve_short(double r)
-{
-    double p = 0x1.2707817725540p-22;
-    p = mad(p, r, 0x1.72e9291b5ab72p-19);
-    p = mad(p, r, 0x1.a01b7c983a751p-16);
-    p = mad(p, r, 0x1.a0198d4bf2481p-13);
-    p = mad(p, r, 0x1.6c16c0c8083d2p-10);
-    p = mad(p, r, 0x1.11111125b7393p-7);
-    p = mad(p, r, 0x1.55555555891c7p-5);
-    p = mad(p, r, 0x1.55555555507b4p-3);
-    return mad(p, r, 0x1.ffffffffffed2p-2);
-}
-
 // x - n * ln(2), and n in the lowest bits of `t`.
 static double exp_rest(double x, double *t)
 {
@@ -164,19 +150,6 @@ static double OVERLOAD exp_edges(double x)
     double t, r = exp_rest(fmin(fmax(x, -800.0), 800.0), &t);
     double y = ldexp(mad(exp_curve(r), r * r, r) + 1.0, (int)AS(long, t));
     return x == x ? y : x;
-}
-
-// For results that count in part.
-static float OVERLOAD exp_rough(float x)
-{
-    return exp_plain(x);
-}
-
-static double OVERLOAD exp_rough(double x)
-{
-    double t, r = exp_rest(x, &t);
-    double y = mad(exp_curve_short(r), r * r, r) + 1.0;
-    return AS(double, AS(long, y) + (AS(long, t) << 52));
 }
 
 double OVERLOAD exp(double x)
@@ -239,44 +212,45 @@ static double OVERLOAD erf_near(double z)
     return mad(p, z, 0x1.20dd750429b6bp+0);
 }
 
-// log(erfc(a)) for a between 1 and 4, between 1 and 6: errors 2^-29 and 2^-51 of erf(a).
+// The 16th root of erfc(a) for a between 1 and 4, between 1 and 6: errors 2^-27 and 2^-50 of erf(a).
 static float OVERLOAD erf_far(float a)
 {
     float t = mad(a, 0x1.555556p-1f, -0x1.aaaaaap+0f);
-    float p = 0x1.14fdc2p-9f;
-    p = mad(p, t, -0x1.372334p-10f);
-    p = mad(p, t, 0x1.979678p-7f);
-    p = mad(p, t, -0x1.285a58p-5f);
-    p = mad(p, t, -0x1.0fd6d4p+1f);
-    p = mad(p, t, -0x1.00ede8p+3f);
-    return mad(p, t, -0x1.f3a2e8p+2f);
+    float p = 0x1.cee17cp-14f;
+    p = mad(p, t, -0x1.c7e6e2p-10f);
+    p = mad(p, t, -0x1.2b1194p-9f);
+    p = mad(p, t, 0x1.b24828p-6f);
+    p = mad(p, t, -0x1.12785ap-8f);
+    p = mad(p, t, -0x1.3b73e4p-2f);
+    return mad(p, t, 0x1.3a50eep-1f);
 }
 
 static double OVERLOAD erf_far(double a)
 {
     double t = mad(a, 0.4, -1.4);
-    double p = -0x1.930378bdc6ebep-15;
-    p = mad(p, t, -0x1.54086d230cb9ap-14);
-    p = mad(p, t, 0x1.8d9ab8afe63acp-14);
-    p = mad(p, t, 0x1.30e5ebc8f8203p-11);
-    p = mad(p, t, 0x1.30a98266a11a5p-10);
-    p = mad(p, t, 0x1.935371cd17641p-11);
-    p = mad(p, t, 0x1.9aecf28dc4957p-10);
-    p = mad(p, t, -0x1.159c5c46db5f1p-9);
-    p = mad(p, t, 0x1.893639a4547bdp-8);
-    p = mad(p, t, -0x1.d78009d160e1fp-7);
-    p = mad(p, t, 0x1.178b42c480efep-5);
-    p = mad(p, t, -0x1.4e7228f00a9cep-4);
-    p = mad(p, t, -0x1.82b383955d57dp+2);
-    p = mad(p, t, -0x1.22a4dc1a9fc06p+4);
-    return mad(p, t, -0x1.c39916527e05bp+3);
+    double p = -0x1.3566288267da6p-20;
+    p = mad(p, t, 0x1.5f9aa69132134p-18);
+    p = mad(p, t, 0x1.bf873bc028bdep-16);
+    p = mad(p, t, 0x1.c467c1d00a351p-15);
+    p = mad(p, t, 0x1.dc7c335430c26p-14);
+    p = mad(p, t, 0x1.5144d6adb788ep-13);
+    p = mad(p, t, -0x1.af04dccf4dd3ap-12);
+    p = mad(p, t, -0x1.651a9f24a4680p-11);
+    p = mad(p, t, 0x1.929d8a75593f4p-8);
+    p = mad(p, t, -0x1.f604c40cd81fcp-9);
+    p = mad(p, t, -0x1.41e38212a2affp-5);
+    p = mad(p, t, 0x1.30bfd61819616p-4);
+    p = mad(p, t, 0x1.c471154652fdap-4);
+    p = mad(p, t, -0x1.e13d70f70dd70p-2);
+    return mad(p, t, 0x1.a7e0a2fefc243p-2);
 }
 
 // NaN goes the way of what is near to 0.
 #define ERF(type, most)                                                                                                \
     type OVERLOAD erf(type x)                                                                                          \
     {                                                                                                                  \
-        type a = fabs(x), far = (type)1 - exp_rough(erf_far(fmin(fmax(a, (type)1), (type)most)));                      \
+        type a = fabs(x), root = erf_far(fmin(fmax(a, (type)1), (type)most));                                          \
+        type r2 = root * root, r4 = r2 * r2, r8 = r4 * r4, far = mad(-r8, r8, (type)1);                                \
         return a >= (type)1 ? copysign(far, x) : x * erf_near(a * a);                                                  \
     }
 ERF(float, 4)

@@ -18,3 +18,4 @@
 #include "half.cl"
 #include "image.cl"
 #include "pipe.cl"
+#include "enqueue.cl"

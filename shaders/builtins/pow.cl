@@ -170,24 +170,18 @@ static double product_rest(double x, double y, double p)
 }
 
 // y * (log(x) + more * log(2)) in two parts for a normal number x > 0. Errors are below 2^-59 of it, most of which is that of
-// z and c: beyond 700 in size, 9 ulp of a power, where 16 are allowed. Polynomials go by pairs: what is long here is the way
+// z and c: beyond 700 in size, 12 ulp of a power, where 16 are allowed. Polynomials go by pairs: what is long here is the way
 // from the operand to the result.
 static double pow_exponent(double x, double more, double y, double *low_part)
 {
-    double e, f = log_parts_plain(x, &e) - 1.0;
-    e += more;
-    // s = f / (2 + f), and twice its error, of which f - 2s is exact.
-    double over = 1.0 / (2.0 + f), s = f * over, q = s * f;
+    double e, m = log_parts_plain(x, &e), f = m - 1.0;
+    e = more == 0.0 ? e : e + more;
+    // s = f / (2 + f), and its error, of which f - 2s is exact.
+    double over = 1.0 / (m + 1.0), s = f * over, q = s * f;
     double rest = __pumice_has_fma(x) ? __pumice_fused(-s, f, mad(-2.0, s, f))
                                       : (mad(-2.0, s, f) - q) - product_error(s, f, q);
     rest *= over;
     double z = s * s, c = s * z, w = z * z;
-    double p = mad(0x1.0e4cda59d8cacp-3, z, 0x1.0f7ed6327d469p-3);
-    double p2 = mad(0x1.3b1ef78d41c01p-3, z, 0x1.745ce9a5d7cb6p-3);
-    double p1 = mad(0x1.c71c722e107b6p-3, z, 0x1.2492492457658p-2);
-    p = mad(p, w, p2);
-    p = mad(p, w, p1);
-    p = mad(p, z, 0x1.9999999999b33p-2);
     // log(1 + f) = 2s + c (2/3 + z p), and the error of s times 2 + 2z.
     const double two_thirds = 0x1.5555555555555p-1;
     double twice = s + s, h, low;
@@ -199,10 +193,18 @@ static double pow_exponent(double x, double more, double y, double *low_part)
         h = twice + third;
         low = product_error(c, two_thirds, third) + (third + (twice - h));
     }
-    low += mad(c, mad(z, p, 0x1.5555555555555p-55), 2.0 * mad(rest, z, rest));
+    low = mad(rest, mad(2.0, z, 2.0), low);
     // The first part of log(2) has so few bits that its product is exact.
     double sum = mad(e, 0x1.62e42feep-1, h);
     low += mad(e, 0x1.a39ef35793c76p-33, h - mad(e, -0x1.62e42feep-1, sum));
+    // What comes last from the operand is added last.
+    double p = mad(0x1.0f7ed6327d469p-3, z, 0x1.3b1ef78d41c01p-3);
+    double p2 = mad(0x1.745ce9a5d7cb6p-3, z, 0x1.c71c722e107b6p-3);
+    double p1 = mad(0x1.2492492457658p-2, z, 0x1.9999999999b33p-2);
+    p = mad(0x1.0e4cda59d8cacp-3, w, p);
+    p = mad(p, w, p2);
+    p = mad(p, w, p1);
+    low = mad(c, mad(z, p, 0x1.5555555555555p-55), low);
     double high = y * sum;
     *low_part = mad(y, low, product_rest(y, sum, high));
     return high;
@@ -213,8 +215,8 @@ static double pow_parts(double high, double low, double *n)
 {
     *n = mad(high + low, 0x1.71547652b82fep+0, 0x1.8p+52);
     double whole = *n - 0x1.8p+52;
-    double r = mad(whole, -0x1.a39ef35793c76p-33, mad(whole, -0x1.62e42feep-1, high)) + low;
-    // As `exp_curve_short`, by pairs.
+    double r = mad(whole, -0x1.62e42feep-1, high) + mad(whole, -0x1.a39ef35793c76p-33, low);
+    // As `exp_curve` with one term less, by pairs.
     double z = r * r, w = z * z;
     double a = mad(0x1.55555555507b4p-3, r, 0x1.ffffffffffed2p-2), b = mad(0x1.11111125b7393p-7, r, 0x1.55555555891c7p-5);
     double c = mad(0x1.a0198d4bf2481p-13, r, 0x1.6c16c0c8083d2p-10);

@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 
 struct Writer(Vec<u8>);
 
@@ -263,6 +263,10 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
             w.u8(5);
             w.u32(offset);
         }
+        ArgKind::Queue { offset } => {
+            w.u8(6);
+            w.u32(offset);
+        }
     }
     w.bytes(arg.name.as_bytes());
     w.bytes(arg.type_name.as_bytes());
@@ -293,6 +297,7 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
             offset: r.option(Reader::u32)?,
         },
         5 => ArgKind::Pipe { offset: r.u32()? },
+        6 => ArgKind::Queue { offset: r.u32()? },
         _ => return Err(DecodeError::Field),
     };
     let name = r.string()?;
@@ -321,6 +326,7 @@ fn write_attributes(w: &mut Writer, a: &KernelAttributes) {
         KernelRole::Ordinary => 0,
         KernelRole::Initializer => 1,
         KernelRole::Finalizer => 2,
+        KernelRole::Block => 3,
     });
     w.option(&a.required_work_group_size, size);
     w.option(&a.work_group_size_hint, size);
@@ -336,6 +342,7 @@ fn read_attributes(r: &mut Reader) -> Decoded<KernelAttributes> {
             0 => KernelRole::Ordinary,
             1 => KernelRole::Initializer,
             2 => KernelRole::Finalizer,
+            3 => KernelRole::Block,
             _ => return Err(DecodeError::Field),
         },
         required_work_group_size: r.option(size)?,
@@ -637,12 +644,16 @@ mod tests {
             access: AccessQualifier::WriteOnly,
             ..arg.clone()
         };
+        let queue = Arg {
+            kind: ArgKind::Queue { offset: 104 },
+            ..arg.clone()
+        };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
             kir: "func".into(),
             interface: KernelInterface {
                 name: "k".into(),
-                args: vec![arg, local, image, sampler, pipe],
+                args: vec![arg, local, image, sampler, pipe, queue],
                 implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
                 push_size: 32,
                 args_in_buffer: false,
@@ -667,7 +678,7 @@ mod tests {
                     binding: 2,
                     source: SamplerSource::Arg(3),
                 }],
-                arg_access: vec![1, 3, 1, 0, 3],
+                arg_access: vec![1, 3, 1, 0, 3, 0],
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

@@ -49,6 +49,8 @@ pub enum Implicit {
     ProgramGlobals,
     /// u64: device address of the printf buffer (layout in `passes::lower_printf`).
     PrintfBuffer,
+    /// u64: device address of what a launch that enqueues kernels knows (layout in [`crate::device_queue`]).
+    EnqueueState,
     /// u32 x 3: get_global_offset.
     GlobalOffset,
     /// u32 x 3: get_global_size.
@@ -73,10 +75,11 @@ pub enum Implicit {
 
 impl Implicit {
     /// All of them, in the order in which they are laid out.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
         Self::PrintfBuffer,
+        Self::EnqueueState,
         Self::GlobalOffset,
         Self::GlobalSize,
         Self::NumGroups,
@@ -92,7 +95,11 @@ impl Implicit {
     /// Size in bytes.
     pub fn size(self) -> u32 {
         match self {
-            Self::ArgBuffer | Self::ProgramGlobals | Self::PrintfBuffer | Self::ResumeState => 8,
+            Self::ArgBuffer
+            | Self::ProgramGlobals
+            | Self::PrintfBuffer
+            | Self::EnqueueState
+            | Self::ResumeState => 8,
             Self::WorkDim => 4,
             _ => 12,
         }
@@ -130,6 +137,11 @@ pub enum ArgKind {
     },
     /// A pipe: the 8-byte device address of its bytes (see [`crate::pipe`]) goes to `offset`.
     Pipe {
+        /// Offset in the argument block.
+        offset: u32,
+    },
+    /// A device queue: the 8-byte device address of its memory (see [`crate::device_queue`]) goes to `offset`.
+    Queue {
         /// Offset in the argument block.
         offset: u32,
     },
@@ -292,6 +304,9 @@ pub enum KernelRole {
     Initializer,
     /// The runtime, after all other kernels of the program on a device. It has no parameters.
     Finalizer,
+    /// The runtime, for a kernel that enqueued it: a block. Its first parameter is the address of what it captured, the
+    /// others are sizes of local memory.
+    Block,
 }
 
 /// Attributes of a kernel function.
@@ -365,6 +380,15 @@ pub struct KernelInterface {
     pub samplers: Vec<SamplerBinding>,
     /// For each explicit argument: the memory behind it may be read (bit 0) or written (bit 1) by the kernel.
     pub arg_access: Vec<u8>,
+}
+
+impl KernelInterface {
+    /// The kernel enqueues others, or uses events and queues of the device.
+    pub fn enqueues(&self) -> bool {
+        self.implicit
+            .iter()
+            .any(|(which, _)| *which == Implicit::EnqueueState)
+    }
 }
 
 /// A pointer inside the initial data of the program-scope variables.

@@ -13,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod device_queue;
 pub mod edit;
 pub mod emit;
 pub mod encode;

@@ -133,7 +133,8 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
     }
     for mut kernel in module.kernels {
         // Nobody asks for these by name, and compilers give those of all modules the same.
-        if kernel.attributes.role != KernelRole::Ordinary {
+        let role = kernel.attributes.role;
+        if matches!(role, KernelRole::Initializer | KernelRole::Finalizer) {
             kernel.name = unused_name(out, kernel.name);
         }
         if out.kernels.iter().any(|k| k.name == kernel.name) {

@@ -201,6 +201,7 @@ fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
                     ParamKind::Image { dim, depth } => ArgKind::Image(ImageArg::unused(dim, depth)),
                     ParamKind::Sampler => ArgKind::Sampler { offset: None },
                     ParamKind::Pipe => ArgKind::Pipe { offset: 0 },
+                    ParamKind::Queue => ArgKind::Queue { offset: 0 },
                 },
                 name: p.name.clone(),
                 type_name: p.type_name.clone(),

@@ -187,10 +187,24 @@ fn volatile_accesses_are_seen_by_others() {
         Op::Load => MemoryAccess::MAKE_POINTER_VISIBLE,
         _ => MemoryAccess::MAKE_POINTER_AVAILABLE,
     };
-    for (kernel, ops) in [
-        ("locked", vec![Op::Load]),
-        ("waits", vec![Op::Load, Op::Store]),
-    ] {
+    let cases: [(&str, &[Op]); 3] = [
+        ("locked", &[Op::Load]),
+        ("waits", &[Op::Load, Op::Store]),
+        (
+            "in_step",
+            &[
+                Op::Store,
+                Op::Load,
+                Op::Load,
+                Op::Store,
+                Op::Load,
+                Op::Load,
+                Op::Store,
+                Op::Load,
+            ],
+        ),
+    ];
+    for (kernel, ops) in cases {
         let operands = volatile_operands(&lower(&program, kernel, &Target::full()).words);
         let found: Vec<Op> = operands.iter().map(|&(op, _)| op).collect();
         assert_eq!(found, ops, "{kernel}");

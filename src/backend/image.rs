@@ -67,6 +67,76 @@ impl PixelFormat {
         channel * self.channels()
     }
 
+    /// A pixel of three channels is one number.
+    pub fn is_packed(self) -> bool {
+        matches!(
+            self.data,
+            cl::CL_UNORM_SHORT_565 | cl::CL_UNORM_SHORT_555 | cl::CL_UNORM_INT_101010
+        )
+    }
+
+    /// Channels are bytes.
+    pub fn has_bytes(self) -> bool {
+        matches!(
+            self.data,
+            cl::CL_UNORM_INT8 | cl::CL_SNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8
+        )
+    }
+
+    /// Channels are stored each by itself and read as floating-point numbers.
+    pub fn has_fractions(self) -> bool {
+        matches!(
+            self.data,
+            cl::CL_UNORM_INT8
+                | cl::CL_UNORM_INT16
+                | cl::CL_SNORM_INT8
+                | cl::CL_SNORM_INT16
+                | cl::CL_HALF_FLOAT
+                | cl::CL_FLOAT
+        )
+    }
+
+    /// Every order with every type that devices of ours may have, the usual ones first; many of them are no formats. Not
+    /// CL_Rx, CL_RGx and CL_RGBx: the specification and its conformance tests differ in their border colour.
+    pub fn candidates() -> impl Iterator<Item = Self> {
+        const ORDERS: [cl_channel_order; 14] = [
+            cl::CL_RGBA,
+            cl::CL_R,
+            cl::CL_RG,
+            cl::CL_BGRA,
+            cl::CL_sRGBA,
+            cl::CL_DEPTH,
+            cl::CL_sBGRA,
+            cl::CL_A,
+            cl::CL_RA,
+            cl::CL_RGB,
+            cl::CL_ARGB,
+            cl::CL_ABGR,
+            cl::CL_INTENSITY,
+            cl::CL_LUMINANCE,
+        ];
+        const TYPES: [cl_channel_type; 16] = [
+            cl::CL_UNORM_INT8,
+            cl::CL_UNORM_INT16,
+            cl::CL_SNORM_INT8,
+            cl::CL_SNORM_INT16,
+            cl::CL_SIGNED_INT8,
+            cl::CL_SIGNED_INT16,
+            cl::CL_SIGNED_INT32,
+            cl::CL_UNSIGNED_INT8,
+            cl::CL_UNSIGNED_INT16,
+            cl::CL_UNSIGNED_INT32,
+            cl::CL_HALF_FLOAT,
+            cl::CL_FLOAT,
+            cl::CL_UNORM_SHORT_565,
+            cl::CL_UNORM_SHORT_555,
+            cl::CL_UNORM_INT_101010,
+            cl::CL_UNORM_INT_101010_2,
+        ];
+        let of = |order| TYPES.into_iter().map(move |data| Self { order, data });
+        ORDERS.into_iter().flat_map(of)
+    }
+
     /// Pixels beyond the edge are transparent, where a sampler shows a border.
     pub fn has_alpha(self) -> bool {
         matches!(

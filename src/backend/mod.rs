@@ -14,6 +14,7 @@
 
 pub mod caps;
 pub mod cpu;
+pub mod device_queue;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
@@ -262,6 +263,10 @@ pub trait Device: Send + Sync {
     fn caps(&self) -> &Caps;
     /// What the compiler must know.
     fn target(&self) -> &spirv_lowering::target::Target;
+    /// Whether it was lost: nothing on it works any more, now or later.
+    fn is_lost(&self) -> bool {
+        false
+    }
     /// Allocates memory, at least 256-byte aligned.
     fn allocate(&self, size: u64, placement: Placement) -> Result<Arc<dyn Memory>>;
     /// Allocates memory at addresses that the host has too, aligned to `align` bytes (a power of two).

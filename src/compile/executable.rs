@@ -11,6 +11,7 @@ use super::store::{pipelines, sections};
 use super::words::{to_bytes, BuildFailure, SpirvModule};
 use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Placement};
 use parking_lot::Mutex;
+use spirv_lowering::device_queue::block_number;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::{KernelRole, ProgramGlobals};
 use spirv_lowering::target::Target;
@@ -24,6 +25,8 @@ const KIND: &str = "vk";
 pub struct LoweredKernel {
     /// Vulkan SPIR-V and interface.
     pub lowered: Lowered,
+    /// What records of device queues call it, if kernels enqueue it.
+    pub number: u64,
     code: OnceLock<Arc<dyn Code>>,
     loading: Mutex<()>,
 }
@@ -31,6 +34,7 @@ pub struct LoweredKernel {
 impl LoweredKernel {
     fn new(lowered: Lowered) -> Self {
         Self {
+            number: block_number(&lowered.interface.name),
             lowered,
             code: OnceLock::new(),
             loading: Mutex::default(),
@@ -44,6 +48,7 @@ pub struct Executable {
     kernels: Vec<LoweredKernel>,
     initializers: Vec<LoweredKernel>,
     finalizers: Vec<LoweredKernel>,
+    blocks: Vec<LoweredKernel>,
     globals: ProgramGlobals,
     instance: Mutex<Option<Arc<Instance>>>,
     companion: OnceLock<Arc<dyn Any + Send + Sync>>,
@@ -127,6 +132,7 @@ impl Executable {
             kernels: Vec::with_capacity(all.len()),
             initializers: Vec::new(),
             finalizers: Vec::new(),
+            blocks: Vec::new(),
             globals,
             instance: Mutex::default(),
             companion: OnceLock::new(),
@@ -136,6 +142,7 @@ impl Executable {
                 KernelRole::Ordinary => made.kernels.push(kernel),
                 KernelRole::Initializer => made.initializers.push(kernel),
                 KernelRole::Finalizer => made.finalizers.push(kernel),
+                KernelRole::Block => made.blocks.push(kernel),
             }
         }
         made
@@ -167,6 +174,16 @@ impl Executable {
         self.kernels
             .iter()
             .position(|k| k.lowered.interface.name == name)
+    }
+
+    /// The kernels that kernels enqueue.
+    pub fn blocks(&self) -> &[LoweredKernel] {
+        &self.blocks
+    }
+
+    /// Such a kernel, loaded.
+    pub fn block_code(&self, block: &LoweredKernel) -> Result<Arc<dyn Code>, DeviceError> {
+        self.load(block).cloned()
     }
 
     /// Program-scope variables.
@@ -261,7 +278,12 @@ impl Executable {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         sections::put(&mut out, &self.globals.to_bytes());
-        let all = [&self.kernels, &self.initializers, &self.finalizers];
+        let all = [
+            &self.kernels,
+            &self.initializers,
+            &self.finalizers,
+            &self.blocks,
+        ];
         for kernel in all.into_iter().flatten() {
             sections::put(&mut out, &kernel.lowered.to_bytes());
         }

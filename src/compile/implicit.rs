@@ -11,6 +11,8 @@ pub struct ImplicitValues {
     pub globals: u64,
     /// Device address of the printf buffer.
     pub printf: u64,
+    /// Device address of what the launch knows of device queues.
+    pub enqueue: u64,
     /// Device address of what loops need to go on in further dispatches.
     pub resume: u64,
     /// get_work_dim
@@ -36,6 +38,7 @@ impl ImplicitValues {
                 Implicit::ArgBuffer => put(push, at, &self.arguments.to_le_bytes()),
                 Implicit::ProgramGlobals => put(push, at, &self.globals.to_le_bytes()),
                 Implicit::PrintfBuffer => put(push, at, &self.printf.to_le_bytes()),
+                Implicit::EnqueueState => put(push, at, &self.enqueue.to_le_bytes()),
                 Implicit::ResumeState => put(push, at, &self.resume.to_le_bytes()),
                 Implicit::GlobalOffset => put3(push, at, self.offset),
                 Implicit::GlobalSize => put3(push, at, self.global),

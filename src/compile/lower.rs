@@ -2,7 +2,7 @@
 
 use super::options::BuildOptions;
 use crate::util::config::{self, Passes};
-use crate::util::files;
+use crate::util::{files, trace};
 use spirv_lowering::ir::function::Function;
 use spirv_lowering::ir::print;
 use spirv_lowering::target::Target;
@@ -48,6 +48,7 @@ pub fn lower(
     if *time {
         options.timings = Some(&mut timings);
     }
+    let _span = trace::span("compile", || format!("lower {kernel}"));
     let lowered = program.lower(kernel, target, &mut options);
     if let Some(dir) = &config.dump {
         steps.write(dir, kernel);

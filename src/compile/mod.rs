@@ -36,7 +36,7 @@ pub mod native;
 
 pub use check::{checked, validate_vulkan};
 pub use clang::{toolchain, unload, Header};
-pub use executable::Executable;
+pub use executable::{Executable, LoweredKernel};
 pub use instance::Instance;
 pub use language::Language;
 pub use linkable::Linkable;

@@ -3,12 +3,12 @@
 //! Properties are kept verbatim (with the closing zero) for CL_CONTEXT_PROPERTIES. The context knows its queues weakly,
 //! so that memory which dies while commands still use it can be cleaned up when those have finished.
 
+use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
-use super::device::Device;
-use super::event::Owner;
-use super::mem::address::Addressed;
+use super::device::{of_device, Device};
+use super::device_side::DeviceSide;
 use super::mem::reach::{Behind, Reachable};
-use super::svm::Allocations;
+use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
 use crate::compile::store::pipelines;
@@ -18,15 +18,7 @@ use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
-
-/// What a list with one entry for each device of a context has for that number.
-pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
-    match each.get(device) {
-        Some(one) => Ok(one),
-        None => err(cl::CL_INVALID_DEVICE, "no such device in the context"),
-    }
-}
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A context.
 pub struct Context {
@@ -34,12 +26,14 @@ pub struct Context {
     properties: Vec<cl_context_properties>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
-    queues: Mutex<Vec<Weak<dyn Owner>>, { rank::CONTEXT_QUEUES }>,
+    queues: Mutex<Vec<Weak<dyn ContextQueue>>, { rank::CONTEXT_QUEUES }>,
     allocations: Allocations,
     mirror: Mirror,
     addressed: Addressed,
     reachable: Reachable,
     follows_pointers: AtomicBool,
+    /// For kernels that enqueue others, one a device; made when it is first needed.
+    on_device: Vec<OnceLock<Arc<DeviceSide>>>,
     handle: usize,
 }
 
@@ -64,7 +58,11 @@ impl Context {
                 unique.push(device);
             }
         }
+        if unique.iter().any(|device| device.backend().is_lost()) {
+            return err(cl::CL_DEVICE_NOT_AVAILABLE, "the device was lost");
+        }
         Ok(Object::new_cyclic(|me| Self {
+            on_device: unique.iter().map(|_| OnceLock::new()).collect(),
             devices: unique,
             properties,
             notify,
@@ -87,6 +85,22 @@ impl Context {
     /// The device of that number.
     pub fn device_at(&self, index: usize) -> ClResult<&Ref<Device>> {
         of_device(&self.devices, index)
+    }
+
+    /// What kernels that enqueue others share on the device of that number.
+    pub fn on_device(&self, index: usize) -> ClResult<&Arc<DeviceSide>> {
+        let slot = of_device(&self.on_device, index)?;
+        if let Some(known) = slot.get() {
+            return Ok(known);
+        }
+        // Two threads may make one each: the second goes.
+        let made = Arc::new(DeviceSide::new(self.device_at(index)?.backend().as_ref())?);
+        Ok(slot.get_or_init(|| made))
+    }
+
+    /// The same, if there has been any such kernel or queue.
+    pub fn known_on_device(&self, index: usize) -> Option<&Arc<DeviceSide>> {
+        self.on_device.get(index)?.get()
     }
 
     /// Memory with an address that the application got.
@@ -179,7 +193,7 @@ impl Context {
     }
 
     /// Makes a queue known.
-    pub(crate) fn add_queue(&self, queue: Weak<dyn Owner>) {
+    pub(crate) fn add_queue(&self, queue: Weak<dyn ContextQueue>) {
         let mut queues = self.queues.lock();
         queues.retain(|known| known.strong_count() > 0);
         queues.push(queue);
@@ -196,7 +210,7 @@ impl Context {
     }
 
     /// The queues that are alive.
-    pub(crate) fn queues(&self) -> Vec<Arc<dyn Owner>> {
+    pub(crate) fn queues(&self) -> Vec<Arc<dyn ContextQueue>> {
         self.queues
             .lock()
             .iter()

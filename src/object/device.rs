@@ -3,20 +3,23 @@
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
 //! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
 
-use super::info::{name_version, unknown, version, Info, InfoOut, Written};
-use super::mem::image;
-use super::platform::{name_versions, version_string, Platform};
-use super::sub_device;
+use super::device_side;
+use super::info::{
+    name_version, name_versions, unknown, version, version_string, Info, InfoOut, Written,
+};
+use super::partition;
 use crate::backend::{self, caps::DeviceKind, Caps, SharedKind};
 use crate::cl::{
-    self, cl_device_fp_config, cl_device_partition_property, cl_device_svm_capabilities,
-    cl_device_type, cl_uint,
+    self, cl_device_fp_config, cl_device_info, cl_device_partition_property,
+    cl_device_svm_capabilities, cl_device_type, cl_device_unified_shared_memory_capabilities_intel,
+    cl_uint,
 };
 use crate::compile::{printf, Language};
-use crate::error::ClResult;
+use crate::error::{err, ClResult};
 use crate::features::{self, Features, VENDOR_SUFFIX};
 use crate::handle::{Body, Kind, Object, Ref};
 use spirv_lowering::target::FloatCaps;
+use std::any::Any;
 use std::ffi::{c_void, CStr};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -34,6 +37,19 @@ pub const PIPE_MAX_PACKET_SIZE: u32 = 16 << 10;
 /// CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE in bytes, at most: programs take a part of what is reported and index it with `int`.
 const MAX_CONSTANT_BUFFER_SIZE: u64 = 4 << 30;
 
+/// CL_DEVICE_IMAGE_PITCH_ALIGNMENT, in pixels.
+const IMAGE_PITCH_ALIGNMENT: u32 = 1;
+/// CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, in pixels.
+const IMAGE_BASE_ALIGNMENT: u32 = 1;
+
+/// What a list with one entry for each device of a context has for that number.
+pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
+    match each.get(device) {
+        Some(one) => Ok(one),
+        None => err(cl::CL_INVALID_DEVICE, "no such device in the context"),
+    }
+}
+
 /// What a sub-device is a part of.
 struct Partition {
     parent: Ref<Device>,
@@ -43,7 +59,8 @@ struct Partition {
 
 /// A device.
 pub struct Device {
-    platform: Weak<Object<Platform>>,
+    /// An object that has it, and so is not named here.
+    platform: Weak<dyn Any + Send + Sync>,
     partition: Option<Partition>,
     backend: Arc<dyn backend::Device>,
     features: Features,
@@ -57,14 +74,14 @@ impl Body for Device {
 
 impl Device {
     pub(super) fn new(
-        platform: Weak<Object<Platform>>,
+        platform: Weak<dyn Any + Send + Sync>,
         backend: Arc<dyn backend::Device>,
     ) -> Ref<Self> {
         Object::new(Self::over(platform, backend, None))
     }
 
     fn over(
-        platform: Weak<Object<Platform>>,
+        platform: Weak<dyn Any + Send + Sync>,
         backend: Arc<dyn backend::Device>,
         partition: Option<Partition>,
     ) -> Self {
@@ -122,7 +139,7 @@ impl Device {
     /// A device without platform, on a back end made for a test.
     #[cfg(test)]
     pub(crate) fn for_tests(backend: Arc<dyn backend::Device>) -> Ref<Self> {
-        Self::new(Weak::new(), backend)
+        Self::new(Weak::<Object<Self>>::new(), backend)
     }
 
     /// The device below.
@@ -145,9 +162,10 @@ impl Device {
         &self.language
     }
 
-    /// Its platform, while that lives.
-    pub fn platform(&self) -> Option<Ref<Platform>> {
-        self.platform.upgrade()
+    /// The handle of its platform, while that lives; then null.
+    pub fn platform(&self) -> *const c_void {
+        let platform = self.platform.upgrade();
+        platform.map_or(std::ptr::null(), |platform| Arc::as_ptr(&platform).cast())
     }
 
     /// CL_DEVICE_TYPE
@@ -184,6 +202,44 @@ impl Device {
             }
             bits
         })
+    }
+
+    /// CL_DEVICE_*_MEM_CAPABILITIES_INTEL.
+    pub fn usm_capabilities(
+        &self,
+        param: cl_device_info,
+    ) -> cl_device_unified_shared_memory_capabilities_intel {
+        const ALL: u64 = cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+            | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
+            | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ACCESS_INTEL
+            | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ATOMIC_ACCESS_INTEL;
+        let svm = self.svm_capabilities();
+        let has = |bit| svm & bit != 0;
+        let host = if has(cl::CL_DEVICE_SVM_ATOMICS) {
+            ALL
+        } else if has(cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER) {
+            cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+        } else {
+            0
+        };
+        match param {
+            cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
+            | cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL => host,
+            cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
+                if has(cl::CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) =>
+            {
+                cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
+                    | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
+            }
+            // Where devices see the host's memory at its own address, several see the same.
+            cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
+            | cl::CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL
+                if has(cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) =>
+            {
+                host
+            }
+            _ => 0,
+        }
     }
 
     /// The preferred multiple of work-group sizes.
@@ -343,7 +399,7 @@ impl Device {
                 out.write(caps.timer_resolution_ns.max(1) as usize)
             }
             cl::CL_DEVICE_ENDIAN_LITTLE => out.write(cfg!(target_endian = "little")),
-            cl::CL_DEVICE_AVAILABLE => out.write(true),
+            cl::CL_DEVICE_AVAILABLE => out.write(!self.backend().is_lost()),
             cl::CL_DEVICE_COMPILER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_LINKER_AVAILABLE => out.write(true),
             cl::CL_DEVICE_EXECUTION_CAPABILITIES => out.write(if caps.native_kernels {
@@ -402,7 +458,7 @@ impl Device {
                 some => some.len() as u32,
             }),
             cl::CL_DEVICE_PARTITION_PROPERTIES => {
-                out.write(sub_device::properties(self.backend.processors()))
+                out.write(partition::properties(self.backend.processors()))
             }
             cl::CL_DEVICE_PARTITION_TYPE => {
                 let kind = self
@@ -412,10 +468,10 @@ impl Device {
                 out.write(kind.unwrap_or_else(|| vec![0]))
             }
             cl::CL_DEVICE_PARTITION_AFFINITY_DOMAIN => {
-                out.write(sub_device::domains(self.backend.processors()))
+                out.write(partition::domains(self.backend.processors()))
             }
 
-            // Program-scope variables; shared virtual memory; queues on the device: none yet.
+            // Program-scope variables; shared virtual memory; queues on the device.
             cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
             | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => {
                 out.write(if features.program_scope_variables {
@@ -425,12 +481,28 @@ impl Device {
                 })
             }
             cl::CL_DEVICE_SVM_CAPABILITIES => out.write(self.svm_capabilities()),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES
-            | cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => out.write(0u64),
+            cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => {
+                out.write(cl::cl_bitfield::from(match features.device_enqueue {
+                    true => cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT,
+                    false => 0,
+                }))
+            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(match features.device_enqueue {
+                true => device_side::PROPERTIES,
+                false => 0,
+            }),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
             | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE
             | cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES
-            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(0u32),
+            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS
+                if !features.device_enqueue =>
+            {
+                out.write(0u32)
+            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_side::PREFERRED_SIZE),
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_side::MAX_SIZE),
+            cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_side::MAX_QUEUES),
+            cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_side::MAX_EVENTS),
 
             cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
             cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(if features.pipes { PIPE_ARGS } else { 0 }),
@@ -530,8 +602,8 @@ impl Device {
                 limits.max_storage
             }
             cl::CL_DEVICE_MAX_SAMPLERS => limits.max_samplers,
-            cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT => image::PITCH_ALIGNMENT,
-            cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => image::BASE_ALIGNMENT,
+            cl::CL_DEVICE_IMAGE_PITCH_ALIGNMENT => IMAGE_PITCH_ALIGNMENT,
+            cl::CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT => IMAGE_BASE_ALIGNMENT,
             _ => 0,
         }
     }
@@ -566,9 +638,7 @@ impl Device {
                     _ => half,
                 })
             }
-            (0x4190..=0x4194, _) if self.features.usm => {
-                out.write(super::usm::capabilities(self, param))
-            }
+            (0x4190..=0x4194, _) if self.features.usm => out.write(self.usm_capabilities(param)),
             // CL_DEVICE_SUB_GROUP_SIZES_INTEL
             (0x4108, _) if self.features.subgroups => {
                 let sizes = self.caps().subgroup_sizes.iter();

@@ -16,7 +16,8 @@
 
 use super::callback::{Callback, EventFn};
 use super::context::Context;
-pub use super::progress::{Owner, Progress};
+use super::device::Device;
+pub use super::progress::{ContextQueue, Progress};
 use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
 use crate::error::{err, ClError, ClResult};
@@ -33,6 +34,24 @@ const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
 const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
 const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
 const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
+
+/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
+pub trait Owner: ContextQueue {
+    /// The queue's device.
+    fn device(&self) -> &Ref<Device>;
+    /// The application may ask for times.
+    fn profiling(&self) -> bool;
+    /// It measures times, for whomever.
+    fn measures(&self) -> bool;
+    /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
+    fn watch(&self, event: Ref<Event>);
+    /// Encodes held commands that have become ready. Called through [`wake`] only.
+    fn pump(&self);
+    /// Start and end over all of the slots, which are freed.
+    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
+    /// The slots will not be asked for.
+    fn discard_times(&self, slots: &[ProfileSlot]);
+}
 
 /// Where a recorded command is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -76,6 +95,8 @@ struct State {
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
+    /// What the command enqueued on the device had ended then.
+    children_end: u64,
     queued: u64,
     submit: u64,
 }
@@ -154,6 +175,7 @@ impl Event {
                 waiters: SmallVec::new(),
                 times,
                 host_end: 0,
+                children_end: 0,
                 queued,
                 submit,
             }),
@@ -303,6 +325,10 @@ impl Object<Event> {
 
     pub(crate) fn set_host_end(&self, now: u64) {
         self.state.lock().host_end = now;
+    }
+
+    pub(crate) fn set_children_end(&self, now: u64) {
+        self.state.lock().children_end = now;
     }
 }
 
@@ -528,10 +554,53 @@ impl Object<Event> {
 
     /// clGetEventProfilingInfo: the value of `name` in nanoseconds.
     pub fn profiling(self: &Arc<Self>, name: cl::cl_profiling_info) -> ClResult<cl_ulong> {
-        let Some(owner) = self.owner.as_ref().filter(|owner| owner.profiling()) else {
+        if !self.owner.as_ref().is_some_and(|owner| owner.profiling()) {
             return err(
                 cl::CL_PROFILING_INFO_NOT_AVAILABLE,
                 "the event has no queue with profiling",
+            );
+        }
+        let [queued, submit, start, end] = self.times()?;
+        match name {
+            cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
+            cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
+            cl::CL_PROFILING_COMMAND_START => Ok(start),
+            cl::CL_PROFILING_COMMAND_END => Ok(end),
+            cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end.max(self.state.lock().children_end)),
+            _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
+        }
+    }
+
+    /// The command is over, so that asking for its status submits nothing.
+    pub(crate) fn is_over(&self) -> bool {
+        match (self.stage(), &self.owner) {
+            (Stage::Done(_), _) => true,
+            (Stage::Held, _) | (_, None) => false,
+            (Stage::Recorded(place), Some(owner)) => {
+                let progress = owner.progress();
+                match progress.timeline.completed() {
+                    Ok(now) => now >= place.value && progress.host_done() >= place.host_seq,
+                    Err(_) => true,
+                }
+            }
+        }
+    }
+
+    /// When a command that is over was queued, submitted, started and ended, on a queue that measures; the status of one that
+    /// failed.
+    pub(crate) fn measured(self: &Arc<Self>) -> Result<[u64; 4], cl_int> {
+        match self.status() {
+            COMPLETE => self.times().map_err(|error| error.code),
+            status => Err(status),
+        }
+    }
+
+    /// Queued, submit, start and end, in nanoseconds, in that order.
+    fn times(self: &Arc<Self>) -> ClResult<[u64; 4]> {
+        let Some(owner) = self.owner.as_ref().filter(|owner| owner.measures()) else {
+            return err(
+                cl::CL_PROFILING_INFO_NOT_AVAILABLE,
+                "the queue measures no times",
             );
         };
         if self.status() != COMPLETE {
@@ -562,7 +631,7 @@ impl Object<Event> {
                 .as_ref()
                 .map_or(Times::None, |&(start, end)| Times::Known(start, end));
             self.changed.notify_all();
-            times?;
+            times.map_err(ClError::of_resources)?;
         }
         let state = self.state.lock();
         let queued = state.queued;
@@ -572,13 +641,7 @@ impl Object<Event> {
             _ => (submit, submit),
         };
         let end = end.max(start).max(state.host_end);
-        match name {
-            cl::CL_PROFILING_COMMAND_QUEUED => Ok(queued),
-            cl::CL_PROFILING_COMMAND_SUBMIT => Ok(submit),
-            cl::CL_PROFILING_COMMAND_START => Ok(start),
-            cl::CL_PROFILING_COMMAND_END | cl::CL_PROFILING_COMMAND_COMPLETE => Ok(end),
-            _ => err(cl::CL_INVALID_VALUE, "unknown profiling query"),
-        }
+        Ok([queued, submit, start, end])
     }
 }
 

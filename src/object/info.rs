@@ -23,6 +23,7 @@ use crate::cl::{
     cl_device_pci_bus_info_khr, cl_image_format, cl_name_version, cl_uint, CL_INVALID_VALUE,
 };
 use crate::error::{err, ClResult};
+use crate::features::{Versioned, VENDOR_SUFFIX};
 use crate::handle::{Body, Object, Ref};
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
@@ -302,6 +303,18 @@ pub fn name_version(name: &str, major: u32, minor: u32, patch: u32) -> cl_name_v
 /// CL_MAKE_VERSION
 pub fn version(major: u32, minor: u32, patch: u32) -> cl_uint {
     (major & 0x3ff) << 22 | (minor & 0x3ff) << 12 | patch & 0xfff
+}
+
+/// "OpenCL 3.0 PUMICE"
+pub fn version_string((major, minor): (u32, u32)) -> String {
+    format!("OpenCL {major}.{minor} {VENDOR_SUFFIX}")
+}
+
+/// Versioned names as the `*_WITH_VERSION` queries list them.
+pub fn name_versions(list: &[Versioned]) -> Vec<cl_name_version> {
+    list.iter()
+        .map(|&(name, (major, minor, patch))| name_version(name, major, minor, patch))
+        .collect()
 }
 
 /// Runs a query into a fresh vector: for tests and for callers inside the runtime.

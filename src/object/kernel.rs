@@ -4,11 +4,13 @@
 //! what a launch needs, which later calls of clSetKernelArg do not touch; [`queries`] tells about it.
 
 mod args;
+mod block;
 mod pointers;
 mod queries;
 mod snapshot;
 
 use super::device::Device;
+use super::launch::Rules;
 use super::program::Program;
 use crate::cl;
 use crate::compile::Executable;
@@ -28,7 +30,7 @@ struct OnDevice {
     executable: Arc<Executable>,
     index: usize,
     printfs: Option<Arc<Vec<PrintfSite>>>,
-    uniform: bool,
+    rules: Rules,
 }
 
 impl OnDevice {
@@ -61,13 +63,13 @@ impl Drop for Kernel {
 }
 
 impl Kernel {
-    pub(super) fn create(
+    fn create(
         program: &Ref<Program>,
-        executables: &[(Ref<Device>, Arc<Executable>, bool)],
+        executables: &[(Ref<Device>, Arc<Executable>, Rules)],
         name: &str,
     ) -> ClResult<Ref<Self>> {
         let mut devices: Vec<OnDevice> = Vec::with_capacity(executables.len());
-        for (device, executable, uniform) in executables {
+        for (device, executable, rules) in executables {
             let Some(index) = executable.find(name) else {
                 continue;
             };
@@ -80,7 +82,7 @@ impl Kernel {
                 executable: executable.clone(),
                 index,
                 printfs,
-                uniform: *uniform,
+                rules: *rules,
             });
         }
         let Some(first) = devices.first().and_then(OnDevice::interface) else {
@@ -155,5 +157,20 @@ impl Kernel {
                 "the program was not built for the queue's device",
             )
         })
+    }
+}
+
+impl Object<Program> {
+    /// clCreateKernel.
+    pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
+        Kernel::create(self, &self.executables()?, name)
+    }
+
+    /// clCreateKernelsInProgram.
+    pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
+        self.kernel_names()?
+            .iter()
+            .map(|name| self.create_kernel(name))
+            .collect()
     }
 }

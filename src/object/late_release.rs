@@ -5,7 +5,7 @@
 //! waits for one queue does not wait for another.
 
 use super::context::Context;
-use super::event::Owner;
+use super::progress::ContextQueue;
 use crate::util::guard::guarded;
 use crate::util::leaving::Call;
 use parking_lot::Mutex;
@@ -16,12 +16,12 @@ use std::time::Duration;
 const TURN: Duration = Duration::from_millis(5);
 
 /// Commands that have to be over: queues, and the values that their timelines have then.
-pub struct After(Vec<(Arc<dyn Owner>, u64)>);
+pub struct After(Vec<(Arc<dyn ContextQueue>, u64)>);
 
 impl After {
     /// All that is recorded in a context now. `None`: it is over.
     pub fn queues(context: &Context) -> Option<Self> {
-        let mut busy: Vec<(Arc<dyn Owner>, u64)> = Vec::new();
+        let mut busy: Vec<(Arc<dyn ContextQueue>, u64)> = Vec::new();
         for queue in context.queues() {
             let value = queue.progress().recorded();
             let now = queue.progress().timeline.completed();

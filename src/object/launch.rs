@@ -1,11 +1,13 @@
 //! A snapshot of a kernel with its arguments, taken at enqueue: what a launch needs and nothing that may change later.
 
+use super::device_side::DeviceSide;
 use super::mem::Mem;
 use crate::backend::{Binding, Code, Memory};
+use crate::compile::Executable;
 use crate::handle::Ref;
 use smallvec::SmallVec;
 use spirv_lowering::ir::module::PrintfSite;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Something that only has to stay.
 pub type Kept = Arc<dyn std::any::Any + Send + Sync>;
@@ -35,6 +37,33 @@ pub struct KernelLaunch {
     pub touches_anything: bool,
     /// It may touch memory of the host that is no memory object (fine-grained system sharing).
     pub host_memory: bool,
+    /// How the program was built.
+    pub rules: Rules,
+    /// For a kernel that enqueues others.
+    pub enqueues: Option<Arc<Enqueues>>,
+}
+
+/// What the build of a program says of launches of its kernels.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Rules {
     /// All work-groups must be of one size: programs before OpenCL C 2.0, or built with -cl-uniform-work-group-size.
     pub uniform: bool,
+    /// Kernels get precise errors of what they enqueue: -g.
+    pub precise: bool,
+}
+
+/// What kernels that enqueue others need, the same for all that a launch leads to.
+pub struct Enqueues {
+    /// Queues and events of the device.
+    pub on_device: Arc<DeviceSide>,
+    /// The program.
+    pub executable: Arc<Executable>,
+    /// Its program-scope variables.
+    pub globals: Option<Arc<dyn Memory>>,
+    /// What must not end before the launches have.
+    pub kept: Option<Kept>,
+    /// How the program was built.
+    pub rules: Rules,
+    /// What all its launches know of device queues, once made.
+    pub table: OnceLock<Vec<u8>>,
 }

@@ -1,9 +1,12 @@
 //! The OpenCL objects: passive state, one object a file. Constructors and operations make the specification's checks on
 //! values; the checks on pointers are the C edge's.
 
+mod addresses;
 pub mod callback;
 pub mod context;
 pub mod device;
+pub mod device_queue;
+pub mod device_side;
 pub mod event;
 pub mod info;
 pub mod kernel;
@@ -11,6 +14,7 @@ pub mod late_release;
 pub mod launch;
 pub mod mem;
 pub mod native_kernel;
+mod partition;
 pub mod platform;
 pub mod program;
 pub mod progress;

@@ -3,9 +3,9 @@
 //! A machine without a usable device still has the platform; the log says why it is empty.
 
 use super::device::Device;
-use super::info::{name_version, unknown, version, Info, InfoOut, Written};
+use super::info::{name_versions, unknown, version, version_string, Info, InfoOut, Written};
 use crate::backend;
-use crate::cl::{self, cl_device_type, cl_name_version, cl_uint};
+use crate::cl::{self, cl_device_type, cl_uint};
 use crate::error::{err, ClResult};
 use crate::features::{self, Versioned, VENDOR_SUFFIX, VERSION};
 use crate::handle::{Body, Kind, Object, Ref};
@@ -94,18 +94,6 @@ impl Platform {
         }
         common
     }
-}
-
-/// "OpenCL 3.0 PUMICE"
-pub(super) fn version_string((major, minor): (u32, u32)) -> String {
-    format!("OpenCL {major}.{minor} {VENDOR_SUFFIX}")
-}
-
-/// Versioned names as the `*_WITH_VERSION` queries list them.
-pub(super) fn name_versions(list: &[Versioned]) -> Vec<cl_name_version> {
-    list.iter()
-        .map(|&(name, (major, minor, patch))| name_version(name, major, minor, patch))
-        .collect()
 }
 
 impl Info for Platform {

@@ -12,7 +12,6 @@ pub use link::link;
 
 use super::context::Context;
 use super::device::Device;
-use super::kernel::Kernel;
 use crate::cl::{self, cl_build_status, cl_int, cl_program_binary_type};
 use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
@@ -301,11 +300,6 @@ impl Program {
 
 // Methods that need the reference to themselves.
 impl Object<Program> {
-    /// clCreateKernel.
-    pub fn create_kernel(self: &Arc<Self>, name: &str) -> ClResult<Ref<Kernel>> {
-        Kernel::create(self, &self.executables()?, name)
-    }
-
     /// clSetProgramReleaseCallback. The specification lets devices without program-scope destructors refuse, and the
     /// conformance tests expect that of OpenCL 3.0. So it is an error unless the program was built and has destructors,
     /// which is what the callback waits for.
@@ -325,13 +319,5 @@ impl Object<Program> {
         let handle = self.handle() as usize;
         self.released.callbacks.lock().push((notify, handle));
         Ok(())
-    }
-
-    /// clCreateKernelsInProgram.
-    pub fn create_kernels(self: &Arc<Self>) -> ClResult<Vec<Ref<Kernel>>> {
-        self.kernel_names()?
-            .iter()
-            .map(|name| self.create_kernel(name))
-            .collect()
     }
 }

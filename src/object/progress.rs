@@ -1,11 +1,6 @@
-//! How far a queue has come, as events see it: counters that are read without the queue's lock, and what an event may ask of
-//! its queue.
+//! How far a queue has come, as events and its context see it: counters that are read without the queue's lock.
 
-use super::device::Device;
-use super::event::Event;
-use crate::backend::{ProfileSlot, Throttle, Timeline};
-use crate::error::ClResult;
-use crate::handle::Ref;
+use crate::backend::{Throttle, Timeline};
 use crate::util::lock::{rank, Mutex};
 use parking_lot::Condvar;
 use std::ffi::c_void;
@@ -149,24 +144,12 @@ impl Progress {
     }
 }
 
-/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
-pub trait Owner: Send + Sync {
-    /// The queue's handle.
+/// A queue as its context knows it; implemented by the queue.
+pub trait ContextQueue: Send + Sync {
+    /// Its handle.
     fn handle(&self) -> *mut c_void;
-    /// Its device.
-    fn device(&self) -> &Ref<Device>;
     /// How far it is.
     fn progress(&self) -> &Arc<Progress>;
-    /// It measures times.
-    fn profiling(&self) -> bool;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);
-    /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
-    fn watch(&self, event: Ref<Event>);
-    /// Encodes held commands that have become ready. Called through [`super::event::wake`] only.
-    fn pump(&self);
-    /// Start and end over all of the slots, which are freed.
-    fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
-    /// The slots will not be asked for.
-    fn discard_times(&self, slots: &[ProfileSlot]);
 }

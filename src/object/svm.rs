@@ -4,21 +4,21 @@
 //! objects: hazards, maps and lifetimes are the same. A context knows its allocations by address. Allocations hold their
 //! context: it goes when they are freed.
 
+use super::addresses::{Allocations, HostShared};
 use super::callback::{Callback, FreeFn};
 use super::context::Context;
 use super::device::Device;
 use super::mem::host_work::HostWork;
 use super::mem::reach::Behind;
 use super::mem::{same_bytes, Mem};
-use super::usm::Usm;
 use crate::backend::{Memory, SharedKind};
-use crate::cl::{self, cl_svm_mem_flags, cl_uint};
+use crate::cl::{
+    self, cl_mem_alloc_flags_intel, cl_svm_mem_flags, cl_uint, cl_unified_shared_memory_type_intel,
+};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use crate::util::lock::{rank, Mutex};
-use std::collections::BTreeMap;
+use std::any::Any;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Alignment in bytes when none is asked for, and the largest that devices need to have: the size of long16.
@@ -26,6 +26,17 @@ pub const DEFAULT_ALIGN: u64 = 128;
 
 /// The largest alignment in bytes that is given.
 pub const MAX_ALIGN: u64 = 1 << 21;
+
+/// What an allocation of cl_intel_unified_shared_memory was asked for as.
+#[derive(Clone)]
+pub struct Usm {
+    /// CL_MEM_ALLOC_TYPE_INTEL
+    pub kind: cl_unified_shared_memory_type_intel,
+    /// CL_MEM_ALLOC_DEVICE_INTEL
+    pub device: Option<Ref<Device>>,
+    /// CL_MEM_ALLOC_FLAGS_INTEL
+    pub flags: cl_mem_alloc_flags_intel,
+}
 
 /// An allocation.
 pub struct Allocation {
@@ -57,45 +68,10 @@ impl Allocation {
     }
 }
 
-/// The allocations of a context.
-#[derive(Default)]
-pub struct Allocations {
-    by_address: Mutex<BTreeMap<usize, Arc<Allocation>>, { rank::ALLOCATIONS }>,
-    /// There was one at some time: else nobody need look.
-    any: AtomicBool,
-}
-
-impl Allocations {
-    /// The allocation that an address lies in, and how far behind its first byte.
-    pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
-        if !self.any() {
-            return None;
-        }
-        let map = self.by_address.lock();
-        let (_, found) = map.range(..=address).next_back()?;
-        let offset = address - found.address;
-        (offset < found.size).then(|| (found.clone(), offset))
-    }
-
-    /// There was one at some time.
-    pub(super) fn any(&self) -> bool {
-        self.any.load(Ordering::Acquire)
-    }
-
-    /// What of them lies behind a range of addresses of the host, for the context's device number `device`.
-    pub(super) fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
-        if !self.any() {
-            return Behind::Host;
-        }
-        let found = {
-            let map = self.by_address.lock();
-            match map.range(..range.end).next_back() {
-                Some((_, last)) if last.address + last.size > range.start => last.clone(),
-                _ => return Behind::Host,
-            }
-        };
-        let mem = &found.mem;
-        let inside = found.address <= range.start && range.end <= found.address + found.size;
+impl HostShared for Allocation {
+    fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+        let mem = &self.mem;
+        let inside = self.address <= range.start && range.end <= self.address + self.size;
         if !mem.is_seen_by_host() && mem.context().devices().len() == 1 {
             // The host's bytes at these addresses are its own: maps copy them.
             return Behind::Host;
@@ -103,16 +79,30 @@ impl Allocations {
         if !inside || !mem.is_seen_by_host() {
             return Behind::Shared;
         }
-        let (at, size) = (range.start - found.address, range.end - range.start);
+        let (at, size) = (range.start - self.address, range.end - range.start);
         match mem.slice(device, at as u64, size as u64) {
             Ok(slice) => Behind::Device(slice),
             Err(_) => Behind::Shared,
         }
     }
+}
+
+/// Every entry is one.
+fn known(entry: Arc<dyn HostShared>) -> Option<Arc<Allocation>> {
+    let any: Arc<dyn Any + Send + Sync> = entry;
+    any.downcast().ok()
+}
+
+impl Allocations {
+    /// The allocation that an address lies in, and how far behind its first byte.
+    pub fn find(&self, address: usize) -> Option<(Arc<Allocation>, usize)> {
+        let (found, offset) = self.at(address)?;
+        Some((known(found)?, offset))
+    }
 
     /// Takes an allocation off the list, by its first byte. It is freed when the commands that use it have finished.
     pub fn remove(&self, address: usize) -> Option<Arc<Allocation>> {
-        self.by_address.lock().remove(&address)
+        known(self.take(address)?)
     }
 }
 
@@ -258,9 +248,7 @@ pub(super) fn make(
         usm,
     });
     let allocations = context.allocations();
-    allocations.any.store(true, Ordering::Release);
-    let mut map = allocations.by_address.lock();
-    map.insert(address, allocation.clone());
+    allocations.insert(address, size, allocation.clone());
     Ok(allocation)
 }
 
@@ -316,15 +304,10 @@ fn memories(
 /// The application has released a context. Without an object left that could use its allocations they are freed, as
 /// nobody can free them any more; they hold the context.
 pub fn abandon(context: &Ref<Context>) {
-    let left = {
-        let mut map = context.allocations().by_address.lock();
-        let held_by_us = map.len() + 1;
-        if context.api_refs() > 0 || Arc::strong_count(context) > held_by_us {
-            return;
-        }
-        std::mem::take(&mut *map)
-    };
-    drop(left);
+    context.allocations().clear(|count| {
+        let held_by_us = count + 1;
+        context.api_refs() == 0 && Arc::strong_count(context) <= held_by_us
+    });
 }
 
 /// clSVMFree. Other pointers than those of allocations are left alone.

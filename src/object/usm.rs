@@ -6,65 +6,14 @@
 use super::context::Context;
 use super::device::Device;
 use super::info::{unknown, InfoOut, Written};
-use super::svm::{make, Allocation, Request, DEFAULT_ALIGN};
+use super::svm::{make, Allocation, Request, Usm, DEFAULT_ALIGN};
 use crate::backend::SharedKind;
 use crate::cl::{
-    self, cl_device_info, cl_device_unified_shared_memory_capabilities_intel,
-    cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
-    cl_unified_shared_memory_type_intel,
+    self, cl_mem_alloc_flags_intel, cl_mem_info_intel, cl_mem_properties_intel, cl_uint,
 };
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use std::sync::Arc;
-
-/// What an allocation was asked for as.
-#[derive(Clone)]
-pub struct Usm {
-    /// CL_MEM_ALLOC_TYPE_INTEL
-    pub kind: cl_unified_shared_memory_type_intel,
-    /// CL_MEM_ALLOC_DEVICE_INTEL
-    pub device: Option<Ref<Device>>,
-    /// CL_MEM_ALLOC_FLAGS_INTEL
-    pub flags: cl_mem_alloc_flags_intel,
-}
-
-/// CL_DEVICE_*_MEM_CAPABILITIES_INTEL.
-pub fn capabilities(
-    device: &Device,
-    param: cl_device_info,
-) -> cl_device_unified_shared_memory_capabilities_intel {
-    const ALL: u64 = cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
-        | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
-        | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ACCESS_INTEL
-        | cl::CL_UNIFIED_SHARED_MEMORY_CONCURRENT_ATOMIC_ACCESS_INTEL;
-    let svm = device.svm_capabilities();
-    let has = |bit| svm & bit != 0;
-    let host = if has(cl::CL_DEVICE_SVM_ATOMICS) {
-        ALL
-    } else if has(cl::CL_DEVICE_SVM_FINE_GRAIN_BUFFER) {
-        cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
-    } else {
-        0
-    };
-    match param {
-        cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL
-        | cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL => host,
-        cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL
-            if has(cl::CL_DEVICE_SVM_COARSE_GRAIN_BUFFER) =>
-        {
-            cl::CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL
-                | cl::CL_UNIFIED_SHARED_MEMORY_ATOMIC_ACCESS_INTEL
-        }
-        // Where devices see the host's memory at its own address, several see the same.
-        cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL
-        | cl::CL_DEVICE_SHARED_SYSTEM_MEM_CAPABILITIES_INTEL
-            if has(cl::CL_DEVICE_SVM_FINE_GRAIN_SYSTEM) =>
-        {
-            host
-        }
-        _ => 0,
-    }
-}
 
 /// The flags among the properties (with their closing zero).
 fn flags(
@@ -148,7 +97,7 @@ pub fn alloc(
             None,
         ),
     };
-    let able = |device: &Ref<Device>| capabilities(device, param) != 0;
+    let able = |device: &Ref<Device>| device.usm_capabilities(param) != 0;
     let devices: Vec<usize> = match device {
         Some(device) => {
             let index = context.device_index(device)?;

@@ -90,6 +90,7 @@ impl Queue {
             // The host has seen it: only its writes are to be made visible.
             state.stream.wait_for(point);
         }
+        self.see_children(state);
         if ready.barrier {
             state.barrier()?;
         }
@@ -192,6 +193,20 @@ impl Queue {
                     host_seq: state.host.posted,
                 };
                 Ok(encoded)
+            }
+        }
+    }
+
+    /// What kernels enqueued by kernels wrote, on streams of their own, is visible to the command.
+    fn see_children(&self, state: &mut State) {
+        let Some(on_device) = self.target.context.known_on_device(self.target.index) else {
+            return;
+        };
+        let over = on_device.families_over();
+        if over != state.families_seen {
+            state.families_seen = over;
+            for point in on_device.last_points() {
+                state.stream.wait_for(&point);
             }
         }
     }
@@ -324,7 +339,7 @@ impl Queue {
         encoded.wait = true;
         if matches!(encoded.times, Times::None) && state.idle() && ready.points.is_empty() {
             encoded.done = true;
-            if self.is_profiling() {
+            if self.is_measuring() {
                 let now = now_ns();
                 encoded.times = Times::Known(now, now);
             }
@@ -351,7 +366,7 @@ impl Queue {
 
     /// A command that was carried out on the host just now, from `start` on.
     pub(super) fn on_host(&self, state: &State, start: u64) -> Encoded {
-        let times = if self.is_profiling() {
+        let times = if self.is_measuring() {
             Times::Known(start, now_ns())
         } else {
             Times::None
@@ -366,7 +381,7 @@ impl Queue {
     }
 
     pub(super) fn host_start(&self) -> u64 {
-        if self.is_profiling() {
+        if self.is_measuring() {
             now_ns()
         } else {
             0

@@ -22,6 +22,7 @@ use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Event, Owner};
 use crate::util::lock::MutexGuard;
+use crate::util::trace;
 use std::sync::Arc;
 
 /// An enqueue, as it came, but for what to do.
@@ -76,17 +77,27 @@ impl Queue {
                 self.hold_back_printing();
             }
         }
+        let traced = (self.is_measuring() && trace::on()).then(|| super::trace::describe(&command));
         let request = Request {
             wait,
             blocking,
-            want_event,
+            want_event: want_event || traced.is_some(),
             owner,
-            queued: if self.is_profiling() { now_ns() } else { 0 },
+            queued: if self.is_measuring() { now_ns() } else { 0 },
         };
-        match self.take_turn(&request, &command) {
+        let queued = request.queued;
+        let result = match self.take_turn(&request, &command) {
             Turn::Over(result) => result,
             Turn::Hold(state, resolved) => self.hold_request(request, command, state, resolved),
+        };
+        let Some(description) = traced else {
+            return result;
+        };
+        let event = result?;
+        if let Some(event) = &event {
+            super::trace::add(event, description, queued);
         }
+        Ok(event.filter(|_| want_event))
     }
 
     /// Finds out what a command waits for, and does what follows from that.
@@ -181,7 +192,7 @@ impl Queue {
         ready: Ready,
     ) -> ClResult<Option<Ref<Event>>> {
         let how = How {
-            profile: request.want_event && self.is_profiling(),
+            profile: request.want_event && self.is_measuring(),
             blocking: request.blocking,
         };
         let mut encoded = match self.encode(&mut state, command, ready, how) {
@@ -215,7 +226,7 @@ impl Queue {
         if let (Some(event), false) = (&event, done) {
             if place.value > self.progress.submitted() {
                 state.open_events.push(event.clone());
-            } else if self.is_profiling() {
+            } else if self.is_measuring() {
                 event.set_submit_time(queued);
             }
         }
@@ -301,7 +312,7 @@ impl Queue {
             let (context, kind) = (self.target.context.clone(), command.kind);
             let owner = request.owner.clone();
             let event = Event::done(context, kind, owner, 0, encoded.times, request.queued);
-            if self.is_profiling() {
+            if self.is_measuring() {
                 event.set_host_end(now_ns());
             }
             event

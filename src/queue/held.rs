@@ -202,7 +202,7 @@ impl Queue {
 
     fn run_held(&self, state: &mut State, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {
         let how = How {
-            profile: self.is_profiling(),
+            profile: self.is_measuring(),
             blocking: false,
         };
         let event = &held.event;
@@ -242,7 +242,7 @@ impl Queue {
         }
         if place.value > self.progress.submitted() {
             state.open_events.push(event.clone());
-        } else if self.is_profiling() {
+        } else if self.is_measuring() {
             event.set_submit_time(now_ns());
         }
         if watch {

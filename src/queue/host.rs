@@ -8,6 +8,7 @@
 //! A callback for an event may be asked for when the thread waits for a later one already. So it waits for one batch
 //! after another, and looks at what has come meanwhile.
 
+use super::children::Family;
 use super::print_buffers::PrintBuffer;
 use super::staging::Piece;
 use crate::backend::{self, BufferCopy};
@@ -51,13 +52,20 @@ pub enum Action {
         #[allow(dead_code)]
         kept: Option<Kept>,
     },
+    /// Launches what a kernel has enqueued.
+    Children {
+        #[allow(missing_docs)]
+        family: Box<Family>,
+        /// What the kernel has printed to.
+        printf: Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>,
+    },
     /// Nothing: what was kept until the device is done may go.
     LetGo(#[allow(dead_code)] Kept),
 }
 
 impl Action {
-    /// Does it.
-    pub fn run(&self) {
+    /// Does it. The status of the command.
+    pub fn run(&self) -> cl_int {
         match self {
             Self::CopyOut {
                 piece,
@@ -71,7 +79,14 @@ impl Action {
             Self::Work(work) => work.run(),
             Self::LetGo(_) => {}
             Self::Printf { buffer, sites, .. } => buffer.print(sites),
+            Self::Children { family, printf } => {
+                if let Some((buffer, sites)) = printf {
+                    buffer.print(sites);
+                }
+                return family.run();
+            }
         }
+        cl::CL_COMPLETE as cl_int
     }
 }
 
@@ -241,11 +256,14 @@ fn perform(task: Task, reached: cl_int, progress: &Progress) {
     };
     let mut status = failed.unwrap_or(reached);
     if let (Some(action), true) = (&action, status >= 0) {
-        if !guarded("the host's part of a command", || action.run()) {
+        if !guarded("the host's part of a command", || status = action.run()) {
             status = cl::CL_OUT_OF_RESOURCES;
         }
-        if let (Some(event), true) = (&event, owner.profiling()) {
-            event.set_host_end(now_ns());
+        if let (Some(event), true) = (&event, owner.measures()) {
+            match action {
+                Action::Children { .. } => event.set_children_end(now_ns()),
+                _ => event.set_host_end(now_ns()),
+            }
         }
     }
     drop(action);

@@ -20,6 +20,8 @@ struct HostTask {
     ranges: Ranges,
     /// Devices reach the memory.
     shared: bool,
+    /// It launches kernels, which may touch anything: what comes later in an in-order queue, and later barriers, wait for it.
+    launches: bool,
 }
 
 /// The host tasks of a queue, and what later commands must know of them.
@@ -43,9 +45,34 @@ impl HostTasks {
                 seq: self.posted,
                 ranges,
                 shared,
+                launches: false,
             });
         }
         self.posted
+    }
+
+    /// A task that launches kernels, after the others. Gives its number.
+    pub fn add_launches(&mut self, done: u64) -> u64 {
+        self.add(done, Ranges::new(), true);
+        self.touching.push_back(HostTask {
+            seq: self.posted,
+            ranges: Ranges::new(),
+            shared: true,
+            launches: true,
+        });
+        self.posted
+    }
+
+    /// A command comes after tasks, later than `done`, that launch kernels.
+    pub fn follows_launches(&self, done: u64, in_order: bool, work: &Work) -> bool {
+        if self.posted <= done || self.touching.is_empty() {
+            return false;
+        }
+        (in_order || matches!(work, Work::Marker | Work::Barrier))
+            && self
+                .touching
+                .iter()
+                .any(|task| task.launches && task.seq > done)
     }
 
     /// Work touches memory that tasks later than `done` have yet to touch.
@@ -58,12 +85,15 @@ impl HostTasks {
         self.touching
             .iter()
             .filter(|task| task.seq > done)
-            .any(|task| match &touched {
-                Touched::Anything => true,
-                Touched::Shared => task.shared,
-                Touched::Ranges(ranges) => ranges
-                    .iter()
-                    .any(|range| task.ranges.iter().any(|other| meets(range, other))),
+            .any(|task| {
+                !task.launches
+                    && match &touched {
+                        Touched::Anything => true,
+                        Touched::Shared => task.shared,
+                        Touched::Ranges(ranges) => ranges
+                            .iter()
+                            .any(|range| task.ranges.iter().any(|other| meets(range, other))),
+                    }
             })
     }
 }

@@ -14,8 +14,10 @@ impl Info for Ref<Queue> {
             cl::CL_QUEUE_REFERENCE_COUNT => out.write(self.api_refs()),
             cl::CL_QUEUE_PROPERTIES => out.write(self.properties()),
             cl::CL_QUEUE_PROPERTIES_ARRAY => out.write(self.property_list()),
-            // Devices have no queues of their own.
-            cl::CL_QUEUE_DEVICE_DEFAULT => out.write(std::ptr::null_mut::<std::ffi::c_void>()),
+            cl::CL_QUEUE_DEVICE_DEFAULT => out.write(crate::object::device_queue::default_queue(
+                self.context(),
+                self.device(),
+            )),
             cl::CL_QUEUE_SIZE => err(
                 cl::CL_INVALID_COMMAND_QUEUE,
                 "only queues on the device have a size",

@@ -1,11 +1,12 @@
 //! Launches of kernels: their arguments, what else they are told, printf, and their dispatches.
 
+use super::children::Family;
 use super::encode::{Encoded, How};
 use super::host::{is_host_thread, Action};
-use super::resume::encode_resumes;
+use super::resume::{resume_size, set_up, with_resumes};
 use super::state::State;
 use super::Queue;
-use crate::backend::{Op, Slice, Use};
+use crate::backend::{Op, Point, Slice, Use};
 use crate::command::Launch;
 use crate::compile::implicit::ImplicitValues;
 use crate::error::ClResult;
@@ -83,7 +84,27 @@ impl Queue {
                 write: true,
             });
         }
-        let resume = self.resume_memory(state, launch)?;
+        let family = match &kernel.enqueues {
+            Some(enqueues) => {
+                let printing = state.printing.clone();
+                let begun = Point {
+                    timeline: self.progress.timeline.clone(),
+                    value: state.stream.open_value(),
+                };
+                let place = |size| self.argument_piece(state, size);
+                let made = Family::new(&self.target, enqueues, &printing, begun, place)?;
+                Some(made)
+            }
+            None => None,
+        };
+        let resume = match launch.resumes {
+            0 => None,
+            _ => {
+                let piece = self.argument_piece(state, resume_size(launch))?;
+                set_up(&piece, launch);
+                Some(piece)
+            }
+        };
         if let Some(piece) = &resume {
             uses.push(Use {
                 slice: piece.slice(),
@@ -94,6 +115,7 @@ impl Queue {
             arguments,
             globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
             printf: printf.as_ref().map_or(0, |(_, buffer)| buffer.address()),
+            enqueue: family.as_ref().map_or(0, |(_, address)| *address),
             resume: resume.as_ref().map_or(0, |piece| piece.address()),
             dims: launch.dims,
             offset: launch.offset,
@@ -123,9 +145,9 @@ impl Queue {
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
         if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
-            slots.extend(encode_resumes(
-                state, launch, dispatch, piece, &push, &uses, how,
-            )?);
+            slots.extend(with_resumes(launch, dispatch, piece, &push, &uses, |op| {
+                state.record(op, how.profile)
+            })?);
         }
         let [x, y, z] = launch.global.map(u64::from);
         state.note_work(x.saturating_mul(y).saturating_mul(z));
@@ -137,6 +159,15 @@ impl Queue {
             self.progress.set_follows(state.value());
         }
         let mut encoded = self.on_device(state, slots);
+        if let Some((family, _)) = family {
+            encoded.place.value = state.value();
+            encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
+            encoded.action = Some(Action::Children {
+                family: Box::new(family),
+                printf: printf.map(|(sites, buffer)| (buffer, sites)),
+            });
+            return Ok(encoded);
+        }
         if let Some((sites, buffer)) = printf {
             encoded.place.value = state.value();
             encoded.action = Some(Action::Printf {

@@ -16,6 +16,7 @@
 //! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
 
 mod buffer_images;
+mod children;
 mod encode;
 mod enqueue;
 mod held;
@@ -30,6 +31,7 @@ mod resolve;
 mod resume;
 mod staging;
 mod state;
+mod trace;
 mod transfer;
 
 #[cfg(test)]
@@ -42,7 +44,8 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
 use crate::object::device::Device;
-use crate::object::event::{Event, Owner, Progress};
+use crate::object::device_queue::DeviceQueue;
+use crate::object::event::{ContextQueue, Event, Owner, Progress};
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
 use state::State;
@@ -54,6 +57,7 @@ use std::sync::{Arc, Weak};
 pub struct Queue {
     target: QueueTarget,
     properties: cl_command_queue_properties,
+    measuring: bool,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
     state: Mutex<State, { rank::QUEUE }>,
@@ -81,29 +85,51 @@ fn check_bits(bits: cl_command_queue_properties) -> ClResult {
             "CL_QUEUE_ON_DEVICE_DEFAULT without CL_QUEUE_ON_DEVICE",
         );
     }
-    if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
-        if bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0 {
-            return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
-        }
-        return err(
-            cl::CL_INVALID_QUEUE_PROPERTIES,
-            "there are no device queues",
-        );
+    let in_order = bits & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
+    if bits & cl::CL_QUEUE_ON_DEVICE != 0 && in_order {
+        return err(cl::CL_INVALID_VALUE, "a device queue must be out of order");
     }
     Ok(())
 }
 
-impl Queue {
-    /// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
-    pub fn new(
-        context: &Ref<Context>,
-        device: &Ref<Device>,
-        list: Vec<cl_queue_properties>,
-    ) -> ClResult<Ref<Self>> {
-        let index = context.device_index(device)?;
+/// What clCreateCommandQueueWithProperties makes.
+pub enum Created {
+    /// A queue of the host's.
+    Host(Ref<Queue>),
+    /// A device queue.
+    Device(Ref<DeviceQueue>),
+}
+
+/// The properties of a queue that is to be made.
+#[derive(Default)]
+struct Wanted {
+    bits: cl_command_queue_properties,
+    stream: StreamDesc,
+    size: Option<cl_queue_properties>,
+}
+
+/// clCreateCommandQueueWithProperties. `list` with its closing zero; empty: none given.
+pub fn create(
+    context: &Ref<Context>,
+    device: &Ref<Device>,
+    list: Vec<cl_queue_properties>,
+) -> ClResult<Created> {
+    let index = context.device_index(device)?;
+    let Wanted { bits, stream, size } = Wanted::read(&list)?;
+    if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
+        return DeviceQueue::new(context, device, bits, size, list).map(Created::Device);
+    }
+    if size.is_some() {
+        return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
+    }
+    Queue::make(context, device, index, bits, list, stream).map(Created::Host)
+}
+
+impl Wanted {
+    fn read(list: &[cl_queue_properties]) -> ClResult<Self> {
         let mut bits = 0;
         let mut stream = StreamDesc::default();
-        let mut size = false;
+        let mut size = None;
         let mut seen: Vec<cl_queue_properties> = Vec::new();
         for pair in list.chunks(2) {
             let &[name, ref rest @ ..] = pair else { break };
@@ -120,7 +146,7 @@ impl Queue {
             if name == cl_queue_properties::from(cl::CL_QUEUE_PROPERTIES) {
                 bits = value;
             } else if name == cl_queue_properties::from(cl::CL_QUEUE_SIZE) {
-                size = true;
+                size = Some(value);
             } else if name == cl::CL_QUEUE_PRIORITY_KHR {
                 stream.priority = match value as u32 {
                     cl::CL_QUEUE_PRIORITY_HIGH_KHR => 1,
@@ -143,10 +169,21 @@ impl Queue {
             }
         }
         check_bits(bits)?;
-        if size {
-            return err(cl::CL_INVALID_VALUE, "CL_QUEUE_SIZE is for device queues");
+        Ok(Self { bits, stream, size })
+    }
+}
+
+impl Queue {
+    /// A queue of the host's, by properties as for [`create`].
+    pub fn new(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        list: Vec<cl_queue_properties>,
+    ) -> ClResult<Ref<Self>> {
+        match create(context, device, list)? {
+            Created::Host(queue) => Ok(queue),
+            Created::Device(_) => err(cl::CL_INVALID_VALUE, "a device queue"),
         }
-        Self::make(context, device, index, bits, list, stream)
     }
 
     /// clCreateCommandQueue.
@@ -177,18 +214,27 @@ impl Queue {
         list: Vec<cl_queue_properties>,
         desc: StreamDesc,
     ) -> ClResult<Ref<Self>> {
-        let profiling = properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
+        let traced = crate::util::trace::on();
+        if traced {
+            trace::begin();
+        }
+        let measuring = traced || properties & cl::CL_QUEUE_PROFILING_ENABLE != 0;
         let in_order = properties & cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE == 0;
+        let desc_of_stream = StreamDesc {
+            profiling: measuring,
+            ..desc
+        };
         let stream = device
             .backend()
-            .create_stream(StreamDesc { profiling, ..desc })?;
+            .create_stream(desc_of_stream)
+            .map_err(|error| ClError::from(error).of_resources())?;
         let progress = Arc::new(Progress::new(stream.timeline().clone(), desc.throttle));
         let rule = if in_order {
             OrderRule::InOrder
         } else {
             OrderRule::Unordered
         };
-        let state = Mutex::new(State::new(stream, progress.clone(), rule, profiling));
+        let state = Mutex::new(State::new(stream, progress.clone(), rule, measuring));
         let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
@@ -198,13 +244,14 @@ impl Queue {
         let queue = Object::new_cyclic(|me| Self {
             target,
             properties,
+            measuring,
             list,
             progress,
             state,
             unwanted: Mutex::default(),
             me: me.clone(),
         });
-        let owner: Arc<dyn Owner> = queue.clone();
+        let owner: Arc<dyn ContextQueue> = queue.clone();
         context.add_queue(Arc::downgrade(&owner));
         // What blocking writes of other queues have left on its way is done for this one.
         for other in context.queues() {
@@ -255,8 +302,14 @@ impl Queue {
         )
     }
 
+    /// CL_QUEUE_PROFILING_ENABLE
     fn is_profiling(&self) -> bool {
         self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0
+    }
+
+    /// Times are measured: for the application, or for a timeline.
+    fn is_measuring(&self) -> bool {
+        self.measuring
     }
 
     /// Releases the lock, then does what had to wait for that.
@@ -291,7 +344,7 @@ impl Queue {
 
     fn submit_all(&self) {
         let mut state = self.state.lock();
-        if self.is_profiling() {
+        if self.is_measuring() {
             self.free_unwanted(&mut state);
         }
         state.submit();
@@ -329,25 +382,31 @@ impl Queue {
     }
 }
 
-impl Owner for Object<Queue> {
+impl ContextQueue for Object<Queue> {
     fn handle(&self) -> *mut c_void {
         self.me.as_ptr() as *mut c_void
-    }
-
-    fn device(&self) -> &Ref<Device> {
-        &self.target.device
     }
 
     fn progress(&self) -> &Arc<Progress> {
         &self.progress
     }
 
+    fn flush(&self) {
+        self.submit_all();
+    }
+}
+
+impl Owner for Object<Queue> {
+    fn device(&self) -> &Ref<Device> {
+        &self.target.device
+    }
+
     fn profiling(&self) -> bool {
         self.is_profiling()
     }
 
-    fn flush(&self) {
-        self.submit_all();
+    fn measures(&self) -> bool {
+        self.is_measuring()
     }
 
     fn watch(&self, event: Ref<Event>) {
@@ -425,8 +484,19 @@ pub fn finish_all(context: &Context) -> ClResult {
     Ok(())
 }
 
+/// clRetainCommandQueue
+pub fn retain(handle: *const c_void) -> ClResult {
+    match handle::lookup::<DeviceQueue>(handle) {
+        Ok(_) => handle::retain::<DeviceQueue>(handle),
+        Err(_) => handle::retain::<Queue>(handle),
+    }
+}
+
 /// clReleaseCommandQueue: flushes, as the specification asks, then drops a reference. Held commands keep the queue.
 pub fn release(handle: *const c_void) -> ClResult {
+    if handle::lookup::<DeviceQueue>(handle).is_ok() {
+        return handle::release::<DeviceQueue>(handle);
+    }
     let queue = handle::lookup::<Queue>(handle)?;
     queue.submit_all();
     handle::release::<Queue>(handle)

@@ -39,7 +39,8 @@ impl State {
 
     /// Work touches memory that host tasks of this queue have yet to touch.
     pub fn meets_host_tasks(&self, work: &Work) -> bool {
-        self.host.meet(self.progress.host_done(), work)
+        let done = self.progress.host_done();
+        self.host.meet(done, work) || self.host.follows_launches(done, self.in_order(), work)
     }
 
     /// All that comes before a command must be done before it is encoded: its early part reads memory that devices reach.

@@ -44,6 +44,15 @@ impl Piece {
         }
     }
 
+    /// Puts bytes at its beginning, as many as fit.
+    pub fn write(&self, bytes: &[u8]) {
+        let count = bytes.len().min(self.size as usize);
+        // SAFETY: the piece is mapped, that large, and nobody else's.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.pointer as *mut u8, count);
+        }
+    }
+
     /// Its device address.
     pub fn address(&self) -> u64 {
         self.memory.address() + self.offset

@@ -63,6 +63,8 @@ pub struct State {
     pub last_barrier: u64,
     /// The last barrier that the application has asked for, in an out-of-order queue.
     pub barrier_place: Place,
+    /// Families of launches that are over, whose writes are visible to what is recorded.
+    pub families_seen: u64,
     heavy: bool,
     /// Staging towards the device.
     pub up: Pool,
@@ -100,6 +102,7 @@ impl State {
             order: 0,
             last_barrier: 0,
             barrier_place: Place::default(),
+            families_seen: 0,
             heavy: false,
             up: Pool::new(Placement::HostWrite, 1 << 20),
             down: Pool::new(Placement::HostRead, 1 << 20),

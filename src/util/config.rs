@@ -26,6 +26,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "directory for the source, IR after each pass and output of every build",
     ),
     (
+        "PUMICE_TRACE",
+        "file for a timeline of calls, compilations and what devices do, which trace viewers open (`chrome://tracing`, Perfetto); `%p` in it is the process's number",
+    ),
+    (
         "PUMICE_PASSES",
         "of the compiler, with commas between: `verify` (check the IR after each pass), `time` (log what each takes), `-NAME` (leave a pass out), a number (run only so many of those that can be left out, to find by bisection the one that does harm)",
     ),
@@ -78,6 +82,8 @@ pub struct Config {
     pub check: Check,
     /// PUMICE_DUMP
     pub dump: Option<PathBuf>,
+    /// PUMICE_TRACE
+    pub trace: Option<PathBuf>,
     /// PUMICE_PASSES
     pub passes: Passes,
     /// PUMICE_QUIRKS
@@ -203,6 +209,7 @@ pub fn get() -> &'static Config {
         cpu_width: var("PUMICE_CPU_WIDTH").and_then(|v| v.parse().ok()),
         check: Check::parse(&var("PUMICE_CHECK").unwrap_or_default()),
         dump: path("PUMICE_DUMP"),
+        trace: path("PUMICE_TRACE"),
         quirks: var("PUMICE_QUIRKS"),
         passes: Passes::parse(&var("PUMICE_PASSES").unwrap_or_default()),
         cache_dir: match std::env::var_os("PUMICE_CACHE_DIR") {

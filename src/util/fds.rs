@@ -4,6 +4,7 @@ use super::files;
 use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Seek, Write};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// A file without a name that holds `bytes`, to be read from its beginning. Unlike a pipe it needs no thread to write, and
@@ -19,6 +20,16 @@ pub fn memory_file(name: &std::ffi::CStr, bytes: &[u8]) -> Result<File> {
     files::limited(|| file.write_all(bytes))?;
     file.rewind()?;
     Ok(file)
+}
+
+/// The path by which children of this process find an open file. None: they may not look at what it has open.
+pub fn path_for_children(file: &File) -> Option<PathBuf> {
+    // SAFETY: it only tells.
+    if unsafe { libc::prctl(libc::PR_GET_DUMPABLE) } != 1 {
+        return None;
+    }
+    let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+    Some(PathBuf::from(path)).filter(|path| path.exists())
 }
 
 /// Two connected sockets that keep messages apart.

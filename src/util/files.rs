@@ -68,6 +68,32 @@ pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
     }
 }
 
+/// Whether a program is one that the dynamic linker starts, and that libraries can so be preloaded into. What is no ELF file of
+/// 64 bits and this byte order (a script, say) counts as one.
+#[cfg(unix)]
+pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
+    use std::os::unix::fs::FileExt;
+    /// The program header that names the dynamic linker.
+    const PT_INTERP: u32 = 3;
+    let file = std::fs::File::open(program)?;
+    let mut header = [0; 64];
+    if file.read_exact_at(&mut header, 0).is_err() || !header.starts_with(b"\x7fELF\x02\x01") {
+        return Ok(true);
+    }
+    let half = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    let (size, count) = (u64::from(half(54)), u64::from(half(56)));
+    let table = header[32..40].iter().rev();
+    let table = table.fold(0, |sum: u64, byte| sum << 8 | u64::from(*byte));
+    for entry in 0..count {
+        let mut kind = [0; 4];
+        file.read_exact_at(&mut kind, table.saturating_add(entry * size))?;
+        if u32::from_le_bytes(kind) == PT_INTERP {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Path, size and time of change of the file behind a path: enough to notice another one without reading it.
 pub fn stamp(path: &Path) -> String {
     let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -81,4 +107,37 @@ pub fn stamp(path: &Path) -> String {
         })
         .unwrap_or_default();
     format!("{} ({size} bytes, {time})", real.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn static_programs_are_seen() {
+        let dir = std::env::temp_dir().join(format!("pumice-dynamic-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let program = std::env::current_exe().unwrap();
+        assert!(is_dynamic(&program).unwrap());
+        assert!(is_dynamic(&dir).is_err() || is_dynamic(&dir).unwrap());
+        assert!(is_dynamic(&dir.join("none")).is_err());
+        let other = dir.join("other");
+        std::fs::write(&other, "#!/bin/sh\n").unwrap();
+        assert!(is_dynamic(&other).unwrap());
+        // An ELF file whose only program header is PT_LOAD.
+        let mut bytes = vec![0; 64 + 56];
+        bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        (bytes[32], bytes[54], bytes[56], bytes[64]) = (64, 56, 1, 1);
+        std::fs::write(&other, &bytes).unwrap();
+        assert!(!is_dynamic(&other).unwrap());
+        bytes[64] = 3;
+        std::fs::write(&other, &bytes).unwrap();
+        assert!(is_dynamic(&other).unwrap());
+        // One whose headers are missing.
+        bytes.truncate(64);
+        std::fs::write(&other, &bytes).unwrap();
+        assert!(is_dynamic(&other).is_err());
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
 }

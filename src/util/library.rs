@@ -5,7 +5,8 @@ pub use system::{load, own_path, stay};
 
 #[cfg(unix)]
 mod system {
-    use std::ffi::{c_char, CStr, CString, OsStr};
+    use std::ffi::{c_char, c_void, CStr, CString, OsStr};
+    use std::mem::MaybeUninit;
     use std::os::unix::ffi::OsStrExt;
     use std::path::PathBuf;
 
@@ -27,21 +28,29 @@ mod system {
         Err(said.to_string_lossy().into_owned())
     }
 
-    /// The shared library (or executable) that this code is in.
+    /// The file of the shared library or executable that this code is in. Of a library as the dynamic linker was told: it may be
+    /// relative.
     pub fn own_path() -> Option<PathBuf> {
-        let mut info = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
-        // SAFETY: dladdr only reads the address and fills `info`; the name it points to lives as long as the library.
-        unsafe {
-            if libc::dladdr(own_path as *const libc::c_void, info.as_mut_ptr()) == 0 {
-                return None;
-            }
-            let name = info.assume_init().dli_fname;
-            if name.is_null() {
-                return None;
-            }
-            let bytes = CStr::from_ptr(name).to_bytes();
-            Some(PathBuf::from(OsStr::from_bytes(bytes)))
+        let here = object_of(own_path as *const c_void)?;
+        // SAFETY: no arguments but the name of a value.
+        let of_program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
+        // Of a program the linker knows no more than what it was called with.
+        if object_of(of_program).is_some_and(|program| program.dli_fbase == here.dli_fbase) {
+            return std::env::current_exe().ok();
         }
+        if here.dli_fname.is_null() {
+            return None;
+        }
+        // SAFETY: a C string that lives as long as the library.
+        let bytes = unsafe { CStr::from_ptr(here.dli_fname) }.to_bytes();
+        Some(PathBuf::from(OsStr::from_bytes(bytes)))
+    }
+
+    /// What the dynamic linker says of the library or program that an address is in.
+    fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
+        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: dladdr only compares the address, and fills `info` where it says that it did.
+        unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init()) }
     }
 
     /// The library stays loaded whoever unloads it: the linker has marked it so (`icd/build.rs`).
@@ -102,6 +111,15 @@ mod system {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn this_code_is_in_this_program() {
+        let own = super::own_path().unwrap().canonicalize().unwrap();
+        assert_eq!(
+            own,
+            std::env::current_exe().unwrap().canonicalize().unwrap()
+        );
+    }
+
     #[test]
     fn libraries_load_or_say_why_not() {
         let there = if cfg!(windows) {

@@ -1,5 +1,5 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, pages of memory, copies between threads, locks in order,
-//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries.
+//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries, the timeline of a process.
 
 pub mod address;
 pub mod config;
@@ -18,6 +18,7 @@ pub mod pages;
 pub mod ranges;
 #[cfg(windows)]
 pub mod registry;
+pub mod trace;
 pub mod uncancelled;
 #[cfg(windows)]
 pub mod win32;

@@ -67,6 +67,7 @@ extern "system" {
     pub fn VirtualFree(at: *mut c_void, size: usize, kind: u32) -> i32;
     pub fn VirtualProtect(at: *mut c_void, size: usize, access: u32, before: *mut u32) -> i32;
     pub fn LoadLibraryW(name: *const u16) -> Module;
+    pub fn GetCurrentThreadId() -> u32;
     pub fn GetModuleHandleExW(flags: u32, name: *const u16, module: *mut Module) -> i32;
     pub fn GetModuleFileNameW(module: Module, name: *mut u16, size: u32) -> u32;
     pub fn GetCurrentProcess() -> Handle;

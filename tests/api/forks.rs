@@ -2,6 +2,7 @@
 
 use pumice_tests::sys::*;
 use pumice_tests::{call, good_child, job, left_out, ok, Event, Setup};
+use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
@@ -9,16 +10,23 @@ const SOURCE: &str = "kernel void add(global int *p, int n) { p[get_global_id(0)
 /// A child that takes longer hangs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Forks. What the child finds wrong, as its exit status.
-fn in_child(work: impl FnOnce() -> i32) -> i32 {
+/// Forks. What the child finds wrong is its exit status.
+pub fn fork(work: impl FnOnce() -> i32) -> libc::pid_t {
     // SAFETY: the child works and ends, and returns to nobody.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "no child");
     if pid == 0 {
-        let wrong = work();
+        // A panic that left here would end the thread, and with the only one the process, by way of the exit handlers of
+        // drivers.
+        let wrong = catch_unwind(AssertUnwindSafe(work)).unwrap_or(101);
         // SAFETY: ends the process at once.
         unsafe { libc::_exit(wrong) };
     }
+    pid
+}
+
+/// What a child found wrong, once it has ended.
+pub fn found_by(pid: libc::pid_t) -> i32 {
     let end = Instant::now() + PATIENCE;
     let mut status = 0;
     // SAFETY: the child's id, and a place for its status.
@@ -32,6 +40,10 @@ fn in_child(work: impl FnOnce() -> i32) -> i32 {
     }
     assert!(libc::WIFEXITED(status), "status {status:#x}");
     libc::WEXITSTATUS(status)
+}
+
+fn in_child(work: impl FnOnce() -> i32) -> i32 {
+    found_by(fork(work))
 }
 
 /// Runs a kernel on 64 words. Whether they are right.

@@ -1,5 +1,6 @@
 //! What must not bring the process down: damaged input, damaged caches, exits at any time.
 
+use crate::forks::{fork, found_by};
 use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
 use pumice_tests::{
@@ -238,17 +239,13 @@ fn leave(mode: &str, setup: &Setup) {
                 assert!(Instant::now() < end, "children are left");
                 std::thread::sleep(Duration::from_millis(1));
             }
-            // SAFETY: the child only builds, and ends without further ado.
-            let pid = unsafe { libc::fork() };
+            // The child keeps what it inherited of the compiler while the parent goes on.
+            let pid = fork(|| {
+                std::thread::sleep(Duration::from_millis(300));
+                0
+            });
             build(10);
-            if pid == 0 {
-                // SAFETY: ends the process.
-                unsafe { libc::_exit(0) };
-            }
-            let mut status = 0;
-            // SAFETY: the child's id and a place for its status.
-            unsafe { libc::waitpid(pid, &mut status, 0) };
-            assert_eq!(status, 0, "the forked child");
+            assert_eq!(found_by(pid), 0, "the forked child");
             build(20);
         }
         "builds in several directories" => {

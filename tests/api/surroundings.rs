@@ -38,6 +38,37 @@ fn inner() {
                 assert_eq!(value(&setup, &setup.build(source)), 5);
             }
         }
+        "fifo" => {
+            let fifo = place.join("value.h");
+            let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+            assert!(made.is_ok_and(|status| status.success()));
+            let options = format!("-I {}", place.display());
+            let source = |number: i32| {
+                format!("#include \"value.h\"\nkernel void f(global int *p) {{ *p = {number}; }}")
+            };
+            // By a process of its own, then by a server.
+            for number in 0..3 {
+                let begun = Instant::now();
+                let log = match setup.try_build(&source(number), &options) {
+                    Ok(_) => panic!("a FIFO was read"),
+                    Err(log) => log,
+                };
+                assert!(log.contains("value.h"), "{log}");
+                assert!(
+                    begun.elapsed() < Duration::from_secs(60),
+                    "it was waited for"
+                );
+            }
+            // The same name, as a file that is in the cache, and again as a FIFO.
+            std::fs::remove_file(&fifo).expect("the FIFO");
+            std::fs::write(&fifo, "// nothing\n").expect("a header");
+            let program = setup.try_build(&source(7), &options).expect("a program");
+            assert_eq!(value(&setup, &program), 7);
+            std::fs::remove_file(&fifo).expect("the header");
+            let made = std::process::Command::new("mkfifo").arg(&fifo).status();
+            assert!(made.is_ok_and(|status| status.success()));
+            assert!(setup.try_build(&source(7), &options).is_err());
+        }
         "options" => {
             let long = "x".repeat(400 << 10);
             let source = "#define QUOTED(x) #x\n#define TEXT(x) QUOTED(x)\n\
@@ -189,6 +220,12 @@ fn headers() {
 #[test]
 fn headers_that_are_devices() {
     child("devices", &[]);
+}
+
+/// A pipe that nobody writes to is not waited for.
+#[test]
+fn headers_that_are_pipes() {
+    child("fifo", &[]);
 }
 
 #[test]

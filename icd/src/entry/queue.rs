@@ -5,11 +5,11 @@ use pumice_runtime::cl::{
     self, cl_bool, cl_command_queue_info, cl_command_queue_properties, cl_queue_properties,
 };
 use pumice_runtime::error::{err, ClResult};
-use pumice_runtime::handle;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
+use pumice_runtime::object::device_queue::{self, DeviceQueue};
 use pumice_runtime::object::info::Info;
-use pumice_runtime::queue::{self, Queue};
+use pumice_runtime::queue::{self, Created, Queue};
 use std::ffi::c_void;
 
 pub fn create(
@@ -20,7 +20,10 @@ pub fn create(
     let context = context.object::<Context>()?;
     let device = device.object::<Device>()?;
     let properties = abi::properties(properties).unwrap_or_default();
-    abi::publish(Queue::new(&context, &device, properties))
+    match queue::create(&context, &device, properties)? {
+        Created::Host(queue) => abi::publish(Ok(queue)),
+        Created::Device(queue) => abi::publish(Ok(queue)),
+    }
 }
 
 /// clCreateCommandQueue, of OpenCL 1.0.
@@ -45,7 +48,7 @@ pub fn set_property(
 }
 
 pub fn retain(queue: Handle) -> ClResult {
-    handle::retain::<Queue>(queue.as_ptr())
+    queue::retain(queue.as_ptr())
 }
 
 pub fn release(queue: Handle) -> ClResult {
@@ -59,10 +62,11 @@ pub fn get_info(
     value: Out<c_void>,
     size_ret: Out<usize>,
 ) -> ClResult {
-    queue
-        .object::<Queue>()?
-        .query(param, abi::info(size, value, size_ret))
-        .map(drop)
+    let out = abi::info(size, value, size_ret);
+    match queue.object::<DeviceQueue>() {
+        Ok(queue) => queue.query(param, out).map(drop),
+        Err(_) => queue.object::<Queue>()?.query(param, out).map(drop),
+    }
 }
 
 pub fn flush(queue: Handle) -> ClResult {
@@ -73,13 +77,15 @@ pub fn finish(queue: Handle) -> ClResult {
     queue.object::<Queue>()?.finish()
 }
 
-/// No device has queues of its own.
-pub fn set_default_device_queue(context: Handle, device: Handle, _queue: Handle) -> ClResult {
+pub fn set_default_device_queue(context: Handle, device: Handle, queue: Handle) -> ClResult {
     let context = context.object::<Context>()?;
     let device = device.object::<Device>()?;
     context.device_index(&device)?;
-    err(
-        cl::CL_INVALID_OPERATION,
-        "the device has no replaceable default queue",
-    )
+    if !device.features().device_enqueue {
+        return err(
+            cl::CL_INVALID_OPERATION,
+            "the device has no replaceable default queue",
+        );
+    }
+    device_queue::set_default(&context, &device, &queue.object::<DeviceQueue>()?)
 }

@@ -37,7 +37,7 @@ pub fn within(func: &Function, loops: &[&Loop]) -> u64 {
 /// An upper bound of the iterations of a loop each time it is entered, from an exit passed in the course of every iteration:
 /// one taken once a counter that goes up or down from a constant by a constant passes a constant, or one whose condition
 /// can be followed from iteration to iteration, as of a counter that is doubled or halved.
-fn trips(func: &Function, lp: &Loop) -> Option<u64> {
+pub fn trips(func: &Function, lp: &Loop) -> Option<u64> {
     let [latch] = lp.latches[..] else {
         return None;
     };

@@ -102,7 +102,10 @@ pub(super) fn bind(func: &Function, kernel: &Kernel, args: &[Arg]) -> Result<Vec
             (ParamKind::Pointer(Space::Local), &Arg::Local(size)) => {
                 bound.push(Bound::Local(size));
             }
-            (ParamKind::Pointer(_) | ParamKind::Pipe, &Arg::Pointer(address)) => {
+            (
+                ParamKind::Pointer(_) | ParamKind::Pipe | ParamKind::Queue,
+                &Arg::Pointer(address),
+            ) => {
                 bound.push(Bound::Value(Scalar::known(address)));
             }
             (ParamKind::Image { .. } | ParamKind::Sampler, Arg::Handle) => {

@@ -58,7 +58,7 @@ impl Arrays {
         };
         let mut overlays: FxHashMap<(Storage, u32), usize> = FxHashMap::default();
         for var in func.vars.values() {
-            let elem = u64::from(var.elem.size());
+            let elem = u64::from(var.elem_size());
             let mut len = u64::from(var.len.fixed);
             for id in &var.len.spec {
                 let size = specs

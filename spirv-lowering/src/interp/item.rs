@@ -420,7 +420,7 @@ impl Step<'_, '_, '_> {
         }
     }
 
-    /// An element of an array: its region and the byte offset there. None: beyond its end.
+    /// The first lane of an element of an array: its region and the byte offset there. None: beyond its end.
     fn element(&mut self, var: Var) -> Result<Option<(&mut Region, usize, Type)>, Error> {
         let index = self.decided(self.arg(0), "an index")?;
         let (func, at) = (self.machine.func, var.index());
@@ -444,20 +444,31 @@ impl Step<'_, '_, '_> {
         let region = regions
             .get_mut(region)
             .ok_or_else(|| Error::invalid("no such array"))?;
-        let offset = index as usize * data.elem.size() as usize;
+        let offset = index as usize * data.elem_size() as usize;
         Ok(Some((region, offset, data.elem)))
     }
 
-    /// Reads an element, and writes what `change` makes of it.
+    /// Reads an element of one lane, and writes what `change` makes of it.
     fn update(
         &mut self,
         var: Var,
+        change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
+    ) -> Result<Scalar, Error> {
+        self.update_lane(var, 0, change)
+    }
+
+    /// The same of one lane of an element.
+    fn update_lane(
+        &mut self,
+        var: Var,
+        lane: usize,
         change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
     ) -> Result<Scalar, Error> {
         let Some((region, offset, ty)) = self.element(var)? else {
             return Ok(Scalar::known(0));
         };
         let size = ty.size() as usize;
+        let offset = offset + lane * size;
         let outside = || Error::invalid("an array is shorter than it says");
         let old = region.read(offset, size).ok_or_else(outside)?;
         let new = change(old, ty);
@@ -561,9 +572,18 @@ impl Step<'_, '_, '_> {
                 let ty = self.result_ty();
                 one(self.update_memory(ty, |old, _| (old.bits == expected).then_some(desired))?)
             }
-            Op::VarLoad(var) | Op::VarAtomicLoad { var, .. } => one(self.update(var, |_, _| None)?),
+            Op::VarLoad(var) | Op::VarAtomicLoad { var, .. } => {
+                let mut results = none;
+                for lane in 0..self.data.results.len() {
+                    results.push(self.update_lane(var, lane, |_, _| None)?);
+                }
+                results
+            }
             Op::VarStore(var) | Op::VarAtomicStore { var, .. } => {
-                self.update(var, |_, _| Some(b))?;
+                for lane in 0..self.data.args.len() - 1 {
+                    let value = self.arg(lane + 1);
+                    self.update_lane(var, lane, |_, _| Some(value))?;
+                }
                 none
             }
             Op::VarRmw { var, op, .. } => {

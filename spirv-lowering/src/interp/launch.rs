@@ -320,9 +320,10 @@ impl<'a> Machine<'a> {
         let range = &self.range;
         Some(match which {
             Implicit::ProgramGlobals => self.memory.globals()?,
-            Implicit::ArgBuffer | Implicit::PrintfBuffer | Implicit::ResumeState => {
-                *self.addresses.get(&which)?
-            }
+            Implicit::ArgBuffer
+            | Implicit::PrintfBuffer
+            | Implicit::EnqueueState
+            | Implicit::ResumeState => *self.addresses.get(&which)?,
             Implicit::GlobalOffset => range.offset[d].into(),
             Implicit::GlobalSize => range.global[d].into(),
             Implicit::NumGroups => range.groups(d).into(),

@@ -170,7 +170,8 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
         let offset = match place.kind {
             ArgKind::Value { offset, .. }
             | ArgKind::Buffer { offset, .. }
-            | ArgKind::Pipe { offset } => offset,
+            | ArgKind::Pipe { offset }
+            | ArgKind::Queue { offset } => offset,
             ArgKind::Local { .. } | ArgKind::Image(_) | ArgKind::Sampler { .. } => continue,
         };
         for (i, byte) in arg.bytes().into_iter().enumerate() {

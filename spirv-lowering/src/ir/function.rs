@@ -185,10 +185,21 @@ pub struct VarData {
     pub storage: Storage,
     /// Element type; not Bool, not a pointer.
     pub elem: Type,
+    /// An element is a vector of so many of these: 1, and in Workgroup storage 2 or 4.
+    pub lanes: u32,
+    /// Some access is through a volatile pointer, so that each load and store is one.
+    pub volatile: bool,
     /// Number of elements.
     pub len: VarLen,
     /// Variables with the same group overlay one another (explicit workgroup layout). None: on its own.
     pub alias: Option<u32>,
+}
+
+impl VarData {
+    /// Bytes of an element.
+    pub fn elem_size(&self) -> u32 {
+        self.elem.size() * self.lanes
+    }
 }
 
 /// How a block starts a structured construct.

@@ -85,6 +85,8 @@ pub enum ParamKind {
     Sampler,
     /// Pipe: one ptr.global parameter, the address of its bytes (see [`crate::pipe`]).
     Pipe,
+    /// Device queue: one ptr.global parameter, the address of its memory (see [`crate::device_queue`]).
+    Queue,
 }
 
 impl ParamKind {

@@ -88,6 +88,7 @@ names!(HwVar {
 });
 names!(Implicit {
     ArgBuffer "arg_buffer", ProgramGlobals "program_globals", PrintfBuffer "printf_buffer",
+    EnqueueState "enqueue_state",
     GlobalOffset "global_offset", GlobalSize "global_size", NumGroups "num_groups",
     EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base", GlobalEnd "global_end",
     WorkDim "work_dim", ResumeState "resume_state", ResumeGroups "resume_groups",

@@ -465,9 +465,9 @@ pub enum Op {
     AtomicCmpXchg { scope: Scope, order: Order },
 
     // --- memory in arrays of the lowered kernel; the first operand is an I32 element index
-    /// Index -> element.
+    /// Index -> element: as many results as it has lanes.
     VarLoad(Var),
-    /// Index, value. No result.
+    /// Index, as many values as an element has lanes. No result.
     VarStore(Var),
     /// Index, operand -> old value.
     #[allow(missing_docs)]

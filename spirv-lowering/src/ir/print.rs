@@ -308,7 +308,12 @@ fn write_function(
             Storage::Workgroup => "workgroup",
             Storage::Function => "function",
         };
-        write!(f, "  {var} = {storage} {} [{}", data.elem, data.len.fixed)?;
+        let volatile = if data.volatile { "volatile " } else { "" };
+        write!(f, "  {var} = {storage} {volatile}{}", data.elem)?;
+        if data.lanes != 1 {
+            write!(f, " by {}", data.lanes)?;
+        }
+        write!(f, " [{}", data.len.fixed)?;
         for spec in &data.len.spec {
             write!(f, ", spec {spec}")?;
         }
@@ -402,6 +407,7 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
         }
         ParamKind::Sampler => f.write_str("sampler")?,
         ParamKind::Pipe => f.write_str("pipe")?,
+        ParamKind::Queue => f.write_str("queue")?,
     }
     write!(
         f,
@@ -438,6 +444,7 @@ fn write_kernel(f: &mut Formatter<'_>, kernel: &Kernel) -> fmt::Result {
         KernelRole::Ordinary => "",
         KernelRole::Initializer => " initializer",
         KernelRole::Finalizer => " finalizer",
+        KernelRole::Block => " block",
     })?;
     for (word, size) in [
         ("reqd", a.required_work_group_size),

@@ -7,6 +7,16 @@ use crate::error::Result;
 use crate::ir::entity::{Value, Var};
 use crate::ir::types::Type;
 
+/// Where an element is.
+enum Element {
+    /// Lanes have one array.
+    Shared(String),
+    /// Those of all lanes, one behind the other.
+    Row(String),
+    /// A vector of addresses, one for each lane.
+    Apart(String),
+}
+
 impl Emitter<'_> {
     pub fn array(&mut self, var: Var) -> Result<String> {
         if let Some(frame) = &self.frame {
@@ -26,6 +36,18 @@ impl Emitter<'_> {
         Ok(name)
     }
 
+    fn element_of(&mut self, var: Var, index: Value, cx: &mut Context) -> Result<Element> {
+        let elem = self.func.vars[var].elem;
+        let base = self.array(var)?;
+        Ok(if self.region.uniform[var] {
+            Element::Shared(base)
+        } else if self.is_uniform(index, cx) {
+            Element::Row(self.element(elem, &base, index, cx)?)
+        } else {
+            Element::Apart(self.elements(elem, &base, index, cx)?)
+        })
+    }
+
     pub fn array_load(
         &mut self,
         var: Var,
@@ -34,24 +56,19 @@ impl Emitter<'_> {
         cx: &mut Context,
     ) -> Result<()> {
         let elem = self.func.vars[var].elem;
-        let base = self.array(var)?;
-        if self.region.uniform[var] {
-            let loaded = self
-                .text
-                .def(&format!("load {}, ptr {base}, align 8", scalar(elem)));
-            self.define(result, Some(loaded), None, cx);
-            return Ok(());
-        }
-        let loaded = if self.is_uniform(index, cx) {
-            let at = self.element(elem, &base, index, cx)?;
-            let vec = self.vec(elem);
-            self.text.def(&format!(
-                "load {vec}, ptr {at}, align {}",
-                self.element_align(elem)
-            ))
-        } else {
-            let at = self.elements(elem, &base, index, cx)?;
-            self.gather(elem, &at, elem.size(), cx)
+        let loaded = match self.element_of(var, index, cx)? {
+            Element::Shared(base) => {
+                let load = format!("load {}, ptr {base}, align 8", scalar(elem));
+                let loaded = self.text.def(&load);
+                self.define(result, Some(loaded), None, cx);
+                return Ok(());
+            }
+            Element::Row(at) => {
+                let (vec, align) = (self.vec(elem), self.element_align(elem));
+                self.text
+                    .def(&format!("load {vec}, ptr {at}, align {align}"))
+            }
+            Element::Apart(at) => self.gather(elem, &at, elem.size(), cx),
         };
         self.define(result, None, Some(loaded), cx);
         Ok(())
@@ -65,26 +82,27 @@ impl Emitter<'_> {
         cx: &mut Context,
     ) -> Result<()> {
         let elem = self.func.vars[var].elem;
-        let base = self.array(var)?;
-        if self.region.uniform[var] {
-            // An affine value is told by its first lane, which runs wherever there is a barrier.
-            let one = match self.class(value, cx) {
-                Class::Affine { .. } => self.anchored(value, cx)?,
-                _ => self.scalar(value, cx)?,
-            };
-            self.text.line(&format!(
-                "store {} {one}, ptr {base}, align 8",
-                scalar(elem)
-            ));
-            return Ok(());
-        }
+        let at = match self.element_of(var, index, cx)? {
+            Element::Shared(base) => {
+                // An affine value is told by its first lane, which runs wherever there is a barrier.
+                let one = match self.class(value, cx) {
+                    Class::Affine { .. } => self.anchored(value, cx)?,
+                    _ => self.scalar(value, cx)?,
+                };
+                self.text.line(&format!(
+                    "store {} {one}, ptr {base}, align 8",
+                    scalar(elem)
+                ));
+                return Ok(());
+            }
+            Element::Apart(at) => {
+                let vector = self.vector(value, cx)?;
+                self.scatter(elem, &at, &vector, elem.size(), cx);
+                return Ok(());
+            }
+            Element::Row(at) => at,
+        };
         let vector = self.vector(value, cx)?;
-        if !self.is_uniform(index, cx) {
-            let at = self.elements(elem, &base, index, cx)?;
-            self.scatter(elem, &at, &vector, elem.size(), cx);
-            return Ok(());
-        }
-        let at = self.element(elem, &base, index, cx)?;
         let (vec, align) = (self.vec(elem), self.element_align(elem));
         let vector = match &cx.mask {
             None => vector,

@@ -2,7 +2,7 @@
 
 use super::classes::Classes;
 use super::text::{constant, scalar, Text};
-use super::tree::Tree;
+use super::tree::{ConstructId, Tree};
 use super::{Locals, Packing, Region, Shape};
 use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::Function;
@@ -26,6 +26,8 @@ pub struct Written {
 pub struct Context {
     /// The lanes that run.
     pub mask: Mask,
+    /// Some lane surely does.
+    pub some: bool,
     /// The chain's number.
     pub chain: usize,
     /// The label to go to when no lane is left.
@@ -40,6 +42,8 @@ pub struct Open {
     pub labels: [Option<String>; 3],
     /// Slots that gather the lanes which come to the merge block and to the continue target.
     pub arrivals: [Option<String>; 3],
+    /// Of a loop: the slot that says whether some lane has come to the continue target.
+    pub some_continue: Option<String>,
     /// The slot with the lanes that run the next iteration.
     pub running: Option<String>,
 }
@@ -82,6 +86,8 @@ pub struct Emitter<'a> {
     /// The classes of one lane alone, and those of all lanes while that is written.
     pub of_one_lane: &'a Classes,
     pub of_all: Option<&'a Classes>,
+    /// What LLVM is told of a loop at its edge back, see `serial`.
+    pub hint: Option<(ConstructId, String)>,
     /// Variables on the stack.
     pub arrays: SecondaryMap<crate::ir::entity::Var, Option<String>>,
     /// Names of the group's and pack's numbers.
@@ -125,6 +131,7 @@ impl<'a> Emitter<'a> {
             done: String::new(),
             of_one_lane,
             of_all: None,
+            hint: None,
             arrays: SecondaryMap::new(),
             ids,
         }

@@ -7,7 +7,7 @@ use super::layout;
 use super::text::Text;
 use super::tree::Tree;
 use super::{Locals, Packing, Region, Shape, VERSION};
-use crate::error::Result;
+use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{SecondaryMap, Var};
 use crate::ir::types::Type;
@@ -15,10 +15,16 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Bytes of a frame and where each variable lies in it.
-fn lay_out(region: &Region, lanes: u32) -> (SecondaryMap<Var, u32>, u64) {
+/// Bytes of a frame and where each variable lies in it. Elements of arrays are counted in 32 bits, all lanes' together, and
+/// so are the bytes that the runtime is told: a frame of more is refused.
+fn lay_out(region: &Region, lanes: u32) -> Result<(SecondaryMap<Var, u32>, u32)> {
     let mut offsets = SecondaryMap::new();
     let mut end = 0u64;
+    let too_large = || {
+        LowerError::unsupported(format!(
+            "variables of a work-item which take 4 GiB for {lanes} work-items"
+        ))
+    };
     for (var, data) in region.func.vars.iter() {
         let bytes = if region.uniform[var] {
             8
@@ -26,14 +32,15 @@ fn lay_out(region: &Region, lanes: u32) -> (SecondaryMap<Var, u32>, u64) {
             u64::from(lanes) * u64::from(data.elem.size()) * u64::from(data.len.fixed.max(1))
         };
         end = end.next_multiple_of(if region.uniform[var] { 8 } else { 64 });
-        offsets[var] = end as u32;
+        offsets[var] = u32::try_from(end).map_err(|_| too_large())?;
         end += bytes;
     }
-    (offsets, end.next_multiple_of(64))
+    let bytes = u32::try_from(end.next_multiple_of(64)).map_err(|_| too_large())?;
+    Ok((offsets, bytes))
 }
 
 /// The most bytes of variables that may lie on the stack of a thread.
-const MOST_STACK: u64 = 32 << 10;
+const MOST_STACK: u32 = 32 << 10;
 
 /// The whole module of a kernel.
 pub fn module(
@@ -48,7 +55,7 @@ pub fn module(
     let mut frame_bytes = 0;
     if let Some(first) = regions.first() {
         // All regions have the same variables.
-        let (offsets, bytes) = lay_out(first, lanes);
+        let (offsets, bytes) = lay_out(first, lanes)?;
         let framed = regions.len() > 1 || bytes > MOST_STACK;
         if framed {
             frame_bytes = bytes;
@@ -132,7 +139,7 @@ fn function(
         }
         wanted.extend(e.missing);
     }
-    Err(crate::error::LowerError::internal(
+    Err(LowerError::internal(
         "values are read where they are not written",
     ))
 }
@@ -163,6 +170,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
         let address = e.invariant(&format!("getelementptr i8, ptr %local, i64 {offset}"));
         let cx = super::emitter::Context {
             mask: None,
+            some: true,
             chain: 0,
             end: String::new(),
             block,
@@ -382,4 +390,27 @@ fn driver(regions: usize, Shape { lanes, packing, .. }: Shape) -> String {
         packing.symbol(),
         t.out
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse::parse_function;
+
+    #[test]
+    fn frames_of_4_gib_are_refused() {
+        let bytes = |vars: &str, lanes| {
+            let text = format!("func fn0 \"f\" () -> () {{\n{vars}\nblock0():\n  return\n}}\n");
+            let func = parse_function(&text).unwrap();
+            let uniform = SecondaryMap::new();
+            lay_out(&Region { func, uniform }, lanes).map(|(_, bytes)| bytes)
+        };
+        let one = "var0 = function i32 [67108863]";
+        assert_eq!(bytes(one, 16).unwrap(), u32::MAX - 63);
+        assert!(bytes(one, 32).is_err());
+        assert!(bytes("var0 = function i32 [67108864]", 16).is_err());
+        // Not the first, but where the second would begin.
+        assert!(bytes(&format!("{one}\nvar1 = function i64 [8]"), 16).is_err());
+        assert!(bytes("var0 = function i64 [4294967295]", 64).is_err());
+    }
 }

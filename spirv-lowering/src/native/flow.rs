@@ -3,11 +3,12 @@
 //! The mask says which lanes run; None: all. Code runs only while some lane does, but for arms so small that skipping them
 //! costs more than running them without lanes.
 
+use super::classes::Class;
 use super::emitter::{Context, Emitter, Mask, Open};
 use super::text::{constant, scalar};
-use super::tree::{Chain, Edge, Item, Loop, Place, PlaceKind, Select};
+use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select};
 use crate::error::{LowerError, Result};
-use crate::ir::entity::Block;
+use crate::ir::entity::{Block, Value};
 use crate::ir::function::Terminator;
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
@@ -15,6 +16,9 @@ use std::fmt::Write as _;
 
 /// Instructions that an arm may have to be run without asking whether there are lanes for it.
 const SMALL: usize = 6;
+/// Values that no lane has, which may be merged into others without asking.
+const MOST_BLENDS: usize = 2;
+
 fn at(kind: PlaceKind) -> usize {
     match kind {
         PlaceKind::Merge => 0,
@@ -32,6 +36,7 @@ impl Emitter<'_> {
         self.done = done.to_owned();
         let cx = Context {
             mask,
+            some: true,
             chain: 0,
             end: done.to_owned(),
             block: entry,
@@ -41,7 +46,7 @@ impl Emitter<'_> {
     }
 
     fn chain(&mut self, chain: &Chain, mut cx: Context) -> Result<()> {
-        for item in &chain.items {
+        for (i, item) in chain.items.iter().enumerate() {
             match item {
                 Item::Code(block) => {
                     cx.block = *block;
@@ -65,10 +70,13 @@ impl Emitter<'_> {
                     self.text.jump(&end);
                     return Ok(());
                 }
-                Item::Select(select) => match self.select(select, cx)? {
-                    Some(next) => cx = next,
-                    None => return Ok(()),
-                },
+                Item::Select(select) => {
+                    let leaves = self.just_leaves(&chain.items[i + 1..]);
+                    match self.select(select, cx, leaves)? {
+                        Some(next) => cx = next,
+                        None => return Ok(()),
+                    }
+                }
                 Item::Loop(l) => {
                     let next = match self.plan(l) {
                         Some(plan) => self.one_by_one(l, &plan, cx)?,
@@ -113,6 +121,16 @@ impl Emitter<'_> {
             let mask = self.mask_vector(&cx.mask);
             let sum = self.text.def(&format!("or {ty} {old}, {mask}"));
             self.store_slot(slot, &ty, &sum, &None);
+            if let Some(flag) = open.some_continue.filter(|_| kind == PlaceKind::Continue) {
+                let some = if cx.some {
+                    "true".to_owned()
+                } else {
+                    let any = self.any(&mask);
+                    let old = self.text.def(&format!("load i1, ptr {flag}, align 64"));
+                    self.text.def(&format!("or i1 {old}, {any}"))
+                };
+                self.store_slot(&flag, "i1", &some, &None);
+            }
         }
         if self.classes.is_soft(edge) {
             self.text.jump(&cx.end);
@@ -120,7 +138,12 @@ impl Emitter<'_> {
             let label = open.labels[at(kind)]
                 .clone()
                 .ok_or_else(|| LowerError::internal("an edge to a place that is closed"))?;
-            self.text.jump(&label);
+            match &self.hint {
+                Some((of, hint)) if kind == PlaceKind::Header && *of == construct => self
+                    .text
+                    .line(&format!("br label %{label}, !llvm.loop {hint}")),
+                _ => self.text.jump(&label),
+            }
         }
         Ok(())
     }
@@ -153,23 +176,54 @@ impl Emitter<'_> {
     }
 
     /// Begins the block at a label with the lanes that have come there. `gathered`: the slot that counts them, or all of
-    /// `mask` are there.
-    fn meet(&mut self, label: &str, gathered: Option<&str>, cx: &Context) -> Context {
+    /// `mask` are there. `leaves`: see [`Self::just_leaves`].
+    fn meet(&mut self, label: &str, gathered: Option<&str>, leaves: bool, cx: &Context) -> Context {
         self.text.begin(label);
         let mut next = cx.clone();
         if let Some(slot) = gathered {
             let ty = self.mask_type();
             let mask = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+            if leaves {
+                next.mask = Some(mask);
+                next.some = false;
+                return next;
+            }
             let any = self.any(&mask);
             let on = self.text.label();
             self.text.branch(&any, &on, &cx.end);
             self.text.begin(&on);
             next.mask = Some(mask);
+            next.some = true;
         }
         next
     }
 
-    fn select(&mut self, select: &Select, mut cx: Context) -> Result<Option<Context>> {
+    /// Does a chain go on with next to nothing, and then lanes leave for a place where others wait? That is quicker done
+    /// for no lane than asked for each time: in a loop, a branch that is told wrong whenever some lane leaves.
+    fn just_leaves(&self, items: &[Item]) -> bool {
+        let Some((Item::Edge(last), before)) = items.split_last() else {
+            return false;
+        };
+        let params = &self.func.blocks[last.to].params;
+        // Values that all lanes have in common would be those of no lane.
+        last.place.is_some_and(|p| p.kind == PlaceKind::Merge)
+            && self.classes.is_soft(last)
+            && params.len() <= MOST_BLENDS
+            && params
+                .iter()
+                .all(|&param| self.classes.of(param) == Class::Varying)
+            && before
+                .iter()
+                .all(|item| !matches!(item, Item::Edge(edge) if edge.place.is_some()))
+            && self.are_small(before)
+    }
+
+    fn select(
+        &mut self,
+        select: &Select,
+        mut cx: Context,
+        leaves: bool,
+    ) -> Result<Option<Context>> {
         cx.block = select.block;
         let id = select.construct;
         let merge = self.text.label();
@@ -178,7 +232,7 @@ impl Emitter<'_> {
         self.open[id] = Open {
             labels: [Some(merge.clone()), None, None],
             arrivals: [arrival.clone(), None, None],
-            running: None,
+            ..Open::default()
         };
         // Lanes that leave go on with what comes after, or with nothing.
         let end = if select.merge.is_some() {
@@ -194,7 +248,7 @@ impl Emitter<'_> {
         if select.merge.is_none() {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, arrival.as_deref(), &cx)))
+        Ok(Some(self.meet(&merge, arrival.as_deref(), leaves, &cx)))
     }
 
     /// All lanes take the same arm.
@@ -244,11 +298,21 @@ impl Emitter<'_> {
         let mut masks = Vec::new();
         match &func.blocks[select.block].term {
             Terminator::Branch(cond, ..) => {
+                let wide = self.is_wide_comparison(*cond);
                 let cond = self.vector(*cond, cx)?;
-                let all = self.splat_const(Type::Bool, 1);
-                let not = self.text.def(&format!("xor {ty} {cond}, {all}"));
-                masks.push(self.and(&cx.mask, &cond));
-                masks.push(self.and(&cx.mask, &not));
+                let taken = self.and(&cx.mask, &cond);
+                // What is left of the mask, or lanes for which the opposite holds: LLVM compares a second time for that.
+                // Comparing is as quick as any operation on masks, but not where it takes several registers.
+                let not = if wide {
+                    let mask = self.mask_vector(&cx.mask);
+                    self.text.def(&format!("xor {ty} {mask}, {taken}"))
+                } else {
+                    let all = self.splat_const(Type::Bool, 1);
+                    let not = self.text.def(&format!("xor {ty} {cond}, {all}"));
+                    self.and(&cx.mask, &not)
+                };
+                masks.push(taken);
+                masks.push(not);
             }
             Terminator::Switch(value, cases, _) => {
                 let value_type = func.ty(*value);
@@ -275,13 +339,15 @@ impl Emitter<'_> {
                 self.text.label()
             };
             let chain = self.new_chain(cx.chain);
+            let small = self.are_small(&arm.items);
             let inner = Context {
                 mask: Some(mask.clone()),
+                some: !small,
                 chain,
                 end: after.clone(),
                 ..cx.clone()
             };
-            if !self.is_small(arm) {
+            if !small {
                 let any = self.any(&mask);
                 let label = self.text.label();
                 self.text.branch(&any, &label, &after);
@@ -295,10 +361,23 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Is it a comparison of numbers of more than 32 bits? Packs are as wide as vectors of those are.
+    fn is_wide_comparison(&self, cond: Value) -> bool {
+        let Some(inst) = self.func.def_inst(cond) else {
+            return false;
+        };
+        let data = &self.func.insts[inst];
+        matches!(data.op, Op::ICmp(_) | Op::FCmp(_))
+            && data
+                .args
+                .first()
+                .is_some_and(|&arg| self.func.ty(arg).size() > 4)
+    }
+
     /// Nothing in it needs a lane to run, and it is quicker run than skipped.
-    fn is_small(&self, chain: &Chain) -> bool {
+    fn are_small(&self, items: &[Item]) -> bool {
         let mut count = 0;
-        for item in &chain.items {
+        for item in items {
             match item {
                 Item::Code(block) => {
                     for &inst in &self.func.blocks[*block].insts {
@@ -321,6 +400,26 @@ impl Emitter<'_> {
         count <= SMALL
     }
 
+    /// At the head of a loop: has the parameters of blocks within it be anything. Each iteration gives them anew, before they
+    /// are read; what they were would be kept in registers from one iteration to the next.
+    fn forget_params(&mut self, id: ConstructId) {
+        let (func, tree) = (self.func, self.tree);
+        for &block in &func.layout {
+            let mut around = tree.home[block];
+            while let Some(other) = around.filter(|&other| !tree.constructs[other].is_loop) {
+                around = tree.constructs[other].parent;
+            }
+            if around != Some(id) || block == tree.constructs[id].block || tree.edges_in[block] == 0
+            {
+                continue;
+            }
+            for &param in &func.blocks[block].params {
+                let (slot, ty, _) = self.param_slot(param);
+                self.store_slot(&slot, &ty, "undef", &None);
+            }
+        }
+    }
+
     /// Writes a loop.
     pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
@@ -340,6 +439,7 @@ impl Emitter<'_> {
             slot
         });
         let continuing = leaks.then(|| self.alloca(&ty));
+        let some_continue = leaks.then(|| self.alloca("i1"));
         self.open[id] = Open {
             labels: [
                 Some(merge.clone()),
@@ -347,6 +447,7 @@ impl Emitter<'_> {
                 Some(header.clone()),
             ],
             arrivals: [gathered.clone(), continuing.clone(), None],
+            some_continue: some_continue.clone(),
             running: running.clone(),
         };
         self.text.jump(&header);
@@ -362,8 +463,10 @@ impl Emitter<'_> {
                 .def(&format!("load {ty}, ptr {running}, align 64"));
             inner.mask = Some(mask);
         }
-        if let Some(continuing) = &continuing {
+        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
             self.store_slot(continuing, &ty, "zeroinitializer", &None);
+            self.store_slot(some, "i1", "false", &None);
+            self.forget_params(id);
         }
         self.chain(&l.body, inner.clone())?;
         self.text.begin(&cont);
@@ -376,15 +479,16 @@ impl Emitter<'_> {
         latch.end = gone.clone();
         // The text may come here from anywhere in the body.
         latch.chain = self.new_chain(cx.chain);
-        if let Some(continuing) = &continuing {
+        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
             let mask = self
                 .text
                 .def(&format!("load {ty}, ptr {continuing}, align 64"));
-            let any = self.any(&mask);
+            let any = self.text.def(&format!("load i1, ptr {some}, align 64"));
             let on = self.text.label();
             self.text.branch(&any, &on, &gone);
             self.text.begin(&on);
             latch.mask = Some(mask);
+            latch.some = true;
         }
         if l.latch.items.is_empty() {
             self.text.jump(&gone);
@@ -405,13 +509,80 @@ impl Emitter<'_> {
         if !reached {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, gathered.as_deref(), &cx)))
+        Ok(Some(self.meet(&merge, gathered.as_deref(), false, &cx)))
     }
 }
+
 /// Takes so long that it is worth a branch to leave it out.
 pub fn is_slow(op: Op) -> bool {
     matches!(
         op,
         Op::SDiv | Op::UDiv | Op::SRem | Op::URem | Op::FRem | Op::FDiv | Op::FSqrt
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::native::text_of;
+
+    /// A loop that each work-item leaves when its number has become small, with how often that took.
+    fn leaving(ty: &str) -> String {
+        let begin = match ty {
+            "i64" => "zext v0 : i64",
+            _ => "imul v0, v0 : i32",
+        };
+        LEAVING.replace("NUMBER", ty).replace("BEGIN", begin)
+    }
+
+    const LEAVING: &str = "func fn0 \"f\" () -> () {
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = const 0 : i32
+  v2 = const 1 : i32
+  v3 = const 3 : NUMBER
+  v18 = BEGIN
+  v4 = arg_load.0 : i64
+  v5 = int_to_ptr v4 : ptr.global
+  v6 = arg_load.8 : i32
+  jump block1(v18, v1)
+block1(v7: NUMBER, v8: i32):
+  v9 = udiv v7, v3 : NUMBER
+  v10 = icmp.ult v9, v3 : bool
+  br v10, block3(v8), block2
+block2:
+  v11 = iadd v8, v2 : i32
+  v12 = icmp.eq v11, v6 : bool
+  br v12, block3(v6), block1(v9, v11)
+block3(v13: i32):
+  v14 = zext v0 : i64
+  v15 = const 2 : i64
+  v16 = shl v14, v15 : i64
+  v17 = ptr_add v5, v16 : ptr.global
+  store.align4 v17, v13
+  return
+}
+";
+
+    #[test]
+    fn a_loop_asks_once_an_iteration_whether_lanes_are_left() {
+        for ty in ["i32", "i64"] {
+            let text = text_of(&leaving(ty), 16);
+            assert_eq!(text.matches("icmp ne i16").count(), 1, "{text}");
+            assert_eq!(text.matches("store i1 true").count(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn wide_numbers_are_compared_once() {
+        let opposite = |ty| text_of(&leaving(ty), 16).contains(", <i1 true, i1 true,");
+        assert!(!opposite("i64"));
+        assert!(opposite("i32"));
+    }
+
+    #[test]
+    fn values_of_an_iteration_are_forgotten_in_the_next() {
+        let text = text_of(&leaving("i64"), 16);
+        assert!(text.contains("store <16 x i64> undef"), "{text}");
+        assert!(text.contains("store i32 undef"), "{text}");
+    }
 }

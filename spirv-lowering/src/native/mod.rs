@@ -201,3 +201,21 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
     let regions = regions::split(func, shape.packing)?;
     entry::module(&regions, implicit, &locals, shape)
 }
+
+/// The LLVM IR of a function without local variables, for tests.
+#[cfg(test)]
+fn text_of(func: &str, lanes: u32) -> String {
+    let func = crate::ir::parse::parse_function(func).unwrap();
+    let shape = Shape {
+        lanes,
+        packing: Packing::Rows,
+        merges_apart: false,
+        stack: Stack::Whole,
+    };
+    let locals = Locals {
+        offsets: SecondaryMap::new(),
+        bytes: 0,
+    };
+    let regions = regions::split(&func, shape.packing).unwrap();
+    entry::module(&regions, &[], &locals, shape).unwrap()
+}

@@ -181,6 +181,8 @@ impl Cutter {
         let var = self.func.vars.push(VarData {
             storage: Storage::Function,
             elem,
+            lanes: 1,
+            volatile: false,
             len: VarLen {
                 fixed: 1,
                 spec: Vec::new(),

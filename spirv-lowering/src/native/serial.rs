@@ -8,7 +8,7 @@ use super::classes::{inside, Class};
 use super::emitter::{Context, Emitter};
 use super::flow::is_slow;
 use super::text::scalar;
-use super::tree::Loop;
+use super::tree::{Chain, Item, Loop};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Terminator;
@@ -22,12 +22,31 @@ pub struct Plan {
     ins: Vec<Value>,
     /// Values of the loop that are used after it.
     outs: Vec<Value>,
+    /// No other loop is within, and few instructions.
+    is_short: bool,
 }
 
 /// Gathers and scatters that a loop has at least.
 const FEWEST: usize = 2;
 /// For each of them as many other instructions at most.
 const BESIDE: usize = 3;
+/// Bytes of a vector, at most, of which lanes are chosen rather than stored: two registers, of the largest.
+const MOST_CHOSEN: u32 = 128;
+/// Numbers of hints begin here.
+const FIRST_HINT: usize = 10;
+/// Iterations that LLVM writes out one after the other. As many as it would take by itself cost short loops more, in what
+/// is left over, than they save.
+const UNROLLED: usize = 4;
+/// Instructions of a loop, at most, for which that is worth its code.
+const SHORT: usize = 24;
+
+fn has_loop(chain: &Chain) -> bool {
+    chain.items.iter().any(|item| match item {
+        Item::Loop(_) => true,
+        Item::Select(select) => select.arms.iter().any(has_loop),
+        _ => false,
+    })
+}
 
 impl Emitter<'_> {
     /// How to write a loop so, if that is right and worth it.
@@ -39,8 +58,10 @@ impl Emitter<'_> {
         let within = |block| inside(tree, tree.home[block], id);
         let (mut own, mut ins) = (FxHashSet::<Value>::default(), Vec::<Value>::new());
         let (mut apart, mut beside) = (0, 0);
+        let mut count = 0;
         for &block in func.layout.iter().filter(|&&block| within(block)) {
             own.extend(&func.blocks[block].params);
+            count += func.blocks[block].insts.len();
             for &inst in &func.blocks[block].insts {
                 let data = &func.insts[inst];
                 own.extend(&data.results);
@@ -113,7 +134,11 @@ impl Emitter<'_> {
             func.ty(value) != Type::Bool && self.classes.of(value) == Class::Varying
         };
         let merge = &func.blocks[l.merge].params;
-        (outs.iter().all(fits) && merge.iter().all(fits)).then_some(Plan { ins, outs })
+        (outs.iter().all(fits) && merge.iter().all(fits)).then_some(Plan {
+            ins,
+            outs,
+            is_short: count <= SHORT && !has_loop(&l.body) && !has_loop(&l.latch),
+        })
     }
 
     /// Writes a loop so.
@@ -183,20 +208,25 @@ impl Emitter<'_> {
             let one = self.of_lane(func.ty(value), &vector, &lane);
             before.push((value, self.replace(value, one, &inner)));
         }
+        self.hint = plan.is_short.then(|| (l.construct, self.loop_hint()));
         let done = self.repeat(l, inner.clone())?;
+        self.hint = None;
         if let Some(done) = done {
             inner = done;
         }
         inner.block = l.merge;
         for (param, into) in &after {
             let from = self.take_param_slot(*param);
-            let ty = scalar(func.ty(*param));
-            let value = self.text.def(&format!("load {ty}, ptr {from}, align 64"));
+            let ty = func.ty(*param);
+            let element = scalar(ty);
+            let value = self
+                .text
+                .def(&format!("load {element}, ptr {from}, align 64"));
             self.put(ty, &value, into, &lane);
         }
         for (value, into) in &left {
             let one = self.scalar(*value, &inner)?;
-            self.put(scalar(func.ty(*value)), &one, into, &lane);
+            self.put(func.ty(*value), &one, into, &lane);
         }
         self.text.jump(&head);
         for (value, written) in before {
@@ -213,11 +243,98 @@ impl Emitter<'_> {
         Ok(Some(cx))
     }
 
-    /// Stores the element of a lane.
-    fn put(&mut self, ty: &str, value: &str, into: &str, lane: &str) {
-        let at = self
+    /// The name of what LLVM is told of a loop.
+    fn loop_hint(&mut self) -> String {
+        let count = format!("!1 = !{{!\"llvm.loop.unroll.count\", i32 {UNROLLED}}}");
+        self.declare(count);
+        // A name of its own: each adds a line.
+        let name = format!("!{}", FIRST_HINT + self.declared.len());
+        self.declare(format!("{name} = distinct !{{{name}, !1}}"));
+        name
+    }
+
+    /// Puts the element of a lane where the vector of all lies. As a choice of lanes the vector stays in registers: what is
+    /// stored in pieces and loaded as a whole waits until all pieces have left the processor's queue of stores.
+    fn put(&mut self, ty: Type, value: &str, into: &str, lane: &str) {
+        let element = scalar(ty);
+        if self.lanes * ty.size() > MOST_CHOSEN {
+            let at = self
+                .text
+                .def(&format!("getelementptr {element}, ptr {into}, i64 {lane}"));
+            self.text
+                .line(&format!("store {element} {value}, ptr {at}"));
+            return;
+        }
+        let (vec, numbers, mask) = (self.vec(ty), self.vec(Type::I32), self.mask_type());
+        let lane = self.text.def(&format!("trunc i64 {lane} to i32"));
+        let lane = self.splat(Type::I32, &lane);
+        let own = self.lanes_const(Type::I32, |lane| lane);
+        let is = self.text.def(&format!("icmp eq {numbers} {lane}, {own}"));
+        let all = self.splat(ty, value);
+        let old = self.text.def(&format!("load {vec}, ptr {into}, align 64"));
+        let new = self
             .text
-            .def(&format!("getelementptr {ty}, ptr {into}, i64 {lane}"));
-        self.text.line(&format!("store {ty} {value}, ptr {at}"));
+            .def(&format!("select {mask} {is}, {vec} {all}, {vec} {old}"));
+        self.store_slot(into, &vec, &new, &None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::native::text_of;
+
+    /// A row of a sparse matrix, of integers, without its factors.
+    fn row(ty: &str) -> String {
+        format!(
+            "func fn0 \"f\" () -> () {{
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = const 0 : {ty}
+  v2 = const 1 : i32
+  v3 = const 2 : i64
+  v4 = arg_load.0 : i64
+  v5 = int_to_ptr v4 : ptr.global
+  v6 = zext v0 : i64
+  v7 = shl v6, v3 : i64
+  v8 = ptr_add v5, v7 : ptr.global
+  v9 = load.align4 v8 : i32
+  jump block1(v9, v1)
+block1(v10: i32, v11: {ty}):
+  v12 = zext v10 : i64
+  v13 = shl v12, v3 : i64
+  v14 = ptr_add v5, v13 : ptr.global
+  v15 = load.align4 v14 : i32
+  v16 = zext v15 : i64
+  v17 = shl v16, v3 : i64
+  v18 = ptr_add v5, v17 : ptr.global
+  v19 = load.align4 v18 : {ty}
+  v20 = iadd v11, v19 : {ty}
+  v21 = iadd v10, v2 : i32
+  v22 = icmp.ult v21, v15 : bool
+  br v22, block1(v21, v20), block2(v20)
+block2(v23: {ty}):
+  store.align4 v8, v23
+  return
+}}
+"
+        )
+    }
+
+    #[test]
+    fn results_of_lanes_are_chosen_where_two_registers_hold_them() {
+        for (ty, lanes, chosen) in [("i32", 16, true), ("i64", 16, true), ("i64", 32, false)] {
+            let text = text_of(&row(ty), lanes);
+            let choice = format!("<{lanes} x {ty}> %");
+            let found = text
+                .lines()
+                .any(|line| line.contains("select <") && line.contains(&choice));
+            assert_eq!(found, chosen, "{text}");
+            // Short, and with no loop within: LLVM is told how often to write it out.
+            assert_eq!(text.matches(", !llvm.loop !").count(), 1, "{text}");
+            assert!(
+                text.contains("!1 = !{!\"llvm.loop.unroll.count\", i32 4}"),
+                "{text}"
+            );
+        }
     }
 }

@@ -278,6 +278,7 @@ impl Emitter<'_> {
         self.classes = self.of_one_lane;
         Context {
             mask: None,
+            some: true,
             chain: self.new_chain(cx.chain),
             ..cx.clone()
         }

@@ -1,7 +1,8 @@
 //! Joins a multiplication and an addition, where both may be contracted, into a fused multiply-add, where the target
 //! has a true one. Drivers contract too, but not all of them and not always.
 //!
-//! The multiplication must have no other use: otherwise it would be computed twice.
+//! All uses of the multiplication must go that way: otherwise it would be computed as well. Of one with several uses each
+//! becomes a fused one, as long as none could take a product of its own.
 
 use crate::analysis::uses::use_counts;
 use crate::ir::entity::{Inst, Value};
@@ -9,16 +10,22 @@ use crate::ir::function::{FpFlags, Function};
 use crate::ir::op::Op;
 use crate::ir::types::Type;
 use crate::target::Target;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// More uses of one multiplication than that keep it: its factors would have to live as long as the last of them.
+const MOST_USES: u32 = 3;
 
 /// Runs the pass; true if something changed.
 pub fn run(func: &mut Function, target: &Target) -> bool {
     let uses = use_counts(func);
+    let shared = shared(func, target, &|v| uses[v]);
     let mut changed = false;
     for block in func.layout.clone() {
         let old = std::mem::take(&mut func.blocks[block].insts);
         let mut new = Vec::with_capacity(old.len());
         for inst in old {
-            if let Some(fused) = plan(func, inst, target, &|v| uses[v] == 1) {
+            if let Some(fused) = plan(func, inst, target, &|v| uses[v] == 1 || shared.contains(&v))
+            {
                 apply(func, inst, fused, &mut new);
                 changed = true;
             }
@@ -37,11 +44,52 @@ struct Fused {
     negate_addend: bool,
 }
 
+/// Multiplications with several uses that all become fused ones.
+fn shared(func: &Function, target: &Target, uses: &dyn Fn(Value) -> u32) -> FxHashSet<Value> {
+    // The sums that each could go into.
+    let mut candidates = Vec::new();
+    let mut sums: FxHashMap<Value, Vec<Inst>> = FxHashMap::default();
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            // One that takes a product of its own has no room for another.
+            if plan(func, inst, target, &|v| uses(v) == 1).is_some() {
+                continue;
+            }
+            let several = |v: Value| (2..=MOST_USES).contains(&uses(v));
+            let [left, right] = func.insts[inst].args.as_slice() else {
+                continue;
+            };
+            for value in [*left, *right] {
+                if left != right
+                    && plan(func, inst, target, &|v| v == value && several(v)).is_some()
+                {
+                    let sums = sums.entry(value).or_default();
+                    if sums.is_empty() {
+                        candidates.push(value);
+                    }
+                    sums.push(inst);
+                }
+            }
+        }
+    }
+    let mut found = FxHashSet::default();
+    let mut taken: FxHashSet<Inst> = FxHashSet::default();
+    for value in candidates {
+        let sums = &sums[&value];
+        if sums.len() as u32 == uses(value) && !sums.iter().any(|sum| taken.contains(sum)) {
+            taken.extend(sums);
+            found.insert(value);
+        }
+    }
+    found
+}
+
+/// How to fuse an addition with a product that `may` vanish.
 fn plan(
     func: &Function,
     inst: Inst,
     target: &Target,
-    once: &dyn Fn(Value) -> bool,
+    may: &dyn Fn(Value) -> bool,
 ) -> Option<Fused> {
     let data = &func.insts[inst];
     if !matches!(data.op, Op::FAdd | Op::FSub) || !data.fp.has(FpFlags::CONTRACT) {
@@ -61,7 +109,7 @@ fn plan(
     }
     let product = |value: Value| -> Option<[Value; 2]> {
         let mul = &func.insts[func.def_inst(value)?];
-        let good = mul.op == Op::FMul && mul.fp.has(FpFlags::CONTRACT) && once(value);
+        let good = mul.op == Op::FMul && mul.fp.has(FpFlags::CONTRACT) && may(value);
         let &[a, b] = mul.args.as_slice() else {
             return None;
         };

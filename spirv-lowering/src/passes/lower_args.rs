@@ -39,7 +39,7 @@ fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
         ParamKind::Value { size, .. } => Some((size, size.next_power_of_two().min(128))),
         ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
         ParamKind::Pointer(Space::Local) => None,
-        ParamKind::Pointer(_) | ParamKind::Pipe => Some((8, 8)),
+        ParamKind::Pointer(_) | ParamKind::Pipe | ParamKind::Queue => Some((8, 8)),
         ParamKind::Image { .. } if asked => Some((size_of::<ImageInfo>() as u32, 4)),
         ParamKind::Sampler if asked => Some((4, 4)),
         ParamKind::Image { .. } | ParamKind::Sampler => None,
@@ -402,6 +402,7 @@ pub fn run(
             }
             ParamKind::Sampler => ArgKind::Sampler { offset: place },
             ParamKind::Pipe => ArgKind::Pipe { offset },
+            ParamKind::Queue => ArgKind::Queue { offset },
         };
         args.push(Arg {
             kind,
@@ -445,7 +446,9 @@ pub fn run(
                 }
             }
             ParamKind::Pointer(Space::Local) => locals.push(mine[0]),
-            ParamKind::Pipe if is_used => values.push((first, offset, Type::Ptr(Space::Global), 1)),
+            ParamKind::Pipe | ParamKind::Queue if is_used => {
+                values.push((first, offset, Type::Ptr(Space::Global), 1))
+            }
             ParamKind::Pointer(space) if is_used => {
                 values.push((first, offset, Type::Ptr(space), 1))
             }

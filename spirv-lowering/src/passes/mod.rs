@@ -24,6 +24,7 @@ pub mod lower_printf;
 pub mod lower_private;
 pub mod mem2reg;
 pub mod narrow_params;
+pub mod narrow_uses;
 pub mod quirks;
 pub mod share_calls;
 pub mod simplify_cfg;
@@ -55,6 +56,10 @@ pub static CLEAN_UP: &[CleanUp] = &[
     CleanUp {
         name: "mem2reg",
         run: mem2reg::run,
+    },
+    CleanUp {
+        name: "narrow_uses",
+        run: narrow_uses::run,
     },
     CleanUp {
         name: "narrow_params",

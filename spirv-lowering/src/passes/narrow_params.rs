@@ -1,11 +1,12 @@
 //! Narrows 64-bit block parameters to 32 bits where nothing is lost: loop counters that the source compiler widened.
 //!
-//! Either only the low half is ever looked at (every use cuts or masks it, or passes it to such a parameter), or
-//! every argument is the extension of a narrower value (or a constant that is, or such a parameter). The parameter
-//! becomes an `i32`, extended again at the start of its block; arguments are cut at the jump. `const_fold` removes
-//! what that makes redundant.
+//! Either every argument is the extension of a narrower value (or a constant that is, or such a parameter), or the parameter
+//! counts a loop whose end keeps it within 32 bits (`analysis::counters`). The parameter
+//! becomes an `i32`, extended again at the start of its block, and so does what a counter is next; arguments are cut at the
+//! jump. `const_fold` removes what that makes redundant. Parameters of which only the low half is used: `narrow_uses`.
 
 use crate::analysis::cfg::Cfg;
+use crate::analysis::counters::{self, Counter};
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::Op;
@@ -16,8 +17,8 @@ use crate::ir::types::Type;
 #[derive(Clone, Copy, PartialEq, Default)]
 struct Known {
     candidate: bool,
-    /// Only the low half is used.
-    low_only: bool,
+    /// Proven to have a high half of zero, whatever the arguments look like.
+    counter: bool,
     /// The high half is zero.
     zero_high: bool,
     /// The high half is the sign of the low one.
@@ -37,7 +38,7 @@ pub fn run(func: &mut Function) -> bool {
             if func.ty(param) == Type::I64 {
                 known[param] = Known {
                     candidate: true,
-                    low_only: true,
+                    counter: false,
                     zero_high: true,
                     sign_high: true,
                 };
@@ -48,32 +49,13 @@ pub fn run(func: &mut Function) -> bool {
     if !any {
         return false;
     }
-    // Uses by instructions are final; those by jumps depend on the parameters they feed.
-    for &block in &func.layout {
-        for &inst in &func.blocks[block].insts {
-            let data = &func.insts[inst];
-            let cuts = match data.op {
-                Op::Trunc => true,
-                Op::And => data
-                    .args
-                    .iter()
-                    .any(|&v| func.as_const(v).is_some_and(|k| k >> 32 == 0)),
-                _ => false,
-            };
-            if !cuts {
-                for &arg in data.args.iter().filter(|&&v| func.ty(v) == Type::I64) {
-                    known[arg].low_only = false;
-                }
-            }
-        }
-        let data = &func.blocks[block];
-        match &data.term {
-            crate::ir::function::Terminator::Switch(v, ..) => known[*v].low_only = false,
-            crate::ir::function::Terminator::Return(values) => {
-                values.iter().for_each(|&v| known[v].low_only = false);
-            }
-            _ => {}
-        }
+    let counters = counters::within_32_bits(func, &cfg);
+    for counter in &counters {
+        known[counter.param] = Known {
+            counter: true,
+            sign_high: false,
+            ..known[counter.param]
+        };
     }
     // Refute through the jumps until nothing changes; each round refutes something or is the last.
     loop {
@@ -82,7 +64,7 @@ pub fn run(func: &mut Function) -> bool {
             for target in func.blocks[block].term.targets() {
                 let params = &func.blocks[target.block].params;
                 for (&param, &arg) in params.iter().zip(&target.args) {
-                    if !known[param].candidate {
+                    if !known[param].candidate || known[param].counter {
                         continue;
                     }
                     let (zero, sign) = match known[arg] {
@@ -94,10 +76,6 @@ pub fn run(func: &mut Function) -> bool {
                     new.sign_high &= sign;
                     changed |= new != known[param];
                     known[param] = new;
-                    if known[arg].candidate && known[arg].low_only && !known[param].low_only {
-                        known[arg].low_only = false;
-                        changed = true;
-                    }
                 }
             }
         }
@@ -106,7 +84,7 @@ pub fn run(func: &mut Function) -> bool {
         }
     }
 
-    let narrows = |k: Known| k.candidate && (k.low_only || k.zero_high || k.sign_high);
+    let narrows = |k: Known| k.candidate && (k.zero_high || k.sign_high);
     let mut subst = Subst::new();
     let mut changed = false;
     for &block in cfg.rpo().iter().skip(1) {
@@ -118,11 +96,7 @@ pub fn run(func: &mut Function) -> bool {
                 continue;
             }
             changed = true;
-            let op = if k.zero_high || !k.sign_high {
-                Op::ZExt
-            } else {
-                Op::SExt
-            };
+            let op = if k.zero_high { Op::ZExt } else { Op::SExt };
             let narrow = func.values.push(crate::ir::function::ValueData {
                 ty: Type::I32,
                 def: ValueDef::Param(block, i as u32),
@@ -137,11 +111,33 @@ pub fn run(func: &mut Function) -> bool {
     if !changed {
         return false;
     }
+    for counter in &counters {
+        count_narrow(func, counter, &mut subst);
+    }
     for &block in cfg.rpo() {
         cut_arguments(func, block);
     }
     subst.apply(func);
     true
+}
+
+/// Makes what a counter is next of its 32 bits. The counter is a parameter by the name that it had before.
+fn count_narrow(func: &mut Function, counter: &Counter, subst: &mut Subst) {
+    let wide = subst.get(counter.param);
+    let Some(narrow) = (func.def_inst(wide)).and_then(|i| func.insts[i].args.first().copied())
+    else {
+        return;
+    };
+    let step = func.append_const(counter.block, Type::I32, counter.step);
+    let next = func.append1(counter.block, Op::IAdd, [narrow, step], Type::I32);
+    // The two stand before the sum, which becomes their extension.
+    let insts = &mut func.blocks[counter.block].insts;
+    let made = insts.split_off(insts.len() - 2);
+    let at = insts.iter().position(|&i| i == counter.next).unwrap_or(0);
+    insts.splice(at..at, made);
+    let data = &mut func.insts[counter.next];
+    data.op = Op::ZExt;
+    data.args = [next].into_iter().collect();
 }
 
 /// Whether the high half of a value is known to be zero, and whether it is known to be the sign of the low half.

@@ -499,6 +499,9 @@ impl Body<'_, '_> {
         if self.sync_inst(inst, op)? || self.pipe_inst(inst, op)? || self.image_inst(inst, op)? {
             return Ok(());
         }
+        if self.device_queue_inst(inst, op)? {
+            return Ok(());
+        }
         unsupported("the instruction is not known to this driver, or none of OpenCL's")
     }
 

@@ -167,6 +167,9 @@ impl Body<'_, '_> {
         if name.contains("__spirv_BuiltIn") {
             return self.builtin_variable_call(name, inst, ty, id);
         }
+        if self.device_queue_call(name, inst, ty, id)? {
+            return Ok(true);
+        }
         let (base, code) = demangle(name).unwrap_or((name, ""));
         let base = base.strip_prefix("pumice_").unwrap_or(base);
         let args = inst.rest(3);

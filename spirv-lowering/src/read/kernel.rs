@@ -48,6 +48,9 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
     for entry in &p.entries {
         let bad =
             |what: &str| LowerError::invalid(format!("the entry point `{}`: {what}", entry.name));
+        if super::block::is_block_entry(p, &entry.name, entry.func) {
+            continue;
+        }
         if !names.insert(entry.name.as_str()) {
             return Err(bad("the name stands twice"));
         }
@@ -232,6 +235,10 @@ fn param(
             address = AddressQualifier::Global;
             ParamKind::Pipe
         }
+        Kind::Opaque(Opaque::Queue) => {
+            address = AddressQualifier::Private;
+            ParamKind::Queue
+        }
         Kind::Opaque(_) => return Err(LowerError::unsupported("an opaque kernel argument")),
         _ => match p.types.vector(ty) {
             Some((Type::Bool, _)) => {
@@ -327,6 +334,8 @@ fn type_name(p: &Parsed, ty: TyId, depth: u32) -> String {
         }
         Kind::Opaque(Opaque::Sampler) => "sampler_t".to_owned(),
         Kind::Opaque(Opaque::Event) => "event_t".to_owned(),
+        Kind::Opaque(Opaque::Queue) => "queue_t".to_owned(),
+        Kind::Opaque(Opaque::DeviceEvent) => "clk_event_t".to_owned(),
         _ => String::new(),
     }
 }

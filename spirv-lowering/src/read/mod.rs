@@ -13,11 +13,14 @@
 //! with its declared type in one place (`Body::set`). Dominance is not checked: that is the IR verifier's work.
 
 mod arith;
+mod block;
 mod body;
 mod builtin;
 mod by_name;
 mod composite;
 mod consts;
+mod device_queue;
+mod enqueue;
 mod image;
 mod kernel;
 mod memory;

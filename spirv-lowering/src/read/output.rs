@@ -80,6 +80,10 @@ impl<'m> Output<'m> {
         let f = func_def(p, id)?;
         let (params, results) = signature(p, f)?;
         let (name, linkage) = match p.linkage(id) {
+            // llvm-spirv exports blocks, whose names are alike in all modules; nobody calls those of another.
+            Some((name, _)) if f.has_body && name.contains("_block_invoke") => {
+                (name, Linkage::Internal)
+            }
             Some((name, linkage)) if f.has_body == (linkage != Linkage::Import) => (name, linkage),
             Some((name, _)) if !f.has_body => (name, Linkage::Import),
             Some((name, _)) => (name, Linkage::Export),

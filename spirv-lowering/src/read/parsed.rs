@@ -558,11 +558,11 @@ impl Parsed {
             }),
             // Kernels may keep them in memory. Their bits: [`crate::pipe`].
             Op::TypeReserveId => Kind::Scalar(Type::I64),
-            Op::TypeOpaque
-            | Op::TypeDeviceEvent
-            | Op::TypeQueue
-            | Op::TypePipeStorage
-            | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
+            Op::TypeQueue => Kind::Opaque(Opaque::Queue),
+            Op::TypeDeviceEvent => Kind::Opaque(Opaque::DeviceEvent),
+            Op::TypeOpaque | Op::TypePipeStorage | Op::TypeNamedBarrier => {
+                Kind::Opaque(Opaque::Other)
+            }
             _ => return Err(LowerError::unsupported("no type of OpenCL kernels")),
         };
         if let (&Kind::Pointer { space, pointee }, Ok(ty)) = (&kind, self.ty(id)) {
@@ -623,6 +623,14 @@ impl Parsed {
     /// The instruction at a word.
     pub fn inst(&self, at: usize) -> Result<Instruction<'_>> {
         inst_at(&self.words, at)
+    }
+
+    /// A number that other modules do not have.
+    pub fn hash(&self) -> u64 {
+        use std::hash::Hasher;
+        let mut hasher = rustc_hash::FxHasher::default();
+        self.words.iter().for_each(|&word| hasher.write_u32(word));
+        hasher.finish()
     }
 
     /// All decorations of an id.

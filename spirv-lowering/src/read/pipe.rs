@@ -160,7 +160,7 @@ impl Body<'_, '_> {
         Ok(Packet { size, align })
     }
 
-    fn call_one(&mut self, name: &str, args: &[Value], result: Type) -> Result<Value> {
+    pub(super) fn call_one(&mut self, name: &str, args: &[Value], result: Type) -> Result<Value> {
         match *self.call_name(name, args, &[result])?.as_slice() {
             [value] => Ok(value),
             _ => bad("a call without a result"),

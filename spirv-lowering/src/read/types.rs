@@ -31,6 +31,10 @@ pub(super) enum Opaque {
     /// Pipe, with its access qualifier. A value of it is the address of its bytes.
     #[allow(missing_docs)]
     Pipe { access: u32 },
+    /// A device queue. A value of it is the address of its memory.
+    Queue,
+    /// A device event. A value of it is an integer: where its state lies, or 0. Kernels may keep them in memory.
+    DeviceEvent,
     /// Anything else.
     Other,
 }
@@ -191,7 +195,8 @@ impl Types {
         match self.get(ty).kind {
             Kind::Scalar(t) => Some(t),
             Kind::Pointer { space, .. } => Some(Type::Ptr(space)),
-            Kind::Opaque(Opaque::Pipe { .. }) => Some(Type::Ptr(Space::Global)),
+            Kind::Opaque(Opaque::Pipe { .. } | Opaque::Queue) => Some(Type::Ptr(Space::Global)),
+            Kind::Opaque(Opaque::DeviceEvent) => Some(Type::I64),
             Kind::Opaque(_) => Some(Type::Handle),
             _ => None,
         }
@@ -200,6 +205,12 @@ impl Types {
     /// Notes that an integer type has fewer bits than its scalar.
     pub fn set_odd(&mut self, ty: TyId, width: u32) {
         self.odd.insert(ty, width);
+    }
+
+    /// There are device queues.
+    pub fn has_queues(&self) -> bool {
+        let is_queue = |ty: &Ty| matches!(ty.kind, Kind::Opaque(Opaque::Queue));
+        self.items.iter().any(is_queue)
     }
 
     /// There are such types.

@@ -254,6 +254,7 @@ fn fingerprint(func: &Function) -> u64 {
         (
             var.storage,
             var.elem,
+            var.lanes,
             var.len.fixed,
             &var.len.spec,
             var.alias,

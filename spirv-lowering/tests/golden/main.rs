@@ -51,6 +51,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "contract" => Pass::Function(|f| passes::contract::run(f, &Target::full())),
         "cse" => Pass::Function(passes::cse::run),
         "dce" => Pass::Function(passes::dce::run),
+        "narrow_uses" => Pass::Function(passes::narrow_uses::run),
         "narrow_params" => Pass::Function(passes::narrow_params::run),
         "mem2reg" => Pass::Function(passes::mem2reg::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),

@@ -17,3 +17,16 @@ kernel void waits(volatile global int *flag, global int *out) {
     flag[1] = 1;
     out[0] = 1;
 }
+
+// Work-items that are taken to run in step, as programs for one vendor's devices do.
+kernel void in_step(global int *out) {
+    volatile local int sums[16];
+    int l = get_local_id(0);
+    sums[l & 15] = l;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (l < 8) {
+        sums[l] += sums[l + 8];
+        sums[l] += sums[l + 4];
+    }
+    out[l] = sums[0];
+}

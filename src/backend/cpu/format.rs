@@ -69,22 +69,10 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
         cl::CL_UNORM_INT_101010_2 => Channel::Packed1010102,
         _ => return None,
     };
-    let packed = matches!(
-        channel,
-        Channel::Packed565 | Channel::Packed555 | Channel::Packed101010
-    );
-    let bytes = matches!(
-        channel,
-        Channel::Unorm8 | Channel::Snorm8 | Channel::Signed8 | Channel::Unsigned8
-    );
-    let fraction = matches!(
-        channel,
-        Channel::Unorm8
-            | Channel::Unorm16
-            | Channel::Snorm8
-            | Channel::Snorm16
-            | Channel::Half
-            | Channel::Float
+    let (packed, bytes, fraction) = (
+        format.is_packed(),
+        format.has_bytes(),
+        format.has_fractions(),
     );
     let plain = !packed && channel != Channel::Packed1010102;
     let (channels, components, stored): (u8, [u8; 4], [u8; 4]) = match format.order {
@@ -130,45 +118,7 @@ fn access(format: PixelFormat, dim: ImageDim) -> Access {
 
 /// Every format, the usual ones first.
 pub fn all() -> Vec<Support> {
-    // Not CL_Rx, CL_RGx and CL_RGBx: the specification and its conformance tests differ in their border colour.
-    const ORDERS: [u32; 14] = [
-        cl::CL_RGBA,
-        cl::CL_R,
-        cl::CL_RG,
-        cl::CL_BGRA,
-        cl::CL_sRGBA,
-        cl::CL_DEPTH,
-        cl::CL_sBGRA,
-        cl::CL_A,
-        cl::CL_RA,
-        cl::CL_RGB,
-        cl::CL_ARGB,
-        cl::CL_ABGR,
-        cl::CL_INTENSITY,
-        cl::CL_LUMINANCE,
-    ];
-    const DATA: [u32; 16] = [
-        cl::CL_UNORM_INT8,
-        cl::CL_UNORM_INT16,
-        cl::CL_SNORM_INT8,
-        cl::CL_SNORM_INT16,
-        cl::CL_SIGNED_INT8,
-        cl::CL_SIGNED_INT16,
-        cl::CL_SIGNED_INT32,
-        cl::CL_UNSIGNED_INT8,
-        cl::CL_UNSIGNED_INT16,
-        cl::CL_UNSIGNED_INT32,
-        cl::CL_HALF_FLOAT,
-        cl::CL_FLOAT,
-        cl::CL_UNORM_SHORT_565,
-        cl::CL_UNORM_SHORT_555,
-        cl::CL_UNORM_INT_101010,
-        cl::CL_UNORM_INT_101010_2,
-    ];
-    let formats = ORDERS
-        .iter()
-        .flat_map(|&order| DATA.iter().map(move |&data| PixelFormat { order, data }));
-    formats
+    PixelFormat::candidates()
         .filter(|&format| layout(format).is_some() && format.bytes() > 0)
         .map(|format| Support {
             format,

@@ -69,18 +69,28 @@ pub struct Adapter {
 pub fn enumerate(instance: &Arc<Instance>) -> Vec<Adapter> {
     examine(instance)
         .into_iter()
-        .filter_map(|(name, adapter)| match adapter {
+        .filter_map(|examined| match examined.adapter {
             Ok(adapter) => Some(adapter),
             Err(reason) => {
-                crate::log!(Info, "{name} is left out: {reason}");
+                crate::log!(Info, "{} is left out: {reason}", examined.name);
                 None
             }
         })
         .collect()
 }
 
-/// Every device of an instance by name: what can be used, or why it cannot be.
-pub fn examine(instance: &Arc<Instance>) -> Vec<(String, Result<Adapter, String>)> {
+/// A device of an instance.
+pub struct Examined {
+    /// As the driver has it.
+    pub name: String,
+    /// PCI vendor id, or a Khronos vendor id.
+    pub vendor_id: u32,
+    /// What can be used, or why it cannot be.
+    pub adapter: Result<Adapter, String>,
+}
+
+/// Every device of an instance.
+pub fn examine(instance: &Arc<Instance>) -> Vec<Examined> {
     // SAFETY: the instance lives.
     let devices = unsafe { instance.raw.enumerate_physical_devices() };
     let devices = devices.unwrap_or_else(|error| {
@@ -92,8 +102,11 @@ pub fn examine(instance: &Arc<Instance>) -> Vec<(String, Result<Adapter, String>
         .map(|raw| {
             // SAFETY: the device was just enumerated from this instance.
             let properties = unsafe { instance.raw.get_physical_device_properties(raw) };
-            let name = conv::text(&properties.device_name);
-            (name, Adapter::new(instance, raw, properties))
+            Examined {
+                name: conv::text(&properties.device_name),
+                vendor_id: properties.vendor_id,
+                adapter: Adapter::new(instance, raw, properties),
+            }
         })
         .collect()
 }

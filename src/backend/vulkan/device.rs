@@ -150,6 +150,11 @@ impl Device for VulkanDevice {
         &self.adapter.caps
     }
 
+    fn is_lost(&self) -> bool {
+        let opened = self.opened.get();
+        opened.is_some_and(|opened| opened.heaps.device.is_lost())
+    }
+
     fn target(&self) -> &Target {
         if !self.adapter.measure {
             return &self.adapter.target;

@@ -85,19 +85,7 @@ pub fn stored(format: PixelFormat) -> Option<Stored> {
         _ => {}
     }
     let [one, two, four] = channels(data)?;
-    let bytes = matches!(
-        data,
-        cl::CL_UNORM_INT8 | cl::CL_SNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8
-    );
-    let fraction = matches!(
-        data,
-        cl::CL_UNORM_INT8
-            | cl::CL_UNORM_INT16
-            | cl::CL_SNORM_INT8
-            | cl::CL_SNORM_INT16
-            | cl::CL_HALF_FLOAT
-            | cl::CL_FLOAT
-    );
+    let (bytes, fraction) = (format.has_bytes(), format.has_fractions());
     match format.order {
         cl::CL_R => with(one, PLAIN),
         cl::CL_A => with(one, [S::ZERO, S::ZERO, S::ZERO, S::R]),
@@ -111,48 +99,6 @@ pub fn stored(format: PixelFormat) -> Option<Stored> {
         cl::CL_ABGR if bytes => with(four, [S::A, S::B, S::G, S::R]),
         _ => None,
     }
-}
-
-/// Every format that [`stored`] knows, the usual ones first.
-fn all() -> impl Iterator<Item = PixelFormat> {
-    const ORDERS: [u32; 14] = [
-        cl::CL_RGBA,
-        cl::CL_R,
-        cl::CL_RG,
-        cl::CL_BGRA,
-        cl::CL_sRGBA,
-        cl::CL_DEPTH,
-        cl::CL_sBGRA,
-        cl::CL_A,
-        cl::CL_RA,
-        cl::CL_RGB,
-        cl::CL_ARGB,
-        cl::CL_ABGR,
-        cl::CL_INTENSITY,
-        cl::CL_LUMINANCE,
-    ];
-    const TYPES: [u32; 15] = [
-        cl::CL_UNORM_INT8,
-        cl::CL_UNORM_INT16,
-        cl::CL_SNORM_INT8,
-        cl::CL_SNORM_INT16,
-        cl::CL_SIGNED_INT8,
-        cl::CL_SIGNED_INT16,
-        cl::CL_SIGNED_INT32,
-        cl::CL_UNSIGNED_INT8,
-        cl::CL_UNSIGNED_INT16,
-        cl::CL_UNSIGNED_INT32,
-        cl::CL_HALF_FLOAT,
-        cl::CL_FLOAT,
-        cl::CL_UNORM_SHORT_565,
-        cl::CL_UNORM_SHORT_555,
-        cl::CL_UNORM_INT_101010,
-    ];
-    ORDERS.into_iter().flat_map(|order| {
-        TYPES
-            .into_iter()
-            .map(move |data| PixelFormat { order, data })
-    })
 }
 
 /// Type of a VkImage.
@@ -200,7 +146,7 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
         unsafe { instance.get_physical_device_format_properties(adapter.raw, format) }
     };
     let mut list = Vec::new();
-    for format in all() {
+    for format in PixelFormat::candidates() {
         let Some(stored) = stored(format) else {
             continue;
         };
@@ -279,7 +225,7 @@ mod tests {
     #[test]
     fn stored_formats_have_the_size_of_their_pixels() {
         let mut known = 0;
-        for format in all() {
+        for format in PixelFormat::candidates() {
             let Some(stored) = stored(format) else {
                 continue;
             };

@@ -79,14 +79,29 @@ pub fn enumerate() -> Vec<Arc<dyn super::Device>> {
         .collect()
 }
 
-/// Every Vulkan device of the machine by name, and why those are left out that are; for who looks for what is wrong. An error
-/// when there is no Vulkan loader or it makes no instance.
-pub fn survey() -> Result<Vec<(String, Result<(), String>)>, String> {
+/// A Vulkan device of the machine, for who looks for what is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surveyed {
+    /// As the driver has it.
+    pub name: String,
+    /// PCI vendor id, or a Khronos vendor id.
+    pub vendor_id: u32,
+    /// Whether it is software; or why it cannot be used.
+    pub software: Result<bool, String>,
+}
+
+/// Every Vulkan device of the machine. An error when there is no Vulkan loader or it makes no instance.
+pub fn survey() -> Result<Vec<Surveyed>, String> {
     let instance = Instance::new(false).map_err(|error| error.to_string())?;
     let examined = adapter::examine(&Arc::new(instance)).into_iter();
-    Ok(examined
-        .map(|(name, adapter)| (name, adapter.map(|_| ())))
-        .collect())
+    let surveyed = examined.map(|one| Surveyed {
+        name: one.name,
+        vendor_id: one.vendor_id,
+        software: one
+            .adapter
+            .map(|adapter| adapter.caps.kind == super::caps::DeviceKind::Cpu),
+    });
+    Ok(surveyed.collect())
 }
 
 /// As [`enumerate`], with the validation layer chosen by the caller.

@@ -9,6 +9,7 @@ use super::queue::Queues;
 use crate::backend::{Code, DeviceError, Pipeline, Result};
 use crate::util::leaving;
 use crate::util::lock::{rank, RwLock};
+use crate::util::trace;
 use ash::vk;
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -123,6 +124,7 @@ impl Pipelines {
             .layout(layout)];
         let _allowed = exit::compiling().ok_or(DeviceError::Lost)?;
         let _alone = self.queues.hold_back();
+        let _span = trace::span("compile", || "Vulkan pipeline".to_owned());
         let cache = self.cache.read();
         // SAFETY: module, layout and cache belong to the device; the structures live.
         match unsafe { device.raw.create_compute_pipelines(*cache, &info, None) } {

@@ -1,7 +1,7 @@
 //! `pumice doctor`: what OpenCL programs need of this machine, what of it is there, and what to do about the rest. Ends with
 //! exit status 1 where no device of Pumice works.
 
-use pumice_runtime::backend::vulkan;
+use super::absent;
 use pumice_runtime::command;
 use pumice_runtime::compile::toolchain;
 use pumice_runtime::error::ClResult;
@@ -121,7 +121,19 @@ fn loader() -> Vec<Finding> {
     let place = place.map_or_else(|| PathBuf::from("/etc/OpenCL/vendors"), PathBuf::from);
     let mut findings = vec![first];
     findings.extend(vendors(&place, library::load));
+    findings.extend(python_environment());
     findings
+}
+
+/// Installed by pip: PyOpenCL's own loader reads another file.
+fn python_environment() -> Option<Finding> {
+    let library = super::run::library().ok()?;
+    let icd = library.parent()?.join("../pyopencl/.libs/pumice.icd");
+    let icd = icd.canonicalize().ok()?;
+    Some(good(format!(
+        "{}, for PyOpenCL of this environment",
+        icd.display()
+    )))
 }
 
 /// The `.icd` files at a place, a directory or one file. Drivers of others are named, and not loaded.
@@ -185,34 +197,32 @@ fn installing(place: &Path) -> String {
     }
 }
 
-/// Vulkan devices, with what those lack that are left out.
+/// Vulkan devices, and what there is to say of those that are not offered.
 fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
-    let devices = match vulkan::survey() {
-        Ok(devices) => devices,
-        Err(said) => {
-            let remedy = "for GPUs install the Vulkan loader (Debian: libvulkan1, Fedora: vulkan-loader, Arch: vulkan-icd-loader) and a driver";
-            return vec![wrong(State::Lacking, said, remedy)];
-        }
-    };
-    if devices.is_empty() {
-        let remedy = "for GPUs install the Vulkan driver of the card's vendor, or Mesa's (Debian: mesa-vulkan-drivers)";
-        return vec![wrong(State::Lacking, "no Vulkan device", remedy)];
-    }
-    let findings = devices.into_iter().map(|(name, usable)| match usable {
-        Ok(()) if offered.iter().any(|device| device.caps().name == name) => good(name),
-        Ok(()) => good(format!(
-            "{name}, not offered: it is software, or PUMICE_DEVICES leaves it out"
-        )),
-        Err(reason) => wrong(
-            State::Lacking,
-            format!("{name} is left out: {reason}"),
-            "a newer driver may have it",
-        ),
-    });
-    findings.collect()
+    let names: Vec<&str> = offered.iter().map(|d| d.caps().name.as_str()).collect();
+    let report = absent::report(&names);
+    let mut findings: Vec<Finding> = report.vulkan.into_iter().map(good).collect();
+    findings.extend(
+        report
+            .absent
+            .into_iter()
+            .map(|absent| match absent.on_purpose {
+                true => Finding {
+                    state: State::Good,
+                    what: format!("{}, not offered: {}", absent.name, absent.reason),
+                    remedy: Some(absent.remedy),
+                },
+                false => {
+                    let what = format!("{} is left out: {}", absent.name, absent.reason);
+                    wrong(State::Lacking, what, absent.remedy)
+                }
+            }),
+    );
+    findings
 }
 
-const INSTALL_CLANG: &str =
+/// What to do where there is no compiler.
+pub const INSTALL_CLANG: &str =
     "install clang 20 or newer (Debian 12: clang-22), or clang and llvm-spirv of one version";
 
 /// The compilers, which are run.
@@ -220,15 +230,17 @@ fn compiler() -> Vec<Finding> {
     let Some(found) = toolchain::get() else {
         return vec![wrong(State::Bad, "no clang", INSTALL_CLANG)];
     };
-    let programs = [Some(&found.clang), found.llvm_spirv.as_ref()];
-    let findings = programs.into_iter().flatten();
-    findings.map(|path| program_version(path)).collect()
+    let mut findings = vec![program_version(&found.clang, found.driver())];
+    if let Some(tool) = &found.llvm_spirv {
+        findings.push(program_version(tool, Command::new(tool)));
+    }
+    findings
 }
 
 /// The version that a program tells of itself.
-fn program_version(path: &Path) -> Finding {
+fn program_version(path: &Path, mut command: Command) -> Finding {
     let shown = path.display();
-    match Command::new(path).arg("--version").output() {
+    match command.arg("--version").output() {
         Ok(output) if output.status.success() => {
             let text = String::from_utf8_lossy(&output.stdout);
             let line = text.lines().map(str::trim).find(|line| !line.is_empty());

@@ -1,5 +1,7 @@
 //! The `pumice` command: shows the devices, runs programs on Pumice alone, compiles kernels to look at the result.
 
+mod absent;
+mod bench;
 mod compile;
 mod doctor;
 mod info;
@@ -8,12 +10,16 @@ mod manual;
 mod register;
 mod run;
 
-use clap::{Arg, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 fn commands() -> Command {
-    let info = Command::new("info").about("Shows the devices, or why there are none");
+    let info = Command::new("info")
+        .about("Shows the devices, and why others are not offered")
+        .arg(Arg::new("all").long("all").action(ArgAction::SetTrue).help(
+            "Extensions, features of OpenCL C, quirks and the rest of what a device says of itself",
+        ));
     let doctor = Command::new("doctor").about(
         "Says what OpenCL programs need of this machine, what is missing, and what to do about it",
     );
@@ -25,7 +31,14 @@ fn commands() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
         .arg_required_else_help(true)
-        .subcommands([info, doctor, run::command(), compile::command(), cache])
+        .subcommands([
+            info,
+            doctor,
+            bench::command(),
+            run::command(),
+            compile::command(),
+            cache,
+        ])
         .subcommands(manual::commands());
     #[cfg(windows)]
     let all = all.subcommands(register::commands());
@@ -61,8 +74,9 @@ fn complain(text: &str) {
 fn main() -> ExitCode {
     let matches = commands().get_matches();
     let result = match matches.subcommand() {
-        Some(("info", _)) => info::info(),
+        Some(("info", matches)) => info::info(matches.get_flag("all")),
         Some(("doctor", _)) => doctor::doctor(),
+        Some(("bench", matches)) => bench::bench(matches),
         Some(("run", matches)) => run::run(matches),
         Some(("compile", matches)) => compile::compile(matches),
         Some(("cache", matches)) => info::cache(matches.subcommand_name() == Some("clear")),

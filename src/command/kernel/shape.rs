@@ -60,7 +60,7 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
         subgroup: attributes.sub_group_size(caps.subgroup_size),
         required: attributes.required_work_group_size,
         sub_groups: attributes.required_sub_groups,
-        uniform: kernel.uniform,
+        uniform: kernel.rules.uniform,
         guarded: kernel.code.interface().guarded,
         waits: kernel.code.interface().waits,
         rows: caps.rows_are_vectors,

@@ -16,7 +16,7 @@
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
-use crate::compile::mend::{crash_reports, lines, local_types, wide_integers};
+use crate::compile::mend::{crash_reports, device_queues, lines, local_types, wide_integers};
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
 use std::path::Path;
@@ -221,6 +221,10 @@ pub enum Input<'a> {
 }
 
 impl Input<'_> {
+    fn has_blocks(&self) -> bool {
+        matches!(self, Self::Ir(ir) if device_queues::has_blocks(ir))
+    }
+
     /// Runs clang on it.
     fn run(
         &self,
@@ -329,7 +333,7 @@ fn run_own_target(
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
     let mut quiet: &[&str] = &[];
-    if !options.debug {
+    if !options.debug && !input.has_blocks() {
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
         let object = input.run(toolchain, options, &args, log)?;
         let words = words_of(&object, log)?;
@@ -341,6 +345,9 @@ fn run_own_target(
     let args = [passes, quiet, &["-emit-llvm"]].concat();
     let optimised = input.run(toolchain, options, &args, log)?;
     let mut ir = local_types::initialised(&String::from_utf8_lossy(&optimised));
+    if input.has_blocks() {
+        ir = device_queues::without_pointers(&ir);
+    }
     if options.debug {
         ir = lines::marked(&ir);
     }

@@ -25,7 +25,9 @@ use self::scratch::Scratch;
 use self::toolchain::Toolchain;
 use super::language::{ClStd, Language};
 use super::mend::prelude::Conversions;
-use super::mend::{argument_info, lifecycle, missing_inlines, whole_program};
+use super::mend::{
+    argument_info, device_queues, lifecycle, long_arrays, missing_inlines, whole_program,
+};
 use super::options::BuildOptions;
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -37,7 +39,7 @@ use std::time::SystemTime;
 pub use server::unload;
 
 /// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
-pub const REVISION: u32 = 16;
+pub const REVISION: u32 = 17;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]
@@ -127,6 +129,13 @@ pub fn compile(source: &ClSource<'_>) -> Compiled {
     let Ok(mut words) = words else {
         return failed(readable(&log));
     };
+    // Only a run of its own can tell, 10 to 25 ms.
+    if prepared.may_have_long_arrays() && long_arrays::has_arrays(&words) {
+        let mut said = String::new();
+        if prepared.unoptimised_ir(&["-w"], &mut said).is_err() {
+            return failed(readable(&(log + &said)));
+        }
+    }
     if let Some(described) = prepared.described() {
         argument_info::add(&mut words, &described);
     }
@@ -252,8 +261,9 @@ impl<'a> Prepared<'a> {
         let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
         let source = Input::Source(self);
-        let words = if options.std.is_some_and(ClStd::is_cxx) {
-            // Where the passes are left out, the objects still want what is made of them here.
+        let on_device = toolchain.llvm_spirv.is_none() && device_queues::used_in(self.source.text);
+        let words = if options.std.is_some_and(ClStd::is_cxx) || on_device {
+            // Where the passes are left out, objects and blocks still want what is made of them here.
             self.unoptimised_ir(&[], &mut log).and_then(|ir| {
                 let kept = whole_program::with_internal_functions(&ir, &HashSet::new());
                 let first = if read_first { &kept } else { &ir };
@@ -280,11 +290,36 @@ impl<'a> Prepared<'a> {
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
         let ir = self.run(self.source.options, &args, log)?;
-        let ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
+        let mut ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
+        if let (Some(length), None) = (long_arrays::in_ir(&ir), &self.source.toolchain.llvm_spirv) {
+            *log += &format!(
+                "error: an array of {length} elements: no more than 4294967295 are supported\n"
+            );
+            return Err(());
+        }
+        if self.source.toolchain.llvm_spirv.is_none() {
+            ir = device_queues::with_calls(&ir);
+        }
         Ok(match self.source.options.std {
             Some(std) if std.is_cxx() => lifecycle::with_kernels(&ir),
             _ => ir,
         })
+    }
+
+    /// Whether the source, what it is compiled with or a header that the application gave says so.
+    fn may_have_long_arrays(&self) -> bool {
+        let ClSource {
+            toolchain,
+            text,
+            headers,
+            options,
+            ..
+        } = self.source;
+        let long = long_arrays::likely;
+        toolchain.llvm_spirv.is_none()
+            && (long(text)
+                || headers.iter().any(|header| long(header.text))
+                || options.defines.iter().any(|define| long(define)))
     }
 
     /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.
@@ -408,6 +443,34 @@ mod tests {
         assert!(!files.contains(&header), "{files:?}");
         assert_eq!(files.len(), 1, "the compiler's own: {files:?}");
         std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// The module would have arrays of 16 elements.
+    #[test]
+    fn arrays_that_are_too_long_are_refused() {
+        let kernel = |kind: &str, length: &str| {
+            format!(
+                "struct s {{ char x[{length}]; int y; }};
+                kernel void k(global int *p, int i, global struct s *q) {{
+                    {kind} char x[{length}];
+                    x[i] = p[0]; x[p[1]] = 3; barrier(1); *p = x[p[2]]; q[i].y = 1;
+                }}"
+            )
+        };
+        for (source, options) in [
+            (kernel("private", "(1UL << 32) + 16"), ""),
+            (kernel("local", "4294967312"), ""),
+            (kernel("private", "N"), "-DN=0x100000010"),
+        ] {
+            let Some(compiled) = compiled(&source, options) else {
+                return;
+            };
+            let refused = compiled.words.is_none() && compiled.log.contains("4294967312 elements");
+            let exact = toolchain::get().is_some_and(|tools| tools.llvm_spirv.is_some());
+            assert!(refused || exact, "{source}: {}", compiled.log);
+        }
+        let compiled = compiled(&kernel("private", "4UL * 4"), "").expect("a compiler");
+        assert!(compiled.words.is_some(), "{}", compiled.log);
     }
 
     #[test]

@@ -23,7 +23,7 @@ fn told(toolchain: &Toolchain) -> &'static Told {
 }
 
 fn ask(toolchain: &Toolchain) -> Told {
-    let mut driver = Command::new(&toolchain.clang);
+    let mut driver = toolchain.driver();
     let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
     let native = if cfg!(target_arch = "aarch64") {
         "-mcpu=native"

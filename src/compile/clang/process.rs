@@ -5,7 +5,7 @@
 use super::limit::CompilerLimit;
 use super::scratch::Scratch;
 use super::server;
-use crate::util::{self, files};
+use crate::util::{self, files, trace};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -43,6 +43,11 @@ const LONG: usize = 32 << 10;
 pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let (command, _arguments) = shortened(command)?;
     let _turn = LIMIT.take();
+    let _span = trace::span("compile", || {
+        let of_ir = command.get_args().any(|word| word == "ir");
+        let read = if of_ir { "LLVM IR" } else { "OpenCL C" };
+        format!("clang, {read}")
+    });
     match server::run(&command, input, TIME_LIMIT) {
         Some(finished) => Ok(finished),
         None => run_alone(command, input),
@@ -90,6 +95,15 @@ pub fn stopped(after: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The dynamic linker's complaint about a library that it cannot load is nobody's business.
+    #[cfg(unix)]
+    #[test]
+    fn complaints() {
+        let text = "a.cl:1: error\nERROR: ld.so: object '/proc/7/fd/9' from LD_PRELOAD cannot be preloaded: ignored.\nend";
+        let left = server::without_complaints(text.to_owned());
+        assert_eq!(left, "a.cl:1: error\nend");
+    }
 
     /// Long arguments reach the compiler as they are, with whatever is in them.
     #[test]

@@ -1,9 +1,14 @@
-//! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. Looked for once a process,
-//! newest first; `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
+//! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. Looked for once a process:
+//! first one that lies beside this library, which it was packed with, then those of the system, newest first;
+//! `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
+//!
+//! clang may be within Zig (`zig`), whose distribution has it in one file that needs no library: as `zig -cc1` it is clang's
+//! compiler, as `zig clang` its driver.
 
-use crate::util::{config, files};
+use crate::util::{config, files, library};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::OnceLock;
 
 /// How OpenCL C becomes SPIR-V.
@@ -24,12 +29,34 @@ const FIRST_OWN_TARGET: u32 = 20;
 /// The oldest clang tried together with llvm-spirv.
 const OLDEST: u32 = 13;
 
+/// Where a compiler may lie that is packed with this library, from the directory of that. Its headers are in
+/// `compiler/lib/clang/VERSION/include`, where it looks by itself.
+#[cfg(unix)]
+const CARRIED: [&str; 2] = ["compiler/bin/clang", "compiler/bin/zig"];
+#[cfg(windows)]
+const CARRIED: [&str; 2] = ["compiler/bin/clang.exe", "compiler/bin/zig.exe"];
+
+impl Toolchain {
+    /// clang's driver, without arguments.
+    pub fn driver(&self) -> Command {
+        let mut driver = Command::new(&self.clang);
+        if self
+            .clang
+            .file_name()
+            .is_some_and(|name| name == "zig" || name == "zig.exe")
+        {
+            driver.arg("clang");
+        }
+        driver
+    }
+}
+
 /// The toolchain of this process, if there is one.
 pub fn get() -> Option<&'static Toolchain> {
     static FOUND: OnceLock<Option<Toolchain>> = OnceLock::new();
     FOUND
         .get_or_init(|| {
-            let found = find(&search_path());
+            let found = find(carried(library::own_path().as_deref()), &search_path());
             match &found {
                 Some(t) => crate::log!(Info, "compiler: {}", t.identity),
                 None => crate::log!(
@@ -56,10 +83,21 @@ fn search_path() -> Vec<PathBuf> {
     dirs
 }
 
-fn find(dirs: &[PathBuf]) -> Option<Toolchain> {
+/// The compiler that is packed with a library.
+fn carried(library: Option<&Path>) -> Option<PathBuf> {
+    let dir = library?.canonicalize().ok()?;
+    let dir = dir.parent()?;
+    let mut places = CARRIED.iter().map(|place| dir.join(place));
+    places.find(|place| system::is_executable(place))
+}
+
+fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
     let config = config::get();
     if let Some(clang) = &config.clang {
         return Some(make(clang.clone(), config.llvm_spirv.clone()));
+    }
+    if let Some(clang) = carried {
+        return Some(make(clang, None));
     }
     let versioned = |name: &str, version: u32| system::versioned(dirs, name, version);
     let own = (FIRST_OWN_TARGET..=NEWEST)
@@ -112,7 +150,8 @@ mod system {
         None
     }
 
-    fn is_executable(path: &Path) -> bool {
+    /// Whether a program is there.
+    pub fn is_executable(path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     }
 }
@@ -122,7 +161,7 @@ mod system {
 mod system {
     use super::super::{native, process};
     use crate::util::library;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
     use std::process::Command;
 
     /// Besides those of PATH: beside this library, and where LLVM's installer puts it.
@@ -145,12 +184,59 @@ mod system {
         all.find(|p| p.is_file() && version_of(p) >= super::FIRST_OWN_TARGET)
     }
 
+    /// Whether a program is there.
+    pub fn is_executable(path: &Path) -> bool {
+        path.is_file()
+    }
+
     /// The first number of a compiler's version; 0: it does not tell.
-    fn version_of(clang: &std::path::Path) -> u32 {
+    fn version_of(clang: &Path) -> u32 {
         let mut command = Command::new(clang);
         command.arg("--version");
         let told = process::run_alone(command, &[]);
         let text = told.map(|told| told.stdout).unwrap_or_default();
         native::version_in(&String::from_utf8_lossy(&text))[0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A compiler beside the library is found, and comes before those of the system. The driver within Zig has a name.
+    #[cfg(unix)]
+    #[test]
+    fn compilers_that_are_carried() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("pumice-carried-{}", std::process::id()));
+        let bin = dir.join("compiler/bin");
+        std::fs::create_dir_all(&bin).unwrap();
+        let library = dir.join("libpumice.so");
+        std::fs::write(&library, "").unwrap();
+        let real = dir.canonicalize().unwrap();
+        let program = |name: &str, mode| {
+            std::fs::write(bin.join(name), "").unwrap();
+            std::fs::set_permissions(bin.join(name), PermissionsExt::from_mode(mode)).unwrap();
+        };
+        assert_eq!(carried(None), None);
+        assert_eq!(carried(Some(&library)), None);
+        program("zig", 0o644);
+        assert_eq!(carried(Some(&library)), None);
+        program("zig", 0o755);
+        let zig = real.join("compiler/bin/zig");
+        assert_eq!(carried(Some(&library)), Some(zig.clone()));
+        if config::get().clang.is_none() {
+            assert_eq!(
+                find(carried(Some(&library)), &search_path()),
+                Some(make(zig.clone(), None))
+            );
+        }
+        let driver = make(zig, None).driver();
+        assert_eq!(driver.get_args().collect::<Vec<_>>(), ["clang"]);
+        program("clang", 0o755);
+        let clang = real.join("compiler/bin/clang");
+        assert_eq!(carried(Some(&library)), Some(clang.clone()));
+        assert_eq!(make(clang, None).driver().get_args().count(), 0);
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -8,17 +8,21 @@
 //! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
 //! | `lifecycle` | constructors and destructors of program-scope objects become invalid code | IR before the passes |
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
+//! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
+//! | `long_arrays` | the length of an array is cut to 32 bits | refused |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
 //! | `crash_reports` | the back end gives up | the same |
 //! | `argument_info` | what the source calls the arguments of kernels is lost | added to the SPIR-V |
 
 pub mod argument_info;
 pub mod crash_reports;
+pub mod device_queues;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;
+pub mod long_arrays;
 pub mod missing_inlines;
 pub mod prelude;
 pub mod whole_program;

@@ -4,8 +4,9 @@
 
 use super::{Kernel, OnDevice};
 use crate::cl::{self, cl_uint};
-use crate::error::{err, ClResult};
+use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Object};
+use crate::object::device_queue::DeviceQueue;
 use crate::object::mem::Mem;
 use crate::object::sampler::Sampler;
 use smallvec::SmallVec;
@@ -34,6 +35,8 @@ pub(super) enum Value {
     Image(Weak<Object<Mem>>),
     /// The property word of a sampler.
     Sampler(u32),
+    /// A device queue.
+    Queue(Weak<Object<DeviceQueue>>),
 }
 
 impl Kernel {
@@ -96,6 +99,15 @@ impl Kernel {
                     );
                 }
                 Value::Buffer(Some(self.pipe(value)?))
+            }
+            ArgKind::Queue { .. } => {
+                if size != HANDLE_SIZE {
+                    return err(
+                        cl::CL_INVALID_ARG_SIZE,
+                        format!("argument {index} of {} is a queue_t", self.name),
+                    );
+                }
+                Value::Queue(self.device_queue(value)?)
             }
             ArgKind::Image(image) => {
                 if size != HANDLE_SIZE {
@@ -160,6 +172,22 @@ impl Kernel {
             );
         }
         Ok(Some(Arc::downgrade(&mem)))
+    }
+
+    /// The device queue that `arg_value` points to.
+    fn device_queue(&self, value: Option<&[u8]>) -> ClResult<Weak<Object<DeviceQueue>>> {
+        let found = handle::lookup::<DeviceQueue>(handle_of(value) as *const c_void);
+        let queue = found.map_err(|error| ClError {
+            code: cl::CL_INVALID_DEVICE_QUEUE,
+            ..error
+        })?;
+        if !Arc::ptr_eq(queue.context(), self.program.context()) {
+            return err(
+                cl::CL_INVALID_DEVICE_QUEUE,
+                "the device queue belongs to another context",
+            );
+        }
+        Ok(Arc::downgrade(&queue))
     }
 
     /// The pipe that `arg_value` points to.

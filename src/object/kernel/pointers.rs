@@ -9,7 +9,7 @@ use crate::handle::Object;
 use crate::object::context::Context;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
-use crate::object::{svm, usm};
+use crate::object::svm;
 use spirv_lowering::interface::ArgKind;
 use std::sync::{Arc, Weak};
 
@@ -148,7 +148,7 @@ impl Kernel {
                 if !context
                     .devices()
                     .iter()
-                    .any(|device| usm::capabilities(device, asked) != 0)
+                    .any(|device| device.usm_capabilities(asked) != 0)
                 {
                     return err(
                         cl::CL_INVALID_OPERATION,

@@ -8,12 +8,13 @@ use crate::cl;
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
-use crate::object::launch::{Kept, KernelLaunch};
+use crate::object::launch::{Enqueues, Kept, KernelLaunch};
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
 use smallvec::SmallVec;
 use spirv_lowering::interface::{ArgKind, ImageArg, ImageInfo, SamplerSource, LOCAL_ARG_ALIGN};
+use std::sync::{Arc, OnceLock};
 
 impl Kernel {
     /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
@@ -44,10 +45,21 @@ impl Kernel {
             printf: on.printfs.clone(),
             touches_anything: interface.uses_indirect_pointers,
             host_memory: interface.uses_indirect_pointers && system,
-            uniform: on.uniform,
+            rules: on.rules,
+            enqueues: None,
         };
         let context = self.program.context();
         let place = context.device_index(device)?;
+        if interface.enqueues() {
+            launch.enqueues = Some(Arc::new(Enqueues {
+                on_device: context.on_device(place)?.clone(),
+                executable: on.executable.clone(),
+                globals: launch.globals.clone(),
+                kept: launch.kept.clone(),
+                rules: on.rules,
+                table: OnceLock::new(),
+            }));
+        }
         self.exec.lock().apply(context, place, &mut launch);
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
@@ -120,6 +132,20 @@ impl Kernel {
                     let access = interface.arg_access.get(index).copied().unwrap_or(3);
                     launch.images.push((mem.clone(), access));
                     launch.show_image(device, queue, &arg, &mem, access)?;
+                }
+                (ArgKind::Queue { offset }, Value::Queue(queue)) => {
+                    let Some(queue) = queue.upgrade() else {
+                        let what = format!("argument {index} of kernel {} was released", self.name);
+                        return err(cl::CL_INVALID_KERNEL_ARGS, what);
+                    };
+                    if !Arc::ptr_eq(queue.device(), device) {
+                        return err(
+                            cl::CL_INVALID_KERNEL_ARGS,
+                            "a device queue of another device",
+                        );
+                    }
+                    let address = queue.memory().address();
+                    put(&mut launch.args, offset, &address.to_ne_bytes());
                 }
                 (ArgKind::Sampler { offset }, Value::Sampler(word)) => {
                     if let Some(offset) = offset {
@@ -215,7 +241,7 @@ impl KernelLaunch {
 }
 
 /// Copies bytes to an offset of the argument block.
-fn put(block: &mut [u8], offset: u32, bytes: &[u8]) {
+pub(super) fn put(block: &mut [u8], offset: u32, bytes: &[u8]) {
     let at = offset as usize;
     if let Some(place) = block.get_mut(at..at + bytes.len()) {
         place.copy_from_slice(bytes);

@@ -5,8 +5,7 @@ use super::Mem;
 use crate::cl::{self, cl_mem_device_address_ext, cl_mem_properties};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
-use crate::util::lock::{rank, Mutex};
-use std::collections::BTreeMap;
+use crate::object::addresses::Addressed;
 use std::sync::{Arc, Weak};
 
 fn pairs(properties: &[cl_mem_properties]) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
@@ -38,28 +37,12 @@ pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
     Ok(())
 }
 
-/// The buffers whose addresses are known, by device and address.
-#[derive(Default)]
-pub struct Addressed {
-    by_address: Mutex<BTreeMap<(usize, u64), Weak<Object<Mem>>>, { rank::ADDRESSED }>,
-}
-
 impl Addressed {
     /// The buffer that an address of a device lies in.
     pub fn find(&self, device: usize, address: u64) -> Option<Ref<Mem>> {
-        let (begin, mem) = {
-            let map = self.by_address.lock();
-            let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
-            (*begin, found.upgrade()?)
-        };
-        // It may die here, which must not be under the lock.
-        (address - begin < mem.size() as u64).then_some(mem)
-    }
-
-    fn insert(&self, device: usize, address: u64, mem: &Ref<Mem>) {
-        let mut map = self.by_address.lock();
-        map.retain(|_, known| known.strong_count() > 0);
-        map.insert((device, address), Arc::downgrade(mem));
+        let (found, offset) = self.below(device, address)?;
+        let mem = found.downcast::<Object<Mem>>().ok()?;
+        (offset < mem.size() as u64).then_some(mem)
     }
 }
 
@@ -86,7 +69,8 @@ impl Mem {
 pub(super) fn publish(mem: Ref<Mem>) -> ClResult<Ref<Mem>> {
     if mem.is_addressed() {
         for (index, address) in mem.device_addresses()?.into_iter().enumerate() {
-            mem.context.addressed().insert(index, address, &mem);
+            let known: Weak<Object<Mem>> = Arc::downgrade(&mem);
+            mem.context.addressed().insert(index, address, known);
         }
     }
     Ok(mem)

@@ -108,23 +108,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
             ),
         )
     };
-    let packed = matches!(
-        pixel.data,
-        cl::CL_UNORM_SHORT_565 | cl::CL_UNORM_SHORT_555 | cl::CL_UNORM_INT_101010
-    );
-    let fraction = matches!(
-        pixel.data,
-        cl::CL_UNORM_INT8
-            | cl::CL_UNORM_INT16
-            | cl::CL_SNORM_INT8
-            | cl::CL_SNORM_INT16
-            | cl::CL_HALF_FLOAT
-            | cl::CL_FLOAT
-    );
-    let bytes = matches!(
-        pixel.data,
-        cl::CL_UNORM_INT8 | cl::CL_SNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8
-    );
+    let (packed, bytes, fraction) = (pixel.is_packed(), pixel.has_bytes(), pixel.has_fractions());
     let together = match pixel.order {
         cl::CL_INTENSITY | cl::CL_LUMINANCE => fraction,
         cl::CL_RGB | cl::CL_RGBx => packed,

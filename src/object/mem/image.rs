@@ -24,18 +24,13 @@ use crate::cl::{
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::callback::Destructors;
-use crate::object::context::{of_device, Context};
-use crate::object::device::Device;
+use crate::object::context::Context;
+use crate::object::device::{of_device, Device};
 use crate::object::info::{unknown, InfoOut, Written};
 use crate::util::lock::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
-
-/// CL_DEVICE_IMAGE_PITCH_ALIGNMENT, in pixels.
-pub const PITCH_ALIGNMENT: u32 = 1;
-/// CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, in pixels.
-pub const BASE_ALIGNMENT: u32 = 1;
 
 /// What the texels are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,6 +7,7 @@
 
 use super::reach::Reach;
 use super::Mem;
+use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClResult};
@@ -24,6 +25,17 @@ impl MapId {
         static LAST: AtomicU64 = AtomicU64::new(0);
         Self(LAST.fetch_add(1, Ordering::Relaxed))
     }
+}
+
+/// A box of an image that is mapped.
+#[derive(Debug, Clone, Copy)]
+pub struct MappedBox {
+    /// The box.
+    pub at: ImageRegion,
+    /// Bytes from row to row behind the pointer.
+    pub row_pitch: usize,
+    /// Bytes from slice to slice or layer to layer; 0 where there are none.
+    pub slice_pitch: usize,
 }
 
 /// A region that is mapped.
@@ -46,7 +58,7 @@ pub struct Mapping {
     /// Device-visible memory behind the pointer, for shadows of ours.
     pub shadow: Option<Slice>,
     /// The box, of images. Offset is 0 then, size what the rows span behind the pointer.
-    pub image: Option<super::map_image::MappedBox>,
+    pub image: Option<MappedBox>,
 }
 
 impl Mapping {
@@ -90,7 +102,7 @@ impl Mem {
             );
         }
         let at = self.origin + offset;
-        let memory = self.store.memory(&self.context, device)?;
+        let memory = self.store.memory(self.context.devices(), device)?;
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
             id: MapId::fresh(),
@@ -118,7 +130,7 @@ impl Mem {
                 };
                 let (shadow, start) = self
                     .store
-                    .shadow(&self.context, device, at as u64, size as u64)
+                    .shadow(self.context.devices(), device, at as u64, size as u64)
                     .map_err(failed)?;
                 let Some(base) = shadow.mapped() else {
                     self.store.release_shadow(&shadow);
@@ -212,6 +224,8 @@ pub(crate) fn undo(mem: &Ref<Mem>, mapping: &Mapping) {
 /// The unmap was refused: the map stands.
 pub(crate) fn redo(mem: &Ref<Mem>, mapping: Mapping) {
     let at = mem.origin + mapping.offset;
-    mem.store.retain_shadow(&mapping, at as u64);
+    if let Some(shadow) = &mapping.shadow {
+        mem.store.retain_shadow(shadow, at as u64);
+    }
     mem.mappings.lock().push(mapping);
 }

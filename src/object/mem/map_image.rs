@@ -3,23 +3,12 @@
 //! shadow, tightly packed, that belongs to this map alone.
 
 use super::image::Backing;
-use super::map::{MapId, Mapping};
+use super::map::{MapId, MappedBox, Mapping};
 use super::Mem;
 use crate::backend::image::ImageRegion;
 use crate::backend::{Placement, Slice};
 use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClError, ClResult};
-
-/// A box of an image that is mapped.
-#[derive(Debug, Clone, Copy)]
-pub struct MappedBox {
-    /// The box.
-    pub at: ImageRegion,
-    /// Bytes from row to row behind the pointer.
-    pub row_pitch: usize,
-    /// Bytes from slice to slice or layer to layer; 0 where there are none.
-    pub slice_pitch: usize,
-}
 
 fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
     (0..3).all(|axis| {
@@ -77,7 +66,7 @@ impl Mem {
         };
         let over_buffer = image.backing() != Backing::Own;
         if over_buffer {
-            let memory = self.store.memory(&self.context, device)?;
+            let memory = self.store.memory(self.context.devices(), device)?;
             let fast = !self.store.is_shared()
                 && if self.host_ptr == 0 {
                     memory.host_cached()

@@ -149,12 +149,12 @@ impl Mem {
     /// The device address of its first byte. Allocates device memory if there is none yet.
     pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
         let index = self.context.device_index(device)?;
-        Ok(self.store.memory(&self.context, index)?.address() + self.origin as u64)
+        Ok(self.store.memory(self.context.devices(), index)?.address() + self.origin as u64)
     }
 
     /// A range of it in the memory of a device of the context.
     pub fn slice(&self, device: usize, offset: u64, size: u64) -> ClResult<Slice> {
-        let memory = self.store.memory(&self.context, device)?.clone();
+        let memory = self.store.memory(self.context.devices(), device)?.clone();
         Ok(Slice {
             memory,
             offset: self.origin as u64 + offset,
@@ -173,7 +173,8 @@ impl Mem {
             first: self.origin as u64 + rows.first,
             ..rows
         };
-        self.store.prepare(&self.context, device, rows, touch)
+        self.store
+            .prepare(self.context.devices(), device, rows, touch)
     }
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A sub-buffer begins well where

@@ -11,7 +11,7 @@ use crate::backend::{Memory, Placement, Slice};
 use crate::cl::{self, cl_mem_flags};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use crate::object::context::{of_device, Context};
+use crate::object::device::{of_device, Device};
 use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -71,15 +71,15 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of a new object. `initial` is how it begins: the application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
+    /// Of a new object in a context with these devices, as the methods get them, too. `initial` is how it begins: the application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
     pub fn new(
-        context: &Ref<Context>,
+        all: &[Ref<Device>],
         size: u64,
         flags: cl_mem_flags,
         host_ptr: usize,
         initial: Option<&[u8]>,
     ) -> ClResult<Arc<Self>> {
-        let devices = context.devices().len();
+        let devices = all.len();
         let mut coherence = None;
         if devices > 1 {
             let host = match initial {
@@ -104,8 +104,8 @@ impl Store {
             shadows: Mutex::default(),
         });
         if devices == 1 {
-            let memory = store.memory(context, 0)?;
-            if let Some(device) = context.devices().first() {
+            let memory = store.memory(all, 0)?;
+            if let Some(device) = all.first() {
                 if let Some(bytes) = initial {
                     transfer::upload(device, memory, 0, bytes)?;
                 } else if store.host_ptr != 0 && !store.is_host(memory) {
@@ -207,7 +207,7 @@ impl Store {
     }
 
     /// The memory on a device of the context, allocated if need be.
-    pub fn memory(&self, context: &Context, device: usize) -> ClResult<&Arc<dyn Memory>> {
+    pub fn memory(&self, all: &[Ref<Device>], device: usize) -> ClResult<&Arc<dyn Memory>> {
         let cell = of_device(&self.copies, device)?;
         if let Some(memory) = cell.get() {
             return Ok(memory);
@@ -222,7 +222,7 @@ impl Store {
         if let Some(memory) = cell.get() {
             return Ok(memory);
         }
-        let backend = context.device_at(device)?.backend();
+        let backend = of_device(all, device)?.backend();
         let caps = backend.caps();
         if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
             let align = caps.host_import_align;
@@ -251,16 +251,22 @@ impl Store {
 
     /// Makes rows (or one range) on a device the newest, before a command that uses them so is encoded. What is written is
     /// the newest there alone. Free in contexts with one device.
-    pub fn prepare(&self, context: &Context, device: usize, rows: Rows, touch: Touch) -> ClResult {
+    pub fn prepare(
+        &self,
+        all: &[Ref<Device>],
+        device: usize,
+        rows: Rows,
+        touch: Touch,
+    ) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
         };
-        let memory = self.memory(context, device)?;
+        let memory = self.memory(all, device)?;
         let mut state = coherence.lock();
         let bit = 1u64 << (device as u32 % 64);
         if touch != Touch::Overwrite {
             for (part, devices) in state.newest.missing(rows, bit) {
-                self.bring(context, device, memory, part, devices, &state.host)?;
+                self.bring(all, device, memory, part, devices, &state.host)?;
             }
         }
         state.newest.mark(rows.ranges(), bit, touch);
@@ -273,14 +279,13 @@ impl Store {
     /// Brings a range to the memory of a device, from one of those that have it, or else from the host.
     fn bring(
         &self,
-        context: &Context,
+        all: &[Ref<Device>],
         device: usize,
         memory: &Arc<dyn Memory>,
         range: Range<u64>,
         devices: u64,
         host: &HostCopy,
     ) -> ClResult {
-        let all = context.devices();
         let Some(target) = all.get(device) else {
             return Ok(());
         };
@@ -307,7 +312,7 @@ impl Store {
     /// one that is mapped already share its memory.
     pub(super) fn shadow(
         &self,
-        context: &Context,
+        all: &[Ref<Device>],
         device: usize,
         at: u64,
         size: u64,
@@ -327,7 +332,7 @@ impl Store {
             (shadow.first, shadow.maps) = (at, 1);
             return Ok((shadow.memory.clone(), 0));
         }
-        let device = context.device_at(device)?;
+        let device = of_device(all, device)?;
         let room = size.next_power_of_two().clamp(4096, self.size.max(4096));
         let memory = device
             .backend()
@@ -341,8 +346,7 @@ impl Store {
     }
 
     /// A map through a shadow is there again.
-    pub(super) fn retain_shadow(&self, mapping: &super::map::Mapping, at: u64) {
-        let Some(slice) = &mapping.shadow else { return };
+    pub(super) fn retain_shadow(&self, slice: &Slice, at: u64) {
         let mut shadows = self.shadows.lock();
         match shadows
             .iter_mut()

@@ -9,23 +9,22 @@ use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::launch::Rules;
 use std::ffi::c_void;
 use std::sync::Arc;
 
 impl Program {
-    /// The executables with their devices, and whether their work-groups must be uniform; an error when there is none.
-    pub(super) fn executables(&self) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, bool)>> {
+    /// The executables with their devices, and how they were built; an error when there is none.
+    pub(in crate::object) fn executables(
+        &self,
+    ) -> ClResult<Vec<(Ref<Device>, Arc<Executable>, Rules)>> {
         let builds = self.builds.lock();
         let found: Vec<_> = self
             .devices
             .iter()
             .zip(builds.iter())
             .filter_map(|(device, build)| {
-                Some((
-                    device.clone(),
-                    build.executable.clone()?,
-                    self.is_uniform(build),
-                ))
+                Some((device.clone(), build.executable.clone()?, self.rules(build)))
             })
             .collect();
         if found.is_empty() {
@@ -37,13 +36,17 @@ impl Program {
         Ok(found)
     }
 
-    /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size.
-    pub(super) fn is_uniform(&self, build: &DeviceBuild) -> bool {
+    /// The build demands uniform work-groups: OpenCL C before 2.0, or -cl-uniform-work-group-size; precise errors: -g.
+    pub(super) fn rules(&self, build: &DeviceBuild) -> Rules {
         let Ok(options) = BuildOptions::parse(&build.options, BuildCall::Build) else {
-            return false;
+            return Rules::default();
         };
         let old = options.std.is_none_or(|std| std < ClStd::C20);
-        options.uniform_work_group_size || (matches!(self.origin, Origin::Source(_)) && old)
+        let source = matches!(self.origin, Origin::Source(_));
+        Rules {
+            uniform: options.uniform_work_group_size || (source && old),
+            precise: options.debug,
+        }
     }
 
     /// CL_PROGRAM_KERNEL_NAMES, as a list.

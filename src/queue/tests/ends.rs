@@ -81,7 +81,7 @@ fn callbacks_do_not_wait_for_later_commands() {
     let mem = bench.filled(&[1; 64]);
     let seen = Seen {
         after: AtomicUsize::new(0),
-        value: crate::object::event::Owner::progress(&*queue).clone(),
+        value: crate::object::event::ContextQueue::progress(&*queue).clone(),
     };
     bench.fake.stop();
     let first = sent(&queue, fill(&queue, &mem, 2), &[]);
@@ -142,7 +142,7 @@ fn what_other_queues_have_done_is_made_visible() {
     let mem = bench.filled(&[1; 64]);
     let done = sent(&one, fill(&one, &mem, 2), &[]);
     one.flush().unwrap();
-    let progress = crate::object::event::Owner::progress(&*one).clone();
+    let progress = crate::object::event::ContextQueue::progress(&*one).clone();
     eventually("the fill is done", || {
         progress.timeline.completed().unwrap() >= 1
     });

@@ -28,7 +28,8 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         printf: None,
         touches_anything: false,
         host_memory: false,
-        uniform: false,
+        rules: Default::default(),
+        enqueues: None,
     }
 }
 

@@ -136,7 +136,7 @@ fn shared_virtual_memory_is_at_one_address() {
         assert!(two.address().abs_diff(one.address()) >= 1000);
         let mem = one.mem();
         for (device, _) in pair.fakes.iter().enumerate() {
-            let memory = mem.store().memory(&pair.context, device).unwrap();
+            let memory = mem.store().memory(pair.context.devices(), device).unwrap();
             assert_eq!(memory.address(), one.address() as u64);
         }
         let at = |offset: usize| (one.address() + offset) as *mut u8;

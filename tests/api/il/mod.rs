@@ -10,6 +10,7 @@ mod constants;
 mod control;
 mod converted;
 mod debug;
+mod device_queues;
 mod extended;
 mod groups;
 mod linking;

@@ -2,7 +2,7 @@
 
 use super::Seen;
 use pumice_tests::sys::*;
-use pumice_tests::{call, ok, Event, Setup};
+use pumice_tests::{call, info_value, ok, Event, Setup};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
 
@@ -140,11 +140,19 @@ fn events_and_queues() {
             clCreateCommandQueueWithProperties(c, d, list.as_ptr())
         );
     }
-    let device_queue: [cl_queue_properties; 3] = [
+    // Larger than any can be, where there are some.
+    let device_queue: [cl_queue_properties; 5] = [
         CL_QUEUE_PROPERTIES.into(),
         CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE,
+        CL_QUEUE_SIZE.into(),
+        u32::MAX.into(),
         0,
     ];
+    let able = info_value!(
+        u64,
+        clGetDeviceInfo(d),
+        CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES
+    ) != 0;
     makes_none!(
         seen,
         "on the device",
@@ -154,7 +162,10 @@ fn events_and_queues() {
     gives!(
         seen,
         "on the device",
-        CL_INVALID_OPERATION,
+        match able {
+            true => CL_INVALID_COMMAND_QUEUE,
+            false => CL_INVALID_OPERATION,
+        },
         clSetDefaultDeviceCommandQueue(c, d, q)
     );
     let mut size = 0u32;

@@ -146,8 +146,8 @@ impl<'a> Emitter<'a> {
                 data.elem
             )));
         }
-        let elem = self.w.ty(data.elem);
-        let size = data.elem.size();
+        let elem = self.w.vec(data.elem, data.lanes);
+        let size = data.elem_size();
         let mut len = self.w.u32(if data.len.spec.is_empty() {
             data.len.fixed.max(1)
         } else {

@@ -111,7 +111,17 @@ fn fence_bits(order: Order, fences: Fences) -> u32 {
 struct Place {
     pointer: Id,
     elem: Type,
+    /// Of these the element of an array is a vector, if several.
+    lanes: u32,
     local: bool,
+    volatile: bool,
+}
+
+impl Place {
+    /// Who shares a volatile array.
+    fn volatile(&self) -> Option<Scope> {
+        self.volatile.then_some(Scope::WorkGroup)
+    }
 }
 
 /// How memory is accessed.
@@ -198,9 +208,9 @@ impl Emitter<'_> {
         } else {
             StorageClass::Function
         };
-        let elem = data.elem;
+        let (elem, lanes, volatile) = (data.elem, data.lanes, data.volatile);
         let explicit = data.alias.is_some() && local;
-        let ty = self.w.ty(elem);
+        let ty = self.w.vec(elem, lanes);
         let ty = self.w.pointer(class, ty);
         let base = self.var_ids[var];
         let index = self.value(index);
@@ -213,13 +223,16 @@ impl Emitter<'_> {
         Ok(Place {
             pointer,
             elem,
+            lanes,
             local,
+            volatile,
         })
     }
 
-    /// The memory operands of an access. Other work-items see what a volatile store writes, and a volatile load sees what they
-    /// wrote, though nothing orders the two: locks of OpenCL 1.x rely on it. `Volatile` alone lets a cache answer.
-    fn access_operands(&mut self, align: u32, volatile: bool, access: Access) -> Operands {
+    /// The memory operands of an access; `volatile` with the scope of those who share the memory. Other work-items see what a
+    /// volatile store writes, and a volatile load sees what they wrote, though nothing orders the two: locks of OpenCL 1.x
+    /// rely on it. `Volatile` alone lets a cache answer.
+    fn access_operands(&mut self, align: u32, volatile: Option<Scope>, access: Access) -> Operands {
         let mut mask = MemoryAccess::empty();
         let mut operands = Operands::new();
         operands.push(0);
@@ -227,18 +240,18 @@ impl Emitter<'_> {
             mask |= MemoryAccess::ALIGNED;
             operands.push(align);
         }
-        if volatile {
+        if volatile.is_some() {
             mask |= MemoryAccess::VOLATILE;
         }
         if access != Access::Private {
             mask |= MemoryAccess::NON_PRIVATE_POINTER;
-            if volatile && !self.target.fences_wait {
+            if let Some(scope) = volatile.filter(|_| !self.target.fences_wait) {
                 mask |= if access == Access::Store {
                     MemoryAccess::MAKE_POINTER_AVAILABLE
                 } else {
                     MemoryAccess::MAKE_POINTER_VISIBLE
                 };
-                operands.push(self.scope(Scope::Device));
+                operands.push(self.scope(scope));
             }
         }
         if mask.is_empty() {
@@ -305,6 +318,7 @@ impl Emitter<'_> {
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
                     let pointer = self.physical(address, offset, part.unit, part.units);
+                    let volatile = volatile.then_some(Scope::Device);
                     let operands = self.access_operands(align, volatile, Access::Store);
                     let mut words = vec![pointer, value];
                     words.extend(operands);
@@ -316,20 +330,37 @@ impl Emitter<'_> {
             Op::VarLoad(var) => {
                 let place = self.element(var, data.args[0])?;
                 let result = first_result.ok_or_else(|| self.unsupported(inst))?;
-                let ty = self.w.ty(place.elem);
-                let id = self.value(result);
+                let ty = self.w.vec(place.elem, place.lanes);
+                let id = match place.lanes {
+                    1 => self.value(result),
+                    _ => self.w.id(),
+                };
                 let access = Access::Load.of_shared(place.local);
-                let operands = self.access_operands(0, false, access);
+                let operands = self.access_operands(0, place.volatile(), access);
                 let mut words = vec![place.pointer];
                 words.extend(operands);
                 self.op_to(S::Load, ty, id, &words);
+                if place.lanes > 1 {
+                    let scalar = self.w.ty(place.elem);
+                    for (lane, &result) in data.results.iter().enumerate() {
+                        let value = self.value(result);
+                        self.op_to(S::CompositeExtract, scalar, value, &[id, lane as u32]);
+                    }
+                }
                 Ok(())
             }
             Op::VarStore(var) => {
                 let place = self.element(var, data.args[0])?;
-                let value = self.value(data.args[1]);
+                let lanes: Vec<Id> = data.args[1..].iter().map(|&v| self.value(v)).collect();
+                let value = match lanes[..] {
+                    [value] => value,
+                    _ => {
+                        let ty = self.w.vec(place.elem, place.lanes);
+                        self.op(S::CompositeConstruct, ty, &lanes)
+                    }
+                };
                 let access = Access::Store.of_shared(place.local);
-                let operands = self.access_operands(0, false, access);
+                let operands = self.access_operands(0, place.volatile(), access);
                 let mut words = vec![place.pointer, value];
                 words.extend(operands);
                 push(&mut self.code, S::Store, &words);
@@ -534,6 +565,7 @@ impl Emitter<'_> {
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let access = Access::Load.of_shared(shared);
+            let volatile = volatile.then_some(Scope::Device);
             let operands = self.access_operands(align, volatile, access);
             let mut words = vec![pointer];
             words.extend(operands);
@@ -647,7 +679,7 @@ impl Emitter<'_> {
             | Op::VarAtomicLoad { var, .. }
             | Op::VarAtomicStore { var, .. } => {
                 let place = self.element(var, data.args[0])?;
-                if place.elem != elem || !place.local {
+                if place.elem != elem || place.lanes != 1 || !place.local {
                     return Err(LowerError::internal(format!(
                         "{inst}: an atomic on the wrong kind of array"
                     )));
@@ -660,7 +692,9 @@ impl Emitter<'_> {
                 Place {
                     pointer,
                     elem,
+                    lanes: 1,
                     local: false,
+                    volatile: false,
                 }
             }
         };

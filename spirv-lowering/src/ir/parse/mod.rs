@@ -276,6 +276,7 @@ impl Parser {
             },
             "sampler" => ParamKind::Sampler,
             "pipe" => ParamKind::Pipe,
+            "queue" => ParamKind::Queue,
             _ => return Err(self.error(format!("`{word}` is not a kind of kernel argument"))),
         };
         let mut param = KernelParam {
@@ -303,6 +304,8 @@ impl Parser {
             attributes.role = KernelRole::Initializer;
         } else if self.eat_word("finalizer") {
             attributes.role = KernelRole::Finalizer;
+        } else if self.eat_word("block") {
+            attributes.role = KernelRole::Block;
         }
         let size = |this: &mut Self| -> Result<[u32; 3]> {
             Ok([this.number32()?, this.number32()?, this.number32()?])
@@ -391,7 +394,13 @@ impl Parser {
             "function" => Storage::Function,
             other => return Err(self.error(format!("`{other}` is not a storage class"))),
         };
+        let volatile = self.eat_word("volatile");
         let elem = self.ty()?;
+        let lanes = if self.eat_word("by") {
+            self.number32()?
+        } else {
+            1
+        };
         self.expect('[')?;
         let mut len = VarLen {
             fixed: self.number32()?,
@@ -410,6 +419,8 @@ impl Parser {
         func.vars.push(VarData {
             storage,
             elem,
+            lanes,
+            volatile,
             len,
             alias,
         });

@@ -2,7 +2,7 @@
 
 use crate::interface::Implicit;
 use crate::ir::entity::{FuncId, GlobalId, Var};
-use crate::ir::function::Function;
+use crate::ir::function::{Function, Storage};
 use crate::ir::module::{Module, PrintfArg};
 use crate::ir::op::{Builtin, GroupOp, IntCond, NativeFn, Op, Scope, Texel};
 use crate::ir::types::{Space, Type};
@@ -136,7 +136,8 @@ fn atomic(args: &[Type], results: &[Type], n: usize) -> Check {
     )
 }
 
-/// An access to an array of the lowered kernel: an index, `n` values and `m` results of its element type.
+/// An access to an array of the lowered kernel: an index, `n` values and `m` results of its element type, and for loads and
+/// stores, the only ones to elements of several lanes, as many for each lane.
 fn element(
     func: &Function,
     var: Var,
@@ -144,11 +145,18 @@ fn element(
     results: &[Type],
     (n, m): (usize, usize),
 ) -> Check {
-    arity(args, results, n + 1, m)?;
-    want(args[0] == Type::I32, "index is no i32")?;
     let Some(data) = func.vars.get(var) else {
         return Err(format!("missing {var}"));
     };
+    let lanes = data.lanes as usize;
+    let lanes_fit = match data.storage {
+        Storage::Workgroup => matches!(lanes, 1 | 2 | 4) && data.elem_size() <= 16,
+        Storage::Function => lanes == 1,
+    };
+    want(lanes_fit, "elements of so many lanes")?;
+    want(lanes == 1 || n + m == 1, "an atomic on several lanes")?;
+    arity(args, results, n * lanes + 1, m * lanes)?;
+    want(args[0] == Type::I32, "index is no i32")?;
     let mut values = args[1..].iter().chain(results);
     want(
         values.all(|&ty| ty == data.elem),
@@ -181,6 +189,7 @@ fn implicit(which: Implicit, component: u8, args: &[Type], results: &[Type]) -> 
         Implicit::ArgBuffer
         | Implicit::ProgramGlobals
         | Implicit::PrintfBuffer
+        | Implicit::EnqueueState
         | Implicit::ResumeState => (Type::I64, 1),
         other => (Type::I32, other.size() / 4),
     };

@@ -11,6 +11,9 @@ use smallvec::SmallVec;
 impl Lower<'_> {
     pub(super) fn access(&mut self, data: &InstData, class: usize) -> Result<()> {
         let at = data.args[0];
+        if self.classes[class].lanes > 1 {
+            return self.whole_vector(data, class);
+        }
         match data.op {
             Op::Load { align, .. } => {
                 let (ty, _) = accessed(self.func, data)?;
@@ -29,6 +32,39 @@ impl Lower<'_> {
             }
             _ if self.plan.storage == Storage::Function => self.plain_atomic(data, class)?,
             _ => self.atomic(data, class)?,
+        }
+        Ok(())
+    }
+
+    /// A load or store of one element, which is a vector.
+    fn whole_vector(&mut self, data: &InstData, class: usize) -> Result<()> {
+        let (ty, lanes) = accessed(self.func, data)?;
+        let var = self.array(class, self.classes[class].elem.unwrap_or(Type::I32));
+        let elem = self.func.vars[var].elem;
+        if lanes != self.func.vars[var].lanes || ty.size() != elem.size() {
+            return Err(LowerError::internal("an access to a part of a vector"));
+        }
+        let size = lanes * ty.size();
+        let index = self.index(data.args[0], 0, size, size);
+        if let Op::Store { .. } = data.op {
+            let mut args: SmallVec<[Value; 5]> = SmallVec::new();
+            args.push(index);
+            for &value in &data.args[1..] {
+                args.push(self.cast(value, elem));
+            }
+            self.inst(Op::VarStore(var), &args, &[]);
+            return Ok(());
+        }
+        let types: SmallVec<[Type; 4]> = data.results.iter().map(|_| elem).collect();
+        let inst = self.inst(Op::VarLoad(var), &[index], &types);
+        for (i, &result) in data.results.iter().enumerate() {
+            if ty == elem {
+                self.func.insts[inst].results[i] = result;
+                self.func.values[result].def = ValueDef::Result(inst, i as u32);
+            } else {
+                let value = self.func.insts[inst].results[i];
+                self.define(result, Op::Bitcast, &[value], ty);
+            }
         }
         Ok(())
     }

@@ -12,6 +12,9 @@ use crate::ir::op::{Op, RmwOp};
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 
+/// The most bytes of a vector that is an element.
+const MOST_VECTOR: u32 = 16;
+
 impl Lower<'_> {
     pub(super) fn escaped(&self) -> u32 {
         self.parent.len() as u32 - 1
@@ -170,7 +173,21 @@ impl Lower<'_> {
             _ => ty.size(),
         };
         let width = ty.size().min(align);
+        let vector = !atomic
+            && matches!(lanes, 2 | 4)
+            && !ty.is_ptr()
+            && (4..=MOST_VECTOR / lanes).contains(&ty.size())
+            && align >= lanes * ty.size();
         let class = &mut self.classes[class];
+        class.volatile |= matches!(
+            data.op,
+            Op::Load { volatile: true, .. } | Op::Store { volatile: true, .. }
+        );
+        class.lanes = match (class.lanes, if vector { lanes } else { 1 }) {
+            (0, lanes) => lanes,
+            (before, lanes) if before == lanes => lanes,
+            _ => 1,
+        };
         if atomic && self.plan.storage == Storage::Workgroup {
             class.atomics |= width;
             class.float_atomics |= matches!(

@@ -17,6 +17,9 @@
 //! A pointer in memory may be other data of 64 bits (the other member of a union). Where such a pointer is only moved, all of
 //! its bits are (see `data`).
 //!
+//! In shared memory, where every access is to a whole vector of 2 or 4 elements at a multiple of its size, the vector is the
+//! array's element: one access where the components would be as many.
+//!
 //! Arrays in private memory have some room behind them, for programs that write past their ends.
 
 mod access;
@@ -106,6 +109,10 @@ struct Class {
     /// Width of an element.
     width: u32,
     elem: Option<Type>,
+    /// Components that every access moves, at a multiple of their size; 0: of no access yet.
+    lanes: u32,
+    /// An access is through a volatile pointer.
+    volatile: bool,
     var: Option<Var>,
     /// Fixed part of the base and of the length.
     base: u32,
@@ -199,10 +206,21 @@ impl Lower<'_> {
                 .variables
                 .sort_by_key(|v| matches!(v.size, Size::Spec(_)));
             let variables = class.variables.clone();
+            let shared = self.plan.storage == Storage::Workgroup && !self.plan.explicit_layout;
+            // Accesses of one number of lanes may still be of several sizes.
+            if !shared || class.atomics != 0 || class.widths.count_ones() != 1 {
+                class.lanes = 1;
+            }
+            class.lanes = class.lanes.max(1);
+            // All accesses say that they are to whole vectors, whatever the variables are aligned to.
+            let vector = class.widths.max(1) * class.lanes;
             let mut size = 0u32;
             let mut placed = Vec::new();
             for v in &variables {
                 size = size.next_multiple_of(v.align.clamp(1, CLASS_ALIGN).next_power_of_two());
+                if class.lanes > 1 {
+                    size = size.next_multiple_of(vector);
+                }
                 match v.size {
                     Size::Fixed(bytes) => {
                         placed.push((v.name, size, class.specs.clone()));
@@ -279,7 +297,8 @@ impl Lower<'_> {
             return var;
         }
         let c = &self.classes[class];
-        let fixed = (c.size / elem.size()).max(1);
+        let lanes = c.lanes.max(1);
+        let fixed = (c.size / (elem.size() * lanes)).max(1);
         let len = VarLen {
             fixed,
             spec: c.specs.clone(),
@@ -288,6 +307,8 @@ impl Lower<'_> {
         let var = self.func.vars.push(VarData {
             storage: self.plan.storage,
             elem,
+            lanes,
+            volatile: c.volatile,
             len,
             alias,
         });

@@ -1,7 +1,7 @@
 //! The body of a function while it is being made: what there is to work with, and the choice of statements.
 
 use super::{Callee, Gen, Kind, OUT_BYTES, SCALARS, SLOT_BYTES};
-use crate::ir::entity::{Block, Entity, FuncId, Value};
+use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Value};
 use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
 use crate::ir::module::{KernelParam, ParamKind};
 use crate::ir::op::{Builtin, GroupArith, GroupOp, Op, Scope};
@@ -34,6 +34,16 @@ pub(super) struct Object {
     pub uniform: bool,
 }
 
+/// An array of vectors in local memory, two for each work-item.
+#[derive(Clone, Copy)]
+pub(super) struct Tile {
+    pub id: GlobalId,
+    pub ty: Type,
+    pub lanes: usize,
+    /// Components are stored by themselves too.
+    pub parts: bool,
+}
+
 /// A function under construction.
 pub(super) struct Body<'g> {
     pub gen: &'g mut Gen,
@@ -58,6 +68,8 @@ pub(super) struct Body<'g> {
     /// Some work-items of the group may be elsewhere.
     pub divergent: bool,
     pub depth: usize,
+    /// The array of vectors, once there is one.
+    pub tile: Option<Tile>,
     /// Statements that may still be made.
     pub budget: usize,
     pub is_kernel: bool,
@@ -85,6 +97,7 @@ impl<'g> Body<'g> {
             zero: None,
             local_index: None,
             local_items: None,
+            tile: None,
             global_index: None,
             divergent: false,
             depth: 0,
@@ -356,7 +369,10 @@ impl<'g> Body<'g> {
                         _ => pointers.push(value),
                     }
                 }
-                ParamKind::Image { .. } | ParamKind::Sampler | ParamKind::Pipe => {}
+                ParamKind::Image { .. }
+                | ParamKind::Sampler
+                | ParamKind::Pipe
+                | ParamKind::Queue => {}
             }
         }
         body.func.params = types;
@@ -501,6 +517,9 @@ impl<'g> Body<'g> {
                 0 => self.never(),
                 _ => self.call(),
             };
+        }
+        if self.gen.wide && self.one_in(5) {
+            return self.wide(nest);
         }
         match self.below(31) {
             0..=5 => self.assign(),

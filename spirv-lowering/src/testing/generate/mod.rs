@@ -13,6 +13,7 @@ mod flow;
 mod memory;
 mod pointers;
 mod sync;
+mod wide;
 
 use super::rng::Rng;
 use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
@@ -116,6 +117,8 @@ struct Gen {
     items: u32,
     /// Pointers are never data: functions can be shared, for which that counts.
     sharable: bool,
+    /// There are statements of `wide`.
+    wide: bool,
 }
 
 fn param(kind: ParamKind, address: AddressQualifier) -> KernelParam {
@@ -268,6 +271,7 @@ pub fn generate(seed: u64) -> Case {
         callees: Vec::new(),
         items: 0,
         sharable: false,
+        wide: wide::has_these(seed),
     };
     g.sharable = g.rng.one_in(4);
     let range = g.range();

@@ -140,6 +140,59 @@ fn the_doctor_finds_what_is_missing() {
     assert!(report.contains("none is offered"), "{report}");
 }
 
+/// A few lines a device, and for each one that is not offered why, and what to do about it; everything on demand.
+#[test]
+fn info_is_short_and_whole() {
+    let info = |words: &[&str], devices: &str| {
+        let mut command = pumice(words);
+        let output = command.env("PUMICE_DEVICES", devices).output();
+        String::from_utf8(output.expect("pumice runs").stdout).expect("text")
+    };
+    let short = info(&["info"], "cpu");
+    assert!(
+        short.contains("processor, without Vulkan; OpenCL 3."),
+        "{short}"
+    );
+    assert!(!short.contains("cl_khr_"), "{short}");
+    let whole = info(&["info", "--all"], "cpu");
+    assert!(
+        whole.contains("cl_khr_") && whole.contains("  quirks "),
+        "{whole}"
+    );
+    let none = info(&["info"], "no such device");
+    assert!(none.starts_with("no device is offered"), "{none}");
+    for text in [short, none] {
+        let lines: Vec<&str> = text.lines().collect();
+        for (at, _) in lines
+            .iter()
+            .enumerate()
+            .filter(|(_, line)| line.starts_with("not offered: "))
+        {
+            assert!(lines[at + 1].starts_with("  because "), "{text}");
+            assert!(lines[at + 2].starts_with("  -> "), "{text}");
+        }
+    }
+}
+
+/// Measures, and finds the results right.
+#[test]
+fn the_bench_measures() {
+    let output = self::output(&["bench"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{text}{output:?}");
+    for row in [
+        "launch and finish",
+        "triad, float4",
+        "multiply-add, float",
+        "build and run",
+    ] {
+        assert!(text.contains(row), "{text}");
+    }
+    let absent = self::output(&["bench", "--device", "99"]);
+    assert_eq!(absent.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&absent.stderr).contains("there is no device 99"));
+}
+
 /// The page is one that `man` can read: a title, a name, no lines that roff does not know.
 #[test]
 fn the_manual_is_a_manual_page() {

@@ -1,7 +1,7 @@
 //! A compiler in a process of its own: input from a file in memory, output and diagnostics through pipes that one thread waits
 //! for.
 
-use super::{stopped, Finished, TIME_LIMIT};
+use super::{server, stopped, Finished, TIME_LIMIT};
 use crate::util::fds;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -39,6 +39,7 @@ const LOOK: Duration = Duration::from_millis(5);
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
     let (stdin, mut to) = input_for(input)?;
+    let _library = server::guard(&mut command);
     let mut child = command
         .stdin(stdin)
         .stdout(Stdio::piped())
@@ -85,7 +86,8 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         }
     }
     let status = child.wait();
-    let mut diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+    let diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
+    let mut diagnostics = server::without_complaints(diagnostics);
     // An application that ignores SIGCHLD makes the status unknowable; then the output tells.
     let success = match &status {
         Ok(status) => status.success(),

@@ -13,10 +13,15 @@
 //! socket; neither depends on the application's handlers at exit. The server is no child of the application, which could
 //! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
 //! own, and so does an application that has changed its directory or its rights.
+//!
+//! The library is preloaded into compilers that run alone, too, where it does no more than to refuse files that they would wait
+//! for: a source may include a FIFO.
 
 use super::process::Finished;
-use crate::util::{config, fds, file_state};
+use crate::util::{config, fds, file_state, files};
 use parking_lot::Mutex;
+use std::ffi::{CStr, OsString};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +33,8 @@ use std::time::{Duration, Instant};
 
 /// The library that is preloaded. Empty: there is none on this system.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
+/// What it is called in lists of open files.
+const LIBRARY_NAME: &CStr = c"pumice-compile-server";
 /// How long a job may take to begin. The first waits until the server is loaded.
 const START_LIMIT: Duration = Duration::from_secs(10);
 /// How long the list of servers is waited for: in a forked child another thread may have left it locked.
@@ -223,16 +230,14 @@ fn break_off() {
 
 /// Starts a server. Whether it serves shows with its first job.
 fn start(program: &Path) -> std::io::Result<OwnedFd> {
-    let (ours, theirs) = fds::socket_pair()?;
-    let library = fds::memory_file(c"pumice-compile-server", LIBRARY)?;
-    // After those that the application has: some insist on being first.
-    let mut preload = std::env::var_os("LD_PRELOAD").unwrap_or_default();
-    if !preload.is_empty() {
-        preload.push(":");
+    // Nothing can be preloaded into it, and nothing has to be: it needs no linking when it starts.
+    if !files::is_dynamic(program)? {
+        return Err(std::io::Error::other("it is linked statically"));
     }
-    preload.push("/proc/self/fd/0");
+    let (ours, theirs) = fds::socket_pair()?;
+    let library = fds::memory_file(LIBRARY_NAME, LIBRARY)?;
     let mut process = Command::new(program)
-        .env("LD_PRELOAD", preload)
+        .env("LD_PRELOAD", preload("/proc/self/fd/0".as_ref()))
         // Once, not in each job.
         .env("LD_BIND_NOW", "1")
         .env("PUMICE_SERVER", program.canonicalize()?)
@@ -245,6 +250,41 @@ fn start(program: &Path) -> std::io::Result<OwnedFd> {
         .name("pumice-server".into())
         .spawn(move || process.wait())?;
     Ok(ours)
+}
+
+/// What a program is to preload if that is to be among it.
+fn preload(library: &Path) -> OsString {
+    // After those that the application has: some insist on being first.
+    let mut all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
+    if !all.is_empty() {
+        all.push(":");
+    }
+    all.push(library);
+    all
+}
+
+/// Makes a program that runs by itself open no file that it would have to wait for. What is returned must outlive it.
+pub fn guard(command: &mut Command) -> Option<File> {
+    if !config::get().clang_server || LIBRARY.is_empty() {
+        return None;
+    }
+    let program = Path::new(command.get_program()).canonicalize().ok()?;
+    let library = fds::memory_file(LIBRARY_NAME, LIBRARY).ok()?;
+    let path = fds::path_for_children(&library)?;
+    command
+        .env("LD_PRELOAD", preload(&path))
+        .env("PUMICE_GUARDED", program);
+    Some(library)
+}
+
+/// Takes out what the dynamic linker says where it cannot load the library, which is no matter.
+pub fn without_complaints(diagnostics: String) -> String {
+    let ours = |line: &str| line.starts_with("ERROR: ld.so:") && line.contains("'/proc/");
+    if !diagnostics.lines().any(ours) {
+        return diagnostics;
+    }
+    let others = diagnostics.split_inclusive('\n').filter(|line| !ours(line));
+    others.collect()
 }
 
 enum Trouble {

@@ -6,6 +6,9 @@
 //!
 //! It serves only in the executable that `PUMICE_SERVER` names: whatever else was started with this library preloaded (the
 //! interpreter of a script that stands for clang) goes its own way.
+//!
+//! There, and in the one that `PUMICE_GUARDED` names, which runs as ever otherwise, no file is opened that would have to be
+//! waited for: a source may include a FIFO, and nobody need ever write to it.
 
 #![no_std]
 #![crate_type = "cdylib"]
@@ -13,10 +16,12 @@
 
 use core::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_void};
 use core::ptr::{null, null_mut};
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 type Main = unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) -> c_int;
 type Hook = unsafe extern "C" fn();
+/// `open`, whose last argument only some calls have.
+type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
 type LibcStart = unsafe extern "C" fn(
     Main,
     c_int,
@@ -62,6 +67,7 @@ struct ControlMessage {
 
 #[link(name = "c")]
 extern "C" {
+    fn __errno_location() -> *mut c_int;
     fn _exit(status: c_int) -> !;
     fn close(fd: c_int) -> c_int;
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
@@ -71,6 +77,7 @@ extern "C" {
     fn fork() -> c_int;
     fn getenv(name: *const c_char) -> *const c_char;
     fn getpid() -> c_int;
+    fn lseek(fd: c_int, offset: c_long, from: c_int) -> c_long;
     fn poll(fds: *mut PollFd, count: c_ulong, timeout: c_int) -> c_int;
     fn readlink(path: *const c_char, buffer: *mut c_char, size: usize) -> isize;
     fn recvmsg(socket: c_int, message: *mut Message, flags: c_int) -> isize;
@@ -94,7 +101,12 @@ const POLLHUP: c_short = 0x10;
 const F_GETFL: c_int = 3;
 const F_SETFL: c_int = 4;
 const F_SETOWN: c_int = 8;
+const O_ACCMODE: c_int = 3;
+const O_NONBLOCK: c_int = 0o4000;
 const O_ASYNC: c_int = 0o20000;
+const SEEK_CUR: c_int = 1;
+const ENOSYS: c_int = 38;
+const ENXIO: c_int = 6;
 const SCM_RIGHTS: c_int = 1;
 const SOL_SOCKET: c_int = 1;
 
@@ -106,6 +118,8 @@ const MOST_BYTES: usize = 64 << 10;
 const MOST_ARGUMENTS: usize = 2048;
 
 static MAIN: AtomicUsize = AtomicUsize::new(0);
+/// Nothing is opened that would have to be waited for.
+static GUARDED: AtomicBool = AtomicBool::new(false);
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
@@ -136,7 +150,11 @@ pub unsafe extern "C" fn __libc_start_main(
         }
         let start: LibcStart = core::mem::transmute::<*mut c_void, LibcStart>(next);
         let mut first = main;
-        if is_the_compiler() {
+        if is_this(c"PUMICE_GUARDED") {
+            GUARDED.store(true, Ordering::Relaxed);
+        }
+        if is_this(c"PUMICE_SERVER") {
+            GUARDED.store(true, Ordering::Relaxed);
             MAIN.store(main as usize, Ordering::Relaxed);
             first = serve;
         }
@@ -144,10 +162,11 @@ pub unsafe extern "C" fn __libc_start_main(
     }
 }
 
-unsafe fn is_the_compiler() -> bool {
+/// The variable names the executable of this process.
+unsafe fn is_this(variable: &core::ffi::CStr) -> bool {
     // SAFETY: strings of the environment; `path` is as long as told.
     unsafe {
-        let expected = getenv(c"PUMICE_SERVER".as_ptr());
+        let expected = getenv(variable.as_ptr());
         let mut path = [0; 4096];
         let length = readlink(
             c"/proc/self/exe".as_ptr(),
@@ -159,6 +178,57 @@ unsafe fn is_the_compiler() -> bool {
             && length > 0
             && strncmp(expected, path.as_ptr(), length as usize + 1) == 0
     }
+}
+
+/// The C library's function in front of which one of ours stands.
+unsafe fn behind(name: &core::ffi::CStr, known: &AtomicUsize) -> Option<Open> {
+    let mut address = known.load(Ordering::Relaxed);
+    // SAFETY: the C library's functions of these names have this type.
+    unsafe {
+        if address == 0 {
+            address = dlsym(RTLD_NEXT, name.as_ptr()) as usize;
+            known.store(address, Ordering::Relaxed);
+        }
+        core::mem::transmute::<usize, Option<Open>>(address)
+    }
+}
+
+/// Opens a file. What is only read, and has no places in it (a FIFO, a terminal), is none.
+unsafe fn opened(open: Option<Open>, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    let guarded = GUARDED.load(Ordering::Relaxed) && flags & O_ACCMODE == 0;
+    // SAFETY: the caller's arguments; the descriptor is new.
+    unsafe {
+        let Some(open) = open else {
+            *__errno_location() = ENOSYS;
+            return -1;
+        };
+        if !guarded {
+            return open(path, flags, mode);
+        }
+        let fd = open(path, flags | O_NONBLOCK, mode);
+        if fd >= 0 && lseek(fd, 0, SEEK_CUR) < 0 {
+            close(fd);
+            *__errno_location() = ENXIO;
+            return -1;
+        }
+        fd
+    }
+}
+
+/// As the C library's.
+#[no_mangle]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: the caller's arguments.
+    unsafe { opened(behind(c"open", &NEXT), path, flags, mode) }
+}
+
+/// As the C library's.
+#[no_mangle]
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: the caller's arguments.
+    unsafe { opened(behind(c"open64", &NEXT), path, flags, mode) }
 }
 
 /// In place of `main`: takes jobs until there are none for a while, or nobody left who could send one.

@@ -1,0 +1,118 @@
+//! Memory that a context finds by address: allocations that the host shares, by their addresses there, and buffers whose
+//! device addresses the application knows.
+//!
+//! What is found is a memory object, or stands for one, and that knows its context. So the tables stand below both and hold
+//! it as something that has an address; those that fill them (`svm`, `mem::address`) say what it is.
+
+use super::mem::reach::Behind;
+use crate::util::lock::{rank, Mutex};
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+/// Something with an address of the host.
+pub trait HostShared: Any + Send + Sync {
+    /// What lies behind a range of addresses that meets it, for the context's device number `device`.
+    fn behind(&self, device: usize, range: &Range<usize>) -> Behind;
+}
+
+struct Entry {
+    size: usize,
+    shared: Arc<dyn HostShared>,
+}
+
+/// The allocations of a context.
+#[derive(Default)]
+pub struct Allocations {
+    by_address: Mutex<BTreeMap<usize, Entry>, { rank::ALLOCATIONS }>,
+    /// There was one at some time: else nobody need look.
+    any: AtomicBool,
+}
+
+impl Allocations {
+    /// What an address lies in, and how far behind its first byte.
+    pub(super) fn at(&self, address: usize) -> Option<(Arc<dyn HostShared>, usize)> {
+        if !self.any() {
+            return None;
+        }
+        let map = self.by_address.lock();
+        let (first, found) = map.range(..=address).next_back()?;
+        let offset = address - first;
+        (offset < found.size).then(|| (found.shared.clone(), offset))
+    }
+
+    /// There was one at some time.
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
+    /// What of them lies behind a range of addresses of the host, for the context's device number `device`.
+    pub(super) fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+        if !self.any() {
+            return Behind::Host;
+        }
+        let found = {
+            let map = self.by_address.lock();
+            match map.range(..range.end).next_back() {
+                Some((first, last)) if first + last.size > range.start => last.shared.clone(),
+                _ => return Behind::Host,
+            }
+        };
+        found.behind(device, range)
+    }
+
+    /// Enters an allocation.
+    pub(super) fn insert(&self, address: usize, size: usize, shared: Arc<dyn HostShared>) {
+        self.any.store(true, Ordering::Release);
+        let mut map = self.by_address.lock();
+        map.insert(address, Entry { size, shared });
+    }
+
+    /// Takes one off the list, by its first byte.
+    pub(super) fn take(&self, address: usize) -> Option<Arc<dyn HostShared>> {
+        let entry = self.by_address.lock().remove(&address)?;
+        Some(entry.shared)
+    }
+
+    /// Takes all off the list if `unused` says so of their number, and drops them.
+    pub(super) fn clear(&self, unused: impl FnOnce(usize) -> bool) {
+        let left = {
+            let mut map = self.by_address.lock();
+            if !unused(map.len()) {
+                return;
+            }
+            std::mem::take(&mut *map)
+        };
+        // Without the lock.
+        drop(left);
+    }
+}
+
+/// The buffers of a context whose addresses are known, by device and address.
+#[derive(Default)]
+pub struct Addressed {
+    by_address: Mutex<BTreeMap<(usize, u64), Weak<dyn Any + Send + Sync>>, { rank::ADDRESSED }>,
+}
+
+impl Addressed {
+    /// The last buffer that begins at an address of a device or before it, and how far behind its first byte that is. It may
+    /// be shorter.
+    pub(super) fn below(
+        &self,
+        device: usize,
+        address: u64,
+    ) -> Option<(Arc<dyn Any + Send + Sync>, u64)> {
+        let map = self.by_address.lock();
+        let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
+        Some((found.upgrade()?, address - begin))
+    }
+
+    /// Enters a buffer.
+    pub(super) fn insert(&self, device: usize, address: u64, mem: Weak<dyn Any + Send + Sync>) {
+        let mut map = self.by_address.lock();
+        map.retain(|_, known| known.strong_count() > 0);
+        map.insert((device, address), mem);
+    }
+}

@@ -1,0 +1,135 @@
+//! Device queues (OpenCL API specification, "Command Queues": CL_QUEUE_ON_DEVICE): memory that kernels write records to
+//! (`backend/device_queue.rs`), of what `device_side` knows for a context and a device.
+
+use super::context::Context;
+use super::device::Device;
+use super::device_side::{DeviceSide, MAX_SIZE, PREFERRED_SIZE};
+use super::info::{unknown, Info, InfoOut, Written};
+use crate::backend::device_queue::QueueMemory;
+use crate::cl::{self, cl_command_queue_properties, cl_queue_properties, cl_uint};
+use crate::error::{err, ClResult};
+use crate::handle::{Body, Kind, Object, Ref};
+use std::sync::Arc;
+
+/// A device queue.
+pub struct DeviceQueue {
+    context: Ref<Context>,
+    device: Ref<Device>,
+    properties: cl_command_queue_properties,
+    list: Vec<cl_queue_properties>,
+    size: u32,
+    memory: Arc<QueueMemory>,
+}
+
+impl Body for DeviceQueue {
+    const KIND: Kind = Kind::Queue;
+}
+
+impl DeviceQueue {
+    /// clCreateCommandQueueWithProperties with CL_QUEUE_ON_DEVICE; the properties have been checked, but for what the device
+    /// supports. A context has one default queue a device: a second one is the first.
+    pub fn new(
+        context: &Ref<Context>,
+        device: &Ref<Device>,
+        properties: cl_command_queue_properties,
+        size: Option<u64>,
+        list: Vec<cl_queue_properties>,
+    ) -> ClResult<Ref<Self>> {
+        let index = context.device_index(device)?;
+        if !device.features().device_enqueue {
+            return err(
+                cl::CL_INVALID_QUEUE_PROPERTIES,
+                "the device has no device queues",
+            );
+        }
+        let size = size.unwrap_or(PREFERRED_SIZE.into());
+        if size == 0 || size > MAX_SIZE.into() {
+            return err(
+                cl::CL_INVALID_QUEUE_PROPERTIES,
+                format!("a device queue of {size} bytes; at most {MAX_SIZE} are possible"),
+            );
+        }
+        let on_device = context.on_device(index)?;
+        let is_default = properties & cl::CL_QUEUE_ON_DEVICE_DEFAULT != 0;
+        if let Some(known) = default_of(on_device).filter(|_| is_default) {
+            return Ok(known);
+        }
+        let memory = QueueMemory::new(device.backend().as_ref(), size as u32)?;
+        let queue = Object::new(Self {
+            context: context.clone(),
+            device: device.clone(),
+            properties,
+            list,
+            size: size as u32,
+            memory: Arc::new(memory),
+        });
+        on_device.add(&queue.memory);
+        if is_default {
+            make_default(on_device, &queue);
+        }
+        Ok(queue)
+    }
+
+    /// CL_QUEUE_CONTEXT
+    pub fn context(&self) -> &Ref<Context> {
+        &self.context
+    }
+
+    /// CL_QUEUE_DEVICE
+    pub fn device(&self) -> &Ref<Device> {
+        &self.device
+    }
+
+    /// What kernels know it by.
+    pub fn memory(&self) -> &Arc<QueueMemory> {
+        &self.memory
+    }
+}
+
+impl Info for Ref<DeviceQueue> {
+    fn query(&self, param: cl_uint, out: InfoOut<'_>) -> ClResult<Written> {
+        match param {
+            cl::CL_QUEUE_CONTEXT => out.write(&self.context),
+            cl::CL_QUEUE_DEVICE => out.write(&self.device),
+            cl::CL_QUEUE_REFERENCE_COUNT => out.write(self.api_refs()),
+            cl::CL_QUEUE_PROPERTIES => out.write(self.properties),
+            cl::CL_QUEUE_PROPERTIES_ARRAY => out.write(self.list.as_slice()),
+            cl::CL_QUEUE_SIZE => out.write(self.size),
+            cl::CL_QUEUE_DEVICE_DEFAULT => out.write(default_queue(&self.context, &self.device)),
+            _ => unknown(param),
+        }
+    }
+}
+
+/// clSetDefaultDeviceCommandQueue.
+pub fn set_default(
+    context: &Ref<Context>,
+    device: &Ref<Device>,
+    queue: &Ref<DeviceQueue>,
+) -> ClResult {
+    let index = context.device_index(device)?;
+    if !Arc::ptr_eq(&queue.context, context) || !Arc::ptr_eq(&queue.device, device) {
+        return err(
+            cl::CL_INVALID_COMMAND_QUEUE,
+            "the queue is of another context or device",
+        );
+    }
+    make_default(context.on_device(index)?, queue);
+    Ok(())
+}
+
+/// CL_QUEUE_DEVICE_DEFAULT: the default queue on a device.
+pub fn default_queue(context: &Context, device: &Ref<Device>) -> Option<Ref<DeviceQueue>> {
+    let index = context.device_index(device).ok()?;
+    default_of(context.known_on_device(index)?)
+}
+
+/// The default queue of those.
+pub fn default_of(on_device: &DeviceSide) -> Option<Ref<DeviceQueue>> {
+    on_device.default()?.downcast().ok()
+}
+
+fn make_default(on_device: &DeviceSide, queue: &Ref<DeviceQueue>) {
+    let queue: Arc<dyn std::any::Any + Send + Sync> = queue.clone();
+    on_device.set_default(Arc::downgrade(&queue));
+}

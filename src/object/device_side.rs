@@ -1,0 +1,181 @@
+//! What the kernels of a context that enqueue others share on a device: the memory of queues and events, and who is told of
+//! the records that a launch has left.
+//!
+//! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] takes them
+//! out and gives each to the *family* it belongs to: a launch of the application's with all that it has enqueued, directly
+//! and not. `queue/children.rs` launches what they say. The queues as objects stand above, in `device_queue.rs`.
+
+use crate::backend::device_queue::{EventsMemory, QueueMemory, Record};
+use crate::backend::{Device, Point};
+use crate::cl::{self, cl_command_queue_properties};
+use crate::error::ClResult;
+use parking_lot::{Condvar, Mutex};
+use rustc_hash::FxHashMap;
+use std::any::Any;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE, in bytes.
+pub const PREFERRED_SIZE: u32 = 256 << 10;
+/// CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE, in bytes.
+pub const MAX_SIZE: u32 = 32 << 20;
+/// CL_DEVICE_MAX_ON_DEVICE_QUEUES. Nothing keeps applications from making more but memory.
+pub const MAX_QUEUES: u32 = 64;
+/// CL_DEVICE_MAX_ON_DEVICE_EVENTS
+pub const MAX_EVENTS: u32 = 16 << 10;
+/// CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES
+pub const PROPERTIES: cl_command_queue_properties =
+    cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE;
+
+/// How long a record may take to be written: a thread in the middle of it may have to wait for a processor.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Records for a family, with the queues that they came from.
+#[derive(Default)]
+pub struct Inbox(Mutex<Vec<(Record, Arc<QueueMemory>)>>);
+
+impl Inbox {
+    /// Takes what has come.
+    pub fn take(&self) -> Vec<(Record, Arc<QueueMemory>)> {
+        std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// What kernels of a context that enqueue others share on a device.
+pub struct DeviceSide {
+    events: EventsMemory,
+    queues: Mutex<Vec<Weak<QueueMemory>>>,
+    /// The default queue, which knows what it is: it stands above.
+    default: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    families: Mutex<FxHashMap<u32, Arc<Inbox>>>,
+    next: AtomicU64,
+    /// How many families are over, and where the streams that they ran on had come to.
+    families_over: AtomicU64,
+    last_points: Mutex<Vec<Point>>,
+    /// How many launches have ended whose kernels could set events.
+    ended: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl DeviceSide {
+    /// Without any queue.
+    pub fn new(device: &dyn Device) -> ClResult<Self> {
+        Ok(Self {
+            events: EventsMemory::new(device, MAX_EVENTS)?,
+            queues: Mutex::default(),
+            default: Mutex::default(),
+            families: Mutex::default(),
+            next: AtomicU64::new(0),
+            families_over: AtomicU64::new(0),
+            last_points: Mutex::default(),
+            ended: Mutex::new(0),
+            changed: Condvar::new(),
+        })
+    }
+
+    /// A queue's memory is there.
+    pub(super) fn add(&self, memory: &Arc<QueueMemory>) {
+        let mut queues = self.queues.lock();
+        queues.retain(|known| known.strong_count() > 0);
+        queues.push(Arc::downgrade(memory));
+    }
+
+    /// The default queue is this one from now on.
+    pub(super) fn set_default(&self, queue: Weak<dyn Any + Send + Sync>) {
+        *self.default.lock() = Some(queue);
+    }
+
+    /// The default queue, if there is one.
+    pub(super) fn default(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.default.lock().as_ref()?.upgrade()
+    }
+
+    /// The events.
+    pub fn events(&self) -> &EventsMemory {
+        &self.events
+    }
+
+    /// All queues. A launch keeps them: kernels may have found any of them in memory.
+    pub fn queues(&self) -> Vec<Arc<QueueMemory>> {
+        self.queues
+            .lock()
+            .iter()
+            .filter_map(Weak::upgrade)
+            .collect()
+    }
+
+    /// A new family: its number and where its records come to, until [`DeviceSide::forget`].
+    pub fn family(&self) -> (u32, Arc<Inbox>) {
+        let mut families = self.families.lock();
+        loop {
+            let number = self.next.fetch_add(1, Ordering::Relaxed) as u32;
+            if let std::collections::hash_map::Entry::Vacant(free) = families.entry(number) {
+                return (number, free.insert(Arc::default()).clone());
+            }
+        }
+    }
+
+    /// A family is over.
+    pub fn forget(&self, number: u32) {
+        self.families.lock().remove(&number);
+    }
+
+    /// Takes all records out of these queues and gives them to their families. The number of a launch has that of its family
+    /// in the upper half.
+    pub fn collect(&self, queues: &[Arc<QueueMemory>]) {
+        for queue in queues {
+            queue.take(PATIENCE, |record| {
+                let family = self
+                    .families
+                    .lock()
+                    .get(&((record.launch >> 32) as u32))
+                    .cloned();
+                match family {
+                    Some(family) => family.0.lock().push((record, queue.clone())),
+                    None => {
+                        crate::log!(Error, "a record in a device queue is of no launch");
+                        queue.free(record.size);
+                    }
+                }
+            });
+        }
+    }
+
+    /// A family is over, and this point reached.
+    pub fn note_family(&self, point: Point) {
+        let mut points = self.last_points.lock();
+        points.retain(|known| !Arc::ptr_eq(&known.timeline, &point.timeline));
+        points.push(point);
+        self.families_over.fetch_add(1, Ordering::Release);
+    }
+
+    /// How many families are over.
+    pub fn families_over(&self) -> u64 {
+        self.families_over.load(Ordering::Acquire)
+    }
+
+    /// Points that have been reached, with all that the kernels of those families wrote before them.
+    pub fn last_points(&self) -> Vec<Point> {
+        self.last_points.lock().clone()
+    }
+
+    /// Kernels that could set events have ended.
+    pub fn note_ended(&self) {
+        *self.ended.lock() += 1;
+        self.changed.notify_all();
+    }
+
+    /// How many times that was said.
+    pub fn ended(&self) -> u64 {
+        *self.ended.lock()
+    }
+
+    /// Waits until it is said more often than that, or a while.
+    pub fn wait_ended(&self, known: u64) {
+        let mut ended = self.ended.lock();
+        if *ended == known {
+            self.changed.wait_for(&mut ended, Duration::from_millis(5));
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Kernels that kernels enqueue: from a record of a device queue to what a launch needs, and what kernels may ask of blocks.
+
+use super::snapshot::put;
+use crate::backend::image::Resource;
+use crate::backend::Binding;
+use crate::cl;
+use crate::compile::LoweredKernel;
+use crate::error::{err, ClResult};
+use crate::object::device::Device;
+use crate::object::launch::{Enqueues, KernelLaunch};
+use smallvec::SmallVec;
+use spirv_lowering::device_queue::state;
+use spirv_lowering::interface::{ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
+use std::sync::Arc;
+
+impl Enqueues {
+    fn find(&self, number: u64) -> ClResult<&LoweredKernel> {
+        let mut blocks = self.executable.blocks().iter();
+        match blocks.find(|block| block.number == number) {
+            Some(block) => Ok(block),
+            None => err(
+                cl::CL_INVALID_KERNEL,
+                "a record names no block of its program",
+            ),
+        }
+    }
+
+    /// A launch of the block of a number, with the address of what it captured and its sizes of local memory, in bytes.
+    pub fn launch(
+        self: &Arc<Self>,
+        device: &Device,
+        number: u64,
+        captured: u64,
+        locals: &[u32],
+    ) -> ClResult<KernelLaunch> {
+        let block = self.find(number)?;
+        let interface = &block.lowered.interface;
+        let size = if interface.args_in_buffer {
+            interface.arg_buffer_size
+        } else {
+            interface.push_size
+        };
+        let sites = &block.lowered.printfs;
+        let mut launch = KernelLaunch {
+            code: self.executable.block_code(block)?,
+            args: vec![0; size as usize],
+            local_args: SmallVec::new(),
+            buffers: SmallVec::new(),
+            images: SmallVec::new(),
+            bindings: Vec::new(),
+            globals: self.globals.clone(),
+            kept: None,
+            printf: (!sites.is_empty()).then(|| Arc::new(sites.clone())),
+            touches_anything: true,
+            host_memory: device.caps().svm.system,
+            rules: self.rules,
+            enqueues: interface.enqueues().then(|| self.clone()),
+        };
+        let mut locals = locals.iter();
+        for arg in &interface.args {
+            match arg.kind {
+                ArgKind::Buffer { offset, .. } => {
+                    put(&mut launch.args, offset, &captured.to_ne_bytes());
+                }
+                ArgKind::Local { spec_id } => {
+                    let size = locals.next().copied().filter(|size| *size > 0);
+                    let size = size.and_then(|size| size.checked_next_multiple_of(LOCAL_ARG_ALIGN));
+                    let Some(size) = size else {
+                        return err(
+                            cl::CL_INVALID_ARG_SIZE,
+                            "a block lacks a size of local memory",
+                        );
+                    };
+                    launch.local_args.push((spec_id, size));
+                }
+                _ => return err(cl::CL_INVALID_KERNEL, "a block with another argument"),
+            }
+        }
+        for sampler in &interface.samplers {
+            let SamplerSource::Literal(word) = sampler.source else {
+                return err(cl::CL_INVALID_KERNEL, "a block with a sampler argument");
+            };
+            launch.bindings.push(Binding {
+                binding: sampler.binding,
+                resource: Resource::Sampler(word),
+                write: false,
+            });
+        }
+        Ok(launch)
+    }
+
+    /// The bytes of what the launch of a number knows of device queues, the address of the default one among it.
+    pub fn state(&self, device: &Device, default: u64, launch: u64) -> Vec<u8> {
+        let mut bytes = self.table.get_or_init(|| self.table(device)).clone();
+        put_long(&mut bytes, state::DEFAULT_QUEUE, default);
+        put_long(&mut bytes, state::LAUNCH, launch);
+        bytes
+    }
+
+    /// What all launches know.
+    fn table(&self, device: &Device) -> Vec<u8> {
+        let caps = device.backend().caps();
+        let blocks = self.executable.blocks();
+        let mut bytes = vec![0; state::TABLE + blocks.len() * state::ENTRY];
+        let mut long = |at: usize, value: u64| put_long(&mut bytes, at, value);
+        long(state::EVENTS, self.on_device.events().address());
+        let flag = |on: bool, bit: u32| if on { bit } else { 0 };
+        let flags =
+            flag(self.rules.precise, state::PRECISE) | flag(self.rules.uniform, state::UNIFORM);
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        long(state::FLAGS, pair(flags, caps.max_work_group_size));
+        long(state::BLOCKS, blocks.len() as u64);
+        for (index, block) in blocks.iter().enumerate() {
+            let at = state::TABLE + index * state::ENTRY;
+            let attributes = &block.lowered.interface.attributes;
+            let lanes = attributes.sub_group_size(caps.subgroup_size);
+            // What cannot be loaded cannot be launched either.
+            let most = self.executable.block_code(block).map_or(0, |code| {
+                code.max_work_group_size().min(caps.max_work_group_size)
+            });
+            long(at, block.number);
+            long(at + 8, pair(most, lanes));
+            long(at + 16, lanes.into());
+        }
+        bytes
+    }
+}
+
+fn put_long(bytes: &mut [u8], at: usize, value: u64) {
+    put(bytes, at as u32, &value.to_le_bytes());
+}

@@ -1,0 +1,585 @@
+//! Kernels that kernels enqueue (OpenCL API specification, "Device-Side Enqueue"): a launch of the application's and all that it leads to,
+//! a *family*, is one task of the queue's host thread.
+//!
+//! ```text
+//! launch ends -> records taken from the device queues -> children: ready, or waiting for device events
+//!    ^                                                       |
+//!    +---- a batch of ready children on a stream of our own <-+
+//! ```
+//!
+//! The host thread launches children in batches, on a stream that belongs to no queue, until none is left; then the
+//! launch's event completes. So no child begins before its parent has ended, whatever its flags say, which all of them
+//! allow. Nothing recurses: a parent that has ended keeps a few words until its children are over ([`Node`]).
+//!
+//! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
+//! meanwhile run kernels that set the events which a family waits for.
+
+use super::print_buffers::{PrintBuffer, PrintBuffers};
+use super::resume::{resume_size, set_up, with_resumes};
+use super::staging::{Piece, Pool};
+use crate::backend::device_queue::{write_times, QueueMemory, Record};
+use crate::backend::spare_stream::Lent;
+use crate::backend::{Op, OrderRule, Placement, Point, Slice, Use};
+use crate::cl::{self, cl_int};
+use crate::command::kernel::{nd_range, LaunchPlan, NdRange};
+use crate::command::{Launch, QueueTarget, Work};
+use crate::compile::implicit::ImplicitValues;
+use crate::error::{ClError, ClResult};
+use crate::object::device_queue::default_of;
+use crate::object::device_side::Inbox;
+use crate::object::event::now_ns;
+use crate::object::launch::Enqueues;
+use crate::util::leaving;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
+use spirv_lowering::device_queue::record;
+use spirv_lowering::ir::module::PrintfSite;
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Children in a batch at most.
+const BATCH: usize = 256;
+/// Of those that print.
+const PRINTING: usize = 16;
+/// The status of a child that waited for an event that failed.
+const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+
+/// A launch of the application's that may enqueue kernels.
+pub struct Family {
+    target: QueueTarget,
+    enqueues: Arc<Enqueues>,
+    /// All queues that its kernels can know.
+    queues: Vec<Arc<QueueMemory>>,
+    /// The address of the default one, 0: none.
+    default: u64,
+    number: u32,
+    inbox: Arc<Inbox>,
+    printing: Arc<PrintBuffers>,
+    /// When its first launch has ended.
+    begun: Point,
+    /// What its first kernel uses.
+    _state: Piece,
+}
+
+impl Family {
+    /// A family whose first launch has the number 0. `place` gives memory for what that knows of device queues.
+    pub fn new(
+        target: &QueueTarget,
+        enqueues: &Arc<Enqueues>,
+        printing: &Arc<PrintBuffers>,
+        begun: Point,
+        place: impl FnOnce(u64) -> ClResult<Piece>,
+    ) -> ClResult<(Self, u64)> {
+        let on_device = &enqueues.on_device;
+        let (number, inbox) = on_device.family();
+        let default = default_of(on_device);
+        let default = default.map_or(0, |queue| queue.memory().address());
+        let bytes = enqueues.state(&target.device, default, u64::from(number) << 32);
+        let piece = match place(bytes.len() as u64) {
+            Ok(piece) => piece,
+            Err(error) => {
+                on_device.forget(number);
+                return Err(error);
+            }
+        };
+        piece.write(&bytes);
+        let address = piece.address();
+        let family = Self {
+            target: target.clone(),
+            enqueues: enqueues.clone(),
+            queues: on_device.queues(),
+            default,
+            number,
+            inbox,
+            printing: printing.clone(),
+            begun,
+            _state: piece,
+        };
+        Ok((family, address))
+    }
+
+    /// Launches all that the first launch, which has ended, has led to, and waits for it. The status of the launch.
+    pub fn run(&self) -> cl_int {
+        let device = self.target.device.backend().as_ref();
+        let mut stream = match Lent::new(device) {
+            Ok(stream) => stream,
+            Err(error) => return ClError::from(error).code,
+        };
+        stream.wait_for(&self.begun);
+        let mut children = Children {
+            family: self,
+            stream,
+            memory: Pool::new(Placement::HostWrite, 64 << 10),
+            nodes: vec![Node {
+                parent: NONE,
+                open: 0,
+                live: true,
+                ended: true,
+                event: 0,
+                start: 0,
+                end: 0,
+                status: cl::CL_COMPLETE as cl_int,
+            }],
+            free: Vec::new(),
+            ended: Vec::new(),
+            ready: VecDeque::new(),
+            own: FxHashSet::default(),
+            blocked: FxHashMap::default(),
+            foreign: FxHashMap::default(),
+            captures: FxHashMap::default(),
+            status: cl::CL_COMPLETE as cl_int,
+        };
+        match children.run() {
+            Ok(()) => {
+                let status = children.status;
+                let timeline = children.stream.timeline().clone();
+                if let Ok(value) = timeline.completed() {
+                    let point = Point { timeline, value };
+                    self.enqueues.on_device.note_family(point);
+                }
+                children.stream.give_back();
+                status
+            }
+            Err(error) => error.code,
+        }
+    }
+}
+
+impl Drop for Family {
+    fn drop(&mut self) {
+        self.enqueues.on_device.forget(self.number);
+        // Of a launch that never came to be, or failed.
+        for (record, queue) in self.inbox.take() {
+            queue.free(record.size);
+        }
+    }
+}
+
+/// What a child prints to, if it prints.
+type Print = Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>;
+
+/// No node.
+const NONE: u32 = u32::MAX;
+
+/// A launch that has been made, until it and its children are over.
+struct Node {
+    parent: u32,
+    /// Children that are not over.
+    open: u32,
+    live: bool,
+    ended: bool,
+    /// Its device event, 0: none.
+    event: u64,
+    /// When it began and ended, in nanoseconds.
+    start: u64,
+    end: u64,
+    status: cl_int,
+}
+
+/// A record that is to be carried out.
+struct Child {
+    record: Record,
+    queue: Arc<QueueMemory>,
+    parent: u32,
+    /// How many events of the wait list are complete.
+    waited: usize,
+}
+
+/// A family at work.
+struct Children<'f> {
+    family: &'f Family,
+    stream: Lent<'f>,
+    memory: Pool,
+    nodes: Vec<Node>,
+    free: Vec<u32>,
+    /// Nodes that have ended since their children were last counted.
+    ended: Vec<u32>,
+    ready: VecDeque<Child>,
+    /// Events of children that are not over.
+    own: FxHashSet<u64>,
+    /// Children by the event of the family that they wait for.
+    blocked: FxHashMap<u64, Vec<Child>>,
+    /// By the event that something else completes.
+    foreign: FxHashMap<u64, Vec<Child>>,
+    /// Where kernels want the times of events.
+    captures: FxHashMap<u64, Vec<u64>>,
+    /// That of the family: the first failure.
+    status: cl_int,
+}
+
+impl Children<'_> {
+    fn run(&mut self) -> ClResult {
+        let on_device = &self.family.enqueues.on_device;
+        // The first kernel has ended.
+        on_device.note_ended();
+        loop {
+            let known = on_device.ended();
+            on_device.collect(&self.family.queues);
+            for (record, queue) in self.family.inbox.take() {
+                self.accept(record, queue);
+            }
+            while let Some(node) = self.ended.pop() {
+                self.complete_upwards(node);
+            }
+            self.look_at_foreign();
+            if !self.ready.is_empty() {
+                self.launch_batch()?;
+                on_device.note_ended();
+            } else if self.blocked.is_empty() && self.foreign.is_empty() {
+                return Ok(());
+            } else if leaving::is_leaving() {
+                return crate::error::err(cl::CL_OUT_OF_RESOURCES, "the process is ending");
+            } else {
+                on_device.wait_ended(known);
+            }
+        }
+    }
+
+    /// A record has come.
+    fn accept(&mut self, record: Record, queue: Arc<QueueMemory>) {
+        let events = self.family.enqueues.on_device.events();
+        let parent = record.launch as u32;
+        let Some(node) = self.nodes.get_mut(parent as usize).filter(|node| node.live) else {
+            crate::log!(Error, "a record in a device queue is of no launch");
+            queue.free(record.size);
+            return;
+        };
+        if record.kind == record::CAPTURE {
+            queue.free(record.size);
+            let (event, to) = (record.event, record.range[0]);
+            if events.status(event) > 0 && self.own.contains(&event) {
+                self.captures.entry(event).or_default().push(to);
+            } else {
+                self.write_times(event, to);
+            }
+            return;
+        }
+        node.open += 1;
+        if record.event != 0 {
+            self.own.insert(record.event);
+        }
+        self.place(Child {
+            record,
+            queue,
+            parent,
+            waited: 0,
+        });
+    }
+
+    /// Puts a child where it belongs by what it waits for.
+    fn place(&mut self, mut child: Child) {
+        let events = self.family.enqueues.on_device.events();
+        while let Some(&event) = child.record.waits.get(child.waited) {
+            let status = events.status(event);
+            if status < 0 {
+                return self.give_up(child, DEPENDENCY_FAILED);
+            }
+            if status > 0 {
+                let list = match self.own.contains(&event) {
+                    true => &mut self.blocked,
+                    false => &mut self.foreign,
+                };
+                list.entry(event).or_default().push(child);
+                return;
+            }
+            child.waited += 1;
+        }
+        self.ready.push_back(child);
+    }
+
+    /// Children whose events were completed by others.
+    fn look_at_foreign(&mut self) {
+        if self.foreign.is_empty() {
+            return;
+        }
+        let events = self.family.enqueues.on_device.events();
+        let (own, foreign) = (&self.own, &mut self.foreign);
+        let known: Vec<u64> = foreign
+            .keys()
+            .filter(|event| events.status(**event) <= 0 || own.contains(event))
+            .copied()
+            .collect();
+        for event in known {
+            for child in self.foreign.remove(&event).unwrap_or_default() {
+                self.place(child);
+            }
+        }
+    }
+
+    /// A child leaves its queue: it no longer waits for anything.
+    fn leave_queue(&self, child: &Child) {
+        let events = self.family.enqueues.on_device.events();
+        child.queue.free(child.record.size);
+        child.record.waits.iter().for_each(|&e| events.release(e));
+    }
+
+    /// A child that will not be launched.
+    fn give_up(&mut self, child: Child, status: cl_int) {
+        self.leave_queue(&child);
+        let now = now_ns();
+        let node = self.node(&child, now);
+        self.end(node, now, status);
+    }
+
+    fn node(&mut self, child: &Child, start: u64) -> u32 {
+        let node = Node {
+            parent: child.parent,
+            open: 0,
+            live: true,
+            ended: false,
+            event: child.record.event,
+            start,
+            end: start,
+            status: cl::CL_COMPLETE as cl_int,
+        };
+        match self.free.pop() {
+            Some(index) => {
+                if let Some(slot) = self.nodes.get_mut(index as usize) {
+                    *slot = node;
+                }
+                index
+            }
+            None => {
+                self.nodes.push(node);
+                self.nodes.len() as u32 - 1
+            }
+        }
+    }
+
+    fn end(&mut self, node: u32, now: u64, status: cl_int) {
+        if let Some(found) = self.nodes.get_mut(node as usize) {
+            (found.ended, found.end, found.status) = (true, now, status);
+            self.ended.push(node);
+        }
+    }
+
+    /// Completes a launch that has ended, if its children are over, and then perhaps the one that enqueued it.
+    fn complete_upwards(&mut self, mut index: u32) {
+        let now = now_ns();
+        while let Some(node) = self.nodes.get_mut(index as usize) {
+            if !node.live || !node.ended || node.open > 0 {
+                return;
+            }
+            // The first one's event is the host's.
+            if node.parent == NONE {
+                return;
+            }
+            node.live = false;
+            let (parent, event, status) = (node.parent, node.event, node.status);
+            let times = [node.end - node.start, now.saturating_sub(node.start)];
+            self.free.push(index);
+            if event != 0 {
+                self.complete(event, status, times);
+            }
+            if let Some(parent) = self.nodes.get_mut(parent as usize) {
+                parent.open = parent.open.saturating_sub(1);
+            }
+            index = parent;
+        }
+    }
+
+    fn complete(&mut self, event: u64, status: cl_int, times: [u64; 2]) {
+        let events = self.family.enqueues.on_device.events();
+        events.complete(event, status, times);
+        self.own.remove(&event);
+        for to in self.captures.remove(&event).unwrap_or_default() {
+            self.write_times(event, to);
+        }
+        events.release(event);
+        for child in self.blocked.remove(&event).unwrap_or_default() {
+            self.place(child);
+        }
+    }
+
+    /// Writes the times of a complete event, of which the record has a reference.
+    fn write_times(&self, event: u64, to: u64) {
+        let events = self.family.enqueues.on_device.events();
+        let device = self.family.target.device.backend().as_ref();
+        if !write_times(device, to, events.times(event)) {
+            crate::log!(Warn, "times of a device event could not be written");
+        }
+        events.release(event);
+    }
+
+    /// Launches children that are ready, and waits for them.
+    fn launch_batch(&mut self) -> ClResult {
+        let start = now_ns();
+        let mut launched: SmallVec<[u32; 16]> = SmallVec::new();
+        let mut prints: Vec<(PrintBuffer, Arc<Vec<PrintfSite>>)> = Vec::new();
+        while launched.len() < BATCH && prints.len() < PRINTING {
+            let Some(child) = self.ready.pop_front() else {
+                break;
+            };
+            self.leave_queue(&child);
+            let node = self.node(&child, start);
+            match self.launch(&child, node) {
+                Ok(None) => self.end(node, start, cl::CL_COMPLETE as cl_int),
+                Ok(Some(print)) => {
+                    launched.push(node);
+                    prints.extend(print);
+                }
+                Err(error) => {
+                    crate::log!(Warn, "a kernel enqueued by a kernel failed: {error}");
+                    if self.status >= 0 {
+                        self.status = error.code;
+                    }
+                    self.end(node, start, error.code);
+                }
+            }
+        }
+        if launched.is_empty() {
+            return Ok(());
+        }
+        // The next batch sees what this one wrote.
+        self.stream.barrier()?;
+        let value = self.stream.submit(false)?;
+        self.stream.timeline().clone().wait(value, None)?;
+        self.stream.reclaim();
+        for (buffer, sites) in prints {
+            buffer.print(&sites);
+        }
+        let now = now_ns().max(start + 1);
+        for node in launched {
+            self.end(node, now, cl::CL_COMPLETE as cl_int);
+        }
+        Ok(())
+    }
+
+    /// Records a child in the stream; None: there is nothing to do. What it may print to, if it prints.
+    fn launch(&mut self, child: &Child, node: u32) -> ClResult<Option<Print>> {
+        let record = &child.record;
+        if record.kind == record::MARKER {
+            return Ok(None);
+        }
+        let family = self.family;
+        let captured = self.piece(&record.captured)?;
+        let kernel = family.enqueues.launch(
+            &family.target.device,
+            record.block,
+            captured.address(),
+            &record.locals,
+        )?;
+        let sizes = record.range.map(|size| size as usize);
+        let [offset, global, local] = [&sizes[..3], &sizes[3..6], &sizes[6..]];
+        let range = NdRange {
+            dims: record.dims,
+            offset: Some(offset),
+            global: Some(global),
+            local: Some(local).filter(|local| local[0] != 0),
+        };
+        let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
+        let command =
+            nd_range(&family.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
+        let Work::Launch(launch) = command.work else {
+            return Ok(None);
+        };
+        self.record(&launch, node).map(Some)
+    }
+
+    /// Memory for the batch.
+    fn room(&mut self, size: u64) -> ClResult<Piece> {
+        let device = self.family.target.device.backend();
+        let value = self.stream.open_value();
+        let timeline = self.stream.timeline().clone();
+        let completed = || timeline.completed().unwrap_or(0);
+        self.memory.take(device, size, value, completed)
+    }
+
+    fn piece(&mut self, bytes: &[u8]) -> ClResult<Piece> {
+        let piece = self.room(bytes.len().max(8) as u64)?;
+        piece.write(bytes);
+        Ok(piece)
+    }
+
+    fn record(&mut self, launch: &Launch, node: u32) -> ClResult<Print> {
+        let kernel = &launch.kernel;
+        let interface = kernel.code.interface();
+        let device = &self.family.target.device;
+        let mut uses: SmallVec<[Use; 8]> = SmallVec::new();
+        if let Some(globals) = &kernel.globals {
+            let slice = Slice {
+                memory: globals.clone(),
+                offset: 0,
+                size: globals.size(),
+            };
+            uses.push(Use { slice, write: true });
+        }
+        let mut push: SmallVec<[u8; 256]> = SmallVec::new();
+        let mut arguments = 0;
+        if interface.args_in_buffer {
+            arguments = self.piece(&kernel.args)?.address();
+        } else {
+            push.extend_from_slice(&kernel.args);
+        }
+        push.resize(interface.push_size as usize, 0);
+        let enqueue = match &kernel.enqueues {
+            Some(enqueues) => {
+                let number = u64::from(self.family.number) << 32 | u64::from(node);
+                self.piece(&enqueues.state(device, self.family.default, number))?
+                    .address()
+            }
+            None => 0,
+        };
+        let print = match &kernel.printf {
+            Some(sites) => {
+                let buffer = self.family.printing.take(device.backend().as_ref())?;
+                uses.push(Use {
+                    slice: buffer.slice(),
+                    write: true,
+                });
+                Some((buffer, sites.clone()))
+            }
+            None => None,
+        };
+        let resume = match launch.resumes {
+            0 => None,
+            _ => {
+                let piece = self.room(resume_size(launch))?;
+                set_up(&piece, launch);
+                uses.push(Use {
+                    slice: piece.slice(),
+                    write: true,
+                });
+                Some(piece)
+            }
+        };
+        let mut told = ImplicitValues {
+            arguments,
+            globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
+            printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
+            enqueue,
+            resume: resume.as_ref().map_or(0, |piece| piece.address()),
+            dims: launch.dims,
+            offset: launch.offset,
+            global: launch.global,
+            local: launch.local,
+            groups: launch.groups,
+            first_group: [0; 3],
+        };
+        let mut part = 0;
+        for dispatch in &launch.dispatches {
+            if dispatch.part != part {
+                part = dispatch.part;
+                self.stream.barrier()?;
+            }
+            told.first_group = dispatch.first_group;
+            told.write(interface, &mut push);
+            let op = Op::Dispatch {
+                pipeline: &dispatch.pipeline,
+                groups: dispatch.groups,
+                push: &push,
+                uses: &uses,
+                bindings: &kernel.bindings,
+                touches_anything: true,
+            };
+            self.stream.record(op, OrderRule::Unordered, false)?;
+        }
+        if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
+            self.stream.barrier()?;
+            with_resumes(launch, dispatch, piece, &push, &uses, |op| {
+                self.stream.record(op, OrderRule::Unordered, false)
+            })?;
+        }
+        Ok(print)
+    }
+}

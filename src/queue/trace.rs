@@ -1,0 +1,252 @@
+//! Commands on the timeline of `PUMICE_TRACE`: each as a slice in a lane of its queue's device, with an arrow from the call that
+//! enqueued it.
+//!
+//! While a timeline is written all queues measure times, and every command has an event, which stands here until it is over.
+//! Whoever collects (the thread that writes the file, and calls that have waited) takes the times and lets the event go. What is
+//! enqueued and not over is bounded by [`MOST`]: beyond, the oldest commands of the queue are not told of.
+
+use crate::cl;
+use crate::command::{Command, Work};
+use crate::handle::Ref;
+use crate::object::event::Event;
+use crate::util::trace::{self, Row};
+use parking_lot::Mutex;
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Commands that are waited for, of one queue.
+const MOST: usize = 1 << 15;
+/// What stands for the first device in place of a process.
+const FIRST_DEVICE: u32 = 1 << 30;
+/// Lanes of a queue: more commands do not run at the same time, or share the last.
+const LANES: u32 = 64;
+
+/// A command that was enqueued.
+struct Waiting {
+    event: Ref<Event>,
+    name: String,
+    details: String,
+    /// The thread that enqueued it, and when.
+    from: (Row, u64),
+}
+
+/// A queue with commands.
+struct Lanes {
+    /// Names the queue.
+    handle: usize,
+    /// In place of the process: the device.
+    device: u32,
+    /// The first of its lanes.
+    first: u32,
+    /// When the last command of each lane was over.
+    ends: Vec<u64>,
+    waiting: VecDeque<Waiting>,
+    /// Commands that there was no room for.
+    lost: u64,
+}
+
+#[derive(Default)]
+struct Known {
+    devices: Vec<usize>,
+    queues: Vec<Lanes>,
+    /// Queues that there have been.
+    count: u32,
+}
+
+static KNOWN: Mutex<Known> = Mutex::new(Known {
+    devices: Vec::new(),
+    queues: Vec::new(),
+    count: 0,
+});
+/// Held by who collects: in turn, so that lanes are filled in order.
+static COLLECTING: Mutex<()> = Mutex::new(());
+/// The number of the last arrow.
+static ARROWS: AtomicU64 = AtomicU64::new(0);
+
+/// A queue is used from now on.
+pub fn begin() {
+    trace::set_collector(collect);
+}
+
+/// Has a command told of when it is over.
+pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
+    let Some(owner) = event.owner() else { return };
+    let (handle, (name, details)) = (owner.handle() as usize, command);
+    let waiting = Waiting {
+        event: event.clone(),
+        name,
+        details,
+        from: (trace::this_thread(), queued),
+    };
+    let mut known = KNOWN.lock();
+    let at = match known.queues.iter().position(|queue| queue.handle == handle) {
+        Some(at) => at,
+        None => {
+            let device = owner.device();
+            let of = std::sync::Arc::as_ptr(device) as usize;
+            let index = match known.devices.iter().position(|known| *known == of) {
+                Some(index) => index,
+                None => {
+                    known.devices.push(of);
+                    known.devices.len() - 1
+                }
+            };
+            let number = FIRST_DEVICE + index as u32;
+            trace::name_process(number, &device.caps().name);
+            let first = known.count * LANES;
+            known.count += 1;
+            known.queues.push(Lanes {
+                handle,
+                device: number,
+                first,
+                ends: Vec::new(),
+                waiting: VecDeque::new(),
+                lost: 0,
+            });
+            known.queues.len() - 1
+        }
+    };
+    let mut dropped = None;
+    if let Some(queue) = known.queues.get_mut(at) {
+        queue.waiting.push_back(waiting);
+        if queue.waiting.len() > MOST {
+            dropped = queue.waiting.pop_front();
+            queue.lost += 1;
+        }
+    }
+    drop(known);
+    // This may be the last reference to a queue.
+    drop(dropped);
+}
+
+/// Writes what is over.
+fn collect() {
+    let Some(_turn) = COLLECTING.try_lock() else {
+        return;
+    };
+    let mut over = Vec::new();
+    {
+        let mut known = KNOWN.lock();
+        for queue in &mut known.queues {
+            while queue
+                .waiting
+                .front()
+                .is_some_and(|first| first.event.is_over())
+            {
+                over.extend(queue.waiting.pop_front().map(|one| (queue.handle, one)));
+            }
+        }
+    }
+    for (handle, one) in over {
+        let times = one.event.measured();
+        let mut known = KNOWN.lock();
+        let Some(queue) = known.queues.iter_mut().find(|queue| queue.handle == handle) else {
+            continue;
+        };
+        queue.write(&one, times);
+        drop(known);
+        drop(one);
+    }
+    // A queue whose commands are all told of may be gone, and another one have its handle. Its lanes stay.
+    let mut known = KNOWN.lock();
+    known
+        .queues
+        .retain(|queue| !queue.waiting.is_empty() || queue.is_there());
+}
+
+impl Lanes {
+    /// The application still has the queue.
+    fn is_there(&self) -> bool {
+        crate::handle::lookup::<super::Queue>(self.handle as *const std::ffi::c_void).is_ok()
+    }
+
+    /// `times`: queued, submit, start and end; the status in their place if there are none.
+    fn write(&mut self, one: &Waiting, times: Result<[u64; 4], cl::cl_int>) {
+        let ([queued, submit, start, end], status) = match times {
+            Ok(times) => (times, Cow::Borrowed("complete")),
+            Err(status) => {
+                let now = crate::util::monotonic_ns();
+                (
+                    [one.from.1, now, now, now],
+                    format!("failed ({status})").into(),
+                )
+            }
+        };
+        let lane = self.ends.iter().position(|last| *last <= start);
+        let lane = lane.unwrap_or(self.ends.len()).min(LANES as usize - 1);
+        let row = Row {
+            process: self.device,
+            thread: self.first + lane as u32,
+        };
+        match self.ends.get_mut(lane) {
+            Some(last) => *last = end.max(*last),
+            None => {
+                let number = self.first / LANES + 1;
+                let beside = if lane > 0 { ", beside" } else { "" };
+                trace::name_thread(row, &format!("queue {number}{beside}"));
+                self.ends.push(end);
+            }
+        }
+        let microseconds = |from: u64, to: u64| {
+            let time = to.saturating_sub(from) as f64 / 1e3;
+            Cow::Owned(format!("{time:.1} us"))
+        };
+        let mut details = vec![
+            ("details", Cow::Borrowed(one.details.as_str())),
+            ("queued to submitted", microseconds(queued, submit)),
+            ("submitted to started", microseconds(submit, start)),
+            ("status", status),
+        ];
+        if self.lost > 0 {
+            let lost = std::mem::take(&mut self.lost);
+            details.push((
+                "commands before it that are missing here",
+                lost.to_string().into(),
+            ));
+        }
+        trace::slice(row, "command", &one.name, (start, end), &details);
+        let number = ARROWS.fetch_add(1, Ordering::Relaxed) + 1;
+        trace::arrow(number, one.from, (row, start));
+    }
+}
+
+/// What a command is called, and more about it.
+pub fn describe(command: &Command) -> (String, String) {
+    let rows = |region: &crate::backend::BufferCopy| {
+        let bytes = region.bytes * region.rows * region.slices;
+        format!("{bytes} bytes")
+    };
+    let (name, details) = match &command.work {
+        Work::Launch(launch) => {
+            let dims = (launch.dims as usize).clamp(1, 3);
+            let of = |sizes: &[u32; 3]| format!("{:?}", sizes.get(..dims).unwrap_or(sizes));
+            let details = format!(
+                "global size {}, local size {}, {} dispatches",
+                of(&launch.global),
+                of(&launch.local),
+                launch.dispatches.len()
+            );
+            return (launch.kernel.code.interface().name.clone(), details);
+        }
+        Work::Read { region, .. } => ("read", rows(region)),
+        Work::Write { region, .. } => ("write", rows(region)),
+        Work::Copy { region, .. } => ("copy", rows(region)),
+        Work::Fill { size, .. } => ("fill", format!("{size} bytes")),
+        Work::ReadImage { rows: region, .. } => ("read image", rows(region)),
+        Work::WriteImage { rows: region, .. } => ("write image", rows(region)),
+        Work::CopyImage { .. } => ("copy image", String::new()),
+        Work::ImageToBuffer { .. } => ("copy image to buffer", String::new()),
+        Work::BufferToImage { .. } => ("copy buffer to image", String::new()),
+        Work::FillImage { .. } => ("fill image", String::new()),
+        Work::Map { .. } => ("map", String::new()),
+        Work::Unmap { .. } => ("unmap", String::new()),
+        Work::Migrate { .. } => ("migrate", String::new()),
+        Work::Host(_) => ("by the host", format!("command {:#x}", command.kind)),
+        Work::Native(_) => ("native kernel", String::new()),
+        Work::Marker if command.kind == cl::CL_COMMAND_MARKER => ("marker", String::new()),
+        Work::Marker => ("nothing", format!("command {:#x}", command.kind)),
+        Work::Barrier => ("barrier", String::new()),
+    };
+    (name.to_owned(), details)
+}
