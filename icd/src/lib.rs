@@ -17,6 +17,7 @@ mod table;
 use pumice_runtime::cl::{cl_int, cl_platform_id, cl_platform_info, cl_uint};
 use pumice_runtime::handle::{self, Ref};
 use pumice_runtime::object::platform::Platform;
+use pumice_runtime::util::library;
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 
@@ -24,6 +25,7 @@ use std::sync::OnceLock;
 fn platform() -> &'static Ref<Platform> {
     static PLATFORM: OnceLock<Ref<Platform>> = OnceLock::new();
     PLATFORM.get_or_init(|| {
+        library::stay();
         handle::set_dispatch((&raw const table::DISPATCH).cast());
         let platform = Platform::open();
         platform.publish();

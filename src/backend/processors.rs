@@ -1,5 +1,7 @@
 //! The processors that a device runs on, where it can be divided among them (OpenCL API specification, section 4.3).
 
+#[cfg(windows)]
+use crate::util::win32;
 use std::path::Path;
 
 /// Something that processors share.
@@ -66,7 +68,20 @@ fn allowed() -> Vec<u32> {
         .collect()
 }
 
-#[cfg(not(target_os = "linux"))]
+/// The same. Of the process's group of processors, which has 64 at most.
+#[cfg(windows)]
+fn allowed() -> Vec<u32> {
+    let (mut mine, mut all) = (0usize, 0usize);
+    // SAFETY: places for the answers.
+    let got =
+        unsafe { win32::GetProcessAffinityMask(win32::GetCurrentProcess(), &mut mine, &mut all) };
+    let mask = if got == 0 { 0 } else { mine };
+    (0..usize::BITS)
+        .filter(|&number| mask >> number & 1 == 1)
+        .collect()
+}
+
+#[cfg(not(any(target_os = "linux", windows)))]
 fn allowed() -> Vec<u32> {
     Vec::new()
 }
@@ -90,7 +105,18 @@ pub fn stay_on(numbers: &[u32]) {
 }
 
 /// As above.
-#[cfg(not(target_os = "linux"))]
+#[cfg(windows)]
+pub fn stay_on(numbers: &[u32]) {
+    let bit = |&number: &u32| 1usize.checked_shl(number).unwrap_or(0);
+    let mask = numbers.iter().map(bit).fold(0, |all, bit| all | bit);
+    // SAFETY: the calling thread.
+    if unsafe { win32::SetThreadAffinityMask(win32::GetCurrentThread(), mask) } == 0 {
+        crate::log!(Warn, "a thread cannot be kept on processors {numbers:?}");
+    }
+}
+
+/// As above.
+#[cfg(not(any(target_os = "linux", windows)))]
 pub fn stay_on(_numbers: &[u32]) {}
 
 fn shared(root: &Path, number: u32, domain: Domain) -> Option<String> {

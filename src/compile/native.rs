@@ -7,7 +7,7 @@ use crate::quirks::Quirk;
 use crate::util::files;
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
-use spirv_lowering::native::{self, Packing, Shape};
+use spirv_lowering::native::{self, Packing, Shape, Stack};
 use spirv_lowering::target::Target;
 use spirv_lowering::Lowered;
 
@@ -43,6 +43,7 @@ impl Native {
             lanes: self.lanes,
             packing,
             merges_apart: self.width >= 16 && quirks.has(Quirk::MergedBits),
+            stack: Stack::HERE,
         };
         let mut key = CacheKey::new(KIND);
         key.part(clang::identity(toolchain, self.width).as_bytes());

@@ -741,11 +741,5 @@ pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
 
 /// CLOCK_MONOTONIC in nanoseconds.
 pub fn now_ns() -> u64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the pointer is to a timespec of ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+    crate::util::monotonic_ns()
 }

@@ -1,5 +1,6 @@
 //! Reserved ranges of the process's address space.
 
+use super::pages;
 use std::ptr::NonNull;
 
 /// Granularity of reservations in bytes.
@@ -15,42 +16,15 @@ pub struct Reservation {
 
 impl Reservation {
     /// Reserves exactly this range; `None` if a part of it is in use, or cannot be had.
-    #[cfg(unix)]
     pub fn at(base: u64, size: u64) -> Option<Self> {
-        if base == 0 || !base.is_multiple_of(PAGE) || !size.is_multiple_of(PAGE) || size == 0 {
+        let granule = pages::GRANULE as u64;
+        if base == 0 || !base.is_multiple_of(granule) || !size.is_multiple_of(PAGE) || size == 0 {
             return None;
         }
         let (base, size) = (usize::try_from(base).ok()?, usize::try_from(size).ok()?);
         base.checked_add(size)?;
-        // SAFETY: MAP_FIXED_NOREPLACE touches no range that is in use.
-        let found = unsafe {
-            libc::mmap(
-                base as *mut libc::c_void,
-                size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE
-                    | libc::MAP_ANONYMOUS
-                    | libc::MAP_NORESERVE
-                    | libc::MAP_FIXED_NOREPLACE,
-                -1,
-                0,
-            )
-        };
-        if found == libc::MAP_FAILED {
-            return None;
-        }
-        let made = Self {
-            base: found as usize,
-            size,
-        };
-        // Kernels before 4.17 take the address for a hint.
-        (made.base == base).then_some(made)
-    }
-
-    /// Not on this system.
-    #[cfg(not(unix))]
-    pub fn at(_base: u64, _size: u64) -> Option<Self> {
-        None
+        pages::map_at(base, size)?;
+        Some(Self { base, size })
     }
 
     /// The first byte.
@@ -66,10 +40,9 @@ impl Reservation {
 
 impl Drop for Reservation {
     fn drop(&mut self) {
-        #[cfg(unix)]
-        // SAFETY: the range is ours, and who used it holds this.
-        unsafe {
-            libc::munmap(self.base as *mut libc::c_void, self.size);
+        if let Some(base) = self.pointer() {
+            // SAFETY: the range is ours, and who used it holds this.
+            unsafe { pages::unmap(base, self.size) };
         }
     }
 }

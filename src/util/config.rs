@@ -39,7 +39,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "PUMICE_CACHE_DIR",
-        "directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice`",
+        "directory of the compile cache; empty string: no cache; default `$XDG_CACHE_HOME/pumice`, on Windows `%LOCALAPPDATA%\\pumice\\cache`",
     ),
     (
         "PUMICE_CLANG",
@@ -183,6 +183,13 @@ fn path(name: &str) -> Option<PathBuf> {
         .map(PathBuf::from)
 }
 
+/// Where the data of the user's programs is kept that belongs to this machine.
+#[cfg(windows)]
+fn default_cache_dir() -> Option<PathBuf> {
+    path("LOCALAPPDATA").map(|base| base.join("pumice").join("cache"))
+}
+
+#[cfg(not(windows))]
 fn default_cache_dir() -> Option<PathBuf> {
     path("XDG_CACHE_HOME")
         .or_else(|| path("HOME").map(|home| home.join(".cache")))

@@ -1,4 +1,4 @@
-//! File descriptors: files in memory, descriptors sent through sockets, waiting for several; and as whom files are opened.
+//! File descriptors: files in memory, descriptors sent through sockets, waiting for several. Unix alone has them.
 
 use super::files;
 use std::fs::File;
@@ -30,12 +30,6 @@ pub fn path_for_children(file: &File) -> Option<PathBuf> {
     }
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     Some(PathBuf::from(path)).filter(|path| path.exists())
-}
-
-/// The user and the group that files are opened as.
-pub fn effective_ids() -> (u32, u32) {
-    // SAFETY: they only tell.
-    unsafe { (libc::geteuid(), libc::getegid()) }
 }
 
 /// Two connected sockets that keep messages apart.

@@ -1,6 +1,6 @@
 //! What is to be known of files without reading them, and writing them where their size is limited.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 /// Does `work`, which writes to files of ours. A limit on the size of files (RLIMIT_FSIZE) is an error of the write then;
@@ -54,8 +54,23 @@ impl Drop for SizeSignal {
     }
 }
 
+/// The path that a compiler wrote so, or that was kept as `OsStr::as_encoded_bytes` has it. None: it is none on this system.
+pub fn path_of(bytes: &[u8]) -> Option<PathBuf> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        Some(PathBuf::from(std::ffi::OsStr::from_bytes(bytes)))
+    }
+    #[cfg(not(unix))]
+    {
+        // What has no name in Unicode is not kept, which is always right.
+        Some(PathBuf::from(std::str::from_utf8(bytes).ok()?))
+    }
+}
+
 /// Whether a program is one that the dynamic linker starts, and that libraries can so be preloaded into. What is no ELF file of
 /// 64 bits and this byte order (a script, say) counts as one.
+#[cfg(unix)]
 pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     use std::os::unix::fs::FileExt;
     /// The program header that names the dynamic linker.
@@ -98,6 +113,7 @@ pub fn stamp(path: &Path) -> String {
 mod tests {
     use super::*;
 
+    #[cfg(unix)]
     #[test]
     fn static_programs_are_seen() {
         let dir = std::env::temp_dir().join(format!("pumice-dynamic-{}", std::process::id()));

@@ -5,9 +5,7 @@
 //! Children that come about without the handlers of `fork` (`vfork`, `clone`) are the application's own concern; what they
 //! may do before `exec` leads to no call of OpenCL.
 
-use super::leaving;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::Once;
 
 /// There are threads that commands need.
 static THREADS: AtomicBool = AtomicBool::new(false);
@@ -27,7 +25,9 @@ pub fn is_forked() -> bool {
 }
 
 /// Notices children from now on.
+#[cfg(unix)]
 pub(super) fn watch() {
+    use std::sync::Once;
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         // SAFETY: the handler lives as long as the library, from which it is taken when that goes. That there is no room
@@ -36,9 +36,14 @@ pub(super) fn watch() {
     });
 }
 
+/// There are none.
+#[cfg(not(unix))]
+pub(super) fn watch() {}
+
 /// In a new child, whose only thread this is: no locks, no memory.
+#[cfg(unix)]
 extern "C" fn in_child() {
-    if THREADS.load(Ordering::SeqCst) || leaving::others_are_in_calls() {
+    if THREADS.load(Ordering::SeqCst) || super::leaving::others_are_in_calls() {
         FORKED.store(true, Ordering::SeqCst);
     }
 }
@@ -53,5 +58,10 @@ pub fn say() {
     let text = b"pumice: error: this process was forked from one that was using OpenCL, and cannot use it itself: call exec, \
         or fork before the first command\n";
     // SAFETY: that many bytes. Whether somebody reads them is no matter.
-    unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+    #[cfg(unix)]
+    unsafe {
+        libc::write(2, text.as_ptr().cast(), text.len());
+    }
+    #[cfg(not(unix))]
+    let _ = text;
 }

@@ -116,7 +116,21 @@ pub(super) fn others_are_in_calls() -> bool {
 
 /// The drivers are being taken apart, or are gone.
 pub fn is_leaving() -> bool {
-    LEAVING.load(Ordering::SeqCst)
+    LEAVING.load(Ordering::SeqCst) || system_is_leaving()
+}
+
+/// The system has ended the other threads of this process, with whatever they held.
+#[cfg(windows)]
+fn system_is_leaving() -> bool {
+    // SAFETY: a question without operands.
+    unsafe { super::win32::RtlDllShutdownInProgress() != 0 }
+}
+
+/// Nothing of the kind.
+#[cfg(not(windows))]
+#[inline]
+fn system_is_leaving() -> bool {
+    false
 }
 
 /// From now on [`is_leaving`]. Returns whether it was so already.

@@ -1,51 +1,112 @@
-//! Shared libraries: whether one can be loaded, for who looks for what is wrong with an installation, and which one this is.
+//! Shared libraries: whether one can be loaded, for who looks for what is wrong with an installation; and the one that this
+//! code is in.
 
-use std::ffi::{c_char, c_void, CStr, CString, OsStr};
-use std::mem::MaybeUninit;
-use std::os::unix::ffi::OsStrExt;
-use std::path::PathBuf;
+pub use system::{load, own_path, stay};
 
-/// The file of the shared library or executable that this code is in. Of a library as the dynamic linker was told: it may be
-/// relative.
-pub fn own_path() -> Option<PathBuf> {
-    let here = object_of(own_path as *const c_void)?;
-    // SAFETY: no arguments but the name of a value.
-    let of_program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
-    // Of a program the linker knows no more than what it was called with.
-    if object_of(of_program).is_some_and(|program| program.dli_fbase == here.dli_fbase) {
-        return std::env::current_exe().ok();
+#[cfg(unix)]
+mod system {
+    use std::ffi::{c_char, c_void, CStr, CString, OsStr};
+    use std::mem::MaybeUninit;
+    use std::os::unix::ffi::OsStrExt;
+    use std::path::PathBuf;
+
+    /// Loads a library by its name or path and leaves it loaded. The error is the dynamic linker's.
+    pub fn load(name: &str) -> Result<(), String> {
+        let name = CString::new(name).map_err(|error| error.to_string())?;
+        // SAFETY: `name` is a C string. The library's initialisers run, as they would in any program that uses it; it stays.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+        if !handle.is_null() {
+            return Ok(());
+        }
+        // SAFETY: no arguments; the text is this thread's until its next call of the dynamic linker.
+        let said: *const c_char = unsafe { libc::dlerror() };
+        if said.is_null() {
+            return Err("it cannot be loaded".to_owned());
+        }
+        // SAFETY: it is a C string, as said above, and is copied at once.
+        let said = unsafe { CStr::from_ptr(said) };
+        Err(said.to_string_lossy().into_owned())
     }
-    if here.dli_fname.is_null() {
-        return None;
+
+    /// The file of the shared library or executable that this code is in. Of a library as the dynamic linker was told: it may be
+    /// relative.
+    pub fn own_path() -> Option<PathBuf> {
+        let here = object_of(own_path as *const c_void)?;
+        // SAFETY: no arguments but the name of a value.
+        let of_program = unsafe { libc::getauxval(libc::AT_PHDR) } as *const c_void;
+        // Of a program the linker knows no more than what it was called with.
+        if object_of(of_program).is_some_and(|program| program.dli_fbase == here.dli_fbase) {
+            return std::env::current_exe().ok();
+        }
+        if here.dli_fname.is_null() {
+            return None;
+        }
+        // SAFETY: a C string that lives as long as the library.
+        let bytes = unsafe { CStr::from_ptr(here.dli_fname) }.to_bytes();
+        Some(PathBuf::from(OsStr::from_bytes(bytes)))
     }
-    // SAFETY: a C string that lives as long as the library.
-    let bytes = unsafe { CStr::from_ptr(here.dli_fname) }.to_bytes();
-    Some(PathBuf::from(OsStr::from_bytes(bytes)))
+
+    /// What the dynamic linker says of the library or program that an address is in.
+    fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
+        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: dladdr only compares the address, and fills `info` where it says that it did.
+        unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init()) }
+    }
+
+    /// The library stays loaded whoever unloads it: the linker has marked it so (`icd/build.rs`).
+    pub fn stay() {}
 }
 
-/// What the dynamic linker says of the library or program that an address is in.
-fn object_of(address: *const c_void) -> Option<libc::Dl_info> {
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    // SAFETY: dladdr only compares the address, and fills `info` where it says that it did.
-    unsafe { (libc::dladdr(address, info.as_mut_ptr()) != 0).then(|| info.assume_init()) }
-}
+#[cfg(windows)]
+mod system {
+    use crate::util::win32;
+    use std::ffi::{OsStr, OsString};
+    use std::os::windows::ffi::OsStringExt;
+    use std::path::PathBuf;
+    use std::ptr::null_mut;
 
-/// Loads a library by its name or path and leaves it loaded. The error is the dynamic linker's.
-pub fn load(name: &str) -> Result<(), String> {
-    let name = CString::new(name).map_err(|error| error.to_string())?;
-    // SAFETY: `name` is a C string. The library's initialisers run, as they would in any program that uses it; it stays.
-    let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-    if !handle.is_null() {
-        return Ok(());
+    /// Loads a library by its name or path and leaves it loaded. The error is the system's.
+    pub fn load(name: &str) -> Result<(), String> {
+        if name.contains('\0') {
+            return Err("a name with a zero in it".to_owned());
+        }
+        // SAFETY: a string. The library's initialisers run, as they would in any program that uses it; it stays.
+        let module = unsafe { win32::LoadLibraryW(win32::wide(OsStr::new(name)).as_ptr()) };
+        if !module.is_null() {
+            return Ok(());
+        }
+        Err(format!("{name}: {}", std::io::Error::last_os_error()))
     }
-    // SAFETY: no arguments; the text is this thread's until its next call of the dynamic linker.
-    let said: *const c_char = unsafe { libc::dlerror() };
-    if said.is_null() {
-        return Err("it cannot be loaded".to_owned());
+
+    fn own(flags: u32) -> Option<win32::Module> {
+        let mut module = null_mut();
+        // SAFETY: the flag says that the name is an address, which is one of this code.
+        let found = unsafe {
+            win32::GetModuleHandleExW(
+                win32::MODULE_FROM_ADDRESS | flags,
+                own_path as *const u16,
+                &mut module,
+            )
+        };
+        (found != 0).then_some(module)
     }
-    // SAFETY: it is a C string, as said above, and is copied at once.
-    let said = unsafe { CStr::from_ptr(said) };
-    Err(said.to_string_lossy().into_owned())
+
+    /// The shared library (or executable) that this code is in.
+    pub fn own_path() -> Option<PathBuf> {
+        let module = own(win32::MODULE_UNCHANGED)?;
+        let mut name = vec![0u16; 32 << 10];
+        // SAFETY: a module of this process, and so much room.
+        let length = unsafe { win32::GetModuleFileNameW(module, name.as_mut_ptr(), 32 << 10) };
+        let name = name
+            .get(..length as usize)
+            .filter(|name| !name.is_empty())?;
+        Some(PathBuf::from(OsString::from_wide(name)))
+    }
+
+    /// From now on the library stays loaded whoever unloads it: it has threads of its own.
+    pub fn stay() {
+        let _ = own(win32::MODULE_PIN);
+    }
 }
 
 #[cfg(test)]
@@ -61,7 +122,12 @@ mod tests {
 
     #[test]
     fn libraries_load_or_say_why_not() {
-        assert_eq!(super::load("libc.so.6"), Ok(()));
+        let there = if cfg!(windows) {
+            "kernel32.dll"
+        } else {
+            "libc.so.6"
+        };
+        assert_eq!(super::load(there), Ok(()));
         let said = super::load("libno_such_library.so").unwrap_err();
         assert!(said.contains("libno_such_library.so"), "{said}");
         assert!(super::load("a\0b").is_err());

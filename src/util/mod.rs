@@ -1,10 +1,12 @@
-//! Leaf utilities: options from the environment, the log, files and their descriptors, copies between threads, locks in order,
+//! Leaf utilities: options from the environment, the log, files and their descriptors, pages of memory, copies between threads, locks in order,
 //! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries, the timeline of a process.
 
 pub mod address;
 pub mod config;
 pub mod copy;
+#[cfg(unix)]
 pub mod fds;
+pub mod file_state;
 pub mod files;
 pub mod forked;
 pub mod guard;
@@ -12,9 +14,14 @@ pub mod leaving;
 pub mod library;
 pub mod lock;
 pub mod log;
+pub mod pages;
 pub mod ranges;
+#[cfg(windows)]
+pub mod registry;
 pub mod trace;
 pub mod uncancelled;
+#[cfg(windows)]
+pub mod win32;
 
 /// Processors that this process may use, asked once.
 pub fn cores() -> usize {

@@ -15,7 +15,6 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, AtomicU8, Ordering};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -144,7 +143,7 @@ impl Writer {
     fn new(path: &str, most: u64) -> std::io::Result<Self> {
         let file = File::create(path)?;
         let start = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{\"name\":\"pumice\",\"ph\":\"M\",\"pid\":0,\"args\":{}}";
-        file.write_all_at(format!("{start}{END}").as_bytes(), 0)?;
+        write_all_at(&file, format!("{start}{END}").as_bytes(), 0)?;
         Ok(Self {
             file,
             at: start.len() as u64,
@@ -160,7 +159,7 @@ impl Writer {
         let size = self.buffer.len() as u64;
         self.buffer.push_str(END);
         let bytes = self.buffer.as_bytes();
-        let written = super::files::limited(|| self.file.write_all_at(bytes, self.at));
+        let written = super::files::limited(|| write_all_at(&self.file, bytes, self.at));
         self.buffer.clear();
         match written {
             Ok(()) => self.at += size,
@@ -213,17 +212,53 @@ thread_local! {
     static THREAD: OnceCell<u32> = const { OnceCell::new() };
 }
 
+/// The number that the system has given this thread, and its name.
+#[cfg(unix)]
+fn thread_and_name() -> (u32, Option<String>) {
+    // SAFETY: no arguments.
+    let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
+    let name = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
+    (thread, name.ok())
+}
+
+/// The number that the system has given this thread, and its name, which only Rust's threads have.
+#[cfg(windows)]
+fn thread_and_name() -> (u32, Option<String>) {
+    // SAFETY: no arguments.
+    let thread = unsafe { super::win32::GetCurrentThreadId() };
+    let name = std::thread::current().name().map(str::to_owned);
+    (thread, name)
+}
+
+/// Writes all of `bytes` to a place of a file.
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], at: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, at)
+}
+
+/// Writes all of `bytes` to a place of a file.
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut at: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, at)?;
+        if written == 0 {
+            return Err(std::io::ErrorKind::WriteZero.into());
+        }
+        bytes = bytes.get(written..).unwrap_or_default();
+        at += written as u64;
+    }
+    Ok(())
+}
+
 /// The row of this thread, which has a name from now on.
 pub fn this_thread() -> Row {
     let process = PROCESS.load(Ordering::Acquire);
     let number = || {
-        // SAFETY: no arguments.
-        let thread = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
-        let name = std::fs::read_to_string(format!("/proc/self/task/{thread}/comm"));
+        let (thread, name) = thread_and_name();
         let name = match name {
             _ if thread == process => "main".to_owned(),
-            Ok(name) => name.trim().to_owned(),
-            Err(_) => thread.to_string(),
+            Some(name) => name.trim().to_owned(),
+            None => thread.to_string(),
         };
         name_thread(Row { process, thread }, &name);
         thread

@@ -1,6 +1,7 @@
 //! Calls that are done whole: a thread that is cancelled (`pthread_cancel`) inside one would be unwound through our frames, with
 //! locks held and objects half made, which Rust ends with the process. So its cancellation waits until the call returns.
 
+#[cfg(target_os = "linux")]
 use std::ffi::c_int;
 use std::marker::PhantomData;
 

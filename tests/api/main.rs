@@ -14,6 +14,7 @@ mod drivers;
 mod edges;
 mod environment;
 mod events;
+#[cfg(unix)]
 mod forks;
 mod graphs;
 mod handles;
@@ -39,6 +40,7 @@ mod printf;
 mod programs;
 mod queues;
 mod refusals;
+#[cfg(unix)]
 mod resources;
 mod robustness;
 mod several_devices;

@@ -207,6 +207,7 @@ fn leave(mode: &str, setup: &Setup) {
                 drop(setup.try_build(&source, ""));
             }
         }
+        #[cfg(unix)]
         "fork" => {
             // SAFETY: the child only exits, running what was registered for that.
             let pid = unsafe { libc::fork() };
@@ -219,6 +220,7 @@ fn leave(mode: &str, setup: &Setup) {
             assert_eq!(status, 0, "the forked child");
             ok!(clFinish(setup.queue.0));
         }
+        #[cfg(unix)]
         "builds around a fork" => {
             ok!(clFinish(setup.queue.0));
             let build = |first: u32| {
@@ -309,6 +311,7 @@ fn exits_at_any_time() {
         "exit with releases",
         "exit during a wait",
         "exit during builds",
+        #[cfg(unix)]
         "fork",
     ] {
         good(mode, &[]);
@@ -316,6 +319,7 @@ fn exits_at_any_time() {
 }
 
 /// Compilers that wait for work are not in the way of the application's own children.
+#[cfg(unix)]
 #[test]
 fn compilers_and_children() {
     let place = scratch("children");
@@ -397,6 +401,7 @@ fn damaged_caches() {
             std::fs::remove_file(path)?;
             std::fs::create_dir(path)
         },
+        #[cfg(unix)]
         |path, bytes| {
             // A link to itself.
             drop(bytes);

@@ -1,8 +1,9 @@
-//! The loader, loaded: one field for each function.
+//! The loader, loaded: one field for each function. On Windows, where there may be none, the driver itself.
 
 #![allow(non_snake_case)]
 
 use opencl_sys::cl_function_types::*;
+use std::path::Path;
 use std::sync::OnceLock;
 
 /// What is inside of the optional function types of the headers.
@@ -36,6 +37,35 @@ macro_rules! api {
                 let symbol = unsafe { library.get::<$type>(concat!(stringify!($name), "\0")) };
                 let $name = symbol.ok().and_then(|symbol| symbol.pointer())
                     .unwrap_or_else(|| panic!("the OpenCL loader has no {}", stringify!($name)));
+            )*
+            Api { $($name,)* _library: library }
+        }
+
+        /// The functions of the driver itself, for systems without a loader.
+        #[cfg(windows)]
+        fn load_driver(library: libloading::Library) -> Api {
+            // SAFETY: the driver declares its functions as cl_khr_icd does.
+            let find = unsafe {
+                library
+                    .get::<clGetExtensionFunctionAddress_t>("clGetExtensionFunctionAddress\0")
+                    .ok()
+                    .and_then(|symbol| symbol.pointer())
+                    .expect("a driver")
+            };
+            $(
+                let name = match stringify!($name) {
+                    "clGetPlatformIDs" => "clIcdGetPlatformIDsKHR\0",
+                    _ => concat!(stringify!($name), "\0"),
+                };
+                // SAFETY: a string that ends with zero; the driver declares its functions as the headers do, and a
+                // pointer to a function that may be none is a pointer.
+                let $name = unsafe {
+                    let address = find(name.as_ptr().cast());
+                    std::mem::transmute::<*mut libc::c_void, $type>(address)
+                };
+                let $name = $name
+                    .pointer()
+                    .unwrap_or_else(|| panic!("the driver has no {}", stringify!($name)));
             )*
             Api { $($name,)* _library: library }
         }
@@ -172,13 +202,9 @@ pub fn cl() -> &'static Api {
         if std::env::var_os("PUMICE_VALIDATION").is_none() {
             std::env::set_var("PUMICE_VALIDATION", "1");
         }
-        // SAFETY: the loader's initialisers are those of a system library; the handler is a plain function.
-        let library = unsafe {
-            libc::atexit(at_exit);
-            let name = std::env::var_os("PUMICE_LOADER");
-            libloading::Library::new(name.unwrap_or_else(|| "libOpenCL.so.1".into()))
-        };
-        let api = load(library.expect("an OpenCL loader (libOpenCL.so.1)"));
+        // SAFETY: the handler is a plain function.
+        unsafe { libc::atexit(at_exit) };
+        let api = open(&driver);
         // The loader reads the file at its first call.
         let mut count = 0;
         // SAFETY: the pointers are null or live.
@@ -189,6 +215,28 @@ pub fn cl() -> &'static Api {
         let _ = COUNTER.set(counter(&api));
         api
     })
+}
+
+fn library(path: &std::ffi::OsStr) -> libloading::Library {
+    // SAFETY: the initialisers are those of a loader, or of the driver.
+    let library = unsafe { libloading::Library::new(path) };
+    library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The loader: that of PUMICE_LOADER, or the system's.
+#[cfg(not(windows))]
+fn open(_driver: &Path) -> Api {
+    let name = std::env::var_os("PUMICE_LOADER");
+    load(library(&name.unwrap_or_else(|| "libOpenCL.so.1".into())))
+}
+
+/// The loader of PUMICE_LOADER; Windows itself has none, so without that the driver is asked for its functions by name.
+#[cfg(windows)]
+fn open(driver: &Path) -> Api {
+    match std::env::var_os("PUMICE_LOADER") {
+        Some(name) => load(library(&name)),
+        None => load_driver(library(driver.as_os_str())),
+    }
 }
 
 /// Fails the process when the validation layer reported anything.

@@ -2,8 +2,10 @@
 //!
 //! A test that is the child of others asks [`job`] what it is to do, and does nothing where it is told nothing.
 
+use std::io::Read;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The environment variable with what the child is to do.
@@ -28,19 +30,37 @@ fn child<V: AsRef<Path>>(test: &str, job: &str, variables: &[(&str, V)]) -> Outp
     for (name, value) in variables {
         command.env(name, value.as_ref());
     }
-    let running = command.spawn().expect("the child runs");
-    let id = running.id();
+    let mut running = command.spawn().expect("the child runs");
     // The pipes are emptied while the child runs.
-    let (done, waiting) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(running.wait_with_output()));
-    match waiting.recv_timeout(PATIENCE) {
-        Ok(output) => output.expect("its output"),
-        Err(_) => {
-            // SAFETY: a child of this process that has not been waited for.
-            unsafe { libc::kill(id as i32, libc::SIGKILL) };
+    let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
+    let (stdout, stderr) = (read_all(stdout), read_all(stderr));
+    let end = Instant::now() + PATIENCE;
+    let status = loop {
+        if let Some(status) = running.try_wait().expect("the child's status") {
+            break status;
+        }
+        if Instant::now() > end {
+            let _ = running.kill();
             panic!("the child {test} hangs in {job}");
         }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    Output {
+        status,
+        stdout: stdout.join().expect("its output"),
+        stderr: stderr.join().expect("its output"),
     }
+}
+
+/// Reads a pipe to its end in a thread of its own.
+fn read_all(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        pipe.expect("a pipe")
+            .read_to_end(&mut bytes)
+            .expect("its output");
+        bytes
+    })
 }
 
 /// The same of a child that has to succeed.

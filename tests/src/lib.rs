@@ -129,6 +129,13 @@ macro_rules! info_text {
     }};
 }
 
+/// Its name.
+pub const LIBRARY: &str = if cfg!(windows) {
+    "pumice.dll"
+} else {
+    "libpumice.so"
+};
+
 /// The library under test: `PUMICE_LIB`, or the newest `libpumice.so` of the build that made this executable.
 pub fn library_path() -> PathBuf {
     if let Some(path) = std::env::var_os("PUMICE_LIB") {
@@ -141,13 +148,13 @@ pub fn library_path() -> PathBuf {
         .take(3)
         .flat_map(|directory| {
             [
-                directory.join("libpumice.so"),
-                directory.join("deps/libpumice.so"),
+                directory.join(LIBRARY),
+                directory.join("deps").join(LIBRARY),
             ]
         });
     let modified = |path: &PathBuf| Path::new(path).metadata().and_then(|m| m.modified()).ok();
     places
         .filter(|path| path.is_file())
         .max_by_key(modified)
-        .expect("libpumice.so near the test executable; build it or set PUMICE_LIB")
+        .expect("the library near the test executable; build it or set PUMICE_LIB")
 }

@@ -202,6 +202,7 @@ fn main() -> Res<()> {
                         lanes: target.subgroup_size,
                         packing,
                         merges_apart: false,
+                        stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;
                     match &args.output {

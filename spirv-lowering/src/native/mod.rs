@@ -90,6 +90,32 @@ impl Packing {
     }
 }
 
+/// What code may rely on below and above the end of its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Stack {
+    /// All of it is there, and so is what System V calls the red zone.
+    Whole,
+    /// Windows: it grows by a page when that is touched, so that none may be passed over, and nothing is safe below it.
+    ByPages,
+}
+
+impl Stack {
+    /// That of the system that this runs on.
+    pub const HERE: Self = if cfg!(windows) {
+        Self::ByPages
+    } else {
+        Self::Whole
+    };
+
+    /// Attributes of functions, each after a blank.
+    fn attributes(self) -> &'static str {
+        match self {
+            Self::Whole => "",
+            Self::ByPages => " noredzone \"probe-stack\"=\"inline-asm\"",
+        }
+    }
+}
+
 /// For what code is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -99,6 +125,8 @@ pub struct Shape {
     pub packing: Packing,
     /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
     pub merges_apart: bool,
+    /// Which stack the code runs on.
+    pub stack: Stack,
 }
 
 /// Where the local variables of a kernel lie.
@@ -182,6 +210,7 @@ fn text_of(func: &str, lanes: u32) -> String {
         lanes,
         packing: Packing::Rows,
         merges_apart: false,
+        stack: Stack::Whole,
     };
     let locals = Locals {
         offsets: SecondaryMap::new(),

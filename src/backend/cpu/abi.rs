@@ -41,8 +41,40 @@ const _: () = {
 
 pub use super::image::Descriptor;
 
+/// Functions that kernels call. On x86-64 they have the calling convention of System V on every system, as kernels have
+/// themselves: one kind of code, one loader. The rest of the program may have another (on Windows it has).
+macro_rules! for_kernels {
+    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($args:tt)*) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        #[cfg(target_arch = "x86_64")]
+        $vis unsafe extern "sysv64" fn $name($($args)*) $(-> $result)? $body
+        $(#[$meta])*
+        #[cfg(not(target_arch = "x86_64"))]
+        $vis unsafe extern "C" fn $name($($args)*) $(-> $result)? $body
+    };
+    ($(#[$meta:meta])* $vis:vis fn $name:ident($($args:tt)*) $(-> $result:ty)? $body:block) => {
+        $(#[$meta])*
+        #[cfg(target_arch = "x86_64")]
+        $vis extern "sysv64" fn $name($($args)*) $(-> $result)? $body
+        $(#[$meta])*
+        #[cfg(not(target_arch = "x86_64"))]
+        $vis extern "C" fn $name($($args)*) $(-> $result)? $body
+    };
+}
+pub(super) use for_kernels;
+
 /// The code of a kernel: runs the work-groups `first .. first + count` of a launch, x fastest. `local` is the local memory
 /// of a work-group, `frame` the frames of its packs; both are of the calling thread alone.
+#[cfg(target_arch = "x86_64")]
+pub type Entry = unsafe extern "sysv64" fn(
+    launch: *const Launch,
+    local: *mut u8,
+    frame: *mut u8,
+    first: u64,
+    count: u64,
+);
+/// The same.
+#[cfg(not(target_arch = "x86_64"))]
 pub type Entry = unsafe extern "C" fn(
     launch: *const Launch,
     local: *mut u8,

@@ -1,32 +1,42 @@
 //! Halves to wider numbers and back, where the processor has no instruction for that.
 
+use super::abi::for_kernels;
+
 /// A half in the lowest bits of the register that a float would be in.
 pub type HalfRegister = f32;
 
-/// Rounds to the nearest half, ties to even.
-pub extern "C" fn half_of_double(x: f64) -> HalfRegister {
-    HalfRegister::from_bits(u32::from(half_bits(x)))
+for_kernels! {
+    /// Rounds to the nearest half, ties to even.
+    pub fn half_of_double(x: f64) -> HalfRegister {
+        HalfRegister::from_bits(u32::from(half_bits(x)))
+    }
 }
 
-pub extern "C" fn half_of_float(x: f32) -> HalfRegister {
-    half_of_double(f64::from(x))
+for_kernels! {
+    pub fn half_of_float(x: f32) -> HalfRegister {
+        half_of_double(f64::from(x))
+    }
 }
 
-pub extern "C" fn float_of_half(x: HalfRegister) -> f32 {
-    double_of_half(x) as f32
+for_kernels! {
+    pub fn float_of_half(x: HalfRegister) -> f32 {
+        double_of_half(x) as f32
+    }
 }
 
-pub extern "C" fn double_of_half(x: HalfRegister) -> f64 {
-    let bits = x.to_bits() & 0xffff;
-    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = ((bits >> 10) & 31, bits & 0x3ff);
-    match exponent {
-        0 => sign * f64::from(fraction) * 2f64.powi(-24),
-        31 if fraction == 0 => sign * f64::INFINITY,
-        31 => f64::from_bits(
-            u64::from(bits >> 15) << 63 | 0x7ff8 << 48 | u64::from(fraction & 0x1ff) << 42,
-        ),
-        _ => sign * f64::from(fraction | 0x400) * 2f64.powi(exponent as i32 - 25),
+for_kernels! {
+    pub fn double_of_half(x: HalfRegister) -> f64 {
+        let bits = x.to_bits() & 0xffff;
+        let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+        let (exponent, fraction) = ((bits >> 10) & 31, bits & 0x3ff);
+        match exponent {
+            0 => sign * f64::from(fraction) * 2f64.powi(-24),
+            31 if fraction == 0 => sign * f64::INFINITY,
+            31 => f64::from_bits(
+                u64::from(bits >> 15) << 63 | 0x7ff8 << 48 | u64::from(fraction & 0x1ff) << 42,
+            ),
+            _ => sign * f64::from(fraction | 0x400) * 2f64.powi(exponent as i32 - 25),
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 
 use super::symbols;
 use crate::backend::{DeviceError, Result};
+use crate::util::pages::{self, Access};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use rustc_hash::FxHashMap;
 use std::ptr::NonNull;
@@ -31,31 +32,6 @@ fn bad(what: impl std::fmt::Display) -> DeviceError {
         call: "loading the code of a kernel",
         code: what.to_string(),
     }
-}
-
-fn page() -> usize {
-    // SAFETY: a question to the system without operands in memory.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096).max(4096)
-}
-
-/// Fresh memory that can be written, to become code.
-fn map(size: usize) -> Result<NonNull<u8>> {
-    // SAFETY: a new private mapping at an address of the system's choice.
-    let at = unsafe {
-        libc::mmap(
-            std::ptr::null_mut(),
-            size,
-            libc::PROT_READ | libc::PROT_WRITE,
-            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            -1,
-            0,
-        )
-    };
-    if at == libc::MAP_FAILED {
-        return Err(DeviceError::OutOfHostMemory);
-    }
-    NonNull::new(at.cast()).ok_or(DeviceError::OutOfHostMemory)
 }
 
 /// Where pieces of an object come to lie.
@@ -97,8 +73,9 @@ impl Loaded {
         let stubs_at = end.next_multiple_of(STUB);
         let size = (stubs_at + relocations * STUB)
             .max(1)
-            .next_multiple_of(page());
-        let base = map(size)?;
+            .next_multiple_of(pages::page());
+        let mapped = pages::map(size, Access::ReadWrite);
+        let base = mapped.ok_or(DeviceError::OutOfHostMemory)?;
         let mut this = Self {
             base,
             size,
@@ -130,14 +107,7 @@ impl Loaded {
             }
         }
         // SAFETY: our own mapping; nothing holds a reference into it.
-        let failed = unsafe {
-            libc::mprotect(
-                base.as_ptr().cast(),
-                size,
-                libc::PROT_READ | libc::PROT_EXEC,
-            )
-        };
-        if failed != 0 {
+        if !unsafe { pages::protect(base, size, Access::ReadExecute) } {
             return Err(bad("the system does not let memory become executable"));
         }
         #[cfg(not(target_arch = "x86_64"))]
@@ -164,7 +134,7 @@ impl Loaded {
 impl Drop for Loaded {
     fn drop(&mut self) {
         // SAFETY: our own mapping; whoever calls into it keeps this.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.size) };
+        unsafe { pages::unmap(self.base, self.size) };
     }
 }
 

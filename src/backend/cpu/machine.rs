@@ -31,24 +31,20 @@ pub struct Machine {
 impl Machine {
     /// This one.
     pub fn here() -> Self {
-        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-        let field = |name: &str| {
-            let line = info
-                .lines()
-                .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
-            Some(line.split_once(':')?.1.trim().to_owned())
-        };
-        let (vendor, vendor_id) = match field("vendor_id").as_deref() {
+        let Told {
+            maker,
+            model,
+            flags,
+            memory,
+        } = system::told();
+        let (vendor, vendor_id) = match maker.as_deref() {
             Some("GenuineIntel") => ("Intel", 0x8086),
             Some("AuthenticAMD") => ("AMD", 0x1022),
             Some("HygonGenuine") => ("Hygon", 0x1d94),
             _ if cfg!(target_arch = "aarch64") => ("ARM", 0x13b5),
             _ => ("Unknown", 0),
         };
-        let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.to_owned());
-        let flags = field("flags")
-            .or_else(|| field("Features"))
-            .unwrap_or_default();
+        let model = model.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
         let most = widest();
         let asked = crate::util::config::get().cpu_width;
         Self {
@@ -63,7 +59,7 @@ impl Machine {
             },
             width: asked.map_or(most, |asked| asked.clamp(128, most)),
             features: format!("{model} {flags} {asked:?}"),
-            memory: memory(),
+            memory,
             cache: machine::processor_cache().unwrap_or(0),
             clock_mhz: machine::processor_clock().unwrap_or(0),
         }
@@ -98,30 +94,130 @@ fn widest() -> u32 {
     128
 }
 
-/// Bytes of memory.
-fn memory() -> u64 {
-    let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let total = info
-        .lines()
-        .find_map(|line| line.strip_prefix("MemTotal:"))
-        .and_then(|rest| rest.trim().strip_suffix("kB"))
-        .and_then(|kib| kib.trim().parse::<u64>().ok())
-        .map_or(1 << 30, |kib| kib << 10);
-    let limits = [
-        "/sys/fs/cgroup/memory.max",
-        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-    ];
-    let limit = limits
-        .iter()
-        .filter_map(|path| {
-            std::fs::read_to_string(path)
-                .ok()?
-                .trim()
-                .parse::<u64>()
-                .ok()
-        })
-        .min();
-    limit.map_or(total, |limit| limit.min(total))
+/// What the operating system, or the processor, tells of the machine.
+struct Told {
+    /// Who made the processor, in twelve letters.
+    maker: Option<String>,
+    /// The processor's name.
+    model: Option<String>,
+    /// What it can, in any form that differs where that does.
+    flags: String,
+    /// Bytes of memory.
+    memory: u64,
+}
+
+#[cfg(not(windows))]
+mod system {
+    use super::Told;
+
+    pub fn told() -> Told {
+        let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let field = |name: &str| {
+            let line = info
+                .lines()
+                .find(|line| line.split(':').next().is_some_and(|key| key.trim() == name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        Told {
+            maker: field("vendor_id"),
+            model: field("model name"),
+            flags: field("flags")
+                .or_else(|| field("Features"))
+                .unwrap_or_default(),
+            memory: memory(),
+        }
+    }
+
+    /// Bytes of memory.
+    fn memory() -> u64 {
+        let info = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = info
+            .lines()
+            .find_map(|line| line.strip_prefix("MemTotal:"))
+            .and_then(|rest| rest.trim().strip_suffix("kB"))
+            .and_then(|kib| kib.trim().parse::<u64>().ok())
+            .map_or(1 << 30, |kib| kib << 10);
+        let limits = [
+            "/sys/fs/cgroup/memory.max",
+            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        ];
+        let limit = limits
+            .iter()
+            .filter_map(|path| {
+                std::fs::read_to_string(path)
+                    .ok()?
+                    .trim()
+                    .parse::<u64>()
+                    .ok()
+            })
+            .min();
+        limit.map_or(total, |limit| limit.min(total))
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use super::Told;
+    use crate::util::win32;
+
+    pub fn told() -> Told {
+        let mut told = processor();
+        // SAFETY: numbers alone.
+        let mut status: win32::MemoryStatus = unsafe { std::mem::zeroed() };
+        status.length = size_of::<win32::MemoryStatus>() as u32;
+        // SAFETY: a structure of the size that it says.
+        if unsafe { win32::GlobalMemoryStatusEx(&mut status) } != 0 {
+            told.memory = status.total_physical;
+        }
+        told
+    }
+
+    /// What the processor says of itself.
+    #[cfg(target_arch = "x86_64")]
+    fn processor() -> Told {
+        use std::arch::x86_64::{__cpuid_count, CpuidResult};
+        let text = |words: &[u32]| {
+            let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let text = String::from_utf8_lossy(&bytes);
+            let text = text.trim_matches(|c: char| c == '\0' || c.is_whitespace());
+            (!text.is_empty()).then(|| text.to_owned())
+        };
+        // Every processor of this architecture has the instruction; leaves that it lacks are those of another, or zeros.
+        let leaf = |number: u32, part: u32| __cpuid_count(number, part);
+        let all = |CpuidResult { eax, ebx, ecx, edx }| [eax, ebx, ecx, edx];
+        let first = leaf(0, 0);
+        let names = if leaf(0x8000_0000, 0).eax >= 0x8000_0004 {
+            [0x8000_0002, 0x8000_0003, 0x8000_0004]
+                .map(|number| all(leaf(number, 0)))
+                .concat()
+        } else {
+            Vec::new()
+        };
+        let mut version = leaf(1, 0);
+        // The number of the processor that this runs on.
+        version.ebx &= 0x00ff_ffff;
+        Told {
+            maker: text(&[first.ebx, first.edx, first.ecx]),
+            model: text(&names),
+            flags: format!(
+                "{:x?} {:x?} {:x?}",
+                all(version),
+                all(leaf(7, 0)),
+                all(leaf(7, 1))
+            ),
+            memory: 1 << 30,
+        }
+    }
+
+    #[cfg(not(target_arch = "x86_64"))]
+    fn processor() -> Told {
+        Told {
+            maker: None,
+            model: std::env::var("PROCESSOR_IDENTIFIER").ok(),
+            flags: String::new(),
+            memory: 1 << 30,
+        }
+    }
 }
 
 #[cfg(test)]

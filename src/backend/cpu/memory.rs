@@ -3,6 +3,7 @@
 use super::check;
 use super::check::allocations::{self, Allocation};
 use crate::backend::{DeviceError, Memory, Result};
+use crate::util::pages::{self, Access};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -89,37 +90,29 @@ impl CpuMemory {
         };
         let inner = bytes.next_multiple_of(4096);
         let room = inner + align + 2 * guard;
-        let open = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new private mapping at an address of the system's choice.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                room,
-                if guard == 0 { open } else { libc::PROT_NONE },
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE,
-                -1,
-                0,
-            )
+        let closed = guard != 0;
+        let access = if closed {
+            Access::None
+        } else {
+            Access::ReadWrite
         };
-        if start == libc::MAP_FAILED {
-            return None;
-        }
-        let base = (start as usize + guard).next_multiple_of(align) as *mut u8;
+        let start = pages::map(room, access)?;
+        let base = (start.as_ptr() as usize + guard).next_multiple_of(align) as *mut u8;
+        let base = NonNull::new(base)?;
         // SAFETY: whole pages within the mapping.
-        if guard != 0 && unsafe { libc::mprotect(base.cast(), inner, open) } != 0 {
+        if closed && !unsafe { pages::protect(base, inner, Access::ReadWrite) } {
             // SAFETY: our own mapping, which nobody has seen.
-            unsafe { libc::munmap(start, room) };
+            unsafe { pages::unmap(start, room) };
             return None;
         }
-        #[cfg(target_os = "linux")]
         if bytes >= LARGE_PAGE {
-            // SAFETY: within the mapping. Advice: that it is not taken does no harm.
-            unsafe { libc::madvise(base.cast(), bytes, libc::MADV_HUGEPAGE) };
+            // SAFETY: within the mapping.
+            unsafe { pages::ask_for_large(base, bytes) };
         }
         Some(Self {
-            base: NonNull::new(base)?,
+            base,
             size: bytes as u64,
-            owner: Owner::Pages(NonNull::new(start.cast())?, room),
+            owner: Owner::Pages(start, room),
         })
     }
 
@@ -173,7 +166,7 @@ impl Drop for CpuMemory {
             Owner::Heap(layout) => unsafe { std::alloc::dealloc(self.base.as_ptr(), *layout) },
             // SAFETY: our own mapping, unmapped once.
             Owner::Pages(start, room) => unsafe {
-                libc::munmap(start.as_ptr().cast(), *room);
+                pages::unmap(*start, *room);
             },
             Owner::Application | Owner::Part(_) => {}
         }

@@ -2,6 +2,7 @@
 //!
 //! Conversions are those of the OpenCL specification, section 8.3 ("Conversion rules"), correctly rounded.
 
+use super::abi::for_kernels;
 use super::format::{Channel, ONE, ZERO};
 use super::half;
 use super::image::Descriptor;
@@ -379,79 +380,83 @@ macro_rules! by_channel {
     };
 }
 
-/// Reads a texel in each lane of the mask.
-///
-/// # Safety
-/// The descriptor is that of a living image; coordinates have `lanes` (1 to 64) numbers each, `out` room for four times as
-/// many: all first components, all second ones, and so on.
-pub unsafe extern "C" fn pumice_texel_load(
-    d: *const Descriptor,
-    lanes: u32,
-    mask: u64,
-    x: *const i32,
-    y: *const i32,
-    z: *const i32,
-    out: *mut u32,
-) {
-    let lanes = lanes as usize;
-    // SAFETY: as the caller promises.
-    let (d, x, y, z, out) = unsafe {
-        (
-            &*d,
-            std::slice::from_raw_parts(x, lanes),
-            std::slice::from_raw_parts(y, lanes),
-            std::slice::from_raw_parts(z, lanes),
-            std::slice::from_raw_parts_mut(out, 4 * lanes),
-        )
-    };
-    let channel = d.layout.channel;
-    let packed = channel as u8 >= Channel::Packed565 as u8;
-    if !packed && is_run(d, (x, y, z), mask) {
-        let offset = x[0] as u64 * u64::from(d.pixel)
-            + u64::from(y[0] as u32) * d.row
-            + u64::from(z[0] as u32) * d.slice;
-        let at = d.texels.wrapping_add(offset as usize);
-        let four = d.layout.channels == 4;
-        match channel {
-            Channel::Unorm8 if four => unorm8_run(d, at, lanes, out),
-            Channel::Float | Channel::Signed32 | Channel::Unsigned32 if four => {
-                words_run(d, at, lanes, out)
+for_kernels! {
+    /// Reads a texel in each lane of the mask.
+    ///
+    /// # Safety
+    /// The descriptor is that of a living image; coordinates have `lanes` (1 to 64) numbers each, `out` room for four times as
+    /// many: all first components, all second ones, and so on.
+    pub unsafe fn pumice_texel_load(
+        d: *const Descriptor,
+        lanes: u32,
+        mask: u64,
+        x: *const i32,
+        y: *const i32,
+        z: *const i32,
+        out: *mut u32,
+    ) {
+        let lanes = lanes as usize;
+        // SAFETY: as the caller promises.
+        let (d, x, y, z, out) = unsafe {
+            (
+                &*d,
+                std::slice::from_raw_parts(x, lanes),
+                std::slice::from_raw_parts(y, lanes),
+                std::slice::from_raw_parts(z, lanes),
+                std::slice::from_raw_parts_mut(out, 4 * lanes),
+            )
+        };
+        let channel = d.layout.channel;
+        let packed = channel as u8 >= Channel::Packed565 as u8;
+        if !packed && is_run(d, (x, y, z), mask) {
+            let offset = x[0] as u64 * u64::from(d.pixel)
+                + u64::from(y[0] as u32) * d.row
+                + u64::from(z[0] as u32) * d.slice;
+            let at = d.texels.wrapping_add(offset as usize);
+            let four = d.layout.channels == 4;
+            match channel {
+                Channel::Unorm8 if four => unorm8_run(d, at, lanes, out),
+                Channel::Float | Channel::Signed32 | Channel::Unsigned32 if four => {
+                    words_run(d, at, lanes, out)
+                }
+                // SAFETY: the run lies within the image.
+                _ => unsafe { by_channel!(channel, load_run, d, at, lanes, out) },
             }
-            // SAFETY: the run lies within the image.
-            _ => unsafe { by_channel!(channel, load_run, d, at, lanes, out) },
+            return;
         }
-        return;
+        // SAFETY: only places within the image are read.
+        unsafe { by_channel!(channel, load_as, d, (x, y, z), mask, out) };
     }
-    // SAFETY: only places within the image are read.
-    unsafe { by_channel!(channel, load_as, d, (x, y, z), mask, out) };
 }
 
-/// Writes a texel in each lane of the mask.
-///
-/// # Safety
-/// As [`pumice_texel_load`], with `values` in place of `out`.
-pub unsafe extern "C" fn pumice_texel_store(
-    d: *const Descriptor,
-    lanes: u32,
-    mask: u64,
-    x: *const i32,
-    y: *const i32,
-    z: *const i32,
-    values: *const u32,
-) {
-    let lanes = lanes as usize;
-    // SAFETY: as the caller promises.
-    let (d, x, y, z, values) = unsafe {
-        (
-            &*d,
-            std::slice::from_raw_parts(x, lanes),
-            std::slice::from_raw_parts(y, lanes),
-            std::slice::from_raw_parts(z, lanes),
-            std::slice::from_raw_parts(values, 4 * lanes),
-        )
-    };
-    // SAFETY: only places within the image are written.
-    unsafe { by_channel!(d.layout.channel, store_as, d, (x, y, z), mask, values) };
+for_kernels! {
+    /// Writes a texel in each lane of the mask.
+    ///
+    /// # Safety
+    /// As [`pumice_texel_load`], with `values` in place of `out`.
+    pub unsafe fn pumice_texel_store(
+        d: *const Descriptor,
+        lanes: u32,
+        mask: u64,
+        x: *const i32,
+        y: *const i32,
+        z: *const i32,
+        values: *const u32,
+    ) {
+        let lanes = lanes as usize;
+        // SAFETY: as the caller promises.
+        let (d, x, y, z, values) = unsafe {
+            (
+                &*d,
+                std::slice::from_raw_parts(x, lanes),
+                std::slice::from_raw_parts(y, lanes),
+                std::slice::from_raw_parts(z, lanes),
+                std::slice::from_raw_parts(values, 4 * lanes),
+            )
+        };
+        // SAFETY: only places within the image are written.
+        unsafe { by_channel!(d.layout.channel, store_as, d, (x, y, z), mask, values) };
+    }
 }
 
 #[cfg(test)]

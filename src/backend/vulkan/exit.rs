@@ -58,11 +58,18 @@ pub fn compiling() -> Option<ReadGuard<'static, ()>> {
     COMPILING.try_read()
 }
 
+#[cfg(unix)]
 fn prepend() {
     // SAFETY: the handler is a function of a library that is never unloaded.
     unsafe { libc::atexit(at_exit) };
 }
 
+/// Windows ends all other threads before it takes libraries apart, and says that it does (`util/leaving.rs`): there is nobody
+/// to wait for.
+#[cfg(not(unix))]
+fn prepend() {}
+
+#[cfg_attr(not(unix), allow(dead_code, reason = "see `prepend`"))]
 extern "C" fn at_exit() {
     if std::process::id() != PROCESS.load(Ordering::Acquire) || leaving::begin() {
         return;

@@ -7,6 +7,7 @@ use super::heap::{Heaps, Owner};
 use super::logical::LogicalDevice;
 use super::sparse::{self, Sparse};
 use crate::backend::{DeviceError, Memory, Placement, Result};
+use crate::util::pages;
 use ash::vk;
 use gpu_allocator::vulkan::Allocation;
 use std::any::Any;
@@ -250,8 +251,10 @@ fn ask_for_large_pages(pointer: NonNull<u8>, size: u64) {
     let begin = (pointer.as_ptr() as usize).next_multiple_of(LARGE);
     let end = (pointer.as_ptr() as usize).saturating_add(size as usize) / LARGE * LARGE;
     if begin < end {
-        // SAFETY: the range is mapped, and the advice changes nothing but how it is backed. Refused, it is harmless.
-        unsafe { libc::madvise(begin as *mut libc::c_void, end - begin, libc::MADV_HUGEPAGE) };
+        if let Some(base) = NonNull::new(begin as *mut u8) {
+            // SAFETY: the range is mapped.
+            unsafe { pages::ask_for_large(base, end - begin) };
+        }
     }
 }
 

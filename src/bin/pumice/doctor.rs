@@ -18,7 +18,7 @@ use std::process::Command;
 
 /// How a thing stands.
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+pub(super) enum State {
     Good,
     /// Something does not work without it; the rest does.
     Lacking,
@@ -26,14 +26,14 @@ enum State {
 }
 
 /// One line of the report.
-struct Finding {
+pub(super) struct Finding {
     state: State,
     what: String,
     /// What to do about it.
     remedy: Option<String>,
 }
 
-fn good(what: impl Into<String>) -> Finding {
+pub(super) fn good(what: impl Into<String>) -> Finding {
     Finding {
         state: State::Good,
         what: what.into(),
@@ -41,7 +41,7 @@ fn good(what: impl Into<String>) -> Finding {
     }
 }
 
-fn wrong(state: State, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(super) fn wrong(state: State, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding {
         state,
         what: what.into(),
@@ -93,6 +93,21 @@ fn write_parts(out: &mut dyn Write, parts: &[(&str, Vec<Finding>)]) -> io::Resul
 }
 
 /// Can programs load an OpenCL loader, and does that find this driver?
+#[cfg(windows)]
+fn loader() -> Vec<Finding> {
+    let first = match library::load("OpenCL.dll") {
+        Ok(()) => good("OpenCL.dll"),
+        Err(said) => wrong(
+            State::Bad,
+            said,
+            "put Khronos' loader (OpenCL.dll) beside the program, or install a driver that brings it",
+        ),
+    };
+    vec![first, super::register::finding()]
+}
+
+/// Can programs load an OpenCL loader, and does that find this driver?
+#[cfg(not(windows))]
 fn loader() -> Vec<Finding> {
     let first = match library::load("libOpenCL.so.1") {
         Ok(()) => good("libOpenCL.so.1"),
@@ -122,6 +137,7 @@ fn python_environment() -> Option<Finding> {
 }
 
 /// The `.icd` files at a place, a directory or one file. Drivers of others are named, and not loaded.
+#[cfg_attr(windows, allow(dead_code, reason = "vendors are in the registry"))]
 fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Finding> {
     let mut files: Vec<PathBuf> = match std::fs::read_dir(place) {
         Ok(entries) => entries.flatten().map(|entry| entry.path()).collect(),
@@ -169,6 +185,7 @@ fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Findi
     findings
 }
 
+#[cfg_attr(windows, allow(dead_code, reason = "vendors are in the registry"))]
 fn installing(place: &Path) -> String {
     match super::run::library() {
         Ok(library) => format!(

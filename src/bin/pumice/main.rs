@@ -6,6 +6,8 @@ mod compile;
 mod doctor;
 mod info;
 mod manual;
+#[cfg(windows)]
+mod register;
 mod run;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
@@ -24,7 +26,7 @@ fn commands() -> Command {
     let cache = Command::new("cache")
         .about("Shows where the compile cache is and what it holds")
         .subcommand(Command::new("clear").about("Empties it"));
-    Command::new("pumice")
+    let all = Command::new("pumice")
         .about("OpenCL on Vulkan devices and on the processor")
         .version(env!("CARGO_PKG_VERSION"))
         .subcommand_required(true)
@@ -37,7 +39,10 @@ fn commands() -> Command {
             compile::command(),
             cache,
         ])
-        .subcommands(manual::commands())
+        .subcommands(manual::commands());
+    #[cfg(windows)]
+    let all = all.subcommands(register::commands());
+    all
 }
 
 /// The value of an argument, as text.
@@ -75,6 +80,10 @@ fn main() -> ExitCode {
         Some(("run", matches)) => run::run(matches),
         Some(("compile", matches)) => compile::compile(matches),
         Some(("cache", matches)) => info::cache(matches.subcommand_name() == Some("clear")),
+        #[cfg(windows)]
+        Some(("register", matches)) => register::register(matches),
+        #[cfg(windows)]
+        Some(("unregister", matches)) => register::unregister(matches),
         Some(("manual", _)) => manual::manual(),
         Some(("completions", matches)) => manual::completions(matches),
         _ => Err("no such command".into()),

@@ -1,11 +1,11 @@
 //! `pumice run`: replaces this process by the program, with an environment in which OpenCL loaders find Pumice alone.
 //!
 //! Both loaders (ocl-icd and Khronos') take OCL_ICD_VENDORS as a directory of `.icd` files, so one is made that holds
-//! the path of the library next to this executable.
+//! the path of the library next to this executable. On Windows Khronos' loader takes OCL_ICD_FILENAMES, a list of libraries,
+//! and there is a new process, whose end is ours: it sees Pumice first, and what is registered besides.
 
 use clap::{ArgMatches, Command};
 use std::ffi::OsString;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 
@@ -30,17 +30,41 @@ pub fn run(matches: &ArgMatches) -> Result<(), String> {
     let mut args = words.into_iter().flatten();
     let program = args.next().ok_or("which program?")?;
     let library = library()?;
-    let vendors = vendors(&library).map_err(|e| format!("cannot write an .icd file: {e}"))?;
-    let error = Process::new(program)
-        .args(args)
-        .env("OCL_ICD_VENDORS", vendors)
-        .env_remove("OCL_ICD_FILENAMES")
-        .env_remove("OPENCL_VENDOR_PATH")
-        .exec();
+    let mut process = Process::new(program);
+    process.args(args).env_remove("OPENCL_VENDOR_PATH");
+    let error = become_it(&mut process, &library)?;
     Err(format!("cannot run {}: {error}", program.to_string_lossy()))
 }
 
-/// Where libpumice.so may be, from the directory of this executable: of a build, and of installations of several kinds.
+/// Runs it in place of this process; returns only when that fails.
+#[cfg(unix)]
+fn become_it(process: &mut Process, library: &Path) -> Result<std::io::Error, String> {
+    use std::os::unix::process::CommandExt;
+    let vendors = vendors(library).map_err(|e| format!("cannot write an .icd file: {e}"))?;
+    process
+        .env("OCL_ICD_VENDORS", vendors)
+        .env_remove("OCL_ICD_FILENAMES");
+    Ok(process.exec())
+}
+
+/// Runs it and ends as it ends; returns only when it cannot be started.
+#[cfg(not(unix))]
+fn become_it(process: &mut Process, library: &Path) -> Result<std::io::Error, String> {
+    process.env("OCL_ICD_FILENAMES", library);
+    match process.status() {
+        Ok(status) => std::process::exit(status.code().unwrap_or(1)),
+        Err(error) => Ok(error),
+    }
+}
+
+/// The library's name.
+pub const LIBRARY: &str = if cfg!(windows) {
+    "pumice.dll"
+} else {
+    "libpumice.so"
+};
+
+/// Where the library may be, from the directory of this executable: of a build, and of installations of several kinds.
 const PLACES: &[&str] = &[
     ".",
     "../lib",
@@ -53,7 +77,7 @@ const PLACES: &[&str] = &[
     "../lib/aarch64-linux-gnu/pumice",
 ];
 
-/// libpumice.so: PUMICE_LIB, or that of this build or installation.
+/// The library: PUMICE_LIB, or that of this build or installation.
 pub fn library() -> Result<PathBuf, String> {
     if let Some(path) = std::env::var_os("PUMICE_LIB") {
         return Ok(PathBuf::from(path));
@@ -62,19 +86,18 @@ pub fn library() -> Result<PathBuf, String> {
         .and_then(|p| p.canonicalize())
         .map_err(|e| e.to_string())?;
     let dir = own.parent().unwrap_or(Path::new("."));
-    let mut places = PLACES
-        .iter()
-        .map(|place| dir.join(place).join("libpumice.so"));
+    let mut places = PLACES.iter().map(|place| dir.join(place).join(LIBRARY));
     let found = places.find_map(|p| p.canonicalize().ok());
     found.ok_or_else(|| {
         format!(
-            "libpumice.so is neither beside {} nor in a lib directory next to that: set PUMICE_LIB",
+            "{LIBRARY} is neither beside {} nor in a lib directory next to that: set PUMICE_LIB",
             own.display()
         )
     })
 }
 
 /// A directory with one `.icd` file. Made anew each time (the library may have moved), under a name of this user's.
+#[cfg(unix)]
 fn vendors(library: &Path) -> std::io::Result<PathBuf> {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hasher = DefaultHasher::new();

@@ -1,6 +1,6 @@
 //! The files that a compilation read, as clang says them: a make rule on its output, before or behind what it was to write.
 
-use std::os::unix::ffi::OsStringExt;
+use crate::util::files;
 use std::path::PathBuf;
 
 /// The target of the rule.
@@ -35,6 +35,8 @@ pub fn taken_from(output: &mut Vec<u8>) -> Option<Vec<PathBuf>> {
                 // The rule goes on in the next line.
                 Some(b'\n') => {}
                 Some(escaped @ (b' ' | b'#')) => name.push(escaped),
+                // Stands for itself, as clang writes it between the parts of a path.
+                Some(other) if cfg!(windows) => name.extend([b'\\', other]),
                 _ => understood = false,
             },
             b'$' => match next() {
@@ -47,8 +49,8 @@ pub fn taken_from(output: &mut Vec<u8>) -> Option<Vec<PathBuf>> {
     files.push(name);
     output.drain(at..at + length);
     let files = files.into_iter().filter(|name| !name.is_empty());
-    let files = files.map(|name| PathBuf::from(std::ffi::OsString::from_vec(name)));
-    understood.then(|| files.collect())
+    let files: Option<Vec<_>> = files.map(|name| files::path_of(&name)).collect();
+    files.filter(|_| understood)
 }
 
 #[cfg(test)]

@@ -12,6 +12,10 @@ mod limit;
 pub mod native;
 mod process;
 mod scratch;
+#[cfg(unix)]
+mod server;
+#[cfg(not(unix))]
+#[path = "server/absent.rs"]
 mod server;
 pub mod toolchain;
 

@@ -24,21 +24,13 @@ fn told(toolchain: &Toolchain) -> &'static Told {
 
 fn ask(toolchain: &Toolchain) -> Told {
     let mut driver = toolchain.driver();
+    let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
     let native = if cfg!(target_arch = "aarch64") {
         "-mcpu=native"
     } else {
         "-march=native"
     };
-    driver.args([
-        native,
-        "-###",
-        "-c",
-        "-x",
-        "ir",
-        "/dev/null",
-        "-o",
-        "/dev/null",
-    ]);
+    driver.args([native, "-###", "-c", "-x", "ir", nothing, "-o", nothing]);
     let Ok(finished) = process::run(driver, &[]) else {
         return Told::default();
     };
@@ -62,7 +54,7 @@ fn ask(toolchain: &Toolchain) -> Told {
 }
 
 /// The version in `Debian clang version 22.1.8 (1~deb12u1)`.
-fn version_in(text: &str) -> [u32; 3] {
+pub fn version_in(text: &str) -> [u32; 3] {
     let mut version = [0; 3];
     let number = text.split("clang version ").nth(1).unwrap_or_default();
     let number = number
@@ -112,7 +104,7 @@ pub fn identity(toolchain: &Toolchain, lanes: u32) -> String {
     )
 }
 
-/// Compiles LLVM's IR in text to an object file.
+/// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is ours.
 pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {
     let triple = if cfg!(target_arch = "aarch64") {
         "aarch64-unknown-linux-gnu"

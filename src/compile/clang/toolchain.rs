@@ -31,13 +31,20 @@ const OLDEST: u32 = 13;
 
 /// Where a compiler may lie that is packed with this library, from the directory of that. Its headers are in
 /// `compiler/lib/clang/VERSION/include`, where it looks by itself.
+#[cfg(unix)]
 const CARRIED: [&str; 2] = ["compiler/bin/clang", "compiler/bin/zig"];
+#[cfg(windows)]
+const CARRIED: [&str; 2] = ["compiler/bin/clang.exe", "compiler/bin/zig.exe"];
 
 impl Toolchain {
     /// clang's driver, without arguments.
     pub fn driver(&self) -> Command {
         let mut driver = Command::new(&self.clang);
-        if self.clang.file_name().is_some_and(|name| name == "zig") {
+        if self
+            .clang
+            .file_name()
+            .is_some_and(|name| name == "zig" || name == "zig.exe")
+        {
             driver.arg("clang");
         }
         driver
@@ -68,9 +75,9 @@ fn search_path() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path)
         .filter(|d| !d.as_os_str().is_empty())
         .collect();
-    for fixed in ["/usr/bin", "/usr/local/bin"] {
-        if !dirs.iter().any(|d| d == Path::new(fixed)) {
-            dirs.push(fixed.into());
+    for usual in system::usual_places() {
+        if !dirs.contains(&usual) {
+            dirs.push(usual);
         }
     }
     dirs
@@ -81,7 +88,7 @@ fn carried(library: Option<&Path>) -> Option<PathBuf> {
     let dir = library?.canonicalize().ok()?;
     let dir = dir.parent()?;
     let mut places = CARRIED.iter().map(|place| dir.join(place));
-    places.find(|place| is_executable(place))
+    places.find(|place| system::is_executable(place))
 }
 
 fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
@@ -92,15 +99,11 @@ fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
     if let Some(clang) = carried {
         return Some(make(clang, None));
     }
-    let versioned = |name: &str, version: u32| {
-        let suffixed = dirs.iter().map(|d| d.join(format!("{name}-{version}")));
-        let private = PathBuf::from(format!("/usr/lib/llvm-{version}/bin/{name}"));
-        suffixed.chain([private]).find(|p| is_executable(p))
-    };
+    let versioned = |name: &str, version: u32| system::versioned(dirs, name, version);
     let own = (FIRST_OWN_TARGET..=NEWEST)
         .rev()
         .find_map(|v| versioned("clang", v));
-    if let Some(clang) = own {
+    if let Some(clang) = own.or_else(|| system::unversioned(dirs)) {
         return Some(make(clang, None));
     }
     (OLDEST..FIRST_OWN_TARGET).rev().find_map(|v| {
@@ -124,9 +127,76 @@ fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
     }
 }
 
-fn is_executable(path: &Path) -> bool {
+/// Where compilers are and how they are called.
+#[cfg(unix)]
+mod system {
     use std::os::unix::fs::PermissionsExt;
-    std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    use std::path::{Path, PathBuf};
+
+    /// Besides those of PATH.
+    pub fn usual_places() -> Vec<PathBuf> {
+        ["/usr/bin", "/usr/local/bin"].map(PathBuf::from).into()
+    }
+
+    /// The program of that version.
+    pub fn versioned(dirs: &[PathBuf], name: &str, version: u32) -> Option<PathBuf> {
+        let suffixed = dirs.iter().map(|d| d.join(format!("{name}-{version}")));
+        let private = PathBuf::from(format!("/usr/lib/llvm-{version}/bin/{name}"));
+        suffixed.chain([private]).find(|p| is_executable(p))
+    }
+
+    /// A clang whose name does not say its version is not taken.
+    pub fn unversioned(_dirs: &[PathBuf]) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whether a program is there.
+    pub fn is_executable(path: &Path) -> bool {
+        std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    }
+}
+
+/// Where compilers are and how they are called.
+#[cfg(windows)]
+mod system {
+    use super::super::{native, process};
+    use crate::util::library;
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    /// Besides those of PATH: beside this library, and where LLVM's installer puts it.
+    pub fn usual_places() -> Vec<PathBuf> {
+        let own = library::own_path().and_then(|path| Some(path.parent()?.to_owned()));
+        let programs = std::env::var_os("ProgramFiles").map(PathBuf::from);
+        let llvm = programs.map(|programs| programs.join("LLVM").join("bin"));
+        own.into_iter().chain(llvm).collect()
+    }
+
+    /// The program of that version.
+    pub fn versioned(dirs: &[PathBuf], name: &str, version: u32) -> Option<PathBuf> {
+        let mut all = dirs.iter().map(|d| d.join(format!("{name}-{version}.exe")));
+        all.find(|p| p.is_file())
+    }
+
+    /// LLVM's installer puts no version into the name: a clang that is new enough.
+    pub fn unversioned(dirs: &[PathBuf]) -> Option<PathBuf> {
+        let mut all = dirs.iter().map(|d| d.join("clang.exe"));
+        all.find(|p| p.is_file() && version_of(p) >= super::FIRST_OWN_TARGET)
+    }
+
+    /// Whether a program is there.
+    pub fn is_executable(path: &Path) -> bool {
+        path.is_file()
+    }
+
+    /// The first number of a compiler's version; 0: it does not tell.
+    fn version_of(clang: &Path) -> u32 {
+        let mut command = Command::new(clang);
+        command.arg("--version");
+        let told = process::run_alone(command, &[]);
+        let text = told.map(|told| told.stdout).unwrap_or_default();
+        native::version_in(&String::from_utf8_lossy(&text))[0]
+    }
 }
 
 #[cfg(test)]
@@ -134,6 +204,7 @@ mod tests {
     use super::*;
 
     /// A compiler beside the library is found, and comes before those of the system. The driver within Zig has a name.
+    #[cfg(unix)]
     #[test]
     fn compilers_that_are_carried() {
         use std::os::unix::fs::PermissionsExt;

@@ -10,16 +10,13 @@
 //! not read again while device, inode, size and time of change are the same.
 
 use super::sections;
-use crate::util::fds;
+use crate::util::file_state::{self, change_time, Identity};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
 use std::io::Read;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 /// Larger files are not read.
 const MOST_BYTES: u64 = 256 << 20;
@@ -92,7 +89,9 @@ impl Surroundings {
 
     /// Appends them to an entry.
     pub fn put(&self, out: &mut Vec<u8>) {
-        let path = |path: &Path, out: &mut Vec<u8>| sections::put(out, path.as_os_str().as_bytes());
+        let path = |path: &Path, out: &mut Vec<u8>| {
+            sections::put(out, path.as_os_str().as_encoded_bytes())
+        };
         path(&self.directory, out);
         sections::put(out, &(self.files.len() as u64).to_le_bytes());
         for (file, hash) in &self.files {
@@ -104,17 +103,17 @@ impl Surroundings {
 
     /// The reverse of `put`, for all that is left of an entry.
     pub fn take(rest: &mut &[u8]) -> Option<Self> {
-        let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
-        let directory = path(sections::take(rest)?);
+        let path = crate::util::files::path_of;
+        let directory = path(sections::take(rest)?)?;
         let count = u64::from_le_bytes(sections::take(rest)?.try_into().ok()?);
         let mut files = Vec::new();
         for _ in 0..count {
-            let file = path(sections::take(rest)?);
+            let file = path(sections::take(rest)?)?;
             files.push((file, sections::take(rest)?.try_into().ok()?));
         }
         let mut absent = Vec::new();
         while !rest.is_empty() {
-            absent.push(path(sections::take(rest)?));
+            absent.push(path(sections::take(rest)?)?);
         }
         Some(Self {
             directory,
@@ -203,23 +202,8 @@ fn changed(path: &Path) -> Option<SystemTime> {
     std::fs::metadata(path).ok().map(|file| change_time(&file))
 }
 
-/// Of the contents or the name.
-fn change_time(file: &std::fs::Metadata) -> SystemTime {
-    let seconds = u64::try_from(file.ctime()).unwrap_or(0);
-    let nanoseconds = u32::try_from(file.ctime_nsec()).unwrap_or(0);
-    UNIX_EPOCH + Duration::new(seconds, nanoseconds)
-}
-
 /// Hashes that are remembered.
 const MOST_HASHES: usize = 4096;
-
-/// A file as it is: device, inode, size, time of the last change, and as whom it was opened.
-type Identity = (u64, u64, u64, SystemTime, (u32, u32));
-
-fn identity(file: &std::fs::Metadata) -> Identity {
-    let ids = fds::effective_ids();
-    (file.dev(), file.ino(), file.len(), change_time(file), ids)
-}
 
 static HASHES: Mutex<Option<FxHashMap<Identity, [u8; 32]>>> = Mutex::new(None);
 
@@ -227,7 +211,7 @@ static HASHES: Mutex<Option<FxHashMap<Identity, [u8; 32]>>> = Mutex::new(None);
 fn hash_of(path: &Path) -> Option<[u8; 32]> {
     let now = SystemTime::now();
     let before = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
-    let before = identity(&before);
+    let before = file_state::identity(path, &before)?;
     if let Some(known) = HASHES.lock().as_ref().and_then(|all| all.get(&before)) {
         return Some(*known);
     }
@@ -247,13 +231,8 @@ fn hash_of(path: &Path) -> Option<[u8; 32]> {
 
 /// What is in a regular file, and when it was changed.
 fn contents(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
-    let mut options = std::fs::File::options();
     // A pipe would wait for somebody to write.
-    let file = options
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
+    let file = file_state::open(path).ok()?;
     let metadata = file.metadata().ok()?;
     if !metadata.is_file() || metadata.len() > MOST_BYTES {
         return None;
@@ -267,6 +246,7 @@ fn contents(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::UNIX_EPOCH;
 
     #[test]
     fn words_that_look_for_files() {
@@ -360,7 +340,7 @@ mod tests {
                 assert_eq!(hash_of(&file), Some(*hash.as_bytes()));
             }
         }
-        let known = identity(&std::fs::metadata(&file).unwrap());
+        let known = file_state::identity(&file, &std::fs::metadata(&file).unwrap()).unwrap();
         assert!(HASHES.lock().as_ref().unwrap().contains_key(&known));
         // Another file in its place.
         std::fs::write(&other, "other").unwrap();

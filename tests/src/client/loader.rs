@@ -202,16 +202,16 @@ pub fn vendors_directory(place: &Path, driver: &Path) -> Result<PathBuf, String>
     Ok(place.to_owned())
 }
 
-/// `libpumice.so` as Cargo built it, beside the running program.
+/// The library as Cargo built it, beside the running program.
 pub fn built_driver() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     program
         .ancestors()
         .skip(1)
         .take(3)
-        .map(|directory| directory.join("libpumice.so"))
+        .map(|directory| directory.join(crate::LIBRARY))
         .find(|library| library.exists())
-        .ok_or_else(|| format!("no libpumice.so near {}", program.display()))
+        .ok_or_else(|| format!("no {} near {}", crate::LIBRARY, program.display()))
 }
 
 /// A C string from an info query's bytes.

@@ -18,7 +18,7 @@
 //! for: a source may include a FIFO.
 
 use super::process::Finished;
-use crate::util::{config, fds, files};
+use crate::util::{config, fds, file_state, files};
 use parking_lot::Mutex;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
@@ -128,7 +128,7 @@ type Whereabouts = [u64; 6];
 fn place() -> Option<Whereabouts> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
-    let (user, group) = fds::effective_ids();
+    let (user, group) = file_state::rights();
     Some([
         here.dev(),
         here.ino(),

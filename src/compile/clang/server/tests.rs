@@ -134,7 +134,7 @@ fn jobs_that_need_more_than_arguments_stay_here() {
 fn servers_are_where_the_application_is() {
     let here = std::env::current_dir().unwrap();
     let outcome = script(&shell(), "pwd -P; id -u", b"", LIMIT);
-    let (user, _) = fds::effective_ids();
+    let (user, _) = crate::util::file_state::rights();
     let expected = format!("{}\n{user}\n", here.canonicalize().unwrap().display());
     assert_eq!(String::from_utf8_lossy(&outcome.stdout), expected);
     assert_eq!(place(), place());

@@ -142,6 +142,35 @@ fn time_passed() -> f64 {
 }
 
 /// What all threads of this process have used.
+#[cfg(windows)]
+fn cpu_time() -> f64 {
+    #[link(name = "kernel32")]
+    extern "system" {
+        fn GetCurrentProcess() -> *mut libc::c_void;
+        fn GetProcessTimes(
+            process: *mut libc::c_void,
+            created: *mut u64,
+            ended: *mut u64,
+            kernel: *mut u64,
+            user: *mut u64,
+        ) -> i32;
+    }
+    let (mut created, mut ended, mut kernel, mut user) = (0, 0, 0, 0);
+    // SAFETY: this process, and places for four times of 64 bits each.
+    unsafe {
+        GetProcessTimes(
+            GetCurrentProcess(),
+            &mut created,
+            &mut ended,
+            &mut kernel,
+            &mut user,
+        );
+    }
+    (kernel + user) as f64 * 1e-7
+}
+
+/// What all threads of this process have used.
+#[cfg(not(windows))]
 fn cpu_time() -> f64 {
     let mut time = libc::timespec {
         tv_sec: 0,

@@ -28,8 +28,11 @@ pub fn main(devices: usize) {
         // SAFETY: ends the process; objects of OpenCL are left as they are.
         unsafe { libc::_exit(101) };
     }));
+    #[cfg(target_os = "linux")]
     // SAFETY: a plain system call: the process does not outlive the one that reads its answers.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
+    unsafe {
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
+    };
     answer(&world::caps(devices).to_line());
     let mut worlds: [Option<World>; 3] = [None, None, None];
     let mut text = String::new();

@@ -1,0 +1,181 @@
+//! Pages of memory from the system: mappings at addresses of its choice or ours, and who may access them how.
+
+use std::ptr::NonNull;
+
+/// What may be done with pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing.
+    None,
+    /// Reading and writing.
+    ReadWrite,
+    /// Reading and running as code.
+    ReadExecute,
+}
+
+/// New pages of zeros at an address of the system's choice; None: there are none to be had. Those that nobody touches take
+/// no memory.
+pub fn map(size: usize, access: Access) -> Option<NonNull<u8>> {
+    system::map(0, size, access)
+}
+
+/// The same at this address, a multiple of [`GRANULE`]; None: a part of the range is in use, or cannot be had.
+pub fn map_at(base: usize, size: usize) -> Option<NonNull<u8>> {
+    let found = system::map(base, size, Access::ReadWrite)?;
+    if found.as_ptr() as usize == base {
+        return Some(found);
+    }
+    // SAFETY: mapped above, and nobody has seen it. Linux before 4.17 takes the address for a hint.
+    unsafe { unmap(found, size) };
+    None
+}
+
+/// Gives a whole mapping back.
+///
+/// # Safety
+/// It came from [`map`] or [`map_at`] with this size, and nobody uses it any more.
+pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { system::unmap(base, size) }
+}
+
+/// Changes what may be done with whole pages of a mapping. Whether it could be done.
+///
+/// # Safety
+/// The range is within a mapping of the caller's, and nothing is under way there that the new access forbids.
+pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { system::protect(base, size, access) }
+}
+
+/// Asks the system to back a mapped range by large pages. Where it does not, nothing is lost.
+///
+/// # Safety
+/// The range is mapped.
+pub unsafe fn ask_for_large(base: NonNull<u8>, size: usize) {
+    // SAFETY: as the caller promises.
+    unsafe { system::ask_for_large(base, size) }
+}
+
+pub use system::{page, GRANULE};
+
+#[cfg(unix)]
+mod system {
+    use super::{Access, NonNull};
+
+    /// What addresses that we choose are multiples of.
+    pub const GRANULE: usize = 4096;
+
+    /// Bytes of a page.
+    pub fn page() -> usize {
+        // SAFETY: a question to the system without operands in memory.
+        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        usize::try_from(size).unwrap_or(4096).max(4096)
+    }
+
+    fn flags(access: Access) -> i32 {
+        match access {
+            Access::None => libc::PROT_NONE,
+            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Access::ReadExecute => libc::PROT_READ | libc::PROT_EXEC,
+        }
+    }
+
+    pub fn map(base: usize, size: usize, access: Access) -> Option<NonNull<u8>> {
+        let mut kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        if base != 0 {
+            kind |= libc::MAP_FIXED_NOREPLACE;
+        }
+        // SAFETY: a new private mapping: MAP_FIXED_NOREPLACE touches no range that is in use.
+        let found = unsafe { libc::mmap(base as *mut _, size, flags(access), kind, -1, 0) };
+        if found == libc::MAP_FAILED {
+            return None;
+        }
+        NonNull::new(found.cast())
+    }
+
+    pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
+        // SAFETY: as the caller promises.
+        unsafe { libc::munmap(base.as_ptr().cast(), size) };
+    }
+
+    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { libc::mprotect(base.as_ptr().cast(), size, flags(access)) == 0 }
+    }
+
+    pub unsafe fn ask_for_large(base: NonNull<u8>, size: usize) {
+        #[cfg(target_os = "linux")]
+        // SAFETY: as the caller promises; the advice changes nothing but how memory is backed.
+        unsafe {
+            libc::madvise(base.as_ptr().cast(), size, libc::MADV_HUGEPAGE);
+        }
+        let _ = (base, size);
+    }
+}
+
+#[cfg(windows)]
+mod system {
+    use super::{Access, NonNull};
+    use crate::util::win32;
+
+    /// What addresses that we choose are multiples of.
+    pub const GRANULE: usize = 64 << 10;
+
+    /// Bytes of a page.
+    pub fn page() -> usize {
+        4096
+    }
+
+    fn flags(access: Access) -> u32 {
+        match access {
+            Access::None => win32::PAGE_NOACCESS,
+            Access::ReadWrite => win32::PAGE_READWRITE,
+            Access::ReadExecute => win32::PAGE_EXECUTE_READ,
+        }
+    }
+
+    pub fn map(base: usize, size: usize, access: Access) -> Option<NonNull<u8>> {
+        let kind = win32::MEM_RESERVE | win32::MEM_COMMIT;
+        // SAFETY: new pages: a range that is in use is refused.
+        let found = unsafe { win32::VirtualAlloc(base as *mut _, size, kind, flags(access)) };
+        NonNull::new(found.cast())
+    }
+
+    pub unsafe fn unmap(base: NonNull<u8>, _size: usize) {
+        // SAFETY: as the caller promises; a mapping is released whole, by its first byte.
+        unsafe { win32::VirtualFree(base.as_ptr().cast(), 0, win32::MEM_RELEASE) };
+    }
+
+    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+        let mut before = 0;
+        // SAFETY: as the caller promises.
+        unsafe {
+            win32::VirtualProtect(base.as_ptr().cast(), size, flags(access), &mut before) != 0
+        }
+    }
+
+    /// Large pages are a privilege there, and must be asked for when memory is allocated.
+    pub unsafe fn ask_for_large(_base: NonNull<u8>, _size: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_come_and_change() {
+        let size = 4 * page();
+        let base = map(size, Access::None).expect("pages");
+        // SAFETY: our own mapping, of that size; written to only while that is allowed.
+        unsafe {
+            assert!(protect(base, size, Access::ReadWrite));
+            assert_eq!(base.as_ptr().read(), 0);
+            base.as_ptr().add(size - 1).write(0xc3);
+            assert!(protect(base, size, Access::ReadExecute));
+            assert_eq!(base.as_ptr().add(size - 1).read(), 0xc3);
+            assert!(map_at(base.as_ptr() as usize, size).is_none(), "in use");
+            unmap(base, size);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! The functions of Windows that the rest of this folder uses, as Windows' own documentation declares them, and no more.
+
+#![allow(non_snake_case, missing_docs)]
+
+use std::ffi::c_void;
+
+pub type Handle = *mut c_void;
+pub type Module = *mut c_void;
+
+pub const MEM_COMMIT: u32 = 0x1000;
+pub const MEM_RESERVE: u32 = 0x2000;
+pub const MEM_RELEASE: u32 = 0x8000;
+pub const PAGE_NOACCESS: u32 = 0x01;
+pub const PAGE_READWRITE: u32 = 0x04;
+pub const PAGE_EXECUTE_READ: u32 = 0x20;
+
+/// GetModuleHandleExW: it is never unloaded.
+pub const MODULE_PIN: u32 = 1;
+/// GetModuleHandleExW: its count of users stays as it is.
+pub const MODULE_UNCHANGED: u32 = 2;
+/// GetModuleHandleExW: the name is an address in it.
+pub const MODULE_FROM_ADDRESS: u32 = 4;
+
+/// MEMORYSTATUSEX
+#[repr(C)]
+pub struct MemoryStatus {
+    pub length: u32,
+    pub load: u32,
+    pub total_physical: u64,
+    pub available_physical: u64,
+    pub total_page_file: u64,
+    pub available_page_file: u64,
+    pub total_virtual: u64,
+    pub available_virtual: u64,
+    pub available_extended: u64,
+}
+
+/// BY_HANDLE_FILE_INFORMATION; times are pairs of words.
+#[repr(C)]
+#[derive(Default)]
+pub struct FileInformation {
+    pub attributes: u32,
+    pub created: [u32; 2],
+    pub accessed: [u32; 2],
+    pub written: [u32; 2],
+    pub volume: u32,
+    pub size: [u32; 2],
+    pub links: u32,
+    pub index: [u32; 2],
+}
+
+/// FILE_BASIC_INFO: times in 100 ns since 1601.
+#[repr(C)]
+#[derive(Default)]
+pub struct FileBasicInfo {
+    pub created: i64,
+    pub accessed: i64,
+    pub written: i64,
+    pub changed: i64,
+    pub attributes: u32,
+    _end: u32,
+}
+
+#[link(name = "kernel32")]
+extern "system" {
+    pub fn VirtualAlloc(at: *mut c_void, size: usize, kind: u32, access: u32) -> *mut c_void;
+    pub fn VirtualFree(at: *mut c_void, size: usize, kind: u32) -> i32;
+    pub fn VirtualProtect(at: *mut c_void, size: usize, access: u32, before: *mut u32) -> i32;
+    pub fn LoadLibraryW(name: *const u16) -> Module;
+    pub fn GetCurrentThreadId() -> u32;
+    pub fn GetModuleHandleExW(flags: u32, name: *const u16, module: *mut Module) -> i32;
+    pub fn GetModuleFileNameW(module: Module, name: *mut u16, size: u32) -> u32;
+    pub fn GetCurrentProcess() -> Handle;
+    pub fn GetCurrentThread() -> Handle;
+    pub fn GetProcessAffinityMask(process: Handle, mine: *mut usize, system: *mut usize) -> i32;
+    pub fn SetThreadAffinityMask(thread: Handle, mask: usize) -> usize;
+    pub fn GlobalMemoryStatusEx(status: *mut MemoryStatus) -> i32;
+    pub fn GetFileInformationByHandle(file: Handle, information: *mut FileInformation) -> i32;
+    pub fn GetFileInformationByHandleEx(
+        file: Handle,
+        class: u32,
+        to: *mut c_void,
+        size: u32,
+    ) -> i32;
+}
+
+#[link(name = "ntdll")]
+extern "system" {
+    /// The process is ending: its other threads are gone.
+    pub fn RtlDllShutdownInProgress() -> u8;
+}
+
+#[link(name = "advapi32")]
+extern "system" {
+    pub fn RegCreateKeyExW(
+        key: Handle,
+        name: *const u16,
+        reserved: u32,
+        class: *const u16,
+        options: u32,
+        access: u32,
+        security: *const c_void,
+        made: *mut Handle,
+        disposition: *mut u32,
+    ) -> i32;
+    pub fn RegOpenKeyExW(
+        key: Handle,
+        name: *const u16,
+        options: u32,
+        access: u32,
+        opened: *mut Handle,
+    ) -> i32;
+    pub fn RegSetValueExW(
+        key: Handle,
+        name: *const u16,
+        reserved: u32,
+        kind: u32,
+        data: *const u8,
+        size: u32,
+    ) -> i32;
+    pub fn RegDeleteValueW(key: Handle, name: *const u16) -> i32;
+    pub fn RegEnumValueW(
+        key: Handle,
+        index: u32,
+        name: *mut u16,
+        name_size: *mut u32,
+        reserved: *mut u32,
+        kind: *mut u32,
+        data: *mut u8,
+        size: *mut u32,
+    ) -> i32;
+    pub fn RegCloseKey(key: Handle) -> i32;
+}
+
+/// HKEY_LOCAL_MACHINE
+pub fn local_machine() -> Handle {
+    std::ptr::without_provenance_mut(0x8000_0002u32 as i32 as isize as usize)
+}
+
+/// HKEY_CURRENT_USER
+pub fn current_user() -> Handle {
+    std::ptr::without_provenance_mut(0x8000_0001u32 as i32 as isize as usize)
+}
+
+/// Text with the zero that ends it.
+pub fn wide(text: &std::ffi::OsStr) -> Vec<u16> {
+    use std::os::windows::ffi::OsStrExt;
+    text.encode_wide().chain([0]).collect()
+}
