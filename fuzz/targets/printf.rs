@@ -8,7 +8,15 @@ use spirv_lowering::printf::{records, render, render_all};
 
 /// One argument, as a byte says.
 fn arg(byte: u8, text: &[u8]) -> PrintfArg {
-    let types = [Type::I8, Type::I16, Type::I32, Type::I64, Type::F16, Type::F32, Type::F64];
+    let types = [
+        Type::I8,
+        Type::I16,
+        Type::I32,
+        Type::I64,
+        Type::F16,
+        Type::F32,
+        Type::F64,
+    ];
     let lanes = [1, 2, 3, 4, 8, 16];
     match byte {
         0..=199 => PrintfArg::Value {
