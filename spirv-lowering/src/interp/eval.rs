@@ -137,7 +137,13 @@ pub fn eval(
             Op::Select => {
                 let c = args.get(2).copied().unwrap_or_default();
                 if a.unknown != 0 {
-                    b.unknown | c.unknown | (b.bits ^ c.bits)
+                    let open = b.unknown | c.unknown | (b.bits ^ c.bits);
+                    // A NaN or an infinity must not look like a NaN of which nothing else is known.
+                    if is_certainly_nan(result, b) != is_certainly_nan(result, c) {
+                        open | exponent_mask(result)
+                    } else {
+                        open
+                    }
                 } else if a.bits & 1 != 0 {
                     b.unknown
                 } else {
@@ -265,6 +271,32 @@ mod tests {
         };
         let value = go(Op::FAbs, Type::F32, &[upper]);
         assert_eq!(value, any_nan(Type::F32));
+    }
+
+    #[test]
+    fn a_nan_or_an_infinity_is_not_known_to_be_a_nan() {
+        let ty = Type::F16;
+        let choice = eval(
+            Op::Select,
+            FpFlags::default(),
+            &[Type::Bool, ty, ty],
+            &[
+                Scalar::unknown(Type::Bool, 0),
+                any_nan(ty),
+                Scalar::known(0x7c00),
+            ],
+            ty,
+            0,
+        );
+        let ordered = eval(
+            Op::FCmp(crate::ir::op::FloatCond::Ord),
+            FpFlags::default(),
+            &[ty; 2],
+            &[choice, choice],
+            Type::Bool,
+            0,
+        );
+        assert_eq!(ordered.unknown, 1);
     }
 
     #[test]
