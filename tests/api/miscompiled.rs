@@ -213,3 +213,38 @@ fn bits_of_some_lanes() {
     // The last vector of the group is filled in part.
     assert_eq!(run(source, "", &input, 60, 60), expected);
 }
+
+/// Words were written into a private buffer of bytes at any place in it, as programs for processors do, and went to the word
+/// that the place is in.
+#[test]
+fn words_at_any_place_of_a_buffer_of_bytes() {
+    let source = "
+        typedef struct { uint length; uchar bytes[64]; ulong behind; } buffer;
+        void append(buffer *b, const uchar *from, uint length) {
+          ulong *to = (ulong *)(b->bytes + b->length);
+          const ulong *words = (const ulong *)from;
+          for (uint i = 0; i < length; i += 8) *to++ = *words++;
+          b->length += length;
+        }
+        kernel void k(global uint *o, global uint *in) {
+          buffer b;
+          uchar text[16];
+          b.length = 0;
+          for (int i = 0; i < 16; i++) text[i] = in[i % 4] + i;
+          for (int i = 0; i < 64; i++) b.bytes[i] = 0;
+          append(&b, text, in[0]);
+          append(&b, text, in[1]);
+          append(&b, text, in[2]);
+          for (uint i = 0; i < 32; i++) o[i] = b.bytes[i];
+        }";
+    let lengths = [3u32, 11, 6, 40];
+    let text: Vec<u32> = (0..16).map(|i| lengths[i % 4] + i as u32).collect();
+    let mut expected: Vec<u32> = [3, 11, 6]
+        .iter()
+        .flat_map(|&n| text[..n].to_vec())
+        .collect();
+    // What the last of the words brought with it.
+    expected.extend(&text[6..8]);
+    let out = run(source, "", &lengths, 32, 1);
+    assert_eq!(out[..22], expected);
+}

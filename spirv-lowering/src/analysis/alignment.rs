@@ -12,6 +12,8 @@ const MOST: u8 = 12;
 #[derive(Debug, Clone)]
 pub struct Alignments {
     zeros: SecondaryMap<Value, u8>,
+    /// Pointers that come out of memory, of calls or of the parameters have all alignment that is claimed for them.
+    trusting: bool,
 }
 
 fn zeros_of(bytes: u64) -> u8 {
@@ -22,22 +24,43 @@ impl Alignments {
     /// Looks at all reachable code. `given`: alignments in bytes of parameters of the entry. `global`: those of
     /// module-level variables.
     pub fn new(func: &Function, given: &[(Value, u32)], global: impl Fn(GlobalId) -> u32) -> Self {
-        let cfg = Cfg::new(func);
-        // Block parameters start at the most there can be, and lose what an edge does not bring.
         let mut this = Self {
             zeros: SecondaryMap::with_default(MOST),
+            trusting: false,
         };
         for &param in func.entry().map_or(&[][..], |e| &func.blocks[e].params) {
             let known = given.iter().find(|(value, _)| *value == param);
             this.zeros[param] = known.map_or(0, |&(_, bytes)| zeros_of(bytes.into()));
         }
+        this.run(func, global);
+        this
+    }
+
+    /// What is left of what accesses claim when offsets are looked at: only what is added to pointers takes alignment away.
+    pub fn of_offsets(func: &Function) -> Self {
+        let mut this = Self {
+            zeros: SecondaryMap::with_default(MOST),
+            trusting: true,
+        };
+        for &param in func.entry().map_or(&[][..], |e| &func.blocks[e].params) {
+            if !func.ty(param).is_ptr() {
+                this.zeros[param] = 0;
+            }
+        }
+        this.run(func, |_| 1 << MOST);
+        this
+    }
+
+    /// Block parameters start at the most there can be, and lose what an edge does not bring.
+    fn run(&mut self, func: &Function, global: impl Fn(GlobalId) -> u32) {
+        let cfg = Cfg::new(func);
         loop {
             let mut changed = false;
             for &block in cfg.rpo() {
-                changed |= this.block(func, block, &global);
+                changed |= self.block(func, block, &global);
             }
             if !changed {
-                return this;
+                return;
             }
         }
     }
@@ -53,6 +76,11 @@ impl Alignments {
             let data = &func.insts[inst];
             let zeros = self.result(func, data.op, &data.args, global);
             for &result in &data.results {
+                let zeros = match zeros {
+                    Some(zeros) => zeros,
+                    None if self.trusting && func.ty(result).is_ptr() => MOST,
+                    None => 0,
+                };
                 changed |= self.lower(result, zeros);
             }
         }
@@ -73,15 +101,16 @@ impl Alignments {
         less
     }
 
+    /// Nothing where the operands do not tell.
     fn result(
         &self,
         func: &Function,
         op: Op,
         args: &[Value],
         global: &impl Fn(GlobalId) -> u32,
-    ) -> u8 {
+    ) -> Option<u8> {
         let least = |args: &[Value]| args.iter().map(|&a| self.zeros[a]).min().unwrap_or(0);
-        match op {
+        Some(match op {
             Op::Const(value) => zeros_of(value),
             Op::Alloca { align, .. } => zeros_of(align.into()),
             Op::GlobalAddr(id) => zeros_of(global(id).into()),
@@ -95,11 +124,12 @@ impl Alignments {
                 }
                 _ => 0,
             },
-            Op::Select => least(&args[1..]),
+            Op::Select => least(args.get(1..).unwrap_or_default()),
+            Op::UMin | Op::UMax | Op::SMin | Op::SMax => least(args),
             Op::ZExt | Op::SExt | Op::Trunc | Op::PtrToInt | Op::IntToPtr | Op::SpaceCast => {
                 least(args)
             }
-            _ => 0,
-        }
+            _ => return None,
+        })
     }
 }

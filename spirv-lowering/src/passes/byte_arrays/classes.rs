@@ -2,6 +2,7 @@
 
 use super::access::{accessed, align_of, is_access};
 use super::{Class, Lower, Name};
+use crate::analysis::alignment::Alignments;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
@@ -162,6 +163,50 @@ impl Lower<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Takes away from accesses of private memory what their addresses do not bear out, where there are narrower ones to the
+    /// same memory. True if there was something.
+    ///
+    /// Programs for processors fill a buffer of bytes by words, at any place in it (a pointer to bytes made one to words),
+    /// which the specification leaves undefined (6.3.2 of OpenCL C, alignment of types) and all compilers for processors do. Where all accesses have one width
+    /// an element could not be misaligned in a way that another access sees.
+    pub(super) fn doubt_alignments(&mut self) -> bool {
+        if self.plan.storage != Storage::Function
+            || self.classes.iter().all(|c| c.widths.count_ones() <= 1)
+        {
+            return false;
+        }
+        let known = Alignments::of_offsets(self.func);
+        let mut any = false;
+        for block in self.func.layout.clone() {
+            for k in 0..self.func.blocks[block].insts.len() {
+                let inst = self.func.blocks[block].insts[k];
+                let Some(&address) = self.func.insts[inst].args.first() else {
+                    continue;
+                };
+                let plain = matches!(self.func.insts[inst].op, Op::Load { .. } | Op::Store { .. });
+                if !plain || !self.is_ours(address) {
+                    continue;
+                }
+                let class = self.class(address);
+                let Ok((ty, _)) = accessed(self.func, &self.func.insts[inst]) else {
+                    continue;
+                };
+                let known = known.of(address);
+                let (Op::Load { align, .. } | Op::Store { align, .. }) =
+                    &mut self.func.insts[inst].op
+                else {
+                    continue;
+                };
+                let claimed = align_of(*align, ty).min(ty.size());
+                if known < claimed && self.classes[class].widths & (claimed - 1) != 0 {
+                    *align = known;
+                    any = true;
+                }
+            }
+        }
+        any
     }
 
     fn note_access(&mut self, data: &InstData, depth: u32) -> Result<()> {

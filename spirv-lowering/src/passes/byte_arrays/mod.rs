@@ -175,6 +175,9 @@ pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
     let explicit = lower.plan.explicit_layout;
     lower.unite()?;
     lower.collect(false)?;
+    if lower.doubt_alignments() {
+        lower.collect(false)?;
+    }
     if explicit && lower.classes.iter().any(|c| !c.agrees()) {
         lower.collect(true)?;
     } else {
