@@ -38,7 +38,7 @@ fn inner() {
                 assert_eq!(value(&setup, &setup.build(source)), 5);
             }
         }
-        "fifo" => {
+        "fifo" | "script" => {
             let fifo = place.join("value.h");
             let made = std::process::Command::new("mkfifo").arg(&fifo).status();
             assert!(made.is_ok_and(|status| status.success()));
@@ -226,6 +226,24 @@ fn headers_that_are_devices() {
 #[test]
 fn headers_that_are_pipes() {
     child("fifo", &[]);
+}
+
+/// Nor is it where the compiler is started by a script.
+#[test]
+fn headers_that_are_pipes_behind_a_script() {
+    use std::os::unix::fs::PermissionsExt;
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let there = |name: &String| std::env::split_paths(&path).any(|dir| dir.join(name).exists());
+    let named = std::env::var("PUMICE_CLANG").ok();
+    let newest = || (20..40).rev().map(|n| format!("clang-{n}")).find(there);
+    let Some(clang) = named.or_else(newest) else {
+        return pumice_tests::left_out("no clang of PATH to write a script around");
+    };
+    let script = std::env::temp_dir().join(format!("pumice-script-{}", std::process::id()));
+    std::fs::write(&script, format!("#!/bin/sh\nexec {clang} \"$@\"\n")).expect("a script");
+    std::fs::set_permissions(&script, PermissionsExt::from_mode(0o755)).expect("permissions");
+    child("script", &[("PUMICE_CLANG", &script.to_string_lossy())]);
+    let _ = std::fs::remove_file(&script);
 }
 
 #[test]

@@ -268,7 +268,11 @@ pub fn guard(command: &mut Command) -> Option<File> {
     if !config::get().clang_server || LIBRARY.is_empty() {
         return None;
     }
-    let program = Path::new(command.get_program()).canonicalize().ok()?;
+    let program = Path::new(command.get_program());
+    // A name that PATH leads to is that of a clang, which needs not be told.
+    let program = program
+        .canonicalize()
+        .unwrap_or_else(|_| program.to_owned());
     let library = fds::memory_file(LIBRARY_NAME, LIBRARY).ok()?;
     let path = fds::path_for_children(&library)?;
     command

@@ -7,14 +7,15 @@
 //! It serves only in the executable that `PUMICE_SERVER` names: whatever else was started with this library preloaded (the
 //! interpreter of a script that stands for clang) goes its own way.
 //!
-//! There, and in the one that `PUMICE_GUARDED` names, which runs as ever otherwise, no file is opened that would have to be
-//! waited for: a source may include a FIFO, and nobody need ever write to it.
+//! There, and where `PUMICE_GUARDED` is set in the one that it names and in every clang (which a script of the name may
+//! start), all of which run as ever otherwise, no file is opened that would have to be waited for: a source may include a
+//! FIFO, and nobody need ever write to it. The script itself may open what it likes.
 
 #![no_std]
 #![crate_type = "cdylib"]
 #![allow(clippy::missing_safety_doc)]
 
-use core::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_void};
+use core::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_void, CStr};
 use core::ptr::{null, null_mut};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -150,7 +151,7 @@ pub unsafe extern "C" fn __libc_start_main(
         }
         let start: LibcStart = core::mem::transmute::<*mut c_void, LibcStart>(next);
         let mut first = main;
-        if is_this(c"PUMICE_GUARDED") {
+        if is_guarded() {
             GUARDED.store(true, Ordering::Relaxed);
         }
         if is_this(c"PUMICE_SERVER") {
@@ -162,26 +163,60 @@ pub unsafe extern "C" fn __libc_start_main(
     }
 }
 
-/// The variable names the executable of this process.
-unsafe fn is_this(variable: &core::ffi::CStr) -> bool {
-    // SAFETY: strings of the environment; `path` is as long as told.
-    unsafe {
-        let expected = getenv(variable.as_ptr());
-        let mut path = [0; 4096];
-        let length = readlink(
+/// The file of this process's executable, ended by a zero. None: it cannot be told.
+unsafe fn executable(path: &mut [c_char; 4096]) -> Option<&[c_char]> {
+    // SAFETY: `path` is as long as told, less the zero behind it.
+    let length = unsafe {
+        readlink(
             c"/proc/self/exe".as_ptr(),
             path.as_mut_ptr(),
             path.len() - 1,
-        );
-        // With the zero that ends both.
-        !expected.is_null()
-            && length > 0
-            && strncmp(expected, path.as_ptr(), length as usize + 1) == 0
+        )
+    };
+    let length = usize::try_from(length).ok().filter(|&n| n > 0)?;
+    *path.get_mut(length)? = 0;
+    path.get(..=length)
+}
+
+/// The variable names the executable of this process.
+unsafe fn is_this(variable: &CStr) -> bool {
+    let mut buffer = [0; 4096];
+    // SAFETY: strings of the environment, and one that ends in a zero.
+    unsafe {
+        let expected = getenv(variable.as_ptr());
+        match executable(&mut buffer) {
+            Some(path) if !expected.is_null() => {
+                strncmp(expected, path.as_ptr(), path.len()) == 0
+            }
+            _ => false,
+        }
+    }
+}
+
+/// It is the compiler that is not to wait for files, or a clang that was started in its stead.
+unsafe fn is_guarded() -> bool {
+    const CLANG: &CStr = c"clang";
+    let mut buffer = [0; 4096];
+    // SAFETY: strings of the environment, and one that ends in a zero.
+    unsafe {
+        if getenv(c"PUMICE_GUARDED".as_ptr()).is_null() {
+            return false;
+        }
+        if is_this(c"PUMICE_GUARDED") {
+            return true;
+        }
+        let Some(path) = executable(&mut buffer) else {
+            return false;
+        };
+        let name = path.iter().rposition(|&c| c == b'/' as c_char);
+        let name = path.get(name.map_or(0, |at| at + 1)..).unwrap_or_default();
+        // The zero at the end of a shorter name differs.
+        !name.is_empty() && strncmp(CLANG.as_ptr(), name.as_ptr(), CLANG.count_bytes()) == 0
     }
 }
 
 /// The C library's function in front of which one of ours stands.
-unsafe fn behind(name: &core::ffi::CStr, known: &AtomicUsize) -> Option<Open> {
+unsafe fn behind(name: &CStr, known: &AtomicUsize) -> Option<Open> {
     let mut address = known.load(Ordering::Relaxed);
     // SAFETY: the C library's functions of these names have this type.
     unsafe {
