@@ -311,10 +311,11 @@ fn inner_loops_that_run_long() {
 fn loops_of_small_groups() {
     let setup = Setup::new();
     let kernel = setup.kernel_of(
-        "kernel void k(global uint *out, global const uchar *in, uint count) {
+        "kernel void k(global uint *out, global const uchar *in, uint count, uint none) {
             uchar bytes[512];
             for (uint i = 0; i < 512; i++) bytes[i] = in[i & 63] + i;
-            uint step = in[8] * 64, sum = 0;
+            // At addresses that may differ, so that each lane loads its own.
+            uint step = in[8 + get_local_id(0) * none] * 64, sum = 0;
             while (count > step) {
                 for (uint n = step, at = 64; n; n -= 64, at += 64)
                     for (uint i = 0; i < 64; i++) sum = rotate(sum * 5 + bytes[(at + i) & 511], 3u);
@@ -354,7 +355,8 @@ fn loops_of_small_groups() {
         ] {
             let items: usize = shape.iter().product();
             let to = setup.buffer_of(&vec![0u32; shape[0]]);
-            kernel.set_buffer(0, &to).set_buffer(1, &from).set(2, count);
+            kernel.set_buffer(0, &to).set_buffer(1, &from);
+            kernel.set(2, count).set(3, 0u32);
             setup.run(&kernel, &shape, Some(&shape));
             let got = setup.read::<u32>(&to, shape[0]);
             assert_eq!(got, vec![sum; shape[0]], "{count}, {items} of {shape:?}");
