@@ -381,12 +381,25 @@ fn prelude(source: &ClSource<'_>) -> Option<String> {
     conversions.prelude()
 }
 
-/// Whether a source may read files: it says so, or words of it go on in the next line.
+/// Whether a source may read files: it says so, in one line or in lines that a backslash joins.
 fn may_include(source: &str) -> bool {
-    let continued = ["\\\n", "\\\r\n", "??/"];
-    source.contains("include")
-        || source.contains("import")
-        || continued.iter().any(|mark| source.contains(mark))
+    let says = |text: &str| text.contains("include") || text.contains("import");
+    // A trigraph may be the backslash; sources that have one do not exist.
+    says(source)
+        || source.contains("??/")
+        || source.contains('\\') && says(&without_continuations(source))
+}
+
+/// The source with the lines in one that end in a backslash, behind which compilers accept blanks.
+fn without_continuations(source: &str) -> String {
+    let mut joined = String::with_capacity(source.len());
+    for line in source.split_inclusive('\n') {
+        match line.trim_end().strip_suffix('\\') {
+            Some(begun) => joined.push_str(begun),
+            None => joined.push_str(line),
+        }
+    }
+    joined
 }
 
 /// What the source is called in messages.
@@ -401,6 +414,20 @@ fn readable(log: &str) -> String {
 mod tests {
     use super::super::options::BuildCall;
     use super::*;
+
+    #[test]
+    fn what_may_include() {
+        for source in [
+            "#include \"a.h\"",
+            "#inc\\\nlude \"a.h\"",
+            "#inc\\ \t\r\nlude \"a.h\"",
+            "#im\\\n\\\nport \"a.h\"",
+            "#inc??/\nlude \"a.h\"",
+        ] {
+            assert!(may_include(source), "{source}");
+        }
+        assert!(!may_include("#define A(x) x + \\\n 1\nkernel void f() {}"));
+    }
 
     fn compiled(source: &str, options: &str) -> Option<Compiled> {
         let options = BuildOptions::parse(options, BuildCall::Build).unwrap();
