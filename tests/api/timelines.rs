@@ -133,9 +133,12 @@ fn a_small_program() {
         "{launch:?} {finish:?}"
     );
     let told = launch.get("args").expect("arguments");
-    assert_eq!(
-        told.text("details"),
-        "global size [64], local size [8], 1 dispatches"
+    // The local size is the device's choice.
+    let details = told.text("details");
+    assert!(
+        details.starts_with("global size [64], local size [")
+            && details.ends_with("], 1 dispatches"),
+        "{details}"
     );
     assert_eq!(told.text("status"), "complete");
     assert_ne!(launch.number("pid"), call.number("pid"));
