@@ -4,6 +4,7 @@
 
 #[macro_use]
 mod table;
+mod addresses;
 mod commands;
 mod objects;
 mod world;
@@ -19,6 +20,7 @@ fn table() -> Table {
     let t = &mut table;
     commands::rows(t);
     objects::rows(t);
+    addresses::rows(t);
     let memory = "needs memory to run out: the fault runner's";
     t.never(code!(CL_OUT_OF_HOST_MEMORY), memory);
     t.never(code!(CL_OUT_OF_RESOURCES), memory);

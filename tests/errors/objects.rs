@@ -588,4 +588,74 @@ fn creation(t: &mut Table) {
 pub fn rows(t: &mut Table) {
     queries(t);
     creation(t);
+    images(t);
 }
+
+/// The same image by the older calls, and by that with properties.
+fn images(t: &mut Table) {
+    rows! { t, w;
+        clCreateImage2D {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| makes!(w, clCreateImage2D(c, 0, &RGBA, 8, 8, 0, null_mut())));
+            CL_INVALID_VALUE "flags" = makes!(w, clCreateImage2D(w.s.context.0, 1 << 40, &RGBA, 8, 8, 0, null_mut()));
+            CL_INVALID_VALUE "immutable without contents" =
+                makes!(w, clCreateImage2D(w.s.context.0, CL_MEM_IMMUTABLE_EXT, &RGBA, 8, 8, 0, null_mut()));
+            CL_INVALID_IMAGE_FORMAT_DESCRIPTOR "none" = makes!(w, clCreateImage2D(w.s.context.0, 0, null(), 8, 8, 0, null_mut()));
+            CL_INVALID_IMAGE_FORMAT_DESCRIPTOR "an order that is none" = makes!(w, clCreateImage2D(w.s.context.0, 0,
+                &cl_image_format { image_channel_order: 1, ..RGBA }, 8, 8, 0, null_mut()));
+            CL_INVALID_HOST_PTR "none, but wanted" =
+                makes!(w, clCreateImage2D(w.s.context.0, CL_MEM_COPY_HOST_PTR, &RGBA, 8, 8, 0, null_mut()));
+            CL_INVALID_HOST_PTR "one that is not wanted" = makes!(w, clCreateImage2D(w.s.context.0, 0, &RGBA, 8, 8, 0, w.place()));
+            CL_INVALID_IMAGE_SIZE "nothing, or too large" = [0, 1 << 30].map(|width|
+                makes!(w, clCreateImage2D(w.s.context.0, 0, &RGBA, width, 8, 0, null_mut())));
+            CL_INVALID_OPERATION "no images" => never "the devices here have them";
+        }
+        clCreateImageWithProperties {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| with_properties(w, c, null(), 0, &RGBA, null_mut()));
+            CL_INVALID_PROPERTY "not a property" = with_properties(w, w.s.context.0, [0x1234, 1, 0].as_ptr(), 0, &RGBA, null_mut());
+            CL_INVALID_VALUE "flags" = with_properties(w, w.s.context.0, null(), 1 << 40, &RGBA, null_mut());
+            CL_INVALID_IMAGE_FORMAT_DESCRIPTOR "none" = with_properties(w, w.s.context.0, null(), 0, null(), null_mut());
+            CL_INVALID_HOST_PTR "none, but wanted" =
+                with_properties(w, w.s.context.0, null(), CL_MEM_COPY_HOST_PTR, &RGBA, null_mut());
+            CL_INVALID_HOST_PTR "one that is not wanted" = with_properties(w, w.s.context.0, null(), 0, &RGBA, w.place());
+            CL_INVALID_OPERATION "no images" => never "the devices here have them";
+        }
+        clCreateImage { CL_INVALID_OPERATION "no images" => never "the devices here have them"; }
+        clSetDefaultDeviceCommandQueue {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| call!(clSetDefaultDeviceCommandQueue(c, w.s.device, w.s.queue.0)));
+            CL_INVALID_DEVICE "not a device" = w.bad(|d| call!(clSetDefaultDeviceCommandQueue(w.s.context.0, d, w.s.queue.0)));
+            CL_INVALID_DEVICE "a device of another context" => never "contexts here have the only device";
+        }
+        clSetProgramSpecializationConstant {
+            CL_INVALID_PROGRAM "not a program, or one of source" = { let ask = |p|
+                call!(clSetProgramSpecializationConstant(p, 0, 4, w.place()));
+                let mut all = w.bad(ask); all.push(ask(w.unbuilt.0)); all };
+            CL_COMPILER_NOT_AVAILABLE "no compiler" => never "needs a machine without clang";
+            CL_INVALID_OPERATION "no intermediate language" => never "the devices here have it";
+        }
+        clSetContextDestructorCallback {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| call!(clSetContextDestructorCallback(c, Some(nothing_of_context), null_mut())));
+        }
+        clSetMemObjectDestructorCallback {
+            CL_INVALID_MEM_OBJECT "not a memory object" = w.bad(|m|
+                call!(clSetMemObjectDestructorCallback(m, Some(nothing_of_context), null_mut())));
+        }
+        clGetDeviceAndHostTimer { CL_INVALID_OPERATION "no timers that agree" => never "the devices here have them"; }
+        clGetHostTimer { CL_INVALID_OPERATION "no timers that agree" => never "the devices here have them"; }
+    }
+}
+
+fn with_properties(
+    w: &World,
+    c: cl_context,
+    list: *const cl_mem_properties,
+    flags: cl_mem_flags,
+    format: *const cl_image_format,
+    at: *mut c_void,
+) -> cl_int {
+    makes!(
+        w,
+        clCreateImageWithProperties(c, list, flags, format, &description(8, 8, 0), at)
+    )
+}
+
+extern "C" fn nothing_of_context(_: *mut c_void, _: *mut c_void) {}
