@@ -209,6 +209,7 @@ pub fn rows(t: &mut Table) {
     allocations(t);
     commands(t);
     other_names(t);
+    khr(t);
     // One device a context: what its memory objects are made for, it supports.
     for call in [
         "clEnqueueReadImage",
@@ -246,4 +247,78 @@ pub fn rows(t: &mut Table) {
             );
         }
     }
+}
+
+/// Under the names that the functions had as extensions.
+fn khr(t: &mut Table) {
+    rows! { t, w;
+        clGetKernelSuggestedLocalWorkSizeKHR {
+            CL_INVALID_COMMAND_QUEUE "not a queue" = w.bad(|q| suggest(w, q, w.kernel.0, 1, &[1], w.size()));
+            CL_INVALID_KERNEL "not a kernel" = w.bad(|k| suggest(w, w.s.queue.0, k, 1, &[1], w.size()));
+            CL_INVALID_KERNEL_ARGS "arguments are not set" = suggest(w, w.s.queue.0, w.unset.0, 1, &[1], w.size());
+            CL_INVALID_WORK_DIMENSION "no dimension, or four" =
+                [0, 4].map(|dims| suggest(w, w.s.queue.0, w.kernel.0, dims, &[1; 4], w.size()));
+            CL_INVALID_CONTEXT "a kernel of another context" = suggest(w, w.other.queue.0, w.kernel.0, 1, &[1], w.size());
+            CL_INVALID_GLOBAL_WORK_SIZE "zero" = suggest(w, w.s.queue.0, w.kernel.0, 1, &[0], w.size());
+            CL_INVALID_VALUE "no place for the answer" = suggest(w, w.s.queue.0, w.kernel.0, 1, &[1], null_mut());
+        }
+        clGetKernelSubGroupInfoKHR {
+            CL_INVALID_KERNEL "not a kernel" = w.bad(|k| sub_groups(w, k, w.s.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR));
+            CL_INVALID_DEVICE "not a device of the kernel" =
+                sub_groups(w, w.kernel.0, w.user.0, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR);
+            CL_INVALID_VALUE "a name that is none" = sub_groups(w, w.kernel.0, w.s.device, 0xfff1);
+            CL_INVALID_OPERATION "no sub-groups" => never "the devices here have them";
+        }
+        clEnqueueMigrateMemINTEL {
+            CL_INVALID_COMMAND_QUEUE "not a queue" = w.bad(|q| migrate(w, q, 0, 0, null()));
+            CL_INVALID_VALUE "flags" = migrate(w, w.s.queue.0, 1 << 9, 0, null());
+            CL_INVALID_CONTEXT "an event of another context" = migrate(w, w.s.queue.0, 0, 1, &w.user_foreign.0);
+            CL_INVALID_EVENT_WAIT_LIST "a list and a count that do not agree" =
+                [migrate(w, w.s.queue.0, 0, 1, null()), migrate(w, w.s.queue.0, 0, 0, &w.user.0)];
+        }
+        clEnqueueMemAdviseINTEL {
+            CL_INVALID_COMMAND_QUEUE "not a queue" = w.bad(|q| advise(w, q, 0, 0, null()));
+            CL_INVALID_CONTEXT "an event of another context" = advise(w, w.s.queue.0, 0, 1, &w.user_foreign.0);
+            CL_INVALID_EVENT_WAIT_LIST "a list and a count that do not agree" =
+                [advise(w, w.s.queue.0, 0, 1, null()), advise(w, w.s.queue.0, 0, 0, &w.user.0)];
+        }
+    }
+}
+
+fn suggest(
+    w: &World,
+    q: cl_command_queue,
+    kernel: cl_kernel,
+    dims: cl_uint,
+    global: &[usize],
+    place: *mut usize,
+) -> cl_int {
+    ext!(w.s, clGetKernelSuggestedLocalWorkSizeKHR: clGetKernelSuggestedLocalWorkSizeKHR_t(q, kernel, dims, null(), global.as_ptr(),
+        place))
+}
+
+fn sub_groups(w: &World, kernel: cl_kernel, device: cl_device_id, name: cl_uint) -> cl_int {
+    let input = [1usize];
+    ext!(w.s, clGetKernelSubGroupInfoKHR: clGetKernelSubGroupInfoKHR_t(kernel, device, name, 8, input.as_ptr().cast(), 8, w.place(),
+        w.size()))
+}
+
+fn migrate(
+    w: &World,
+    q: cl_command_queue,
+    flags: cl_mem_migration_flags,
+    n: cl_uint,
+    list: *const cl_event,
+) -> cl_int {
+    ext!(w.s, clEnqueueMigrateMemINTEL: clEnqueueMigrateMemINTEL_t(q, w.svm, 16, flags, n, list, w.event()))
+}
+
+fn advise(
+    w: &World,
+    q: cl_command_queue,
+    advice: cl_mem_advice_intel,
+    n: cl_uint,
+    list: *const cl_event,
+) -> cl_int {
+    ext!(w.s, clEnqueueMemAdviseINTEL: clEnqueueMemAdviseINTEL_t(q, w.svm, 16, advice, n, list, w.event()))
 }
