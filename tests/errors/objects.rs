@@ -640,6 +640,30 @@ fn images(t: &mut Table) {
                 call!(clSetMemObjectDestructorCallback(m, Some(nothing_of_context), null_mut())));
         }
         clGetDeviceAndHostTimer { CL_INVALID_OPERATION "no timers that agree" => never "the devices here have them"; }
+        clSetProgramReleaseCallback {
+            CL_INVALID_PROGRAM "not a program" = w.bad(|p| call!(clSetProgramReleaseCallback(p, Some(nothing_of_context), null_mut())));
+            CL_INVALID_OPERATION "no device has destructors" =
+                call!(clSetProgramReleaseCallback(w.program.0, Some(nothing_of_context), null_mut()));
+        }
+        clCreateProgramWithBuiltInKernels {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| makes!(w, clCreateProgramWithBuiltInKernels(c, 1, &w.s.device, c"none".as_ptr())));
+            CL_INVALID_DEVICE "not a device" =
+                makes!(w, clCreateProgramWithBuiltInKernels(w.s.context.0, 1, &w.user.0, c"none".as_ptr()));
+        }
+        clCompileProgram {
+            CL_COMPILE_PROGRAM_FAILURE "not OpenCL C" = compile(w, "no such thing", c"");
+            CL_INVALID_COMPILER_OPTIONS "an option that is none" = compile(w, "kernel void k() {}", c"-no-such-option");
+        }
+        clLinkProgram {
+            CL_INVALID_CONTEXT "not a context" = w.bad(|c| makes!(w, clLinkProgram(c, 0, null(), null(), 1, &w.unbuilt.0, None, null_mut())));
+        }
+        clCreateContextFromType {
+            CL_INVALID_PROPERTY "not a property" = makes!(w, clCreateContextFromType(
+                [CL_CONTEXT_PLATFORM, w.s.platform.addr() as isize, 0x1234, 1, 0].as_ptr(), CL_DEVICE_TYPE_ALL, None, null_mut()));
+        }
+        clSetKernelArg {
+            CL_INVALID_MEM_OBJECT "no object where only one will do" = set(w, w.pictures.0, 0, 8, null());
+        }
         clGetHostTimer { CL_INVALID_OPERATION "no timers that agree" => never "the devices here have them"; }
     }
 }
@@ -656,6 +680,22 @@ fn with_properties(
         w,
         clCreateImageWithProperties(c, list, flags, format, &description(8, 8, 0), at)
     )
+}
+
+/// Compiles a program of its own.
+fn compile(w: &World, source: &str, options: &std::ffi::CStr) -> cl_int {
+    let program = w.s.program(source);
+    call!(clCompileProgram(
+        program.0,
+        0,
+        null(),
+        options.as_ptr(),
+        0,
+        null(),
+        null_mut(),
+        None,
+        null_mut()
+    ))
 }
 
 extern "C" fn nothing_of_context(_: *mut c_void, _: *mut c_void) {}
