@@ -1,0 +1,312 @@
+//! What calls are tried on: objects of all kinds, made once, and whether a call that failed left them as they were.
+
+use pumice_tests::sys::*;
+use pumice_tests::{call, create, info_value, ok, Buffer, Event, Kernel, Program, Queue, Setup};
+use std::cell::{Cell, RefCell, UnsafeCell};
+use std::ffi::c_void;
+use std::ptr::{null, null_mut};
+
+const SOURCE: &str = "
+kernel void plain(global int *p, int n, local int *l) { p[get_global_id(0)] = n; }
+kernel __attribute__((reqd_work_group_size(4, 1, 1))) void four(global int *p) { p[get_global_id(0)] = 1; }
+kernel void pictures(read_only image2d_t a, write_only image2d_t b, sampler_t s) {
+    write_imageui(b, (int2)(0, 0), read_imageui(a, s, (int2)(0, 0)));
+}
+";
+
+/// What a place for results holds before a call.
+const SENTINEL: u8 = 0xa5;
+
+/// The objects.
+pub struct World {
+    pub s: Setup,
+    /// Of another context of the same device.
+    pub other: Setup,
+    pub timed: Queue,
+    /// 4096 bytes, and two parts of it that overlap.
+    pub b: Buffer,
+    pub part: Buffer,
+    pub part2: Buffer,
+    pub b2: Buffer,
+    pub foreign: Buffer,
+    pub host_read: Buffer,
+    pub host_write: Buffer,
+    pub host_none: Buffer,
+    pub immutable: Buffer,
+    /// 8 x 8, CL_RGBA, CL_UNSIGNED_INT8; the last but one in another format, the last of three dimensions.
+    pub i: Buffer,
+    pub i2: Buffer,
+    pub i_foreign: Buffer,
+    pub i_host_read: Buffer,
+    pub i_host_write: Buffer,
+    pub i_host_none: Buffer,
+    pub i_immutable: Buffer,
+    pub i_red: Buffer,
+    pub i3: Buffer,
+    pub i_read: Buffer,
+    pub i_write: Buffer,
+    pub sampler: cl_sampler,
+    pub program: Program,
+    pub unbuilt: Program,
+    pub kernel: Kernel,
+    pub unset: Kernel,
+    pub four: Kernel,
+    pub pictures: Kernel,
+    /// Built without -cl-kernel-arg-info.
+    pub bare: Kernel,
+    pub user: Event,
+    pub user_foreign: Event,
+    pub failed: Event,
+    pub svm: *mut c_void,
+    place: UnsafeCell<[u8; 4096]>,
+    event: UnsafeCell<cl_event>,
+    size: UnsafeCell<usize>,
+    wrong: RefCell<Vec<String>>,
+    probes: Cell<u32>,
+    probe: Buffer,
+}
+
+/// What must not change: reference counts.
+#[derive(PartialEq, Debug)]
+pub struct Counts(Vec<u32>);
+
+fn image(s: &Setup, flags: cl_mem_flags, order: cl_uint, depth: usize) -> Buffer {
+    let format = cl_image_format {
+        image_channel_order: order,
+        image_channel_data_type: CL_UNSIGNED_INT8,
+    };
+    let desc = description(8, 8, depth);
+    let data = [0u8; 1024];
+    let data = if flags & CL_MEM_COPY_HOST_PTR == 0 {
+        null_mut()
+    } else {
+        data.as_ptr().cast_mut().cast()
+    };
+    Buffer(create!(clCreateImage(
+        s.context.0,
+        flags,
+        &format,
+        &desc,
+        data
+    )))
+}
+
+/// An image of two or three dimensions.
+pub fn description(width: usize, height: usize, depth: usize) -> cl_image_desc {
+    // SAFETY: numbers and pointers, which may be zero.
+    let mut desc: cl_image_desc = unsafe { std::mem::zeroed() };
+    desc.image_type = if depth == 0 {
+        CL_MEM_OBJECT_IMAGE2D
+    } else {
+        CL_MEM_OBJECT_IMAGE3D
+    };
+    (desc.image_width, desc.image_height, desc.image_depth) = (width, height, depth);
+    desc
+}
+
+fn buffer(s: &Setup, flags: cl_mem_flags) -> Buffer {
+    let data = [1u8; 4096];
+    let data = data.as_ptr().cast_mut().cast();
+    let flags = flags | CL_MEM_COPY_HOST_PTR;
+    Buffer(create!(clCreateBuffer(s.context.0, flags, 4096, data)))
+}
+
+impl World {
+    pub fn new() -> Self {
+        let (s, other) = (Setup::new(), Setup::new());
+        let b = buffer(&s, 0);
+        let part = |origin| {
+            let region = cl_buffer_region { origin, size: 1024 };
+            let region = (&raw const region).cast();
+            let kind = CL_BUFFER_CREATE_TYPE_REGION;
+            Buffer(create!(clCreateSubBuffer(b.0, 0, kind, region)))
+        };
+        let program = s
+            .try_build(SOURCE, "-cl-kernel-arg-info")
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernel = s.kernel(&program, "plain");
+        kernel.set_buffer(0, &b).set(1, 1i32).set_local(2, 4);
+        let four = s.kernel(&program, "four");
+        four.set_buffer(0, &b);
+        let failed = Event::user(&s.context);
+        failed.finish(-7);
+        let immutable = CL_MEM_IMMUTABLE_EXT | CL_MEM_COPY_HOST_PTR;
+        let rgba = CL_RGBA;
+        Self {
+            timed: s.new_queue(CL_QUEUE_PROFILING_ENABLE),
+            part: part(0),
+            part2: part(512),
+            b2: buffer(&s, 0),
+            foreign: buffer(&other, 0),
+            host_read: buffer(&s, CL_MEM_HOST_READ_ONLY),
+            host_write: buffer(&s, CL_MEM_HOST_WRITE_ONLY),
+            host_none: buffer(&s, CL_MEM_HOST_NO_ACCESS),
+            immutable: buffer(&s, CL_MEM_IMMUTABLE_EXT),
+            i: image(&s, 0, rgba, 0),
+            i2: image(&s, 0, rgba, 0),
+            i_foreign: image(&other, 0, rgba, 0),
+            i_host_read: image(&s, CL_MEM_HOST_READ_ONLY, rgba, 0),
+            i_host_write: image(&s, CL_MEM_HOST_WRITE_ONLY, rgba, 0),
+            i_host_none: image(&s, CL_MEM_HOST_NO_ACCESS, rgba, 0),
+            i_immutable: image(&s, immutable, rgba, 0),
+            i_red: image(&s, 0, CL_R, 0),
+            i3: image(&s, 0, rgba, 4),
+            i_read: image(&s, CL_MEM_READ_ONLY, rgba, 0),
+            i_write: image(&s, CL_MEM_WRITE_ONLY, rgba, 0),
+            sampler: create!(clCreateSampler(
+                s.context.0,
+                CL_FALSE,
+                CL_ADDRESS_CLAMP,
+                CL_FILTER_NEAREST
+            )),
+            unbuilt: s.program(SOURCE),
+            unset: s.kernel(&program, "plain"),
+            pictures: s.kernel(&program, "pictures"),
+            bare: s.kernel_of("kernel void k(int n) {}", "k"),
+            user: Event::user(&s.context),
+            user_foreign: Event::user(&other.context),
+            svm: call!(clSVMAlloc(s.context.0, CL_MEM_READ_WRITE, 4096, 0)),
+            place: UnsafeCell::new([SENTINEL; 4096]),
+            event: UnsafeCell::new(null_mut()),
+            size: UnsafeCell::new(0x77),
+            wrong: RefCell::default(),
+            probes: Cell::new(0),
+            probe: s.buffer(4),
+            b,
+            program,
+            kernel,
+            four,
+            failed,
+            other,
+            s,
+        }
+    }
+
+    /// A handle that is none, and one of another kind.
+    pub fn bad(&self, call: impl Fn(*mut c_void) -> cl_int) -> Vec<cl_int> {
+        vec![call(null_mut()), call(self.other_kind())]
+    }
+
+    /// A handle of a kind that no call takes beside others' (a user event); for events, see [`World::bad_event`].
+    fn other_kind(&self) -> *mut c_void {
+        self.user.0
+    }
+
+    /// As [`World::bad`], where an event is asked for.
+    pub fn bad_event(&self, call: impl Fn(*mut c_void) -> cl_int) -> Vec<cl_int> {
+        vec![call(null_mut()), call(self.b.0)]
+    }
+
+    /// Where results would go: must stay as it is.
+    pub fn place(&self) -> *mut c_void {
+        self.place.get().cast()
+    }
+
+    /// Where an event would go: must stay as it is.
+    pub fn event(&self) -> *mut cl_event {
+        self.event.get()
+    }
+
+    /// Where a size would go: must stay as it is.
+    pub fn size(&self) -> *mut usize {
+        self.size.get()
+    }
+
+    /// Whether the call before gave a size is left open by the specification.
+    pub fn size_is_open(&self) {
+        // SAFETY: no call runs, and nothing else refers to it.
+        unsafe { *self.size.get() = 0x77 };
+    }
+
+    /// Notes that a call made an object, if it did.
+    pub fn made(&self, made: bool) {
+        if made {
+            self.wrong.borrow_mut().push("made an object".into());
+        }
+    }
+
+    /// Reference counts now.
+    pub fn counts(&self) -> Counts {
+        let mut all = Vec::new();
+        macro_rules! count {
+            ($ask:ident, $param:ident: $($object:expr),*) => { $( all.push(info_value!(u32, $ask($object), $param)); )* };
+        }
+        count!(clGetContextInfo, CL_CONTEXT_REFERENCE_COUNT: self.s.context.0, self.other.context.0);
+        count!(clGetCommandQueueInfo, CL_QUEUE_REFERENCE_COUNT: self.s.queue.0, self.other.queue.0, self.timed.0);
+        count!(clGetMemObjectInfo, CL_MEM_REFERENCE_COUNT: self.b.0, self.part.0, self.b2.0, self.foreign.0, self.i.0,
+            self.i2.0, self.host_none.0, self.immutable.0);
+        count!(clGetMemObjectInfo, CL_MEM_MAP_COUNT: self.b.0, self.i.0);
+        count!(clGetSamplerInfo, CL_SAMPLER_REFERENCE_COUNT: self.sampler);
+        count!(clGetProgramInfo, CL_PROGRAM_REFERENCE_COUNT: self.program.0, self.unbuilt.0);
+        count!(clGetKernelInfo, CL_KERNEL_REFERENCE_COUNT: self.kernel.0, self.unset.0);
+        count!(clGetEventInfo, CL_EVENT_REFERENCE_COUNT: self.user.0, self.failed.0, self.user_foreign.0);
+        Counts(all)
+    }
+
+    /// What is wrong after a call that failed.
+    pub fn check(&self, before: &Counts) -> Vec<String> {
+        let mut wrong = std::mem::take(&mut *self.wrong.borrow_mut());
+        let after = self.counts();
+        if after != *before {
+            wrong.push(format!(
+                "reference counts: {before:?} before, {after:?} after"
+            ));
+        }
+        // SAFETY: no call runs, and nothing else refers to these.
+        let (place, event, size) =
+            unsafe { (&mut *self.place.get(), *self.event.get(), *self.size.get()) };
+        if place.iter().any(|byte| *byte != SENTINEL) {
+            wrong.push("wrote results".into());
+            place.fill(SENTINEL);
+        }
+        if !event.is_null() {
+            wrong.push("gave an event".into());
+        }
+        if size != 0x77 {
+            wrong.push("gave a size".into());
+        }
+        // SAFETY: as above.
+        unsafe {
+            *self.event.get() = null_mut();
+            *self.size.get() = 0x77;
+        }
+        self.next_command(&mut wrong);
+        wrong
+    }
+
+    /// The queue goes on working, and the buffer holds what it held.
+    fn next_command(&self, wrong: &mut Vec<String>) {
+        let number = self.probes.get() + 1;
+        self.probes.set(number);
+        let pattern = (&raw const number).cast();
+        let (q, n, e) = (self.s.queue.0, null(), null_mut());
+        ok!(clEnqueueFillBuffer(
+            q,
+            self.probe.0,
+            pattern,
+            4,
+            0,
+            4,
+            0,
+            n,
+            e
+        ));
+        if self.s.read::<u32>(&self.probe, 1) != [number] {
+            wrong.push("the next command did nothing".into());
+        }
+        if self.s.read::<u8>(&self.b, 4096) != [1; 4096] {
+            wrong.push("the buffer changed".into());
+        }
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.user.finish(CL_COMPLETE);
+        self.user_foreign.finish(CL_COMPLETE);
+        call!(clReleaseSampler(self.sampler));
+        if !self.svm.is_null() {
+            call!(clSVMFree(self.s.context.0, self.svm));
+        }
+    }
+}
