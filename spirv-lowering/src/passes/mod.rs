@@ -30,6 +30,7 @@ pub mod share_calls;
 pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
+pub mod wide_range;
 pub mod zero_tables;
 
 use crate::error::Result;
