@@ -116,6 +116,9 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     CleanUp,
+    needed("lower_half_atomic", &[], |func, _| {
+        lower_half_atomic::run(func)
+    }),
     needed("lower_atomic", &[], |func, l| {
         lower_atomic::run(func, l.target)?;
         Ok(true)
