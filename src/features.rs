@@ -51,6 +51,8 @@ pub struct Features {
     pub float_atomics: bool,
     /// Atomic functions on `double`: on global memory, on local memory.
     pub double_atomics: [bool; 2],
+    /// Atomic functions on `half`.
+    pub half_atomics: bool,
     /// Clocks of the device and of the processor that a sub-group runs on.
     pub clocks: [bool; 2],
     /// SPIR-V through clCreateProgramWithIL.
@@ -91,6 +93,8 @@ impl Features {
             float_atomics: true,
             double_atomics: [target.int64_atomics_global, target.int64_atomics_local]
                 .map(|atomics| atomics && target.fp64.supported),
+            // Loops around one of the word of 32 bits, or of the 16 bits themselves.
+            half_atomics: caps.fp16 && target.fp16.supported,
             clocks: [target.clock_device, target.clock_subgroup],
             il: true,
             device_uuid: true,
@@ -249,6 +253,24 @@ impl Features {
                 self.float_atomics,
                 "__opencl_c_ext_fp32_local_atomic_min_max",
             ),
+            (
+                self.half_atomics,
+                "__opencl_c_ext_fp16_global_atomic_load_store",
+            ),
+            (self.half_atomics, "__opencl_c_ext_fp16_global_atomic_add"),
+            (
+                self.half_atomics,
+                "__opencl_c_ext_fp16_global_atomic_min_max",
+            ),
+            (
+                self.half_atomics,
+                "__opencl_c_ext_fp16_local_atomic_load_store",
+            ),
+            (self.half_atomics, "__opencl_c_ext_fp16_local_atomic_add"),
+            (
+                self.half_atomics,
+                "__opencl_c_ext_fp16_local_atomic_min_max",
+            ),
             (global64, "__opencl_c_ext_fp64_global_atomic_load_store"),
             (global64, "__opencl_c_ext_fp64_global_atomic_add"),
             (global64, "__opencl_c_ext_fp64_global_atomic_min_max"),
@@ -325,6 +347,10 @@ impl Features {
                 c"SPV_EXT_shader_atomic_float_add",
             ),
             (
+                self.il && self.half_atomics,
+                c"SPV_EXT_shader_atomic_float16_add",
+            ),
+            (
                 self.il && self.float_atomics,
                 c"SPV_EXT_shader_atomic_float_min_max",
             ),
@@ -378,6 +404,8 @@ impl Features {
             (self.subgroups, 58),                // SubgroupDispatch
             (self.float_atomics, 6033),          // AtomicFloat32AddEXT
             (self.float_atomics, 5612),          // AtomicFloat32MinMaxEXT
+            (self.half_atomics, 6095),           // AtomicFloat16AddEXT
+            (self.half_atomics, 5616),           // AtomicFloat16MinMaxEXT
             (doubles, 6034),                     // AtomicFloat64AddEXT
             (doubles, 5613),                     // AtomicFloat64MinMaxEXT
             (self.kernel_clock(), 5055),         // ShaderClockKHR
@@ -418,7 +446,7 @@ impl Features {
         [
             bits(self.float_atomics, self.float_atomics),
             bits(global, local),
-            0,
+            bits(self.half_atomics, self.half_atomics),
         ]
     }
 

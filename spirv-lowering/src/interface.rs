@@ -71,11 +71,17 @@ pub enum Implicit {
     ResumeState,
     /// u32 x 3: how many work-groups the dispatch has.
     ResumeGroups,
+    /// u32 x 3: the upper halves of get_global_offset, as of those below for launches beyond 32 bits (`passes::wide_range`).
+    GlobalOffsetHigh,
+    /// u32 x 3: the upper halves of get_global_size.
+    GlobalSizeHigh,
+    /// u32 x 3: the upper halves of the number of the first work-group of this dispatch.
+    GroupOffsetHigh,
 }
 
 impl Implicit {
     /// All of them, in the order in which they are laid out.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 17] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
         Self::PrintfBuffer,
@@ -90,6 +96,9 @@ impl Implicit {
         Self::WorkDim,
         Self::ResumeState,
         Self::ResumeGroups,
+        Self::GlobalOffsetHigh,
+        Self::GlobalSizeHigh,
+        Self::GroupOffsetHigh,
     ];
 
     /// Size in bytes.

@@ -131,6 +131,9 @@ pub struct Target {
     pub miscounts_narrow_bits: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
+    /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
+    /// ([`wide_range`](crate::passes::wide_range)).
+    pub wide_range: bool,
     /// Kernels stay KIR, from which [`native`](crate::native) makes code for a processor, in packs of `subgroup_size` lanes.
     pub native: bool,
 }
@@ -192,6 +195,7 @@ impl Target {
             miscounts_wrapping: false,
             miscounts_narrow_bits: false,
             misrounds_doubles: false,
+            wide_range: false,
             native: false,
         }
     }

@@ -15,6 +15,7 @@ use super::QueueTarget;
 use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClResult};
 use crate::object::device::Device;
+use crate::object::kernel::Kernel;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
 use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
@@ -32,11 +33,37 @@ pub struct NdRange<'a> {
     pub local: Option<&'a [usize]>,
 }
 
+impl NdRange<'_> {
+    /// Whether ids or sizes need more than 32 bits. Work-items there run a form of the kernel of its own
+    /// ([`crate::compile::Executable::wide`]).
+    pub fn is_wide(&self) -> bool {
+        let dims = self.dims.min(3);
+        let (offset, size) = (extend(self.offset, dims, 0), extend(self.global, dims, 1));
+        let ends = size
+            .iter()
+            .zip(&offset)
+            .map(|(n, at)| n.saturating_add(*at));
+        self.global.is_some() && !size.contains(&0) && ends.max() > Some(u32::MAX as usize)
+    }
+}
+
+/// A snapshot of a kernel for a launch over an index space.
+pub fn snapshot(
+    target: &QueueTarget,
+    kernel: &Kernel,
+    range: &NdRange<'_>,
+) -> ClResult<KernelLaunch> {
+    if range.is_wide() {
+        return kernel.snapshot_wide(&target.device, &target.queue);
+    }
+    kernel.snapshot(&target.device, &target.queue)
+}
+
 /// An index space that was checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Space {
-    offset: [u32; 3],
-    global: [u32; 3],
+    offset: [u64; 3],
+    global: [u64; 3],
     local: [u32; 3],
     /// The last work-groups reach beyond the global size, and the kernel tests for that.
     guard: bool,
@@ -62,29 +89,21 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
         // As if empty (OpenCL 2.1).
         global = [0; 3];
     }
-    // Ids are 32 bits wide in kernels.
-    let most = u32::MAX as usize;
-    if global
-        .iter()
-        .zip(&offset)
-        .any(|(size, offset)| size.checked_add(*offset).is_none_or(|end| end > most))
+    let ends = global.iter().zip(&offset);
+    if ends
+        .clone()
+        .any(|(size, at)| size.checked_add(*at).is_none())
     {
-        let code = if offset == [0; 3] {
-            cl::CL_INVALID_GLOBAL_WORK_SIZE
-        } else {
-            cl::CL_INVALID_GLOBAL_OFFSET
-        };
-        return err(code, "global offset plus global size exceeds 32 bits");
+        return err(
+            cl::CL_INVALID_GLOBAL_OFFSET,
+            "global offset plus global size exceeds a size_t",
+        );
     }
-    let global = global.map(|n| n as u32);
-    let offset = offset.map(|n| n as u32);
-    // Ids of work-items beyond the end must not wrap around.
-    let room = most - (1 << 16);
-    let guarded = limits.guarded
-        && global
-            .iter()
-            .zip(&offset)
-            .all(|(size, offset)| *size as usize + *offset as usize <= room);
+    // Ids of work-items beyond the end must not wrap around 32 bits, the width of those of kernels that are guarded.
+    let room = u32::MAX as usize - (1 << 16);
+    let guarded = limits.guarded && ends.clone().all(|(size, at)| size + at <= room);
+    let global = global.map(|n| n as u64);
+    let offset = offset.map(|n| n as u64);
     let local = match range.local {
         Some(_) => {
             let local = extend(range.local, range.dims, 1);
@@ -98,7 +117,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
             let divides = global
                 .iter()
                 .zip(&local)
-                .all(|(size, n)| (*size as usize).is_multiple_of(*n));
+                .all(|(size, n)| size.is_multiple_of(*n as u64));
             if limits.uniform && !divides {
                 return err(
                     cl::CL_INVALID_WORK_GROUP_SIZE,
@@ -140,19 +159,20 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
                 );
             }
             let local = local.map(|n| n as u32);
+            // What is guarded has less than 2^32 work-items in each dimension.
             if guarded && !global.contains(&0) && limits.is_poor(local) {
-                free_shape(limits, global)
+                free_shape(limits, global.map(|n| n as u32))
             } else {
                 local
             }
         }
-        None if guarded && !global.contains(&0) => free_shape(limits, global),
+        None if guarded && !global.contains(&0) => free_shape(limits, global.map(|n| n as u32)),
         None => {
             let local = choose_local(limits, range.dims, global);
             let divides = global
                 .iter()
                 .zip(&local)
-                .all(|(size, n)| size.is_multiple_of(*n));
+                .all(|(size, n)| size.is_multiple_of(u64::from(*n)));
             if limits.uniform && !divides {
                 return err(
                     cl::CL_INVALID_WORK_GROUP_SIZE,
@@ -165,7 +185,7 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     let divides = global
         .iter()
         .zip(&local)
-        .all(|(size, n)| size.is_multiple_of(*n));
+        .all(|(size, n)| size.is_multiple_of(u64::from(*n)));
     Ok(Space {
         offset,
         global,
@@ -202,7 +222,7 @@ pub fn suggested_local_size(
 }
 
 /// A run of work-groups of one size in one dimension: first group, number of groups, size.
-type Run = (u32, u32, u32);
+type Run = (u64, u32, u32);
 
 /// The dispatches that one launch may take. At 65,535 work-groups each, the least that a device takes along an axis,
 /// that many last for longer than anybody waits.
@@ -224,32 +244,33 @@ fn check_parts(axes: &[SmallVec<[Run; 2]>; 3], steps: u32) -> ClResult {
     Ok(())
 }
 
-/// The runs of an axis. `guard`: the last work-group is a full one, too.
-fn runs(global: u32, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
+/// The runs of an axis, within each of which 32 bits number the work-items. `guard`: the last work-group is a full one, too.
+/// Where they are more than [`MOST_PARTS`], one more than that, and not all.
+fn runs(global: u64, local: u32, max_groups: u32, guard: bool) -> SmallVec<[Run; 2]> {
+    let size = u64::from(local);
     let full = if guard {
-        global.div_ceil(local)
+        global.div_ceil(size)
     } else {
-        global / local
+        global / size
     };
+    let max_groups = max_groups.min(u32::MAX / local);
     let mut runs = SmallVec::new();
     let mut first = 0;
-    while first < full {
-        let count = (full - first).min(max_groups);
+    while first < full && runs.len() <= MOST_PARTS {
+        let count = u32::try_from(full - first).map_or(max_groups, |left| left.min(max_groups));
         runs.push((first, count, local));
-        first += count;
+        first += u64::from(count);
     }
-    if !guard && !global.is_multiple_of(local) {
-        runs.push((full, 1, global % local));
+    if !guard && !global.is_multiple_of(size) {
+        runs.push((full, 1, (global % size) as u32));
     }
     runs
 }
 
 /// How many dispatches shall follow the first one of a launch for the sake of long loops. Each that is not needed costs
 /// a little, and each one needed takes its time for every work-item; large launches cannot have such loops and end soon.
-fn resumes(global: &[u32; 3]) -> u32 {
-    let items = global
-        .iter()
-        .fold(1u64, |all, &n| all.saturating_mul(n.into()));
+fn resumes(global: &[u64; 3]) -> u32 {
+    let items = global.iter().fold(1u64, |all, &n| all.saturating_mul(n));
     match items {
         0..=64 => RESUME_ROUNDS.min(40),
         65..=1024 => 16,
@@ -268,6 +289,12 @@ pub fn nd_range(
 ) -> ClResult<LaunchPlan> {
     let limits = limits(&target.device, &kernel);
     let space = check(range, &limits)?;
+    if range.is_wide() && !kernel.wide {
+        return err(
+            cl::CL_INVALID_GLOBAL_WORK_SIZE,
+            "the launch exceeds 32 bits, and its kernel was not made for that",
+        );
+    }
     for (mem, _) in kernel.buffers.iter().chain(&kernel.images) {
         target.check(mem)?;
     }
@@ -496,12 +523,18 @@ mod tests {
     fn launches_of_too_many_dispatches_are_refused() {
         let axis = |groups| runs(groups, 1, 65535, false);
         let one = || axis(1);
-        assert!(check_parts(&[axis(u32::MAX), one(), one()], 1).is_ok());
+        assert!(check_parts(&[axis(u32::MAX.into()), one(), one()], 1).is_ok());
         assert!(check_parts(&[axis(1 << 20), axis(1 << 20), one()], 1).is_ok());
         let code = |axes, steps| check_parts(&axes, steps).err().map(|e| e.code);
         let refused = Some(cl::CL_OUT_OF_RESOURCES);
-        assert_eq!(code([axis(u32::MAX), one(), axis(u32::MAX)], 1), refused);
-        assert_eq!(code([axis(u32::MAX), one(), one()], u32::MAX), refused);
+        assert_eq!(
+            code([axis(u32::MAX.into()), one(), axis(u32::MAX.into())], 1),
+            refused
+        );
+        assert_eq!(
+            code([axis(u32::MAX.into()), one(), one()], u32::MAX),
+            refused
+        );
     }
 
     #[test]
@@ -515,5 +548,71 @@ mod tests {
             runs(10, 1, 4, false).as_slice(),
             &[(0, 4, 1), (4, 4, 1), (8, 2, 1)]
         );
+    }
+
+    #[test]
+    fn runs_number_their_work_items_in_32_bits() {
+        // 2^32 groups of 1024 and some work-items: 2^22 - 1 groups are the most with less than 2^32 work-items.
+        let all = runs((1 << 42) + 5, 1024, u32::MAX, false);
+        let most = (1 << 22) - 1;
+        assert_eq!(all[0], (0, most, 1024));
+        assert_eq!(all[1], (u64::from(most), most, 1024));
+        assert_eq!(all.last(), Some(&(1 << 32, 1, 5)));
+        let mut next = 0;
+        for &(first, count, size) in &all {
+            assert_eq!(first, next);
+            assert!(u64::from(count) * u64::from(size) <= u32::MAX.into());
+            next += u64::from(count);
+        }
+        assert_eq!(next, (1 << 32) + 1);
+        // One group beyond 32 bits.
+        let all = runs(1 << 32, 1, u32::MAX, false);
+        assert_eq!(all.as_slice(), &[(0, u32::MAX, 1), (u32::MAX.into(), 1, 1)]);
+        // Too many dispatches are not even written down.
+        let all = runs(u64::MAX, 1, 65535, false);
+        assert_eq!(all.len(), MOST_PARTS + 1);
+        let one = || runs(1, 1, 65535, false);
+        let code = check_parts(&[all, one(), one()], 1).err().map(|e| e.code);
+        assert_eq!(code, Some(cl::CL_OUT_OF_RESOURCES));
+    }
+
+    #[test]
+    fn wide_ranges() {
+        let of = |offset: &[usize], global: &[usize]| {
+            let range = NdRange {
+                dims: global.len() as u32,
+                offset: Some(offset),
+                global: Some(global),
+                local: None,
+            };
+            (
+                range.is_wide(),
+                check(&range, &gpu(false))
+                    .map_err(|e| e.code)
+                    .map(|s| s.global[0]),
+            )
+        };
+        let most = u32::MAX as usize;
+        assert_eq!(of(&[0], &[most]), (false, Ok(most as u64)));
+        assert_eq!(of(&[1], &[most]), (true, Ok(most as u64)));
+        assert_eq!(of(&[0, most], &[1, 1]), (true, Ok(1)));
+        assert_eq!(of(&[0], &[most + 1]), (true, Ok(1 << 32)));
+        assert_eq!(of(&[usize::MAX - 7], &[7]), (true, Ok(7)));
+        assert_eq!(of(&[most + 1], &[0]), (false, Ok(0)));
+        let refused = Err(cl::CL_INVALID_GLOBAL_OFFSET);
+        assert_eq!(of(&[usize::MAX - 7], &[8]), (true, refused));
+        // Kernels that cannot tell how they are grouped are not guarded there.
+        let limits = Limits {
+            guarded: true,
+            ..gpu(false)
+        };
+        let range = NdRange {
+            dims: 1,
+            offset: None,
+            global: Some(&[(1 << 33) + 1]),
+            local: None,
+        };
+        let space = check(&range, &limits).ok().unwrap();
+        assert!(!space.guard);
     }
 }

@@ -300,12 +300,12 @@ pub struct Launch {
     /// Work dimensions.
     pub dims: u32,
     /// get_global_offset
-    pub offset: [u32; 3],
+    pub offset: [u64; 3],
     /// get_global_size
-    pub global: [u32; 3],
+    pub global: [u64; 3],
     /// get_enqueued_local_size
     pub local: [u32; 3],
-    /// get_num_groups
+    /// get_num_groups, the lower halves
     pub groups: [u32; 3],
     /// What the device is given.
     pub dispatches: SmallVec<[Dispatch; 1]>,
@@ -320,7 +320,7 @@ pub struct Dispatch {
     /// Number of work-groups.
     pub groups: [u32; 3],
     /// First work-group, in groups of the whole launch.
-    pub first_group: [u32; 3],
+    pub first_group: [u64; 3],
     /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
     pub part: u32,
 }

@@ -42,6 +42,13 @@ impl LoweredKernel {
     }
 }
 
+/// What an executable is made of, to make another of it.
+struct Sources {
+    modules: Vec<SpirvModule>,
+    spec_constants: Vec<(u32, Vec<u8>)>,
+    options: BuildOptions,
+}
+
 /// A linked program for one device.
 pub struct Executable {
     device: Arc<dyn Device>,
@@ -52,6 +59,9 @@ pub struct Executable {
     globals: ProgramGlobals,
     instance: Mutex<Option<Arc<Instance>>>,
     companion: OnceLock<Arc<dyn Any + Send + Sync>>,
+    sources: Option<Sources>,
+    wide: OnceLock<Box<Executable>>,
+    widening: Mutex<()>,
 }
 
 impl Drop for Executable {
@@ -71,15 +81,37 @@ impl Executable {
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
     ) -> Result<Self, BuildFailure> {
-        let key = key(device.as_ref(), modules, spec_constants, options);
-        if let Some(executable) =
-            entries::load(KIND, &key).and_then(|bytes| Self::from_bytes(device, &bytes))
-        {
-            return Ok(executable);
-        }
-        let executable = Self::lower(device, modules, spec_constants, options)?;
-        entries::store(KIND, &key, &executable.to_bytes());
+        let sources = Sources {
+            modules: modules.to_vec(),
+            spec_constants: spec_constants.to_vec(),
+            options: options.clone(),
+        };
+        let mut executable = sources.build(device, false)?;
+        executable.sources = Some(sources);
         Ok(executable)
+    }
+
+    /// The same kernels for launches beyond 2^32 work-items in a dimension, with ids of 64 bits, made when first asked for.
+    /// Program-scope variables, initializers and finalizers are those of this one, which alone has an instance.
+    pub fn wide(&self) -> Result<&Self, DeviceError> {
+        if let Some(wide) = self.wide.get() {
+            return Ok(wide);
+        }
+        let _one = self.widening.lock();
+        if let Some(wide) = self.wide.get() {
+            return Ok(wide);
+        }
+        let unsupported = |what| Err(DeviceError::Unsupported(what));
+        let Some(sources) = &self.sources else {
+            return unsupported("launches beyond 32 bits of this program".to_owned());
+        };
+        match sources.build(&self.device, true) {
+            Ok(made) if made.kernels.len() == self.kernels.len() => {
+                Ok(self.wide.get_or_init(|| Box::new(made)))
+            }
+            Ok(_) => unsupported("a program with other kernels for large launches".to_owned()),
+            Err(BuildFailure(what)) => unsupported(what),
+        }
     }
 
     fn lower(
@@ -87,6 +119,7 @@ impl Executable {
         modules: &[SpirvModule],
         spec_constants: &[(u32, Vec<u8>)],
         options: &BuildOptions,
+        wide: bool,
     ) -> Result<Self, BuildFailure> {
         let failure = |error: &dyn std::fmt::Display| BuildFailure(format!("error: {error}\n"));
         let library = builtin_library::get().map_err(|e| failure(&e))?;
@@ -114,6 +147,7 @@ impl Executable {
         let lower_one = |name: &str, size: u32| {
             let target = Target {
                 subgroup_size: size,
+                wide_range: wide,
                 ..device.target().clone()
             };
             lower::lower(&program, name, &target, options, library)
@@ -136,6 +170,9 @@ impl Executable {
             globals,
             instance: Mutex::default(),
             companion: OnceLock::new(),
+            sources: None,
+            wide: OnceLock::new(),
+            widening: Mutex::default(),
         };
         for kernel in all {
             match kernel.lowered.interface.attributes.role {
@@ -334,7 +371,36 @@ pub fn of_binary(
         &binary.spec_constants,
         options,
     );
-    (wanted.name().as_bytes() == name.as_slice()).then(|| Executable::from_bytes(device, bytes))?
+    if wanted.name().as_bytes() != name.as_slice() {
+        return None;
+    }
+    let mut executable = Executable::from_bytes(device, bytes)?;
+    executable.sources = Some(Sources {
+        modules: binary.modules.clone(),
+        spec_constants: binary.spec_constants.clone(),
+        options: options.clone(),
+    });
+    Some(executable)
+}
+
+impl Sources {
+    /// Lowers every kernel, or takes the result from the cache. `wide`: for launches beyond 2^32 work-items in a dimension.
+    fn build(&self, device: &Arc<dyn Device>, wide: bool) -> Result<Executable, BuildFailure> {
+        let Self {
+            modules,
+            spec_constants,
+            options,
+        } = self;
+        let key = key_of(device.as_ref(), modules, spec_constants, options, wide);
+        if let Some(executable) =
+            entries::load(KIND, &key).and_then(|bytes| Executable::from_bytes(device, &bytes))
+        {
+            return Ok(executable);
+        }
+        let executable = Executable::lower(device, modules, spec_constants, options, wide)?;
+        entries::store(KIND, &key, &executable.to_bytes());
+        Ok(executable)
+    }
 }
 
 /// Names what an executable is made of; also stands in program binaries.
@@ -344,8 +410,22 @@ pub fn key(
     spec_constants: &[(u32, Vec<u8>)],
     options: &BuildOptions,
 ) -> CacheKey {
+    key_of(device, modules, spec_constants, options, false)
+}
+
+fn key_of(
+    device: &dyn Device,
+    modules: &[SpirvModule],
+    spec_constants: &[(u32, Vec<u8>)],
+    options: &BuildOptions,
+    wide: bool,
+) -> CacheKey {
+    let target = Target {
+        wide_range: wide,
+        ..device.target().clone()
+    };
     let mut key = CacheKey::new(KIND);
-    key.part(format!("{:?}", device.target()).as_bytes());
+    key.part(format!("{target:?}").as_bytes());
     key.part(&device.caps().driver_uuid);
     key.part(&[
         u8::from(options.correctly_rounded_divide_sqrt),

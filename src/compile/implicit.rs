@@ -18,15 +18,15 @@ pub struct ImplicitValues {
     /// get_work_dim
     pub dims: u32,
     /// get_global_offset
-    pub offset: [u32; 3],
+    pub offset: [u64; 3],
     /// get_global_size
-    pub global: [u32; 3],
+    pub global: [u64; 3],
     /// get_enqueued_local_size
     pub local: [u32; 3],
-    /// get_num_groups
+    /// get_num_groups, the lower halves
     pub groups: [u32; 3],
     /// First work-group of this dispatch, in groups of the whole launch.
-    pub first_group: [u32; 3],
+    pub first_group: [u64; 3],
 }
 
 impl ImplicitValues {
@@ -40,23 +40,26 @@ impl ImplicitValues {
                 Implicit::PrintfBuffer => put(push, at, &self.printf.to_le_bytes()),
                 Implicit::EnqueueState => put(push, at, &self.enqueue.to_le_bytes()),
                 Implicit::ResumeState => put(push, at, &self.resume.to_le_bytes()),
-                Implicit::GlobalOffset => put3(push, at, self.offset),
-                Implicit::GlobalSize => put3(push, at, self.global),
+                Implicit::GlobalOffset => put3(push, at, low(self.offset)),
+                Implicit::GlobalSize => put3(push, at, low(self.global)),
                 Implicit::NumGroups | Implicit::ResumeGroups => put3(push, at, self.groups),
                 Implicit::EnqueuedLocalSize => put3(push, at, self.local),
-                Implicit::GroupOffset => put3(push, at, self.first_group),
+                Implicit::GroupOffset => put3(push, at, low(self.first_group)),
+                Implicit::GlobalOffsetHigh => put3(push, at, high(self.offset)),
+                Implicit::GlobalSizeHigh => put3(push, at, high(self.global)),
+                Implicit::GroupOffsetHigh => put3(push, at, high(self.first_group)),
                 Implicit::GlobalBase => {
-                    let mut first = self.offset;
-                    let groups = self.first_group.iter().zip(self.local);
+                    let mut first = low(self.offset);
+                    let groups = low(self.first_group).into_iter().zip(self.local);
                     for (item, (group, local)) in first.iter_mut().zip(groups) {
                         *item = item.wrapping_add(group.wrapping_mul(local));
                     }
                     put3(push, at, first);
                 }
                 Implicit::GlobalEnd => {
-                    let mut end = self.offset;
-                    for (end, size) in end.iter_mut().zip(self.global) {
-                        // Both together are at most u32::MAX.
+                    let mut end = low(self.offset);
+                    for (end, size) in end.iter_mut().zip(low(self.global)) {
+                        // Both together are at most u32::MAX in launches of kernels that ask for it.
                         *end = end.wrapping_add(size);
                     }
                     put3(push, at, end);
@@ -65,6 +68,14 @@ impl ImplicitValues {
             }
         }
     }
+}
+
+fn low(values: [u64; 3]) -> [u32; 3] {
+    values.map(|value| value as u32)
+}
+
+fn high(values: [u64; 3]) -> [u32; 3] {
+    values.map(|value| (value >> 32) as u32)
 }
 
 fn put(block: &mut [u8], at: usize, bytes: &[u8]) {

@@ -164,7 +164,7 @@ fn run(
         globals: address(globals),
         printf: address(printf.as_ref()),
         dims: 1,
-        global: local,
+        global: local.map(u64::from),
         local,
         groups: [1; 3],
         ..ImplicitValues::default()

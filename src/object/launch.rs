@@ -39,6 +39,8 @@ pub struct KernelLaunch {
     pub host_memory: bool,
     /// How the program was built.
     pub rules: Rules,
+    /// The code is that for launches beyond 2^32 work-items in a dimension.
+    pub wide: bool,
     /// For a kernel that enqueues others.
     pub enqueues: Option<Arc<Enqueues>>,
 }

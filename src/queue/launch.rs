@@ -149,7 +149,7 @@ impl Queue {
                 state.record(op, how.profile)
             })?);
         }
-        let [x, y, z] = launch.global.map(u64::from);
+        let [x, y, z] = launch.global;
         state.note_work(x.saturating_mul(y).saturating_mul(z));
         if !kernel.images.is_empty() {
             self.empty_shown_images(state, kernel)?;

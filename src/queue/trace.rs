@@ -220,11 +220,10 @@ pub fn describe(command: &Command) -> (String, String) {
     let (name, details) = match &command.work {
         Work::Launch(launch) => {
             let dims = (launch.dims as usize).clamp(1, 3);
-            let of = |sizes: &[u32; 3]| format!("{:?}", sizes.get(..dims).unwrap_or(sizes));
             let details = format!(
                 "global size {}, local size {}, {} dispatches",
-                of(&launch.global),
-                of(&launch.local),
+                format_args!("{:?}", &launch.global[..dims]),
+                format_args!("{:?}", &launch.local[..dims]),
                 launch.dispatches.len()
             );
             return (launch.kernel.code.interface().name.clone(), details);

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod atomics;
 mod sizes;
+mod wide;
 
 use super::buffers::Random;
 use pumice_tests::sys::*;

@@ -287,13 +287,13 @@ pub fn nd_range_kernel(
     }
     let (offset, global, local) = (offset.sizes(dims), global.sizes(dims), local.sizes(dims));
     let target = queue.target();
-    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let range = NdRange {
         dims,
         offset: offset.as_deref(),
         global: global.as_deref(),
         local: local.as_deref(),
     };
+    let launch = command::kernel::snapshot(target, &kernel, &range)?;
     let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
     let command = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
     Tail { count, list, event }.submit(&queue, command, false)

@@ -5,7 +5,7 @@ use pumice_runtime::cl::{
     self, cl_kernel, cl_kernel_arg_info, cl_kernel_exec_info, cl_kernel_info,
     cl_kernel_sub_group_info, cl_kernel_work_group_info, cl_uint,
 };
-use pumice_runtime::command::kernel::{suggested_local_size, NdRange};
+use pumice_runtime::command::kernel::{snapshot, suggested_local_size, NdRange};
 use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::handle::{self, Object};
 use pumice_runtime::object::device::Device;
@@ -188,13 +188,13 @@ pub fn get_suggested_local_work_size(
     if suggested.is_null() {
         return err(cl::CL_INVALID_VALUE, "suggested_local_work_size is NULL");
     }
-    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let range = NdRange {
         dims,
         offset: offset.as_deref(),
         global: global.as_deref(),
         local: None,
     };
+    let launch = snapshot(target, &kernel, &range)?;
     let size = suggested_local_size(&target.device, &launch, &range)?;
     suggested.set_all(size.into_iter().take(count));
     Ok(())

@@ -333,6 +333,8 @@ impl<'a> Machine<'a> {
             Implicit::GlobalEnd => range.offset[d].wrapping_add(range.global[d]).into(),
             Implicit::WorkDim => range.dims.into(),
             Implicit::ResumeGroups => self.dispatch.groups[d].into(),
+            // A range of 32 bits, whatever the kernel is ready for.
+            Implicit::GlobalOffsetHigh | Implicit::GlobalSizeHigh | Implicit::GroupOffsetHigh => 0,
         })
     }
 }

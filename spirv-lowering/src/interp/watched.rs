@@ -23,11 +23,13 @@ impl Machine<'_> {
         let (local, group) = (at(index, size), at(linear.wrapping_sub(groups_back), count));
         let base = |d: usize| {
             let pushed = self.pushed(Implicit::GlobalBase, d as u8, Type::I32);
-            pushed.map_or(0, |value| value.bits)
+            pushed.map_or_else(|| self.wide_base(d as u8), |value| value.bits)
         };
         WorkItem {
-            global: [0, 1, 2]
-                .map(|d| base(d) + u64::from(group[d]) * u64::from(size[d]) + u64::from(local[d])),
+            global: [0, 1, 2].map(|d| {
+                let within = u64::from(group[d]) * u64::from(size[d]) + u64::from(local[d]);
+                base(d).wrapping_add(within)
+            }),
             local,
             group,
         }
@@ -69,6 +71,18 @@ impl Machine<'_> {
             };
             watch.note(place, make, fact.wrong);
         }
+    }
+
+    /// The global id of the first work-item of a dispatch in a kernel for launches beyond 32 bits, as far as it is told.
+    fn wide_base(&self, dim: u8) -> u64 {
+        let word = |which| {
+            let pushed = self.pushed(which, dim, Type::I32);
+            pushed.map_or(0, |value| value.bits)
+        };
+        let wide = |low, high| word(low) | word(high) << 32;
+        let group = wide(Implicit::GroupOffset, Implicit::GroupOffsetHigh);
+        let first = group.wrapping_mul(word(Implicit::EnqueuedLocalSize));
+        wide(Implicit::GlobalOffset, Implicit::GlobalOffsetHigh).wrapping_add(first)
     }
 
     /// An implicit argument among those of the argument block.

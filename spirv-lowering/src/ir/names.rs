@@ -92,6 +92,7 @@ names!(Implicit {
     GlobalOffset "global_offset", GlobalSize "global_size", NumGroups "num_groups",
     EnqueuedLocalSize "enqueued_local_size", GroupOffset "group_offset", GlobalBase "global_base", GlobalEnd "global_end",
     WorkDim "work_dim", ResumeState "resume_state", ResumeGroups "resume_groups",
+    GlobalOffsetHigh "global_offset_high", GlobalSizeHigh "global_size_high", GroupOffsetHigh "group_offset_high",
 });
 
 names!(Texel {

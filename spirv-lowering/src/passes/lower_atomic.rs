@@ -54,7 +54,7 @@ pub fn combine(r: &mut Rewriter, op: RmwOp, old: Value, operand: Value) -> Value
 
 /// Compares and exchanges until nobody came between. `first`: what is there to begin with; `step` gives, for what is
 /// expected, the old value and what to put there. Returns the old value that was replaced.
-fn until_exchanged(
+pub(super) fn until_exchanged(
     r: &mut Rewriter,
     exchange: Op,
     pointer: Value,

@@ -18,6 +18,7 @@ pub mod lower_dot;
 pub mod lower_generic_ptr;
 pub mod lower_globals;
 pub mod lower_group;
+pub mod lower_half_atomic;
 pub mod lower_images;
 pub mod lower_local;
 pub mod lower_printf;
@@ -30,6 +31,7 @@ pub mod share_calls;
 pub mod simplify_cfg;
 pub mod sroa;
 pub mod structurize;
+pub mod wide_range;
 pub mod zero_tables;
 
 use crate::error::Result;

@@ -66,7 +66,11 @@ pub static VULKAN: &[Step] = &[
             l.guarded = guard_range::run(func)?;
             Ok(l.guarded)
         }),
-        |func, l| guard_range::applies(func, l.kernel, l.reached),
+        |func, l| !l.target.wide_range && guard_range::applies(func, l.kernel, l.reached),
+    ),
+    only_if(
+        needed("wide_range", &[], |func, _| wide_range::run(func)),
+        |_, l| l.target.wide_range,
     ),
     needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
         let arrangement = lower_builtin_vars::Arrangement {
@@ -112,6 +116,9 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     CleanUp,
+    needed("lower_half_atomic", &[], |func, _| {
+        lower_half_atomic::run(func)
+    }),
     needed("lower_atomic", &[], |func, l| {
         lower_atomic::run(func, l.target)?;
         Ok(true)
@@ -202,6 +209,10 @@ pub static NATIVE: &[Step] = &[
             Ok(true)
         }),
         |_, l| l.collective,
+    ),
+    only_if(
+        needed("wide_range", &[], |func, _| wide_range::run(func)),
+        |_, l| l.target.wide_range,
     ),
     needed("lower_builtin_vars", &[Rule::NoBuiltins], |func, l| {
         let arrangement = lower_builtin_vars::Arrangement {

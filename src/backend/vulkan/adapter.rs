@@ -7,6 +7,7 @@ use super::features::{Extensions, Features};
 use super::instance::{Instance, API_VERSION};
 use super::probe;
 use super::properties::Properties;
+use super::subgroups::SubgroupControl;
 use super::target;
 use super::tuning::Tuning;
 use crate::backend::Caps;
@@ -52,9 +53,8 @@ pub struct Adapter {
     pub replays_addresses: bool,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
-    /// For kernels that use sub-groups, where the driver would choose among sizes: the one to ask for, and the most of
-    /// them in a work-group.
-    pub required_subgroups: Option<(u32, u32)>,
+    /// The sizes of sub-groups, where the driver would choose among several.
+    pub subgroups: Option<SubgroupControl>,
     /// How it is waited for and copied with.
     pub tuning: Tuning,
     /// For the layers above.
@@ -150,14 +150,14 @@ impl Adapter {
             0
         };
         let (size_min, size_max) = told.subgroup_sizes();
-        let required_subgroups = told.required_subgroups(&features);
+        let subgroups = told.subgroup_control(&features);
         let quirks = driver::quirks(v12.driver_id, properties.driver_version);
         let known = probe::known(v12.driver_id);
         let answers = known.unwrap_or_default();
         let subgroup_size = if size_min == size_max {
             size_min
         } else {
-            required_subgroups.map_or(0, |(size, _)| size)
+            subgroups.map_or(0, |control| control.usual())
         };
         let target = target::of(&features, &told, quirks, limits, &answers, subgroup_size);
         let host_addresses = quirks.has(Quirk::HostAddresses);
@@ -175,6 +175,7 @@ impl Adapter {
             memory: device_heap(&memory),
             max_alloc: max_allocation.max(max_sparse),
             placed_map_align,
+            subgroups,
         });
         Ok(Self {
             instance: Arc::clone(instance),
@@ -188,7 +189,7 @@ impl Adapter {
             host_addresses,
             replays_addresses: features.v12.buffer_device_address_capture_replay == vk::TRUE,
             placed_map_align,
-            required_subgroups,
+            subgroups,
             tuning: Tuning::new(kind, quirks),
             caps,
             target,

@@ -4,6 +4,7 @@ use super::conv;
 use super::driver;
 use super::features::Features;
 use super::properties::Properties;
+use super::subgroups::SubgroupControl;
 use crate::backend::caps::{DeviceKind, SvmCaps};
 use crate::backend::image::{self, ImageLimits};
 use crate::backend::{machine, Caps};
@@ -32,6 +33,8 @@ pub struct Known<'a> {
     pub max_alloc: u64,
     /// Alignment of addresses that memory can be mapped at; 0: it cannot be placed.
     pub placed_map_align: u64,
+    /// The sizes of sub-groups, where there are several.
+    pub subgroups: Option<SubgroupControl>,
 }
 
 /// Host and device share memory.
@@ -119,7 +122,10 @@ pub fn of(known: &Known<'_>) -> Caps {
             told.pci.and_then(machine::card_clock).unwrap_or(0)
         },
         subgroup_size: v11.subgroup_size,
-        subgroup_sizes: vec![v11.subgroup_size],
+        subgroup_sizes: match known.subgroups {
+            Some(control) => control.sizes(),
+            None => vec![v11.subgroup_size],
+        },
         subgroup_ops: target.subgroup_ops,
         max_subgroups: limits
             .max_compute_work_group_invocations

@@ -53,6 +53,7 @@ mod replay;
 mod retired;
 mod sparse;
 mod stream;
+mod subgroups;
 mod svm;
 mod target;
 mod texels;

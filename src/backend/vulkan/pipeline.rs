@@ -237,8 +237,9 @@ impl VulkanCode {
 
     /// The size that subgroups must be asked to have, and how many a work-group may have then.
     fn required_subgroups(&self) -> Option<(u32, u32)> {
-        let wanted = self.common.device.adapter.required_subgroups;
-        wanted.filter(|_| self.interface.uses_subgroups)
+        let control = self.common.device.adapter.subgroups?;
+        let required = self.interface.attributes.required_sub_group_size;
+        control.asked(required, self.interface.uses_subgroups)
     }
 
     fn find(

@@ -1,6 +1,7 @@
 //! What a physical device tells of itself beyond its core properties, asked in one call, and what follows from it.
 
 use super::features::{has, Extensions, Features};
+use super::subgroups::SubgroupControl;
 use ash::{amd, ext, nv, vk};
 
 /// The structures that the device filled in. Those of extensions that it lacks are zeros.
@@ -134,8 +135,8 @@ impl Properties {
         }
     }
 
-    /// Where the driver would choose among sizes of sub-groups: the one to ask for, and the most of them in a work-group.
-    pub fn required_subgroups(&self, features: &Features) -> Option<(u32, u32)> {
+    /// Where the driver would choose among sizes of sub-groups, and pipelines can ask for one.
+    pub fn subgroup_control(&self, features: &Features) -> Option<SubgroupControl> {
         let control = features.v13.subgroup_size_control == vk::TRUE
             || features.subgroup_size.subgroup_size_control == vk::TRUE;
         let (stages, most) = if self.old {
@@ -149,10 +150,10 @@ impl Properties {
                 self.v13.max_compute_workgroup_subgroups,
             )
         };
-        let (least, largest) = self.subgroup_sizes();
-        let size = self.v11.subgroup_size;
         let can = control && stages.contains(vk::ShaderStageFlags::COMPUTE);
-        (least != largest && can && (least..=largest).contains(&size)).then_some((size, most))
+        let all =
+            can.then(|| SubgroupControl::new(self.subgroup_sizes(), self.v11.subgroup_size, most));
+        all.flatten()
     }
 
     /// VkSubgroupFeatureFlagBits that work in compute.

@@ -158,6 +158,7 @@ pub fn of(
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         misrounds_doubles: quirks.has(Quirk::Doubles),
+        wide_range: false,
         native: false,
     }
 }

@@ -57,7 +57,8 @@ impl LaunchPlan {
         }
         let mut groups = [1; 3];
         for (count, (global, local)) in groups.iter_mut().zip(global.iter().zip(&local)) {
-            *count = global.div_ceil(*local);
+            // Kernels of launches beyond 32 bits count them themselves.
+            *count = global.div_ceil(u64::from(*local)) as u32;
         }
         let launch = Launch {
             kernel: self.kernel,

@@ -70,20 +70,23 @@ pub(super) fn limits(device: &Device, kernel: &KernelLaunch) -> Limits {
     }
 }
 
+/// The lesser of a size of an ND-range and a limit.
+fn at_most(n: u64, limit: u32) -> u32 {
+    u32::try_from(n).map_or(limit, |n| n.min(limit))
+}
+
 /// The largest divisor of `n` up to `limit`; multiples of `unit` come first.
-fn divisor(n: u32, limit: u32, unit: u32) -> u32 {
-    let limit = limit.min(n).max(1);
-    let multiple = (1..=limit / unit)
-        .rev()
-        .map(|k| k * unit)
-        .find(|d| n.is_multiple_of(*d));
+fn divisor(n: u64, limit: u32, unit: u32) -> u32 {
+    let limit = at_most(n, limit).max(1);
+    let divides = |d: &u32| n.is_multiple_of(u64::from(*d));
+    let multiple = (1..=limit / unit).rev().map(|k| k * unit).find(divides);
     multiple
-        .or_else(|| (1..=limit).rev().find(|d| n.is_multiple_of(*d)))
+        .or_else(|| (1..=limit).rev().find(divides))
         .unwrap_or(1)
 }
 
 /// The local size when the application gives none.
-pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32; 3] {
+pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32; 3] {
     if let Some(required) = limits.required {
         return required;
     }
@@ -109,9 +112,9 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u32; 3]) -> [u32
     }
     if !limits.uniform && x * y * z < unit {
         // Sizes without good divisors: full groups and a smaller last one.
-        x = gx.min(across).min(mx);
+        x = at_most(gx, across).min(mx);
         y = if gy > 1 {
-            gy.min((most / x).max(1)).min(my)
+            at_most(gy, (most / x).max(1)).min(my)
         } else {
             1
         };
@@ -236,12 +239,17 @@ pub(super) mod tests {
             for m in [1, 3, 16, 37] {
                 let [x, y, z] = choose_local(&gpu(true), 2, [n, m, 1]);
                 assert!(
-                    n % x == 0 && m % y == 0 && z == 1 && x * y <= 256,
+                    n % u64::from(x) == 0 && m % u64::from(y) == 0 && z == 1 && x * y <= 256,
                     "{n} {m} -> {x} {y} {z}"
                 );
                 let [x, y, z] = choose_local(&gpu(false), 2, [n, m, 1]);
                 assert!(
-                    x > 0 && y > 0 && z == 1 && x * y <= 256 && x <= n && y <= m,
+                    x > 0
+                        && y > 0
+                        && z == 1
+                        && x * y <= 256
+                        && u64::from(x) <= n
+                        && u64::from(y) <= m,
                     "{n} {m} -> {x} {y} {z}"
                 );
             }

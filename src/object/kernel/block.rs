@@ -54,6 +54,7 @@ impl Enqueues {
             touches_anything: true,
             host_memory: device.caps().svm.system,
             rules: self.rules,
+            wide: false,
             enqueues: interface.enqueues().then(|| self.clone()),
         };
         let mut locals = locals.iter();

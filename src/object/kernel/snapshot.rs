@@ -19,13 +19,32 @@ use std::sync::{Arc, OnceLock};
 impl Kernel {
     /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
     pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
+        self.snapshot_of(device, queue, false)
+    }
+
+    /// The same with the form of the kernel for launches beyond 2^32 work-items in a dimension, made when first asked for.
+    pub fn snapshot_wide(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
+        self.snapshot_of(device, queue, true)
+    }
+
+    fn snapshot_of(
+        &self,
+        device: &Ref<Device>,
+        queue: &Identity,
+        wide: bool,
+    ) -> ClResult<KernelLaunch> {
         let Some(on) = self.on(device) else {
             return err(
                 cl::CL_INVALID_PROGRAM_EXECUTABLE,
                 "the program was not built for the queue's device",
             );
         };
-        let interface = self.interface(device)?;
+        let code = match wide {
+            false => on.executable.code(on.index)?.clone(),
+            true => on.executable.wide()?.code(on.index)?.clone(),
+        };
+        // Both forms take the same arguments, though not in the same places.
+        let interface = code.interface();
         let size = if interface.args_in_buffer {
             interface.arg_buffer_size
         } else {
@@ -34,7 +53,7 @@ impl Kernel {
         let instance = on.executable.instance()?;
         let system = device.caps().svm.system;
         let mut launch = KernelLaunch {
-            code: on.executable.code(on.index)?.clone(),
+            code: code.clone(),
             args: vec![0; size as usize],
             local_args: SmallVec::new(),
             buffers: SmallVec::new(),
@@ -46,6 +65,7 @@ impl Kernel {
             touches_anything: interface.uses_indirect_pointers,
             host_memory: interface.uses_indirect_pointers && system,
             rules: on.rules,
+            wide,
             enqueues: None,
         };
         let context = self.program.context();

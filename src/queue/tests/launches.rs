@@ -29,6 +29,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         touches_anything: false,
         host_memory: false,
         rules: Default::default(),
+        wide: false,
         enqueues: None,
     }
 }

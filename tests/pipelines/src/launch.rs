@@ -107,6 +107,9 @@ fn push(
             Implicit::GlobalEnd => {
                 per_dimension(&|d| range.offset[d].wrapping_add(range.global[d]))
             }
+            Implicit::GlobalOffsetHigh | Implicit::GlobalSizeHigh | Implicit::GroupOffsetHigh => {
+                per_dimension(&|_| 0)
+            }
             Implicit::WorkDim => range.dims.to_le_bytes().to_vec(),
             other => return Err(format!("unsupported: {other:?}")),
         };

@@ -1,0 +1,80 @@
+//! Sizes of sub-groups, where a device has several (VK_EXT_subgroup_size_control, Vulkan 1.3).
+//!
+//! Kernels are compiled for a size: the one that they require (`intel_reqd_sub_group_size`), or the usual one of the device.
+//! Left to itself the driver might choose another, so pipelines of kernels that use sub-groups, or require a size, ask for it.
+
+/// The sizes that a pipeline can ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SubgroupControl {
+    least: u32,
+    largest: u32,
+    /// That of kernels that require none (VkPhysicalDeviceVulkan11Properties::subgroupSize).
+    usual: u32,
+    /// Sub-groups in a work-group, at most, when a size is asked for (maxComputeWorkgroupSubgroups).
+    most: u32,
+}
+
+impl SubgroupControl {
+    /// From the properties of a device; both ends of the range, the usual size, and the most in a work-group. None: there is
+    /// nothing to choose, or what is said makes no sense.
+    pub fn new((least, largest): (u32, u32), usual: u32, most: u32) -> Option<Self> {
+        let powers = least.is_power_of_two() && largest.is_power_of_two();
+        let control = Self {
+            least,
+            largest,
+            usual,
+            most,
+        };
+        (powers && least < largest && control.sizes().contains(&usual)).then_some(control)
+    }
+
+    /// The size of kernels that require none, in work-items.
+    pub fn usual(&self) -> u32 {
+        self.usual
+    }
+
+    /// CL_DEVICE_SUB_GROUP_SIZES_INTEL: the powers of two in the range, up to the 128 that the compiler takes.
+    pub fn sizes(&self) -> Vec<u32> {
+        let powers = (0..=7).map(|power| 1 << power);
+        powers
+            .filter(|size| (self.least..=self.largest).contains(size))
+            .collect()
+    }
+
+    /// What the pipeline of a kernel is to ask for, and the most of these in a work-group. None: it does not matter.
+    pub fn asked(&self, required: Option<u32>, uses_subgroups: bool) -> Option<(u32, u32)> {
+        let usual = uses_subgroups.then_some(self.usual);
+        required.or(usual).map(|size| (size, self.most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SubgroupControl;
+
+    #[test]
+    fn sizes_of_devices() {
+        // As of RDNA under RADV, of Intel's integrated graphics, of Adreno.
+        let of = |range, usual| SubgroupControl::new(range, usual, 32).map(|c| c.sizes());
+        assert_eq!(of((32, 64), 64), Some(vec![32, 64]));
+        assert_eq!(of((8, 32), 32), Some(vec![8, 16, 32]));
+        assert_eq!(of((64, 128), 64), Some(vec![64, 128]));
+        assert_eq!(of((1, 4), 1), Some(vec![1, 2, 4]));
+        // One size: nothing to ask for. A usual one outside of the range, a range that is none.
+        assert_eq!(of((32, 32), 32), None);
+        assert_eq!(of((32, 64), 16), None);
+        assert_eq!(of((64, 32), 64), None);
+        assert_eq!(of((0, 32), 32), None);
+        assert_eq!(of((64, 256), 256), None);
+    }
+
+    #[test]
+    fn pipelines_ask_for_what_kernels_require() {
+        let control = SubgroupControl::new((8, 32), 16, 64).unwrap();
+        assert_eq!(control.usual(), 16);
+        assert_eq!(control.asked(None, false), None);
+        assert_eq!(control.asked(None, true), Some((16, 64)));
+        assert_eq!(control.asked(Some(8), true), Some((8, 64)));
+        assert_eq!(control.asked(Some(32), false), Some((32, 64)));
+    }
+}
