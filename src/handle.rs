@@ -7,12 +7,13 @@
 
 use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{ClError, ClResult};
-use crate::util::lock::{rank, RwLock};
+use crate::util::lock::rank;
+use crate::util::sync::{AtomicU32, RwLock};
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
 /// The kinds of OpenCL objects.
@@ -78,9 +79,14 @@ struct Entry {
     api: Option<Arc<dyn Any + Send + Sync>>,
 }
 
-const SHARDS: usize = 64;
+const SHARDS: usize = if cfg!(feature = "loom") { 1 } else { 64 };
 type Shard = RwLock<Option<FxHashMap<usize, Entry>>, { rank::HANDLES }>;
+#[cfg(not(feature = "loom"))]
 static REGISTRY: [Shard; SHARDS] = [const { RwLock::new(None) }; SHARDS];
+#[cfg(feature = "loom")]
+loom::lazy_static! {
+    static ref REGISTRY: [Shard; SHARDS] = [RwLock::new(None)];
+}
 
 fn shard(address: usize) -> &'static Shard {
     &REGISTRY[(address >> 5 ^ address >> 11) % SHARDS]
@@ -268,5 +274,84 @@ mod tests {
         assert!(lookup::<Thing>(handle).is_ok());
         drop(held);
         assert!(lookup::<Thing>(handle).is_err());
+    }
+}
+
+/// The real code under loom, which tries every order of its steps (`ci/test loom`).
+#[cfg(all(test, feature = "loom"))]
+mod models {
+    use super::*;
+    use crate::util::sync::AtomicUsize as Count;
+
+    struct Thing(Arc<Count>);
+
+    impl Body for Thing {
+        const KIND: Kind = Kind::Sampler;
+    }
+
+    impl Drop for Thing {
+        fn drop(&mut self) {
+            assert_eq!(self.0.fetch_add(1, Ordering::Relaxed), 0, "gone twice");
+        }
+    }
+
+    /// A handle and the number of times that its object has gone.
+    fn published() -> (usize, Arc<Count>) {
+        let gone = Arc::new(Count::new(0));
+        let thing = Object::new(Thing(gone.clone()));
+        (thing.publish() as usize, gone)
+    }
+
+    /// Two threads release the last reference: one of them is told that the handle is not valid, and the object goes once.
+    #[test]
+    fn the_last_reference_is_released_once() {
+        loom::model(|| {
+            let (handle, gone) = published();
+            let release = move || super::release::<Thing>(handle as *const c_void).is_ok();
+            let thread = loom::thread::spawn(release);
+            let mine = release();
+            let other = thread.join().expect("no panic");
+            assert!(mine != other);
+            assert_eq!(gone.load(Ordering::Relaxed), 1);
+            assert!(lookup::<Thing>(handle as *const c_void).is_err());
+        });
+    }
+
+    /// One looks the object up and uses it while another releases it: it is alive as long as it is used, then goes.
+    #[test]
+    fn what_was_looked_up_lives() {
+        loom::model(|| {
+            let (handle, gone) = published();
+            let thread = loom::thread::spawn(move || {
+                let found = lookup::<Thing>(handle as *const c_void).ok();
+                if let Some(found) = &found {
+                    assert_eq!(found.0.load(Ordering::Relaxed), 0);
+                }
+            });
+            assert!(super::release::<Thing>(handle as *const c_void).is_ok());
+            thread.join().expect("no panic");
+            assert_eq!(gone.load(Ordering::Relaxed), 1);
+        });
+    }
+
+    /// One retains while another releases: the count and what keeps the object agree, whoever is first.
+    #[test]
+    fn retained_and_released_at_once() {
+        loom::model(|| {
+            let (handle, gone) = published();
+            let thread = loom::thread::spawn(move || {
+                super::retain::<Thing>(handle as *const c_void).is_ok()
+            });
+            assert!(super::release::<Thing>(handle as *const c_void).is_ok());
+            let retained = thread.join().expect("no panic");
+            assert_eq!(gone.load(Ordering::Relaxed), usize::from(!retained));
+            if retained {
+                let thing = lookup::<Thing>(handle as *const c_void).expect("it lives");
+                assert_eq!(thing.api_refs(), 1);
+                drop(thing);
+                assert!(super::release::<Thing>(handle as *const c_void).is_ok());
+                assert_eq!(gone.load(Ordering::Relaxed), 1);
+            }
+        });
     }
 }

@@ -17,8 +17,8 @@ fuzz_target!(|data: &[u8]| {
         bytes.extend_from_slice(body);
         Binary::from_bytes(&bytes, &**device)
     };
-    // For this device, whatever the data says.
-    let mut mine = 16u32.to_le_bytes().to_vec();
+    // For this device, whatever the data says: a section, with its length in eight bytes.
+    let mut mine = 16u64.to_le_bytes().to_vec();
     mine.extend_from_slice(&device.caps().device_uuid);
     mine.extend_from_slice(data);
     for body in [data, &mine] {

@@ -1,10 +1,10 @@
 //! How far a queue has come, as events and its context see it: counters that are read without the queue's lock.
 
 use crate::backend::{Throttle, Timeline};
-use crate::util::lock::{rank, Mutex};
-use parking_lot::Condvar;
+use crate::util::lock::rank;
+use crate::util::sync::{self, AtomicU64, AtomicUsize, Condvar, Mutex};
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// How long a thread waits actively for host tasks before it sleeps.
@@ -119,7 +119,7 @@ impl Progress {
             let began = std::time::Instant::now();
             while began.elapsed() < ACTIVE_WAIT {
                 for _ in 0..32 {
-                    std::hint::spin_loop();
+                    sync::spin_loop();
                 }
                 if self.host_done() >= seq {
                     return;
@@ -152,4 +152,62 @@ pub trait ContextQueue: Send + Sync {
     fn progress(&self) -> &Arc<Progress>;
     /// Submits everything recorded. Failures go to the events concerned.
     fn flush(&self);
+}
+
+/// The real code under loom, which tries every order of its steps (`ci/test loom`).
+#[cfg(all(test, feature = "loom"))]
+mod models {
+    use super::*;
+    use crate::backend::{Result, Timeline};
+
+    struct Still;
+
+    impl Timeline for Still {
+        fn completed(&self) -> Result<u64> {
+            Ok(0)
+        }
+
+        fn wait(&self, _: u64, _: Option<std::time::Duration>) -> Result<bool> {
+            Ok(true)
+        }
+
+        fn as_any(&self) -> &dyn std::any::Any {
+            self
+        }
+    }
+
+    fn progress() -> Arc<Progress> {
+        Arc::new(Progress::new(Arc::new(Still), Throttle::Low))
+    }
+
+    #[test]
+    fn who_waits_for_host_tasks_wakes() {
+        loom::model(|| {
+            let progress = progress();
+            let waits = progress.clone();
+            let thread = loom::thread::spawn(move || {
+                waits.wait_host(2);
+                assert_eq!(waits.host_done(), 2);
+            });
+            progress.set_host_done(1);
+            progress.set_host_done(2);
+            thread.join().expect("no panic");
+        });
+    }
+
+    #[test]
+    fn who_waits_for_held_commands_wakes() {
+        loom::model(|| {
+            let progress = progress();
+            progress.set_held(2);
+            let waits = progress.clone();
+            let thread = loom::thread::spawn(move || {
+                waits.wait_unheld();
+                assert_eq!(waits.held(), 0);
+            });
+            progress.set_held(1);
+            progress.set_held(0);
+            thread.join().expect("no panic");
+        });
+    }
 }

@@ -18,6 +18,9 @@ pub mod pages;
 pub mod ranges;
 #[cfg(windows)]
 pub mod registry;
+pub mod sync;
+#[cfg(feature = "loom")]
+mod sync_modelled;
 pub mod trace;
 pub mod uncancelled;
 #[cfg(windows)]

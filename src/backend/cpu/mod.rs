@@ -21,6 +21,8 @@ mod launch;
 mod loader;
 mod machine;
 mod memory;
+#[cfg(all(test, feature = "loom"))]
+mod models;
 mod pool;
 mod scratch;
 mod step;

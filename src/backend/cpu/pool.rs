@@ -7,10 +7,10 @@
 
 use crate::backend::processors;
 use crate::util::guard::guarded;
-use crate::util::lock::{rank, Mutex, MutexGuard};
-use parking_lot::Condvar;
+use crate::util::lock::rank;
+use crate::util::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 /// How often a thread without work looks for some before it sleeps; a look takes a few to some tens of nanoseconds.
@@ -138,6 +138,12 @@ impl Pool {
         self.cores
     }
 
+    /// Threads that there are.
+    #[cfg(test)]
+    pub(super) fn threads(&self) -> usize {
+        self.state.lock().threads
+    }
+
     /// Makes or wakes threads for work that was put into the lists. False: there is no thread at all.
     fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
         self.pending
@@ -146,10 +152,7 @@ impl Pool {
         while more > 0 && state.threads < self.cores {
             crate::util::forked::needs_threads();
             let pool = Arc::clone(self);
-            let thread = std::thread::Builder::new()
-                .name("pumice-cpu".into())
-                .stack_size(4 << 20)
-                .spawn(move || pool.serve());
+            let thread = sync::spawn("pumice-cpu", 4 << 20, move || pool.serve());
             if let Err(error) = thread {
                 crate::log!(Warn, "no thread for the CPU device: {error}");
                 break;
@@ -173,11 +176,10 @@ impl Pool {
     }
 
     fn serve(self: Arc<Self>) {
-        let looks = if crate::util::many_cores() {
-            LOOKS
-        } else {
-            LOOKS_FEW_CORES
-        };
+        let looks = sync::looks(match crate::util::many_cores() {
+            true => LOOKS,
+            false => LOOKS_FEW_CORES,
+        });
         if let Some(numbers) = &self.only_on {
             processors::stay_on(numbers);
         }
@@ -203,7 +205,7 @@ impl Pool {
         loop {
             if left > 0 && self.pending.load(Ordering::Relaxed) == 0 {
                 left -= 1;
-                std::hint::spin_loop();
+                sync::spin_loop();
                 continue;
             }
             let mut state = self.state.lock();
@@ -225,7 +227,7 @@ impl Pool {
                 // A job without pieces that others could take.
                 left -= 1;
                 drop(state);
-                std::hint::spin_loop();
+                sync::spin_loop();
             }
         }
     }
@@ -290,9 +292,9 @@ impl Drop for Leaving<'_> {
         while self.job.helpers.load(Ordering::Acquire) > 0 {
             looks += 1;
             if looks < 1000 {
-                std::hint::spin_loop();
+                sync::spin_loop();
             } else {
-                std::thread::yield_now();
+                sync::yield_now();
             }
         }
     }
@@ -320,7 +322,7 @@ mod tests {
             let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
             pool.together(&count, 100, 1);
             pool.close();
-            while pool.state.lock().threads > 0 {
+            while pool.threads() > 0 {
                 std::thread::yield_now();
             }
         }

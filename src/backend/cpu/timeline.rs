@@ -1,10 +1,10 @@
 //! Timelines: a number in memory, and who waits for it.
 
 use crate::backend::{DeviceError, Result, Timeline};
-use crate::util::lock::{rank, Mutex};
-use parking_lot::Condvar;
+use crate::util::lock::rank;
+use crate::util::sync::{self, AtomicU64, AtomicUsize, Condvar, Mutex};
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -113,16 +113,15 @@ impl CpuTimeline {
     }
 
     fn look(&self, value: u64) -> bool {
-        let looks = if crate::util::many_cores() {
-            LOOKS
-        } else {
-            LOOKS_FEW_CORES
+        let looks = match crate::util::many_cores() {
+            true => LOOKS,
+            false => LOOKS_FEW_CORES,
         };
-        for _ in 0..looks {
+        for _ in 0..sync::looks(looks) {
             if self.reached() >= value {
                 return true;
             }
-            std::hint::spin_loop();
+            sync::spin_loop();
         }
         self.reached() >= value
     }

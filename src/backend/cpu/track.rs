@@ -4,7 +4,8 @@ use super::pool::{Pool, Task};
 use super::step::Batch;
 use super::timeline::{CpuTimeline, Follower};
 use crate::util::guard::guarded;
-use crate::util::lock::{rank, Mutex};
+use crate::util::lock::rank;
+use crate::util::sync::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
 

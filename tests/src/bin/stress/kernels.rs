@@ -36,6 +36,13 @@ kernel void count(volatile global uint *dst, uint to, uint slots, const global u
     uint v = src[from + get_global_id(0)];
     atomic_add(&dst[to + v % slots], v + VARIANT);
 }
+#ifdef ROUND
+constant uint number_of_round = ROUND;
+kernel void say(uint number)
+{
+    printf("%u said %u of %s in %u\n", (uint)get_global_id(0), number, "stress", number_of_round);
+}
+#endif
 #ifdef SVM
 kernel void reach(global uint *dst, uint to, ulong address, struct pair p)
 {
@@ -107,7 +114,11 @@ impl Program {
         ));
         let images = if world.images { " -DIMAGES" } else { "" };
         let svm = if world.svm.is_empty() { "" } else { " -DSVM" };
-        let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}{svm}");
+        let round = match world.number {
+            Some(number) => format!(" -DROUND={number}"),
+            None => String::new(),
+        };
+        let options = format!("-cl-std=CL3.0 -DVARIANT={variant}{images}{svm}{round}");
         let options = CString::new(options).expect("options");
         let (devices, device) = (world.devices.len() as cl_uint, world.devices.as_ptr());
         let code = match rng.below(4) {

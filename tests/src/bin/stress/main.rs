@@ -11,30 +11,26 @@ mod memory;
 mod pending;
 mod picture;
 mod plan;
+mod print;
+mod round;
+mod soak;
 mod svm;
 mod worker;
 mod world;
 
-use graph::Lane;
-use memory::Buf;
-use pumice_tests::ok;
-use pumice_tests::rng::Rng;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
-use worker::{Gate, Shared, Sign, Worker};
-use world::{lock, World};
+use round::Round;
 
 const USAGE: &str = "\
-stress [--seconds S] [--threads N] [--devices N] [--seed SEED] [--patience S] [--without STEPS]
+stress [--seconds S] [--threads N] [--devices N] [--seed SEED] [--patience S] [--without STEPS] [--soak S]
 
 --seconds   how long (default 10)
 --threads   how many (default 16)
 --devices   how many of the platform's devices share the context (default: all)
 --seed      what to repeat (default: from the clock; printed)
 --patience  seconds without a step after which a thread hangs (default 60)
---without   kinds of steps to leave out, as comma-separated names: to narrow a failure down";
+--without   kinds of steps to leave out, as comma-separated names: to narrow a failure down
+--soak      rounds of --seconds each until that many seconds have passed, each with a context and programs of its own, all
+            given back; what the process still has afterwards must not grow from round to round";
 
 struct Options {
     seconds: f64,
@@ -43,6 +39,7 @@ struct Options {
     seed: u64,
     patience: u64,
     without: String,
+    soak: f64,
 }
 
 fn options() -> Option<Options> {
@@ -56,6 +53,7 @@ fn options() -> Option<Options> {
         seed: clock,
         patience: 60,
         without: String::new(),
+        soak: 0.0,
     };
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
@@ -67,74 +65,11 @@ fn options() -> Option<Options> {
             "--seed" => options.seed = value.parse().ok()?,
             "--patience" => options.patience = value.parse().ok()?,
             "--without" => options.without = value,
+            "--soak" => options.soak = value.parse().ok()?,
             _ => return None,
         }
     }
     Some(options)
-}
-
-/// Sets user events when they are due.
-fn set_gates(gates: &Receiver<Gate>) {
-    let mut waiting: Vec<Gate> = Vec::new();
-    let mut open = true;
-    while open || !waiting.is_empty() {
-        match gates.recv_timeout(Duration::from_micros(300)) {
-            Ok(gate) => waiting.push(gate),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => {
-                open = false;
-                std::thread::sleep(Duration::from_micros(300));
-            }
-        }
-        let now = Instant::now();
-        while let Some(index) = waiting.iter().position(|gate| gate.due <= now) {
-            let gate = waiting.swap_remove(index);
-            ok!(clSetUserEventStatus(gate.event, gate.status));
-            ok!(clReleaseEvent(gate.event));
-        }
-    }
-}
-
-/// Ends the process when a thread makes no step for too long.
-fn watch(signs: &[Sign], over: &AtomicBool, patience: u64, seed: u64) {
-    let mut seen: Vec<(u64, Instant)> = signs.iter().map(|_| (0, Instant::now())).collect();
-    while !over.load(Ordering::Acquire) {
-        std::thread::sleep(Duration::from_millis(100));
-        let mut stuck = false;
-        for (sign, seen) in signs.iter().zip(&mut seen) {
-            let steps = sign.steps.load(Ordering::Relaxed);
-            if steps != seen.0 || *lock(&sign.now) == "over" {
-                *seen = (steps, Instant::now());
-            }
-            stuck |= seen.1.elapsed().as_secs() >= patience;
-        }
-        if stuck {
-            eprintln!("stress: a thread hangs; seed {seed}");
-            for (number, (sign, seen)) in signs.iter().zip(&seen).enumerate() {
-                let idle = seen.1.elapsed().as_secs();
-                eprintln!(
-                    "  thread {number}: {} after {} steps, for {idle} s",
-                    lock(&sign.now),
-                    seen.0
-                );
-            }
-            if std::env::var_os("STRESS_WAIT").is_some() {
-                std::thread::sleep(Duration::from_secs(3600));
-            }
-            std::process::abort();
-        }
-    }
-}
-
-extern "C" fn context_error(
-    text: *const std::ffi::c_char,
-    _: *const std::ffi::c_void,
-    _: usize,
-    _: *mut std::ffi::c_void,
-) {
-    // SAFETY: a C string, as the specification has it.
-    let text = unsafe { std::ffi::CStr::from_ptr(text) };
-    eprintln!("stress: the context reports: {}", text.to_string_lossy());
 }
 
 fn main() {
@@ -142,111 +77,33 @@ fn main() {
         eprintln!("{USAGE}");
         std::process::exit(2);
     };
-    let Options {
-        seconds,
-        threads,
-        devices,
-        seed,
-        patience,
-        without,
-    } = options;
+    let seed = options.seed;
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         default(info);
         eprintln!("stress: failed with --seed {seed}");
         std::process::abort();
     }));
-    let world = World::new(devices, Some(context_error));
-    let has = |yes: bool| if yes { "with" } else { "no" };
-    println!(
-        "stress: {threads} threads, {} devices, {} images, {} shared virtual memory, {seconds} s, --seed {seed}",
-        world.devices.len(),
-        has(world.images),
-        has(!world.svm.is_empty()),
-    );
-    let mut rng = Rng::new(seed, 0);
-    let mut shared = Shared {
-        lanes: Vec::new(),
-        buffers: Vec::new(),
-        images: Vec::new(),
-        svms: Vec::new(),
-        programs: Vec::new(),
-        without: without.split(',').map(str::to_owned).collect(),
-        world,
+    let without: Vec<String> = options.without.split(',').map(str::to_owned).collect();
+    let round = Round {
+        seconds: options.seconds,
+        threads: options.threads,
+        devices: options.devices,
+        seed,
+        number: None,
+        patience: options.patience,
+        without: &without,
     };
-    for _ in 0..4 {
-        shared.lanes.push(Lane::new(&shared.world, &mut rng));
-    }
-    for _ in 0..6 {
-        shared
-            .buffers
-            .push(Mutex::new(Buf::new(&shared.world, &mut rng)));
-    }
-    if shared.world.images {
-        for _ in 0..4 {
-            let image = Buf::image(&shared.world, &mut rng);
-            shared.images.push(Mutex::new(image));
-        }
-    }
-    if !shared.world.svm.is_empty() {
-        for _ in 0..4 {
-            let svm = Buf::svm(&shared.world, &mut rng);
-            shared.svms.push(Mutex::new(svm));
-        }
-    }
-    for _ in 0..2 {
-        shared
-            .programs
-            .push(Mutex::new(kernels::Program::new(&shared.world, &mut rng)));
-    }
-    let signs: Vec<Sign> = (0..threads).map(|_| Sign::default()).collect();
-    let over = AtomicBool::new(false);
-    let (gates, due) = channel();
-    std::thread::scope(|scope| {
-        scope.spawn(|| watch(&signs, &over, patience, seed));
-        let setter = scope.spawn(move || set_gates(&due));
-        let until = Instant::now() + Duration::from_secs_f64(seconds);
-        let workers: Vec<_> = signs
-            .iter()
-            .zip(0..)
-            .map(|(sign, number)| {
-                let (shared, gates) = (&shared, gates.clone());
-                scope.spawn(move || Worker::new(shared, sign, gates, seed, number).run(until))
-            })
-            .collect();
-        drop(gates);
-        for worker in workers {
-            worker.join().expect("no thread has failed");
-        }
-        setter.join().expect("no thread has failed");
-        over.store(true, Ordering::Release);
-    });
-    // All that is left completes once the queues are empty.
-    for lane in &shared.lanes {
-        ok!(clFinish(lane.id));
-    }
-    drop(shared);
-    let mut code = 0;
-    let counters = [
-        ("callbacks not called", &pending::CALLBACKS),
-        ("builds not told of", &kernels::BUILDS),
-        ("blocks of memory never given back", &memory::BLOCKS),
-    ];
-    for (what, counter) in counters {
-        let patience = Instant::now() + Duration::from_secs(20);
-        while counter.load(Ordering::SeqCst) > 0 && Instant::now() < patience {
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let left = counter.load(Ordering::SeqCst);
-        if left > 0 {
-            eprintln!("stress: {left} {what}; --seed {seed}");
-            code = 1;
-        }
-    }
-    let steps: u64 = signs.iter().map(|s| s.steps.load(Ordering::Relaxed)).sum();
-    println!(
-        "stress: {steps} steps, {} messages of the validation layer",
-        pumice_tests::validation_messages()
-    );
-    std::process::exit(code);
+    let good = if options.soak > 0.0 {
+        soak::run(round, options.soak)
+    } else {
+        let outcome = round.run();
+        println!(
+            "stress: {} steps, {} messages of the validation layer",
+            outcome.steps,
+            pumice_tests::validation_messages()
+        );
+        outcome.good
+    };
+    std::process::exit(i32::from(!good));
 }

@@ -22,6 +22,9 @@ pub struct Mapped {
     pub range: Range<usize>,
     /// For writing.
     pub write: bool,
+    /// Its command, if that will fail: until it has, nobody can know that the map never comes to be, and another that
+    /// overlaps it may be refused.
+    pub fails: Option<Arc<Node>>,
 }
 
 /// A command that may still be using bytes.

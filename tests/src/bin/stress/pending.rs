@@ -173,6 +173,7 @@ impl Map {
             id,
             range: range.clone(),
             write,
+            fails: None,
         });
     }
 }

@@ -114,8 +114,11 @@ impl Plan<'_> {
         let mut before: Vec<Arc<Node>> = Vec::new();
         for one in self.uses {
             let contents = locked.of(&one.buffer);
+            let failed = |mapped: &Mapped| mapped.fails.as_ref().is_some_and(|node| node.poll());
+            contents.mapped.retain(|mapped| !failed(mapped));
             let in_the_way = |mapped: &Mapped| {
                 mapped.id != one.map
+                    && (one.map != 0 || mapped.fails.is_none())
                     && (mapped.write || one.write)
                     && overlap(&mapped.range, &one.range)
             };
@@ -171,7 +174,19 @@ impl Plan<'_> {
         if self.blocking && !self.name.starts_with("write") {
             node.set_complete();
         }
-        if !fails {
+        if fails {
+            for one in self.uses.iter().filter(|one| one.map != 0) {
+                let mapped = &mut locked.of(&one.buffer).mapped;
+                if mapped.iter().all(|known| known.id != one.map) {
+                    mapped.push(Mapped {
+                        id: one.map,
+                        range: one.range.clone(),
+                        write: one.write,
+                        fails: Some(node.clone()),
+                    });
+                }
+            }
+        } else {
             effect(&mut locked);
             for one in self.uses {
                 let contents = locked.of(&one.buffer);

@@ -12,6 +12,7 @@ use crate::kernels::{self, Kernel, Program};
 use crate::memory::{Buf, View};
 use crate::pending::{self, chain, compare, map_number, watch, Map, Pending, Way};
 use crate::plan::{Locked, Outcome, Plan, Use};
+use crate::print;
 use crate::world::{lock, World};
 use pumice_tests::rng::Rng;
 use pumice_tests::sys::*;
@@ -148,7 +149,7 @@ impl<'a> Worker<'a> {
 
     fn step(&mut self) {
         type Step<'a> = fn(&mut Worker<'a>);
-        let steps: [(usize, &'static str, Step<'a>); 36] = [
+        let steps: [(usize, &'static str, Step<'a>); 37] = [
             (10, "read", Self::read),
             (10, "write", Self::write),
             (5, "read rect", Self::read_rect),
@@ -176,6 +177,7 @@ impl<'a> Worker<'a> {
             (6, "reach", Self::reach),
             (6, "paint", Self::paint),
             (6, "look", Self::look),
+            (3, "say", Self::say),
             (3, "marker", Self::marker),
             (3, "barrier", Self::barrier),
             (5, "user event", Self::user_event),

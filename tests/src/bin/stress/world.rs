@@ -29,6 +29,8 @@ pub struct World {
     pub reaper: cl_command_queue,
     /// Flags of allocations of shared virtual memory; none where the devices have no such memory in common.
     pub svm: Vec<cl_svm_mem_flags>,
+    /// A number that the programs contain, so that no other round has built them; they print as well.
+    pub number: Option<u32>,
     /// The devices have images of every type, over buffers as well, and kernels may write them.
     pub images: bool,
 }
@@ -39,8 +41,8 @@ unsafe impl Send for World {}
 unsafe impl Sync for World {}
 
 impl World {
-    /// A context of so many devices at most, 0: of all.
-    pub fn new(most: usize, report: Report) -> Self {
+    /// A context of so many devices at most, 0: of all; the number of its round, if that counts.
+    pub fn new(most: usize, number: Option<u32>, report: Report) -> Self {
         let mut platform = null_mut();
         ok!(clGetPlatformIDs(1, &mut platform, null_mut()));
         let (all, mut count) = (CL_DEVICE_TYPE_ALL, 0);
@@ -91,6 +93,7 @@ impl World {
                 null()
             )),
             svm: svm::flags(context, &devices),
+            number,
             images: devices.iter().all(images),
             devices,
         }

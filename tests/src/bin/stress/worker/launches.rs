@@ -212,6 +212,20 @@ impl Worker<'_> {
         );
     }
 
+    /// A launch that prints, where somebody counts the lines.
+    pub(super) fn say(&mut self) {
+        if self.shared.world.number.is_none() {
+            return;
+        }
+        let lane = self.lane();
+        let kernel = self.kernel("say");
+        kernel.set(0, self.rng.bits() as u32);
+        let items = 1 + self.rng.below(40);
+        self.launch("say", &lane, &kernel, &[], items, (0, 0), |_| {
+            print::expect(items);
+        });
+    }
+
     pub(super) fn new_kernels(&mut self) {
         let slot = self.rng.pick(&self.shared.programs);
         let program = lock(slot).clone();
@@ -223,7 +237,11 @@ impl Worker<'_> {
             true => &[],
             false => &["reach"],
         };
-        let names = NAMES.iter().chain(images).chain(pointers);
+        let prints: &[&'static str] = match self.shared.world.number {
+            Some(_) => &["say"],
+            None => &[],
+        };
+        let names = NAMES.iter().chain(images).chain(pointers).chain(prints);
         self.kernels = names.map(|name| (*name, program.kernel(name))).collect();
     }
 }

@@ -1,0 +1,251 @@
+//! Models of the pool, the timelines and the tracks: the real code under loom, which tries every order of its steps.
+//!
+//! A model fails on a panic, on two accesses to a [`Cell`] that nothing puts in an order, and where no thread can go on (a wake
+//! that is lost). Preemptions are bounded, as the orders grow too many: what needs more of them than that is not seen.
+
+use super::pool::{Pool, Shared, Task};
+use super::step::{Action, Batch, Step};
+use super::timeline::{CpuTimeline, Follower};
+use super::track::Track;
+use crate::backend::{Call, Timeline};
+use crate::util::sync::AtomicU64;
+use loom::cell::UnsafeCell;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::Arc;
+
+/// Runs a model with at most so many preemptions.
+fn model(preemptions: usize, run: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(run);
+}
+
+/// A number that only an order established by others makes safe to touch; loom finds where there is none.
+struct Cell(UnsafeCell<u64>);
+
+// SAFETY: loom checks every access.
+unsafe impl Send for Cell {}
+// SAFETY: as above.
+unsafe impl Sync for Cell {}
+
+impl Cell {
+    fn new() -> Self {
+        Self(UnsafeCell::new(0))
+    }
+
+    fn add(&self, more: u64) {
+        // SAFETY: loom has checked that nobody else is at it.
+        self.0.with_mut(|place| unsafe { *place += more });
+    }
+
+    fn get(&self) -> u64 {
+        // SAFETY: loom has checked that nobody writes.
+        self.0.with(|place| unsafe { *place })
+    }
+}
+
+struct Pieces(Vec<Cell>);
+
+impl Shared for Pieces {
+    fn run(&self, first: u64, count: u64) {
+        for at in first..first + count {
+            self.0[at as usize].add(1);
+        }
+    }
+}
+
+/// Each piece is done once, and what helpers did is there for the caller; the threads end with the pool.
+#[test]
+fn pieces_are_done_once_and_seen() {
+    model(3, || {
+        let pool = Pool::new(2);
+        let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
+        pool.together(&pieces, 2, 1);
+        assert!(pieces.0.iter().all(|piece| piece.get() == 1));
+        pool.close();
+    });
+}
+
+/// Two at once, with one thread to help them.
+#[test]
+fn two_share_a_helper() {
+    model(2, || {
+        let pool = Pool::new(2);
+        let other = pool.clone();
+        let thread = loom::thread::spawn(move || {
+            let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
+            other.together(&pieces, 2, 1);
+            assert!(pieces.0.iter().all(|piece| piece.get() == 1));
+        });
+        let pieces = Pieces((0..2).map(|_| Cell::new()).collect());
+        pool.together(&pieces, 2, 1);
+        assert!(pieces.0.iter().all(|piece| piece.get() == 1));
+        thread.join().expect("no panic");
+        pool.close();
+    });
+}
+
+struct Once(AtomicU64);
+
+impl Task for Once {
+    fn serve(self: Arc<Self>) {
+        self.0.fetch_add(1, Relaxed);
+    }
+}
+
+/// A task that comes while the only thread falls asleep, or ends, is done.
+#[test]
+fn no_task_is_forgotten() {
+    model(3, || {
+        let pool = Pool::new(1);
+        let tasks = [(); 2].map(|()| Arc::new(Once(AtomicU64::new(0))));
+        for task in &tasks {
+            assert!(pool.run(task.clone()));
+        }
+        pool.close();
+        // The thread goes when nothing is left: loom waits for it, and `Drop` looks.
+        struct Look([Arc<Once>; 2], Arc<Pool>);
+        impl Drop for Look {
+            fn drop(&mut self) {
+                while self.1.threads() > 0 {
+                    loom::thread::yield_now();
+                }
+                assert!(self.0.iter().all(|task| task.0.load(Relaxed) == 1));
+            }
+        }
+        drop(Look(tasks, pool));
+    });
+}
+
+/// Who waits for a value wakes, and sees what was done before it.
+#[test]
+fn a_wait_ends_and_sees() {
+    model(3, || {
+        let timeline = CpuTimeline::new();
+        let work = Arc::new(Cell::new());
+        let (waits, seen) = (timeline.clone(), work.clone());
+        let thread = loom::thread::spawn(move || {
+            assert!(waits.wait(2, None).expect("a wait"));
+            assert_eq!(seen.get(), 2);
+        });
+        work.add(1);
+        timeline.advance(1);
+        work.add(1);
+        timeline.advance(2);
+        thread.join().expect("no panic");
+    });
+}
+
+/// A failed value is an error for all who wait for it or for a later one.
+#[test]
+fn a_failure_is_seen_by_all_who_wait() {
+    model(3, || {
+        let timeline = CpuTimeline::new();
+        let waits = timeline.clone();
+        let thread = loom::thread::spawn(move || {
+            assert!(waits.wait(1, None).is_err());
+        });
+        timeline.fail(1);
+        timeline.advance(1);
+        assert!(timeline.wait(1, None).is_err());
+        thread.join().expect("no panic");
+    });
+}
+
+struct Told(AtomicU64);
+
+impl Follower for Told {
+    fn reached(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+
+    fn help(self: Arc<Self>, _: u64) {}
+}
+
+/// Who follows a value is told once, or hears at once that it is there.
+#[test]
+fn followers_are_told_once() {
+    model(3, || {
+        let timeline = CpuTimeline::new();
+        let advances = timeline.clone();
+        let thread = loom::thread::spawn(move || advances.advance(1));
+        let told = [(); 2].map(|()| Arc::new(Told(AtomicU64::new(0))));
+        let follows = told.each_ref().map(|one| timeline.follow(1, one.clone()));
+        thread.join().expect("no panic");
+        for (one, follows) in told.iter().zip(follows) {
+            assert_eq!(one.0.load(SeqCst), u64::from(follows));
+        }
+    });
+}
+
+/// Counts batches, which must come in their order.
+struct Next(u64, Arc<Cell>);
+
+impl Call for Next {
+    fn call(&self) {
+        self.1.add(1);
+        assert_eq!(self.1.get(), self.0);
+    }
+}
+
+fn batch(value: u64, order: &Arc<Cell>) -> Batch {
+    Batch {
+        steps: vec![Step {
+            action: Action::Call(Arc::new(Next(value, order.clone()))),
+            profile: None,
+        }],
+        value,
+        ..Batch::default()
+    }
+}
+
+/// Batches run once and in their order, whether a thread of the pool runs them, or the one that waits, or both in turn.
+#[test]
+fn batches_run_in_their_order() {
+    model(2, || {
+        let (pool, timeline, order) = (Pool::new(1), CpuTimeline::new(), Arc::new(Cell::new()));
+        let track = Track::new(&timeline, &pool);
+        track.submit(batch(1, &order));
+        track.submit(batch(2, &order));
+        assert!(timeline.wait(2, None).expect("a wait"));
+        assert_eq!(order.get(), 2);
+        let done = track.take_done();
+        assert!(done.iter().map(|batch| batch.value).eq(1..=2));
+        pool.close();
+    });
+}
+
+/// One thread submits and another waits, with and without the pool's help.
+#[test]
+fn one_submits_another_waits() {
+    model(2, || {
+        let (pool, timeline, order) = (Pool::new(1), CpuTimeline::new(), Arc::new(Cell::new()));
+        let track = Track::new(&timeline, &pool);
+        let (waits, seen) = (timeline.clone(), order.clone());
+        let thread = loom::thread::spawn(move || {
+            assert!(waits.wait(1, None).expect("a wait"));
+            assert_eq!(seen.get(), 1);
+        });
+        track.submit(batch(1, &order));
+        thread.join().expect("no panic");
+        pool.close();
+    });
+}
+
+/// A batch that waits for another stream's runs after it, however the two meet.
+#[test]
+fn a_batch_waits_for_another_stream() {
+    model(2, || {
+        let (pool, order) = (Pool::new(1), Arc::new(Cell::new()));
+        let (first, second) = (CpuTimeline::new(), CpuTimeline::new());
+        let (one, other) = (Track::new(&first, &pool), Track::new(&second, &pool));
+        let mut later = batch(2, &order);
+        later.waits.push((first.clone(), 1));
+        other.submit(later);
+        one.submit(batch(1, &order));
+        assert!(second.wait(2, None).expect("a wait"));
+        assert_eq!(order.get(), 2);
+        pool.close();
+    });
+}

@@ -1,0 +1,36 @@
+//! What synchronisation made by hand consists of: atomic numbers, locks, conditions, threads, pauses.
+//!
+//! With the feature `loom` these are loom's, and the `models` of the modules that use them run the real code with every
+//! order of its steps (`ci/test loom`); a library built so is good for nothing else. Without it nothing stands between.
+
+#[cfg(not(feature = "loom"))]
+pub use plain::*;
+
+#[cfg(feature = "loom")]
+pub use super::sync_modelled::*;
+
+#[cfg(not(feature = "loom"))]
+mod plain {
+    pub use crate::util::lock::{Mutex, MutexGuard, RwLock};
+    pub use parking_lot::Condvar;
+    pub use std::hint::spin_loop;
+    pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
+    pub use std::thread::yield_now;
+
+    /// A thread of ours, which ends on its own.
+    pub fn spawn(
+        name: &str,
+        stack: usize,
+        work: impl FnOnce() + Send + 'static,
+    ) -> std::io::Result<()> {
+        let thread = std::thread::Builder::new()
+            .name(name.into())
+            .stack_size(stack);
+        thread.spawn(work).map(drop)
+    }
+
+    /// So many looks before a thread sleeps.
+    pub const fn looks(count: u32) -> u32 {
+        count
+    }
+}
