@@ -315,11 +315,16 @@ impl<'a> Prepared<'a> {
             options,
             ..
         } = self.source;
-        let long = long_arrays::likely;
-        toolchain.llvm_spirv.is_none()
-            && (long(text)
-                || headers.iter().any(|header| long(header.text))
-                || options.defines.iter().any(|define| long(define)))
+        if toolchain.llvm_spirv.is_some() {
+            return false;
+        }
+        let defines: Vec<String> = options
+            .defines
+            .iter()
+            .map(|define| format!("#define {}", define.replacen('=', " ", 1)))
+            .collect();
+        let texts = defines.iter().map(String::as_str);
+        long_arrays::likely(texts.chain(headers.iter().map(|h| h.text)).chain([text]))
     }
 
     /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.

@@ -1,6 +1,7 @@
 //! Arrays of 2^32 elements or more: LLVM's SPIR-V target writes how many there are in 32 bits, and drops the rest without a word.
 //! Strides of structures that have such an array are wrong by it, too. Nothing in the module tells, but LLVM's IR has the type.
 
+use rustc_hash::FxHashSet;
 use spirv::Op;
 use spirv_lowering::insts::insts;
 
@@ -25,18 +26,113 @@ pub fn in_ir(ir: &str) -> Option<u64> {
     None
 }
 
-/// Whether a source may well have such an array: it has a constant that is of 64 bits as it is written. One made of `sizeof` or
-/// of a cast alone is not seen.
-pub fn likely(source: &str) -> bool {
-    let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    source
-        .split(|c| !word(c))
-        .filter(|token| token.starts_with(|c: char| c.is_ascii_digit()))
-        .any(is_long)
+/// Whether sources may well have such an array: between brackets there is a constant that is of 64 bits as it is written, or the
+/// name of a macro or an enumerator that has one. One made of `sizeof` or of a cast alone is not seen, nor is one that a macro
+/// with parameters puts between brackets.
+pub fn likely<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> bool {
+    let is_constant = |token: Token<'_>| matches!(token, Token::Word(word) if is_long(word));
+    if !texts.clone().any(|text| tokens(text).any(is_constant)) {
+        return false;
+    }
+    let mut names = FxHashSet::default();
+    // Once more for what is defined by something that comes later.
+    for text in texts.clone().chain(texts.clone()) {
+        note_names(text, &mut names);
+    }
+    texts
+        .into_iter()
+        .any(|text| has_between_brackets(text, &names))
+}
+
+/// A piece of a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token<'a> {
+    /// A name, a keyword or a number.
+    Word(&'a str),
+    /// A line ends that does not go on in the next.
+    End,
+    /// Anything else that is no blank.
+    Sign(char),
+}
+
+fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut rest = text;
+    let mut continued = false;
+    std::iter::from_fn(move || loop {
+        let first = rest.chars().next()?;
+        let length = match is_word(first) {
+            true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
+            false => first.len_utf8(),
+        };
+        let (token, behind) = rest.split_at(length);
+        rest = behind;
+        let goes_on = std::mem::replace(&mut continued, first == '\\');
+        match first {
+            '\n' if goes_on => {}
+            '\n' => return Some(Token::End),
+            // Between a backslash and the end of its line.
+            _ if first.is_whitespace() => continued = goes_on,
+            _ if is_word(first) => return Some(Token::Word(token)),
+            _ => return Some(Token::Sign(first)),
+        }
+    })
+}
+
+/// The macros, enumerators and variables that are given a constant of 64 bits, or one of the names.
+fn note_names<'a>(text: &'a str, names: &mut FxHashSet<&'a str>) {
+    let (mut line_begins, mut directive) = (true, false);
+    // What a directive defines, or what stands before `=`.
+    let mut given: Option<&str> = None;
+    let mut last: Option<&str> = None;
+    for token in tokens(text) {
+        match token {
+            Token::End => {
+                if directive {
+                    given = None;
+                }
+                directive = false;
+            }
+            Token::Sign('#') if line_begins => (directive, given, last) = (true, None, None),
+            Token::Word(word) => {
+                if directive && given.is_none() && last == Some("define") {
+                    given = Some(word);
+                } else if is_long(word) || names.contains(word) {
+                    names.extend(given);
+                }
+                last = Some(word);
+            }
+            Token::Sign('=') if !directive => {
+                given = last.filter(|w| !w.starts_with(|c: char| c.is_ascii_digit()))
+            }
+            Token::Sign(',' | ';' | '{' | '}') if !directive => given = None,
+            Token::Sign(_) => {}
+        }
+        line_begins = token == Token::End;
+        if let Token::Sign(_) = token {
+            last = None;
+        }
+    }
+}
+
+fn has_between_brackets(text: &str, names: &FxHashSet<&str>) -> bool {
+    let mut depth = 0u32;
+    tokens(text).any(|token| {
+        match token {
+            Token::Sign('[') => depth += 1,
+            Token::Sign(']') => depth = depth.saturating_sub(1),
+            Token::Word(word) => return depth > 0 && (is_long(word) || names.contains(word)),
+            Token::End | Token::Sign(_) => {}
+        }
+        false
+    })
 }
 
 /// An integer constant of 64 bits.
 fn is_long(token: &str) -> bool {
+    if !token.starts_with(|c: char| c.is_ascii_digit()) {
+        return false;
+    }
     let number = token.trim_end_matches(['u', 'U', 'l', 'L']);
     let (digits, radix) = match number.get(..2) {
         Some("0x" | "0X") => (number.get(2..), 16),
@@ -80,24 +176,32 @@ mod tests {
     #[test]
     fn constants_of_64_bits() {
         for long in [
-            "1UL << 32",
+            "int x[1UL << 32];",
             "x[4294967312]",
-            "0x100000000",
-            "3000000000*2",
-            "1l",
+            "x[0x100000000]",
+            "x[3000000000*2]",
+            "x[2][1l]",
+            "#define N 0x100000000\nchar x[N];",
+            "#define N \\\n (1UL << 33)\n#define M (N + 1)\nchar x[M];",
+            "# define M (N + 1)\n#define N 1UL\nchar x[M];",
+            "enum { A, N = 1UL << 33, B };\nchar x[B + N];",
         ] {
-            assert!(likely(long), "{long}");
+            assert!(likely([long].into_iter()), "{long}");
         }
+        assert!(likely(["#define N (1UL << 32)", "char x[N];"].into_iter()));
         for short in [
-            "1 << 31",
-            "0xffffffff",
-            "4294967295u",
-            "1.0e10",
-            "a1L",
-            "2147483647",
-            "0x1f",
+            "x[1 << 31]",
+            "x[0xffffffff]",
+            "x[4294967295u]",
+            "x[1.0e10]",
+            "x[a1L]",
+            "x[2147483647]",
+            "x[0x1f]",
+            "constant ulong k[80] = { 0x428a2f98d728ae22UL };",
+            "p[get_global_id(0)] ^= 0x428a2f98d728ae22UL;",
+            "#define INIT 0x6a09e667f3bcc908UL\nulong h[8]; h[0] = INIT;",
         ] {
-            assert!(!likely(short), "{short}");
+            assert!(!likely([short].into_iter()), "{short}");
         }
     }
 
