@@ -64,9 +64,14 @@ impl DeviceQueue {
             memory: Arc::new(memory),
         });
         on_device.add(&queue.memory);
-        if is_default {
-            make_default(on_device, &queue);
-        }
+        // Another thread may have made one meanwhile.
+        let queue = match is_default {
+            true => on_device
+                .default_or(queue.clone())
+                .downcast()
+                .unwrap_or(queue),
+            false => queue,
+        };
         Ok(queue)
     }
 

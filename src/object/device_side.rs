@@ -81,6 +81,19 @@ impl DeviceSide {
         queues.push(Arc::downgrade(memory));
     }
 
+    /// The default queue: that which there is, else this one from now on.
+    pub(super) fn default_or(
+        &self,
+        queue: Arc<dyn Any + Send + Sync>,
+    ) -> Arc<dyn Any + Send + Sync> {
+        let mut default = self.default.lock();
+        if let Some(known) = default.as_ref().and_then(Weak::upgrade) {
+            return known;
+        }
+        *default = Some(Arc::downgrade(&queue));
+        queue
+    }
+
     /// The default queue is this one from now on.
     pub(super) fn set_default(&self, queue: Weak<dyn Any + Send + Sync>) {
         *self.default.lock() = Some(queue);

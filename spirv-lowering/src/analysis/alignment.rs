@@ -12,7 +12,7 @@ const MOST: u8 = 12;
 #[derive(Debug, Clone)]
 pub struct Alignments {
     zeros: SecondaryMap<Value, u8>,
-    /// Pointers that come out of memory, of calls or of the parameters have all alignment that is claimed for them.
+    /// Pointers that come out of memory, of integers, of calls or of the parameters have all alignment that is claimed for them.
     trusting: bool,
 }
 
@@ -124,6 +124,7 @@ impl Alignments {
                 }
                 _ => 0,
             },
+            Op::IntToPtr if self.trusting => return None,
             Op::Select => least(args.get(1..).unwrap_or_default()),
             Op::UMin | Op::UMax | Op::SMin | Op::SMax => least(args),
             Op::ZExt | Op::SExt | Op::Trunc | Op::PtrToInt | Op::IntToPtr | Op::SpaceCast => {

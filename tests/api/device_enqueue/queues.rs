@@ -219,3 +219,28 @@ fn programs_do_not_show_blocks() {
         clCreateKernel(on.program.0, c"__grow_block_invoke_kernel".as_ptr())
     );
 }
+
+/// However many threads ask for a default queue at once, there is one.
+#[test]
+fn one_default_queue_for_all_threads() {
+    let Some(setup) = able(0) else { return };
+    const THREADS: usize = 4;
+    let barrier = std::sync::Barrier::new(THREADS);
+    for _ in 0..50 {
+        let handles: Vec<usize> = std::thread::scope(|scope| {
+            let made = || {
+                barrier.wait();
+                let queue = device_queue(&setup, CL_QUEUE_ON_DEVICE_DEFAULT, 0);
+                // Kept until all have theirs.
+                barrier.wait();
+                queue.0 as usize
+            };
+            let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(made)).collect();
+            threads
+                .into_iter()
+                .map(|t| t.join().expect("a queue"))
+                .collect()
+        });
+        assert!(handles.iter().all(|&h| h == handles[0]), "{handles:?}");
+    }
+}
