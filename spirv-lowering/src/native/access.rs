@@ -90,7 +90,7 @@ impl Emitter<'_> {
                 let ty = func.ty(args[1]);
                 let tail = ordering(scope, order, true, true);
                 let name = rmw(op);
-                self.each_lane(
+                self.each_lane_locked(
                     &[args[0], args[1]],
                     results.first().copied(),
                     cx,
@@ -113,7 +113,7 @@ impl Emitter<'_> {
                     Order::Acquire | Order::AcqRel => "acquire",
                     Order::SeqCst => "seq_cst",
                 };
-                self.each_lane(&args[..3], results.first().copied(), cx, |this, a| {
+                self.each_lane_locked(&args[..3], results.first().copied(), cx, |this, a| {
                     let s = scalar(ty);
                     let pair = this.text.def(&format!(
                         "cmpxchg ptr {}, {s} {}, {s} {} {tail} {failed}, align {}",

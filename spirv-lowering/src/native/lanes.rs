@@ -97,6 +97,31 @@ impl Emitter<'_> {
         cx: &mut Context,
         body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
     ) -> Result<()> {
+        self.loop_of_lanes(args, result, cx, None, body)
+    }
+
+    /// The same for an operation that locks memory other threads use. Not more than some of the lanes' are written out one
+    /// after the other: 16 that were took 1.4 times as long on a Xeon where two threads met in 256 counters, as the
+    /// processor learns by an instruction's address how an operation fares.
+    pub fn each_lane_locked(
+        &mut self,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &mut Context,
+        body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
+    ) -> Result<()> {
+        let hint = self.loop_hint();
+        self.loop_of_lanes(args, result, cx, Some(hint), body)
+    }
+
+    fn loop_of_lanes(
+        &mut self,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &mut Context,
+        hint: Option<String>,
+        body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
+    ) -> Result<()> {
         let w = self.lanes;
         let mut operands = Vec::new();
         for &arg in args {
@@ -156,7 +181,10 @@ impl Emitter<'_> {
         let less = self.text.def(&format!("sub i{w} {left}, 1"));
         self.text.line(&format!("{rest} = and i{w} {left}, {less}"));
         let more = self.text.def(&format!("icmp ne i{w} {rest}, 0"));
-        self.text.branch(&more, &again, &after);
+        let hint = hint.map_or(String::new(), |hint| format!(", !llvm.loop {hint}"));
+        self.text.line(&format!(
+            "br i1 {more}, label %{again}, label %{after}{hint}"
+        ));
         self.text.begin(&after);
         if let (Some(slot), Some(result)) = (slot, result) {
             let ty = self.vec(self.func.ty(result));

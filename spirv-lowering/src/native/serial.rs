@@ -244,7 +244,7 @@ impl Emitter<'_> {
     }
 
     /// The name of what LLVM is told of a loop.
-    fn loop_hint(&mut self) -> String {
+    pub fn loop_hint(&mut self) -> String {
         let count = format!("!1 = !{{!\"llvm.loop.unroll.count\", i32 {UNROLLED}}}");
         self.declare(count);
         // A name of its own: each adds a line.
