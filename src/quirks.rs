@@ -17,6 +17,7 @@ pub enum Quirk {
     LoopLimit,
     IdleLanes,
     Doubles,
+    ConstantZeros,
     FencesWait,
     LongWords,
     HostAddresses,
@@ -132,6 +133,17 @@ pub static TABLE: &[Row] = &[
                (`round_doubles`).",
         test: "numerics::",
         fails_on: "llvmpipe, Mesa 22.3.6, on a processor without AVX-512",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ConstantZeros,
+        name: "constant-zeros",
+        drivers: LLVMPIPE,
+        only: None,
+        what: "`x * 0` and `0 / x` are 0, `x + 0` is x, whatever x is: infinities, NaN and signs of zeros are lost. Zeros that are constants are \
+               hidden (`hide_zeros`).",
+        test: "numerics::constant_zeros",
+        fails_on: MESA,
         again: "2027-05",
     },
     Row {

@@ -126,6 +126,8 @@ pub struct Target {
     /// The driver's compiler takes it that counters with constant steps do not wrap around
     /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
     pub miscounts_wrapping: bool,
+    /// The driver's compiler takes `x * 0` for 0 and `x + 0` for x ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    pub drops_zeros: bool,
     /// The bits of 8 and 16-bit values are counted with those of their extension
     /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
     pub miscounts_narrow_bits: bool,
@@ -193,6 +195,7 @@ impl Target {
             idle_lanes_run: false,
             miscounts_to_negations: false,
             miscounts_wrapping: false,
+            drops_zeros: false,
             miscounts_narrow_bits: false,
             misrounds_doubles: false,
             wide_range: false,
@@ -243,6 +246,7 @@ impl Target {
             device_filters: false,
             dot_4x8: [false; 3],
             subgroup_size: 8,
+            drops_zeros: true,
             fences_wait: true,
             long_words: true,
             long_lines: true,

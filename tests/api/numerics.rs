@@ -338,6 +338,70 @@ fn sums_keep_their_order() {
     }
 }
 
+/// What is multiplied by zero or added to it may be infinite, NaN or a zero with a sign.
+#[test]
+fn constant_zeros() {
+    let setup = Setup::new();
+    let d = setup.device;
+    let kernel_of = |ty: &str| {
+        let source = format!(
+            "kernel void k(global const {ty} *in, global {ty} *r) {{
+                 size_t i = get_global_id(0);
+                 {ty} x = in[i], zero = 0;
+                 r += i * 9;
+                 r[0] = x * zero; r[1] = zero * x; r[2] = x + zero; r[3] = zero + x;
+                 r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; }}"
+        );
+        setup.kernel_of(&source, "k")
+    };
+    macro_rules! check {
+        ($ty:ident) => {
+            let xs: [$ty; 7] = [
+                0.0,
+                -0.0,
+                1.0,
+                -1.0,
+                $ty::INFINITY,
+                -$ty::INFINITY,
+                $ty::NAN,
+            ];
+            let kernel = kernel_of(if size_of::<$ty>() == 4 {
+                "float"
+            } else {
+                "double"
+            });
+            let x = setup.buffer_of(&xs);
+            let r = setup.buffer(7 * 9 * size_of::<$ty>());
+            kernel.set_buffer(0, &x).set_buffer(1, &r);
+            setup.run(&kernel, &[7], None);
+            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 63).chunks(9)) {
+                // Computed here with a zero that no constant tells.
+                let (x, zero) = (*x, std::hint::black_box(0.0));
+                let want = [
+                    x * zero,
+                    zero * x,
+                    x + zero,
+                    zero + x,
+                    zero - x,
+                    x * zero + x,
+                    x + zero,
+                    zero / x,
+                ];
+                for (i, (got, want)) in got.iter().zip(want).enumerate() {
+                    assert!(
+                        got.to_bits() == want.to_bits() || got.is_nan() && want.is_nan(),
+                        "{i} of {x}: {got:?} in place of {want:?}"
+                    );
+                }
+            }
+        };
+    }
+    check!(f32);
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) != 0 {
+        check!(f64);
+    }
+}
+
 /// Functions that keep the sign of zero (C99, Annex F) keep that of a double's.
 #[test]
 fn minus_zero_of_double_precision() {

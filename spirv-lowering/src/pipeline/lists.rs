@@ -97,6 +97,10 @@ pub static VULKAN: &[Step] = &[
         optional("hide_steps", |func, _| hide_steps::run(func)),
         |_, l| l.target.miscounts_wrapping,
     ),
+    only_if(
+        optional("hide_zeros", |func, _| hide_zeros::run(func)),
+        |_, l| l.target.drops_zeros,
+    ),
     needed(
         "lower_args",
         &[Rule::NoArguments, Rule::NoImageQueries],

@@ -156,6 +156,7 @@ pub fn of(
         idle_lanes_run: quirks.has(Quirk::IdleLanes),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
+        drops_zeros: quirks.has(Quirk::ConstantZeros),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         wide_range: false,
