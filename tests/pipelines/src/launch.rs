@@ -68,17 +68,27 @@ fn parts(range: &NdRange) -> Vec<Part> {
     list
 }
 
-/// The argument block of a dispatch.
-fn push(
+/// What a dispatch is given.
+struct Block {
+    /// Push constants.
+    push: Vec<u8>,
+    /// The explicit arguments, where they lie in a buffer.
+    args: Vec<u8>,
+}
+
+/// The argument block of a dispatch. Arguments in a buffer are at `arguments`.
+fn block(
     case: &Case,
     interface: &KernelInterface,
     part: &Part,
     buffers: &[Arc<dyn Memory>],
     variables: Option<u64>,
     printf: u64,
-) -> Result<Vec<u8>, String> {
-    let mut block = vec![0u8; interface.push_size as usize];
-    let mut put = |at: u32, bytes: &[u8]| -> Result<(), String> {
+    arguments: u64,
+) -> Result<Block, String> {
+    let mut push = vec![0u8; interface.push_size as usize];
+    let mut args = vec![0u8; interface.arg_buffer_size as usize];
+    let put = |block: &mut Vec<u8>, at: u32, bytes: &[u8]| -> Result<(), String> {
         let at = at as usize;
         block
             .get_mut(at..at + bytes.len())
@@ -94,6 +104,7 @@ fn push(
         let bytes = match which {
             Implicit::ProgramGlobals => variables.ok_or("no variables")?.to_le_bytes().to_vec(),
             Implicit::PrintfBuffer => printf.to_le_bytes().to_vec(),
+            Implicit::ArgBuffer => arguments.to_le_bytes().to_vec(),
             Implicit::GlobalOffset => per_dimension(&|d| range.offset[d]),
             Implicit::GlobalSize => per_dimension(&|d| range.global[d]),
             Implicit::NumGroups => {
@@ -113,20 +124,27 @@ fn push(
             Implicit::WorkDim => range.dims.to_le_bytes().to_vec(),
             other => return Err(format!("unsupported: {other:?}")),
         };
-        put(offset, &bytes)?;
+        put(&mut push, offset, &bytes)?;
     }
+    let explicit = if interface.args_in_buffer {
+        &mut args
+    } else {
+        &mut push
+    };
     for (arg, value) in interface.args.iter().zip(&case.args) {
         match (&arg.kind, value) {
-            (ArgKind::Value { offset, .. }, CaseArg::Value(bytes)) => put(*offset, bytes)?,
-            (ArgKind::Buffer { offset, .. }, CaseArg::Buffer(i)) => {
-                put(*offset, &buffers[*i].address().to_le_bytes())?;
+            (ArgKind::Value { offset, .. }, CaseArg::Value(bytes)) => {
+                put(explicit, *offset, bytes)?
             }
-            (ArgKind::Buffer { offset, .. }, CaseArg::Null) => put(*offset, &[0; 8])?,
+            (ArgKind::Buffer { offset, .. }, CaseArg::Buffer(i)) => {
+                put(explicit, *offset, &buffers[*i].address().to_le_bytes())?;
+            }
+            (ArgKind::Buffer { offset, .. }, CaseArg::Null) => put(explicit, *offset, &[0; 8])?,
             (ArgKind::Local { .. }, CaseArg::Local(_)) => {}
             (kind, value) => return Err(format!("unsupported: {value:?} for {kind:?}")),
         }
     }
-    Ok(block)
+    Ok(Block { push, args })
 }
 
 /// Launches the kernel and gives what is in its buffers and program-scope variables.
@@ -146,7 +164,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         .map_err(|e| text(&e))?;
     trace.note(&format!("{} words", lowered.words.len()));
     let interface = &lowered.interface;
-    if interface.args_in_buffer || interface.resume_bytes != 0 || interface.parts > 1 {
+    if interface.resume_bytes != 0 || interface.parts > 1 {
         return Err("unsupported here".to_owned());
     }
     let code = if target.native {
@@ -188,9 +206,28 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
     let mut stream = device
         .create_stream(StreamDesc::default())
         .map_err(|e| text(&e))?;
+    let mut kept = Vec::new();
     for part in parts(&case.range) {
         let address = variables.as_ref().map(|v| v.address());
-        let block = push(case, interface, &part, &buffers, address, printf.address())?;
+        let described = |arguments| {
+            block(
+                case,
+                interface,
+                &part,
+                &buffers,
+                address,
+                printf.address(),
+                arguments,
+            )
+        };
+        let mut made = described(0)?;
+        let arguments = match interface.args_in_buffer {
+            true => Some(upload(&made.args)?),
+            false => None,
+        };
+        if let Some(memory) = &arguments {
+            made = described(memory.address())?;
+        }
         let mut sizes: Vec<(u32, u32)> = interface
             .args
             .iter()
@@ -211,6 +248,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
             .iter()
             .chain(&variables)
             .chain([&printf])
+            .chain(&arguments)
             .map(|memory| Use {
                 slice: Slice {
                     memory: memory.clone(),
@@ -223,7 +261,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         let op = Op::Dispatch {
             pipeline: &pipeline,
             groups: part.groups,
-            push: &block,
+            push: &made.push,
             uses: &uses,
             bindings: &[],
             touches_anything: true,
@@ -231,10 +269,12 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         stream
             .record(op, OrderRule::InOrder, false)
             .map_err(|e| text(&e))?;
+        kept.extend(arguments);
     }
     let value = stream.submit(true).map_err(|e| text(&e))?;
     trace.note("submitted");
     stream.timeline().wait(value, None).map_err(|e| text(&e))?;
+    drop(kept);
     let mut out = Vec::new();
     for memory in buffers.iter().chain(&variables) {
         out.push(download(device.as_ref(), memory).map_err(|e| text(&e))?);
