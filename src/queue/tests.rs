@@ -8,6 +8,7 @@ mod several;
 mod svm;
 
 use super::Queue;
+use super::{create, Created};
 use crate::backend::fake::{FakeDevice, Launched, Reach};
 use crate::backend::Device as _;
 use crate::cl::{self, cl_int};
