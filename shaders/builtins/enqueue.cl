@@ -136,9 +136,8 @@ long __pumice_enqueue_begin(ulong state, BYTES queue, uint dims, ulong offset_x,
         return enqueue_error(state, CLK_INVALID_EVENT_WAIT_LIST);
     if (!is_marker) {
         bool wrong = dims - 1 > 2;
-        // Ids are 32 bits wide.
-        wrong |= (global_x | global_y | global_z | offset_x | offset_y | offset_z) >> 32 != 0;
-        wrong |= (global_x + offset_x | global_y + offset_y | global_z + offset_z) >> 32 != 0;
+        // Ids would go round.
+        wrong |= global_x + offset_x < offset_x || global_y + offset_y < offset_y || global_z + offset_z < offset_z;
         if ((local_x | local_y | local_z) != 0) {
             ulong most = WORD_AT((BYTES)state, STATE_MAX_GROUP);
             wrong |= local_x - 1 >= most || local_y - 1 >= most || local_z - 1 >= most;

@@ -508,12 +508,6 @@ impl Children<'_> {
         }
         let family = self.family;
         let captured = self.piece(&record.captured)?;
-        let kernel = family.enqueues.launch(
-            &family.target.device,
-            record.block,
-            captured.address(),
-            &record.locals,
-        )?;
         let sizes = record.range.map(|size| size as usize);
         let [offset, global, local] = [&sizes[..3], &sizes[3..6], &sizes[6..]];
         let range = NdRange {
@@ -522,6 +516,13 @@ impl Children<'_> {
             global: Some(global),
             local: Some(local).filter(|local| local[0] != 0),
         };
+        let kernel = family.enqueues.launch(
+            &family.target.device,
+            record.block,
+            captured.address(),
+            &record.locals,
+            range.is_wide(),
+        )?;
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
         let command =
             nd_range(&family.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
