@@ -105,7 +105,7 @@ impl QueueMemory {
             words,
             ring,
             size,
-            ordered: device.caps().svm.atomics,
+            ordered: device.caps().ordered_writes,
             taking: Mutex::new(Taking {
                 next,
                 pieces: VecDeque::new(),
