@@ -86,8 +86,8 @@ impl Features {
             // The library's, over global memory. Both ends are ordered by atomics: of the scope of the device, or of that
             // of a queue family, as all queues are of one.
             pipes: true,
-            // On devices whose memory is the host's: the runtime reads and writes where kernels say.
-            device_enqueue: target.native || caps.svm.system,
+            // Likewise, over memory that the host has mapped.
+            device_enqueue: true,
             integer_dot_product: true,
             // Loops around a compare-and-exchange, where the device has nothing better.
             float_atomics: true,

@@ -27,23 +27,23 @@ typedef volatile __global atomic_uint *word_counter;
 
 #define QUEUE_LAST 0
 #define QUEUE_LIMIT 4
+#define QUEUE_RING 8
 #define QUEUE_TAIL 64
 #define QUEUE_HEAD 128
 #define QUEUE_WAITING 132
-#define QUEUE_RING 192
 
 #define RECORD_SIZE 0
 #define RECORD_KIND 4
-#define RECORD_LAUNCH 8
-#define RECORD_BLOCK 16
-#define RECORD_FLAGS 24
-#define RECORD_DIMS 28
+#define RECORD_CHECK 8
+#define RECORD_FLAGS 12
+#define RECORD_LAUNCH 16
+#define RECORD_BLOCK 24
 #define RECORD_RANGE 32
 #define RECORD_EVENT 104
 #define RECORD_WAITS 112
 #define RECORD_CAPTURED 116
 #define RECORD_LOCALS 120
-#define RECORD_POSITION 124
+#define RECORD_DIMS 124
 #define RECORD_BODY 128
 #define KIND_CAPTURE 3
 #define KIND_PADDING 4
@@ -51,6 +51,7 @@ typedef volatile __global atomic_uint *word_counter;
 #define EVENT_REFERENCES 0
 #define EVENT_STATUS 4
 #define EVENT_KIND 8
+#define EVENT_RELEASED 12
 #define EVENT_TIMES 16
 #define EVENT_QUEUE 32
 #define EVENT_SIZE 64
@@ -84,9 +85,13 @@ ALWAYS_INLINE long enqueue_error(ulong state, int code)
     return WORD_AT((BYTES)state, STATE_FLAGS) & FLAG_PRECISE ? code : CLK_ENQUEUE_FAILURE;
 }
 
-// The last word of a record: with its position, what lay there before cannot be taken for it.
-ALWAYS_INLINE void hand_over(BYTES place, uint position, uint kind)
+// The last word of a record: with its position, what lay there before cannot be taken for it. The runtime may look at it
+// while the kernel runs, and need not see words in the order in which they were written: the check tells it that these are
+// of one record.
+ALWAYS_INLINE void hand_over(BYTES place, uint position, uint kind, uint size, ulong launch)
 {
+    uint check = (position | kind) ^ size * 0x85ebca6bu ^ (uint)launch * 0xc2b2ae35u ^ (uint)(launch >> 32) * 0x27d4eb2fu;
+    WORD_AT(place, RECORD_CHECK) = check;
     __opencl_atomic_store(ATOMIC_AT(place, RECORD_KIND), position | kind, memory_order_release, memory_scope_device);
 }
 
@@ -106,14 +111,16 @@ ALWAYS_INLINE BYTES queue_reserve(BYTES queue, uint size)
     } while (!__opencl_atomic_compare_exchange_strong(ATOMIC_AT(queue, QUEUE_TAIL), &tail, tail + padding + size,
                                                       memory_order_relaxed, memory_order_relaxed,
                                                       memory_scope_device));
-    BYTES place = queue + QUEUE_RING + at;
+    BYTES ring = (BYTES)LONG_AT(queue, QUEUE_RING);
+    BYTES place = ring + at;
     if (padding) {
         WORD_AT(place, RECORD_SIZE) = padding;
-        hand_over(place, tail, KIND_PADDING);
-        place = queue + QUEUE_RING;
+        hand_over(place, tail, KIND_PADDING, padding, 0);
+        place = ring;
     }
     WORD_AT(place, RECORD_SIZE) = size;
-    WORD_AT(place, RECORD_POSITION) = tail + padding;
+    // Of no kind yet.
+    WORD_AT(place, RECORD_KIND) = tail + padding;
     return place;
 }
 
@@ -129,9 +136,8 @@ long __pumice_enqueue_begin(ulong state, BYTES queue, uint dims, ulong offset_x,
         return enqueue_error(state, CLK_INVALID_EVENT_WAIT_LIST);
     if (!is_marker) {
         bool wrong = dims - 1 > 2;
-        // Ids are 32 bits wide.
-        wrong |= (global_x | global_y | global_z | offset_x | offset_y | offset_z) >> 32 != 0;
-        wrong |= (global_x + offset_x | global_y + offset_y | global_z + offset_z) >> 32 != 0;
+        // Ids would go round.
+        wrong |= global_x + offset_x < offset_x || global_y + offset_y < offset_y || global_z + offset_z < offset_z;
         if ((local_x | local_y | local_z) != 0) {
             ulong most = WORD_AT((BYTES)state, STATE_MAX_GROUP);
             wrong |= local_x - 1 >= most || local_y - 1 >= most || local_z - 1 >= most;
@@ -181,7 +187,7 @@ uint __pumice_event_is_valid(ulong state, ulong event)
     ulong at = event - (events + EVENTS_FIRST);
     if (!event || at >= (ulong)WORD_AT((BYTES)events, EVENTS_COUNT) * EVENT_SIZE || at % EVENT_SIZE)
         return 0;
-    return word_load((BYTES)event, EVENT_REFERENCES) != 0;
+    return word_load((BYTES)event, EVENT_REFERENCES) != word_load((BYTES)event, EVENT_RELEASED);
 }
 
 void __pumice_event_retain(ulong state, ulong event)
@@ -207,10 +213,10 @@ ALWAYS_INLINE ulong event_new(ulong state, uint kind, uint references, ulong que
                                           memory_scope_device);
     for (uint tried = 0; tried < count; tried++) {
         BYTES event = events + EVENTS_FIRST + (ulong)(next + tried & count - 1) * EVENT_SIZE;
-        uint none = 0;
-        if (word_load(event, EVENT_REFERENCES) != 0)
+        uint none = word_load(event, EVENT_RELEASED);
+        if (word_load(event, EVENT_REFERENCES) != none)
             continue;
-        if (!__opencl_atomic_compare_exchange_strong(ATOMIC_AT(event, EVENT_REFERENCES), &none, references,
+        if (!__opencl_atomic_compare_exchange_strong(ATOMIC_AT(event, EVENT_REFERENCES), &none, none + references,
                                                      memory_order_acquire, memory_order_relaxed,
                                                      memory_scope_device))
             continue;
@@ -243,7 +249,8 @@ long __pumice_enqueue_end(ulong state, BYTES queue, BYTES place, ulong block, ui
     LONG_AT(place, RECORD_EVENT) = event;
     LONG_AT(place, RECORD_BLOCK) = block;
     WORD_AT(place, RECORD_FLAGS) = flags;
-    hand_over(place, WORD_AT(place, RECORD_POSITION), failed ? KIND_PADDING : kind);
+    ulong launch = failed ? 0 : LONG_AT((BYTES)state, STATE_LAUNCH);
+    hand_over(place, WORD_AT(place, RECORD_KIND), failed ? KIND_PADDING : kind, WORD_AT(place, RECORD_SIZE), launch);
     return failed ? enqueue_error(state, failed) : (long)event;
 }
 
@@ -272,10 +279,11 @@ void __pumice_event_capture(ulong state, ulong event, uint name, BYTES to)
     WORD_AT(place, RECORD_WAITS) = 0;
     WORD_AT(place, RECORD_CAPTURED) = 0;
     WORD_AT(place, RECORD_LOCALS) = 0;
-    LONG_AT(place, RECORD_LAUNCH) = LONG_AT((BYTES)state, STATE_LAUNCH);
+    ulong launch = LONG_AT((BYTES)state, STATE_LAUNCH);
+    LONG_AT(place, RECORD_LAUNCH) = launch;
     LONG_AT(place, RECORD_EVENT) = event;
     LONG_AT(place, RECORD_RANGE) = (ulong)to;
-    hand_over(place, WORD_AT(place, RECORD_POSITION), KIND_CAPTURE);
+    hand_over(place, WORD_AT(place, RECORD_KIND), KIND_CAPTURE, RECORD_BODY, launch);
 }
 
 BYTES __pumice_default_queue(ulong state) { return (BYTES)LONG_AT((BYTES)state, STATE_DEFAULT_QUEUE); }

@@ -4,14 +4,19 @@
 //! A kernel that enqueues writes a *record* into the memory of a queue. The runtime takes the records when the launch has
 //! ended, and launches what they say. All numbers are little-endian, all places are bytes.
 //!
+//! Device and host need not exclude each other in atomic operations on one word, nor see each other's words in the order in
+//! which they were written. So what is added to has one side that writes it, and while a kernel runs the runtime believes no
+//! more of its records than what has a check.
+//!
 //! **A queue** ([`queue`]): 0 u32 bytes of the ring less one (a power of two less one); 4 u32 the most bytes of records that
-//! may be in it, waiting ones included; 64 u32 *tail*; 128 u32 *head*; 132 u32 bytes of the records that the runtime has
-//! taken and not launched; 192 the ring. Head and tail count modulo 2^32; only kernels move the tail, only the runtime the
-//! head and the last word.
+//! may be in it, waiting ones included; 8 u64 address of the ring; 64 u32 *tail*; 128 u32 *head*; 132 u32 bytes of the
+//! records that the runtime has taken and not launched. Head and tail count modulo 2^32; only kernels move the tail, only the
+//! runtime the head and the last word.
 //!
-//! **A record** ([`record`]): lies in one piece; where it does not fit before the end of the ring there is padding.
+//! **A record** ([`record`]): lies in one piece of the ring; where it does not fit before its end there is padding.
 //!
-//! **An event** ([`event`]): 64 bytes. A `clk_event_t` is its address, and 0 is none.
+//! **An event** ([`event`]): 64 bytes. A `clk_event_t` is its address, and 0 is none. It is free where kernels have as many
+//! references as the runtime has given back.
 //!
 //! **The events of a device** ([`events`]): 0 u32 how many (a power of two), 64 u32 where the next search for a free one
 //! begins, 128 the events.
@@ -24,14 +29,16 @@ pub mod queue {
     pub const LAST: usize = 0;
     /// The most bytes of records.
     pub const LIMIT: usize = 4;
+    /// The address of the ring.
+    pub const RING: usize = 8;
     /// Where the next record goes.
     pub const TAIL: usize = 64;
     /// Where the first record is that the runtime has not taken.
     pub const HEAD: usize = 128;
     /// Bytes of taken records that wait.
     pub const WAITING: usize = 132;
-    /// The ring.
-    pub const RING: usize = 192;
+    /// Bytes of all that.
+    pub const SIZE: usize = 192;
 
     /// Bytes of the ring of a queue for so many bytes of records: none of them is too long for what padding leaves.
     pub fn ring(limit: u32) -> u32 {
@@ -48,14 +55,14 @@ pub mod record {
     pub const SIZE: usize = 0;
     /// u32: one of the kinds below, plus the record's place as head and tail count; written last.
     pub const KIND: usize = 4;
-    /// u64: the number of the launch.
-    pub const LAUNCH: usize = 8;
-    /// u64: [`super::block_number`] of the block.
-    pub const BLOCK: usize = 16;
+    /// u32: [`check`] of what stands above and of the number of the launch.
+    pub const CHECK: usize = 8;
     /// u32: kernel_enqueue_flags_t.
-    pub const FLAGS: usize = 24;
-    /// u32: dimensions of the ND-range.
-    pub const DIMS: usize = 28;
+    pub const FLAGS: usize = 12;
+    /// u64: the number of the launch. Padding has none, and its check is that of 0.
+    pub const LAUNCH: usize = 16;
+    /// u64: [`super::block_number`] of the block.
+    pub const BLOCK: usize = 24;
     /// u64 x 9: offset, global size, local size (all 0: not given). Of a capture: the address to write to.
     pub const RANGE: usize = 32;
     /// u64: the event, 0: none.
@@ -66,8 +73,8 @@ pub mod record {
     pub const CAPTURED: usize = 116;
     /// u32: arguments in local memory.
     pub const LOCALS: usize = 120;
-    /// u32: the record's place as head and tail count.
-    pub const POSITION: usize = 124;
+    /// u32: dimensions of the ND-range.
+    pub const DIMS: usize = 124;
     /// The wait list, 64 bits each; the sizes of local memory, 32 bits each; from a multiple of 16 on what was captured.
     pub const BODY: usize = 128;
 
@@ -80,6 +87,13 @@ pub mod record {
     /// Nothing.
     pub const PADDING: u32 = 4;
 
+    /// Tells that these words are of one record, none of them of what lay there before.
+    pub fn check(kind: u32, size: u32, launch: u64) -> u32 {
+        kind ^ size.wrapping_mul(0x85eb_ca6b)
+            ^ (launch as u32).wrapping_mul(0xc2b2_ae35)
+            ^ ((launch >> 32) as u32).wrapping_mul(0x27d4_eb2f)
+    }
+
     /// Where what was captured begins.
     pub fn captured(waits: usize, locals: usize) -> usize {
         (BODY + 8 * waits + 4 * locals).next_multiple_of(16)
@@ -88,12 +102,14 @@ pub mod record {
 
 /// An event.
 pub mod event {
-    /// u32: references, those of the runtime included. 0: the event is free.
+    /// u32: references as kernels count them: with those of the runtime, and those that it has given back.
     pub const REFERENCES: usize = 0;
     /// i32: execution status.
     pub const STATUS: usize = 4;
     /// u32: one of the two below.
     pub const KIND: usize = 8;
+    /// u32: references that the runtime has given back, modulo 2^32.
+    pub const RELEASED: usize = 12;
     /// u64 x 2: end less start, complete less start, in nanoseconds, once it is complete.
     pub const TIMES: usize = 16;
     /// u64: the queue.

@@ -53,6 +53,8 @@ pub struct Caps {
     /// Alignment that import_host needs; 0: not possible.
     pub host_import_align: u64,
     pub svm: SvmCaps,
+    /// The host sees what a kernel writes while it runs, and in the order in which its atomic operations put it.
+    pub ordered_writes: bool,
     pub global_cache_size: u64,
     pub global_cacheline: u32,
     /// Names of the driver's faults that are made up for.

@@ -1,66 +1,20 @@
-//! Memory that kernels and the runtime share for device queues: the records of a queue, the events of a device, what a launch
-//! knows. `spirv_lowering::device_queue` has the layout and says who writes what.
+//! The memory of a device queue, with the records that kernels write. `spirv_lowering::device_queue` has the layout and says
+//! who writes what.
+//!
+//! Records are *found* by whoever looks, since those of several launches lie among one another. A record is *read* at once
+//! where the host sees what kernels write in its order; elsewhere by the one that it is for, when the launch that wrote it
+//! has ended, and until then nothing behind it goes.
 //!
 //! Kernels may write anything there, as to any memory: what is read is checked, and numbers that cannot be are taken for
 //! the end of what there is.
 
-use super::{Device, Memory, Placement, Result};
+use super::words::{Place, Words};
+use super::{Device, Result};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use spirv_lowering::device_queue::{event, events, queue, record};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-/// Mapped memory, in words that others write too.
-struct Words {
-    memory: Arc<dyn Memory>,
-    base: NonNull<u8>,
-    size: usize,
-}
-
-// SAFETY: the memory is mapped as long as it lives, and is only reached by atomic operations.
-unsafe impl Send for Words {}
-// SAFETY: as above.
-unsafe impl Sync for Words {}
-
-impl Words {
-    fn new(device: &dyn Device, size: usize) -> Result<Self> {
-        let memory = device.allocate(size as u64, Placement::HostRead)?;
-        let base = memory.mapped().ok_or_else(|| {
-            super::DeviceError::Unsupported("memory of a device queue that is not mapped".into())
-        })?;
-        Ok(Self { memory, base, size })
-    }
-
-    /// The 32 bits at a place, a multiple of 4; a word of their own where there is no such place.
-    fn word(&self, at: usize) -> &AtomicU32 {
-        static NOWHERE: AtomicU32 = AtomicU32::new(0);
-        if at % 4 != 0 || at.saturating_add(4) > self.size {
-            return &NOWHERE;
-        }
-        // SAFETY: within the mapping, which is at least 256-byte aligned.
-        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
-    }
-
-    fn get(&self, at: usize) -> u32 {
-        self.word(at).load(Ordering::Relaxed)
-    }
-
-    fn set(&self, at: usize, value: u32) {
-        self.word(at).store(value, Ordering::Relaxed);
-    }
-
-    fn get_long(&self, at: usize) -> u64 {
-        u64::from(self.get(at)) | u64::from(self.get(at + 4)) << 32
-    }
-
-    fn set_long(&self, at: usize, value: u64) {
-        self.set(at, value as u32);
-        self.set(at + 4, (value >> 32) as u32);
-    }
-}
+use spirv_lowering::device_queue::{queue, record};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,28 +43,74 @@ pub struct Record {
     pub size: u32,
 }
 
+/// A record that was found in a queue, and is there until [`QueueMemory::read`] or [`QueueMemory::forget`].
+pub struct Found {
+    /// The number of the launch that wrote it.
+    pub launch: u64,
+    position: u32,
+    size: u32,
+    kind: u32,
+    /// Read already.
+    record: Option<Record>,
+}
+
+/// A piece of the ring.
+struct Piece {
+    position: u32,
+    size: u32,
+    /// Nothing in it is wanted any more.
+    over: bool,
+}
+
+/// How far records have been taken.
+struct Taking {
+    /// Where the next one to be found begins.
+    next: u32,
+    /// What was found and is still there, from the head on.
+    pieces: VecDeque<Piece>,
+}
+
 /// The memory of a device queue.
 pub struct QueueMemory {
     words: Words,
-    ring: u32,
-    /// One thread takes records at a time.
-    taking: Mutex<()>,
+    ring: Words,
+    /// Bytes of the ring.
+    size: u32,
+    /// The host sees what kernels write in their order, so that a record whose last word is there is there.
+    ordered: bool,
+    taking: Mutex<Taking>,
+    /// Bytes of records that were read and not launched.
+    waiting: Mutex<u32>,
+}
+
+/// A queue begins at a place of the count of its own: what others left in the memory must not be taken for its records.
+fn beginning() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    NEXT.fetch_add(0x9e37_79b0, Ordering::Relaxed)
 }
 
 impl QueueMemory {
     /// An empty queue for so many bytes of records, at most [`queue::MOST`].
     pub fn new(device: &dyn Device, limit: u32) -> Result<Self> {
-        let ring = queue::ring(limit);
-        let words = Words::new(device, queue::RING + ring as usize)?;
-        for at in (0..queue::RING).step_by(4) {
-            words.set(at, 0);
-        }
-        words.set(queue::LAST, ring - 1);
+        let size = queue::ring(limit);
+        let words = Words::new(device, queue::SIZE, Place::OfDevice)?.cleared();
+        let ring = Words::new(device, size as usize, Place::OfHost)?;
+        let next = beginning();
+        words.set(queue::LAST, size - 1);
         words.set(queue::LIMIT, limit);
+        words.set_long(queue::RING, ring.memory.address());
+        words.set(queue::TAIL, next);
+        words.set(queue::HEAD, next);
         Ok(Self {
             words,
             ring,
-            taking: Mutex::new(()),
+            size,
+            ordered: device.caps().ordered_writes,
+            taking: Mutex::new(Taking {
+                next,
+                pieces: VecDeque::new(),
+            }),
+            waiting: Mutex::new(0),
         })
     }
 
@@ -119,58 +119,158 @@ impl QueueMemory {
         self.words.memory.address()
     }
 
-    /// Takes all records that there are now. Each is in the queue until [`QueueMemory::free`].
-    ///
-    /// Work-items that are under way may be writing some of them, which is soon over; no longer than the patience is waited
-    /// for that. What comes after such a record is not taken before it.
-    pub fn take(&self, patience: Duration, mut with: impl FnMut(Record)) {
-        let _one = self.taking.lock();
-        let w = &self.words;
-        let mut head = w.get(queue::HEAD);
-        let tail = w.word(queue::TAIL).load(Ordering::Acquire);
-        let mut since: Option<Instant> = None;
-        while head != tail {
-            let at = (head & (self.ring - 1)) as usize;
-            let place = queue::RING + at;
-            let kind = w.word(place + record::KIND).load(Ordering::Acquire);
-            let known = record::KERNEL..=record::PADDING;
-            if kind & !15 != head || !known.contains(&(kind & 15)) {
-                if since.get_or_insert_with(Instant::now).elapsed() >= patience {
-                    break;
-                }
-                std::thread::yield_now();
-                continue;
-            }
-            since = None;
-            let size = w.get(place + record::SIZE);
-            let least = if kind & 15 == record::PADDING {
-                16
-            } else {
-                record::BODY as u32
+    /// Finds the records that there are now, each once. Their launches may still be running. Where one is being written
+    /// nothing behind it is found before it: then its place is given.
+    pub fn find(&self, mut with: impl FnMut(Found)) -> Option<u32> {
+        let mut taking = self.taking.lock();
+        let tail = self.words.word(queue::TAIL).load(Ordering::Acquire);
+        let mut stuck = None;
+        while taking.next != tail {
+            let position = taking.next;
+            let at = self.at(position);
+            let word = self.ring.word(at + record::KIND).load(Ordering::Acquire);
+            let kind = word & 15;
+            let size = self.ring.get(at + record::SIZE);
+            let launch = match kind {
+                record::PADDING => 0,
+                _ => self.ring.get_long(at + record::LAUNCH),
             };
-            if size < least || size % 16 != 0 || size > self.ring - at as u32 {
-                crate::log!(
-                    Error,
-                    "a device queue was overwritten; its records are lost"
-                );
-                head = tail;
+            let written = word & !15 == position
+                && (record::KERNEL..=record::PADDING).contains(&kind)
+                && self.ring.get(at + record::CHECK) == record::check(word, size, launch);
+            if !written {
+                stuck = Some(position);
                 break;
             }
-            if kind & 15 != record::PADDING {
-                if let Some(found) = self.record(place, kind & 15, size) {
-                    // Before the head moves: the kernels that add both up must not find less than there is.
-                    w.word(queue::WAITING).fetch_add(size, Ordering::AcqRel);
+            let least = match kind {
+                record::PADDING => 16,
+                _ => record::BODY as u32,
+            };
+            if size < least || size % 16 != 0 || size > self.size - at as u32 {
+                Self::lose(&mut taking, tail);
+                break;
+            }
+            taking.next = position.wrapping_add(size);
+            let mut over = kind == record::PADDING;
+            if !over {
+                let mut found = Found {
+                    launch,
+                    position,
+                    size,
+                    kind,
+                    record: None,
+                };
+                if self.ordered {
+                    found.record = self.record(&found);
+                    // One that makes no sense is none.
+                    over = true;
+                    self.wait(found.record.as_ref().map_or(0, |record| record.size));
+                }
+                if !self.ordered || found.record.is_some() {
                     with(found);
                 }
             }
-            head = head.wrapping_add(size);
-            w.word(queue::HEAD).store(head, Ordering::Release);
+            taking.pieces.push_back(Piece {
+                position,
+                size,
+                over,
+            });
         }
-        w.word(queue::HEAD).store(head, Ordering::Release);
+        self.give_back(&mut taking);
+        stuck
     }
 
-    fn record(&self, place: usize, kind: u32, size: u32) -> Option<Record> {
-        let w = &self.words;
+    /// Reads a record that was found. The launch that wrote it must have ended. It counts in the queue until
+    /// [`QueueMemory::free`]. None: it makes no sense.
+    pub fn read(&self, mut found: Found) -> Option<Record> {
+        if let Some(record) = found.record.take() {
+            return Some(record);
+        }
+        let record = self.record(&found);
+        self.wait(record.as_ref().map_or(0, |record| record.size));
+        self.leave(found.position);
+        record
+    }
+
+    /// Nobody wants a record that was found.
+    pub fn forget(&self, found: Found) {
+        match found.record {
+            Some(record) => self.free(record.size),
+            None => self.leave(found.position),
+        }
+    }
+
+    /// The record at that place will never be whole: it and all behind it is lost, if it is still the next one.
+    pub fn skip(&self, position: u32) {
+        let mut taking = self.taking.lock();
+        if taking.next == position {
+            let tail = self.words.word(queue::TAIL).load(Ordering::Acquire);
+            Self::lose(&mut taking, tail);
+            self.give_back(&mut taking);
+        }
+    }
+
+    /// A record that was read is launched, or will never be.
+    pub fn free(&self, size: u32) {
+        let mut waiting = self.waiting.lock();
+        *waiting = waiting.wrapping_sub(size);
+        self.words.set(queue::WAITING, *waiting);
+    }
+
+    fn at(&self, position: u32) -> usize {
+        (position & (self.size - 1)) as usize
+    }
+
+    /// Before the head moves: the kernels that add both up must not find less than there is.
+    fn wait(&self, size: u32) {
+        let mut waiting = self.waiting.lock();
+        *waiting = waiting.wrapping_add(size);
+        self.words.set(queue::WAITING, *waiting);
+    }
+
+    fn lose(taking: &mut Taking, tail: u32) {
+        crate::log!(
+            Error,
+            "a device queue was overwritten; its records are lost"
+        );
+        taking.pieces.push_back(Piece {
+            position: taking.next,
+            size: tail.wrapping_sub(taking.next),
+            over: true,
+        });
+        taking.next = tail;
+    }
+
+    fn leave(&self, position: u32) {
+        let mut taking = self.taking.lock();
+        // They are in the order of the count, which may go round.
+        let first = taking.pieces.front().map_or(0, |piece| piece.position);
+        let found = taking
+            .pieces
+            .binary_search_by_key(&position.wrapping_sub(first), |piece| {
+                piece.position.wrapping_sub(first)
+            });
+        if let Some(piece) = found.ok().and_then(|at| taking.pieces.get_mut(at)) {
+            piece.over = true;
+        }
+        self.give_back(&mut taking);
+    }
+
+    /// Moves the head over what nobody wants.
+    fn give_back(&self, taking: &mut Taking) {
+        let mut head = None;
+        while let Some(piece) = taking.pieces.front().filter(|piece| piece.over) {
+            head = Some(piece.position.wrapping_add(piece.size));
+            taking.pieces.pop_front();
+        }
+        if let Some(head) = head {
+            self.words.word(queue::HEAD).store(head, Ordering::Release);
+        }
+    }
+
+    fn record(&self, found: &Found) -> Option<Record> {
+        let w = &self.ring;
+        let (place, size) = (self.at(found.position), found.size);
         let count = |at| w.get(place + at) as usize;
         let (waits, locals) = (count(record::WAITS), count(record::LOCALS));
         let captured = count(record::CAPTURED);
@@ -188,8 +288,8 @@ impl QueueMemory {
             .flat_map(|word| w.get(place + first + 4 * word).to_ne_bytes())
             .take(captured);
         Some(Record {
-            kind,
-            launch: w.get_long(place + record::LAUNCH),
+            kind: found.kind,
+            launch: found.launch,
             block: w.get_long(place + record::BLOCK),
             flags: w.get(place + record::FLAGS),
             dims: w.get(place + record::DIMS),
@@ -205,107 +305,6 @@ impl QueueMemory {
             size,
         })
     }
-
-    /// A record that was taken is launched, or will never be.
-    pub fn free(&self, size: u32) {
-        self.words
-            .word(queue::WAITING)
-            .fetch_sub(size, Ordering::AcqRel);
-    }
-}
-
-/// Execution status of a command that was submitted.
-const SUBMITTED: i32 = 2;
-
-/// The events of a device.
-pub struct EventsMemory {
-    words: Words,
-    count: u32,
-}
-
-impl EventsMemory {
-    /// So many events, a power of two, all free.
-    pub fn new(device: &dyn Device, count: u32) -> Result<Self> {
-        let size = events::FIRST + count as usize * event::SIZE;
-        let words = Words::new(device, size)?;
-        for at in (0..size).step_by(4) {
-            words.set(at, 0);
-        }
-        words.set(events::COUNT, count);
-        Ok(Self { words, count })
-    }
-
-    /// Its device address.
-    pub fn address(&self) -> u64 {
-        self.words.memory.address()
-    }
-
-    /// Where an event is in the memory, if there is one at that address.
-    fn place(&self, address: u64) -> Option<usize> {
-        let first = self.address() + events::FIRST as u64;
-        let at = address.checked_sub(first)?;
-        let size = event::SIZE as u64;
-        (at.is_multiple_of(size) && at / size < u64::from(self.count))
-            .then(|| events::FIRST + at as usize)
-    }
-
-    /// The status of an event: above 0 it is not complete, below 0 it has failed. What is no event has failed.
-    pub fn status(&self, address: u64) -> i32 {
-        match self.place(address) {
-            Some(at) => self.words.word(at + event::STATUS).load(Ordering::Acquire) as i32,
-            None => -1,
-        }
-    }
-
-    /// Its status will be set by a kernel, and not by the runtime.
-    pub fn is_user(&self, address: u64) -> bool {
-        self.place(address)
-            .is_some_and(|at| self.words.get(at + event::KIND) == event::USER)
-    }
-
-    /// A command is over: its times in nanoseconds, from its start to its end and to that of its children.
-    pub fn complete(&self, address: u64, status: i32, times: [u64; 2]) {
-        let Some(at) = self.place(address) else {
-            return;
-        };
-        self.words.set_long(at + event::TIMES, times[0]);
-        self.words.set_long(at + event::TIMES + 8, times[1]);
-        let status = status.min(SUBMITTED) as u32;
-        let place = self.words.word(at + event::STATUS);
-        place.store(status, Ordering::Release);
-    }
-
-    /// The times of a complete command.
-    pub fn times(&self, address: u64) -> [u64; 2] {
-        self.place(address).map_or([0; 2], |at| {
-            [0, 8].map(|next| self.words.get_long(at + event::TIMES + next))
-        })
-    }
-
-    /// One reference less.
-    pub fn release(&self, address: u64) {
-        if let Some(at) = self.place(address) {
-            let references = self.words.word(at + event::REFERENCES);
-            // A kernel may have released too often.
-            let _ =
-                references.fetch_update(Ordering::AcqRel, Ordering::Acquire, |n| n.checked_sub(1));
-        }
-    }
-}
-
-/// Writes to memory at an address that a kernel gave, the times of an event.
-///
-/// On devices whose addresses are not the host's it cannot be done from here: false.
-pub fn write_times(device: &dyn Device, address: u64, times: [u64; 2]) -> bool {
-    if !device.caps().svm.system || address == 0 || address % 8 != 0 {
-        return false;
-    }
-    for (number, time) in times.into_iter().enumerate() {
-        let place = address as usize + 8 * number;
-        // SAFETY: the kernel vouches for the memory, as for what it writes itself; device and host share addresses.
-        unsafe { AtomicU64::from_ptr(place as *mut u64) }.store(time, Ordering::Relaxed);
-    }
-    true
 }
 
 #[cfg(test)]
@@ -313,118 +312,180 @@ mod tests {
     use super::*;
     use crate::backend::fake::{FakeDevice, Reach};
 
-    /// Writes a record as kernels do.
-    fn put(queue: &QueueMemory, number: u64, captured: &[u8]) -> bool {
+    fn new_queue(limit: u32, ordered: bool) -> QueueMemory {
+        let fake = FakeDevice::new(Reach::Cached);
+        let mut queue = QueueMemory::new(fake.as_ref(), limit).unwrap();
+        queue.ordered = ordered;
+        queue
+    }
+
+    /// Reserves the place of a record, as kernels do.
+    fn reserve(queue: &QueueMemory, size: u32) -> Option<u32> {
         let w = &queue.words;
-        let size = (record::captured(0, 0) + captured.len()).next_multiple_of(16) as u32;
         let (tail, head) = (w.get(queue::TAIL), w.get(queue::HEAD));
-        let at = tail & (queue.ring - 1);
-        let padding = if size > queue.ring - at {
-            queue.ring - at
-        } else {
-            0
-        };
+        let left = queue.size - queue.at(tail) as u32;
+        let padding = if size > left { left } else { 0 };
         let used = tail.wrapping_sub(head);
         if used + w.get(queue::WAITING) + size > w.get(queue::LIMIT)
-            || used + padding + size > queue.ring
+            || used + padding + size > queue.size
         {
-            return false;
+            return None;
         }
-        let mut place = queue::RING + at as usize;
+        w.set(queue::TAIL, tail.wrapping_add(padding + size));
         if padding > 0 {
-            w.set(place + record::SIZE, padding);
-            w.set(place + record::KIND, tail | record::PADDING);
-            place = queue::RING;
+            queue.ring.set(queue.at(tail) + record::SIZE, padding);
+            hand_over(queue, tail, record::PADDING, 0);
         }
-        for at in (8..record::BODY).step_by(4) {
-            w.set(place + at, 0);
+        let position = tail.wrapping_add(padding);
+        queue.ring.set(queue.at(position) + record::SIZE, size);
+        queue.ring.set(queue.at(position) + record::KIND, position);
+        Some(position)
+    }
+
+    fn hand_over(queue: &QueueMemory, position: u32, kind: u32, launch: u64) {
+        let (w, at) = (&queue.ring, queue.at(position));
+        let check = record::check(position | kind, w.get(at + record::SIZE), launch);
+        w.set(at + record::CHECK, check);
+        w.set(at + record::KIND, position | kind);
+    }
+
+    fn size_of(captured: &[u8]) -> u32 {
+        (record::captured(0, 0) + captured.len()).next_multiple_of(16) as u32
+    }
+
+    /// Writes a record in its place.
+    fn write(queue: &QueueMemory, position: u32, number: u64, captured: &[u8]) {
+        let (w, at) = (&queue.ring, queue.at(position));
+        for word in (8..record::BODY).step_by(4) {
+            w.set(at + word, 0);
         }
-        w.set(place + record::SIZE, size);
-        w.set_long(place + record::LAUNCH, number);
-        w.set(place + record::CAPTURED, captured.len() as u32);
+        w.set_long(at + record::LAUNCH, number);
+        w.set(at + record::CAPTURED, captured.len() as u32);
         for (word, bytes) in captured.chunks(4).enumerate() {
             let mut four = [0; 4];
             four[..bytes.len()].copy_from_slice(bytes);
-            w.set(place + record::BODY + 4 * word, u32::from_ne_bytes(four));
+            w.set(at + record::BODY + 4 * word, u32::from_ne_bytes(four));
         }
-        w.set(queue::TAIL, tail.wrapping_add(padding + size));
-        w.set(
-            place + record::KIND,
-            tail.wrapping_add(padding) | record::KERNEL,
-        );
-        true
+        hand_over(queue, position, record::KERNEL, number);
+    }
+
+    fn put(queue: &QueueMemory, number: u64, captured: &[u8]) -> bool {
+        let place = reserve(queue, size_of(captured));
+        place.is_some_and(|position| {
+            write(queue, position, number, captured);
+            true
+        })
+    }
+
+    fn find(queue: &QueueMemory) -> (Vec<Found>, Option<u32>) {
+        let mut all = Vec::new();
+        let stuck = queue.find(|found| all.push(found));
+        (all, stuck)
     }
 
     /// Whatever their lengths, all records come out once, in order and whole; the queue is full as long as they wait.
     #[test]
     fn records_go_round() {
-        let fake = FakeDevice::new(Reach::Cached);
-        let queue = QueueMemory::new(fake.as_ref(), 3000).unwrap();
-        let mut next = 0u64;
-        let mut expected = 0u64;
-        for round in 0..500 {
-            let mut put_now = 0;
-            loop {
-                let captured: Vec<u8> = (0..(next * 7 % 300)).map(|n| (n + next) as u8).collect();
-                if !put(&queue, next, &captured) {
-                    break;
+        for ordered in [true, false] {
+            let queue = new_queue(3000, ordered);
+            let mut next = 0u64;
+            let mut expected = 0u64;
+            for round in 0..500 {
+                let mut put_now = 0;
+                loop {
+                    let captured: Vec<u8> =
+                        (0..(next * 7 % 300)).map(|n| (n + next) as u8).collect();
+                    if !put(&queue, next, &captured) {
+                        break;
+                    }
+                    next += 1;
+                    put_now += 1;
                 }
-                next += 1;
-                put_now += 1;
+                assert!(put_now > 2, "round {round}: {put_now}");
+                let (found, stuck) = find(&queue);
+                assert_eq!(stuck, None);
+                assert_eq!(found.len() as u64, next - expected);
+                assert!(find(&queue).0.is_empty(), "each once");
+                let taken: Vec<Record> = found.into_iter().filter_map(|f| queue.read(f)).collect();
+                assert!(!put(&queue, next, &[0; 2700]), "they wait");
+                for record in taken {
+                    assert_eq!(record.launch, expected);
+                    let captured = (0..(expected * 7 % 300)).map(|n| (n + expected) as u8);
+                    assert!(record.captured.iter().copied().eq(captured));
+                    queue.free(record.size);
+                    expected += 1;
+                }
+                assert!(queue.taking.lock().pieces.is_empty());
             }
-            assert!(put_now > 2, "round {round}: {put_now}");
-            let mut taken = Vec::new();
-            queue.take(Duration::ZERO, |record| taken.push(record));
-            assert_eq!(taken.len() as u64, next - expected);
-            assert!(!put(&queue, next, &[0; 2700]), "they wait");
-            for record in taken {
-                assert_eq!(record.launch, expected);
-                let captured = (0..(expected * 7 % 300)).map(|n| (n + expected) as u8);
-                assert!(record.captured.iter().copied().eq(captured));
-                queue.free(record.size);
-                expected += 1;
-            }
+            assert!(expected > 2000);
         }
-        assert!(expected > 2000);
     }
 
     /// What is being written is left, and what lay there before is not taken for it.
     #[test]
     fn unfinished_records_stay() {
-        let fake = FakeDevice::new(Reach::Cached);
-        let queue = QueueMemory::new(fake.as_ref(), 2048).unwrap();
-        let all = |queue: &QueueMemory| {
-            let mut count = 0;
-            queue.take(Duration::ZERO, |record| {
-                count += 1;
-                queue.free(record.size);
-            });
-            count
-        };
-        for _ in 0..100 {
-            assert!(put(&queue, 1, &[1; 16]));
-            assert_eq!(all(&queue), 1);
+        for ordered in [true, false] {
+            let queue = new_queue(2048, ordered);
+            for _ in 0..100 {
+                assert!(put(&queue, 1, &[1; 16]));
+                let (found, stuck) = find(&queue);
+                assert_eq!((found.len(), stuck), (1, None));
+                found.into_iter().for_each(|found| queue.forget(found));
+            }
+            // A place is reserved, where a record lay that was taken long ago; another one is written behind it.
+            let place = reserve(&queue, 144).unwrap();
+            assert!(put(&queue, 2, &[]));
+            let (found, stuck) = find(&queue);
+            assert_eq!((found.len(), stuck), (0, Some(place)));
+            // Its last word has come, but not what was written before.
+            write(&queue, place, 3, &[]);
+            let launch = queue.at(place) + record::LAUNCH;
+            queue.ring.set(launch, 1);
+            assert_eq!(find(&queue).1, Some(place));
+            queue.ring.set(launch, 3);
+            let (found, stuck) = find(&queue);
+            let launches: Vec<u64> = found.iter().map(|found| found.launch).collect();
+            assert_eq!((launches.as_slice(), stuck), (&[3u64, 2][..], None));
         }
-        // A place is reserved, where a record lay that was taken long ago.
-        let tail = queue.words.get(queue::TAIL);
-        queue.words.set(queue::TAIL, tail.wrapping_add(144));
-        assert_eq!(all(&queue), 0);
     }
 
+    /// A record that nobody reads yet holds up the room behind it, and nothing else.
     #[test]
-    fn events_are_told_from_what_is_none() {
-        let fake = FakeDevice::new(Reach::Cached);
-        let events = EventsMemory::new(fake.as_ref(), 4).unwrap();
-        let first = events.address() + events::FIRST as u64;
-        assert!(events.place(first).is_some() && events.place(first + 192).is_some());
-        for wrong in [0, first - 64, first + 8, first + 256] {
-            assert!(events.place(wrong).is_none(), "{wrong}");
-            assert!(events.status(wrong) < 0);
-            events.release(wrong);
+    fn records_are_read_in_any_order() {
+        let queue = new_queue(4096, false);
+        for number in 1..=3 {
+            assert!(put(&queue, number, &[number as u8; 8]));
         }
-        events.complete(first, 0, [3, 4]);
-        assert_eq!((events.status(first), events.times(first)), (0, [3, 4]));
-        events.release(first);
-        assert_eq!(events.words.get(events::FIRST), 0);
+        let (mut found, _) = find(&queue);
+        let head = queue.words.get(queue::HEAD);
+        let read = |found: Found| queue.read(found).map(|record| record.captured.to_vec());
+        assert_eq!(read(found.remove(1)), Some(vec![2; 8]));
+        assert_eq!(queue.words.get(queue::HEAD), head);
+        assert!(put(&queue, 4, &[]));
+        queue.forget(found.remove(0));
+        let moved = queue.words.get(queue::HEAD).wrapping_sub(head);
+        assert_eq!(moved, 2 * size_of(&[0; 8]));
+        assert_eq!(read(found.remove(0)), Some(vec![3; 8]));
+        assert_eq!(find(&queue).0.len(), 1);
+    }
+
+    /// A record that will never be written is given up with what lies behind it, once.
+    #[test]
+    fn lost_records_are_skipped() {
+        let queue = new_queue(4096, false);
+        assert!(put(&queue, 1, &[]));
+        let place = reserve(&queue, 160).unwrap();
+        assert!(put(&queue, 2, &[]));
+        let (mut found, stuck) = find(&queue);
+        assert_eq!((found.len(), stuck), (1, Some(place)));
+        queue.skip(place);
+        assert!(put(&queue, 3, &[]));
+        queue.skip(place);
+        let (next, stuck) = find(&queue);
+        assert_eq!((next.len(), stuck), (1, None));
+        assert_eq!(next[0].launch, 3);
+        queue.forget(found.remove(0));
+        let used = queue.words.get(queue::TAIL) - queue.words.get(queue::HEAD);
+        assert_eq!(used, size_of(&[]));
     }
 }

@@ -14,7 +14,9 @@
 
 pub mod caps;
 pub mod cpu;
+pub mod device_events;
 pub mod device_queue;
+pub mod event_times;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
@@ -26,6 +28,7 @@ pub mod processors;
 pub mod spare_stream;
 pub mod staging;
 pub mod vulkan;
+mod words;
 
 pub use caps::{Caps, SvmCaps};
 pub use image::{Binding, Image, ImageDesc, ImageDim, PixelFormat, Support};

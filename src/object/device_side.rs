@@ -1,18 +1,20 @@
 //! What the kernels of a context that enqueue others share on a device: the memory of queues and events, and who is told of
 //! the records that a launch has left.
 //!
-//! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] takes them
-//! out and gives each to the *family* it belongs to: a launch of the application's with all that it has enqueued, directly
+//! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] finds them
+//! and gives each to the *family* it belongs to: a launch of the application's with all that it has enqueued, directly
 //! and not. `queue/children.rs` launches what they say. The queues as objects stand above, in `device_queue.rs`.
 
-use crate::backend::device_queue::{EventsMemory, QueueMemory, Record};
+use crate::backend::device_events::EventsMemory;
+use crate::backend::device_queue::{Found, QueueMemory};
+use crate::backend::event_times::EventTimes;
 use crate::backend::{Device, Point};
 use crate::cl::{self, cl_command_queue_properties};
 use crate::error::ClResult;
 use parking_lot::{Condvar, Mutex};
 use rustc_hash::FxHashMap;
 use std::any::Any;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -28,28 +30,56 @@ pub const MAX_EVENTS: u32 = 16 << 10;
 pub const PROPERTIES: cl_command_queue_properties =
     cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE;
 
-/// How long a record may take to be written: a thread in the middle of it may have to wait for a processor.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Records for a family, with the queues that they came from.
+/// Records for a family, with the queues that they lie in.
 #[derive(Default)]
-pub struct Inbox(Mutex<Vec<(Record, Arc<QueueMemory>)>>);
+pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>>);
 
 impl Inbox {
     /// Takes what has come.
-    pub fn take(&self) -> Vec<(Record, Arc<QueueMemory>)> {
+    pub fn take(&self) -> Vec<(Found, Arc<QueueMemory>)> {
         std::mem::take(&mut self.0.lock())
+    }
+}
+
+/// A record that is being written, and holds up what lies behind it.
+pub struct Stuck {
+    queue: Arc<QueueMemory>,
+    position: u32,
+}
+
+impl Stuck {
+    /// It will never be whole: it is given up.
+    pub fn skip(&self) {
+        self.queue.skip(self.position);
+    }
+}
+
+impl PartialEq for Stuck {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.queue, &other.queue) && self.position == other.position
+    }
+}
+
+/// Launches that may write records, as long as it lives.
+pub struct UnderWay(Arc<DeviceSide>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// What kernels of a context that enqueue others share on a device.
 pub struct DeviceSide {
     events: EventsMemory,
+    times: EventTimes,
     queues: Mutex<Vec<Weak<QueueMemory>>>,
     /// The default queue, which knows what it is: it stands above.
     default: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
     families: Mutex<FxHashMap<u32, Arc<Inbox>>>,
     next: AtomicU64,
+    /// How many [`UnderWay`] there are.
+    under_way: AtomicU32,
     /// How many families are over, and where the streams that they ran on had come to.
     families_over: AtomicU64,
     last_points: Mutex<Vec<Point>>,
@@ -63,10 +93,12 @@ impl DeviceSide {
     pub fn new(device: &dyn Device) -> ClResult<Self> {
         Ok(Self {
             events: EventsMemory::new(device, MAX_EVENTS)?,
+            times: EventTimes::default(),
             queues: Mutex::default(),
             default: Mutex::default(),
             families: Mutex::default(),
             next: AtomicU64::new(0),
+            under_way: AtomicU32::new(0),
             families_over: AtomicU64::new(0),
             last_points: Mutex::default(),
             ended: Mutex::new(0),
@@ -109,6 +141,11 @@ impl DeviceSide {
         &self.events
     }
 
+    /// What writes times of events where kernels want them.
+    pub fn times(&self) -> &EventTimes {
+        &self.times
+    }
+
     /// All queues. A launch keeps them: kernels may have found any of them in memory.
     pub fn queues(&self) -> Vec<Arc<QueueMemory>> {
         self.queues
@@ -134,25 +171,43 @@ impl DeviceSide {
         self.families.lock().remove(&number);
     }
 
-    /// Takes all records out of these queues and gives them to their families. The number of a launch has that of its family
-    /// in the upper half.
-    pub fn collect(&self, queues: &[Arc<QueueMemory>]) {
+    /// A launch that may write records begins to exist.
+    pub fn under_way(self: &Arc<Self>) -> UnderWay {
+        self.under_way.fetch_add(1, Ordering::AcqRel);
+        UnderWay(self.clone())
+    }
+
+    /// No launch that may write records is under way.
+    pub fn all_ended(&self) -> bool {
+        self.under_way.load(Ordering::Acquire) == 0
+    }
+
+    /// Finds all records of these queues and gives them to their families. The number of a launch has that of its family
+    /// in the upper half. Some: there may be more, behind one that is being written.
+    pub fn collect(&self, queues: &[Arc<QueueMemory>]) -> Option<Stuck> {
+        let mut stuck = None;
         for queue in queues {
-            queue.take(PATIENCE, |record| {
-                let family = self
-                    .families
-                    .lock()
-                    .get(&((record.launch >> 32) as u32))
-                    .cloned();
-                match family {
-                    Some(family) => family.0.lock().push((record, queue.clone())),
-                    None => {
-                        crate::log!(Error, "a record in a device queue is of no launch");
-                        queue.free(record.size);
-                    }
+            // Dropping them takes the lock that is held while they are found.
+            let mut unclaimed = Vec::new();
+            let place = queue.find(|found| {
+                // Held meanwhile: a family that is forgotten looks into its inbox once more.
+                let families = self.families.lock();
+                match families.get(&((found.launch >> 32) as u32)) {
+                    Some(family) => family.0.lock().push((found, queue.clone())),
+                    None => unclaimed.push(found),
                 }
             });
+            for found in unclaimed {
+                crate::log!(Error, "a record in a device queue is of no launch");
+                queue.forget(found);
+            }
+            let held = |position| Stuck {
+                queue: queue.clone(),
+                position,
+            };
+            stuck = stuck.or(place.map(held));
         }
+        stuck
     }
 
     /// A family is over, and this point reached.

@@ -14,33 +14,38 @@
 //! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
 //! meanwhile run kernels that set the events which a family waits for.
 
+use super::dispatches::{record_launch, Print, Recorder, Uses};
 use super::print_buffers::{PrintBuffer, PrintBuffers};
-use super::resume::{resume_size, set_up, with_resumes};
 use super::staging::{Piece, Pool};
-use crate::backend::device_queue::{write_times, QueueMemory, Record};
+use crate::backend::device_queue::{Found, QueueMemory, Record};
 use crate::backend::spare_stream::Lent;
-use crate::backend::{Op, OrderRule, Placement, Point, Slice, Use};
+use crate::backend::{Op, OrderRule, Placement, Point};
 use crate::cl::{self, cl_int};
 use crate::command::kernel::{nd_range, LaunchPlan, NdRange};
 use crate::command::{Launch, QueueTarget, Work};
-use crate::compile::implicit::ImplicitValues;
 use crate::error::{ClError, ClResult};
 use crate::object::device_queue::default_of;
-use crate::object::device_side::Inbox;
+use crate::object::device_side::{Inbox, UnderWay};
 use crate::object::event::now_ns;
 use crate::object::launch::Enqueues;
 use crate::util::leaving;
+use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::record;
-use spirv_lowering::ir::module::PrintfSite;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// Children in a batch at most.
 const BATCH: usize = 256;
 /// Of those that print.
 const PRINTING: usize = 16;
+/// How long a record that another launch is writing is waited for at most. Kernels that take longer are seldom, and the word
+/// may never come: kernels can write to a queue what they like.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Of that, how long without giving the processor away for more than a moment.
+const SHORT: Duration = Duration::from_millis(1);
 /// The status of a child that waited for an event that failed.
 const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 
@@ -57,6 +62,8 @@ pub struct Family {
     printing: Arc<PrintBuffers>,
     /// When its first launch has ended.
     begun: Point,
+    /// Until that launch has ended.
+    first: Mutex<Option<UnderWay>>,
     /// What its first kernel uses.
     _state: Piece,
 }
@@ -93,6 +100,7 @@ impl Family {
             inbox,
             printing: printing.clone(),
             begun,
+            first: Mutex::new(Some(on_device.under_way())),
             _state: piece,
         };
         Ok((family, address))
@@ -100,6 +108,7 @@ impl Family {
 
     /// Launches all that the first launch, which has ended, has led to, and waits for it. The status of the launch.
     pub fn run(&self) -> cl_int {
+        drop(self.first.lock().take());
         let device = self.target.device.backend().as_ref();
         let mut stream = match Lent::new(device) {
             Ok(stream) => stream,
@@ -127,6 +136,7 @@ impl Family {
             blocked: FxHashMap::default(),
             foreign: FxHashMap::default(),
             captures: FxHashMap::default(),
+            times: Vec::new(),
             status: cl::CL_COMPLETE as cl_int,
         };
         match children.run() {
@@ -149,14 +159,11 @@ impl Drop for Family {
     fn drop(&mut self) {
         self.enqueues.on_device.forget(self.number);
         // Of a launch that never came to be, or failed.
-        for (record, queue) in self.inbox.take() {
-            queue.free(record.size);
+        for (found, queue) in self.inbox.take() {
+            queue.forget(found);
         }
     }
 }
-
-/// What a child prints to, if it prints.
-type Print = Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>;
 
 /// No node.
 const NONE: u32 = u32::MAX;
@@ -203,6 +210,8 @@ struct Children<'f> {
     foreign: FxHashMap<u64, Vec<Child>>,
     /// Where kernels want the times of events.
     captures: FxHashMap<u64, Vec<u64>>,
+    /// Times that are to be written, and where.
+    times: Vec<(u64, [u64; 2])>,
     /// That of the family: the first failure.
     status: cl_int,
 }
@@ -214,15 +223,15 @@ impl Children<'_> {
         on_device.note_ended();
         loop {
             let known = on_device.ended();
-            on_device.collect(&self.family.queues);
-            for (record, queue) in self.family.inbox.take() {
-                self.accept(record, queue);
+            self.collect();
+            for (found, queue) in self.family.inbox.take() {
+                self.accept(found, queue);
             }
             while let Some(node) = self.ended.pop() {
                 self.complete_upwards(node);
             }
             self.look_at_foreign();
-            if !self.ready.is_empty() {
+            if !self.ready.is_empty() || !self.times.is_empty() {
                 self.launch_batch()?;
                 on_device.note_ended();
             } else if self.blocked.is_empty() && self.foreign.is_empty() {
@@ -235,9 +244,39 @@ impl Children<'_> {
         }
     }
 
+    /// Finds all records of this family, none of whose launches is under way. They may lie behind those of others.
+    fn collect(&mut self) {
+        let on_device = &self.family.enqueues.on_device;
+        let since = Instant::now();
+        let mut dead = None;
+        while let Some(stuck) = on_device.collect(&self.family.queues) {
+            let given_up = since.elapsed() > PATIENCE || leaving::is_leaving();
+            if given_up || dead.as_ref() == Some(&stuck) {
+                stuck.skip();
+                if self.status >= 0 {
+                    self.status = cl::CL_OUT_OF_RESOURCES;
+                }
+                continue;
+            }
+            // What its launch has written is there when that has ended. So if none runs any more, look once again.
+            dead = on_device.all_ended().then_some(stuck);
+            if dead.is_some() {
+                continue;
+            }
+            match since.elapsed() < SHORT {
+                true => std::thread::yield_now(),
+                false => on_device.wait_ended(on_device.ended()),
+            }
+        }
+    }
+
     /// A record has come.
-    fn accept(&mut self, record: Record, queue: Arc<QueueMemory>) {
+    fn accept(&mut self, found: Found, queue: Arc<QueueMemory>) {
         let events = self.family.enqueues.on_device.events();
+        let Some(record) = queue.read(found) else {
+            crate::log!(Error, "a record in a device queue makes no sense");
+            return;
+        };
         let parent = record.launch as u32;
         let Some(node) = self.nodes.get_mut(parent as usize).filter(|node| node.live) else {
             crate::log!(Error, "a record in a device queue is of no launch");
@@ -391,21 +430,35 @@ impl Children<'_> {
         }
     }
 
-    /// Writes the times of a complete event, of which the record has a reference.
-    fn write_times(&self, event: u64, to: u64) {
+    /// The times of a complete event, of which the record has a reference, are to be written with the next batch.
+    fn write_times(&mut self, event: u64, to: u64) {
         let events = self.family.enqueues.on_device.events();
-        let device = self.family.target.device.backend().as_ref();
-        if !write_times(device, to, events.times(event)) {
-            crate::log!(Warn, "times of a device event could not be written");
-        }
+        self.times.push((to, events.times(event)));
         events.release(event);
+    }
+
+    /// Records that, before the children that waited for those events.
+    fn record_times(&mut self) -> ClResult {
+        let family = self.family;
+        let device = family.target.device.backend().as_ref();
+        let writer = family.enqueues.on_device.times();
+        for (to, times) in self.times.drain(..) {
+            if !writer.write(device, &mut *self.stream, to, times)? {
+                crate::log!(Warn, "times of a device event could not be written");
+            }
+        }
+        if self.stream.open_len() > 0 {
+            self.stream.barrier()?;
+        }
+        Ok(())
     }
 
     /// Launches children that are ready, and waits for them.
     fn launch_batch(&mut self) -> ClResult {
+        self.record_times()?;
         let start = now_ns();
         let mut launched: SmallVec<[u32; 16]> = SmallVec::new();
-        let mut prints: Vec<(PrintBuffer, Arc<Vec<PrintfSite>>)> = Vec::new();
+        let mut prints: Vec<Print> = Vec::new();
         while launched.len() < BATCH && prints.len() < PRINTING {
             let Some(child) = self.ready.pop_front() else {
                 break;
@@ -427,13 +480,15 @@ impl Children<'_> {
                 }
             }
         }
-        if launched.is_empty() {
+        if launched.is_empty() && self.stream.open_len() == 0 {
             return Ok(());
         }
+        let under_way = self.family.enqueues.on_device.under_way();
         // The next batch sees what this one wrote.
         self.stream.barrier()?;
         let value = self.stream.submit(false)?;
         self.stream.timeline().clone().wait(value, None)?;
+        drop(under_way);
         self.stream.reclaim();
         for (buffer, sites) in prints {
             buffer.print(&sites);
@@ -446,19 +501,13 @@ impl Children<'_> {
     }
 
     /// Records a child in the stream; None: there is nothing to do. What it may print to, if it prints.
-    fn launch(&mut self, child: &Child, node: u32) -> ClResult<Option<Print>> {
+    fn launch(&mut self, child: &Child, node: u32) -> ClResult<Option<Option<Print>>> {
         let record = &child.record;
         if record.kind == record::MARKER {
             return Ok(None);
         }
         let family = self.family;
         let captured = self.piece(&record.captured)?;
-        let kernel = family.enqueues.launch(
-            &family.target.device,
-            record.block,
-            captured.address(),
-            &record.locals,
-        )?;
         let sizes = record.range.map(|size| size as usize);
         let [offset, global, local] = [&sizes[..3], &sizes[3..6], &sizes[6..]];
         let range = NdRange {
@@ -467,16 +516,44 @@ impl Children<'_> {
             global: Some(global),
             local: Some(local).filter(|local| local[0] != 0),
         };
+        let kernel = family.enqueues.launch(
+            &family.target.device,
+            record.block,
+            captured.address(),
+            &record.locals,
+            range.is_wide(),
+        )?;
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
         let command =
             nd_range(&family.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
         let Work::Launch(launch) = command.work else {
             return Ok(None);
         };
-        self.record(&launch, node).map(Some)
+        self.record_child(&launch, node).map(Some)
     }
 
-    /// Memory for the batch.
+    /// Memory with these bytes for the batch.
+    fn piece(&mut self, bytes: &[u8]) -> ClResult<Piece> {
+        let piece = self.room(bytes.len().max(8) as u64)?;
+        piece.write(bytes);
+        Ok(piece)
+    }
+
+    fn record_child(&mut self, launch: &Launch, node: u32) -> ClResult<Option<Print>> {
+        let family = self.family;
+        let enqueue = match &launch.kernel.enqueues {
+            Some(enqueues) => {
+                let number = u64::from(family.number) << 32 | u64::from(node);
+                let state = enqueues.state(&family.target.device, family.default, number);
+                self.piece(&state)?.address()
+            }
+            None => 0,
+        };
+        record_launch(self, launch, Uses::new(), enqueue)
+    }
+}
+
+impl Recorder for Children<'_> {
     fn room(&mut self, size: u64) -> ClResult<Piece> {
         let device = self.family.target.device.backend();
         let value = self.stream.open_value();
@@ -485,101 +562,17 @@ impl Children<'_> {
         self.memory.take(device, size, value, completed)
     }
 
-    fn piece(&mut self, bytes: &[u8]) -> ClResult<Piece> {
-        let piece = self.room(bytes.len().max(8) as u64)?;
-        piece.write(bytes);
-        Ok(piece)
+    fn print_buffer(&mut self) -> ClResult<PrintBuffer> {
+        let device = self.family.target.device.backend();
+        self.family.printing.take(device.as_ref())
     }
 
-    fn record(&mut self, launch: &Launch, node: u32) -> ClResult<Print> {
-        let kernel = &launch.kernel;
-        let interface = kernel.code.interface();
-        let device = &self.family.target.device;
-        let mut uses: SmallVec<[Use; 8]> = SmallVec::new();
-        if let Some(globals) = &kernel.globals {
-            let slice = Slice {
-                memory: globals.clone(),
-                offset: 0,
-                size: globals.size(),
-            };
-            uses.push(Use { slice, write: true });
-        }
-        let mut push: SmallVec<[u8; 256]> = SmallVec::new();
-        let mut arguments = 0;
-        if interface.args_in_buffer {
-            arguments = self.piece(&kernel.args)?.address();
-        } else {
-            push.extend_from_slice(&kernel.args);
-        }
-        push.resize(interface.push_size as usize, 0);
-        let enqueue = match &kernel.enqueues {
-            Some(enqueues) => {
-                let number = u64::from(self.family.number) << 32 | u64::from(node);
-                self.piece(&enqueues.state(device, self.family.default, number))?
-                    .address()
-            }
-            None => 0,
-        };
-        let print = match &kernel.printf {
-            Some(sites) => {
-                let buffer = self.family.printing.take(device.backend().as_ref())?;
-                uses.push(Use {
-                    slice: buffer.slice(),
-                    write: true,
-                });
-                Some((buffer, sites.clone()))
-            }
-            None => None,
-        };
-        let resume = match launch.resumes {
-            0 => None,
-            _ => {
-                let piece = self.room(resume_size(launch))?;
-                set_up(&piece, launch);
-                uses.push(Use {
-                    slice: piece.slice(),
-                    write: true,
-                });
-                Some(piece)
-            }
-        };
-        let mut told = ImplicitValues {
-            arguments,
-            globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
-            printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
-            enqueue,
-            resume: resume.as_ref().map_or(0, |piece| piece.address()),
-            dims: launch.dims,
-            offset: launch.offset,
-            global: launch.global,
-            local: launch.local,
-            groups: launch.groups,
-            first_group: [0; 3],
-        };
-        let mut part = 0;
-        for dispatch in &launch.dispatches {
-            if dispatch.part != part {
-                part = dispatch.part;
-                self.stream.barrier()?;
-            }
-            told.first_group = dispatch.first_group;
-            told.write(interface, &mut push);
-            let op = Op::Dispatch {
-                pipeline: &dispatch.pipeline,
-                groups: dispatch.groups,
-                push: &push,
-                uses: &uses,
-                bindings: &kernel.bindings,
-                touches_anything: true,
-            };
-            self.stream.record(op, OrderRule::Unordered, false)?;
-        }
-        if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
-            self.stream.barrier()?;
-            with_resumes(launch, dispatch, piece, &push, &uses, |op| {
-                self.stream.record(op, OrderRule::Unordered, false)
-            })?;
-        }
-        Ok(print)
+    fn barrier(&mut self) -> ClResult {
+        Ok(self.stream.barrier()?)
+    }
+
+    fn record(&mut self, op: Op<'_>, _timed: bool) -> ClResult {
+        self.stream.record(op, OrderRule::Unordered, false)?;
+        Ok(())
     }
 }

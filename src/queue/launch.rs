@@ -1,16 +1,46 @@
-//! Launches of kernels: their arguments, what else they are told, printf, and their dispatches.
+//! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
 use super::children::Family;
+use super::dispatches::{record_launch, Recorder, Uses};
 use super::encode::{Encoded, How};
 use super::host::{is_host_thread, Action};
-use super::resume::{resume_size, set_up, with_resumes};
+use super::print_buffers::PrintBuffer;
+use super::staging::Piece;
 use super::state::State;
 use super::Queue;
-use crate::backend::{Op, Point, Slice, Use};
+use crate::backend::{Op, Point, ProfileSlot, Use};
 use crate::command::Launch;
-use crate::compile::implicit::ImplicitValues;
 use crate::error::ClResult;
 use smallvec::SmallVec;
+
+/// The open batch of a queue.
+struct InQueue<'a> {
+    queue: &'a Queue,
+    state: &'a mut State,
+    profile: bool,
+    slots: SmallVec<[ProfileSlot; 2]>,
+}
+
+impl Recorder for InQueue<'_> {
+    fn room(&mut self, size: u64) -> ClResult<Piece> {
+        self.queue.argument_piece(self.state, size)
+    }
+
+    fn print_buffer(&mut self) -> ClResult<PrintBuffer> {
+        let device = self.queue.target.device.backend();
+        self.state.printing.take(device.as_ref())
+    }
+
+    fn barrier(&mut self) -> ClResult {
+        self.state.unordered_barrier()
+    }
+
+    fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult {
+        let slot = self.state.record(op, self.profile && timed)?;
+        self.slots.extend(slot);
+        Ok(())
+    }
+}
 
 impl Queue {
     /// Before a launch that prints, without a lock: waits where too many of them are under way.
@@ -30,8 +60,7 @@ impl Queue {
     ) -> ClResult<Encoded> {
         let index = self.target.index;
         let kernel = &launch.kernel;
-        let interface = kernel.code.interface();
-        let mut uses: SmallVec<[Use; 8]> = SmallVec::new();
+        let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
             let write = access & 2 != 0;
             mem.prepare(index, write)?;
@@ -46,44 +75,6 @@ impl Queue {
         if !kernel.images.is_empty() {
             self.fill_shown_images(state, kernel)?;
         }
-        if let Some(globals) = &kernel.globals {
-            let slice = Slice {
-                memory: globals.clone(),
-                offset: 0,
-                size: globals.size(),
-            };
-            uses.push(Use { slice, write: true });
-        }
-        let mut push: SmallVec<[u8; 256]> = SmallVec::new();
-        let mut arguments = 0;
-        if interface.args_in_buffer {
-            let size = u64::from(interface.arg_buffer_size)
-                .max(kernel.args.len() as u64)
-                .max(8);
-            let piece = self.argument_piece(state, size)?;
-            // SAFETY: the piece is at least as large as the arguments, and nothing else uses it.
-            unsafe {
-                let to = piece.pointer as *mut u8;
-                std::ptr::copy_nonoverlapping(kernel.args.as_ptr(), to, kernel.args.len());
-            }
-            arguments = piece.address();
-        } else {
-            push.extend_from_slice(&kernel.args);
-        }
-        push.resize(interface.push_size as usize, 0);
-        let printf = match (&kernel.printf, interface.uses_printf) {
-            (Some(sites), true) => Some((
-                sites.clone(),
-                state.printing.take(self.target.device.backend().as_ref())?,
-            )),
-            _ => None,
-        };
-        if let Some((_, buffer)) = &printf {
-            uses.push(Use {
-                slice: buffer.slice(),
-                write: true,
-            });
-        }
         let family = match &kernel.enqueues {
             Some(enqueues) => {
                 let printing = state.printing.clone();
@@ -97,58 +88,15 @@ impl Queue {
             }
             None => None,
         };
-        let resume = match launch.resumes {
-            0 => None,
-            _ => {
-                let piece = self.argument_piece(state, resume_size(launch))?;
-                set_up(&piece, launch);
-                Some(piece)
-            }
+        let enqueue = family.as_ref().map_or(0, |(_, address)| *address);
+        let mut recorder = InQueue {
+            queue: self,
+            state,
+            profile: how.profile,
+            slots: SmallVec::new(),
         };
-        if let Some(piece) = &resume {
-            uses.push(Use {
-                slice: piece.slice(),
-                write: true,
-            });
-        }
-        let mut told = ImplicitValues {
-            arguments,
-            globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
-            printf: printf.as_ref().map_or(0, |(_, buffer)| buffer.address()),
-            enqueue: family.as_ref().map_or(0, |(_, address)| *address),
-            resume: resume.as_ref().map_or(0, |piece| piece.address()),
-            dims: launch.dims,
-            offset: launch.offset,
-            global: launch.global,
-            local: launch.local,
-            groups: launch.groups,
-            first_group: [0; 3],
-        };
-        let mut slots: SmallVec<[_; 2]> = SmallVec::new();
-        let last = launch.dispatches.len().saturating_sub(1);
-        let mut part = 0;
-        for (number, dispatch) in launch.dispatches.iter().enumerate() {
-            if dispatch.part != part {
-                part = dispatch.part;
-                state.unordered_barrier()?;
-            }
-            told.first_group = dispatch.first_group;
-            told.write(kernel.code.interface(), &mut push);
-            let op = Op::Dispatch {
-                pipeline: &dispatch.pipeline,
-                groups: dispatch.groups,
-                push: &push,
-                uses: &uses,
-                bindings: &kernel.bindings,
-                touches_anything: kernel.touches_anything,
-            };
-            slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-        }
-        if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
-            slots.extend(with_resumes(launch, dispatch, piece, &push, &uses, |op| {
-                state.record(op, how.profile)
-            })?);
-        }
+        let printf = record_launch(&mut recorder, launch, uses, enqueue)?;
+        let slots = recorder.slots;
         let [x, y, z] = launch.global;
         state.note_work(x.saturating_mul(y).saturating_mul(z));
         if !kernel.images.is_empty() {
@@ -164,11 +112,11 @@ impl Queue {
             encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
             encoded.action = Some(Action::Children {
                 family: Box::new(family),
-                printf: printf.map(|(sites, buffer)| (buffer, sites)),
+                printf,
             });
             return Ok(encoded);
         }
-        if let Some((sites, buffer)) = printf {
+        if let Some((buffer, sites)) = printf {
             encoded.place.value = state.value();
             encoded.action = Some(Action::Printf {
                 buffer,

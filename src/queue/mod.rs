@@ -17,6 +17,7 @@
 
 mod buffer_images;
 mod children;
+mod dispatches;
 mod encode;
 mod enqueue;
 mod held;

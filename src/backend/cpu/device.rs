@@ -1,5 +1,6 @@
 //! The device.
 
+use super::check;
 use super::code::CpuCode;
 use super::format;
 use super::image::CpuImage;
@@ -85,6 +86,8 @@ impl CpuDevice {
                 atomics: true,
                 system: true,
             },
+            // What is interpreted changes memory when it is over.
+            ordered_writes: !check::on(),
             global_cache_size: machine.cache,
             global_cacheline: 64,
             quirks: Vec::new(),

@@ -144,6 +144,7 @@ pub fn of(known: &Known<'_>) -> Caps {
             atomics: host_addresses,
             system: host_addresses,
         },
+        ordered_writes: host_addresses,
         global_cache_size: match kind {
             DeviceKind::Cpu => machine::processor_cache().unwrap_or(0),
             _ => 0,

@@ -4,7 +4,7 @@ use super::snapshot::put;
 use crate::backend::image::Resource;
 use crate::backend::Binding;
 use crate::cl;
-use crate::compile::LoweredKernel;
+use crate::compile::{Executable, LoweredKernel};
 use crate::error::{err, ClResult};
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch};
@@ -14,8 +14,8 @@ use spirv_lowering::interface::{ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::Arc;
 
 impl Enqueues {
-    fn find(&self, number: u64) -> ClResult<&LoweredKernel> {
-        let mut blocks = self.executable.blocks().iter();
+    fn find(executable: &Executable, number: u64) -> ClResult<&LoweredKernel> {
+        let mut blocks = executable.blocks().iter();
         match blocks.find(|block| block.number == number) {
             Some(block) => Ok(block),
             None => err(
@@ -25,15 +25,21 @@ impl Enqueues {
         }
     }
 
-    /// A launch of the block of a number, with the address of what it captured and its sizes of local memory, in bytes.
+    /// A launch of the block of a number, with the address of what it captured and its sizes of local memory, in bytes. `wide`:
+    /// it is to go beyond 2^32 work-items in a dimension.
     pub fn launch(
         self: &Arc<Self>,
         device: &Device,
         number: u64,
         captured: u64,
         locals: &[u32],
+        wide: bool,
     ) -> ClResult<KernelLaunch> {
-        let block = self.find(number)?;
+        let executable = match wide {
+            false => self.executable.as_ref(),
+            true => self.executable.wide()?,
+        };
+        let block = Self::find(executable, number)?;
         let interface = &block.lowered.interface;
         let size = if interface.args_in_buffer {
             interface.arg_buffer_size
@@ -42,7 +48,7 @@ impl Enqueues {
         };
         let sites = &block.lowered.printfs;
         let mut launch = KernelLaunch {
-            code: self.executable.block_code(block)?,
+            code: executable.block_code(block)?,
             args: vec![0; size as usize],
             local_args: SmallVec::new(),
             buffers: SmallVec::new(),
@@ -54,7 +60,7 @@ impl Enqueues {
             touches_anything: true,
             host_memory: device.caps().svm.system,
             rules: self.rules,
-            wide: false,
+            wide,
             enqueues: interface.enqueues().then(|| self.clone()),
         };
         let mut locals = locals.iter();

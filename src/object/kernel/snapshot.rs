@@ -62,7 +62,7 @@ impl Kernel {
             globals: instance.as_ref().and_then(|i| i.globals().cloned()),
             kept: instance.filter(|i| i.has_finalizers()).map(|i| i as Kept),
             printf: on.printfs.clone(),
-            touches_anything: interface.uses_indirect_pointers,
+            touches_anything: interface.uses_indirect_pointers || interface.enqueues(),
             host_memory: interface.uses_indirect_pointers && system,
             rules: on.rules,
             wide,

@@ -21,13 +21,13 @@ kernel void captures(queue_t queue, global long *to, int number, float4 vector, 
 // Ids and sizes: one number, mixed of all, for each work-item at its linear id.
 uint place(void)
 {
-    uint mixed = get_work_dim();
+    ulong mixed = get_work_dim();
     for (uint d = 0; d < 3; d++) {
         mixed = mixed * 31 + get_global_id(d);
         mixed = mixed * 31 + get_global_size(d);
         mixed = mixed * 31 + get_global_offset(d);
     }
-    return mixed;
+    return mixed ^ mixed >> 32;
 }
 
 uint grouping(void)
@@ -51,7 +51,7 @@ void enqueue_places(queue_t queue, ndrange_t range, global uint *to, int known, 
 
 kernel void ranges(queue_t queue, global uint *to, int form, global int *status)
 {
-    const size_t offset2[2] = {5, 7}, global2[2] = {6, 4}, local2[2] = {3, 2};
+    const size_t offset2[2] = {5, 7}, global2[2] = {6, 4}, local2[2] = {3, 2}, far2[2] = {5, (1ul << 34) - 2};
     const size_t offset3[3] = {1, 2, 3}, global3[3] = {4, 3, 2}, local3[3] = {2, 3, 1};
     switch (form) {
     case 0: enqueue_places(queue, ndrange_1D(24), to, 0, status); break;
@@ -65,6 +65,9 @@ kernel void ranges(queue_t queue, global uint *to, int form, global int *status)
     case 8: enqueue_places(queue, ndrange_3D(offset3, global3, local3), to, 1, status); break;
     // The last work-group is smaller.
     case 9: enqueue_places(queue, ndrange_1D(24, 7), to, 1, status); break;
+    // Ids of more than 32 bits.
+    case 10: enqueue_places(queue, ndrange_1D(1ul << 33, 24, 8), to, 1, status); break;
+    case 11: enqueue_places(queue, ndrange_2D(far2, global2, local2), to, 1, status); break;
     }
 }
 
@@ -264,7 +267,7 @@ kernel void errors(queue_t queue, global int *to, uint zero, ulong many, global 
     queue_t none = *(queue_t *)&to[18];
     const size_t empty[3] = {4, 0, 2};
     to[0] = enqueue_kernel(none, FLAGS, ndrange_1D(1), ^{ atomic_inc(to + 19); });
-    to[1] = enqueue_kernel(queue, FLAGS, ndrange_1D(many), ^{ atomic_inc(to + 19); });
+    to[1] = enqueue_kernel(queue, FLAGS, ndrange_1D(many, many, 1), ^{ atomic_inc(to + 19); });
     to[2] = enqueue_kernel(queue, FLAGS, ndrange_1D(many, 1 << 20), ^{ atomic_inc(to + 19); });
     to[3] = enqueue_kernel(queue, FLAGS, ndrange_1D(1), 1, &wrong, &made, ^{ atomic_inc(to + 19); });
     to[4] = enqueue_kernel(queue, FLAGS, ndrange_1D(1), 0, &wrong, &made, ^{ atomic_inc(to + 19); });

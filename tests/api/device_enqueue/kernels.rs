@@ -42,7 +42,7 @@ fn blocks_have_what_they_captured() {
 fn ranges_are_those_of_the_host() {
     let Some(on) = kernels("", 0) else { return };
     type Form<'a> = (Option<&'a [usize]>, &'a [usize], Option<&'a [usize]>);
-    let forms: [Form<'_>; 10] = [
+    let forms: [Form<'_>; 12] = [
         (None, &[24], None),
         (None, &[24], Some(&[6])),
         (Some(&[100]), &[24], Some(&[8])),
@@ -53,6 +53,8 @@ fn ranges_are_those_of_the_host() {
         (None, &[4, 3, 2], Some(&[2, 3, 1])),
         (Some(&[1, 2, 3]), &[4, 3, 2], Some(&[2, 3, 1])),
         (None, &[24], Some(&[7])),
+        (Some(&[1 << 33]), &[24], Some(&[8])),
+        (Some(&[5, (1 << 34) - 2]), &[6, 4], Some(&[3, 2])),
     ];
     for (number, (offset, global, local)) in forms.into_iter().enumerate() {
         let (to, expected) = (on.buffer(&[0; 24]), on.buffer(&[0; 24]));
@@ -396,7 +398,7 @@ fn errors() {
         let words = on.words("errors", 24, |kernel| {
             kernel
                 .set(2, 0u32)
-                .set(3, 1u64 << 33)
+                .set(3, 1u64 << 63)
                 .set_buffer(4, &no_event);
         });
         let expected = precise.map(|code| match (code, options) {

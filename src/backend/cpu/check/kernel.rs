@@ -6,6 +6,7 @@ use super::report;
 use super::source::Real;
 use crate::backend::cpu::image::Descriptor;
 use crate::backend::NativeCode;
+use parking_lot::Mutex;
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{run_checked, Checks, Dispatched, Memory};
 use spirv_lowering::ir::module::Module;
@@ -31,6 +32,9 @@ pub struct CheckedKernel {
     module: Option<Module>,
     lanes: u32,
 }
+
+/// Held by launches that use device queues.
+static ENQUEUING: Mutex<()> = Mutex::new(());
 
 impl CheckedKernel {
     /// For sub-groups of so many work-items.
@@ -68,6 +72,8 @@ impl CheckedKernel {
             local_args: told.local_args,
             lanes: self.lanes,
         };
+        // What launches change comes back when they are over: two must not take one place of a device queue.
+        let _one = self.interface.enqueues().then(|| ENQUEUING.lock());
         let given = Given::new(told.given);
         let (mut real, mut memory) = (Real::new(&given), Memory::new());
         // SAFETY: as the caller promises.

@@ -1,0 +1,97 @@
+//! Memory that kernels and the runtime share while kernels run, in words.
+//!
+//! Only what Vulkan promises of coherent memory is relied on: a word arrives whole, and what a kernel wrote is there when it
+//! has ended. A device beyond a bus need not exclude the host in atomic operations, nor are words seen in the order in which
+//! they were written ([`spirv_lowering::device_queue`] says which side writes what).
+
+use super::{Device, DeviceError, Memory, Placement, Result};
+use std::ptr::NonNull;
+use std::sync::atomic::{fence, AtomicU32, Ordering};
+use std::sync::Arc;
+
+/// Who goes through the memory most.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Kernels do, with atomic operations; the host reads a word now and then.
+    OfDevice,
+    /// The host reads all of it.
+    OfHost,
+}
+
+/// Mapped memory, in words that others write too.
+pub(super) struct Words {
+    /// The memory.
+    pub memory: Arc<dyn Memory>,
+    base: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: the memory is mapped as long as it lives, and is only reached by atomic operations.
+unsafe impl Send for Words {}
+// SAFETY: as above.
+unsafe impl Sync for Words {}
+
+impl Words {
+    /// So many bytes of memory, with anything in them.
+    pub fn new(device: &dyn Device, size: usize, place: Place) -> Result<Self> {
+        let placement = match place {
+            Place::OfDevice => Placement::DeviceMapped,
+            Place::OfHost => Placement::HostRead,
+        };
+        let memory = device.allocate(size as u64, placement)?;
+        // A device may leave memory of its own unmapped although it could be.
+        let memory = match memory.mapped() {
+            Some(_) => memory,
+            None => device.allocate(size as u64, Placement::HostRead)?,
+        };
+        let base = memory.mapped().ok_or_else(|| {
+            DeviceError::Unsupported("memory of a device queue that is not mapped".into())
+        })?;
+        Ok(Self { memory, base, size })
+    }
+
+    /// With zeros in them.
+    pub fn cleared(self) -> Self {
+        for at in (0..self.size).step_by(4) {
+            self.set(at, 0);
+        }
+        self
+    }
+
+    /// The 32 bits at a place, a multiple of 4; a word of their own where there is no such place.
+    pub fn word(&self, at: usize) -> &AtomicU32 {
+        static NOWHERE: AtomicU32 = AtomicU32::new(0);
+        if at % 4 != 0 || at.saturating_add(4) > self.size {
+            return &NOWHERE;
+        }
+        // SAFETY: within the mapping, which is at least 256-byte aligned.
+        unsafe { AtomicU32::from_ptr(self.base.as_ptr().add(at).cast()) }
+    }
+
+    /// Those 32 bits.
+    pub fn get(&self, at: usize) -> u32 {
+        self.word(at).load(Ordering::Relaxed)
+    }
+
+    /// Sets them.
+    pub fn set(&self, at: usize, value: u32) {
+        self.word(at).store(value, Ordering::Relaxed);
+    }
+
+    /// The 64 bits at a place, which others may be half through with.
+    pub fn get_long(&self, at: usize) -> u64 {
+        u64::from(self.get(at)) | u64::from(self.get(at + 4)) << 32
+    }
+
+    /// Sets them, one half after the other.
+    pub fn set_long(&self, at: usize, value: u64) {
+        self.set(at, value as u32);
+        self.set(at + 4, (value >> 32) as u32);
+    }
+}
+
+/// What this thread has written before is written before what it writes afterwards, to mapped memory of a device as well: that
+/// may be collected on the way, and no atomic order counts there.
+pub(super) fn in_order() {
+    fence(Ordering::SeqCst);
+}

@@ -1,0 +1,121 @@
+//! The dispatches of a launch: what memory they use, what they are told, and how they follow one another. The same for launches
+//! of the application's (`launch.rs`) and those that kernels enqueue (`children.rs`).
+
+use super::print_buffers::PrintBuffer;
+use super::resume::{resume_size, set_up, with_resumes};
+use super::staging::Piece;
+use crate::backend::{Op, Slice, Use};
+use crate::command::Launch;
+use crate::compile::implicit::ImplicitValues;
+use crate::error::ClResult;
+use smallvec::SmallVec;
+use spirv_lowering::ir::module::PrintfSite;
+use std::sync::Arc;
+
+/// Memory that operations use.
+pub(super) type Uses = SmallVec<[Use; 8]>;
+
+/// What a launch prints to, with what it may print.
+pub(super) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
+
+/// Where launches are recorded.
+pub(super) trait Recorder {
+    /// Mapped memory for this launch alone.
+    fn room(&mut self, size: u64) -> ClResult<Piece>;
+    /// A buffer for what it prints.
+    fn print_buffer(&mut self) -> ClResult<PrintBuffer>;
+    /// What follows comes after what was recorded, if only the launch itself asks for it.
+    fn barrier(&mut self) -> ClResult;
+    /// Records an operation. Where it is `timed`, its times count among those of the launch.
+    fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult;
+}
+
+/// Records the dispatches of a launch, which use this memory besides what is its own. `enqueue`: the address of what it knows
+/// of device queues, 0: nothing. What it prints to, if it prints.
+pub(super) fn record_launch(
+    to: &mut impl Recorder,
+    launch: &Launch,
+    mut uses: Uses,
+    enqueue: u64,
+) -> ClResult<Option<Print>> {
+    let kernel = &launch.kernel;
+    let interface = kernel.code.interface();
+    if let Some(globals) = &kernel.globals {
+        let slice = Slice {
+            memory: globals.clone(),
+            offset: 0,
+            size: globals.size(),
+        };
+        uses.push(Use { slice, write: true });
+    }
+    let mut push: SmallVec<[u8; 256]> = SmallVec::new();
+    let mut arguments = 0;
+    if interface.args_in_buffer {
+        let size = u64::from(interface.arg_buffer_size)
+            .max(kernel.args.len() as u64)
+            .max(8);
+        let piece = to.room(size)?;
+        piece.write(&kernel.args);
+        arguments = piece.address();
+    } else {
+        push.extend_from_slice(&kernel.args);
+    }
+    push.resize(interface.push_size as usize, 0);
+    let print = match (&kernel.printf, interface.uses_printf) {
+        (Some(sites), true) => {
+            let buffer = to.print_buffer()?;
+            let slice = buffer.slice();
+            uses.push(Use { slice, write: true });
+            Some((buffer, sites.clone()))
+        }
+        _ => None,
+    };
+    let resume = match launch.resumes {
+        0 => None,
+        _ => {
+            let piece = to.room(resume_size(launch))?;
+            set_up(&piece, launch);
+            let slice = piece.slice();
+            uses.push(Use { slice, write: true });
+            Some(piece)
+        }
+    };
+    let mut told = ImplicitValues {
+        arguments,
+        globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
+        printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
+        enqueue,
+        resume: resume.as_ref().map_or(0, |piece| piece.address()),
+        dims: launch.dims,
+        offset: launch.offset,
+        global: launch.global,
+        local: launch.local,
+        groups: launch.groups,
+        first_group: [0; 3],
+    };
+    let last = launch.dispatches.len().saturating_sub(1);
+    let mut part = 0;
+    for (number, dispatch) in launch.dispatches.iter().enumerate() {
+        if dispatch.part != part {
+            part = dispatch.part;
+            to.barrier()?;
+        }
+        told.first_group = dispatch.first_group;
+        told.write(interface, &mut push);
+        let op = Op::Dispatch {
+            pipeline: &dispatch.pipeline,
+            groups: dispatch.groups,
+            push: &push,
+            uses: &uses,
+            bindings: &kernel.bindings,
+            touches_anything: kernel.touches_anything,
+        };
+        to.record(op, number == 0 || number == last)?;
+    }
+    if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
+        with_resumes(launch, dispatch, piece, &push, &uses, |op| {
+            to.record(op, true)
+        })?;
+    }
+    Ok(print)
+}
