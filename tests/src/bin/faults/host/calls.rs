@@ -187,7 +187,7 @@ unsafe extern "C" fn before<const AT: usize>(
         // Of what it does, one thing can fail: it makes descriptors.
         "fcntl" => [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC].contains(&(b as i32)),
         // Memory of buffers and work-groups is aligned to more than Rust's own, whose lack ends the process.
-        "posix_memalign" => b >= 128,
+        "posix_memalign" => b >= 256,
         _ => true,
     };
     match counts.then(|| state::call(AT)).flatten() {
