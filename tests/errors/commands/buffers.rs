@@ -173,6 +173,10 @@ fn own(t: &mut Table) {
                 ZERO.as_ptr(), [0, 32, 0].as_ptr(), TWO.as_ptr(), 16, 512, 32, 512, 0, null(), w.event()));
             CL_MEM_COPY_OVERLAP "within one buffer" = call!(clEnqueueCopyBufferRect(w.s.queue.0, w.b.0, w.b.0,
                 ZERO.as_ptr(), [8, 0, 0].as_ptr(), TWO.as_ptr(), 32, 256, 32, 256, 0, null(), w.event()));
+            CL_MEM_COPY_OVERLAP "two parts of a buffer" = call!(clEnqueueCopyBufferRect(w.s.queue.0, w.part.0, w.part2.0,
+                [0, 16, 0].as_ptr(), ZERO.as_ptr(), TWO.as_ptr(), 32, 256, 32, 256, 0, null(), w.event()));
+            CL_MEM_COPY_OVERLAP "as the specification's algorithm has it" = call!(clEnqueueCopyBufferRect(w.s.queue.0, w.b.0, w.b.0,
+                ZERO.as_ptr(), [0, 1, 0].as_ptr(), TWO.as_ptr(), 32, 256, 32, 256, 0, null(), w.event()));
         }
         clEnqueueFillBuffer {
             CL_INVALID_VALUE "out of bounds" = fill(w, w.place(), 4, 4096, 4);

@@ -1,7 +1,7 @@
 //! Commands on images.
 
 use super::*;
-use pumice_tests::call;
+use pumice_tests::{call, create, ok};
 
 pub fn rows(t: &mut Table) {
     common(
@@ -251,18 +251,28 @@ fn own(t: &mut Table) {
             CL_INVALID_VALUE "no place for the slice pitch" = makes!(w, clEnqueueMapImage(w.s.queue.0, w.i3.0, CL_TRUE, CL_MAP_READ,
                 ZERO.as_ptr(), ONE.as_ptr(), [0usize].as_mut_ptr(), null_mut(), 0, null(), w.event()));
             CL_MAP_FAILURE "memory cannot be mapped" => never "needs Vulkan to fail: the fault runner's";
+            CL_INVALID_OPERATION "mapped for writing already" = while_mapped(w, || map_image(w, &image(w, w.i.0), CL_MAP_WRITE));
+            CL_INVALID_VALUE "two ways of writing" = map_image(w, &image(w, w.i.0), CL_MAP_WRITE | CL_MAP_WRITE_INVALIDATE_REGION);
+            CL_INVALID_VALUE "no place for the row pitch of a line" = makes!(w, clEnqueueMapImage(w.s.queue.0, w.i_line.0, CL_TRUE, CL_MAP_READ,
+                ZERO.as_ptr(), ONE.as_ptr(), null_mut(), null_mut(), 0, null(), w.event()));
         }
         clEnqueueReadImage {
             CL_INVALID_VALUE "no memory" = call!(clEnqueueReadImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(), ONE.as_ptr(), 0, 0,
                 null_mut(), 0, null(), w.event()));
             CL_INVALID_VALUE "a slice pitch of two dimensions" = call!(clEnqueueReadImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(),
                 ONE.as_ptr(), 0, 64, w.place(), 0, null(), w.event()));
+            CL_INVALID_VALUE "rows, or slices, that are too small" = [
+                call!(clEnqueueReadImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(), [8, 8, 1].as_ptr(), 31, 0, w.place(), 0, null(), w.event())),
+                call!(clEnqueueReadImage(w.s.queue.0, w.i3.0, CL_TRUE, ZERO.as_ptr(), [8, 8, 1].as_ptr(), 32, 255, w.place(), 0, null(),
+                    w.event()))];
         }
         clEnqueueWriteImage {
             CL_INVALID_VALUE "no memory" = call!(clEnqueueWriteImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(), ONE.as_ptr(), 0, 0,
                 null_mut(), 0, null(), w.event()));
             CL_INVALID_VALUE "a slice pitch of two dimensions" = call!(clEnqueueWriteImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(),
                 ONE.as_ptr(), 0, 64, w.place(), 0, null(), w.event()));
+            CL_INVALID_VALUE "rows that are too small" = call!(clEnqueueWriteImage(w.s.queue.0, w.i.0, CL_TRUE, ZERO.as_ptr(),
+                [8, 8, 1].as_ptr(), 31, 0, w.place(), 0, null(), w.event()));
         }
         clEnqueueFillImage {
             CL_INVALID_VALUE "no colour" =
@@ -277,9 +287,13 @@ fn own(t: &mut Table) {
         clEnqueueCopyImageToBuffer {
             CL_INVALID_VALUE "out of bounds of the buffer" = call!(clEnqueueCopyImageToBuffer(w.s.queue.0, w.i.0, w.b2.0,
                 ZERO.as_ptr(), ONE.as_ptr(), 4093, 0, null(), w.event()));
+            CL_INVALID_MEM_OBJECT "an image over that buffer" = call!(clEnqueueCopyImageToBuffer(w.s.queue.0, w.i_line.0, w.b2.0,
+                ZERO.as_ptr(), ONE.as_ptr(), 0, 0, null(), w.event()));
         }
         clEnqueueCopyBufferToImage {
             CL_INVALID_VALUE "out of bounds of the buffer" = call!(clEnqueueCopyBufferToImage(w.s.queue.0, w.b2.0, w.i.0, 4093,
+                ZERO.as_ptr(), ONE.as_ptr(), 0, null(), w.event()));
+            CL_INVALID_MEM_OBJECT "an image over that buffer" = call!(clEnqueueCopyBufferToImage(w.s.queue.0, w.b2.0, w.i_line.0, 0,
                 ZERO.as_ptr(), ONE.as_ptr(), 0, null(), w.event()));
         }
     }
@@ -299,18 +313,20 @@ fn image_regions(
         });
     };
     static FAR: [usize; 3] = [8, 0, 0];
+    static FARTHEST: [usize; 3] = [usize::MAX, 0, 0];
     static DEEP: [usize; 3] = [0, 0, 1];
     static THICK: [usize; 3] = [1, 1, 2];
     static EMPTY: [usize; 3] = [1, 0, 1];
     static START: [usize; 3] = ZERO;
     static POINT: [usize; 3] = ONE;
-    for array in [&FAR, &DEEP, &THICK, &EMPTY, &START, &POINT] {
+    for array in [&FAR, &FARTHEST, &DEEP, &THICK, &EMPTY, &START, &POINT] {
         array.as_ptr().expose_provenance();
     }
     let (start, point) = (START.as_ptr(), POINT.as_ptr());
     add("no origin", null(), point);
     add("no region", start, null());
     add("out of bounds", FAR.as_ptr(), point);
+    add("an end that overflows", FARTHEST.as_ptr(), point);
     add("a third origin of two dimensions", DEEP.as_ptr(), point);
     add("two slices of two dimensions", start, THICK.as_ptr());
     add("an empty region", start, EMPTY.as_ptr());
@@ -340,4 +356,33 @@ fn map_image(w: &World, a: &Args, flags: cl_map_flags) -> cl_int {
             w.event()
         )
     )
+}
+
+/// While the image is mapped for writing.
+fn while_mapped(w: &World, call: impl Fn() -> cl_int) -> cl_int {
+    let (q, mut pitch) = (w.s.queue.0, 0usize);
+    let mapped = create!(clEnqueueMapImage(
+        q,
+        w.i.0,
+        CL_TRUE,
+        CL_MAP_WRITE,
+        ZERO.as_ptr(),
+        ONE.as_ptr(),
+        &mut pitch,
+        null_mut(),
+        0,
+        null(),
+        null_mut()
+    ));
+    let code = call();
+    ok!(clEnqueueUnmapMemObject(
+        q,
+        w.i.0,
+        mapped,
+        0,
+        null(),
+        null_mut()
+    ));
+    ok!(clFinish(q));
+    code
 }

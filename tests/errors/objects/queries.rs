@@ -193,6 +193,40 @@ pub fn rows(t: &mut Table) {
             ))]
         },
     );
+    rows! { t, w;
+        clGetCommandQueueInfo {
+            CL_INVALID_COMMAND_QUEUE "a queue that has nothing of that name" =
+                call!(clGetCommandQueueInfo(w.s.queue.0, CL_QUEUE_SIZE, 4, w.place(), w.size()));
+        }
+        clGetEventInfo {
+            CL_INVALID_VALUE "what the event has not" => never "all that is known can be asked of all events";
+        }
+        clGetEventProfilingInfo {
+            CL_INVALID_VALUE "a name that is none" = profile(w, w.measured.0, 0xfff1, 8);
+            CL_INVALID_VALUE "a place that is too small" = { let code = profile(w, w.measured.0, CL_PROFILING_COMMAND_END, 4);
+                w.size_is_open(); code };
+            CL_PROFILING_INFO_NOT_AVAILABLE "of a queue that does not measure" = profile(w, w.unmeasured.0, CL_PROFILING_COMMAND_END, 8);
+        }
+        clGetKernelSubGroupInfo {
+            CL_INVALID_DEVICE "none of several" => never "contexts here have one device";
+            CL_INVALID_OPERATION "no sub-groups" => never "the devices here have them";
+            CL_INVALID_VALUE "input of no such size" = call!(clGetKernelSubGroupInfo(w.kernel.0, w.s.device,
+                CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE, 7, [1usize].as_ptr().cast(), 8, w.place(), w.size()));
+        }
+        clGetKernelWorkGroupInfo {
+            CL_INVALID_DEVICE "none of several" => never "contexts here have one device";
+        }
+        clGetMemObjectInfo {
+            CL_INVALID_OPERATION "the address of a buffer that has none" =
+                call!(clGetMemObjectInfo(w.b.0, CL_MEM_DEVICE_ADDRESS_EXT, 8, w.place(), w.size()));
+            CL_INVALID_OPERATION "no addresses" => never "the devices here have them";
+        }
+        clGetPipeInfo {
+            CL_INVALID_VALUE "a name that is none" = call!(clGetPipeInfo(w.pipe.0, 0xfff1, 4, w.place(), w.size()));
+            CL_INVALID_VALUE "a place that is too small" = { let code = call!(clGetPipeInfo(w.pipe.0, CL_PIPE_PACKET_SIZE, 1, w.place(),
+                w.size())); w.size_is_open(); code };
+        }
+    }
     counted! { t,
         CL_INVALID_DEVICE: clRetainDevice clReleaseDevice;
         CL_INVALID_CONTEXT: clRetainContext clReleaseContext;
@@ -203,4 +237,14 @@ pub fn rows(t: &mut Table) {
         CL_INVALID_KERNEL: clRetainKernel clReleaseKernel;
         CL_INVALID_EVENT: clRetainEvent clReleaseEvent;
     }
+}
+
+fn profile(w: &World, event: cl_event, name: cl_uint, size: usize) -> cl_int {
+    call!(clGetEventProfilingInfo(
+        event,
+        name,
+        size,
+        w.place(),
+        w.size()
+    ))
 }

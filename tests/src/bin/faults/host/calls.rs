@@ -190,7 +190,9 @@ unsafe extern "C" fn before<const AT: usize>(
         "posix_memalign" => b >= 256,
         _ => true,
     };
-    match counts.then(|| state::call(AT)).flatten() {
+    // Files in memory, pipes and sockets know nothing of disks.
+    let on_disk = || !matches!(name, "write" | "writev") || is_on_disk(a);
+    match counts.then(|| state::call(AT, on_disk)).flatten() {
         None => {}
         Some(HALF) => c = if c > 1 { c / 2 } else { c },
         Some(error) => {
@@ -211,6 +213,12 @@ unsafe extern "C" fn before<const AT: usize>(
         let real = std::mem::transmute::<usize, Function>(BEHIND[AT].load(Relaxed));
         real(a, b, c, d, e, f)
     }
+}
+
+/// The descriptor is of a file with a name.
+fn is_on_disk(fd: usize) -> bool {
+    let path = std::fs::read_link(format!("/proc/self/fd/{fd}"));
+    path.is_ok_and(|path| path.is_absolute() && !path.starts_with("/dev") && path.exists())
 }
 
 /// The function that is to stand before that one. None: it is not in the table.

@@ -61,14 +61,15 @@ pub fn end() {
     ON.store(false, SeqCst);
 }
 
-/// Counts a call. The error with which it has to fail; none where it is made.
-pub fn call(row: usize) -> Option<i32> {
+/// Counts a call. The error with which it has to fail; none where it is made. `on_disk`: it may be for want of a disk.
+pub fn call(row: usize, on_disk: impl Fn() -> bool) -> Option<i32> {
     if !ON.load(SeqCst) {
         return None;
     }
     COUNTS[row].fetch_add(1, SeqCst);
     let fault = FAULT.get()?.as_ref()?;
-    if !fault.rows.contains(&row) {
+    let disk = matches!(fault.error, libc::ENOSPC | libc::EROFS);
+    if !fault.rows.contains(&row) || (disk && !on_disk()) {
         return None;
     }
     let number = MATCHING.fetch_add(1, SeqCst) + 1;
