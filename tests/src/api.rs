@@ -41,8 +41,7 @@ macro_rules! api {
             Api { $($name,)* _library: library }
         }
 
-        /// The functions of the driver itself, for systems without a loader.
-        #[cfg(windows)]
+        /// The functions of the driver itself.
         fn load_driver(library: libloading::Library) -> Api {
             // SAFETY: the driver declares its functions as cl_khr_icd does.
             let find = unsafe {
@@ -226,11 +225,17 @@ fn library(path: &std::ffi::OsStr) -> libloading::Library {
     library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// What PUMICE_LOADER is for the driver itself, without a loader, which would look into objects that are gone.
+pub const NO_LOADER: &str = "none";
+
 /// The loader: that of PUMICE_LOADER, or the system's.
 #[cfg(not(windows))]
-fn open(_driver: &Path) -> Api {
-    let name = std::env::var_os("PUMICE_LOADER");
-    load(library(&name.unwrap_or_else(|| "libOpenCL.so.1".into())))
+fn open(driver: &Path) -> Api {
+    match std::env::var_os("PUMICE_LOADER") {
+        Some(name) if name == NO_LOADER => load_driver(library(driver.as_os_str())),
+        Some(name) => load(library(&name)),
+        None => load(library("libOpenCL.so.1".as_ref())),
+    }
 }
 
 /// The loader of PUMICE_LOADER; Windows itself has none, so without that the driver is asked for its functions by name.

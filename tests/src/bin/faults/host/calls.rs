@@ -2,9 +2,9 @@
 //! functions that stand before them in the library's calls.
 //!
 //! Not here: the heap (`malloc` and its kin), but for memory of buffers and work-groups, since Rust ends a process that has none
-//! left; calls whose only failure is a wrong
-//! argument; `close`, whose failure nobody can do anything about. Functions with a name that Rust's library looks up itself
-//! and does without are here as well.
+//! left; calls whose only failure is a wrong argument, and those that always succeed on Linux (`pthread_attr_init`); `close`, whose
+//! failure nobody can do anything about. Functions with a name that Rust's library looks up itself and does without are here
+//! as well.
 
 use super::state;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -167,11 +167,8 @@ calls! {
     43 "futimens" Minus EROFS EACCES;
     44 "fdopendir" Zero ENOMEM;
     45 "posix_spawn_file_actions_adddup2" Code ENOMEM;
-    46 "posix_spawn_file_actions_init" Code ENOMEM;
-    47 "posix_spawnattr_init" Code ENOMEM;
-    48 "pthread_attr_init" Code ENOMEM;
-    49 "sched_setaffinity" Minus EINVAL EPERM;
-    50 "posix_memalign" Code ENOMEM;
+    46 "sched_setaffinity" Minus EINVAL EPERM;
+    47 "posix_memalign" Code ENOMEM;
 }
 
 unsafe extern "C" fn before<const AT: usize>(
