@@ -37,12 +37,14 @@ pub fn shrink(
     }
     for call in 0..best.0.len() {
         for place in 0..crate::program::NUMBERS {
-            for smaller in [|_| 0, |number| number % 16, |number: u32| number / 2] {
-                let mut next = best.clone();
-                let number = &mut next.0[call].numbers[place];
-                *number = smaller(*number);
-                if better(&mut best, next)? && best.0[call].numbers[place] == 0 {
-                    break;
+            let mut smaller = true;
+            while smaller {
+                smaller = false;
+                for edit in [|_| 0, |number| number % 16, |number: u32| number / 2] {
+                    let mut next = best.clone();
+                    let number = &mut next.0[call].numbers[place];
+                    *number = edit(*number);
+                    smaller |= better(&mut best, next)?;
                 }
             }
         }
