@@ -103,7 +103,7 @@ fn allocations(t: &mut Table) {
         );
         let memory = code!(CL_INVALID_PROPERTY);
         t.provoked(name, memory, "twice", move |w| {
-            let flags = [u64::from(CL_MEM_ALLOC_FLAGS_INTEL), 0];
+            let flags = [CL_MEM_ALLOC_FLAGS_INTEL, 0];
             let list = [flags, flags].concat();
             let list = [list, vec![0]].concat();
             let (c, d) = (w.s.context.0, w.s.device);
@@ -119,7 +119,7 @@ fn allocations(t: &mut Table) {
             let (c, d) = (w.s.context.0, w.s.device);
             all.into_iter()
                 .map(|flags| {
-                    let list = [u64::from(CL_MEM_ALLOC_FLAGS_INTEL), u64::from(flags), 0];
+                    let list = [CL_MEM_ALLOC_FLAGS_INTEL, flags, 0];
                     allocate(w, name, c, d, list.as_ptr(), 16, 0)
                 })
                 .collect()

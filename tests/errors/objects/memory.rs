@@ -55,9 +55,9 @@ pub fn rows(t: &mut Table) {
                 makes!(w, clCreateBufferWithProperties(w.s.context.0, null(), CL_MEM_USE_HOST_PTR, 8192, w.svm));
             CL_INVALID_OPERATION "no addresses" => never "the devices here have them";
             CL_INVALID_PROPERTY "not a value" = makes!(w, clCreateBufferWithProperties(w.s.context.0,
-                [u64::from(CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT), 7, 0].as_ptr(), 0, 16, null_mut()));
+                [CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, 7, 0].as_ptr(), 0, 16, null_mut()));
             CL_INVALID_PROPERTY "twice" = makes!(w, clCreateBufferWithProperties(w.s.context.0,
-                [u64::from(CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT), 1, u64::from(CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT), 1, 0].as_ptr(), 0, 16, null_mut()));
+                [CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, 1, CL_MEM_DEVICE_PRIVATE_ADDRESS_EXT, 1, 0].as_ptr(), 0, 16, null_mut()));
             CL_INVALID_VALUE "immutable and written" = makes!(w, clCreateBufferWithProperties(w.s.context.0, null(),
                 CL_MEM_IMMUTABLE_EXT | CL_MEM_COPY_HOST_PTR | CL_MEM_READ_WRITE, 16, w.place()));
             CL_INVALID_VALUE "immutable without contents" =

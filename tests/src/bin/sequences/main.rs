@@ -129,7 +129,7 @@ impl Runner {
     fn run(&mut self, program: &Program) -> Option<String> {
         let mut worker = self.worker.take().unwrap_or_else(Worker::new);
         // It may be gone: then there is no answer.
-        let _ = write!(worker.to, "{program}go\n").and_then(|()| worker.to.flush());
+        let _ = writeln!(worker.to, "{program}go").and_then(|()| worker.to.flush());
         match worker.from.recv_timeout(self.patience) {
             Ok(answer) => {
                 worker.left -= 1;

@@ -200,7 +200,7 @@ impl State {
     /// Before what waits: nothing may wait for the program.
     pub fn settle(&mut self) {
         for event in std::mem::take(&mut self.waiting) {
-            let code = call!(clSetUserEventStatus(event, sys::CL_COMPLETE as i32));
+            let code = call!(clSetUserEventStatus(event, sys::CL_COMPLETE));
             if code != sys::CL_SUCCESS {
                 self.wrong
                     .push(format!("an event that waits: {}", code_name(code)));
