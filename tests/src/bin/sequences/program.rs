@@ -12,7 +12,7 @@ pub const NUMBERS: usize = 6;
 /// A call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Row of [`crate::calls::CALLS`].
+    /// Row of [`crate::calls::all`].
     pub row: usize,
     /// What it is called with.
     pub numbers: [u32; NUMBERS],
@@ -26,7 +26,7 @@ impl Program {
     /// The program of a seed: it begins with what most others need.
     pub fn generate(seed: u64) -> Self {
         let mut random = Rng::new(seed, 0);
-        let rows = crate::calls::CALLS.len();
+        let rows = crate::calls::all().count();
         let length = 6 + random.below(50);
         let mut calls = Vec::new();
         for name in crate::calls::BEGIN {
@@ -73,7 +73,7 @@ impl Program {
 impl Display for Program {
     fn fmt(&self, out: &mut Formatter<'_>) -> std::fmt::Result {
         for Call { row, numbers } in &self.0 {
-            write!(out, "{}", crate::calls::CALLS[*row].0)?;
+            write!(out, "{}", crate::calls::row(*row).0)?;
             let last = numbers.iter().rposition(|number| *number != 0);
             for number in &numbers[..last.map_or(0, |last| last + 1)] {
                 write!(out, " {number}")?;

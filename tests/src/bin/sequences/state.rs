@@ -50,6 +50,10 @@ pub struct State {
     pub waiting: Vec<*mut c_void>,
     /// Places that memory objects are mapped to: queue, object, place.
     pub maps: Vec<[*mut c_void; 3]>,
+    /// Shared virtual memory: where, how much, and of which context.
+    pub shared: Vec<(*mut c_void, usize, *mut c_void)>,
+    /// Queues that were released: their commands may be under way.
+    released: usize,
     memory: Vec<u64>,
     /// Calls that succeeded.
     pub good: u32,
@@ -84,6 +88,8 @@ impl State {
             gone: Vec::new(),
             waiting: Vec::new(),
             maps: Vec::new(),
+            shared: Vec::new(),
+            released: 0,
             memory: vec![0; ROOM / 8],
             good: 0,
             wrong: Vec::new(),
@@ -185,9 +191,15 @@ impl State {
         list[at].count -= 1;
         if list[at].count == 0 {
             list.remove(at);
+            self.released += usize::from(kind == Kind::Queue);
             self.gone.push(handle);
             self.maps.retain(|map| !map.contains(&handle));
         }
+    }
+
+    /// How many queues the program has released.
+    pub fn released_queues(&self) -> usize {
+        self.released
     }
 
     /// References of the program to an object.
@@ -236,6 +248,11 @@ impl State {
         for queue in self.all(Kind::Queue).to_vec() {
             let code = call!(clFinish(queue.handle));
             self.code("clFinish", code);
+        }
+        if self.released == 0 {
+            for (start, _, context) in std::mem::take(&mut self.shared) {
+                call!(clSVMFree(context, start));
+            }
         }
         kinds! {
             Kernel clGetKernelInfo CL_KERNEL_REFERENCE_COUNT clReleaseKernel;
