@@ -5,6 +5,7 @@ use super::store::entries::{self, CacheKey};
 use crate::backend::{DeviceError, NativeCode, Result};
 use crate::quirks::Quirk;
 use crate::util::files;
+use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing, Shape, Stack};
@@ -69,9 +70,28 @@ impl Native {
             }
         }
         let object = clang::object(toolchain, &text, self.width).map_err(|failure| failure.0)?;
+        check(&object, packing)?;
         entries::store(KIND, &key, &object);
         Ok(object)
     }
+}
+
+/// What a compiler leaves that ended too early, or does something else altogether, is no object file with the kernel in it, and
+/// must not be taken for one from the cache.
+fn check(object: &[u8], packing: Packing) -> Result<(), String> {
+    let wrong = |what: String| format!("the compiler's output is no object file: {what}\n");
+    let file = object::File::parse(object).map_err(|error| wrong(error.to_string()))?;
+    file.sections()
+        .try_for_each(|section| section.data().map(drop))
+        .map_err(|error| wrong(error.to_string()))?;
+    let mut functions = file
+        .symbols()
+        .filter(|symbol| symbol.is_global() && symbol.is_definition());
+    let found = functions.any(|symbol| symbol.name() == Ok(packing.symbol()));
+    if file.kind() != object::ObjectKind::Relocatable || !found {
+        return Err(wrong("the kernel is not in it".to_owned()));
+    }
+    Ok(())
 }
 
 /// The names of what the compiler of this process gets wrong.

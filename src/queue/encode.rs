@@ -353,6 +353,7 @@ impl Queue {
         work: &Arc<dyn HostWork>,
         how: How,
     ) -> ClResult<Encoded> {
+        state.prepare_host_part(how)?;
         // The place on the timeline that the host thread waits for.
         let slot = state.record(Op::Marker, how.profile)?;
         let mut encoded = self.on_device(state, slot.into_iter().collect());
@@ -408,6 +409,14 @@ impl Queue {
 }
 
 impl State {
+    /// A command will leave a part to the host: to the host thread, or to the caller if that waits.
+    pub(super) fn prepare_host_part(&mut self, how: How) -> ClResult {
+        if !how.blocking {
+            self.host_thread()?;
+        }
+        Ok(())
+    }
+
     /// A barrier between the operations of one command, where the stream does not place them itself.
     pub(super) fn unordered_barrier(&mut self) -> ClResult {
         if !self.in_order() {

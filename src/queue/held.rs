@@ -174,6 +174,13 @@ impl Queue {
         if held.is_none_or(|held| held.behind.as_ref().is_some_and(asked)) {
             return true;
         }
+        if let Err(error) = state.host_thread() {
+            // No thread to wait in: wait here. It has left nothing undone either.
+            crate::log!(Warn, "{error}");
+            state.submit();
+            let _ = self.progress.timeline.wait(place.value, None);
+            return false;
+        }
         let seq = state.new_host_task(SmallVec::new(), false);
         let posted = state.post(Task {
             value: place.value,
@@ -189,15 +196,8 @@ impl Queue {
                 ..place
             });
         }
-        if let Err(error) = posted {
-            // No thread to wait in: wait here.
-            crate::log!(Warn, "{error}");
-            state.submit();
-            let _ = self.progress.timeline.wait(place.value, None);
-            self.progress.set_host_done(seq);
-            return false;
-        }
-        true
+        // The thread is there.
+        posted.is_ok()
     }
 
     fn run_held(&self, state: &mut State, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {

@@ -222,6 +222,7 @@ impl Queue {
         if how.blocking && total > BIG && self.progress.host_done() >= state.host.posted {
             return self.read_image_parts(state, &image, at, host, rows, element, how);
         }
+        state.prepare_host_part(how)?;
         let piece = self.staging(state, false, total)?;
         let op = Op::ImageToMemory {
             image: &image,

@@ -60,6 +60,11 @@ impl Queue {
     ) -> ClResult<Encoded> {
         let index = self.target.index;
         let kernel = &launch.kernel;
+        let interface = kernel.code.interface();
+        let prints = kernel.printf.is_some() && interface.uses_printf;
+        if prints || kernel.kept.is_some() || kernel.enqueues.is_some() {
+            state.host_thread()?;
+        }
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
             let write = access & 2 != 0;

@@ -118,6 +118,15 @@ pub fn create(
     let index = context.device_index(device)?;
     let Wanted { bits, stream, size } = Wanted::read(&list)?;
     if bits & cl::CL_QUEUE_ON_DEVICE != 0 {
+        // "if ... the CL_QUEUE_PRIORITY_KHR property is specified, and the queue is a CL_QUEUE_ON_DEVICE"; the same of the
+        // throttle.
+        let hints = [cl::CL_QUEUE_PRIORITY_KHR, cl::CL_QUEUE_THROTTLE_KHR];
+        if list.chunks(2).any(|pair| hints.contains(&pair[0])) {
+            return err(
+                cl::CL_INVALID_QUEUE_PROPERTIES,
+                "priorities and throttles are for queues of the host",
+            );
+        }
         return DeviceQueue::new(context, device, bits, size, list).map(Created::Device);
     }
     if size.is_some() {

@@ -177,18 +177,24 @@ impl State {
         Ok(())
     }
 
+    /// There is a host thread, or none can be made. To be asked before anything is recorded that leaves a task to it: once
+    /// a task is counted ([`State::new_host_task`]) everyone waits for it.
+    pub fn host_thread(&mut self) -> ClResult<&Sender<Task>> {
+        let tasks = self.tasks.take();
+        let sender = match tasks {
+            Some(sender) => sender,
+            None => host::start(self.progress.clone()).map_err(|e| {
+                ClError::new(cl::CL_OUT_OF_HOST_MEMORY, format!("no host thread: {e}"))
+            })?,
+        };
+        Ok(self.tasks.insert(sender))
+    }
+
     /// Gives a task to the host thread, at once or with the open batch.
     pub fn post(&mut self, task: Task) -> ClResult {
-        let sender = match &self.tasks {
-            Some(sender) => sender,
-            None => {
-                let started = host::start(self.progress.clone()).map_err(|e| {
-                    ClError::new(cl::CL_OUT_OF_HOST_MEMORY, format!("no host thread: {e}"))
-                })?;
-                self.tasks.insert(started)
-            }
-        };
-        if task.value > self.progress.submitted() {
+        let submitted = self.progress.submitted();
+        let sender = self.host_thread()?;
+        if task.value > submitted {
             self.open_tasks.push(task);
         } else {
             // The thread lives as long as the sender: this cannot fail.

@@ -162,6 +162,7 @@ impl Queue {
                 how,
             );
         }
+        state.prepare_host_part(how)?;
         let piece = self.piece(state, false, total)?;
         let to_piece = BufferCopy {
             src_offset: 0,

@@ -54,6 +54,10 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "`0`: every compilation loads clang anew; default: from the second on one is loaded and forked",
     ),
     (
+        "PUMICE_CLANG_SECONDS",
+        "after how long a compilation is stopped, and fails; default: 300",
+    ),
+    (
         "PUMICE_FILTER",
         "`device`: linear filters of images are those of the device; default: computed in kernels",
     ),
@@ -70,6 +74,9 @@ pub const VARIABLES: &[(&str, &str)] = &[
         "`1`: enable VK_LAYER_KHRONOS_validation, its messages go to the log and count as errors",
     ),
 ];
+
+/// A day: what is longer is no limit, and times that a clock cannot count to are errors.
+const MOST_SECONDS: u64 = 24 * 3600;
 
 /// The options, read once.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +103,8 @@ pub struct Config {
     pub llvm_spirv: Option<PathBuf>,
     /// PUMICE_CLANG_SERVER is not `0`.
     pub clang_server: bool,
+    /// PUMICE_CLANG_SECONDS
+    pub clang_seconds: u64,
     /// PUMICE_FILTER is `device`.
     pub device_filters: bool,
     /// PUMICE_DIRECT_READ
@@ -220,6 +229,10 @@ pub fn get() -> &'static Config {
         clang: path("PUMICE_CLANG"),
         llvm_spirv: path("PUMICE_LLVM_SPIRV"),
         clang_server: var("PUMICE_CLANG_SERVER").is_none_or(|v| v != "0"),
+        clang_seconds: var("PUMICE_CLANG_SECONDS")
+            .and_then(|v| v.parse().ok())
+            .filter(|seconds| (1..=MOST_SECONDS).contains(seconds))
+            .unwrap_or(300),
         device_filters: var("PUMICE_FILTER").is_some_and(|v| v == "device"),
         direct_read: var("PUMICE_DIRECT_READ")
             .and_then(|v| v.parse().ok())

@@ -1,5 +1,6 @@
 //! What is to be known of files without reading them, and writing them where their size is limited.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -94,19 +95,27 @@ pub fn is_dynamic(program: &Path) -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Path, size and time of change of the file behind a path: enough to notice another one without reading it.
-pub fn stamp(path: &Path) -> String {
-    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    let (size, time) = std::fs::metadata(&real)
-        .map(|m| {
-            let time = m
-                .modified()
-                .ok()
-                .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
-            (m.len(), time.map_or(0, |t| t.as_nanos()))
-        })
-        .unwrap_or_default();
-    format!("{} ({size} bytes, {time})", real.display())
+/// Path, size and time of change of the file behind a path: enough to notice another one without reading it. A path that leads
+/// nowhere (a name that is looked for elsewhere) has a stamp, too; an error is that it cannot be found out.
+pub fn stamp(path: &Path) -> std::io::Result<String> {
+    let real = match path.canonicalize() {
+        Ok(real) => real,
+        Err(error) if error.kind() == ErrorKind::NotFound => path.to_owned(),
+        Err(error) => return Err(error),
+    };
+    let found = std::fs::metadata(&real).map(|m| {
+        let time = m
+            .modified()
+            .ok()
+            .and_then(|t| t.duration_since(UNIX_EPOCH).ok());
+        (m.len(), time.map_or(0, |t| t.as_nanos()))
+    });
+    let (size, time) = match found {
+        Ok(found) => found,
+        Err(error) if error.kind() == ErrorKind::NotFound => (0, 0),
+        Err(error) => return Err(error),
+    };
+    Ok(format!("{} ({size} bytes, {time})", real.display()))
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@ mod addresses;
 mod applications;
 mod buffers;
 mod builds;
+mod caches;
 mod checks;
 mod collectives;
+#[cfg(unix)]
+mod compilers;
 mod contexts;
 mod cxx;
 mod device_enqueue;

@@ -1,6 +1,6 @@
 //! Extensions whose allocations are addresses, and entry points of extensions that are core functions by another name.
 
-use crate::table::{How, Table};
+use crate::table::{How, Table, NOT_HERE};
 use crate::world::World;
 use pumice_tests::ext;
 use pumice_tests::sys::*;
@@ -101,6 +101,44 @@ fn allocations(t: &mut Table) {
                 )]
             },
         );
+        let memory = code!(CL_INVALID_PROPERTY);
+        t.provoked(name, memory, "twice", move |w| {
+            let flags = [CL_MEM_ALLOC_FLAGS_INTEL, 0];
+            let list = [flags, flags].concat();
+            let list = [list, vec![0]].concat();
+            let (c, d) = (w.s.context.0, w.s.device);
+            vec![allocate(w, name, c, d, list.as_ptr(), 16, 0)]
+        });
+        t.provoked(name, memory, "flags for another kind of memory", move |w| {
+            let host = CL_MEM_ALLOC_INITIAL_PLACEMENT_HOST_INTEL;
+            let device = CL_MEM_ALLOC_INITIAL_PLACEMENT_DEVICE_INTEL;
+            let all = match name {
+                "clSharedMemAllocINTEL" => vec![host | device],
+                _ => vec![host, device],
+            };
+            let (c, d) = (w.s.context.0, w.s.device);
+            all.into_iter()
+                .map(|flags| {
+                    let list = [CL_MEM_ALLOC_FLAGS_INTEL, flags, 0];
+                    allocate(w, name, c, d, list.as_ptr(), 16, 0)
+                })
+                .collect()
+        });
+        if name == "clSharedMemAllocINTEL" {
+            let none = "for no device, too large";
+            t.provoked(name, code!(CL_INVALID_BUFFER_SIZE), none, move |w| {
+                let (c, no) = (w.s.context.0, null_mut());
+                vec![allocate(w, name, c, no, null(), usize::MAX, 0)]
+            });
+            let none = "for no device, an alignment beyond the largest type";
+            t.provoked(name, code!(CL_INVALID_VALUE), none, move |w| {
+                let (c, no) = (w.s.context.0, null_mut());
+                vec![allocate(w, name, c, no, null(), 16, 1 << 20)]
+            });
+            let never = How::Never("the devices here have it");
+            let none = "for no device, no such memory";
+            t.add(name, code!(CL_INVALID_OPERATION), none, never);
+        }
         let never = How::Never("the devices here have it");
         t.add(name, code!(CL_INVALID_OPERATION), "no such memory", never);
     }
@@ -131,6 +169,8 @@ fn commands(t: &mut Table) {
             CL_INVALID_CONTEXT "an event of another context" = copy(w, w.s.queue.0, w.svm, w.place(), 1, &w.user_foreign.0);
             CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST "it waits for an event that failed" =
                 copy(w, w.s.queue.0, w.svm, w.place(), 1, &w.failed.0);
+            CL_INVALID_EVENT_WAIT_LIST "a list of no events" = copy(w, w.s.queue.0, w.svm, w.place(), 0, &w.user.0);
+            CL_INVALID_EVENT_WAIT_LIST "what is in the list is no event" = w.bad_event(|event| copy(w, w.s.queue.0, w.svm, w.place(), 1, &event));
         }
         clEnqueueMemFillINTEL {
             CL_INVALID_COMMAND_QUEUE "not a queue" = w.bad(|q| fill(w, q, w.svm, w.place(), 4, 16));
@@ -139,10 +179,15 @@ fn commands(t: &mut Table) {
             CL_INVALID_VALUE "no pattern" = fill(w, w.s.queue.0, w.svm, null(), 4, 16);
             CL_INVALID_VALUE "a pattern of 0, 3 or 256 bytes" = [0, 3, 256].map(|n| fill(w, w.s.queue.0, w.svm, w.place(), n, 768));
             CL_INVALID_VALUE "the size is no multiple" = fill(w, w.s.queue.0, w.svm, w.place(), 4, 18);
+            CL_INVALID_CONTEXT "an event of another context" = fill_after(w, 1, &w.user_foreign.0);
+            CL_INVALID_EVENT_WAIT_LIST "events are announced, there is no list" = fill_after(w, 1, null());
+            CL_INVALID_EVENT_WAIT_LIST "a list of no events" = fill_after(w, 0, &w.user.0);
+            CL_INVALID_EVENT_WAIT_LIST "what is in the list is no event" = w.bad_event(|event| fill_after(w, 1, &event));
         }
         clSetKernelArgMemPointerINTEL {
             CL_INVALID_KERNEL "not a kernel" = w.bad(|k| argument(w, k, 0));
             CL_INVALID_ARG_INDEX "none of so many" = argument(w, w.kernel.0, 3);
+            CL_INVALID_ARG_VALUE "not a pointer to global memory" = [1, 2].map(|index| argument(w, w.kernel.0, index));
         }
         clSetKernelArgDevicePointerEXT {
             CL_INVALID_KERNEL "not a kernel" = w.bad(|k| address(w, k, 0));
@@ -261,8 +306,29 @@ fn khr(t: &mut Table) {
             CL_INVALID_CONTEXT "a kernel of another context" = suggest(w, w.other.queue.0, w.kernel.0, 1, &[1], w.size());
             CL_INVALID_GLOBAL_WORK_SIZE "zero" = suggest(w, w.s.queue.0, w.kernel.0, 1, &[0], w.size());
             CL_INVALID_VALUE "no place for the answer" = suggest(w, w.s.queue.0, w.kernel.0, 1, &[1], null_mut());
+            CL_INVALID_GLOBAL_OFFSET "an offset" => never "an error before OpenCL 1.1 only";
+            CL_INVALID_GLOBAL_OFFSET "sizes and offsets overflow" = suggest_from(w, [usize::MAX].as_ptr(), [2].as_ptr());
+            CL_INVALID_GLOBAL_WORK_SIZE "no size" = suggest_from(w, null(), null());
+            CL_INVALID_GLOBAL_WORK_SIZE "larger than size_t" => never "host and devices have 64 bits";
+            CL_INVALID_OPERATION "no shared virtual memory" => never "the devices here have it";
+            CL_INVALID_OPERATION "system pointers" => never "cannot be told from others: the address is the application's word";
+            CL_INVALID_PROGRAM_EXECUTABLE "nothing built for the device" => never "kernels are made of programs built for a device; \
+                contexts here have one";
+        }
+        clCreateCommandQueueWithPropertiesKHR {
+            CL_INVALID_QUEUE_PROPERTIES "what the device does not support" = { let list = [u64::from(CL_QUEUE_PROPERTIES),
+                CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE, 0];
+                if w.has_device_queues() { NOT_HERE } else { queue(w, w.s.context.0, w.s.device, list.as_ptr()) } };
+            CL_INVALID_QUEUE_PROPERTIES "a device queue with a priority" = queue_of_device(w, CL_QUEUE_PRIORITY_KHR,
+                CL_QUEUE_PRIORITY_LOW_KHR);
+            CL_INVALID_QUEUE_PROPERTIES "a device queue with a throttle" = queue_of_device(w, CL_QUEUE_THROTTLE_KHR,
+                CL_QUEUE_THROTTLE_LOW_KHR);
         }
         clGetKernelSubGroupInfoKHR {
+            CL_INVALID_DEVICE "none of several" => never "contexts here have one device";
+            CL_INVALID_VALUE "a place that is too small" = { let code = sub_groups_of(w, 8, 4); w.size_is_open(); code };
+            CL_INVALID_VALUE "input of no such size" = sub_groups_of(w, 7, 8);
+            CL_INVALID_VALUE "no input" = sub_groups_of(w, 0, 8);
             CL_INVALID_KERNEL "not a kernel" = w.bad(|k| sub_groups(w, k, w.s.device, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR));
             CL_INVALID_DEVICE "not a device of the kernel" =
                 sub_groups(w, w.kernel.0, w.user.0, CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR);
@@ -275,12 +341,18 @@ fn khr(t: &mut Table) {
             CL_INVALID_CONTEXT "an event of another context" = migrate(w, w.s.queue.0, 0, 1, &w.user_foreign.0);
             CL_INVALID_EVENT_WAIT_LIST "a list and a count that do not agree" =
                 [migrate(w, w.s.queue.0, 0, 1, null()), migrate(w, w.s.queue.0, 0, 0, &w.user.0)];
+            CL_INVALID_EVENT_WAIT_LIST "a list of no events" = migrate(w, w.s.queue.0, 0, 0, &w.user.0);
+            CL_INVALID_EVENT_WAIT_LIST "what is in the list is no event" = w.bad_event(|event| migrate(w, w.s.queue.0, 0, 1, &event));
         }
         clEnqueueMemAdviseINTEL {
             CL_INVALID_COMMAND_QUEUE "not a queue" = w.bad(|q| advise(w, q, 0, 0, null()));
             CL_INVALID_CONTEXT "an event of another context" = advise(w, w.s.queue.0, 0, 1, &w.user_foreign.0);
             CL_INVALID_EVENT_WAIT_LIST "a list and a count that do not agree" =
                 [advise(w, w.s.queue.0, 0, 1, null()), advise(w, w.s.queue.0, 0, 0, &w.user.0)];
+            CL_INVALID_EVENT_WAIT_LIST "a list of no events" = advise(w, w.s.queue.0, 0, 0, &w.user.0);
+            CL_INVALID_EVENT_WAIT_LIST "what is in the list is no event" = w.bad_event(|event| advise(w, w.s.queue.0, 0, 1, &event));
+            CL_INVALID_VALUE "advice that is none" = advise(w, w.s.queue.0, 1, 0, null());
+            CL_INVALID_VALUE "pointer and size" => never "the specification has not decided which are invalid";
         }
     }
 }
@@ -321,4 +393,42 @@ fn advise(
     list: *const cl_event,
 ) -> cl_int {
     ext!(w.s, clEnqueueMemAdviseINTEL: clEnqueueMemAdviseINTEL_t(q, w.svm, 16, advice, n, list, w.event()))
+}
+
+fn suggest_from(w: &World, offset: *const usize, global: *const usize) -> cl_int {
+    let (q, k) = (w.s.queue.0, w.kernel.0);
+    ext!(w.s, clGetKernelSuggestedLocalWorkSizeKHR: clGetKernelSuggestedLocalWorkSizeKHR_t(q, k, 1, offset, global, w.size()))
+}
+
+/// With input of such a size (none: no input), and a place of such a size.
+fn sub_groups_of(w: &World, input: usize, size: usize) -> cl_int {
+    let (k, d, one) = (w.kernel.0, w.s.device, [1usize]);
+    let from = if input == 0 {
+        null()
+    } else {
+        one.as_ptr().cast()
+    };
+    let name = CL_KERNEL_MAX_SUB_GROUP_SIZE_FOR_NDRANGE_KHR;
+    ext!(w.s, clGetKernelSubGroupInfoKHR: clGetKernelSubGroupInfoKHR_t(k, d, name, input, from, size, w.place(), w.size()))
+}
+
+fn fill_after(w: &World, n: cl_uint, list: *const cl_event) -> cl_int {
+    let (q, place) = (w.s.queue.0, w.place());
+    ext!(w.s, clEnqueueMemFillINTEL: clEnqueueMemFillINTEL_t(q, w.svm, place, 4, 16, n, list, w.event()))
+}
+
+/// A device queue with one more property, where there are such queues.
+fn queue_of_device(w: &World, name: cl_queue_properties, value: cl_uint) -> cl_int {
+    let kind = CL_QUEUE_ON_DEVICE | CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+    let list = [
+        u64::from(CL_QUEUE_PROPERTIES),
+        kind,
+        name,
+        u64::from(value),
+        0,
+    ];
+    match w.has_device_queues() {
+        true => queue(w, w.s.context.0, w.s.device, list.as_ptr()),
+        false => NOT_HERE,
+    }
 }

@@ -74,7 +74,8 @@ def chapter(lines, errors):
         if line.startswith("// refError") or (starts and code):
             end_of_condition()
             functions, code, active = [], None, True
-        elif starts and not active:
+        elif starts:
+            # Other functions may have been mentioned on the way.
             functions, code, active = [], None, True
         if not active:
             continue
@@ -91,7 +92,7 @@ def chapter(lines, errors):
             words += " " + line
         elif not line.strip() or line.startswith("//"):
             end_of_condition()
-        elif not code:
+        elif not code and (starts or not functions):
             functions += [f for f in START.findall(line) if f not in functions]
     for (function, code), words in list(errors.conditions.items()):
         for alias in aliases.get(function, []):
@@ -102,7 +103,7 @@ def old_extension(lines, errors):
     """Extensions as separate documents: `*clName* returns ...`, then lines of the form "* `CODE` if ..."."""
     functions = []
     for line in lines:
-        if re.match(r"^\*cl[A-Z]\w+\*.* (will )?return", line):
+        if re.match(r"^(\*cl[A-Z]\w+\*.* (will )?return|The following errors may be returned)", line):
             functions = re.findall(r"\*(cl[A-Z]\w+)\*", line)
         elif OLD_CODE.match(line):
             code, words = OLD_CODE.match(line).groups()

@@ -4,6 +4,9 @@ use crate::world::World;
 use pumice_tests::sys::cl_int;
 use std::collections::BTreeMap;
 
+/// In place of a code: the device has not, or has, what the row is about.
+pub const NOT_HERE: cl_int = cl_int::MIN;
+
 /// Brings the error about: what the calls returned.
 pub type Provoke = Box<dyn Fn(&World) -> Vec<cl_int>>;
 

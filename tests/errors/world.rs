@@ -5,6 +5,7 @@ use pumice_tests::{call, create, info_value, ok, Buffer, Event, Kernel, Program,
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::ffi::c_void;
 use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const SOURCE: &str = "
 kernel void plain(global int *p, int n, local int *l) { p[get_global_id(0)] = n; }
@@ -46,6 +47,7 @@ pub struct World {
     pub i_read: Buffer,
     pub i_write: Buffer,
     pub sampler: cl_sampler,
+    pub sampler_foreign: cl_sampler,
     pub program: Program,
     pub unbuilt: Program,
     pub kernel: Kernel,
@@ -58,6 +60,22 @@ pub struct World {
     pub user_foreign: Event,
     pub failed: Event,
     pub svm: *mut c_void,
+    /// Only read, and only written, by kernels; a line of texels over `b2`.
+    pub b_read: Buffer,
+    pub b_write: Buffer,
+    pub i_line: Buffer,
+    pub pipe: Buffer,
+    /// Of the other context, not built.
+    pub u_foreign: Program,
+    pub compiled: Program,
+    pub linked: Program,
+    /// SPIR-V with a constant 7 that can be set.
+    pub il: Program,
+    /// Work-groups of it must have two sub-groups.
+    pub two_sub_groups: Kernel,
+    /// Of commands that have completed, in a queue that measures and in one that does not.
+    pub measured: Event,
+    pub unmeasured: Event,
     place: UnsafeCell<[u8; 4096]>,
     event: UnsafeCell<cl_event>,
     size: UnsafeCell<usize>,
@@ -111,6 +129,83 @@ fn buffer(s: &Setup, flags: cl_mem_flags) -> Buffer {
     Buffer(create!(clCreateBuffer(s.context.0, flags, 4096, data)))
 }
 
+/// Texels in a row over a buffer.
+fn line(s: &Setup, over: &Buffer) -> Buffer {
+    let format = cl_image_format {
+        image_channel_order: CL_RGBA,
+        image_channel_data_type: CL_UNSIGNED_INT8,
+    };
+    let mut desc = description(8, 0, 0);
+    desc.image_type = CL_MEM_OBJECT_IMAGE1D_BUFFER;
+    desc.buffer = over.0;
+    Buffer(create!(clCreateImage(
+        s.context.0,
+        0,
+        &format,
+        &desc,
+        null_mut()
+    )))
+}
+
+/// The event of a command that is complete.
+fn marked(queue: &Queue) -> Event {
+    let mut event = null_mut();
+    ok!(clEnqueueMarkerWithWaitList(queue.0, 0, null(), &mut event));
+    ok!(clWaitForEvents(1, &event));
+    Event(event)
+}
+
+/// A program that is compiled, not linked.
+fn compiled(s: &Setup, source: &str) -> Program {
+    let program = s.program(source);
+    ok!(clCompileProgram(
+        program.0,
+        0,
+        null(),
+        null(),
+        0,
+        null(),
+        null_mut(),
+        None,
+        null_mut()
+    ));
+    program
+}
+
+fn with_il(s: &Setup, text: &str) -> Program {
+    use spirv_tools::assembler::{create, Assembler, AssemblerOptions};
+    let assembler = create(Some(spirv_tools::TargetEnv::Universal_1_4));
+    let words = assembler.assemble(text, AssemblerOptions::default());
+    let words = words.expect("SPIR-V");
+    let words: &[u32] = words.as_ref();
+    Program(create!(clCreateProgramWithIL(
+        s.context.0,
+        words.as_ptr().cast(),
+        size_of_val(words)
+    )))
+}
+
+const IL: &str = r#"
+    OpCapability Addresses
+    OpCapability Kernel
+    OpCapability SubgroupDispatch
+    OpMemoryModel Physical64 OpenCL
+    OpEntryPoint Kernel %pair "pair"
+    OpExecutionMode %pair SubgroupsPerWorkgroup 2
+    OpDecorate %value SpecId 7
+    %u32 = OpTypeInt 32 0
+    %void = OpTypeVoid
+    %pointer = OpTypePointer CrossWorkgroup %u32
+    %type = OpTypeFunction %void %pointer
+    %value = OpSpecConstant %u32 41
+    %pair = OpFunction %void None %type
+    %out = OpFunctionParameter %pointer
+    %entry = OpLabel
+    OpStore %out %value Aligned 4
+    OpReturn
+    OpFunctionEnd
+"#;
+
 impl World {
     pub fn new() -> Self {
         let (s, other) = (Setup::new(), Setup::new());
@@ -131,12 +226,42 @@ impl World {
         let failed = Event::user(&s.context);
         failed.finish(-7);
         let immutable = CL_MEM_IMMUTABLE_EXT | CL_MEM_COPY_HOST_PTR;
+        let timed = s.new_queue(CL_QUEUE_PROFILING_ENABLE);
+        let b2 = buffer(&s, 0);
+        let compiled = compiled(
+            &s,
+            "int value(int a) { return a; } kernel void k(global int *p) { *p = value(1); }",
+        );
+        let il = with_il(&s, IL);
+        ok!(clBuildProgram(il.0, 0, null(), null(), None, null_mut()));
+        let two_sub_groups = s.kernel(&il, "pair");
+        two_sub_groups.set_buffer(0, &b);
         let rgba = CL_RGBA;
         Self {
-            timed: s.new_queue(CL_QUEUE_PROFILING_ENABLE),
+            b_read: buffer(&s, CL_MEM_READ_ONLY),
+            b_write: buffer(&s, CL_MEM_WRITE_ONLY),
+            i_line: line(&s, &b2),
+            pipe: Buffer(create!(clCreatePipe(s.context.0, 0, 4, 16, null()))),
+            u_foreign: other.program(SOURCE),
+            linked: Program(create!(clLinkProgram(
+                s.context.0,
+                0,
+                null(),
+                null(),
+                1,
+                &compiled.0,
+                None,
+                null_mut()
+            ))),
+            compiled,
+            il,
+            two_sub_groups,
+            measured: marked(&timed),
+            unmeasured: marked(&s.queue),
+            timed,
             part: part(0),
             part2: part(512),
-            b2: buffer(&s, 0),
+            b2,
             foreign: buffer(&other, 0),
             host_read: buffer(&s, CL_MEM_HOST_READ_ONLY),
             host_write: buffer(&s, CL_MEM_HOST_WRITE_ONLY),
@@ -155,6 +280,12 @@ impl World {
             i_write: image(&s, CL_MEM_WRITE_ONLY, rgba, 0),
             sampler: create!(clCreateSampler(
                 s.context.0,
+                CL_FALSE,
+                CL_ADDRESS_CLAMP,
+                CL_FILTER_NEAREST
+            )),
+            sampler_foreign: create!(clCreateSampler(
+                other.context.0,
                 CL_FALSE,
                 CL_ADDRESS_CLAMP,
                 CL_FILTER_NEAREST
@@ -223,6 +354,70 @@ impl World {
         if made {
             self.wrong.borrow_mut().push("made an object".into());
         }
+    }
+
+    /// Kernels may enqueue kernels.
+    pub fn has_device_queues(&self) -> bool {
+        let device = self.s.device;
+        info_value!(u32, clGetDeviceInfo(device), CL_DEVICE_MAX_ON_DEVICE_QUEUES) > 0
+    }
+
+    /// A call on a kernel whose argument is a device queue, where there are such queues.
+    pub fn if_queue_argument(&self, call: impl Fn(cl_kernel) -> cl_int) -> cl_int {
+        if !self.has_device_queues() {
+            return crate::table::NOT_HERE;
+        }
+        let source = "kernel void k(queue_t q, global int *p) { *p = 1; }";
+        let program = self.s.try_build(source, "-cl-std=CL3.0");
+        let program = program.unwrap_or_else(|log| panic!("{log}"));
+        call(self.s.kernel(&program, "k").0)
+    }
+
+    /// A call on a program while it is being built.
+    pub fn while_building(&self, call: impl Fn(cl_program) -> cl_int) -> cl_int {
+        extern "C" fn built(_: cl_program, over: *mut c_void) {
+            // SAFETY: what the call below gave, which waits for it.
+            unsafe { &*over.cast::<AtomicBool>() }.store(true, Ordering::SeqCst);
+        }
+        // No cache knows it, so it takes a while.
+        let now = std::time::SystemTime::now();
+        let program = self
+            .s
+            .program(&format!("// {now:?}, {}\n{SOURCE}", std::process::id()));
+        let over = AtomicBool::new(false);
+        let data = (&raw const over).cast_mut().cast();
+        ok!(clBuildProgram(
+            program.0,
+            0,
+            null(),
+            null(),
+            Some(built),
+            data
+        ));
+        let code = call(program.0);
+        while !over.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+        code
+    }
+
+    /// A link that fails, which may leave a program for its log.
+    pub fn unlinkable(&self) -> cl_int {
+        let source = "int nowhere(int a); kernel void k(global int *p) { *p = nowhere(1); }";
+        let (program, mut code) = (compiled(&self.s, source), 1);
+        let made = Program(call!(clLinkProgram(
+            self.s.context.0,
+            0,
+            null(),
+            null(),
+            1,
+            &program.0,
+            None,
+            null_mut(),
+            &mut code
+        )));
+        drop(made);
+        code
     }
 
     /// Reference counts now.
@@ -305,6 +500,7 @@ impl Drop for World {
         self.user.finish(CL_COMPLETE);
         self.user_foreign.finish(CL_COMPLETE);
         call!(clReleaseSampler(self.sampler));
+        call!(clReleaseSampler(self.sampler_foreign));
         if !self.svm.is_null() {
             call!(clSVMFree(self.s.context.0, self.svm));
         }

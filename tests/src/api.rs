@@ -41,8 +41,7 @@ macro_rules! api {
             Api { $($name,)* _library: library }
         }
 
-        /// The functions of the driver itself, for systems without a loader.
-        #[cfg(windows)]
+        /// The functions of the driver itself.
         fn load_driver(library: libloading::Library) -> Api {
             // SAFETY: the driver declares its functions as cl_khr_icd does.
             let find = unsafe {
@@ -94,6 +93,7 @@ api! {
     clRetainCommandQueue: clRetainCommandQueue_t,
     clReleaseCommandQueue: clReleaseCommandQueue_t,
     clGetCommandQueueInfo: clGetCommandQueueInfo_t,
+    clSetCommandQueueProperty: clSetCommandQueueProperty_t,
     clCreateBuffer: clCreateBuffer_t,
     clCreateBufferWithProperties: clCreateBufferWithProperties_t,
     clCreateSubBuffer: clCreateSubBuffer_t,
@@ -110,6 +110,7 @@ api! {
     clCreateImage: clCreateImage_t,
     clCreateImageWithProperties: clCreateImageWithProperties_t,
     clCreateImage2D: clCreateImage2D_t,
+    clCreateImage3D: clCreateImage3D_t,
     clGetSupportedImageFormats: clGetSupportedImageFormats_t,
     clGetImageInfo: clGetImageInfo_t,
     clEnqueueReadImage: clEnqueueReadImage_t,
@@ -179,6 +180,7 @@ api! {
     clEnqueueNativeKernel: clEnqueueNativeKernel_t,
     clEnqueueMarker: clEnqueueMarker_t,
     clEnqueueBarrier: clEnqueueBarrier_t,
+    clEnqueueWaitForEvents: clEnqueueWaitForEvents_t,
     clEnqueueMarkerWithWaitList: clEnqueueMarkerWithWaitList_t,
     clEnqueueBarrierWithWaitList: clEnqueueBarrierWithWaitList_t,
     clGetExtensionFunctionAddressForPlatform: clGetExtensionFunctionAddressForPlatform_t,
@@ -223,11 +225,17 @@ fn library(path: &std::ffi::OsStr) -> libloading::Library {
     library.unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
+/// What PUMICE_LOADER is for the driver itself, without a loader, which would look into objects that are gone.
+pub const NO_LOADER: &str = "none";
+
 /// The loader: that of PUMICE_LOADER, or the system's.
 #[cfg(not(windows))]
-fn open(_driver: &Path) -> Api {
-    let name = std::env::var_os("PUMICE_LOADER");
-    load(library(&name.unwrap_or_else(|| "libOpenCL.so.1".into())))
+fn open(driver: &Path) -> Api {
+    match std::env::var_os("PUMICE_LOADER") {
+        Some(name) if name == NO_LOADER => load_driver(library(driver.as_os_str())),
+        Some(name) => load(library(&name)),
+        None => load(library("libOpenCL.so.1".as_ref())),
+    }
 }
 
 /// The loader of PUMICE_LOADER; Windows itself has none, so without that the driver is asked for its functions by name.

@@ -2,7 +2,7 @@
 //!
 //! Nothing is linked. [`cl`] loads `libOpenCL.so.1` with `OCL_ICD_VENDORS` naming a file that names the `libpumice.so`
 //! of this build (or that of `PUMICE_LIB`), so that no other driver of the machine takes part. `PUMICE_LOADER` names
-//! another loader. The Khronos validation
+//! another loader, or with `none` none. The Khronos validation
 //! layer is on where it is installed; a process in which it reported anything exits with an error.
 
 mod api;
@@ -13,7 +13,7 @@ pub mod json;
 mod left_out;
 pub mod rng;
 
-pub use api::{cl, validation_messages, Api};
+pub use api::{cl, validation_messages, Api, NO_LOADER};
 pub use child::{good_child, job};
 pub use fixture::{
     at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,

@@ -7,7 +7,7 @@ use super::float_mode::FloatMode;
 use super::image::Descriptor;
 use super::pool::{Pool, Shared};
 use super::scratch;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
 /// Less work than this, in nanoseconds, is not worth waking a thread.
@@ -19,6 +19,8 @@ const PIECE: f32 = 50_000.0;
 struct Groups<'a> {
     pipeline: &'a CpuPipeline,
     launch: &'a Launch,
+    /// Some work-groups were not run, for want of memory.
+    failed: AtomicBool,
 }
 
 // SAFETY: what the launch points to is not written while it runs.
@@ -29,16 +31,20 @@ unsafe impl Sync for Groups<'_> {}
 impl Shared for Groups<'_> {
     fn run(&self, first: u64, count: u64) {
         let p = self.pipeline;
-        scratch::with(p.local_bytes, p.frames_bytes, |local, frames| {
+        let done = scratch::with(p.local_bytes, p.frames_bytes, |local, frames| {
             let _mode = FloatMode::standard();
             // SAFETY: the code is that of the pipeline and the launch was made for it; the runtime has checked the
             // arguments as far as it can, and memory is this thread's own.
             unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };
         });
+        if !done {
+            self.failed.store(true, Ordering::Relaxed);
+        }
     }
 }
 
-/// Runs all work-groups of a launch.
+/// Runs all work-groups of a launch. False: some were not run, for want of memory.
+#[must_use]
 pub fn run(
     pool: &Arc<Pool>,
     pipeline: &CpuPipeline,
@@ -46,10 +52,10 @@ pub fn run(
     push: &[u64],
     descriptors: &[Descriptor],
     given: &[(u64, u64)],
-) {
+) -> bool {
     let total = groups.iter().map(|&n| u64::from(n)).product::<u64>();
     if total == 0 {
-        return;
+        return true;
     }
     if let Some(checked) = &pipeline.checked {
         // SAFETY: of the same words, which live.
@@ -62,7 +68,7 @@ pub fn run(
         };
         // SAFETY: the runtime has checked the arguments as far as it can, as for the code.
         if unsafe { checked.kernel.run(groups, pipeline.local_size, told) } {
-            return;
+            return true;
         }
     }
     let launch = Launch {
@@ -79,7 +85,16 @@ pub fn run(
     let work = Groups {
         pipeline,
         launch: &launch,
+        failed: AtomicBool::new(false),
     };
+    run_groups(pool, &work, total);
+    // Those who ran some have said that they are done.
+    !work.failed.into_inner()
+}
+
+/// All groups, in this thread or in several.
+fn run_groups(pool: &Arc<Pool>, work: &Groups<'_>, total: u64) {
+    let pipeline = work.pipeline;
     let items = pipeline.local_size.iter().product::<u32>().max(1) as f32;
     let cost = &pipeline.variant.cost;
     let known = f32::from_bits(cost.load(Ordering::Relaxed)) * items;
@@ -106,7 +121,7 @@ pub fn run(
     let most = (left / (4 * cores)).max(1);
     let chunk = (PIECE / group.max(0.01)) as u64;
     let chunk = chunk.clamp(1, most).next_multiple_of(pipeline.at_once);
-    let rest = Rest { work: &work, first };
+    let rest = Rest { work, first };
     let start = crate::util::monotonic_ns();
     pool.together(&rest, left, chunk);
     learn(pipeline, start, left as f32 * items, cores as f32);

@@ -49,9 +49,10 @@ thread_local! {
     static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { base: None, size: 0 }) };
 }
 
-/// Calls `f` with local memory and frames of these sizes, contents undefined. Without memory the launch is left out, with
-/// a line in the log.
-pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) {
+/// Calls `f` with local memory and frames of these sizes, contents undefined. False: there is no memory, as a line in the log
+/// says, and `f` was not called.
+#[must_use]
+pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) -> bool {
     let start = local.next_multiple_of(ALIGN) + ALIGN;
     let run = |scratch: &mut Scratch| {
         let Some(base) = scratch.grow(start + frames + ALIGN) else {
@@ -60,14 +61,29 @@ pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) {
                 "no memory for a work-group: {} bytes",
                 start + frames
             );
-            return;
+            return false;
         };
         f(base, base.wrapping_add(start));
         if scratch.size > MOST_KEPT {
             scratch.free();
         }
+        true
     };
-    let done =
-        SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)).is_ok());
-    debug_assert!(done.unwrap_or(true), "launches do not nest");
+    // Launches do not nest, so nobody has borrowed it.
+    let done = SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)));
+    matches!(done, Ok(Ok(true)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        assert!(with(100, 200, |local, frames| assert!(frames > local)));
+        assert!(!with(usize::MAX >> 2, 0, |_, _| panic!(
+            "no memory is that large"
+        )));
+        assert!(with(0, 0, |_, _| ()));
+    }
 }

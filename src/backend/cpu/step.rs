@@ -85,30 +85,37 @@ impl Batch {
         self.others.clear();
     }
 
-    /// Runs all operations in their order.
-    pub fn run(&self, pool: &Arc<Pool>) {
+    /// Runs all operations in their order. False: one could not be done, and the rest was left.
+    #[must_use]
+    pub fn run(&self, pool: &Arc<Pool>) -> bool {
         for step in &self.steps {
             let Some(slot) = step.profile else {
-                step.action.run(pool);
+                if !step.action.run(pool) {
+                    return false;
+                }
                 continue;
             };
             let start = crate::util::monotonic_ns();
-            step.action.run(pool);
+            if !step.action.run(pool) {
+                return false;
+            }
             let end = crate::util::monotonic_ns();
             if let Some(times) = &self.times {
                 times.lock().insert(slot, Times { start, end });
             }
         }
+        true
     }
 }
 
 impl Action {
-    fn run(&self, pool: &Arc<Pool>) {
+    /// False: it could not be done.
+    fn run(&self, pool: &Arc<Pool>) -> bool {
         match self {
             Self::Dispatch(dispatch) => {
                 let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>()
                 else {
-                    return;
+                    return false;
                 };
                 let one = |groups: [u32; 3]| {
                     launch::run(
@@ -118,12 +125,12 @@ impl Action {
                         &dispatch.push,
                         &dispatch.descriptors,
                         &dispatch.given,
-                    );
+                    )
                 };
-                match &dispatch.indirect {
+                return match &dispatch.indirect {
                     None => one(dispatch.groups),
                     Some(place) => {
-                        for at in 0..place.size / 16 {
+                        (0..place.size / 16).all(|at| {
                             // SAFETY: within the range, which the batch keeps.
                             one(unsafe {
                                 place
@@ -132,10 +139,10 @@ impl Action {
                                     .add(at as usize)
                                     .cast::<[u32; 3]>()
                                     .read()
-                            });
-                        }
+                            })
+                        })
                     }
-                }
+                };
             }
             // SAFETY: the caller of the back end has validated ranges; the batch keeps the memory.
             Self::Copy(src, dst, region) => unsafe {
@@ -163,5 +170,6 @@ impl Action {
             Self::Call(work) => work.call(),
             Self::Nothing => {}
         }
+        true
     }
 }

@@ -96,7 +96,9 @@ impl Track {
                 continue;
             }
             let value = batch.value;
-            if !guarded("a batch of commands", || batch.run(&self.pool)) {
+            let mut done = false;
+            guarded("a batch of commands", || done = batch.run(&self.pool));
+            if !done {
                 self.timeline.fail(value);
             }
             self.done.lock().push(batch);

@@ -10,6 +10,7 @@ mod dependencies;
 mod ladder;
 mod limit;
 pub mod native;
+mod printed;
 mod process;
 mod scratch;
 #[cfg(unix)]

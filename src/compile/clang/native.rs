@@ -16,10 +16,21 @@ struct Told {
     processor: Vec<String>,
 }
 
-/// The same for all calls.
+/// The same for all calls. One that could not tell, for want of memory or the like, is asked again.
 fn told(toolchain: &Toolchain) -> &'static Told {
     static TOLD: OnceLock<Told> = OnceLock::new();
-    TOLD.get_or_init(|| ask(toolchain))
+    static NOTHING: Told = Told {
+        version: [0; 3],
+        processor: Vec::new(),
+    };
+    if let Some(told) = TOLD.get() {
+        return told;
+    }
+    let told = ask(toolchain);
+    if told.processor.is_empty() {
+        return &NOTHING;
+    }
+    TOLD.get_or_init(|| told)
 }
 
 fn ask(toolchain: &Toolchain) -> Told {

@@ -1,11 +1,11 @@
-//! Runs a compiler as a child process with a time limit (`process/unix.rs`, `process/windows.rs`). Its crash or hang never
-//! reaches the application. Often it is forked from one that is loaded already (`server`). As many run at a time as there are
+//! Runs a compiler as a child process with a time limit (`process/unix.rs`, `process/windows.rs`) and a bound on what it may
+//! print (`printed.rs`). Its crash or hang never reaches the application. Often it is forked from one that is loaded already (`server`). As many run at a time as there are
 //! cores.
 
 use super::limit::CompilerLimit;
 use super::scratch::Scratch;
 use super::server;
-use crate::util::{self, files, trace};
+use crate::util::{self, config, trace};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -19,8 +19,10 @@ mod alone;
 
 pub use alone::run_alone;
 
-/// No kernel takes a compiler that long; a hang does.
-pub const TIME_LIMIT: Duration = Duration::from_secs(300);
+/// What a compiler may take. No kernel takes one that long; a hang does.
+pub fn time_limit() -> Duration {
+    Duration::from_secs(config::get().clang_seconds)
+}
 
 /// What a child left behind.
 #[derive(Debug)]
@@ -48,10 +50,14 @@ pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
         let read = if of_ir { "LLVM IR" } else { "OpenCL C" };
         format!("clang, {read}")
     });
-    match server::run(&command, input, TIME_LIMIT) {
-        Some(finished) => Ok(finished),
-        None => run_alone(command, input),
+    let mut finished = match server::run(&command, input, time_limit()) {
+        Some(finished) => finished,
+        None => run_alone(command, input)?,
+    };
+    if !finished.success && finished.diagnostics.trim().is_empty() {
+        finished.diagnostics = "the compiler failed and did not say why\n".to_owned();
     }
+    Ok(finished)
 }
 
 /// The command with its arguments in a file, if they are long, and where the file is.
@@ -74,9 +80,8 @@ fn shortened(command: Command) -> std::io::Result<(Command, Option<Scratch>)> {
         }
         text.extend(b"\"\n");
     }
-    let scratch = Scratch::new()?;
-    let path = scratch.dir().join("arguments");
-    files::limited(|| std::fs::write(&path, text))?;
+    let mut scratch = Scratch::new()?;
+    let path = scratch.write("arguments".as_ref(), &text)?;
     let mut at = std::ffi::OsString::from("@");
     at.push(path);
     let mut short = Command::new(command.get_program());
@@ -91,6 +96,9 @@ pub fn stopped(after: Duration) -> String {
         after.as_secs()
     )
 }
+
+/// What is said of a compiler whose output has no end.
+pub const TOO_MUCH: &str = "the compiler was stopped, as its output had no end\n";
 
 #[cfg(test)]
 mod tests {

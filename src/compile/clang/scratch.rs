@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A temporary directory; removed when dropped.
 pub struct Scratch {
     dir: PathBuf,
+    /// What was made there: directories before what is in them.
+    made: Vec<PathBuf>,
 }
 
 impl Scratch {
@@ -35,7 +37,10 @@ impl Scratch {
                 let number = NEXT.fetch_add(1, Ordering::Relaxed);
                 let dir = place.join(format!("pumice-{}-{number}", std::process::id()));
                 match std::fs::create_dir(&dir) {
-                    Ok(()) => return Ok(Self { dir }),
+                    Ok(()) => {
+                        let made = Vec::new();
+                        return Ok(Self { dir, made });
+                    }
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                     Err(error) => {
                         trouble = error;
@@ -49,7 +54,7 @@ impl Scratch {
 
     /// One with these headers.
     pub fn with_headers(headers: &[Header<'_>]) -> Result<Self> {
-        let scratch = Self::new()?;
+        let mut scratch = Self::new()?;
         for header in headers {
             let relative = Path::new(header.name);
             let inside = |c| matches!(c, Component::Normal(_) | Component::CurDir);
@@ -60,13 +65,23 @@ impl Scratch {
                 );
                 return Err(Error::new(ErrorKind::InvalidInput, what));
             }
-            let path = scratch.dir.join(relative);
-            if let Some(parent) = path.parent() {
-                std::fs::create_dir_all(parent)?;
-            }
-            files::limited(|| std::fs::write(path, header.text))?;
+            scratch.write(relative, header.text.as_bytes())?;
         }
         Ok(scratch)
+    }
+
+    /// Writes a file, with the directories that its name asks for. Gives its path.
+    pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<PathBuf> {
+        let mut path = self.dir.clone();
+        for part in relative.parent().into_iter().flat_map(Path::components) {
+            path.push(part);
+            self.made.push(path.clone());
+        }
+        std::fs::create_dir_all(&path)?;
+        let file = self.dir.join(relative);
+        self.made.push(file.clone());
+        files::limited(|| std::fs::write(&file, bytes))?;
+        Ok(file)
     }
 
     /// Where it is.
@@ -77,7 +92,13 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.dir);
+        // By name, too, which takes no file descriptor: there may be none left.
+        if std::fs::remove_dir_all(&self.dir).is_err() {
+            for file in self.made.iter().rev() {
+                let _ = std::fs::remove_file(file).or_else(|_| std::fs::remove_dir(file));
+            }
+            let _ = std::fs::remove_dir(&self.dir);
+        }
     }
 }
 
@@ -101,6 +122,10 @@ mod tests {
         let header = |name| Header { name, text: "1" };
         let scratch = Scratch::with_headers(&[header("a/b.h")]).unwrap();
         assert!(scratch.dir().join("a/b.h").is_file());
+        // With and without the descriptors that a look into directories takes.
+        for file in scratch.made.iter().rev() {
+            assert!(file.starts_with(scratch.dir()) && file.exists());
+        }
         assert!(Scratch::with_headers(&[header("../b.h")]).is_err());
         assert!(Scratch::with_headers(&[header("/b.h")]).is_err());
     }

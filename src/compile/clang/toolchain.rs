@@ -9,7 +9,7 @@ use crate::util::{config, files, library};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Once, OnceLock};
 
 /// How OpenCL C becomes SPIR-V.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,23 +51,28 @@ impl Toolchain {
     }
 }
 
-/// The toolchain of this process, if there is one.
+/// The toolchain of this process, if there is one. One that is not found is looked for again: a disk may be out of reach for
+/// a while.
 pub fn get() -> Option<&'static Toolchain> {
-    static FOUND: OnceLock<Option<Toolchain>> = OnceLock::new();
-    FOUND
-        .get_or_init(|| {
-            let found = find(carried(library::own_path().as_deref()), &search_path());
-            match &found {
-                Some(t) => crate::log!(Info, "compiler: {}", t.identity),
-                None => crate::log!(
-                    Error,
-                    "no OpenCL C compiler: install clang {FIRST_OWN_TARGET} or newer, or clang and llvm-spirv of one \
-                     version (or set PUMICE_CLANG)"
-                ),
-            }
-            found
-        })
-        .as_ref()
+    static FOUND: OnceLock<Toolchain> = OnceLock::new();
+    static MISSED: Once = Once::new();
+    if let Some(found) = FOUND.get() {
+        return Some(found);
+    }
+    let Some(found) = find(carried(library::own_path().as_deref()), &search_path()) else {
+        MISSED.call_once(|| {
+            crate::log!(
+                Error,
+                "no OpenCL C compiler: install clang {FIRST_OWN_TARGET} or newer, or clang and llvm-spirv of one \
+                 version (or set PUMICE_CLANG)"
+            );
+        });
+        return None;
+    };
+    Some(FOUND.get_or_init(|| {
+        crate::log!(Info, "compiler: {}", found.identity);
+        found
+    }))
 }
 
 fn search_path() -> Vec<PathBuf> {
@@ -94,37 +99,36 @@ fn carried(library: Option<&Path>) -> Option<PathBuf> {
 fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
     let config = config::get();
     if let Some(clang) = &config.clang {
-        return Some(make(clang.clone(), config.llvm_spirv.clone()));
+        return make(clang.clone(), config.llvm_spirv.clone());
     }
     if let Some(clang) = carried {
-        return Some(make(clang, None));
+        return make(clang, None);
     }
     let versioned = |name: &str, version: u32| system::versioned(dirs, name, version);
     let own = (FIRST_OWN_TARGET..=NEWEST)
         .rev()
         .find_map(|v| versioned("clang", v));
     if let Some(clang) = own.or_else(|| system::unversioned(dirs)) {
-        return Some(make(clang, None));
+        return make(clang, None);
     }
-    (OLDEST..FIRST_OWN_TARGET).rev().find_map(|v| {
-        Some(make(
-            versioned("clang", v)?,
-            Some(versioned("llvm-spirv", v)?),
-        ))
-    })
+    (OLDEST..FIRST_OWN_TARGET)
+        .rev()
+        .find_map(|v| make(versioned("clang", v)?, Some(versioned("llvm-spirv", v)?)))
 }
 
-fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Toolchain {
-    let mut identity = files::stamp(&clang);
+/// None: what is known of it by its file cannot be read at the moment, without which entries of the cache would be taken for
+/// those of another compiler.
+fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Option<Toolchain> {
+    let mut identity = files::stamp(&clang).ok()?;
     if let Some(tool) = &llvm_spirv {
         identity += " + ";
-        identity += &files::stamp(tool);
+        identity += &files::stamp(tool).ok()?;
     }
-    Toolchain {
+    Some(Toolchain {
         clang,
         llvm_spirv,
         identity,
-    }
+    })
 }
 
 /// Where compilers are and how they are called.
@@ -228,15 +232,15 @@ mod tests {
         if config::get().clang.is_none() {
             assert_eq!(
                 find(carried(Some(&library)), &search_path()),
-                Some(make(zig.clone(), None))
+                make(zig.clone(), None)
             );
         }
-        let driver = make(zig, None).driver();
+        let driver = make(zig, None).unwrap().driver();
         assert_eq!(driver.get_args().collect::<Vec<_>>(), ["clang"]);
         program("clang", 0o755);
         let clang = real.join("compiler/bin/clang");
         assert_eq!(carried(Some(&library)), Some(clang.clone()));
-        assert_eq!(make(clang, None).driver().get_args().count(), 0);
+        assert_eq!(make(clang, None).unwrap().driver().get_args().count(), 0);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

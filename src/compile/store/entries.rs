@@ -1,7 +1,7 @@
 //! The compile cache on disk, safe for many processes at once.
 //!
-//! Entries are files named by the hash of everything that decides their contents, each with a magic word, its own hash
-//! and the payload: a damaged, truncated or foreign file is a miss. Files appear by rename, so a reader sees all of one
+//! Entries are files named by the hash of everything that decides their contents, each with a magic word, the hash of its name
+//! and its payload, and the payload: a damaged, truncated or foreign file, or that of another entry, is a miss. Files appear by rename, so a reader sees all of one
 //! or none. The directory is kept under a size limit by removing the entries used longest ago.
 //!
 //! | kind | holds | made in |
@@ -22,7 +22,7 @@ use std::time::{Duration, SystemTime};
 
 /// The kinds of entries: folders of the cache.
 pub const KINDS: [&str; 6] = ["spv", "ir", "unit", "vk", "native", "pipeline"];
-const MAGIC: [u8; 8] = *b"PUMICEc1";
+const MAGIC: [u8; 8] = *b"PUMICEc2";
 /// Bytes that the cache may take.
 const LIMIT: u64 = 512 << 20;
 /// An entry used less than this ago need not have its time touched again.
@@ -55,12 +55,18 @@ impl CacheKey {
     }
 }
 
-/// Names this build of the library: an entry made by another build is another entry.
+/// Names this build of the library: an entry made by another build is another entry. Where it cannot be told which build it is,
+/// entries are this process's.
 fn build_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
         let file = library::own_path().unwrap_or_default();
-        format!("{} {}", env!("CARGO_PKG_VERSION"), files::stamp(&file))
+        let file = files::stamp(&file).unwrap_or_else(|error| {
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let now = now.map_or(0, |time| time.as_nanos());
+            format!("{error} {} {now}", std::process::id())
+        });
+        format!("{} {file}", env!("CARGO_PKG_VERSION"))
     })
 }
 
@@ -84,11 +90,18 @@ pub fn store(kind: &str, key: &CacheKey, payload: &[u8]) {
     }
 }
 
+/// Of an entry of that name. Names have one length, so they do not run into what follows.
+fn checksum(name: &[u8], payload: &[u8]) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(name).update(payload);
+    hasher.finalize()
+}
+
 fn read_entry(path: &Path) -> Option<Vec<u8>> {
     let mut data = std::fs::read(path).ok()?;
     let rest = data.strip_prefix(&MAGIC)?;
     let (hash, payload) = rest.split_first_chunk::<32>()?;
-    if blake3::hash(payload).as_bytes() != hash {
+    if checksum(path.file_name()?.as_encoded_bytes(), payload).as_bytes() != hash {
         let _ = std::fs::remove_file(path);
         return None;
     }
@@ -103,7 +116,7 @@ fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
     let temporary = dir.join(format!(".{}-{number}", std::process::id()));
     let mut data = Vec::with_capacity(MAGIC.len() + 32 + payload.len());
     data.extend_from_slice(&MAGIC);
-    data.extend_from_slice(blake3::hash(payload).as_bytes());
+    data.extend_from_slice(checksum(name.as_bytes(), payload).as_bytes());
     data.extend_from_slice(payload);
     let written = files::limited(|| std::fs::write(&temporary, &data))
         .and_then(|()| std::fs::rename(&temporary, dir.join(name)));
@@ -179,6 +192,10 @@ mod tests {
             std::fs::write(&path, &bytes[..length]).unwrap();
             assert_eq!(read_entry(&path), None, "cut to {length}");
         }
+        // Whole, but that of another.
+        write_entry(&dir, "b", b"payload").unwrap();
+        std::fs::rename(dir.join("b"), &path).unwrap();
+        assert_eq!(read_entry(&path), None);
         std::fs::remove_dir_all(&dir).unwrap();
     }
 

@@ -128,7 +128,7 @@ impl Kernel {
                 let sampler = handle::lookup::<Sampler>(handle_of(value) as *const c_void)?;
                 if !Arc::ptr_eq(sampler.context(), self.program.context()) {
                     return err(
-                        cl::CL_INVALID_SAMPLER,
+                        cl::CL_INVALID_CONTEXT,
                         "the sampler belongs to another context",
                     );
                 }
@@ -155,7 +155,7 @@ impl Kernel {
         let mem = handle::lookup::<Mem>(address as *const c_void)?;
         if !Arc::ptr_eq(mem.context(), self.program.context()) {
             return err(
-                cl::CL_INVALID_MEM_OBJECT,
+                cl::CL_INVALID_CONTEXT,
                 "the memory object belongs to another context",
             );
         }
@@ -183,7 +183,7 @@ impl Kernel {
         })?;
         if !Arc::ptr_eq(queue.context(), self.program.context()) {
             return err(
-                cl::CL_INVALID_DEVICE_QUEUE,
+                cl::CL_INVALID_CONTEXT,
                 "the device queue belongs to another context",
             );
         }
@@ -195,7 +195,7 @@ impl Kernel {
         let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
         if !Arc::ptr_eq(mem.context(), self.program.context()) {
             return err(
-                cl::CL_INVALID_MEM_OBJECT,
+                cl::CL_INVALID_CONTEXT,
                 "the memory object belongs to another context",
             );
         }
@@ -215,7 +215,7 @@ impl Kernel {
         let mem = handle::lookup::<Mem>(handle_of(value) as *const c_void)?;
         if !Arc::ptr_eq(mem.context(), self.program.context()) {
             return err(
-                cl::CL_INVALID_MEM_OBJECT,
+                cl::CL_INVALID_CONTEXT,
                 "the memory object belongs to another context",
             );
         }

@@ -174,9 +174,10 @@ fn arguments() {
     assert_eq!(set(null(), 8), CL_INVALID_DEVICE_QUEUE);
     let other = Setup::new();
     let foreign = device_queue(&other, 0, 0);
-    for wrong in [null_mut(), on.setup.queue.0, foreign.0] {
+    for wrong in [null_mut(), on.setup.queue.0] {
         assert_eq!(set(&wrong, 8), CL_INVALID_DEVICE_QUEUE);
     }
+    assert_eq!(set(&foreign.0, 8), CL_INVALID_CONTEXT);
     // The argument does not keep the queue.
     let gone = device_queue(&on.setup, 0, 0);
     assert_eq!(set(&gone.0, 8), CL_SUCCESS);

@@ -155,7 +155,7 @@ fn refused_arguments() {
     assert_eq!(set(1, handle, pipe.0), CL_INVALID_MEM_OBJECT);
     let elsewhere = Setup::new();
     let foreign = Buffer(create!(clCreatePipe(elsewhere.context.0, 0, 4, 4, null())));
-    assert_eq!(set(0, handle, foreign.0), CL_INVALID_MEM_OBJECT);
+    assert_eq!(set(0, handle, foreign.0), CL_INVALID_CONTEXT);
     if info_value!(
         u64,
         clGetDeviceInfo(on.setup.device),

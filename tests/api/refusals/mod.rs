@@ -1,5 +1,5 @@
-//! The error conditions that the specification lists in chapters 4 and 5 and that no other file here shows, call by call.
-//! All that a group of calls gets wrong is reported together.
+//! What calls refuse in more ways than one condition of the specification tells, which `tests/errors` has each: regions and
+//! kinds of images, every name of every query. All that a group of calls gets wrong is reported together.
 
 use pumice_tests::code_name;
 use pumice_tests::sys::cl_int;
@@ -45,8 +45,5 @@ macro_rules! makes_none {
     }};
 }
 
-mod events;
 mod images;
-mod memory;
-mod programs;
 mod queries;

@@ -1,22 +1,29 @@
 //! A compiler in a process of its own: input from a file in memory, output and diagnostics through pipes that one thread waits
 //! for.
 
-use super::{server, stopped, Finished, TIME_LIMIT};
+use super::{server, stopped, time_limit, Finished, TOO_MUCH};
+use crate::compile::clang::printed::Printed;
 use crate::util::fds;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// Reads what has come through a pipe, and closes it at its end.
-fn take_some(pipe: &mut Option<impl Read>, chunk: &mut [u8], to: &mut Vec<u8>) {
-    let Some(open) = pipe else { return };
+fn take_some(
+    pipe: &mut Option<impl Read>,
+    chunk: &mut [u8],
+    to: &mut Printed,
+) -> std::io::Result<()> {
+    let Some(open) = pipe else { return Ok(()) };
     match open.read(chunk) {
-        Ok(size) if size > 0 => to.extend(chunk.get(..size).unwrap_or_default()),
+        Ok(size) if size > 0 => to.add(chunk.get(..size).unwrap_or_default()),
+        Ok(_) => *pipe = None,
         Err(error) if error.kind() == ErrorKind::Interrupted => {}
-        _ => *pipe = None,
+        Err(error) => return Err(error),
     }
+    Ok(())
 }
 
 /// What a child reads: a file in memory, or, where files may not be that large, a socket and what is to be sent through it.
@@ -35,9 +42,28 @@ fn input_for(input: &[u8]) -> std::io::Result<(Stdio, Option<UnixStream>)> {
 /// Between two looks at a socket that is full.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// A child that has closed its output ends at once, or never.
+fn wait(child: &mut Child, until: Instant) -> (std::io::Result<ExitStatus>, bool) {
+    let mut pause = Duration::from_micros(50);
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return (Ok(status), false),
+            Ok(None) if Instant::now() < until => {}
+            Ok(None) => {
+                let _ = child.kill();
+                return (child.wait(), true);
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return (Err(error), false),
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(LOOK);
+    }
+}
+
 /// Runs `command` in a process of its own. No thread is needed for it.
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
-    let started = Instant::now();
+    let until = Instant::now() + time_limit();
     let (stdin, mut to) = input_for(input)?;
     let _library = server::guard(&mut command);
     let mut child = command
@@ -48,20 +74,14 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
     // With the child's end of a socket, which must have one owner to be seen to close.
     drop(command);
     let (mut stdout, mut stderr) = (child.stdout.take(), child.stderr.take());
-    let (mut out, mut diagnostics) = (Vec::new(), Vec::new());
+    let (mut out, mut diagnostics) = (Printed::output(), Printed::diagnostics());
     let (mut chunk, mut left) = (vec![0; 64 << 10], input);
-    let mut timed_out = false;
-    while stdout.is_some() || stderr.is_some() {
-        let rest = TIME_LIMIT.saturating_sub(started.elapsed());
-        if rest.is_zero() {
-            timed_out = true;
-            let _ = child.kill();
-            break;
-        }
+    let mut step = || -> std::io::Result<bool> {
         if let Some(socket) = &to {
             match fds::send_some(socket.as_fd(), left) {
                 Ok(sent) => left = left.get(sent..).unwrap_or_default(),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 // It reads no more.
                 Err(_) => left = &[],
             }
@@ -73,28 +93,50 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
             stdout.as_ref().map(|pipe| pipe.as_fd()),
             stderr.as_ref().map(|pipe| pipe.as_fd()),
         ];
-        let patience = if to.is_some() { LOOK } else { rest };
-        let Ok(ready) = fds::readable(wanted, patience) else {
-            let _ = child.kill();
-            break;
-        };
+        let rest = until.saturating_duration_since(Instant::now());
+        let patience = if to.is_some() { rest.min(LOOK) } else { rest };
+        let ready = fds::readable(wanted, patience)?;
         if ready[0] {
-            take_some(&mut stdout, &mut chunk, &mut out);
+            take_some(&mut stdout, &mut chunk, &mut out)?;
         }
         if ready[1] {
-            take_some(&mut stderr, &mut chunk, &mut diagnostics);
+            take_some(&mut stderr, &mut chunk, &mut diagnostics)?;
+        }
+        Ok((stdout.is_some() || stderr.is_some()) && !out.is_too_much())
+    };
+    let (mut timed_out, mut failed) = (false, None);
+    loop {
+        match step() {
+            Ok(true) if Instant::now() < until => {}
+            Ok(more) => {
+                timed_out = more;
+                break;
+            }
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
         }
     }
-    let status = child.wait();
-    let diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
-    let mut diagnostics = server::without_complaints(diagnostics);
+    if timed_out || failed.is_some() || out.is_too_much() {
+        let _ = child.kill();
+    }
+    let (status, late) = wait(&mut child, until);
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    let mut diagnostics = server::without_complaints(diagnostics.into_text());
+    let too_much = out.is_too_much();
+    let out = out.into_bytes();
     // An application that ignores SIGCHLD makes the status unknowable; then the output tells.
     let success = match &status {
         Ok(status) => status.success(),
         Err(_) => !out.is_empty(),
     };
-    if timed_out {
-        diagnostics += &stopped(started.elapsed());
+    if too_much {
+        diagnostics += TOO_MUCH;
+    } else if timed_out || late {
+        diagnostics += &stopped(time_limit());
     } else if let Ok(status) = status {
         use std::os::unix::process::ExitStatusExt;
         if let Some(signal) = status.signal() {
@@ -102,7 +144,7 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         }
     }
     Ok(Finished {
-        success: success && !timed_out,
+        success: success && !timed_out && !late && !too_much,
         stdout: out,
         diagnostics,
     })

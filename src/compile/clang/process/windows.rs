@@ -1,7 +1,8 @@
 //! A compiler in a process of its own: input and output through pipes, each with a thread, since Windows cannot wait for several
 //! of them at once; no window; at the time limit it is ended.
 
-use super::{stopped, Finished, TIME_LIMIT};
+use super::{stopped, time_limit, Finished, TOO_MUCH};
+use crate::compile::clang::printed::Printed;
 use std::io::{Error, Read, Write};
 use std::os::windows::process::CommandExt;
 use std::process::{Command, Stdio};
@@ -13,6 +14,18 @@ const NO_WINDOW: u32 = 0x0800_0000;
 /// The least status of a process that an exception has ended.
 const EXCEPTION: i32 = 0xc000_0000u32 as i32;
 
+/// Reads a pipe to its end, or to what is too much.
+fn read_all(mut pipe: impl Read, mut to: Printed) -> Printed {
+    let mut chunk = vec![0; 64 << 10];
+    while let Ok(size @ 1..) = pipe.read(&mut chunk) {
+        to.add(chunk.get(..size).unwrap_or_default());
+        if to.is_too_much() {
+            break;
+        }
+    }
+    to
+}
+
 /// Runs `command` in a process of its own.
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
@@ -23,51 +36,56 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         .creation_flags(NO_WINDOW)
         .spawn()?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let (Some(mut stdin), Some(mut stdout), Some(mut stderr)) = pipes else {
+    let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(Error::other("a child without pipes"));
     };
     let (done, both_done) = mpsc::channel();
-    let (out, diagnostics, timed_out) = std::thread::scope(|scope| {
+    let (out, diagnostics, timed_out) = std::thread::scope(|scope| -> std::io::Result<_> {
         // A child that reads no further has said why.
         scope.spawn(move || stdin.write_all(input));
         let first = done.clone();
         let out = scope.spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stdout.read_to_end(&mut bytes);
+            let printed = read_all(stdout, Printed::output());
             let _ = first.send(());
-            bytes
+            printed
         });
         let diagnostics = scope.spawn(move || {
-            let mut bytes = Vec::new();
-            let _ = stderr.read_to_end(&mut bytes);
+            let printed = read_all(stderr, Printed::diagnostics());
             let _ = done.send(());
-            bytes
+            printed
         });
         let mut timed_out = false;
         for _ in 0..2 {
-            let rest = TIME_LIMIT.saturating_sub(started.elapsed());
+            let rest = time_limit().saturating_sub(started.elapsed());
             if both_done.recv_timeout(rest).is_err() {
                 timed_out = true;
                 let _ = child.kill();
                 break;
             }
         }
-        (
-            out.join().unwrap_or_default(),
-            diagnostics.join().unwrap_or_default(),
+        let no_output = |_| Error::other("no output");
+        Ok((
+            out.join().map_err(no_output)?,
+            diagnostics.join().map_err(no_output)?,
             timed_out,
-        )
-    });
+        ))
+    })?;
+    let too_much = out.is_too_much();
+    if too_much {
+        let _ = child.kill();
+    }
     let status = child.wait()?;
-    let mut diagnostics = String::from_utf8_lossy(&diagnostics).into_owned();
-    if timed_out {
-        diagnostics += &stopped(started.elapsed());
+    let mut diagnostics = diagnostics.into_text();
+    if too_much {
+        diagnostics += TOO_MUCH;
+    } else if timed_out {
+        diagnostics += &stopped(time_limit());
     } else if let Some(code @ EXCEPTION..=-1) = status.code() {
         diagnostics += &format!("the compiler crashed (exception {code:#x})\n");
     }
     Ok(Finished {
-        success: status.success() && !timed_out,
-        stdout: out,
+        success: status.success() && !timed_out && !too_much,
+        stdout: out.into_bytes(),
         diagnostics,
     })
 }

@@ -17,12 +17,13 @@
 //! The library is preloaded into compilers that run alone, too, where it does no more than to refuse files that they would wait
 //! for: a source may include a FIFO.
 
-use super::process::Finished;
+use super::printed::Printed;
+use super::process::{Finished, TOO_MUCH};
 use crate::util::{config, fds, file_state, files};
 use parking_lot::Mutex;
 use std::ffi::{CStr, OsString};
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -74,8 +75,8 @@ struct Server {
 /// What became of a job.
 #[derive(Debug)]
 struct JobEnd {
-    stdout: Vec<u8>,
-    stderr: Vec<u8>,
+    stdout: Printed,
+    stderr: Printed,
     /// None: it did not say; it crashed, or was stopped.
     status: Option<u8>,
     timed_out: bool,
@@ -106,8 +107,10 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
         break_off();
         return None;
     };
-    let mut diagnostics = String::from_utf8_lossy(&outcome.stderr).into_owned();
-    if outcome.timed_out {
+    let mut diagnostics = outcome.stderr.into_text();
+    if outcome.stdout.is_too_much() {
+        diagnostics += TOO_MUCH;
+    } else if outcome.timed_out {
         diagnostics += &super::process::stopped(limit);
     } else if outcome.status.is_none() {
         // In a process of its own it can be seen how it ends.
@@ -115,8 +118,8 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
         return None;
     }
     Some(Finished {
-        success: outcome.status == Some(0),
-        stdout: outcome.stdout,
+        success: outcome.status == Some(0) && !outcome.stdout.is_too_much(),
+        stdout: outcome.stdout.into_bytes(),
         diagnostics,
     })
 }
@@ -323,15 +326,15 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
     }
     drop((input, their_out, their_err, theirs));
     let mut outcome = JobEnd {
-        stdout: Vec::new(),
-        stderr: Vec::new(),
+        stdout: Printed::output(),
+        stderr: Printed::diagnostics(),
         status: None,
         timed_out: false,
     };
     let mut open = [true; 3];
     let mut started = false;
     let mut chunk = vec![0; 64 << 10];
-    while open.contains(&true) {
+    while open.contains(&true) && !outcome.stdout.is_too_much() {
         let limit = if started { limit } else { START_LIMIT };
         let left = limit.saturating_sub(begun.elapsed());
         if left.is_zero() {
@@ -349,19 +352,27 @@ fn job(server: &OwnedFd, message: &[u8], input: &[u8], limit: Duration) -> Resul
         }
         let ready = fds::readable(wanted, left).map_err(|_| Trouble::Broken)?;
         let mut said = Vec::new();
-        let mut read = |number: usize, from: &mut dyn Read, to: &mut Vec<u8>| {
+        let mut read = |number: usize, from: &mut dyn Read, add: &mut dyn FnMut(&[u8])| {
             if !ready.get(number).is_some_and(|ready| *ready) {
-                return;
+                return Ok(());
             }
-            let size = from.read(&mut chunk).unwrap_or(0);
-            to.extend(chunk.get(..size).unwrap_or(&[]));
+            let size = match from.read(&mut chunk) {
+                Ok(size) => size,
+                Err(error) if error.kind() == ErrorKind::Interrupted => return Ok(()),
+                // Its other end has gone with words unread.
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => 0,
+                // What was read so far is not all.
+                Err(_) => return Err(Trouble::Broken),
+            };
+            add(chunk.get(..size).unwrap_or(&[]));
             if let (0, Some(open)) = (size, open.get_mut(number)) {
                 *open = false;
             }
+            Ok(())
         };
-        read(0, &mut out, &mut outcome.stdout);
-        read(1, &mut err, &mut outcome.stderr);
-        read(2, &mut client, &mut said);
+        read(0, &mut out, &mut |bytes| outcome.stdout.add(bytes))?;
+        read(1, &mut err, &mut |bytes| outcome.stderr.add(bytes))?;
+        read(2, &mut client, &mut |bytes| said.extend_from_slice(bytes))?;
         for word in said {
             if word == BEGUN {
                 started = true;

@@ -35,8 +35,8 @@ fn input_output_and_diagnostics() {
     let server = shell();
     let large = vec![b'x'; 3 << 20];
     let outcome = script(&server, "cat; echo said >&2", &large, LIMIT);
-    assert_eq!(outcome.stdout, large);
-    assert_eq!(outcome.stderr, b"said\n");
+    assert_eq!(outcome.stdout.bytes(), large);
+    assert_eq!(outcome.stderr.bytes(), b"said\n");
 }
 
 /// The shell ends by itself and not by returning from `main`, as a compiler does that crashes.
@@ -57,7 +57,7 @@ fn jobs_that_take_too_long_end() {
             Duration::from_millis(500),
         );
         assert!(outcome.timed_out);
-        assert!(ends(number(&outcome.stdout)), "{what}");
+        assert!(ends(number(outcome.stdout.bytes())), "{what}");
     }
 }
 
@@ -68,7 +68,7 @@ fn servers_leave_nothing_behind() {
     let inherited = std::fs::File::open("/dev/null").unwrap();
     let fd = inherited.as_raw_fd();
     let server = shell();
-    let pid = number(&script(&server, "echo $PPID", b"", LIMIT).stdout);
+    let pid = number(script(&server, "echo $PPID", b"", LIMIT).stdout.bytes());
     let parent = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let ours = format!(" {} ", std::process::id());
     assert!(!parent.split_once(')').unwrap().1.starts_with(&ours));
@@ -136,6 +136,6 @@ fn servers_are_where_the_application_is() {
     let outcome = script(&shell(), "pwd -P; id -u", b"", LIMIT);
     let (user, _) = crate::util::file_state::rights();
     let expected = format!("{}\n{user}\n", here.canonicalize().unwrap().display());
-    assert_eq!(String::from_utf8_lossy(&outcome.stdout), expected);
+    assert_eq!(String::from_utf8_lossy(outcome.stdout.bytes()), expected);
     assert_eq!(place(), place());
 }

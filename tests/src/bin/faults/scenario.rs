@@ -33,13 +33,19 @@ pub struct Outcome {
 }
 
 /// A part has ended early.
-struct Stop;
+pub struct Stop;
 
-type Part = Result<(), Stop>;
+type Ended = Result<(), Stop>;
+
+/// A part of the scenario.
+pub type Part = fn(&mut Outcome, &mut Objects, &World) -> Ended;
+
+/// Parts about programs, for those who look at what compiles and what reads files.
+pub const PROGRAMS: [Part; 3] = [again, separately, from_binary];
 
 impl Outcome {
     /// Whether a call succeeded, with [`ANY`] and some other errors that its entry point lists.
-    fn check(&mut self, name: &str, code: i32, also: &[i32]) -> Part {
+    fn check(&mut self, name: &str, code: i32, also: &[i32]) -> Ended {
         if code == sys::CL_SUCCESS {
             return Ok(());
         }
@@ -62,7 +68,7 @@ impl Outcome {
 
 /// Objects, released in the order opposite to that of their making.
 #[derive(Default)]
-struct Objects(Vec<Box<dyn FnOnce()>>);
+pub struct Objects(Vec<Box<dyn FnOnce()>>);
 
 impl Objects {
     fn push(&mut self, release: impl FnOnce() + 'static) {
@@ -98,17 +104,18 @@ macro_rules! done {
 }
 
 /// What all parts share.
-struct World {
+pub struct World {
+    device: sys::cl_device_id,
     context: sys::cl_context,
     queue: sys::cl_command_queue,
     program: sys::cl_program,
 }
 
-/// The whole scenario once.
-pub fn run() -> Outcome {
+/// The whole scenario once, with some parts more.
+pub fn run(more: &[Part]) -> Outcome {
     let mut outcome = Outcome::default();
     let mut objects = Objects::default();
-    let _ = all(&mut outcome, &mut objects);
+    let _ = all(&mut outcome, &mut objects, more);
     outcome
 }
 
@@ -127,7 +134,7 @@ pub fn device(outcome: &mut Outcome) -> sys::cl_device_id {
     }
 }
 
-fn all(o: &mut Outcome, objects: &mut Objects) -> Part {
+fn all(o: &mut Outcome, objects: &mut Objects, more: &[Part]) -> Ended {
     let device = device(o);
     if device.is_null() {
         return Err(Stop);
@@ -166,13 +173,13 @@ fn all(o: &mut Outcome, objects: &mut Objects) -> Part {
         clBuildProgram(program, 1, &device, c"-w".as_ptr(), None, null_mut())
     );
     let world = World {
+        device,
         context,
         queue,
         program,
     };
-    let parts: [fn(&mut Outcome, &mut Objects, &World) -> Part; 6] =
-        [buffers, maps, images, pointers, events, texts];
-    for part in parts {
+    let parts: [Part; 6] = [buffers, maps, images, pointers, events, texts];
+    for part in parts.iter().chain(more) {
         let mut objects = Objects::default();
         let _ = part(o, &mut objects, &world);
         // Nothing hangs, whatever has failed.
@@ -210,7 +217,7 @@ fn kernel(
 }
 
 /// Launches a kernel and waits for it: its event says whether it failed.
-fn launch(o: &mut Outcome, world: &World, kernel: sys::cl_kernel, size: &[usize]) -> Part {
+fn launch(o: &mut Outcome, world: &World, kernel: sys::cl_kernel, size: &[usize]) -> Ended {
     let mut objects = Objects::default();
     let mut event = null_mut();
     done!(
@@ -249,14 +256,14 @@ fn launch(o: &mut Outcome, world: &World, kernel: sys::cl_kernel, size: &[usize]
     Ok(())
 }
 
-fn set<T>(o: &mut Outcome, kernel: sys::cl_kernel, at: u32, value: &T) -> Part {
+fn set<T>(o: &mut Outcome, kernel: sys::cl_kernel, at: u32, value: &T) -> Ended {
     let value = (&raw const *value).cast::<c_void>();
     done!(o, &[], clSetKernelArg(kernel, at, size_of::<T>(), value));
     Ok(())
 }
 
 /// Writes, launches, copies, fills and reads, with the numbers compared.
-fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let queue = world.queue;
     let (first, second) = (buffer(o, objects, world)?, buffer(o, objects, world)?);
     let add = kernel(o, objects, world, c"add")?;
@@ -328,7 +335,7 @@ fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
 }
 
 /// Maps for writing and reading.
-fn maps(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn maps(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let queue = world.queue;
     let object = buffer(o, objects, world)?;
     let failures = &[sys::CL_MEM_OBJECT_ALLOCATION_FAILURE, sys::CL_MAP_FAILURE];
@@ -364,7 +371,7 @@ fn maps(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
 }
 
 /// An image that is written, sampled and read.
-fn images(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn images(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let format = sys::cl_image_format {
         image_channel_order: sys::CL_RGBA,
         image_channel_data_type: sys::CL_UNORM_INT8,
@@ -465,7 +472,7 @@ fn images(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
 }
 
 /// Shared virtual memory.
-fn pointers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn pointers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let context = world.context;
     let memory = call!(clSVMAlloc(context, sys::CL_MEM_READ_WRITE, BYTES, 0));
     if memory.is_null() {
@@ -518,7 +525,7 @@ fn pointers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
 }
 
 /// A thread waits for a command that waits for the host.
-fn events(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn events(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let gate = made!(
         o,
         objects,
@@ -562,8 +569,185 @@ fn events(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
 }
 
 /// printf.
-fn texts(o: &mut Outcome, objects: &mut Objects, world: &World) -> Part {
+fn texts(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     let say = kernel(o, objects, world, c"say")?;
     set(o, say, 0, &4i32)?;
     launch(o, world, say, &[2])
+}
+
+/// The source once more, as a program of its own, which the cache knows by now, if it could be written.
+fn again(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
+    let (mut source, length) = (SOURCE.as_ptr().cast(), SOURCE.len());
+    let program = made!(
+        o,
+        objects,
+        &[],
+        clReleaseProgram,
+        clCreateProgramWithSource(world.context, 1, &mut source, &length)
+    );
+    build(o, world, program)?;
+    use_add(o, objects, world, program)
+}
+
+fn build(o: &mut Outcome, world: &World, program: sys::cl_program) -> Ended {
+    done!(
+        o,
+        &[sys::CL_BUILD_PROGRAM_FAILURE],
+        clBuildProgram(program, 1, &world.device, c"-w".as_ptr(), None, null_mut())
+    );
+    Ok(())
+}
+
+/// Has the kernel `add` of a program add three to a buffer of zeros.
+fn use_add(
+    o: &mut Outcome,
+    objects: &mut Objects,
+    world: &World,
+    program: sys::cl_program,
+) -> Ended {
+    let add = made!(
+        o,
+        objects,
+        &[],
+        clReleaseKernel,
+        clCreateKernel(program, c"add".as_ptr())
+    );
+    let out = buffer(o, objects, world)?;
+    let zero = 0i32;
+    let pattern = (&raw const zero).cast();
+    done!(
+        o,
+        MEMORY,
+        clEnqueueFillBuffer(
+            world.queue,
+            out,
+            pattern,
+            4,
+            0,
+            BYTES,
+            0,
+            null(),
+            null_mut()
+        )
+    );
+    set(o, add, 0, &out)?;
+    set(o, add, 1, &3i32)?;
+    launch(o, world, add, &[COUNT])?;
+    let mut back = vec![0i32; COUNT];
+    done!(
+        o,
+        MEMORY,
+        clEnqueueReadBuffer(
+            world.queue,
+            out,
+            1,
+            0,
+            BYTES,
+            back.as_mut_ptr().cast(),
+            0,
+            null(),
+            null_mut()
+        )
+    );
+    o.expect(
+        back.iter().all(|one| *one == 3),
+        "wrong numbers of a program",
+    );
+    Ok(())
+}
+
+/// A source that includes a header of the application, compiled and linked.
+fn separately(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
+    let header = "int value(int a) { return a; }\n";
+    let source = "#include \"part.h\"\nkernel void add(global int *p, int a) { p[get_global_id(0)] += value(a); }\n";
+    let mut program = |text: &str| {
+        let (mut start, length) = (text.as_ptr().cast(), text.len());
+        Ok(made!(
+            o,
+            objects,
+            &[],
+            clReleaseProgram,
+            clCreateProgramWithSource(world.context, 1, &mut start, &length)
+        ))
+    };
+    let (header, source) = (program(header)?, program(source)?);
+    let mut name = c"part.h".as_ptr();
+    done!(
+        o,
+        &[sys::CL_COMPILE_PROGRAM_FAILURE],
+        clCompileProgram(
+            source,
+            1,
+            &world.device,
+            null(),
+            1,
+            &header,
+            &mut name,
+            None,
+            null_mut()
+        )
+    );
+    let linked = made!(
+        o,
+        objects,
+        &[sys::CL_LINK_PROGRAM_FAILURE],
+        clReleaseProgram,
+        clLinkProgram(
+            world.context,
+            1,
+            &world.device,
+            null(),
+            1,
+            &source,
+            None,
+            null_mut()
+        )
+    );
+    use_add(o, objects, world, linked)
+}
+
+/// The binary of the program, as a program.
+fn from_binary(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
+    let mut size = 0usize;
+    done!(
+        o,
+        &[],
+        clGetProgramInfo(
+            world.program,
+            sys::CL_PROGRAM_BINARY_SIZES,
+            8,
+            (&raw mut size).cast(),
+            null_mut()
+        )
+    );
+    let mut bytes = vec![0u8; size];
+    let mut start = bytes.as_mut_ptr();
+    done!(
+        o,
+        &[],
+        clGetProgramInfo(
+            world.program,
+            sys::CL_PROGRAM_BINARIES,
+            8,
+            (&raw mut start).cast(),
+            null_mut()
+        )
+    );
+    let mut start = bytes.as_ptr();
+    let program = made!(
+        o,
+        objects,
+        &[],
+        clReleaseProgram,
+        clCreateProgramWithBinary(
+            world.context,
+            1,
+            &world.device,
+            &size,
+            &mut start,
+            null_mut()
+        )
+    );
+    build(o, world, program)?;
+    use_add(o, objects, world, program)
 }

@@ -1,0 +1,150 @@
+//! Shared virtual memory, and callbacks. Commands stay within an allocation, as nobody could refuse what does not; before one is
+//! freed all that could use it is over.
+
+use super::commands::command;
+use super::{blocks, list, one, pointer, size, Row};
+use crate::state::{Kind, State};
+use opencl_sys as sys;
+use pumice_tests::call;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+
+/// Bytes of an allocation, and a range within it, on words.
+fn part(state: &State, which: u32, number: u32) -> (*mut c_void, usize) {
+    let list = &state.shared;
+    let Some(&(start, size, _)) = list.get(which as usize % list.len().max(1)) else {
+        return (null_mut(), 16);
+    };
+    let words = size / 4;
+    if words == 0 {
+        return (start, 0);
+    }
+    let first = number as usize % words;
+    let count = (number / 64) as usize % (words - first + 1);
+    match which % 32 {
+        31 => (null_mut(), count * 4),
+        _ => (start.wrapping_byte_add(first * 4), count * 4),
+    }
+}
+
+extern "C" fn nothing_of_event(_: sys::cl_event, _: i32, _: *mut c_void) {}
+extern "C" fn nothing(_: *mut c_void, _: *mut c_void) {}
+
+/// The calls.
+pub const CALLS: &[Row] = &[
+    ("clSVMAlloc", |s, n| {
+        let context = s.pick(Kind::Context, n[0]);
+        let size = size(1024, n[2]);
+        let flags = one(&[0, 1, 2, 4, 1 << 10, 3 << 10, 1 << 40], n[1]);
+        let align = one(&[0, 4, 64, 3, 1 << 20], n[3]);
+        let made = call!(clSVMAlloc(context, flags, size, align));
+        if !made.is_null() {
+            s.good += 1;
+            s.shared.push((made, size, context));
+        }
+        if !made.is_null() && (size == 0 || context.is_null() || flags > 1 << 30) {
+            s.wrong
+                .push(format!("clSVMAlloc allocates {size} bytes with {flags:#x}"));
+        }
+    }),
+    ("clSVMFree", |s, n| {
+        if s.shared.len() < 2 {
+            return;
+        }
+        s.settle();
+        for queue in s.all(Kind::Queue).to_vec() {
+            let code = call!(clFinish(queue.handle));
+            s.code("clFinish", code);
+        }
+        // Queues that the program has released may have commands yet; their memory stays.
+        let at = n[1] as usize % s.shared.len();
+        if s.released_queues() == 0 {
+            let (start, _, context) = s.shared.remove(at);
+            call!(clSVMFree(context, start));
+        }
+    }),
+    ("clEnqueueSVMMemcpy", |s, n| {
+        let (queue, blocking) = (s.pick(Kind::Queue, n[0]), blocks(s, n[4]));
+        let ((to, a), (from, b)) = (part(s, n[1], n[2]), part(s, n[1] / 32, n[3]));
+        let (from, b) = match n[4] % 3 {
+            0 => (s.memory(), a),
+            _ => (from, b),
+        };
+        command!(
+            s,
+            n,
+            list,
+            event,
+            clEnqueueSVMMemcpy(queue, blocking, to, from, a.min(b))
+        );
+    }),
+    ("clEnqueueSVMMemFill", |s, n| {
+        let (queue, (to, size)) = (s.pick(Kind::Queue, n[0]), part(s, n[1], n[2]));
+        let (memory, pattern) = (s.memory(), one(&[4, 1, 2, 3, 0, 16, 256], n[4]));
+        command!(
+            s,
+            n,
+            list,
+            event,
+            clEnqueueSVMMemFill(queue, to, memory, pattern, size)
+        );
+    }),
+    ("clEnqueueSVMMap", |s, n| {
+        let (queue, (to, size), blocking) = (
+            s.pick(Kind::Queue, n[0]),
+            part(s, n[1], n[2]),
+            blocks(s, n[4]),
+        );
+        let flags = one(&[1, 2, 4, 3, 6, 0, 8], n[4] / 4);
+        command!(
+            s,
+            n,
+            list,
+            event,
+            clEnqueueSVMMap(queue, blocking, flags, to, size)
+        );
+    }),
+    ("clEnqueueSVMUnmap", |s, n| {
+        let (queue, (to, _)) = (s.pick(Kind::Queue, n[0]), part(s, n[1], n[2]));
+        command!(s, n, list, event, clEnqueueSVMUnmap(queue, to));
+    }),
+    ("clSetEventCallback", |s, n| {
+        let event = s.pick(Kind::Event, n[0]);
+        let function = if n[2] % 8 == 7 {
+            None
+        } else {
+            Some(nothing_of_event as _)
+        };
+        let status = one(&[0, 1, 2, 3, 7, -1], n[1]);
+        let code = call!(clSetEventCallback(event, status, function, null_mut()));
+        s.code("clSetEventCallback", code);
+    }),
+    ("clSetMemObjectDestructorCallback", |s, n| {
+        let object = s.pick(Kind::Mem, n[0]);
+        let function = if n[2] % 8 == 7 {
+            None
+        } else {
+            Some(nothing as _)
+        };
+        let code = call!(clSetMemObjectDestructorCallback(
+            object,
+            function,
+            null_mut()
+        ));
+        s.code("clSetMemObjectDestructorCallback", code);
+    }),
+    ("clSetContextDestructorCallback", |s, n| {
+        let context = s.pick(Kind::Context, n[0]);
+        let function = if n[2] % 8 == 7 {
+            None
+        } else {
+            Some(nothing as _)
+        };
+        let code = call!(clSetContextDestructorCallback(
+            context,
+            function,
+            null_mut()
+        ));
+        s.code("clSetContextDestructorCallback", code);
+    }),
+];
