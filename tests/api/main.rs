@@ -40,7 +40,6 @@ mod printf;
 mod programs;
 mod queues;
 mod refusals;
-#[cfg(unix)]
 mod resources;
 mod robustness;
 mod several_devices;
@@ -50,3 +49,5 @@ mod surroundings;
 mod svm;
 mod threads;
 mod timelines;
+#[cfg(not(unix))]
+mod without;

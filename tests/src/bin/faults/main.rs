@@ -8,12 +8,12 @@
 mod scenario;
 
 use opencl_sys as sys;
-use pumice_tests::call;
 use pumice_tests::rng::Rng;
+use pumice_tests::{call, finished};
 use scenario::Outcome;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
@@ -196,25 +196,13 @@ fn run(place: &Path, fault: &str, usual: &str, patience: u64) -> Said {
         .env("PUMICE_FAULTS", fault)
         .env("PUMICE_VALIDATION", "0")
         .env("VK_LAYER_PATH", format!("{layers}:{}", place.display()))
-        .env("VK_INSTANCE_LAYERS", "VK_LAYER_PUMICE_faults")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let running = command.spawn().expect("the child runs");
-    let id = running.id();
-    let (done, waiting) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(running.wait_with_output()));
-    let output = match waiting.recv_timeout(Duration::from_secs(patience)) {
-        Ok(output) => output.expect("its output"),
-        Err(_) => {
-            // SAFETY: a child of this process that has not been waited for.
-            unsafe { libc::kill(id as i32, libc::SIGKILL) };
-            return Said {
-                lines: Vec::new(),
-                all: String::new(),
-                end: Some("hangs".to_owned()),
-            };
-        }
+        .env("VK_INSTANCE_LAYERS", "VK_LAYER_PUMICE_faults");
+    let Some(output) = finished(&mut command, Duration::from_secs(patience)) else {
+        return Said {
+            lines: Vec::new(),
+            all: String::new(),
+            end: Some("hangs".to_owned()),
+        };
     };
     let all =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
