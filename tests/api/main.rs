@@ -43,7 +43,6 @@ mod printf;
 mod programs;
 mod queues;
 mod refusals;
-#[cfg(unix)]
 mod resources;
 mod robustness;
 mod several_devices;
@@ -53,3 +52,5 @@ mod surroundings;
 mod svm;
 mod threads;
 mod timelines;
+#[cfg(not(unix))]
+mod without;

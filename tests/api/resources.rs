@@ -1,8 +1,10 @@
 //! What a process has little of: memory over time, threads, sizes of files; and threads that are cancelled. In processes of
 //! their own: this test executable again.
 
+use pumice_tests::process::resident;
 use pumice_tests::sys::*;
 use pumice_tests::{create, good_child, job, ok, Setup};
+#[cfg(unix)]
 use std::ffi::c_void;
 use std::path::Path;
 use std::ptr::{null, null_mut};
@@ -32,7 +34,9 @@ fn inner() {
         "printing" => printing(&setup),
         "programs" => programs(&setup),
         "sizes" => sizes(&setup),
+        #[cfg(unix)]
         "cancelled" => cancelled(&setup),
+        #[cfg(unix)]
         "file-size" => {
             let limit = libc::rlimit {
                 rlim_cur: 100,
@@ -58,16 +62,6 @@ fn build_and_run(setup: &Setup, number: i32) {
     kernel.set_buffer(0, &buffer);
     setup.run(&kernel, &[16], None);
     assert_eq!(setup.read::<i32>(&buffer, 16), [number + 1; 16]);
-}
-
-/// Bytes of memory that this process has.
-fn resident() -> i64 {
-    let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = text
-        .split(' ')
-        .nth(1)
-        .and_then(|pages| pages.parse::<i64>().ok());
-    pages.expect("a number") * 4096
 }
 
 fn printing(setup: &Setup) {
@@ -145,6 +139,7 @@ fn sizes(setup: &Setup) {
 }
 
 /// The body of a thread that is cancelled while it is in a call.
+#[cfg(unix)]
 extern "C" fn calls(setup: *mut c_void) -> *mut c_void {
     // SAFETY: the test keeps it until the thread has ended.
     let setup = unsafe { &*(setup as *const Setup) };
@@ -155,6 +150,7 @@ extern "C" fn calls(setup: *mut c_void) -> *mut c_void {
     std::ptr::without_provenance_mut(1)
 }
 
+#[cfg(unix)]
 fn cancelled(setup: &Setup) {
     build_and_run(setup, 100);
     for delay in [3, 30, 100] {
@@ -214,6 +210,7 @@ fn many_work_group_sizes() {
 }
 
 /// A thread that is cancelled inside a call goes when the call has been made.
+#[cfg(unix)]
 #[test]
 fn threads_that_are_cancelled() {
     child("cancelled", &[]);
@@ -221,6 +218,7 @@ fn threads_that_are_cancelled() {
 }
 
 /// Where files may not be large, nothing is kept of a build, and the process lives.
+#[cfg(unix)]
 #[test]
 fn small_files_only() {
     // The files of drivers are not ours to guard.

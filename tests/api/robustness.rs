@@ -1,5 +1,6 @@
 //! What must not bring the process down: damaged input, damaged caches, exits at any time.
 
+#[cfg(unix)]
 use crate::forks::{fork, found_by};
 use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;

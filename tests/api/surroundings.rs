@@ -1,6 +1,7 @@
 //! What is around a source when it is built: headers that come, change and go, the directory for temporary files, long
 //! options, many builds at once. In processes of their own: this test executable again.
 
+use pumice_tests::process::children;
 use pumice_tests::{good_child, job, Program, Setup};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -165,23 +166,6 @@ fn headers_come_and_go(setup: &Setup, place: &Path) {
     }
 }
 
-/// Compilers that this process started and that have not ended.
-fn compilers() -> usize {
-    let here = std::process::id().to_string();
-    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat")).ok();
-    let is = |stat: String| {
-        let (name, rest) = stat.rsplit_once(") ").unwrap_or_default();
-        let mut fields = rest.split(' ');
-        let (state, parent) = (fields.next(), fields.next());
-        name.contains("(clang") && state != Some("Z") && parent == Some(&here)
-    };
-    entries
-        .filter_map(stat)
-        .filter(|stat| is(stat.clone()))
-        .count()
-}
-
 fn many_builds(setup: &Setup) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let left = AtomicUsize::new(40);
@@ -197,7 +181,7 @@ fn many_builds(setup: &Setup) {
             });
         }
         while left.load(Ordering::SeqCst) > 0 && begun.elapsed() < Duration::from_secs(100) {
-            most = most.max(compilers());
+            most = most.max(children("clang"));
             std::thread::sleep(Duration::from_millis(1));
         }
     });
@@ -217,18 +201,21 @@ fn headers() {
 }
 
 /// What is no regular file is neither read to its end nor kept.
+#[cfg(unix)]
 #[test]
 fn headers_that_are_devices() {
     child("devices", &[]);
 }
 
 /// A pipe that nobody writes to is not waited for.
+#[cfg(unix)]
 #[test]
 fn headers_that_are_pipes() {
     child("fifo", &[]);
 }
 
 /// Nor is it where the compiler is started by a script.
+#[cfg(unix)]
 #[test]
 fn headers_that_are_pipes_behind_a_script() {
     use std::os::unix::fs::PermissionsExt;

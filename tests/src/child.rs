@@ -23,33 +23,40 @@ fn child<V: AsRef<Path>>(test: &str, job: &str, variables: &[(&str, V)]) -> Outp
     let mut command = Command::new(std::env::current_exe().expect("this executable"));
     command
         .args([test, "--exact", "--nocapture", "--test-threads=1"])
-        .env(JOB, job)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+        .env(JOB, job);
     for (name, value) in variables {
         command.env(name, value.as_ref());
     }
+    finished(&mut command, PATIENCE).unwrap_or_else(|| panic!("the child {test} hangs in {job}"))
+}
+
+/// Runs a command, which is given no input, to its end. None: it took longer than so long, and was killed.
+pub fn finished(command: &mut Command, patience: Duration) -> Option<Output> {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut running = command.spawn().expect("the child runs");
     // The pipes are emptied while the child runs.
     let (stdout, stderr) = (running.stdout.take(), running.stderr.take());
     let (stdout, stderr) = (read_all(stdout), read_all(stderr));
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + patience;
     let status = loop {
         if let Some(status) = running.try_wait().expect("the child's status") {
             break status;
         }
         if Instant::now() > end {
             let _ = running.kill();
-            panic!("the child {test} hangs in {job}");
+            let _ = running.wait();
+            return None;
         }
         std::thread::sleep(Duration::from_millis(1));
     };
-    Output {
+    Some(Output {
         status,
         stdout: stdout.join().expect("its output"),
         stderr: stderr.join().expect("its output"),
-    }
+    })
 }
 
 /// Reads a pipe to its end in a thread of its own.

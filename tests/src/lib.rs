@@ -11,10 +11,11 @@ pub mod client;
 mod fixture;
 pub mod json;
 mod left_out;
+pub mod process;
 pub mod rng;
 
 pub use api::{cl, validation_messages, Api, NO_LOADER};
-pub use child::{good_child, job};
+pub use child::{finished, good_child, job};
 pub use fixture::{
     at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,
     Queue, Setup,

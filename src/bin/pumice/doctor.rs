@@ -126,6 +126,7 @@ fn loader() -> Vec<Finding> {
 }
 
 /// Installed by pip: PyOpenCL's own loader reads another file.
+#[cfg(not(windows))]
 fn python_environment() -> Option<Finding> {
     let library = super::run::library().ok()?;
     let icd = library.parent()?.join("../pyopencl/.libs/pumice.icd");

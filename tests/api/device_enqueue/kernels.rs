@@ -1,6 +1,7 @@
 //! What kernels enqueue: captures, local memory, ranges, events, order, errors, depth.
 
 use super::{able, device_queue, on_device, over, status, OnDevice, KERNELS};
+use pumice_tests::process::resident;
 use pumice_tests::sys::*;
 use pumice_tests::{fails, info_value, ok, Event};
 use std::ptr::null_mut;
@@ -297,13 +298,6 @@ fn every_work_item_enqueues() {
     assert_eq!(on.setup.read::<i32>(&words, 2), [0, sum as i32]);
 }
 
-/// Bytes of the process in memory.
-fn resident() -> usize {
-    let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = text.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or(0usize) * 4096
-}
-
 /// A thousand levels deep, and a hundred thousand in all, in memory that does not grow with them.
 #[test]
 fn trees() {
@@ -344,7 +338,7 @@ fn trees() {
         let each = took.as_secs_f64() * 1e6 / f64::from(all);
         println!("{all} children: {each:.2} us each");
     }
-    let grown = resident().saturating_sub(before);
+    let grown = resident() - before;
     assert!(grown < 64 << 20, "{grown} bytes more than before");
 }
 

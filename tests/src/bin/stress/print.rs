@@ -1,8 +1,7 @@
 //! What kernels print: standard output goes through a pipe to a thread that counts lines.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::io::{BufRead, BufReader, PipeWriter};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -17,15 +16,8 @@ pub fn expect(lines: usize) {
 
 /// Puts the pipe in the place of standard output, which it returns.
 pub fn capture() -> File {
-    let mut ends = [0; 2];
-    // SAFETY: an array of two; file descriptors of this process, the new ones owned once each.
-    let (read, kept) = unsafe {
-        assert_eq!(libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC), 0, "a pipe");
-        let kept = File::from_raw_fd(libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3));
-        let write = File::from_raw_fd(ends[1]);
-        assert_eq!(libc::dup2(write.as_raw_fd(), 1), 1, "standard output");
-        (File::from_raw_fd(ends[0]), kept)
-    };
+    let (read, write) = std::io::pipe().expect("a pipe");
+    let kept = replace(write);
     std::thread::spawn(move || {
         for line in BufReader::new(read).split(b'\n') {
             let line = line.expect("the pipe");
@@ -36,6 +28,37 @@ pub fn capture() -> File {
         }
     });
     kept
+}
+
+/// What was standard output before.
+#[cfg(unix)]
+fn replace(write: PipeWriter) -> File {
+    use std::os::fd::{AsRawFd, FromRawFd};
+    // SAFETY: file descriptors of this process, the new one owned once.
+    unsafe {
+        let kept = File::from_raw_fd(libc::fcntl(1, libc::F_DUPFD_CLOEXEC, 3));
+        assert_eq!(libc::dup2(write.as_raw_fd(), 1), 1, "standard output");
+        kept
+    }
+}
+
+/// What was standard output before.
+#[cfg(windows)]
+fn replace(write: PipeWriter) -> File {
+    use std::os::windows::io::{FromRawHandle, IntoRawHandle, RawHandle};
+    /// STD_OUTPUT_HANDLE
+    const OUTPUT: u32 = -11i32 as u32;
+    #[link(name = "kernel32")]
+    extern "system" {
+        fn GetStdHandle(which: u32) -> RawHandle;
+        fn SetStdHandle(which: u32, handle: RawHandle) -> i32;
+    }
+    // SAFETY: the old handle is owned by nobody any more, the new one by the process from here on.
+    unsafe {
+        let kept = File::from_raw_handle(GetStdHandle(OUTPUT));
+        assert_ne!(SetStdHandle(OUTPUT, write.into_raw_handle()), 0, "output");
+        kept
+    }
 }
 
 /// Whether all lines came, and nothing else, once commands are over; waits for what is in the pipe.

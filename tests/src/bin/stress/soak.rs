@@ -8,6 +8,7 @@
 
 use crate::print;
 use crate::round::Round;
+use pumice_tests::process::resident;
 use std::collections::BTreeMap;
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -33,7 +34,31 @@ const HEAP: f64 = 48.0;
 /// touched.
 const RESIDENT: f64 = 32_768.0;
 
+/// Bytes of the C library's heap in use, once its free pages are returned. Asked on Linux alone.
+#[cfg(target_os = "linux")]
+fn heap() -> usize {
+    // SAFETY: functions without preconditions.
+    let info = unsafe {
+        libc::malloc_trim(0);
+        libc::mallinfo2()
+    };
+    info.uordblks + info.hblkhd
+}
+
+/// Not asked.
+#[cfg(not(target_os = "linux"))]
+fn heap() -> usize {
+    0
+}
+
+/// That layer is for Unix.
+#[cfg(not(unix))]
+fn report() -> Option<String> {
+    None
+}
+
 /// What the layer of `tests/faults` says, where the Vulkan loader has loaded the one beside this program.
+#[cfg(unix)]
 fn report() -> Option<String> {
     type Report = unsafe extern "C" fn(*mut u8, usize) -> usize;
     let layer = std::env::current_exe()
@@ -54,11 +79,7 @@ fn report() -> Option<String> {
 
 impl Sample {
     fn take() -> Self {
-        // SAFETY: functions without preconditions.
-        let info = unsafe {
-            libc::malloc_trim(0);
-            libc::mallinfo2()
-        };
+        let heap = heap();
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let line = |name: &str| {
             let found = status.lines().find_map(|line| line.strip_prefix(name));
@@ -88,8 +109,8 @@ impl Sample {
             }
         }
         Self {
-            heap: (info.uordblks + info.hblkhd) as i64 / 1024,
-            resident: line("VmRSS:"),
+            heap: heap as i64 / 1024,
+            resident: resident() / 1024,
             files,
             threads: line("Threads:"),
             objects,

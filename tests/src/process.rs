@@ -1,0 +1,108 @@
+//! What the system knows of this process: how much memory it has, which children.
+
+#[cfg(unix)]
+pub use unix::{children, resident};
+#[cfg(windows)]
+pub use windows::{children, resident};
+
+#[cfg(unix)]
+mod unix {
+    /// Bytes of this process in memory.
+    pub fn resident() -> i64 {
+        let text = std::fs::read_to_string("/proc/self/statm").expect("Linux");
+        let pages = text.split(' ').nth(1).map(str::parse::<i64>);
+        pages.and_then(Result::ok).expect("a number") * 4096
+    }
+
+    /// Children of this process that have not ended and whose programs' names begin so.
+    pub fn children(program: &str) -> usize {
+        let here = std::process::id().to_string();
+        let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+        let stat = |entry: std::fs::DirEntry| std::fs::read_to_string(entry.path().join("stat"));
+        let is = |stat: &String| {
+            let (name, rest) = stat.rsplit_once(") ").unwrap_or_default();
+            let mut fields = rest.split(' ');
+            let (state, parent) = (fields.next(), fields.next());
+            let (_, name) = name.split_once('(').unwrap_or_default();
+            name.starts_with(program) && state != Some("Z") && parent == Some(&here)
+        };
+        entries
+            .filter_map(|entry| stat(entry).ok())
+            .filter(is)
+            .count()
+    }
+}
+
+#[cfg(windows)]
+mod windows {
+    use std::ffi::{c_void, CStr};
+
+    /// `PROCESS_MEMORY_COUNTERS`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Counters {
+        bytes: u32,
+        page_faults: u32,
+        peak: usize,
+        working_set: usize,
+        quotas_and_page_files: [usize; 6],
+    }
+
+    /// `PROCESSENTRY32`.
+    #[repr(C)]
+    struct Entry {
+        bytes: u32,
+        usage: u32,
+        id: u32,
+        heap: usize,
+        module: u32,
+        threads: u32,
+        parent: u32,
+        priority: i32,
+        flags: u32,
+        program: [std::ffi::c_char; 260],
+    }
+
+    /// TH32CS_SNAPPROCESS
+    const PROCESSES: u32 = 2;
+
+    #[link(name = "kernel32")]
+    extern "system" {
+        fn GetCurrentProcess() -> *mut c_void;
+        fn K32GetProcessMemoryInfo(process: *mut c_void, into: *mut Counters, bytes: u32) -> i32;
+        fn CreateToolhelp32Snapshot(of: u32, process: u32) -> *mut c_void;
+        fn Process32First(snapshot: *mut c_void, into: *mut Entry) -> i32;
+        fn Process32Next(snapshot: *mut c_void, into: *mut Entry) -> i32;
+        fn CloseHandle(handle: *mut c_void) -> i32;
+    }
+
+    /// Bytes of this process in memory.
+    pub fn resident() -> i64 {
+        let mut counters = Counters::default();
+        let bytes = size_of::<Counters>() as u32;
+        // SAFETY: a place for the counters, with its size.
+        let told = unsafe { K32GetProcessMemoryInfo(GetCurrentProcess(), &mut counters, bytes) };
+        assert_ne!(told, 0, "the memory of this process");
+        counters.working_set as i64
+    }
+
+    /// Children of this process that have not ended and whose programs' names begin so.
+    pub fn children(program: &str) -> usize {
+        // SAFETY: the entry is one of zeros, which it may be, and says how large it is; its name ends with zero; the snapshot
+        // is closed once.
+        unsafe {
+            let mut entry: Entry = std::mem::zeroed();
+            entry.bytes = size_of::<Entry>() as u32;
+            let snapshot = CreateToolhelp32Snapshot(PROCESSES, 0);
+            let (mut more, mut count) = (Process32First(snapshot, &mut entry), 0);
+            while more != 0 {
+                let name = CStr::from_ptr(entry.program.as_ptr());
+                let is = name.to_bytes().starts_with(program.as_bytes());
+                count += usize::from(is && entry.parent == std::process::id());
+                more = Process32Next(snapshot, &mut entry);
+            }
+            CloseHandle(snapshot);
+            count
+        }
+    }
+}
