@@ -55,9 +55,7 @@ pub fn compile_source(
     language: &Language,
 ) -> (Option<SpirvModule>, String) {
     let Some(toolchain) = toolchain::get() else {
-        let log = "no OpenCL C compiler was found: install clang 20 or newer (Debian package clang-22), or clang-15 \
-                   with llvm-spirv-15, or set PUMICE_CLANG\n";
-        return (None, log.into());
+        return (None, toolchain::missing());
     };
     let source = ClSource {
         toolchain,

@@ -150,7 +150,7 @@ pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, 
 
 /// The compiler, or why there is none.
 pub fn compiler() -> Result<&'static Toolchain, BuildFailure> {
-    toolchain::get().ok_or_else(|| BuildFailure("no clang was found\n".to_owned()))
+    toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))
 }
 
 #[cfg(test)]

@@ -75,6 +75,19 @@ pub fn get() -> Option<&'static Toolchain> {
     }))
 }
 
+/// What is to be said where there is none: a line.
+pub fn missing() -> String {
+    match &config::get().clang {
+        Some(path) => format!(
+            "the compiler that PUMICE_CLANG names cannot be looked at: {}\n",
+            path.display()
+        ),
+        None => "no OpenCL C compiler was found: install clang 20 or newer (Debian package clang-22), or clang-15 \
+                 with llvm-spirv-15, or set PUMICE_CLANG\n"
+            .to_owned(),
+    }
+}
+
 fn search_path() -> Vec<PathBuf> {
     let path: OsString = std::env::var_os("PATH").unwrap_or_default();
     let mut dirs: Vec<PathBuf> = std::env::split_paths(&path)

@@ -125,7 +125,9 @@ fn cases(without: &Said, faults: &dyn Faults, options: &Options) -> Vec<Case> {
                 error: error.to_owned(),
             };
             let turn = (number - 1 + count - first) % count;
-            (turn, random.below(1 << 30) as u64, case)
+            // What lasts has found most, so that comes first.
+            let order = if lasts { 0 } else { random.bits() };
+            (turn, order, case)
         }));
     };
     for line in without.after("first call ") {

@@ -52,6 +52,8 @@ pub struct State {
     pub maps: Vec<[*mut c_void; 3]>,
     /// Shared virtual memory: where, how much, and of which context.
     pub shared: Vec<(*mut c_void, usize, *mut c_void)>,
+    /// The contexts of queues.
+    pub context_of: BTreeMap<*mut c_void, *mut c_void>,
     /// Queues that were released: their commands may be under way.
     released: usize,
     memory: Vec<u64>,
@@ -89,6 +91,7 @@ impl State {
             waiting: Vec::new(),
             maps: Vec::new(),
             shared: Vec::new(),
+            context_of: BTreeMap::new(),
             released: 0,
             memory: vec![0; ROOM / 8],
             good: 0,
@@ -192,6 +195,7 @@ impl State {
         if list[at].count == 0 {
             list.remove(at);
             self.released += usize::from(kind == Kind::Queue);
+            self.shared.retain(|(.., context)| *context != handle);
             self.gone.push(handle);
             self.maps.retain(|map| !map.contains(&handle));
         }

@@ -110,12 +110,14 @@ pub const CALLS: &[Row] = &[
         let made = call!(clCreateCommandQueueWithProperties(
             context, device, list, &mut code
         ));
-        s.made(
+        if s.made(
             "clCreateCommandQueueWithProperties",
             Kind::Queue,
             made,
             code,
-        );
+        ) {
+            s.context_of.insert(made, context);
+        }
     }),
     ("clCreateBuffer", |s, n| {
         let (context, memory, mut code) = (s.pick(Kind::Context, n[0]), s.memory(), 1);

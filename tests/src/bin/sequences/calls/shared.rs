@@ -9,10 +9,16 @@ use pumice_tests::call;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
-/// Bytes of an allocation, and a range within it, on words.
-fn part(state: &State, which: u32, number: u32) -> (*mut c_void, usize) {
-    let list = &state.shared;
-    let Some(&(start, size, _)) = list.get(which as usize % list.len().max(1)) else {
+/// A range within an allocation of the queue's context, on words: with another's memory the application may do nothing, and nobody
+/// could refuse it.
+fn part(state: &State, queue: *mut c_void, which: u32, number: u32) -> (*mut c_void, usize) {
+    let context = state.context_of.get(&queue);
+    let list: Vec<_> = state
+        .shared
+        .iter()
+        .filter(|(.., of)| Some(of) == context)
+        .collect();
+    let Some(&&(start, size, _)) = list.get(which as usize % list.len().max(1)) else {
         return (null_mut(), 16);
     };
     let words = size / 4;
@@ -65,7 +71,8 @@ pub const CALLS: &[Row] = &[
     }),
     ("clEnqueueSVMMemcpy", |s, n| {
         let (queue, blocking) = (s.pick(Kind::Queue, n[0]), blocks(s, n[4]));
-        let ((to, a), (from, b)) = (part(s, n[1], n[2]), part(s, n[1] / 32, n[3]));
+        let (to, a) = part(s, queue, n[1], n[2]);
+        let (from, b) = part(s, queue, n[1] / 32, n[3]);
         let (from, b) = match n[4] % 3 {
             0 => (s.memory(), a),
             _ => (from, b),
@@ -79,7 +86,8 @@ pub const CALLS: &[Row] = &[
         );
     }),
     ("clEnqueueSVMMemFill", |s, n| {
-        let (queue, (to, size)) = (s.pick(Kind::Queue, n[0]), part(s, n[1], n[2]));
+        let queue = s.pick(Kind::Queue, n[0]);
+        let (to, size) = part(s, queue, n[1], n[2]);
         let (memory, pattern) = (s.memory(), one(&[4, 1, 2, 3, 0, 16, 256], n[4]));
         command!(
             s,
@@ -90,11 +98,8 @@ pub const CALLS: &[Row] = &[
         );
     }),
     ("clEnqueueSVMMap", |s, n| {
-        let (queue, (to, size), blocking) = (
-            s.pick(Kind::Queue, n[0]),
-            part(s, n[1], n[2]),
-            blocks(s, n[4]),
-        );
+        let queue = s.pick(Kind::Queue, n[0]);
+        let ((to, size), blocking) = (part(s, queue, n[1], n[2]), blocks(s, n[4]));
         let flags = one(&[1, 2, 4, 3, 6, 0, 8], n[4] / 4);
         command!(
             s,
@@ -105,7 +110,8 @@ pub const CALLS: &[Row] = &[
         );
     }),
     ("clEnqueueSVMUnmap", |s, n| {
-        let (queue, (to, _)) = (s.pick(Kind::Queue, n[0]), part(s, n[1], n[2]));
+        let queue = s.pick(Kind::Queue, n[0]);
+        let (to, _) = part(s, queue, n[1], n[2]);
         command!(s, n, list, event, clEnqueueSVMUnmap(queue, to));
     }),
     ("clSetEventCallback", |s, n| {
