@@ -18,6 +18,7 @@ pub mod edit;
 pub mod emit;
 pub mod encode;
 pub mod error;
+pub mod fused;
 pub mod insts;
 pub mod interface;
 pub mod interp;

@@ -57,7 +57,7 @@ pub unsafe fn ask_for_large(base: NonNull<u8>, size: usize) {
     unsafe { system::ask_for_large(base, size) }
 }
 
-pub use system::{page, GRANULE};
+pub use system::{page, readable, GRANULE};
 
 #[cfg(unix)]
 mod system {
@@ -71,6 +71,22 @@ mod system {
         // SAFETY: a question to the system without operands in memory.
         let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
         usize::try_from(size).unwrap_or(4096).max(4096)
+    }
+
+    /// Begin and end of what this process may read, in the order of addresses; nothing where the system does not tell.
+    pub fn readable() -> Vec<(u64, u64)> {
+        let Ok(text) = std::fs::read_to_string("/proc/self/maps") else {
+            return Vec::new();
+        };
+        let ranges = text.lines().filter_map(|line| {
+            let (range, rest) = line.split_once(' ')?;
+            let (begin, end) = range.split_once('-')?;
+            let address = |text| u64::from_str_radix(text, 16).ok();
+            // What the kernel maps into every process is not to be read by copying.
+            let special = rest.contains("[v");
+            (rest.starts_with('r') && !special).then_some((address(begin)?, address(end)?))
+        });
+        ranges.collect()
     }
 
     fn flags(access: Access) -> i32 {
@@ -127,6 +143,24 @@ mod system {
         4096
     }
 
+    /// Begin and end of what this process may read, in the order of addresses.
+    pub fn readable() -> Vec<(u64, u64)> {
+        let mut found = Vec::new();
+        let mut about = win32::MemoryBasicInformation::default();
+        let size = size_of_val(&about);
+        // SAFETY: a place for what is said of the pages around an address, whatever is there, with its size.
+        while unsafe { win32::VirtualQuery(about.end() as *const _, &mut about, size) } != 0 {
+            let kind = about.protect & 0xff;
+            let guarded = about.protect & win32::PAGE_GUARD != 0;
+            // PAGE_EXECUTE alone is not for reading either.
+            let may = kind != win32::PAGE_NOACCESS && kind != win32::PAGE_EXECUTE;
+            if about.state == win32::MEM_COMMIT && may && !guarded {
+                found.push((about.base as u64, about.end() as u64));
+            }
+        }
+        found
+    }
+
     fn flags(access: Access) -> u32 {
         match access {
             Access::None => win32::PAGE_NOACCESS,
@@ -162,6 +196,28 @@ mod system {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_may_be_read_is_told() {
+        let size = 4 * GRANULE;
+        let base = map(size, Access::None).expect("pages");
+        let first = base.as_ptr() as u64;
+        let told = |address: u64| {
+            readable()
+                .iter()
+                .any(|(begin, end)| (*begin..*end).contains(&address))
+        };
+        assert!(!told(first));
+        // SAFETY: our own mapping, of that size.
+        unsafe {
+            assert!(protect(base, page(), Access::ReadWrite));
+            assert!(told(first) && told(first + page() as u64 - 1));
+            assert!(!told(first + page() as u64));
+            unmap(base, size);
+        }
+        let own = 5u32;
+        assert!(told(&raw const own as u64));
+    }
 
     #[test]
     fn pages_come_and_change() {

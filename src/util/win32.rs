@@ -12,7 +12,9 @@ pub const MEM_RESERVE: u32 = 0x2000;
 pub const MEM_RELEASE: u32 = 0x8000;
 pub const PAGE_NOACCESS: u32 = 0x01;
 pub const PAGE_READWRITE: u32 = 0x04;
+pub const PAGE_EXECUTE: u32 = 0x10;
 pub const PAGE_EXECUTE_READ: u32 = 0x20;
+pub const PAGE_GUARD: u32 = 0x100;
 
 /// GetModuleHandleExW: it is never unloaded.
 pub const MODULE_PIN: u32 = 1;
@@ -33,6 +35,27 @@ pub struct MemoryStatus {
     pub total_virtual: u64,
     pub available_virtual: u64,
     pub available_extended: u64,
+}
+
+/// MEMORY_BASIC_INFORMATION: a range of pages of one kind.
+#[repr(C)]
+#[derive(Default)]
+pub struct MemoryBasicInformation {
+    pub base: usize,
+    pub allocation_base: usize,
+    pub allocation_protect: u32,
+    pub partition: u16,
+    pub size: usize,
+    pub state: u32,
+    pub protect: u32,
+    pub kind: u32,
+}
+
+impl MemoryBasicInformation {
+    /// The address behind it.
+    pub fn end(&self) -> usize {
+        self.base + self.size
+    }
 }
 
 /// BY_HANDLE_FILE_INFORMATION; times are pairs of words.
@@ -66,6 +89,8 @@ extern "system" {
     pub fn VirtualAlloc(at: *mut c_void, size: usize, kind: u32, access: u32) -> *mut c_void;
     pub fn VirtualFree(at: *mut c_void, size: usize, kind: u32) -> i32;
     pub fn VirtualProtect(at: *mut c_void, size: usize, access: u32, before: *mut u32) -> i32;
+    pub fn VirtualQuery(at: *const c_void, into: *mut MemoryBasicInformation, size: usize)
+        -> usize;
     pub fn LoadLibraryW(name: *const u16) -> Module;
     pub fn GetCurrentThreadId() -> u32;
     pub fn GetModuleHandleExW(flags: u32, name: *const u16, module: *mut Module) -> i32;

@@ -7,6 +7,7 @@
 use super::buffers::Random;
 use pumice_tests::sys::*;
 use pumice_tests::{info_value, Plain, Setup};
+use spirv_lowering::fused::Fused;
 
 const COUNT: usize = 1 << 15;
 
@@ -165,10 +166,10 @@ fn single_precision() {
         scaled(x.into(), y.to_bits() as i32 >> 22) as f32
     });
     if keeps_subnormals(&setup) {
-        run("fma_software", &|x, y, z| x.mul_add(y, z));
+        run("fma_software", &|x, y, z| x.fused(y, z));
         run("divide_exact", &|x, y, _| x / y);
         run("root_exact", &|x, _, _| x.sqrt());
-        run("fma_exact", &|x, y, z| x.mul_add(y, z));
+        run("fma_exact", &|x, y, z| x.fused(y, z));
     }
 }
 
@@ -194,7 +195,7 @@ fn double_precision() {
     };
     run("divide_software", &|x, y, _| x / y);
     run("divide_exact", &|x, y, _| x / y);
-    run("fma_exact", &|x, y, z| x.mul_add(y, z));
+    run("fma_exact", &|x, y, z| x.fused(y, z));
 
     run("fmod_exact", &|x, y, _| x % y);
 
@@ -222,7 +223,7 @@ fn double_precision() {
             let power = 2f64.powi((bits >> 10) as i32 % 120 - 60);
             b[i + 1] = match bits >> 53 & 7 {
                 0 => -product,
-                1 => -a[i].mul_add(b[i], -product),
+                1 => -a[i].fused(b[i], -product),
                 2 => near.copysign(sign),
                 3 => sign * product * power,
                 4 => sign * 2f64.powi(-1022) * power,
@@ -237,7 +238,7 @@ fn double_precision() {
             "fma_exact",
             operands,
             same64,
-            &|x, y, z| x.mul_add(y, z),
+            &|x, y, z| x.fused(y, z),
         );
     }
 
@@ -260,7 +261,7 @@ fn double_precision() {
         "fma_near",
         (&a, &b),
         same64,
-        &|x, y, z| x.mul_add(y, z),
+        &|x, y, z| x.fused(y, z),
     );
 }
 

@@ -230,6 +230,7 @@ fn small_files_only() {
 }
 
 /// Where no thread can be made (their stacks would be too large), everything is done without.
+#[cfg(unix)]
 #[test]
 fn no_threads() {
     let stack = (1u64 << 50).to_string();

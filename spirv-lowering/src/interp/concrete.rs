@@ -2,6 +2,7 @@
 
 use super::eval::eval;
 use super::scalar::Scalar;
+use crate::fused::Fused;
 use crate::ir::fold::convert;
 use crate::ir::function::FpFlags;
 use crate::ir::op::{NativeFn, Op, Rounding};
@@ -32,7 +33,7 @@ fn native(which: NativeFn, types: &[Type], args: &[Scalar], result: Type) -> Opt
     let x = wide(0)?;
     if which == NativeFn::Fma && result == Type::F32 {
         let [a, b, c] = [0, 1, 2].map(|at| args.get(at).map_or(0.0, single));
-        return Some(Scalar::known(a.mul_add(b, c).to_bits().into()));
+        return Some(Scalar::known(a.fused(b, c).to_bits().into()));
     }
     let value = match which {
         NativeFn::Sin => x.sin(),
@@ -42,7 +43,7 @@ fn native(which: NativeFn, types: &[Type], args: &[Scalar], result: Type) -> Opt
         NativeFn::Rsqrt => 1.0 / x.sqrt(),
         NativeFn::Sqrt => x.sqrt(),
         NativeFn::Pow => x.powf(wide(1)?),
-        NativeFn::Fma => x.mul_add(wide(1)?, wide(2)?),
+        NativeFn::Fma => x.fused(wide(1)?, wide(2)?),
     };
     let bits = convert(Type::F64, value.to_bits(), result, Rounding::Rte)?;
     Some(Scalar::known(bits))

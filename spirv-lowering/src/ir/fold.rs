@@ -8,6 +8,7 @@
 use super::function::FpFlags;
 use super::op::{FloatCond, IntCond, Op, Rounding};
 use super::types::Type;
+use crate::fused::Fused;
 
 /// A binary floating-point format.
 #[derive(Clone, Copy)]
@@ -303,7 +304,7 @@ macro_rules! arithmetic {
                     a
                 }
             }
-            Op::Fma => a.mul_add(b, c),
+            Op::Fma => a.fused(b, c),
             Op::FSqrt => a.sqrt(),
             Op::FFloor => a.floor(),
             Op::FCeil => a.ceil(),

@@ -42,6 +42,7 @@ mod c {
 #[cfg(windows)]
 mod c {
     use super::super::abi::for_kernels;
+    use spirv_lowering::fused::Fused;
 
     for_kernels! {
         pub unsafe fn memcpy(to: *mut u8, from: *const u8, size: usize) -> *mut u8 {
@@ -74,14 +75,14 @@ mod c {
     }
     of_numbers! { f64:
         fmod(a, b) a % b;
-        fma(a, b, c) a.mul_add(b, c);
+        fma(a, b, c) a.fused(b, c);
         pow(a, b) a.powf(b);
         fmin(a, b) a.min(b);
         fmax(a, b) a.max(b);
     }
     of_numbers! { f32:
         fmodf(a, b) a % b;
-        fmaf(a, b, c) a.mul_add(b, c);
+        fmaf(a, b, c) a.fused(b, c);
         powf(a, b) a.powf(b);
         fminf(a, b) a.min(b);
         fmaxf(a, b) a.max(b);

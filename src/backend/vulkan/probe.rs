@@ -10,6 +10,7 @@ use crate::backend::{
 };
 use crate::util::files;
 use ash::vk;
+use spirv_lowering::fused::Fused;
 use spirv_lowering::interface::KernelInterface;
 use spirv_tools::assembler::{self, Assembler};
 use std::path::PathBuf;
@@ -236,8 +237,8 @@ impl Format {
     fn fma(self, x: f64, y: f64, z: f64) -> u64 {
         match self {
             Self::Half => self.encode(x * y + z),
-            Self::Single => u64::from((x as f32).mul_add(y as f32, z as f32).to_bits()),
-            Self::Double => x.mul_add(y, z).to_bits(),
+            Self::Single => u64::from((x as f32).fused(y as f32, z as f32).to_bits()),
+            Self::Double => x.fused(y, z).to_bits(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What kernels compute: scalars, vectors, structures, control flow, and types narrower than a word.
 
 use super::*;
+use spirv_lowering::fused::Fused;
 
 /// Runs `kernel` over `n` work-items with one output and the given inputs.
 fn map_kernel<A: Plain, R: Plain>(
@@ -148,7 +149,7 @@ fn double_arithmetic() {
             a * b,
             a / b,
             a.abs().sqrt(),
-            a.mul_add(b, 1.0),
+            a.fused(b, 1.0),
             a.trunc(),
         ];
         assert_eq!(out[index * 6..index * 6 + 6], expected, "a {a} b {b}");

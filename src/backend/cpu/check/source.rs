@@ -1,6 +1,7 @@
 //! Pieces of real memory for the interpreter, and what it changed in them.
 
 use super::allocations::{self, Allocation, Given};
+use crate::util::pages;
 use spirv_lowering::interp::{Memory, Source};
 
 /// Bytes of a piece of large memory, at a multiple of its size.
@@ -39,7 +40,7 @@ impl<'a> Real<'a> {
         if !(first..last).contains(&address) {
             return None;
         }
-        let mapped = self.mapped.get_or_insert_with(readable);
+        let mapped = self.mapped.get_or_insert_with(pages::readable);
         let found = { mapped.iter() }.find(|(begin, end)| (*begin..*end).contains(&address))?;
         let (begin, end) = (found.0.max(first), found.1.min(last));
         Some(Allocation {
@@ -92,20 +93,4 @@ impl Source for Real<'_> {
         self.pieces.push((begin, bytes.clone()));
         Some((begin, bytes))
     }
-}
-
-/// What this process may read, as the system tells.
-fn readable() -> Vec<(u64, u64)> {
-    let Ok(text) = std::fs::read_to_string("/proc/self/maps") else {
-        return Vec::new();
-    };
-    let ranges = text.lines().filter_map(|line| {
-        let (range, rest) = line.split_once(' ')?;
-        let (begin, end) = range.split_once('-')?;
-        let address = |text| u64::from_str_radix(text, 16).ok();
-        // What the kernel maps into every process is not to be read by copying.
-        let special = rest.contains("[v");
-        (rest.starts_with('r') && !special).then_some((address(begin)?, address(end)?))
-    });
-    ranges.collect()
 }
