@@ -96,7 +96,6 @@ fn damaged_caches() {
             std::fs::create_dir(path)
         },
         #[cfg(unix)]
-        #[cfg(unix)]
         |path, bytes| {
             // A link to itself.
             drop(bytes);

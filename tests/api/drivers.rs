@@ -147,4 +147,24 @@ fn bits_of_narrow_values() {
         })
         .collect();
     assert_eq!(setup.read::<u16>(&narrow, want.len()), want);
+
+    // A byte alone of a word: what an H100 miscounts.
+    let kernel = setup.kernel_of(
+        "kernel void k(global const ulong *x, global uchar *r) {
+             size_t i = get_global_id(0);
+             r[i] = popcount(*(global const uchar *)(x + i * 4));
+         }",
+        "k",
+    );
+    let words: Vec<u64> = (0..256u64)
+        .map(|i| (i | 0x80).wrapping_mul(0x0101_0101_0101_0101))
+        .collect();
+    let x = setup.buffer_of(&words);
+    let r = setup.buffer(64);
+    kernel.set_buffer(0, &x).set_buffer(1, &r);
+    setup.run(&kernel, &[64], None);
+    let want: Vec<u8> = (words.iter().step_by(4))
+        .map(|&word| (word as u8).count_ones() as u8)
+        .collect();
+    assert_eq!(setup.read::<u8>(&r, 64), want);
 }
