@@ -69,6 +69,7 @@ typedef volatile __global atomic_uint *word_counter;
 #define STATE_FLAGS 24
 #define STATE_MAX_GROUP 28
 #define STATE_BLOCKS 32
+#define STATE_MAX_ITEMS 40
 #define STATE_TABLE 64
 #define STATE_ENTRY 24
 #define FLAG_PRECISE 1
@@ -140,7 +141,9 @@ long __pumice_enqueue_begin(ulong state, BYTES queue, uint dims, ulong offset_x,
         wrong |= global_x + offset_x < offset_x || global_y + offset_y < offset_y || global_z + offset_z < offset_z;
         if ((local_x | local_y | local_z) != 0) {
             ulong most = WORD_AT((BYTES)state, STATE_MAX_GROUP);
-            wrong |= local_x - 1 >= most || local_y - 1 >= most || local_z - 1 >= most;
+            wrong |= local_x - 1 >= WORD_AT((BYTES)state, STATE_MAX_ITEMS);
+            wrong |= local_y - 1 >= WORD_AT((BYTES)state, STATE_MAX_ITEMS + 4);
+            wrong |= local_z - 1 >= WORD_AT((BYTES)state, STATE_MAX_ITEMS + 8);
             wrong = wrong || local_x * local_y * local_z > most;
             if (!wrong && WORD_AT((BYTES)state, STATE_FLAGS) & FLAG_UNIFORM)
                 wrong = global_x % local_x || global_y % local_y || global_z % local_z;

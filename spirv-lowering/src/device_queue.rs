@@ -147,6 +147,8 @@ pub mod state {
     pub const MAX_GROUP: usize = 28;
     /// u32: entries of the table.
     pub const BLOCKS: usize = 32;
+    /// Three u32: work-items of a group along each dimension at most.
+    pub const MAX_ITEMS: usize = 40;
     /// The table of blocks: u64 number, u32 work-items of a group at most, u32 of what its size is best a multiple, u32
     /// work-items of a sub-group, u32 nothing.
     pub const TABLE: usize = 64;

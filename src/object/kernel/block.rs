@@ -117,6 +117,9 @@ impl Enqueues {
         let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
         long(state::FLAGS, pair(flags, caps.max_work_group_size));
         long(state::BLOCKS, blocks.len() as u64);
+        let [x, y, z] = caps.max_work_item_sizes;
+        long(state::MAX_ITEMS, pair(x, y));
+        long(state::MAX_ITEMS + 8, z.into());
         for (index, block) in blocks.iter().enumerate() {
             let at = state::TABLE + index * state::ENTRY;
             let attributes = &block.lowered.interface.attributes;

@@ -261,6 +261,13 @@ kernel void overflow(queue_t queue, global int *to, int count)
     }
 }
 
+// A group of a size.
+kernel void long_group(queue_t queue, global int *to, uint x, uint y, uint z)
+{
+    const size_t size[3] = {x, y, z};
+    to[1] = enqueue_kernel(queue, FLAGS, ndrange_3D(size, size), ^{ atomic_inc(to); });
+}
+
 kernel void errors(queue_t queue, global int *to, uint zero, ulong many, global clk_event_t *no_event)
 {
     clk_event_t made, wrong = *no_event;

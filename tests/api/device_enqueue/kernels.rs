@@ -369,6 +369,32 @@ fn overflow() {
     }
 }
 
+/// Each dimension of a work-group has a limit of its own (`CL_DEVICE_MAX_WORK_ITEM_SIZES`).
+#[test]
+fn long_groups() {
+    for (options, code) in [("", CLK_ENQUEUE_FAILURE), ("-g", CLK_INVALID_NDRANGE)] {
+        let Some(on) = kernels(options, 1 << 16) else {
+            return;
+        };
+        let sizes = info_value!(
+            [usize; 3],
+            clGetDeviceInfo(on.setup.device),
+            CL_DEVICE_MAX_WORK_ITEM_SIZES
+        );
+        for (dimension, most) in sizes.into_iter().enumerate() {
+            for more in 0..2 {
+                let mut size = [1u32; 3];
+                size[dimension] = most as u32 + more;
+                let words = on.words("long_group", 2, |kernel| {
+                    kernel.set(2, size[0]).set(3, size[1]).set(4, size[2]);
+                });
+                let want = [[most as i32, 0], [0, code]][more as usize];
+                assert_eq!(words, want, "{size:?}");
+            }
+        }
+    }
+}
+
 #[test]
 fn errors() {
     let precise = [
