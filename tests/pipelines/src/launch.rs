@@ -209,24 +209,21 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
     let mut kept = Vec::new();
     for part in parts(&case.range) {
         let address = variables.as_ref().map(|v| v.address());
-        let described = |arguments| {
-            block(
-                case,
-                interface,
-                &part,
-                &buffers,
-                address,
-                printf.address(),
-                arguments,
-            )
-        };
-        let mut made = described(0)?;
         let arguments = match interface.args_in_buffer {
-            true => Some(upload(&made.args)?),
+            true => Some(upload(&vec![0; interface.arg_buffer_size as usize])?),
             false => None,
         };
+        let made = block(
+            case,
+            interface,
+            &part,
+            &buffers,
+            address,
+            printf.address(),
+            arguments.as_ref().map_or(0, |memory| memory.address()),
+        )?;
         if let Some(memory) = &arguments {
-            made = described(memory.address())?;
+            staging::upload(device.as_ref(), memory, 0, &made.args).map_err(|e| text(&e))?;
         }
         let mut sizes: Vec<(u32, u32)> = interface
             .args

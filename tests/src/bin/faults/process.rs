@@ -3,9 +3,9 @@
 
 use crate::scenario::{self, Outcome};
 use opencl_sys as sys;
-use pumice_tests::call;
+use pumice_tests::{call, finished};
 use std::collections::BTreeMap;
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
 /// What a child is told: what lives in a process without a fault.
@@ -162,32 +162,18 @@ impl Said {
 /// This program again, as a child that is told what usually lives.
 pub fn command(usual: &str) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command
-        .env(CHILD, usual)
-        .env("PUMICE_VALIDATION", "0")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.env(CHILD, usual).env("PUMICE_VALIDATION", "0");
     command
 }
 
 /// Runs a child, which hangs if it takes so many seconds.
 pub fn run(mut command: Command, patience: u64) -> Said {
-    let running = command.spawn().expect("the child runs");
-    let id = running.id();
-    let (done, waiting) = std::sync::mpsc::channel();
-    std::thread::spawn(move || done.send(running.wait_with_output()));
-    let output = match waiting.recv_timeout(Duration::from_secs(patience)) {
-        Ok(output) => output.expect("its output"),
-        Err(_) => {
-            // SAFETY: a child of this process that has not been waited for.
-            unsafe { libc::kill(id as i32, libc::SIGKILL) };
-            return Said {
-                lines: Vec::new(),
-                all: String::new(),
-                end: Some("hangs".to_owned()),
-            };
-        }
+    let Some(output) = finished(&mut command, Duration::from_secs(patience)) else {
+        return Said {
+            lines: Vec::new(),
+            all: String::new(),
+            end: Some("hangs".to_owned()),
+        };
     };
     let all =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
