@@ -156,14 +156,17 @@ impl In<c_char> {
 }
 
 impl In<usize> {
-    /// As many sizes as there are work dimensions; `None` for NULL.
-    pub fn sizes(self, dims: cl_uint) -> Option<SmallVec<[usize; 3]>> {
+    /// As many sizes as there are work dimensions, at most three, then zeros; `None` for NULL.
+    pub fn sizes(self, dims: cl_uint) -> Option<[usize; 3]> {
         if self.0.is_null() {
             return None;
         }
-        // SAFETY: not null, so readable for `dims` elements (see the module's head); they may be unaligned.
-        let sizes = (0..dims as usize).map(|index| unsafe { self.0.add(index).read_unaligned() });
-        Some(sizes.collect())
+        let mut sizes = [0; 3];
+        for (index, size) in sizes.iter_mut().enumerate().take(dims as usize) {
+            // SAFETY: not null, so readable for `dims` elements (see the module's head); they may be unaligned.
+            *size = unsafe { self.0.add(index).read_unaligned() };
+        }
+        Some(sizes)
     }
 }
 

@@ -31,16 +31,17 @@ impl Args<'_> {
     pub fn end(&mut self) {}
 }
 
-/// Runs the body of a function that returns a code.
+/// Runs the body of a function that returns a code. `whole`: it [is long](is_long).
 pub fn status(
     name: &'static str,
+    whole: bool,
     args: &dyn Fn(&mut Args<'_>),
     body: impl FnOnce() -> ClResult,
 ) -> cl_int {
     let Some(_call) = Call::enter() else {
         return refused(name);
     };
-    let _whole = is_long(name).then(Uncancelled::new);
+    let _whole = whole.then(Uncancelled::new);
     match guarded(name, args, body, |()| String::new()) {
         Ok(()) => CL_SUCCESS,
         Err(error) => error.code,
@@ -90,9 +91,20 @@ pub fn value<T: Created>(
 }
 
 /// Whether a call may come to where a thread can be cancelled. Arguments and references are set without, and often.
-#[inline]
-fn is_long(name: &str) -> bool {
-    !name.starts_with("clSetKernelArg") && !name.starts_with("clRetain")
+pub const fn is_long(name: &str) -> bool {
+    !begins_with(name, b"clSetKernelArg") && !begins_with(name, b"clRetain")
+}
+
+const fn begins_with(name: &str, begin: &[u8]) -> bool {
+    let name = name.as_bytes();
+    let mut at = 0;
+    while at < begin.len() {
+        if at >= name.len() || name[at] != begin[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
 }
 
 /// What a call does once the process has begun to end and the drivers are gone, or in a forked child: nothing. Releasing and
@@ -177,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_an_error_code() {
-        let code = status("clTest", &|_| {}, || panic!("as the test wants"));
+        let code = status("clTest", true, &|_| {}, || panic!("as the test wants"));
         assert_eq!(code, CL_OUT_OF_HOST_MEMORY);
         let (pointer, code) = value("clTest", &|_| {}, || {
             err::<*mut c_void>(CL_INVALID_VALUE, "no")

@@ -40,7 +40,7 @@ macro_rules! shell {
     (status $name:ident ($($arg:ident: $ty:ty),*) $body:path) => {
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) -> cl_int {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
-            shell::status(stringify!($name), &trace, || {
+            shell::status(stringify!($name), const { shell::is_long(stringify!($name)) }, &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
                 $body($(unsafe { FromC::wrap($arg) }),*)
             })
@@ -72,7 +72,7 @@ macro_rules! shell {
     (nothing $name:ident ($($arg:ident: $ty:ty),*) $body:path) => {
         pub(crate) unsafe extern "C" fn $name($($arg: $ty),*) {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
-            shell::status(stringify!($name), &trace, || {
+            shell::status(stringify!($name), const { shell::is_long(stringify!($name)) }, &trace, || {
                 // SAFETY: the caller passes pointers that are as the specification asks of this function.
                 $body($(unsafe { FromC::wrap($arg) }),*)
             });
@@ -81,7 +81,7 @@ macro_rules! shell {
     (absent $name:ident ($($arg:ident: $ty:ty),*)) => {
         unsafe extern "C" fn $name($($arg: $ty),*) -> cl_int {
             let trace = |f: &mut shell::Args<'_>| { f$(.arg(stringify!($arg), &$arg))*.end() };
-            shell::status(stringify!($name), &trace, ext::absent)
+            shell::status(stringify!($name), const { shell::is_long(stringify!($name)) }, &trace, ext::absent)
         }
     };
     (absent_create $name:ident ($($arg:ident: $ty:ty),*)) => {

@@ -66,7 +66,7 @@ pub unsafe fn read(
     target.check_buffer(mem)?;
     check_range(mem, offset, size)?;
     let host = host(pointer)?;
-    target.check(mem)?;
+    mem.check_alignment(&target.device)?;
     check_host_read(mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_READ_BUFFER));
@@ -96,7 +96,7 @@ pub unsafe fn write(
     target.check_buffer(mem)?;
     check_range(mem, offset, size)?;
     let host = host(pointer)?;
-    target.check(mem)?;
+    mem.check_alignment(&target.device)?;
     check_host_write(mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_WRITE_BUFFER));
@@ -140,7 +140,7 @@ pub unsafe fn read_rect(
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     let host = host(pointer)?;
-    target.check(mem)?;
+    mem.check_alignment(&target.device)?;
     check_host_read(mem)?;
     let region = rect::region(&src, &dst, rect.region);
     Ok(Command {
@@ -170,7 +170,7 @@ pub unsafe fn write_rect(
         return err(cl::CL_INVALID_VALUE, "the region is out of bounds");
     }
     let host = host(pointer)?;
-    target.check(mem)?;
+    mem.check_alignment(&target.device)?;
     check_host_write(mem)?;
     let region = rect::region(&src, &dst, rect.region);
     Ok(Command {
@@ -194,8 +194,8 @@ pub fn copy(
 ) -> ClResult<Command> {
     target.check_buffer(src)?;
     target.check_buffer(dst)?;
-    target.check(src)?;
-    target.check(dst)?;
+    src.check_alignment(&target.device)?;
+    dst.check_alignment(&target.device)?;
     check_range(src, src_offset, size)?;
     check_range(dst, dst_offset, size)?;
     check_mutable(dst)?;
@@ -228,8 +228,8 @@ pub fn copy_rect(
 ) -> ClResult<Command> {
     target.check_buffer(src)?;
     target.check_buffer(dst)?;
-    target.check(src)?;
-    target.check(dst)?;
+    src.check_alignment(&target.device)?;
+    dst.check_alignment(&target.device)?;
     check_mutable(dst)?;
     let from = rect::place(&rect.buffer, rect.region)?;
     let to = rect::place(&rect.other, rect.region)?;
@@ -291,7 +291,7 @@ pub fn fill(
             "offset or size is not a multiple of the pattern size",
         );
     }
-    target.check(mem)?;
+    mem.check_alignment(&target.device)?;
     check_mutable(mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_FILL_BUFFER));

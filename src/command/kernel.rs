@@ -11,16 +11,17 @@ mod shape;
 pub use plan::LaunchPlan;
 use shape::{choose_local, free_shape, limits, Limits};
 
-use super::QueueTarget;
+use super::{Command, Launch, QueueTarget, Work};
 use crate::cl::{self, cl_command_type};
 use crate::error::{err, ClResult};
 use crate::object::device::Device;
+use crate::object::grid::IndexSpace;
 use crate::object::kernel::Kernel;
 pub use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
 use spirv_lowering::interface::{RESUME_ROUNDS, SPEC_GUARD, SPEC_RESUME};
 
-/// The index space of a launch, as the application gives it. Slices have `dims` elements.
+/// The index space of a launch, as the application gives it. Slices have `dims` elements or more.
 #[derive(Debug, Clone, Copy)]
 pub struct NdRange<'a> {
     /// work_dim
@@ -45,6 +46,18 @@ impl NdRange<'_> {
             .map(|(n, at)| n.saturating_add(*at));
         self.global.is_some() && !size.contains(&0) && ends.max() > Some(u32::MAX as usize)
     }
+
+    /// With all three dimensions. No global size is an empty one (OpenCL 2.1).
+    fn whole(&self) -> IndexSpace {
+        let dims = self.dims.min(3);
+        let global = self.global.map(|_| extend(self.global, dims, 1));
+        IndexSpace {
+            dims: self.dims,
+            offset: extend(self.offset, dims, 0),
+            global: global.unwrap_or_default(),
+            local: self.local.map(|_| extend(self.local, dims, 1)),
+        }
+    }
 }
 
 /// A snapshot of a kernel for a launch over an index space.
@@ -52,7 +65,7 @@ pub fn snapshot(
     target: &QueueTarget,
     kernel: &Kernel,
     range: &NdRange<'_>,
-) -> ClResult<KernelLaunch> {
+) -> ClResult<Box<KernelLaunch>> {
     if range.is_wide() {
         return kernel.snapshot_wide(&target.device, &target.queue);
     }
@@ -279,11 +292,46 @@ fn resumes(global: &[u64; 3]) -> u32 {
     }
 }
 
-/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`), but for its pipelines. The caller has checked that kernel and
-/// queue are of the same context; `kernel` is a snapshot for the target's device.
+/// The memory objects of a launch are of the queue's context, and where its device can address them.
+fn check_objects(target: &QueueTarget, kernel: &KernelLaunch) -> ClResult {
+    for objects in [kernel.buffers.as_slice(), &kernel.images] {
+        for (mem, _) in objects {
+            target.check(mem)?;
+        }
+    }
+    Ok(())
+}
+
+/// clEnqueueNDRangeKernel (and clEnqueueTask, by `kind`) with the arguments that the kernel has now. The caller has checked that
+/// kernel and queue are of the same context. Pipelines that the kernel does not have yet are made, which may take seconds: no
+/// lock should be held.
+pub fn launch(
+    target: &QueueTarget,
+    kernel: &Kernel,
+    range: &NdRange<'_>,
+    kind: cl_command_type,
+) -> ClResult<Command> {
+    let launch = snapshot(target, kernel, range)?;
+    let last = kernel.last_grid(&target.device);
+    if let Some(grid) = last.and_then(|last| last.find(&launch, &range.whole())) {
+        check_objects(target, &launch)?;
+        let kernel = launch;
+        return Ok(Command {
+            kind,
+            work: Work::Launch(Launch { kernel, grid }),
+        });
+    }
+    let command = nd_range(target, launch, range, kind)?.make_pipelines()?;
+    if let (Some(last), Work::Launch(launch)) = (last, &command.work) {
+        last.remember(&launch.grid);
+    }
+    Ok(command)
+}
+
+/// A launch of a snapshot for the target's device, but for its pipelines; checked as [`launch`] says.
 pub fn nd_range(
     target: &QueueTarget,
-    kernel: KernelLaunch,
+    kernel: Box<KernelLaunch>,
     range: &NdRange<'_>,
     kind: cl_command_type,
 ) -> ClResult<LaunchPlan> {
@@ -295,9 +343,7 @@ pub fn nd_range(
             "the launch exceeds 32 bits, and its kernel was not made for that",
         );
     }
-    for (mem, _) in kernel.buffers.iter().chain(&kernel.images) {
-        target.check(mem)?;
-    }
+    check_objects(target, &kernel)?;
     let interface = kernel.code.interface();
     let local_memory = kernel
         .local_args
@@ -344,7 +390,7 @@ pub fn nd_range(
     Ok(LaunchPlan {
         kernel,
         kind,
-        dims: range.dims,
+        asked: range.whole(),
         space,
         axes,
         constants,

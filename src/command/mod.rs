@@ -15,12 +15,13 @@ pub mod svm;
 pub mod sync;
 
 use crate::backend::image::ImageRegion;
-use crate::backend::{BufferCopy, Pipeline, Slice};
+use crate::backend::{BufferCopy, Slice};
 use crate::cl::{self, cl_command_type, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::context::Context;
 use crate::object::device::Device;
+use crate::object::grid::Grid;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
@@ -286,7 +287,7 @@ pub enum Work {
     /// Calls a function of the application with these buffers, on a device that does.
     Native(Arc<NativeKernel>),
     /// Runs a kernel.
-    Launch(Box<Launch>),
+    Launch(Launch),
     /// Nothing; completes after what it waits for.
     Marker,
     /// Nothing; everything later waits for it.
@@ -296,33 +297,9 @@ pub enum Work {
 /// A kernel launch, ready to be recorded.
 pub struct Launch {
     /// Kernel and arguments.
-    pub kernel: KernelLaunch,
-    /// Work dimensions.
-    pub dims: u32,
-    /// get_global_offset
-    pub offset: [u64; 3],
-    /// get_global_size
-    pub global: [u64; 3],
-    /// get_enqueued_local_size
-    pub local: [u32; 3],
-    /// get_num_groups, the lower halves
-    pub groups: [u32; 3],
-    /// What the device is given.
-    pub dispatches: SmallVec<[Dispatch; 1]>,
-    /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
-    pub resumes: u32,
-}
-
-/// One dispatch of a launch.
-pub struct Dispatch {
-    /// The kernel specialised for the local size of these groups.
-    pub pipeline: Arc<dyn Pipeline>,
-    /// Number of work-groups.
-    pub groups: [u32; 3],
-    /// First work-group, in groups of the whole launch.
-    pub first_group: [u64; 3],
-    /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
-    pub part: u32,
+    pub kernel: Box<KernelLaunch>,
+    /// Its work-groups.
+    pub grid: Arc<Grid>,
 }
 
 /// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).

@@ -10,6 +10,7 @@ mod queries;
 mod snapshot;
 
 use super::device::Device;
+use super::grid::LastGrid;
 use super::launch::Rules;
 use super::program::Program;
 use crate::cl;
@@ -31,6 +32,7 @@ struct OnDevice {
     index: usize,
     printfs: Option<Arc<Vec<PrintfSite>>>,
     rules: Rules,
+    last_grid: LastGrid,
 }
 
 impl OnDevice {
@@ -83,6 +85,7 @@ impl Kernel {
                 index,
                 printfs,
                 rules: *rules,
+                last_grid: LastGrid::default(),
             });
         }
         let Some(first) = devices.first().and_then(OnDevice::interface) else {
@@ -146,6 +149,11 @@ impl Kernel {
         self.devices
             .iter()
             .find(|on| Arc::ptr_eq(&on.device, device))
+    }
+
+    /// The grid of its last launch on a device, if it was built for that.
+    pub fn last_grid(&self, device: &Ref<Device>) -> Option<&LastGrid> {
+        self.on(device).map(|on| &on.last_grid)
     }
 
     /// What the kernel asks of dispatch on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.

@@ -18,7 +18,7 @@ pub struct KernelLaunch {
     pub code: Arc<dyn Code>,
     /// Explicit argument bytes. When the interface has `args_in_buffer`, the image of that buffer; otherwise the image
     /// of the push constants, where the bytes of implicit arguments are overwritten at dispatch.
-    pub args: Vec<u8>,
+    pub args: SmallVec<[u8; 128]>,
     /// Local-memory arguments: specialisation constant id and size in bytes, rounded up to `LOCAL_ARG_ALIGN`.
     pub local_args: SmallVec<[(u32, u32); 4]>,
     /// Memory objects among the arguments; bit 0: the kernel may read it, bit 1: it may write it.

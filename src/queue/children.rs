@@ -549,7 +549,7 @@ impl Children<'_> {
             }
             None => 0,
         };
-        record_launch(self, launch, Uses::new(), enqueue)
+        record_launch(self, launch, &mut Uses::new(), enqueue)
     }
 }
 

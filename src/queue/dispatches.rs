@@ -35,7 +35,7 @@ pub(super) trait Recorder {
 pub(super) fn record_launch(
     to: &mut impl Recorder,
     launch: &Launch,
-    mut uses: Uses,
+    uses: &mut Uses,
     enqueue: u64,
 ) -> ClResult<Option<Print>> {
     let kernel = &launch.kernel;
@@ -70,7 +70,7 @@ pub(super) fn record_launch(
         }
         _ => None,
     };
-    let resume = match launch.resumes {
+    let resume = match launch.grid.resumes {
         0 => None,
         _ => {
             let piece = to.room(resume_size(launch))?;
@@ -86,16 +86,16 @@ pub(super) fn record_launch(
         printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
         enqueue,
         resume: resume.as_ref().map_or(0, |piece| piece.address()),
-        dims: launch.dims,
-        offset: launch.offset,
-        global: launch.global,
-        local: launch.local,
-        groups: launch.groups,
+        dims: launch.grid.dims,
+        offset: launch.grid.offset,
+        global: launch.grid.global,
+        local: launch.grid.local,
+        groups: launch.grid.groups,
         first_group: [0; 3],
     };
-    let last = launch.dispatches.len().saturating_sub(1);
+    let last = launch.grid.dispatches.len().saturating_sub(1);
     let mut part = 0;
-    for (number, dispatch) in launch.dispatches.iter().enumerate() {
+    for (number, dispatch) in launch.grid.dispatches.iter().enumerate() {
         if dispatch.part != part {
             part = dispatch.part;
             to.barrier()?;
@@ -106,14 +106,14 @@ pub(super) fn record_launch(
             pipeline: &dispatch.pipeline,
             groups: dispatch.groups,
             push: &push,
-            uses: &uses,
+            uses,
             bindings: &kernel.bindings,
             touches_anything: kernel.touches_anything,
         };
         to.record(op, number == 0 || number == last)?;
     }
-    if let (Some(piece), Some(dispatch)) = (&resume, launch.dispatches.first()) {
-        with_resumes(launch, dispatch, piece, &push, &uses, |op| {
+    if let (Some(piece), Some(dispatch)) = (&resume, launch.grid.dispatches.first()) {
+        with_resumes(launch, dispatch, piece, &push, uses, |op| {
             to.record(op, true)
         })?;
     }

@@ -19,7 +19,7 @@ use super::Queue;
 use crate::cl;
 use crate::command::{Command, Work};
 use crate::error::{err, ClResult};
-use crate::handle::Ref;
+use crate::handle::{Object, Ref};
 use crate::object::event::{now_ns, Event, Owner};
 use crate::util::lock::MutexGuard;
 use crate::util::trace;
@@ -30,7 +30,7 @@ struct Request<'a> {
     wait: &'a [Ref<Event>],
     blocking: bool,
     want_event: bool,
-    owner: Arc<dyn Owner>,
+    owner: &'a Ref<Queue>,
     /// When it came, where times are measured.
     queued: u64,
 }
@@ -43,15 +43,17 @@ enum Turn<'a> {
     Hold(MutexGuard<'a, State>, Resolved),
 }
 
-impl Queue {
-    pub(super) fn owner(&self) -> Option<Arc<dyn Owner>> {
-        self.me.upgrade().map(|me| me as Arc<dyn Owner>)
+impl Request<'_> {
+    fn owner(&self) -> Arc<dyn Owner> {
+        self.owner.clone()
     }
+}
 
+impl Object<Queue> {
     /// Enqueues a command. With `blocking` it is complete on return, as far as anybody can see: a write that only later
     /// commands of this queue could see may still be on its way. Gives the event if it is wanted.
     pub fn enqueue(
-        &self,
+        self: &Arc<Self>,
         command: Command,
         wait: &[Ref<Event>],
         blocking: bool,
@@ -68,10 +70,6 @@ impl Queue {
                 "an event of the wait list is of another context than the queue",
             );
         }
-        let Some(owner) = self.owner() else {
-            refuse(&command);
-            return err(cl::CL_INVALID_COMMAND_QUEUE, "the queue is gone");
-        };
         if let Work::Launch(launch) = &command.work {
             if launch.kernel.printf.is_some() {
                 self.hold_back_printing();
@@ -82,7 +80,7 @@ impl Queue {
             wait,
             blocking,
             want_event: want_event || traced.is_some(),
-            owner,
+            owner: self,
             queued: if self.is_measuring() { now_ns() } else { 0 },
         };
         let queued = request.queued;
@@ -99,6 +97,12 @@ impl Queue {
         }
         Ok(event.filter(|_| want_event))
     }
+}
+
+impl Queue {
+    pub(super) fn owner(&self) -> Option<Arc<dyn Owner>> {
+        self.me.upgrade().map(|me| me as Arc<dyn Owner>)
+    }
 
     /// Finds out what a command waits for, and does what follows from that.
     #[inline]
@@ -112,6 +116,13 @@ impl Queue {
                 state.barrier.is_some()
             };
             let wait = request.wait;
+            if wait.is_empty() && !must_hold && state.held.is_empty() {
+                // What `resolve` would find out, and `can_encode`.
+                if self.waits_for_nothing(&state, &command.work) {
+                    let ready = Ready::default();
+                    return Turn::Over(self.encode_request(request, command, state, ready));
+                }
+            }
             match self.resolve(&state, wait, wait.len(), &command.work) {
                 Resolved::Flush(queue, value) => {
                     drop(state);
@@ -150,7 +161,7 @@ impl Queue {
         }
         Ok(request.want_event.then(|| {
             let (context, kind) = (self.target.context.clone(), command.kind);
-            let (owner, times) = (request.owner.clone(), Default::default());
+            let (owner, times) = (request.owner(), Default::default());
             Event::done(context, kind, owner, status, times, request.queued)
         }))
     }
@@ -162,7 +173,7 @@ impl Queue {
         mut state: MutexGuard<'_, State>,
         resolved: Resolved,
     ) -> ClResult<Option<Ref<Event>>> {
-        let owner = request.owner;
+        let owner = request.owner();
         let event = self.hold(
             &mut state,
             command,
@@ -207,7 +218,7 @@ impl Queue {
         if request.blocking && self.must_wait(&mut state, request, command, &encoded) {
             return self.wait_for_request(request, command, state, encoded);
         }
-        let (owner, queued) = (&request.owner, request.queued);
+        let queued = request.queued;
         let Encoded {
             place,
             times,
@@ -218,9 +229,9 @@ impl Queue {
         let event = request.want_event.then(|| {
             let (context, kind) = (self.target.context.clone(), command.kind);
             if done {
-                Event::done(context, kind, owner.clone(), 0, times, queued)
+                Event::done(context, kind, request.owner(), 0, times, queued)
             } else {
-                Event::recorded(context, kind, owner.clone(), place, times, queued)
+                Event::recorded(context, kind, request.owner(), place, times, queued)
             }
         });
         if let (Some(event), false) = (&event, done) {
@@ -240,7 +251,7 @@ impl Queue {
                 seq: place.host_seq,
                 action: Some(action),
                 event: event.clone(),
-                owner: owner.clone(),
+                owner: request.owner(),
                 failed: None,
             });
         }
@@ -310,7 +321,7 @@ impl Queue {
         }
         Ok(request.want_event.then(|| {
             let (context, kind) = (self.target.context.clone(), command.kind);
-            let owner = request.owner.clone();
+            let owner = request.owner();
             let event = Event::done(context, kind, owner, 0, encoded.times, request.queued);
             if self.is_measuring() {
                 event.set_host_end(now_ns());

@@ -37,7 +37,9 @@ impl Recorder for InQueue<'_> {
 
     fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult {
         let slot = self.state.record(op, self.profile && timed)?;
-        self.slots.extend(slot);
+        if let Some(slot) = slot {
+            self.slots.push(slot);
+        }
         Ok(())
     }
 }
@@ -100,9 +102,9 @@ impl Queue {
             profile: how.profile,
             slots: SmallVec::new(),
         };
-        let printf = record_launch(&mut recorder, launch, uses, enqueue)?;
+        let printf = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
         let slots = recorder.slots;
-        let [x, y, z] = launch.global;
+        let [x, y, z] = launch.grid.global;
         state.note_work(x.saturating_mul(y).saturating_mul(z));
         if !kernel.images.is_empty() {
             self.empty_shown_images(state, kernel)?;

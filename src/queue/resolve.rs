@@ -33,6 +33,12 @@ pub(super) enum Resolved {
 }
 
 impl Queue {
+    /// A command without dependencies has nothing to wait for: most have not.
+    #[inline]
+    pub(super) fn waits_for_nothing(&self, state: &State, work: &Work) -> bool {
+        !state.follows_all(&self.target.context, work) && !state.meets_host_tasks(work)
+    }
+
     /// What can be done about a command with these dependencies. `listed`: how many of the events are of the wait list. The
     /// others only come first in the queue, and a failure among them does not spread.
     pub(super) fn resolve(

@@ -6,12 +6,13 @@
 
 use super::staging::Piece;
 use crate::backend::{Op, Slice, Use};
-use crate::command::{Dispatch, Launch};
+use crate::command::Launch;
+use crate::object::grid::Dispatch;
 use spirv_lowering::interface::RESUME_HEADER;
 
 /// Work-items beyond the end of the ND-range have records, too.
 fn items(launch: &Launch) -> u64 {
-    let sizes = launch.groups.iter().chain(&launch.local);
+    let sizes = launch.grid.groups.iter().chain(&launch.grid.local);
     sizes.map(|&n| u64::from(n)).product()
 }
 
@@ -24,8 +25,8 @@ pub(super) fn resume_size(launch: &Launch) -> u64 {
 /// Sets it up for the first dispatch.
 pub(super) fn set_up(piece: &Piece, launch: &Launch) {
     let record = u64::from(launch.kernel.code.interface().resume_bytes);
-    let [_, y, z] = launch.groups;
-    for round in 1..=u64::from(launch.resumes) + 1 {
+    let [_, y, z] = launch.grid.groups;
+    for round in 1..=u64::from(launch.grid.resumes) + 1 {
         let words = [0, y, z, 0];
         // SAFETY: within the piece, which is mapped, 256-byte aligned and used by nothing else.
         unsafe {
@@ -52,7 +53,7 @@ pub(super) fn with_resumes<T>(
 ) -> T {
     let groups = Slice {
         offset: piece.offset + 16,
-        size: 16 * u64::from(launch.resumes),
+        size: 16 * u64::from(launch.grid.resumes),
         memory: piece.memory.clone(),
     };
     record(Op::DispatchIndirect {

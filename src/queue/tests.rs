@@ -75,7 +75,7 @@ impl Bench {
     }
 }
 
-fn write(queue: &Queue, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Command {
+fn write(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Command {
     // SAFETY: the tests keep the bytes until the command is over.
     unsafe {
         buffer::write(
@@ -89,7 +89,7 @@ fn write(queue: &Queue, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Command 
     .unwrap()
 }
 
-fn read(queue: &Queue, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> Command {
+fn read(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> Command {
     // SAFETY: the tests keep the bytes until the command is over.
     unsafe {
         buffer::read(
@@ -103,19 +103,19 @@ fn read(queue: &Queue, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> Comma
     .unwrap()
 }
 
-fn contents(queue: &Queue, mem: &Ref<Mem>) -> Vec<u8> {
+fn contents(queue: &Ref<Queue>, mem: &Ref<Mem>) -> Vec<u8> {
     let mut bytes = vec![0; mem.size()];
     let command = read(queue, mem, 0, &mut bytes);
     queue.enqueue(command, &[], true, false).unwrap();
     bytes
 }
 
-fn fill(queue: &Queue, mem: &Ref<Mem>, byte: u8) -> Command {
+fn fill(queue: &Ref<Queue>, mem: &Ref<Mem>, byte: u8) -> Command {
     buffer::fill(queue.target(), mem, &[byte], 0, mem.size()).unwrap()
 }
 
 /// Enqueues a command that does not block; its event.
-fn sent(queue: &Queue, command: Command, wait: &[Ref<Event>]) -> Ref<Event> {
+fn sent(queue: &Ref<Queue>, command: Command, wait: &[Ref<Event>]) -> Ref<Event> {
     let event = queue.enqueue(command, wait, false, true).unwrap();
     event.unwrap()
 }

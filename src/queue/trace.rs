@@ -219,12 +219,12 @@ pub fn describe(command: &Command) -> (String, String) {
     };
     let (name, details) = match &command.work {
         Work::Launch(launch) => {
-            let dims = (launch.dims as usize).clamp(1, 3);
+            let dims = (launch.grid.dims as usize).clamp(1, 3);
             let details = format!(
                 "global size {}, local size {}, {} dispatches",
-                format_args!("{:?}", &launch.global[..dims]),
-                format_args!("{:?}", &launch.local[..dims]),
-                launch.dispatches.len()
+                format_args!("{:?}", &launch.grid.global[..dims]),
+                format_args!("{:?}", &launch.grid.local[..dims]),
+                launch.grid.dispatches.len()
             );
             return (launch.kernel.code.interface().name.clone(), details);
         }

@@ -86,6 +86,37 @@ impl Queue {
         Ok(self.on_device(state, slot.into_iter().collect()))
     }
 
+    /// Writes a region of mapped memory that nothing on the device uses now. It begins at `to`.
+    fn write_mapped(
+        &self,
+        state: &State,
+        host: &HostSide,
+        region: &BufferCopy,
+        to: usize,
+    ) -> Encoded {
+        let start = self.host_start();
+        let to = to.wrapping_sub(region.dst_offset as usize);
+        // SAFETY: the region lies within the memory object (checked by the builder); the application keeps the source valid.
+        unsafe { copy_region(host.base, to, region) };
+        self.on_host(state, start)
+    }
+
+    /// Reads a region of mapped memory that the device does not write now. It begins at `from`.
+    fn read_mapped(
+        &self,
+        state: &State,
+        host: &HostSide,
+        region: &BufferCopy,
+        from: usize,
+    ) -> Encoded {
+        let start = self.host_start();
+        let from = from.wrapping_sub(region.src_offset as usize);
+        // SAFETY: the region lies within the memory object (checked by the builder); the application keeps the destination
+        // valid.
+        unsafe { copy_region(from, host.base, region) };
+        self.on_host(state, start)
+    }
+
     #[allow(clippy::too_many_arguments)]
     pub(super) fn encode_read(
         &self,
@@ -98,9 +129,14 @@ impl Queue {
         no_waits: bool,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
+        mem.prepare_rows(index, src_rows(region), Touch::Read)?;
+        if idle && host.visible.is_none() {
+            if let Some(from) = mem.mapped(index, region.src_offset, true)? {
+                return Ok(self.read_mapped(state, host, region, from));
+            }
+        }
         let (row, plane, total) = packed(region);
         let span = src_extent(region);
-        mem.prepare_rows(index, src_rows(region), Touch::Read)?;
         let src = mem.slice(index, region.src_offset, span)?;
         let visible = other_memory(host, &src);
         // Straight from mapped memory: nothing may change it before we have read it. Either nothing is under way, or
@@ -120,27 +156,15 @@ impl Queue {
                     let value = self.submit_now(state)?;
                     self.progress.timeline.wait(value, None)?;
                 }
-                let start = self.host_start();
                 let from = pointer.as_ptr() as usize + src.offset as usize;
                 if linear && !cached {
+                    let start = self.host_start();
                     let to = host.base.wrapping_add(region.dst_offset as usize);
-                    // SAFETY: as below.
+                    // SAFETY: as in `read_mapped`.
                     unsafe { copy::copy_uncached(from, to, total as usize) };
                     return Ok(self.on_host(state, start));
                 }
-                // SAFETY: the region lies within the memory object (checked by the builder) and the application keeps
-                // the destination valid; the device does not write the source now.
-                unsafe {
-                    copy_region(
-                        from,
-                        host.base,
-                        &BufferCopy {
-                            src_offset: 0,
-                            ..*region
-                        },
-                    )
-                };
-                return Ok(self.on_host(state, start));
+                return Ok(self.read_mapped(state, host, region, from));
             }
         }
         if let Some(visible) = visible {
@@ -240,9 +264,14 @@ impl Queue {
         idle: bool,
     ) -> ClResult<Encoded> {
         let index = self.target.index;
+        mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
+        if idle && host.visible.is_none() {
+            if let Some(to) = mem.mapped(index, region.dst_offset, false)? {
+                return Ok(self.write_mapped(state, host, region, to));
+            }
+        }
         let (row, plane, total) = packed(region);
         let span = dst_extent(region);
-        mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         let dst = mem.slice(index, region.dst_offset, span)?;
         let linear = region.rows == 1 && region.slices == 1;
         let visible = other_memory(host, &dst);
@@ -256,21 +285,8 @@ impl Queue {
             return self.copied(state, visible, &dst, region, how);
         }
         if let (Some(pointer), true) = (dst.memory.mapped(), direct) {
-            let start = self.host_start();
             let to = pointer.as_ptr() as usize + dst.offset as usize;
-            // SAFETY: the region lies within the memory object (checked by the builder), nothing on the device uses it
-            // now; the application keeps the source valid.
-            unsafe {
-                copy_region(
-                    host.base,
-                    to,
-                    &BufferCopy {
-                        dst_offset: 0,
-                        ..*region
-                    },
-                )
-            };
-            return Ok(self.on_host(state, start));
+            return Ok(self.write_mapped(state, host, region, to));
         }
         state.note_work(total);
         if linear && total <= UPDATE {

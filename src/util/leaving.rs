@@ -115,6 +115,7 @@ pub(super) fn others_are_in_calls() -> bool {
 }
 
 /// The drivers are being taken apart, or are gone.
+#[inline]
 pub fn is_leaving() -> bool {
     LEAVING.load(Ordering::SeqCst) || system_is_leaving()
 }

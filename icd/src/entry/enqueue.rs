@@ -24,6 +24,7 @@ pub struct Tail {
 }
 
 impl Tail {
+    #[inline]
     pub fn submit(self, queue: &Ref<Queue>, command: Command, blocking: bool) -> ClResult {
         let waits = abi::wait_list(self.count, self.list)?;
         let event = queue.enqueue(command, &waits, blocking, !self.event.is_null())?;
@@ -289,13 +290,12 @@ pub fn nd_range_kernel(
     let target = queue.target();
     let range = NdRange {
         dims,
-        offset: offset.as_deref(),
-        global: global.as_deref(),
-        local: local.as_deref(),
+        offset: offset.as_ref().map(<[usize; 3]>::as_slice),
+        global: global.as_ref().map(<[usize; 3]>::as_slice),
+        local: local.as_ref().map(<[usize; 3]>::as_slice),
     };
-    let launch = command::kernel::snapshot(target, &kernel, &range)?;
     let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-    let command = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
+    let command = command::kernel::launch(target, &kernel, &range, kind)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 
@@ -308,10 +308,8 @@ pub fn task(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let kernel = kernel_for(&queue, kernel)?;
-    let target = queue.target();
-    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let (range, kind) = (command::kernel::task(), cl::CL_COMMAND_TASK);
-    let command = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
+    let command = command::kernel::launch(queue.target(), &kernel, &range, kind)?;
     Tail { count, list, event }.submit(&queue, command, false)
 }
 

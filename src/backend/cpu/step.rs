@@ -39,9 +39,10 @@ pub struct Dispatch {
     pub given: Vec<(u64, u64)>,
 }
 
-/// An operation.
+/// An operation. Launches, of which there are most, are in place: batches are used again, and with them this memory.
+#[allow(clippy::large_enum_variant)]
 pub enum Action {
-    Dispatch(Box<Dispatch>),
+    Dispatch(Dispatch),
     Copy(Place, Place, BufferCopy),
     Fill(Place, SmallVec<[u8; 16]>),
     Update(Place, Box<[u8]>),

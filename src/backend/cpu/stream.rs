@@ -66,6 +66,8 @@ impl CpuStream {
         }
     }
 
+    #[allow(clippy::too_many_arguments)]
+    #[inline]
     fn dispatch(
         &mut self,
         pipeline: &Arc<dyn Pipeline>,
@@ -73,6 +75,8 @@ impl CpuStream {
         uses: &[Use],
         bindings: &[Binding],
         anything: bool,
+        groups: [u32; 3],
+        indirect: Option<Place>,
     ) -> Result<Dispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
@@ -98,21 +102,21 @@ impl CpuStream {
             self.open.images.push(shown.clone());
         }
         let mut words = Push::from_elem(0, push.len().div_ceil(8));
-        for (word, bytes) in words.iter_mut().zip(push.chunks(8)) {
-            let mut whole = [0; 8];
-            whole[..bytes.len()].copy_from_slice(bytes);
-            *word = u64::from_ne_bytes(whole);
+        // SAFETY: there are as many bytes in the words, or more, and neither side is part of the other.
+        unsafe {
+            std::ptr::copy_nonoverlapping(push.as_ptr(), words.as_mut_ptr().cast(), push.len());
         }
         Ok(Dispatch {
             pipeline: pipeline.clone(),
-            groups: [0; 3],
-            indirect: None,
+            groups,
+            indirect,
             push: words,
             descriptors,
             given,
         })
     }
 
+    #[inline]
     fn action(&mut self, op: Op<'_>) -> Result<Action> {
         Ok(match op {
             Op::Dispatch {
@@ -122,10 +126,15 @@ impl CpuStream {
                 uses,
                 bindings,
                 touches_anything,
-            } => Action::Dispatch(Box::new(Dispatch {
+            } => Action::Dispatch(self.dispatch(
+                pipeline,
+                push,
+                uses,
+                bindings,
+                touches_anything,
                 groups,
-                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
-            })),
+                None,
+            )?),
             Op::DispatchIndirect {
                 pipeline,
                 groups,
@@ -133,10 +142,18 @@ impl CpuStream {
                 uses,
                 bindings,
                 touches_anything,
-            } => Action::Dispatch(Box::new(Dispatch {
-                indirect: Some(self.place(groups)?),
-                ..self.dispatch(pipeline, push, uses, bindings, touches_anything)?
-            })),
+            } => {
+                let indirect = Some(self.place(groups)?);
+                Action::Dispatch(self.dispatch(
+                    pipeline,
+                    push,
+                    uses,
+                    bindings,
+                    touches_anything,
+                    [0; 3],
+                    indirect,
+                )?)
+            }
             Op::Copy { src, dst, region } => {
                 Action::Copy(self.place(src)?, self.place(dst)?, region)
             }

@@ -321,7 +321,6 @@ impl Rig {
             index += 1;
         }
         let target = self.queue.target();
-        let launch = kernel.snapshot(&target.device, &target.queue)?;
         let range = command::kernel::NdRange {
             dims: 1,
             offset: None,
@@ -329,9 +328,8 @@ impl Rig {
             local: None,
         };
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
-        let plan = command::kernel::nd_range(target, launch, &range, kind)?;
-        self.queue
-            .enqueue(plan.make_pipelines()?, &[], false, false)?;
+        let command = command::kernel::launch(target, kernel, &range, kind)?;
+        self.queue.enqueue(command, &[], false, false)?;
         Ok(())
     }
 

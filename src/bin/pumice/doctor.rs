@@ -314,11 +314,10 @@ fn run_kernel(device: &Ref<Device>) -> ClResult {
     let kernel = program.create_kernel("examined")?;
     kernel.set_arg(0, 4, Some(&1i32.to_le_bytes()))?;
     let target = queue.target();
-    let launch = kernel.snapshot(&target.device, &target.queue)?;
     let kind = pumice_runtime::cl::CL_COMMAND_TASK;
     let range = command::kernel::task();
-    let plan = command::kernel::nd_range(target, launch, &range, kind)?.make_pipelines()?;
-    queue.enqueue(plan, &[], false, false)?;
+    let command = command::kernel::launch(target, &kernel, &range, kind)?;
+    queue.enqueue(command, &[], false, false)?;
     queue.finish()
 }
 

@@ -3,8 +3,9 @@
 use super::{Run, Space};
 use crate::backend::Pipeline;
 use crate::cl::cl_command_type;
-use crate::command::{Command, Dispatch, Launch, Work};
+use crate::command::{Command, Launch, Work};
 use crate::error::{ClError, ClResult};
+use crate::object::grid::{Asked, Dispatch, Grid, IndexSpace};
 use crate::object::launch::KernelLaunch;
 use smallvec::SmallVec;
 use spirv_lowering::interface::SPEC_PART;
@@ -12,17 +13,16 @@ use std::sync::Arc;
 
 /// A launch without its pipelines.
 pub struct LaunchPlan {
-    pub(super) kernel: KernelLaunch,
+    pub(super) kernel: Box<KernelLaunch>,
     /// CL_COMMAND_*
     pub(super) kind: cl_command_type,
-    /// Work dimensions.
-    pub(super) dims: u32,
+    pub(super) asked: IndexSpace,
     pub(super) space: Space,
     /// The work-groups along each axis. None: there is nothing to do.
     pub(super) axes: [SmallVec<[Run; 2]>; 3],
     /// Specialisation constants, but for the work-group size and the part of the kernel.
     pub(super) constants: SmallVec<[(u32, u32); 4]>,
-    /// See [`Launch::resumes`].
+    /// See [`Grid::resumes`].
     pub(super) resumes: u32,
 }
 
@@ -60,9 +60,13 @@ impl LaunchPlan {
             // Kernels of launches beyond 32 bits count them themselves.
             *count = global.div_ceil(u64::from(*local)) as u32;
         }
-        let launch = Launch {
-            kernel: self.kernel,
-            dims: self.dims,
+        let grid = Grid {
+            asked: Asked {
+                code: self.kernel.code.clone(),
+                space: self.asked,
+                local_args: self.kernel.local_args.clone(),
+            },
+            dims: self.asked.dims,
             offset,
             global,
             local,
@@ -70,9 +74,13 @@ impl LaunchPlan {
             dispatches,
             resumes: self.resumes,
         };
+        let launch = Launch {
+            kernel: self.kernel,
+            grid: Arc::new(grid),
+        };
         Ok(Command {
             kind,
-            work: Work::Launch(Box::new(launch)),
+            work: Work::Launch(launch),
         })
     }
 

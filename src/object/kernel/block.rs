@@ -34,7 +34,7 @@ impl Enqueues {
         captured: u64,
         locals: &[u32],
         wide: bool,
-    ) -> ClResult<KernelLaunch> {
+    ) -> ClResult<Box<KernelLaunch>> {
         let executable = match wide {
             false => self.executable.as_ref(),
             true => self.executable.wide()?,
@@ -47,9 +47,9 @@ impl Enqueues {
             interface.push_size
         };
         let sites = &block.lowered.printfs;
-        let mut launch = KernelLaunch {
+        let mut launch = Box::new(KernelLaunch {
             code: executable.block_code(block)?,
-            args: vec![0; size as usize],
+            args: SmallVec::from_elem(0, size as usize),
             local_args: SmallVec::new(),
             buffers: SmallVec::new(),
             images: SmallVec::new(),
@@ -62,7 +62,7 @@ impl Enqueues {
             rules: self.rules,
             wide,
             enqueues: interface.enqueues().then(|| self.clone()),
-        };
+        });
         let mut locals = locals.iter();
         for arg in &interface.args {
             match arg.kind {

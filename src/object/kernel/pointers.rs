@@ -28,16 +28,19 @@ pub(super) struct ExecInfo {
 
 impl ExecInfo {
     /// Adds what they mean for a launch.
+    #[inline]
     pub(super) fn apply(&self, context: &Context, device: usize, launch: &mut KernelLaunch) {
+        launch.host_memory &= !self.no_system;
+        if self.reached.is_empty() && self.device_addresses.is_empty() && self.indirect == 0 {
+            return;
+        }
         let known = self.reached.iter().filter_map(Weak::upgrade);
         let find = |address: &u64| context.addressed().find(device, *address);
         let addressed = self.device_addresses.iter().filter_map(find);
         launch
             .buffers
             .extend(known.chain(addressed).map(|mem| (mem, 3)));
-        launch.touches_anything |=
-            !self.reached.is_empty() || !self.device_addresses.is_empty() || self.indirect != 0;
-        launch.host_memory &= !self.no_system;
+        launch.touches_anything = true;
     }
 }
 

@@ -18,12 +18,16 @@ use std::sync::{Arc, OnceLock};
 
 impl Kernel {
     /// Everything a launch on `device`, by that queue, needs, or CL_INVALID_KERNEL_ARGS when an argument is not set.
-    pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
+    pub fn snapshot(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<Box<KernelLaunch>> {
         self.snapshot_of(device, queue, false)
     }
 
     /// The same with the form of the kernel for launches beyond 2^32 work-items in a dimension, made when first asked for.
-    pub fn snapshot_wide(&self, device: &Ref<Device>, queue: &Identity) -> ClResult<KernelLaunch> {
+    pub fn snapshot_wide(
+        &self,
+        device: &Ref<Device>,
+        queue: &Identity,
+    ) -> ClResult<Box<KernelLaunch>> {
         self.snapshot_of(device, queue, true)
     }
 
@@ -32,7 +36,7 @@ impl Kernel {
         device: &Ref<Device>,
         queue: &Identity,
         wide: bool,
-    ) -> ClResult<KernelLaunch> {
+    ) -> ClResult<Box<KernelLaunch>> {
         let Some(on) = self.on(device) else {
             return err(
                 cl::CL_INVALID_PROGRAM_EXECUTABLE,
@@ -40,8 +44,8 @@ impl Kernel {
             );
         };
         let code = match wide {
-            false => on.executable.code(on.index)?.clone(),
-            true => on.executable.wide()?.code(on.index)?.clone(),
+            false => on.executable.code(on.index)?,
+            true => on.executable.wide()?.code(on.index)?,
         };
         // Both forms take the same arguments, though not in the same places.
         let interface = code.interface();
@@ -52,22 +56,26 @@ impl Kernel {
         };
         let instance = on.executable.instance()?;
         let system = device.caps().svm.system;
-        let mut launch = KernelLaunch {
-            code: code.clone(),
-            args: vec![0; size as usize],
-            local_args: SmallVec::new(),
-            buffers: SmallVec::new(),
-            images: SmallVec::new(),
-            bindings: Vec::new(),
-            globals: instance.as_ref().and_then(|i| i.globals().cloned()),
-            kept: instance.filter(|i| i.has_finalizers()).map(|i| i as Kept),
-            printf: on.printfs.clone(),
-            touches_anything: interface.uses_indirect_pointers || interface.enqueues(),
-            host_memory: interface.uses_indirect_pointers && system,
-            rules: on.rules,
-            wide,
-            enqueues: None,
-        };
+        // Written where it stays: it is large.
+        let mut launch = Box::write(
+            Box::new_uninit(),
+            KernelLaunch {
+                code: code.clone(),
+                args: SmallVec::from_elem(0, size as usize),
+                local_args: SmallVec::new(),
+                buffers: SmallVec::new(),
+                images: SmallVec::new(),
+                bindings: Vec::new(),
+                globals: instance.as_ref().and_then(|i| i.globals().cloned()),
+                kept: instance.filter(|i| i.has_finalizers()).map(|i| i as Kept),
+                printf: on.printfs.clone(),
+                touches_anything: interface.uses_indirect_pointers || interface.enqueues(),
+                host_memory: interface.uses_indirect_pointers && system,
+                rules: on.rules,
+                wide,
+                enqueues: None,
+            },
+        );
         let context = self.program.context();
         let place = context.device_index(device)?;
         if interface.enqueues() {

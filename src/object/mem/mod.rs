@@ -162,6 +162,14 @@ impl Mem {
         })
     }
 
+    /// The address of a byte of it in the memory of a device of the context, where that is mapped and, if `cached`, in the
+    /// host's cache.
+    pub fn mapped(&self, device: usize, offset: u64, cached: bool) -> ClResult<Option<usize>> {
+        let memory = self.store.memory(self.context.devices(), device)?;
+        let place = memory.mapped().filter(|_| !cached || memory.host_cached());
+        Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
+    }
+
     /// As [`Store::prepare`], for bytes that count from the start of the object.
     pub fn prepare_bytes(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
         self.prepare_rows(device, range.into(), touch)
@@ -184,7 +192,7 @@ impl Mem {
             Some(_) if self.parent.is_some() => self.origin,
             _ => self.offset(),
         };
-        if !begin.is_multiple_of(device.base_align()) {
+        if begin != 0 && !begin.is_multiple_of(device.base_align()) {
             return err(
                 cl::CL_MISALIGNED_SUB_BUFFER_OFFSET,
                 "the sub-buffer is misaligned for this device",

@@ -12,13 +12,13 @@ fn interface(implicit: &[(Implicit, u32)], push_size: u32) -> KernelInterface {
     }
 }
 
-fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLaunch {
-    KernelLaunch {
+fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> Box<KernelLaunch> {
+    Box::new(KernelLaunch {
         code: bench
             .fake
             .load(crate::backend::MachineCode::Spirv(&[]), interface)
             .unwrap(),
-        args,
+        args: args.into(),
         local_args: SmallVec::new(),
         images: SmallVec::new(),
         bindings: Vec::new(),
@@ -31,7 +31,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> KernelLa
         rules: Default::default(),
         wide: false,
         enqueues: None,
-    }
+    })
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn blocking_maps_and_reads_submit_nothing() {
         let bench = Bench::new(Reach::Cached);
         let (one, two) = (bench.queue(flags), bench.queue(flags));
         let mem = bench.filled(&[0; 64]);
-        let map = |queue: &Queue, wait: &[Ref<Event>]| {
+        let map = |queue: &Ref<Queue>, wait: &[Ref<Event>]| {
             let (command, pointer) =
                 map::map_buffer(queue.target(), &mem, cl::CL_MAP_READ, 0, 64).unwrap();
             queue.enqueue(command, wait, true, true).unwrap();

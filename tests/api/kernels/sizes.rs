@@ -472,3 +472,89 @@ fn groups_of_one_work_item() {
     setup.run(&kernel, &[200], Some(&[1]));
     assert_eq!(setup.read::<i32>(&count, 1), [200]);
 }
+
+/// What one launch was told does not stay with the kernel for the next one, which differs in one thing: sizes, dimensions, the
+/// offset, local memory, an argument. One that is refused changes nothing either.
+#[test]
+fn launches_that_differ_in_one_thing() {
+    const WORDS: usize = 12;
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void told(global uint *out, local uint *room, uint length, uint number)
+         {
+             uint lid = get_local_id(1) * get_local_size(0) + get_local_id(0);
+             uint items = get_local_size(0) * get_local_size(1);
+             for (uint i = lid; i < length; i += items) room[i] = i + number;
+             barrier(CLK_LOCAL_MEM_FENCE);
+             atomic_inc(out + 10);
+             if (lid == 0) atomic_add(out + 11, room[length - 1]);
+             if (lid != 0 || get_group_id(0) != 0 || get_group_id(1) != 0) return;
+             out[0] = get_work_dim();
+             for (uint d = 0; d < 2; d++) {
+                 out[1 + d] = get_global_size(d);
+                 out[3 + d] = get_global_offset(d);
+                 out[5 + d] = get_local_size(d);
+                 out[7 + d] = get_num_groups(d);
+             }
+             out[9] = number;
+         }",
+        "told",
+    );
+    let out = setup.buffer(4 * WORDS);
+    kernel.set_buffer(0, &out);
+    // dimensions, global size, offset, local size, words of local memory, the last argument
+    type Launch = (u32, [usize; 2], [usize; 2], [usize; 2], u32, u32);
+    let first: Launch = (2, [16, 4], [0, 0], [8, 2], 8, 1);
+    let mut launches = vec![first];
+    for change in [
+        |l: &mut Launch| l.0 = 1,
+        |l: &mut Launch| l.1 = [32, 4],
+        |l: &mut Launch| l.1 = [16, 8],
+        |l: &mut Launch| l.2 = [0, 3],
+        |l: &mut Launch| l.3 = [8, 1],
+        |l: &mut Launch| l.3 = [4, 2],
+        |l: &mut Launch| l.4 = 700,
+        |l: &mut Launch| l.5 = 9,
+    ] {
+        let mut other = first;
+        change(&mut other);
+        // There, there again, and back.
+        launches.extend([other, other, first]);
+    }
+    let mut before = None;
+    for (dims, mut global, mut offset, mut local, length, number) in launches {
+        setup.write(&out, &[0u32; WORDS]);
+        if before != Some((length, number)) {
+            kernel.set_local(1, 4 * length as usize);
+            kernel.set(2, length).set(3, number);
+            before = Some((length, number));
+        }
+        let enqueue = |local: &[usize; 2]| {
+            pumice_tests::call!(clEnqueueNDRangeKernel(
+                setup.queue.0,
+                kernel.0,
+                dims,
+                offset.as_ptr(),
+                global.as_ptr(),
+                local.as_ptr(),
+                0,
+                null(),
+                null_mut()
+            ))
+        };
+        assert_eq!(enqueue(&[0, 0]), CL_INVALID_WORK_GROUP_SIZE);
+        assert_eq!(enqueue(&local), CL_SUCCESS);
+        if dims == 1 {
+            (global[1], offset[1], local[1]) = (1, 0, 1);
+        }
+        let [groups_x, groups_y] = [global[0] / local[0], global[1] / local[1]];
+        let groups = (groups_x * groups_y) as u32;
+        let mut expected = vec![dims];
+        for pair in [global, offset, local, [groups_x, groups_y]] {
+            expected.extend(pair.map(|n| n as u32));
+        }
+        let items = (global[0] * global[1]) as u32;
+        expected.extend([number, items, groups * (length - 1 + number)]);
+        assert_eq!(setup.read::<u32>(&out, WORDS), expected);
+    }
+}

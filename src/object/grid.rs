@@ -1,0 +1,105 @@
+//! What launches of a kernel over one index space have in common, whatever its arguments are: work-groups and pipelines. A
+//! kernel remembers the last one, since most launches are like the one before.
+
+use super::launch::KernelLaunch;
+use crate::backend::{Code, Pipeline};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Grids of more dispatches are not remembered: they would hold memory for nothing, as they last.
+const MOST_REMEMBERED: usize = 8;
+
+/// The index space of a launch as the application gave it, with what stands for dimensions that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexSpace {
+    /// work_dim
+    pub dims: u32,
+    /// global_work_offset
+    pub offset: [usize; 3],
+    /// global_work_size
+    pub global: [usize; 3],
+    /// local_work_size
+    pub local: Option<[usize; 3]>,
+}
+
+/// What a grid follows from.
+#[derive(Clone)]
+pub struct Asked {
+    /// The loaded kernel.
+    pub code: Arc<dyn Code>,
+    /// The index space.
+    pub space: IndexSpace,
+    /// The kernel's arguments in local memory ([`KernelLaunch::local_args`]).
+    pub local_args: SmallVec<[(u32, u32); 4]>,
+}
+
+/// The work-groups of a launch. None of them is empty.
+pub struct Grid {
+    /// What it follows from.
+    pub asked: Asked,
+    /// get_work_dim
+    pub dims: u32,
+    /// get_global_offset
+    pub offset: [u64; 3],
+    /// get_global_size
+    pub global: [u64; 3],
+    /// get_enqueued_local_size
+    pub local: [u32; 3],
+    /// get_num_groups, the lower halves
+    pub groups: [u32; 3],
+    /// What the device is given.
+    pub dispatches: SmallVec<[Dispatch; 1]>,
+    /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
+    pub resumes: u32,
+}
+
+/// One dispatch of a launch.
+pub struct Dispatch {
+    /// The kernel specialised for the local size of these groups.
+    pub pipeline: Arc<dyn Pipeline>,
+    /// Number of work-groups.
+    pub groups: [u32; 3],
+    /// First work-group, in groups of the whole launch.
+    pub first_group: [u64; 3],
+    /// Which part of the kernel it runs, see `KernelInterface::parts`. Later ones wait for those before.
+    pub part: u32,
+}
+
+impl Grid {
+    fn is_of(&self, kernel: &KernelLaunch, space: &IndexSpace) -> bool {
+        let asked = &self.asked;
+        std::ptr::addr_eq(Arc::as_ptr(&asked.code), Arc::as_ptr(&kernel.code))
+            && asked.space == *space
+            && asked.local_args == kernel.local_args
+    }
+}
+
+/// The grid of a kernel's last launch on a device.
+#[derive(Default)]
+pub struct LastGrid(Mutex<Option<Arc<Grid>>>);
+
+impl LastGrid {
+    /// It, if it is that of a launch like this: the same form of the kernel, the same index space and local memory.
+    pub fn find(&self, kernel: &KernelLaunch, space: &IndexSpace) -> Option<Arc<Grid>> {
+        let last = self.0.lock();
+        let grid = last.as_ref()?;
+        grid.is_of(kernel, space).then(|| grid.clone())
+    }
+
+    /// Remembers one.
+    pub fn remember(&self, grid: &Arc<Grid>) {
+        if grid.dispatches.len() <= MOST_REMEMBERED {
+            let before = self.0.lock().replace(grid.clone());
+            // Its pipelines may go with it, and take a while.
+            drop(before);
+        }
+    }
+}
+
+/// A copy of a kernel has not been launched.
+impl Clone for LastGrid {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
