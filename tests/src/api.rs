@@ -28,7 +28,8 @@ macro_rules! api {
         #[allow(missing_docs)]
         pub struct Api {
             $(pub $name: <$type as Function>::Pointer,)*
-            _library: libloading::Library,
+            /// None: it is linked.
+            _library: Option<libloading::Library>,
         }
 
         fn load(library: libloading::Library) -> Api {
@@ -38,19 +39,11 @@ macro_rules! api {
                 let $name = symbol.ok().and_then(|symbol| symbol.pointer())
                     .unwrap_or_else(|| panic!("the OpenCL loader has no {}", stringify!($name)));
             )*
-            Api { $($name,)* _library: library }
+            Api { $($name,)* _library: Some(library) }
         }
 
-        /// The functions of the driver itself.
-        fn load_driver(library: libloading::Library) -> Api {
-            // SAFETY: the driver declares its functions as cl_khr_icd does.
-            let find = unsafe {
-                library
-                    .get::<clGetExtensionFunctionAddress_t>("clGetExtensionFunctionAddress\0")
-                    .ok()
-                    .and_then(|symbol| symbol.pointer())
-                    .expect("a driver")
-            };
+        /// The functions of the driver itself, by its clGetExtensionFunctionAddress.
+        fn of_driver(find: Find, library: Option<libloading::Library>) -> Api {
             $(
                 let name = match stringify!($name) {
                     "clGetPlatformIDs" => "clIcdGetPlatformIDsKHR\0",
@@ -186,9 +179,32 @@ api! {
     clGetExtensionFunctionAddressForPlatform: clGetExtensionFunctionAddressForPlatform_t,
 }
 
+type Find = <clGetExtensionFunctionAddress_t as Function>::Pointer;
+
+/// The functions of the driver itself.
+fn load_driver(library: libloading::Library) -> Api {
+    // SAFETY: the driver declares its functions as cl_khr_icd does.
+    let find = unsafe {
+        library
+            .get::<clGetExtensionFunctionAddress_t>("clGetExtensionFunctionAddress\0")
+            .ok()
+            .and_then(|symbol| symbol.pointer())
+            .expect("a driver")
+    };
+    of_driver(find, Some(library))
+}
+
+static API: OnceLock<Api> = OnceLock::new();
+
+/// From now on [`cl`] gives the functions of a driver that is linked into this program, by its clGetExtensionFunctionAddress.
+/// Before any call of it.
+pub fn use_driver(find: Find) {
+    let unused = API.set(of_driver(find, None)).is_ok();
+    assert!(unused, "the driver is chosen already");
+}
+
 /// The loader with Pumice alone behind it.
 pub fn cl() -> &'static Api {
-    static API: OnceLock<Api> = OnceLock::new();
     API.get_or_init(|| {
         let name = format!("pumice-tests-{}.icd", std::process::id());
         let icd = std::env::temp_dir().join(name);

@@ -13,8 +13,9 @@ pub mod json;
 mod left_out;
 pub mod process;
 pub mod rng;
+pub mod sequences;
 
-pub use api::{cl, validation_messages, Api, NO_LOADER};
+pub use api::{cl, use_driver, validation_messages, Api, NO_LOADER};
 pub use child::{finished, good_child, job};
 pub use fixture::{
     at_least, code_name, platform, user_data, Buffer, Context, Event, Kernel, Plain, Program,

@@ -1,25 +1,49 @@
-//! Devices: the functions below them, and the gates of their queues.
+//! The layer's part in instances and devices: each device has gates.
 
-use crate::abi;
-use crate::entry;
-use crate::gates::Gates;
-use crate::instance;
+use crate::{entry, gates::Gates, tally, Delays};
 use ash::vk::{self, Handle};
-use parking_lot::RwLock;
-use std::collections::BTreeMap;
-use std::ffi::{c_char, CStr};
+use pumice_layer::abi::find;
+use pumice_layer::{Chain, Layer};
+use std::ffi::CStr;
 use std::sync::Arc;
 
-/// A device.
-pub struct Device {
-    /// The functions of the next layer.
-    pub next: ash::Device,
-    get_proc_addr: vk::PFN_vkGetDeviceProcAddr,
-    /// What holds its submissions back; none without timeline semaphores.
-    pub gates: Option<Gates>,
-}
+/// A device; none of its gates without timeline semaphores.
+pub type Device = pumice_layer::Device<Delays>;
 
-static DEVICES: RwLock<BTreeMap<usize, Arc<Device>>> = RwLock::new(BTreeMap::new());
+static CHAIN: Chain<Delays> = Chain::new();
+
+impl Layer for Delays {
+    /// What holds its submissions back; none without timeline semaphores.
+    type OfDevice = Option<Gates>;
+
+    fn chain() -> &'static Chain<Self> {
+        &CHAIN
+    }
+
+    fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
+        entry::find(name)
+    }
+
+    fn instance_made() {
+        tally::print_at_exit();
+    }
+
+    fn device_made(
+        info: &vk::DeviceCreateInfo<'_>,
+        next: &ash::Device,
+        has: &dyn Fn(&CStr) -> bool,
+    ) -> Option<Gates> {
+        // SAFETY: the structure is that of a call that succeeded.
+        let timelines = unsafe { has_timelines(info) } && has(c"vkSignalSemaphore");
+        timelines.then(|| Gates::new(next))
+    }
+
+    fn device_goes(device: &Device) {
+        if let Some(gates) = &device.own {
+            gates.close();
+        }
+    }
+}
 
 /// The device that a device or queue belongs to.
 ///
@@ -27,99 +51,55 @@ static DEVICES: RwLock<BTreeMap<usize, Arc<Device>>> = RwLock::new(BTreeMap::new
 /// It must live.
 pub unsafe fn of<T: Handle>(handle: T) -> Option<Arc<Device>> {
     // SAFETY: the caller's promise.
-    let key = unsafe { abi::key(handle) };
-    DEVICES.read().get(&key).cloned()
+    unsafe { pumice_layer::device_of(handle) }
 }
 
-/// vkCreateDevice.
+/// Whether a device is made with timeline semaphores.
 ///
 /// # Safety
-/// Called by the loader or the layer above, with valid arguments.
-pub unsafe extern "system" fn create_device(
-    physical: vk::PhysicalDevice,
-    info: *const vk::DeviceCreateInfo<'_>,
-    allocator: *const vk::AllocationCallbacks<'_>,
-    device: *mut vk::Device,
-) -> vk::Result {
-    const FAILED: vk::Result = vk::Result::ERROR_INITIALIZATION_FAILED;
-    // SAFETY: the loader passes a valid structure.
-    let Some(info) = (unsafe { info.as_ref() }) else {
-        return FAILED;
-    };
-    // SAFETY: the loader has put the link there in this call; the physical device lives.
-    let (below, instance) = unsafe { (abi::below_device(info), instance::of(abi::key(physical))) };
-    let (Some(below), Some(instance)) = (below, instance) else {
-        return FAILED;
-    };
-    // SAFETY: the type is that of the function.
-    let create: Option<vk::PFN_vkCreateDevice> =
-        unsafe { below.instance_function(instance.raw, c"vkCreateDevice") };
-    let (Some(create), Some(get_proc_addr)) = (create, below.get_device_proc_addr) else {
-        return FAILED;
-    };
-    // SAFETY: the arguments are passed on, with the link taken off.
-    let result = unsafe { create(physical, info, allocator, device) };
-    if result != vk::Result::SUCCESS {
-        return result;
-    }
-    // SAFETY: a call that succeeded has written a living device.
-    let (raw, key) = unsafe { (*device, abi::key(*device)) };
-    // SAFETY: the device is the next layer's, and so are the functions.
-    let next = unsafe {
-        ash::Device::load_with(
-            |name| {
-                get_proc_addr(raw, name.as_ptr())
-                    .map_or(std::ptr::null(), |found| found as *const _)
+/// `info` must be valid for vkCreateDevice.
+unsafe fn has_timelines(info: &vk::DeviceCreateInfo<'_>) -> bool {
+    let (all, one) = (
+        vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
+        vk::StructureType::PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
+    );
+    // SAFETY: the types are those of the two kinds of structures.
+    unsafe {
+        find(
+            info.p_next,
+            all,
+            |features: &vk::PhysicalDeviceVulkan12Features<'_>| {
+                features.timeline_semaphore == vk::TRUE
             },
-            raw,
         )
-    };
-    // SAFETY: the structure is valid; the device lives.
-    let timelines = unsafe {
-        abi::has_timelines(info) && get_proc_addr(raw, c"vkSignalSemaphore".as_ptr()).is_some()
-    };
-    let made = Device {
-        gates: timelines.then(|| Gates::new(&next)),
-        next,
-        get_proc_addr,
-    };
-    DEVICES.write().insert(key, Arc::new(made));
-    result
+        .is_some()
+            || find(
+                info.p_next,
+                one,
+                |features: &vk::PhysicalDeviceTimelineSemaphoreFeatures<'_>| {
+                    features.timeline_semaphore == vk::TRUE
+                },
+            )
+            .is_some()
+    }
 }
 
-/// vkDestroyDevice.
-///
-/// # Safety
-/// As vkDestroyDevice.
-pub unsafe extern "system" fn destroy_device(
-    raw: vk::Device,
-    allocator: *const vk::AllocationCallbacks<'_>,
-) {
-    if raw == vk::Device::null() {
-        return;
-    }
-    // SAFETY: the device lives until the call below.
-    let Some(device) = DEVICES.write().remove(&unsafe { abi::key(raw) }) else {
-        return;
-    };
-    if let Some(gates) = &device.gates {
-        gates.close();
-    }
-    // SAFETY: the arguments are passed on.
-    unsafe { (device.next.fp_v1_0().destroy_device)(raw, allocator) };
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// vkGetDeviceProcAddr: functions of this layer, where the next has them too, or of the next.
-///
-/// # Safety
-/// As vkGetDeviceProcAddr.
-pub unsafe extern "system" fn get_device_proc_addr(
-    raw: vk::Device,
-    name: *const c_char,
-) -> vk::PFN_vkVoidFunction {
-    // SAFETY: the device lives, and the name is a C string.
-    let (device, text) = unsafe { (of(raw)?, CStr::from_ptr(name)) };
-    // SAFETY: the arguments are passed on.
-    let below = unsafe { (device.get_proc_addr)(raw, name) }?;
-    entry::find(text).or(Some(below))
+    #[test]
+    fn timelines_are_found_in_a_chain() {
+        let mut variable = vk::PhysicalDeviceVariablePointersFeatures::default();
+        let mut features = vk::PhysicalDeviceVulkan12Features::default().timeline_semaphore(true);
+        let info = vk::DeviceCreateInfo::default()
+            .push_next(&mut features)
+            .push_next(&mut variable);
+        // SAFETY: the chain is valid.
+        assert!(unsafe { has_timelines(&info) });
+        let mut without = vk::PhysicalDeviceVulkan12Features::default();
+        let info = vk::DeviceCreateInfo::default().push_next(&mut without);
+        // SAFETY: as above.
+        assert!(!unsafe { has_timelines(&info) });
+    }
 }

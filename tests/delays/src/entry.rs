@@ -8,25 +8,15 @@ use crate::rewrite::{self, Added};
 use crate::schedule::{self, Site};
 use crate::tally;
 use ash::vk;
+use pumice_layer::untyped;
 use std::ffi::{c_void, CStr};
 use std::time::Duration;
 
 const LOST: vk::Result = vk::Result::ERROR_DEVICE_LOST;
 
-/// A function without its type.
-pub fn untyped<Function: Copy>(function: Function) -> vk::PFN_vkVoidFunction {
-    assert_eq!(size_of::<Function>(), size_of::<vk::PFN_vkVoidFunction>());
-    // SAFETY: called with function pointers alone; whoever asked for the name knows the type.
-    unsafe { std::mem::transmute_copy(&function) }
-}
-
 /// The function of this layer with that name, among those that take a device or a queue.
 pub fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
     match name.to_bytes() {
-        b"vkGetDeviceProcAddr" => {
-            untyped(device::get_device_proc_addr as vk::PFN_vkGetDeviceProcAddr)
-        }
-        b"vkDestroyDevice" => untyped(device::destroy_device as vk::PFN_vkDestroyDevice),
         b"vkDeviceWaitIdle" => untyped(device_wait_idle as vk::PFN_vkDeviceWaitIdle),
         b"vkQueueWaitIdle" => untyped(queue_wait_idle as vk::PFN_vkQueueWaitIdle),
         b"vkQueueSubmit" => untyped(queue_submit as vk::PFN_vkQueueSubmit),
@@ -51,7 +41,7 @@ unsafe extern "system" fn device_wait_idle(raw: vk::Device) -> vk::Result {
     let Some(device) = (unsafe { device::of(raw) }) else {
         return LOST;
     };
-    if let Some(gates) = &device.gates {
+    if let Some(gates) = &device.own {
         gates.let_go(None);
     }
     // SAFETY: the arguments are passed on.
@@ -67,7 +57,7 @@ unsafe extern "system" fn queue_wait_idle(queue: vk::Queue) -> vk::Result {
     let Some(device) = (unsafe { device::of(queue) }) else {
         return LOST;
     };
-    if let Some(gates) = &device.gates {
+    if let Some(gates) = &device.own {
         gates.let_go(Some(queue));
     }
     // SAFETY: the arguments are passed on.
@@ -118,7 +108,7 @@ unsafe fn submit_late(
     if infos.is_empty() && fence == vk::Fence::null() {
         return None;
     }
-    let gates = device.gates.as_ref()?;
+    let gates = device.own.as_ref()?;
     tally::submission();
     let delays = schedule::get();
     let (hold, late) = (delays.delay(Site::Hold), delays.delay(Site::Late));

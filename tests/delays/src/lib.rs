@@ -22,16 +22,18 @@
 //!
 //! Only what Pumice calls is looked after: vkQueueSubmit2 and the aliases of extensions pass through.
 
-mod abi;
 mod device;
 mod entry;
 mod gates;
-mod instance;
 mod rewrite;
 mod schedule;
 mod tally;
 
 use ash::vk;
+use pumice_layer::abi::NegotiateLayerInterface;
+
+/// The layer.
+struct Delays;
 
 /// What the loader asks first: which functions it may ask for all others.
 ///
@@ -39,18 +41,8 @@ use ash::vk;
 /// Called by the Vulkan loader only, with a structure of its own.
 #[no_mangle]
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
-    negotiation: *mut abi::NegotiateLayerInterface,
+    negotiation: *mut NegotiateLayerInterface,
 ) -> vk::Result {
-    // SAFETY: the loader passes a structure that lives as long as the call.
-    let Some(negotiation) = (unsafe { negotiation.as_mut() }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    if negotiation.s_type != abi::NEGOTIATE_INTERFACE || negotiation.version < abi::VERSION {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    }
-    negotiation.version = abi::VERSION;
-    negotiation.get_instance_proc_addr = Some(instance::get_instance_proc_addr);
-    negotiation.get_device_proc_addr = Some(device::get_device_proc_addr);
-    negotiation.get_physical_device_proc_addr = None;
-    vk::Result::SUCCESS
+    // SAFETY: the loader's promise.
+    unsafe { pumice_layer::negotiate::<Delays>(negotiation) }
 }

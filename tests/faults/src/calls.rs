@@ -3,8 +3,9 @@
 //!
 //! Not here: time-outs, which waits of Pumice ask for only to look again; the codes of extensions that it does not use.
 
-use crate::{chain, state};
+use crate::{device, state};
 use ash::vk;
+use pumice_layer::untyped;
 use std::ffi::{c_void, CStr};
 
 const DEVICE_MEMORY: &[i32] = &[-2];
@@ -23,7 +24,7 @@ macro_rules! calls {
         $(
             unsafe extern "system" fn $function($first: $object $(, $arg: $type)*) -> vk::Result {
                 // SAFETY: the object lives.
-                let Some(device) = (unsafe { chain::device_of($first) }) else {
+                let Some(device) = (unsafe { device::of($first) }) else {
                     return vk::Result::ERROR_DEVICE_LOST;
                 };
                 if let Some(code) = state::call($name, $codes) {
@@ -52,7 +53,7 @@ macro_rules! calls {
 
         fn failing(name: &str) -> vk::PFN_vkVoidFunction {
             match name {
-                $($name => chain::untyped(
+                $($name => untyped(
                     $function as unsafe extern "system" fn($object $(, $type)*) -> vk::Result,
                 ),)*
                 _ => None,
@@ -62,7 +63,7 @@ macro_rules! calls {
 }
 
 /// The code, given. Before a device is lost its work ends: nothing of it may run when the program destroys what it uses.
-fn fail(device: &chain::Device, code: vk::Result) -> vk::Result {
+fn fail(device: &device::Device, code: vk::Result) -> vk::Result {
     if code == vk::Result::ERROR_DEVICE_LOST {
         // SAFETY: the device lives. Drivers that mind other threads' submissions are not tested with this layer.
         let _ = unsafe { device.next.device_wait_idle() };
@@ -80,7 +81,7 @@ macro_rules! ends {
                 allocator: *const vk::AllocationCallbacks<'_>,
             ) {
                 // SAFETY: the object lives.
-                let Some(device) = (unsafe { chain::device_of(raw) }) else {
+                let Some(device) = (unsafe { device::of(raw) }) else {
                     return;
                 };
                 // SAFETY: the arguments are passed on.
@@ -93,7 +94,7 @@ macro_rules! ends {
 
         fn ending(name: &str) -> vk::PFN_vkVoidFunction {
             match name {
-                $($name => chain::untyped(
+                $($name => untyped(
                     $function as unsafe extern "system" fn(
                         vk::Device,
                         $type,
@@ -116,7 +117,7 @@ unsafe extern "system" fn create_compute_pipelines(
     made: *mut vk::Pipeline,
 ) -> vk::Result {
     // SAFETY: the device lives.
-    let Some(device) = (unsafe { chain::device_of(raw) }) else {
+    let Some(device) = (unsafe { device::of(raw) }) else {
         return vk::Result::ERROR_DEVICE_LOST;
     };
     // SAFETY: the caller has room for that many. Handles are numbers, and what was there is not read.
@@ -140,7 +141,7 @@ unsafe extern "system" fn create_compute_pipelines(
 pub fn find(name: &CStr) -> vk::PFN_vkVoidFunction {
     let name = name.to_str().ok()?;
     if name == "vkCreateComputePipelines" {
-        return chain::untyped(create_compute_pipelines as vk::PFN_vkCreateComputePipelines);
+        return untyped(create_compute_pipelines as vk::PFN_vkCreateComputePipelines);
     }
     failing(name).or_else(|| ending(name))
 }

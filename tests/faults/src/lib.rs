@@ -7,15 +7,15 @@
 //! `pumice_faults_report` tells how often each call was made, and how many objects of each kind live. The program `faults`
 //! of the tests enables the layer and judges what comes of it. Only what Pumice calls is looked after.
 
-// The other layer's; timeline semaphores are no matter here.
-#[allow(dead_code)]
-#[path = "../../delays/src/abi.rs"]
-mod abi;
 mod calls;
-mod chain;
+mod device;
 mod state;
 
 use ash::vk;
+use pumice_layer::abi::NegotiateLayerInterface;
+
+/// The layer.
+struct Faults;
 
 /// What the loader asks first: which functions it may ask for all others.
 ///
@@ -23,20 +23,10 @@ use ash::vk;
 /// Called by the Vulkan loader only, with a structure of its own.
 #[no_mangle]
 pub unsafe extern "system" fn vkNegotiateLoaderLayerInterfaceVersion(
-    negotiation: *mut abi::NegotiateLayerInterface,
+    negotiation: *mut NegotiateLayerInterface,
 ) -> vk::Result {
-    // SAFETY: the loader passes a structure that lives as long as the call.
-    let Some(negotiation) = (unsafe { negotiation.as_mut() }) else {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    };
-    if negotiation.s_type != abi::NEGOTIATE_INTERFACE || negotiation.version < abi::VERSION {
-        return vk::Result::ERROR_INITIALIZATION_FAILED;
-    }
-    negotiation.version = abi::VERSION;
-    negotiation.get_instance_proc_addr = Some(chain::get_instance_proc_addr);
-    negotiation.get_device_proc_addr = Some(chain::get_device_proc_addr);
-    negotiation.get_physical_device_proc_addr = None;
-    vk::Result::SUCCESS
+    // SAFETY: the loader's promise.
+    unsafe { pumice_layer::negotiate::<Faults>(negotiation) }
 }
 
 /// Writes the report, one line each: `call NAME CALLS CODE,CODE...`, `living KIND COUNT` and, if a call has failed,

@@ -1,38 +1,40 @@
 //! Sequences: random calls of the OpenCL API, most of them with something wrong in them, and what must hold whatever they are.
 //!
-//! A seed makes a program ([`program`]); a process of its own runs it ([`calls`], [`state`]), since a crash and a hang are findings,
-//! too. Every error must be one that the specification lists for the entry point, a call that fails makes nothing, objects have
-//! the references that the program has, all can be given back, and a context that is made afterwards works. What
-//! does not hold is made small ([`shrink`]) and printed. (Results of programs that are right are the matter of `model`.)
+//! A seed makes a program ([`pumice_tests::sequences`]); a process of its own runs it, since a crash, a hang and a panic are
+//! findings, too. What does not hold is made small ([`shrink`]) and printed. (Results of programs that are right are the matter of
+//! `model`; the fuzzer's programs, `ci/fuzz calls`, are made in the same way.)
 
-mod calls;
-mod program;
 mod shrink;
-mod state;
 
-use program::Program;
 use pumice_tests::rng::Rng;
+use pumice_tests::sequences::program::{Bytes, Program};
+use pumice_tests::sequences::run;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 const USAGE: &str = "\
-sequences [--seconds S] [--seed SEED] [--only SEED] [--file PATH] [--print SEED] [--shrink N] [--patience S]
+sequences [--seconds S] [--seed SEED] [--only SEED] [--file PATH] [--input PATH] [--print SEED] [--shrink N] [--patience S]
 
 --seconds   how long (default 10)
 --seed      of the first program (default: from the clock; printed)
 --only      the program of this seed alone
 --file      the program in this file alone
+--input     the program of this input of the fuzzer alone
 --print     print the program of this seed
 --shrink    programs to try in order to make a finding small (default 600)
 --patience  seconds after which a program hangs (default 20)";
 
 const CHILD: &str = "--child";
+/// What Rust says of a panic, which the application gets as an error.
+const PANIC: &str = " panicked at ";
 /// Before the number of calls that succeeded, where nothing is wrong.
 const GOOD: &str = "good ";
 /// Programs that a process runs before there is a new one.
 const MANY: u32 = 400;
+/// Runs of a program with several threads before it counts as one that does not show a finding.
+const AGAIN: usize = 20;
 /// Findings after which it is over.
 const ENOUGH: usize = 5;
 
@@ -51,15 +53,7 @@ fn child() {
             text.push('\n');
             continue;
         }
-        let result = Program::parse(&text).map(|program| {
-            let mut state = state::State::new();
-            for call in &program.0 {
-                calls::row(call.row).1(&mut state, call.numbers);
-            }
-            let good = state.good;
-            (good, state.end())
-        });
-        match result {
+        match Program::parse(&text).map(|program| run(&program)) {
             Ok((good, wrong)) if wrong.is_empty() => answer(&format!("{GOOD}{good}")),
             Ok((_, wrong)) => answer(&wrong.join("; ")),
             Err(error) => answer(&error),
@@ -78,23 +72,29 @@ struct Worker {
 
 impl Worker {
     fn new() -> Self {
+        // Both outputs in one pipe: what is said of a panic comes before the answer.
+        let (out, input) = std::io::pipe().expect("a pipe");
         let mut process = Command::new(std::env::current_exe().expect("this program"))
             .arg(CHILD)
             .env("PUMICE_LOG", "off")
             .env("PUMICE_LOADER", pumice_tests::NO_LOADER)
             .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stdout(input.try_clone().expect("a pipe"))
+            .stderr(input)
             .spawn()
             .expect("the child runs");
-        let (to, out) = (process.stdin.take(), process.stdout.take());
+        let to = process.stdin.take();
         let (send, from) = std::sync::mpsc::channel();
-        let out = BufReader::new(out.expect("its output"));
+        let out = BufReader::new(out);
         std::thread::spawn(move || {
-            let lines = out.lines().map_while(Result::ok);
-            for line in lines {
-                if let Some(answer) = line.strip_prefix('@') {
-                    if send.send(answer.to_owned()).is_err() {
+            let mut panic = None;
+            for line in out.split(b'\n').map_while(Result::ok) {
+                let line = String::from_utf8_lossy(&line);
+                if let Some(at) = line.find(PANIC) {
+                    panic.get_or_insert_with(|| line[at..].trim().to_owned());
+                } else if let Some(answer) = line.strip_prefix('@') {
+                    let answer = panic.take().unwrap_or_else(|| answer.to_owned());
+                    if send.send(answer).is_err() {
                         break;
                     }
                 }
@@ -169,8 +169,11 @@ fn judge(runner: &mut Runner, program: Program, budget: usize) -> Result<bool, S
     };
     let wanted = kind(&wrong).to_owned();
     let calls = program.0.len();
+    // What several threads do is not the same each time.
+    let times = if program.is_threaded() { AGAIN } else { 1 };
     let small = shrink::shrink(program, budget, |next| {
-        Ok(runner.run(next).is_some_and(|wrong| kind(&wrong) == wanted))
+        let mut runs = (0..times).map(|_| runner.run(next));
+        Ok(runs.any(|wrong| wrong.is_some_and(|wrong| kind(&wrong) == wanted)))
     })?;
     println!("{wrong}\n  smallest of {calls} calls:");
     small
@@ -184,7 +187,7 @@ fn session() -> Result<usize, String> {
     let clock = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let mut seed = clock.map_or(1, |time| u64::from(time.subsec_nanos()));
     let (mut seconds, mut budget, mut patience) = (10.0, 600, 20);
-    let (mut only, mut file) = (None, None);
+    let (mut only, mut file, mut input) = (None, None, None);
     let mut args = std::env::args().skip(1);
     while let Some(name) = args.next() {
         let value = args.next().ok_or(USAGE)?;
@@ -194,6 +197,7 @@ fn session() -> Result<usize, String> {
             "--seed" => seed = number()?,
             "--only" => only = Some(number()?),
             "--file" => file = Some(value),
+            "--input" => input = Some(value),
             "--print" => {
                 print!("{}", Program::generate(number()?));
                 return Ok(0);
@@ -211,6 +215,11 @@ fn session() -> Result<usize, String> {
     if let Some(path) = file {
         let text = std::fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
         return judge(&mut runner, Program::parse(&text)?, budget).map(usize::from);
+    }
+    if let Some(path) = input {
+        let bytes = std::fs::read(&path).map_err(|error| format!("{path}: {error}"))?;
+        let program = Program::from_choices(&mut Bytes::new(&bytes), 1);
+        return judge(&mut runner, program, budget).map(usize::from);
     }
     if let Some(seed) = only {
         return judge(&mut runner, Program::generate(seed), budget).map(usize::from);

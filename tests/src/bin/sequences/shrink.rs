@@ -1,6 +1,6 @@
 //! Makes a program that shows something as small as it gets: leaves calls out, many at a time first, then makes numbers smaller.
 
-use crate::program::Program;
+use pumice_tests::sequences::program::{Program, NUMBERS};
 
 /// The smallest form that still `shows` it, with at most so many tries.
 pub fn shrink(
@@ -36,7 +36,10 @@ pub fn shrink(
         piece = piece.div_ceil(2);
     }
     for call in 0..best.0.len() {
-        for place in 0..crate::program::NUMBERS {
+        let mut next = best.clone();
+        next.0[call].thread = 0;
+        better(&mut best, next)?;
+        for place in 0..NUMBERS {
             let mut smaller = true;
             while smaller {
                 smaller = false;
@@ -55,14 +58,15 @@ pub fn shrink(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::program::Call;
+    use pumice_tests::sequences::program::Call;
 
     /// Two calls of sixty are at fault, with a number above 99 in one of them.
     #[test]
     fn what_does_not_matter_goes() {
         let call = |row, number| Call {
             row,
-            numbers: [number; crate::program::NUMBERS],
+            thread: row as u32 % 3,
+            numbers: [number; NUMBERS],
         };
         let program = Program((0..60).map(|at| call(at % 9, 1000)).collect());
         let is = |call: &Call, row, least| call.row == row && call.numbers[2] >= least;
@@ -74,6 +78,7 @@ mod tests {
         let small = small.expect("a program");
         assert_eq!(small.0.len(), 2);
         assert_eq!(small.0[1].numbers, [0; 6]);
+        assert_eq!((small.0[0].thread, small.0[1].thread), (0, 0));
         assert!((100..200).contains(&small.0[0].numbers[2]));
         assert_eq!(small.0[0].numbers[0], 0);
     }

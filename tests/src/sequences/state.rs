@@ -1,10 +1,13 @@
 //! What a run has: objects by kind, each with the references that are the program's, memory of its own, and what numbers mean.
+//!
+//! The threads of a program have a [`State`] each, with one table of objects. Nobody holds it in a call that may wait.
 
+use crate::{call, code_name};
 use opencl_sys as sys;
-use pumice_tests::{call, code_name};
 use std::collections::BTreeMap;
 use std::ffi::c_void;
 use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// Bytes of memory that calls read and write.
 pub const ROOM: usize = 4 << 20;
@@ -33,16 +36,14 @@ pub enum Kind {
 pub struct Object {
     /// Its handle.
     pub handle: *mut c_void,
-    /// References that are to be given back.
-    pub count: u32,
+    /// References that are to be given back. Where several threads count it may be below zero for a moment, as one may be told of a
+    /// reference's end before another is told of its beginning.
+    pub count: i32,
 }
 
-/// See the module.
-pub struct State {
-    /// The platform.
-    pub platform: sys::cl_platform_id,
-    /// The device.
-    pub device: sys::cl_device_id,
+/// What all threads of a program know.
+#[derive(Default)]
+pub struct Table {
     objects: BTreeMap<Kind, Vec<Object>>,
     /// Handles of what is gone, and user events that were set.
     gone: Vec<*mut c_void>,
@@ -55,68 +56,21 @@ pub struct State {
     /// The contexts of queues.
     pub context_of: BTreeMap<*mut c_void, *mut c_void>,
     /// Queues that were released: their commands may be under way.
-    released: usize,
-    memory: Vec<u64>,
-    /// Calls that succeeded.
-    pub good: u32,
-    /// What must not be, in words.
-    pub wrong: Vec<String>,
+    pub released: usize,
+    /// Of threads that are over: calls that succeeded, and what must not be.
+    left: (u32, Vec<String>),
 }
 
-/// Errors that the specification names outside of an entry point's list: in what it says of its arguments.
-const BESIDES: &str = "clCreateImage CL_INVALID_IMAGE_DESCRIPTOR";
+// SAFETY: the pointers are the driver's names for things, which any thread may tell it; none is read through.
+unsafe impl Send for Table {}
 
-/// Which errors an entry point may give.
-fn listed(name: &str) -> impl Iterator<Item = &'static str> + '_ {
-    let all = include_str!("../../../errors/specification.txt").lines();
-    let all = all.chain(BESIDES.lines());
-    all.filter_map(move |line| {
-        let mut words = line.split(' ');
-        (words.next() == Some(name)).then(|| words.next()).flatten()
-    })
-}
-
-impl State {
-    /// With nothing but a device.
-    pub fn new() -> Self {
-        let (mut platform, mut device) = (null_mut(), null_mut());
-        call!(clGetPlatformIDs(1, &mut platform, null_mut()));
-        let all = sys::CL_DEVICE_TYPE_ALL;
-        call!(clGetDeviceIDs(platform, all, 1, &mut device, null_mut()));
-        Self {
-            platform,
-            device,
-            objects: BTreeMap::new(),
-            gone: Vec::new(),
-            waiting: Vec::new(),
-            maps: Vec::new(),
-            shared: Vec::new(),
-            context_of: BTreeMap::new(),
-            released: 0,
-            memory: vec![0; ROOM / 8],
-            good: 0,
-            wrong: Vec::new(),
-        }
-    }
-
-    /// Memory for calls. What commands that are under way do with it nobody looks at.
-    pub fn memory(&mut self) -> *mut c_void {
-        self.memory.as_mut_ptr().cast()
-    }
-
-    /// The same with zeros at its beginning.
-    pub fn zeros(&mut self) -> *mut c_void {
-        self.memory[..1024].fill(0);
-        self.memory()
-    }
-
+impl Table {
     /// Objects of a kind that live.
     pub fn all(&self, kind: Kind) -> &[Object] {
         self.objects.get(&kind).map_or(&[], Vec::as_slice)
     }
 
-    /// A handle: mostly of an object of that kind, at times of another kind, of what is gone, or none.
-    pub fn pick(&self, kind: Kind, number: u32) -> *mut c_void {
+    fn pick(&self, kind: Kind, number: u32) -> *mut c_void {
         let of = |list: &[Object], at: u32| {
             let at = at as usize % list.len().max(1);
             list.get(at).map_or(null_mut(), |object| object.handle)
@@ -136,6 +90,139 @@ impl State {
             31 => null_mut(),
             low => of(self.all(kind), low),
         }
+    }
+
+    /// A reference of the program's more, or less.
+    fn counted(&mut self, kind: Kind, handle: *mut c_void, change: i32) {
+        let list = self.objects.entry(kind).or_default();
+        let at = list.iter().position(|object| object.handle == handle);
+        let at = at.unwrap_or_else(|| {
+            list.push(Object { handle, count: 0 });
+            list.len() - 1
+        });
+        list[at].count += change;
+        if change > 0 {
+            self.gone.retain(|old| *old != handle);
+        }
+        if list[at].count == 0 {
+            list.remove(at);
+            self.released += usize::from(kind == Kind::Queue);
+            self.shared.retain(|(.., context)| *context != handle);
+            self.gone.push(handle);
+            self.maps.retain(|map| !map.contains(&handle));
+        }
+    }
+
+    /// References of the program to an object.
+    pub fn references(&self, kind: Kind, handle: *mut c_void) -> i32 {
+        let mut list = self.all(kind).iter();
+        list.find(|object| object.handle == handle)
+            .map_or(0, |object| object.count)
+    }
+}
+
+/// See the module.
+pub struct State {
+    /// The platform.
+    pub platform: sys::cl_platform_id,
+    /// The device.
+    pub device: sys::cl_device_id,
+    table: Arc<Mutex<Table>>,
+    /// Whether there are several threads.
+    pub together: bool,
+    /// A place for the answers of queries.
+    answers: Vec<u64>,
+    /// Calls that succeeded.
+    pub good: u32,
+    /// What must not be, in words.
+    pub wrong: Vec<String>,
+}
+
+// SAFETY: as for the table.
+unsafe impl Send for State {}
+
+/// Errors that the specification names outside of an entry point's list: in what it says of its arguments.
+const BESIDES: &str = "clCreateImage CL_INVALID_IMAGE_DESCRIPTOR";
+
+/// Which errors an entry point may give.
+fn listed(name: &str) -> impl Iterator<Item = &'static str> + '_ {
+    let all = include_str!("../../errors/specification.txt").lines();
+    let all = all.chain(BESIDES.lines());
+    all.filter_map(move |line| {
+        let mut words = line.split(' ');
+        (words.next() == Some(name)).then(|| words.next()).flatten()
+    })
+}
+
+impl State {
+    /// With nothing but a device.
+    pub fn new() -> Self {
+        let (mut platform, mut device) = (null_mut(), null_mut());
+        call!(clGetPlatformIDs(1, &mut platform, null_mut()));
+        let all = sys::CL_DEVICE_TYPE_ALL;
+        call!(clGetDeviceIDs(platform, all, 1, &mut device, null_mut()));
+        Self {
+            platform,
+            device,
+            table: Arc::default(),
+            together: false,
+            answers: Vec::new(),
+            good: 0,
+            wrong: Vec::new(),
+        }
+    }
+
+    /// From now on there are several threads.
+    pub fn together(&mut self) {
+        self.together = true;
+    }
+
+    /// That of another thread.
+    pub fn other(&self) -> Self {
+        Self {
+            table: self.table.clone(),
+            answers: Vec::new(),
+            good: 0,
+            wrong: Vec::new(),
+            ..*self
+        }
+    }
+
+    /// A thread is over.
+    pub fn leave(mut self) {
+        let mut wrong = std::mem::take(&mut self.wrong);
+        let mut table = self.table();
+        table.left.0 += self.good;
+        table.left.1.append(&mut wrong);
+    }
+
+    /// What all threads know. Not to be held in a call that may wait.
+    pub fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Memory for calls: the process's, since commands may be under way when a program is over. What they do with it nobody looks at.
+    pub fn memory(&self) -> *mut c_void {
+        static MEMORY: OnceLock<usize> = OnceLock::new();
+        let memory = || Box::leak(vec![0u64; ROOM / 8].into_boxed_slice()).as_mut_ptr() as usize;
+        *MEMORY.get_or_init(memory) as *mut c_void
+    }
+
+    /// Memory that no command uses, with zeros in it.
+    pub fn zeros(&mut self) -> *mut c_void {
+        self.answers.clear();
+        self.answers.resize(1024, 0);
+        self.answers.as_mut_ptr().cast()
+    }
+
+    /// Objects of a kind that live.
+    pub fn all(&self, kind: Kind) -> Vec<Object> {
+        self.table().all(kind).to_vec()
+    }
+
+    /// A handle: mostly of an object of that kind, at times of another kind, of what is gone, or none.
+    pub fn pick(&self, kind: Kind, number: u32) -> *mut c_void {
+        self.table().pick(kind, number)
     }
 
     /// What a call that returns a code gave.
@@ -163,11 +250,23 @@ impl State {
             ));
         }
         if good && !handle.is_null() {
-            self.gone.retain(|old| *old != handle);
-            let list = self.objects.entry(kind).or_default();
-            list.push(Object { handle, count: 1 });
+            self.table().counted(kind, handle, 1);
         }
         good
+    }
+
+    /// Makes a user event. Nobody sees it before it is known to be waited for.
+    pub fn user_event(&mut self, context: sys::cl_context) {
+        let (made, code) = {
+            let mut table = self.table();
+            let mut code = 1;
+            let made = call!(clCreateUserEvent(context, &mut code));
+            if code == sys::CL_SUCCESS {
+                table.waiting.push(made);
+            }
+            (made, code)
+        };
+        self.made("clCreateUserEvent", Kind::Event, made, code);
     }
 
     /// What a command gave: its code, and its event if there is one.
@@ -183,41 +282,17 @@ impl State {
 
     /// A reference of the program's more, or less.
     pub fn counted(&mut self, kind: Kind, handle: *mut c_void, more: bool) {
-        let list = self.objects.entry(kind).or_default();
-        let Some(at) = list.iter().position(|object| object.handle == handle) else {
-            return;
-        };
-        if more {
-            list[at].count += 1;
-            return;
-        }
-        list[at].count -= 1;
-        if list[at].count == 0 {
-            list.remove(at);
-            self.released += usize::from(kind == Kind::Queue);
-            self.shared.retain(|(.., context)| *context != handle);
-            self.gone.push(handle);
-            self.maps.retain(|map| !map.contains(&handle));
-        }
-    }
-
-    /// How many queues the program has released.
-    pub fn released_queues(&self) -> usize {
-        self.released
-    }
-
-    /// References of the program to an object.
-    pub fn references(&self, kind: Kind, handle: *mut c_void) -> u32 {
-        let mut list = self.all(kind).iter();
-        list.find(|object| object.handle == handle)
-            .map_or(0, |object| object.count)
+        let change = if more { 1 } else { -1 };
+        self.table().counted(kind, handle, change);
     }
 
     /// Before what waits: nothing may wait for the program.
     pub fn settle(&mut self) {
-        for event in std::mem::take(&mut self.waiting) {
+        let waiting = std::mem::take(&mut self.table().waiting);
+        for event in waiting {
             let code = call!(clSetUserEventStatus(event, sys::CL_COMPLETE));
-            if code != sys::CL_SUCCESS {
+            // Another thread may have set it or given it back.
+            if code != sys::CL_SUCCESS && !self.together {
                 self.wrong
                     .push(format!("an event that waits: {}", code_name(code)));
             }
@@ -225,21 +300,25 @@ impl State {
     }
 
     /// The references that objects tell of are the program's; afterwards all are given back, and a context that is made then works.
-    pub fn end(mut self) -> Vec<String> {
+    /// How many calls succeeded, and what must not be.
+    pub fn end(mut self) -> (u32, Vec<String>) {
         self.settle();
+        let (good, mut wrong) = std::mem::take(&mut self.table().left);
+        self.good += good;
+        self.wrong.append(&mut wrong);
         macro_rules! kinds {
             ($($kind:ident $ask:ident $param:ident $release:ident;)*) => { $(
-                for object in self.all(Kind::$kind).to_vec() {
+                for object in self.all(Kind::$kind) {
                     let mut count = 0u32;
                     let place = (&raw mut count).cast();
                     let code = call!($ask(object.handle, sys::$param, 4, place, null_mut()));
-                    if code != sys::CL_SUCCESS || count != object.count {
+                    if code != sys::CL_SUCCESS || i64::from(count) != i64::from(object.count) {
                         let what = stringify!($kind);
                         self.wrong.push(format!("{what}: {} and {count} references, not {}", code_name(code), object.count));
                     }
                 }
             )* $(
-                for object in self.all(Kind::$kind).to_vec() {
+                for object in self.all(Kind::$kind) {
                     for _ in 0..object.count {
                         let code = call!($release(object.handle));
                         if code != sys::CL_SUCCESS {
@@ -249,14 +328,19 @@ impl State {
                 }
             )* };
         }
-        for queue in self.all(Kind::Queue).to_vec() {
+        for queue in self.all(Kind::Queue) {
             let code = call!(clFinish(queue.handle));
             self.code("clFinish", code);
         }
-        if self.released == 0 {
-            for (start, _, context) in std::mem::take(&mut self.shared) {
-                call!(clSVMFree(context, start));
+        let shared = {
+            let mut table = self.table();
+            match table.released {
+                0 => std::mem::take(&mut table.shared),
+                _ => Vec::new(),
             }
+        };
+        for (start, _, context) in shared {
+            call!(clSVMFree(context, start));
         }
         kinds! {
             Kernel clGetKernelInfo CL_KERNEL_REFERENCE_COUNT clReleaseKernel;
@@ -268,9 +352,7 @@ impl State {
             Context clGetContextInfo CL_CONTEXT_REFERENCE_COUNT clReleaseContext;
         }
         self.probe();
-        // Commands of queues that the program has released may be under way.
-        std::mem::forget(self.memory);
-        self.wrong
+        (self.good, self.wrong)
     }
 
     /// A context made now works.

@@ -1,9 +1,9 @@
 //! Commands on buffers, images, maps and kernels, and waiting.
 
 use super::{blocks, bytes, flags, list, one, pointer, size, Row};
-use crate::state::Kind;
+use crate::call;
+use crate::sequences::state::Kind;
 use opencl_sys as sys;
-use pumice_tests::call;
 use std::ptr::{null, null_mut};
 
 /// A command with its list of events, whose event the program takes or does not want.
@@ -169,11 +169,14 @@ pub const CALLS: &[Row] = &[
                 .push("clEnqueueMapBuffer: a place, or none".to_owned());
         }
         if code == sys::CL_SUCCESS {
-            s.maps.push([queue, buffer, place]);
+            s.table().maps.push([queue, buffer, place]);
         }
     }),
     ("clEnqueueUnmapMemObject", |s, n| {
-        let known = s.maps.get(n[3] as usize % s.maps.len().max(1)).copied();
+        let known = {
+            let maps = &s.table().maps;
+            maps.get(n[3] as usize % maps.len().max(1)).copied()
+        };
         let [queue, object, place] = match (known, n[4] % 8) {
             (Some(map), 0..=5) => map,
             _ => [
@@ -190,8 +193,9 @@ pub const CALLS: &[Row] = &[
             clEnqueueUnmapMemObject(queue, object, place)
         );
         if code == sys::CL_SUCCESS {
-            let at = s.maps.iter().position(|map| map[1..] == [object, place]);
-            at.map(|at| s.maps.remove(at));
+            let maps = &mut s.table().maps;
+            let at = maps.iter().position(|map| map[1..] == [object, place]);
+            at.map(|at| maps.remove(at));
         }
     }),
     ("clEnqueueReadImage", |s, n| {

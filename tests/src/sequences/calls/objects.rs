@@ -1,9 +1,9 @@
 //! Calls that make objects, are told to them, ask them, count references.
 
 use super::{bytes, flags, one, size, Row};
-use crate::state::Kind;
+use crate::call;
+use crate::sequences::state::Kind;
 use opencl_sys as sys;
-use pumice_tests::call;
 use std::ffi::{c_void, CStr};
 use std::ptr::{null, null_mut};
 
@@ -40,7 +40,12 @@ macro_rules! release {
         (stringify!($name), |s, n| {
             let handle = s.pick(Kind::$kind, n[0]);
             // What waits for a user event that is gone waits for ever.
-            if s.waiting.contains(&handle) && s.references(Kind::Event, handle) == 1 {
+            let last = {
+                let table = s.table();
+                let last = s.together || table.references(Kind::Event, handle) == 1;
+                last && table.waiting.contains(&handle)
+            };
+            if last {
                 s.settle();
             }
             let code = call!($name(handle));
@@ -116,7 +121,7 @@ pub const CALLS: &[Row] = &[
             made,
             code,
         ) {
-            s.context_of.insert(made, context);
+            s.table().context_of.insert(made, context);
         }
     }),
     ("clCreateBuffer", |s, n| {
@@ -324,11 +329,8 @@ pub const CALLS: &[Row] = &[
         s.code("clSetKernelArg", code);
     }),
     ("clCreateUserEvent", |s, n| {
-        let (context, mut code) = (s.pick(Kind::Context, n[0]), 1);
-        let made = call!(clCreateUserEvent(context, &mut code));
-        if s.made("clCreateUserEvent", Kind::Event, made, code) {
-            s.waiting.push(made);
-        }
+        let context = s.pick(Kind::Context, n[0]);
+        s.user_event(context);
     }),
     ("clSetUserEventStatus", |s, n| {
         let event = s.pick(Kind::Event, n[0]);
@@ -337,7 +339,7 @@ pub const CALLS: &[Row] = &[
             one(&[0, -1, 1, 3, i32::MIN], n[1])
         ));
         if s.code("clSetUserEventStatus", code) {
-            s.waiting.retain(|waiting| *waiting != event);
+            s.table().waiting.retain(|waiting| *waiting != event);
         }
     }),
     query!(clGetContextInfo Context CL_CONTEXT_REFERENCE_COUNT 4),

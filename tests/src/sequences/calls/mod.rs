@@ -7,11 +7,11 @@ mod commands;
 mod objects;
 mod shared;
 
-use crate::state::{Kind, State};
+use crate::sequences::state::{Kind, State};
 use opencl_sys as sys;
 use std::ptr::null;
 
-type Numbers = [u32; crate::program::NUMBERS];
+type Numbers = [u32; crate::sequences::program::NUMBERS];
 /// A call: its name, and what it does with numbers.
 pub type Row = (&'static str, fn(&mut State, Numbers));
 
@@ -41,6 +41,12 @@ pub fn all() -> impl Iterator<Item = &'static Row> {
 /// That of a number.
 pub fn row(number: usize) -> &'static Row {
     all().nth(number).expect("a call")
+}
+
+/// Whether a call is left out of programs with several threads: shared virtual memory is only to be used while it is there, which
+/// nobody could refuse and another thread could change.
+pub fn alone(number: usize) -> bool {
+    row(number).0.contains("SVM")
 }
 
 /// One of a list, the first for 0.
@@ -115,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_specification_knows_all() {
-        let known = include_str!("../../../../errors/specification.txt");
+        let known = include_str!("../../../errors/specification.txt");
         for (name, _) in all() {
             // These have no codes.
             let silent = matches!(*name, "clSVMAlloc" | "clSVMFree");

@@ -82,7 +82,7 @@ impl Below {
 ///
 /// # Safety
 /// The chain must be valid, and `T` the type of structures of this kind for which `is` holds.
-unsafe fn find<T>(
+pub unsafe fn find<T>(
     mut next: *const c_void,
     kind: vk::StructureType,
     is: impl Fn(&T) -> bool,
@@ -139,36 +139,6 @@ pub unsafe fn below_device(info: &vk::DeviceCreateInfo<'_>) -> Option<Below> {
     }
 }
 
-/// Whether a device is made with timeline semaphores.
-///
-/// # Safety
-/// `info` must be valid for vkCreateDevice.
-pub unsafe fn has_timelines(info: &vk::DeviceCreateInfo<'_>) -> bool {
-    let (all, one) = (
-        vk::StructureType::PHYSICAL_DEVICE_VULKAN_1_2_FEATURES,
-        vk::StructureType::PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES,
-    );
-    // SAFETY: the types are those of the two kinds of structures.
-    unsafe {
-        find(
-            info.p_next,
-            all,
-            |features: &vk::PhysicalDeviceVulkan12Features<'_>| {
-                features.timeline_semaphore == vk::TRUE
-            },
-        )
-        .is_some()
-            || find(
-                info.p_next,
-                one,
-                |features: &vk::PhysicalDeviceTimelineSemaphoreFeatures<'_>| {
-                    features.timeline_semaphore == vk::TRUE
-                },
-            )
-            .is_some()
-    }
-}
-
 /// What objects of one instance or of one device have in common, and no others: the loader's table, to which their handles
 /// point.
 ///
@@ -177,24 +147,4 @@ pub unsafe fn has_timelines(info: &vk::DeviceCreateInfo<'_>) -> bool {
 pub unsafe fn key<T: Handle>(handle: T) -> usize {
     // SAFETY: the loader defines that such handles point to a pointer.
     unsafe { *(handle.as_raw() as usize as *const usize) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timelines_are_found_in_a_chain() {
-        let mut variable = vk::PhysicalDeviceVariablePointersFeatures::default();
-        let mut features = vk::PhysicalDeviceVulkan12Features::default().timeline_semaphore(true);
-        let info = vk::DeviceCreateInfo::default()
-            .push_next(&mut features)
-            .push_next(&mut variable);
-        // SAFETY: the chain is valid.
-        assert!(unsafe { has_timelines(&info) });
-        let mut without = vk::PhysicalDeviceVulkan12Features::default();
-        let info = vk::DeviceCreateInfo::default().push_next(&mut without);
-        // SAFETY: as above.
-        assert!(!unsafe { has_timelines(&info) });
-    }
 }

@@ -3,17 +3,18 @@
 
 use super::commands::command;
 use super::{blocks, list, one, pointer, size, Row};
-use crate::state::{Kind, State};
+use crate::call;
+use crate::sequences::state::{Kind, State};
 use opencl_sys as sys;
-use pumice_tests::call;
 use std::ffi::c_void;
 use std::ptr::null_mut;
 
 /// A range within an allocation of the queue's context, on words: with another's memory the application may do nothing, and nobody
 /// could refuse it.
 fn part(state: &State, queue: *mut c_void, which: u32, number: u32) -> (*mut c_void, usize) {
-    let context = state.context_of.get(&queue);
-    let list: Vec<_> = state
+    let table = state.table();
+    let context = table.context_of.get(&queue);
+    let list: Vec<_> = table
         .shared
         .iter()
         .filter(|(.., of)| Some(of) == context)
@@ -46,7 +47,7 @@ pub const CALLS: &[Row] = &[
         let made = call!(clSVMAlloc(context, flags, size, align));
         if !made.is_null() {
             s.good += 1;
-            s.shared.push((made, size, context));
+            s.table().shared.push((made, size, context));
         }
         if !made.is_null() && (size == 0 || context.is_null() || flags > 1 << 30) {
             s.wrong
@@ -54,18 +55,21 @@ pub const CALLS: &[Row] = &[
         }
     }),
     ("clSVMFree", |s, n| {
-        if s.shared.len() < 2 {
+        if s.table().shared.len() < 2 {
             return;
         }
         s.settle();
-        for queue in s.all(Kind::Queue).to_vec() {
+        for queue in s.all(Kind::Queue) {
             let code = call!(clFinish(queue.handle));
             s.code("clFinish", code);
         }
         // Queues that the program has released may have commands yet; their memory stays.
-        let at = n[1] as usize % s.shared.len();
-        if s.released_queues() == 0 {
-            let (start, _, context) = s.shared.remove(at);
+        let freed = {
+            let mut table = s.table();
+            let at = n[1] as usize % table.shared.len();
+            (table.released == 0).then(|| table.shared.remove(at))
+        };
+        if let Some((start, _, context)) = freed {
             call!(clSVMFree(context, start));
         }
     }),

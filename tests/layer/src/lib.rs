@@ -1,0 +1,51 @@
+//! What the Vulkan layers of the tests have in common: how they come between the loader and a driver ([`abi`]), and the instances
+//! and devices that they stand before ([`chain`]). What a layer does there is a [`Layer`]; the crate of its library exports
+//! `vkNegotiateLoaderLayerInterfaceVersion`, which calls [`negotiate`].
+
+pub mod abi;
+mod chain;
+
+pub use chain::{device_of, negotiate, Chain, Device};
+
+use ash::vk;
+use std::ffi::CStr;
+
+/// A layer.
+pub trait Layer: Sized + 'static {
+    /// What it keeps of a device.
+    type OfDevice: Send + Sync + 'static;
+
+    /// Its instances and devices.
+    fn chain() -> &'static Chain<Self>;
+
+    /// Its functions that take a device, a queue or a command buffer, by name; those for devices themselves are here.
+    fn find(name: &CStr) -> vk::PFN_vkVoidFunction;
+
+    /// Before one of vkCreateInstance, vkEnumeratePhysicalDevices and vkCreateDevice. A code: it fails with that.
+    fn before(_name: &'static str) -> Option<vk::Result> {
+        None
+    }
+
+    /// An instance was made.
+    fn instance_made() {}
+
+    /// A device was made, with the functions of the next layer; `has` says whether that has one of some name.
+    fn device_made(
+        info: &vk::DeviceCreateInfo<'_>,
+        next: &ash::Device,
+        has: &dyn Fn(&CStr) -> bool,
+    ) -> Self::OfDevice;
+
+    /// The device goes: nothing of the layer's may use it any more.
+    fn device_goes(_device: &Device<Self>) {}
+
+    /// It is gone.
+    fn device_gone() {}
+}
+
+/// A function without its type.
+pub fn untyped<Function: Copy>(function: Function) -> vk::PFN_vkVoidFunction {
+    assert_eq!(size_of::<Function>(), size_of::<vk::PFN_vkVoidFunction>());
+    // SAFETY: called with function pointers alone; whoever asked for the name knows the type.
+    unsafe { std::mem::transmute_copy(&function) }
+}
