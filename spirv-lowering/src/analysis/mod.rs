@@ -8,6 +8,7 @@ pub mod cfg;
 pub mod counters;
 pub mod dom;
 pub mod iterations;
+pub mod joins;
 pub mod live;
 pub mod loops;
 pub mod uses;

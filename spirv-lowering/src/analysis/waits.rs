@@ -1,16 +1,21 @@
 //! Whether a work-item may wait for what another one does: a lock, a counter that somebody else counts up, a flag.
 //!
 //! It can wait nowhere but in a loop, by looking at memory again and again: with atomic operations, or with volatile loads,
-//! which the compiler leaves in the loop. So a kernel may wait when a branch within a loop depends on what such an operation
-//! gave. Work-items that run in step, as those of a sub-group may, can wait for one another for ever; OpenCL promises
-//! them nothing else, but work-groups of one work-item that an application asks for run each on their own everywhere.
+//! which the compiler leaves in the loop. So a kernel may wait when what such an operation gave decides whether a loop ends: by
+//! the condition of an edge out of it, or by whether the work-item comes to that edge. Work-items that run in step, as those
+//! of a sub-group may, can wait for one another for ever; OpenCL promises them nothing else, but work-groups of one work-item
+//! that an application asks for run each on their own everywhere.
+//!
+//! What goes through global memory without an atomic operation is not followed: nobody has promised that it comes from others.
 
 use super::cfg::Cfg;
 use super::dom::DomTree;
+use super::joins::Joins;
 use super::loops::LoopForest;
-use crate::ir::entity::{SecondaryMap, Value};
+use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::Op;
+use crate::ir::types::{Space, Type};
 
 /// May a work-item wait? Runs on an inlined function; a call that is left counts as an operation that looks at memory.
 pub fn may_wait(func: &Function) -> bool {
@@ -19,54 +24,123 @@ pub fn may_wait(func: &Function) -> bool {
     if forest.loops.is_empty() && forest.is_reducible() {
         return false;
     }
-    let seen = from_others(func);
-    func.layout.iter().any(|&block| {
-        let repeats = forest.innermost(block).is_some() || !forest.is_reducible();
-        let decides = match &func.blocks[block].term {
-            Terminator::Branch(value, ..) | Terminator::Switch(value, ..) => seen[*value],
-            _ => false,
-        };
-        repeats && decides
+    let seen = Seen::new(func, &cfg);
+    if !forest.is_reducible() {
+        return !seen.branches.is_empty();
+    }
+    let decides = |block: Block| seen.branches.iter().any(|branch| branch.block == block);
+    forest.loops.keys().any(|id| {
+        let within = |block: Block| forest.contains(id, block);
+        let leaves = |block: Block| cfg.succs(block).iter().any(|&to| !within(to));
+        let mut ends = forest.loops[id]
+            .blocks
+            .iter()
+            .filter(|&&block| leaves(block));
+        ends.any(|&end| {
+            let mut inside = seen.branches.iter().filter(|branch| within(branch.block));
+            decides(end) || inside.any(|branch| branch.joins.between(end))
+        })
     })
 }
 
-/// The values that depend on what others may have written meanwhile.
-fn from_others(func: &Function) -> SecondaryMap<Value, bool> {
-    let mut seen: SecondaryMap<Value, bool> = SecondaryMap::new();
-    let mut changed = true;
-    while changed {
-        changed = false;
-        let mut mark = |seen: &mut SecondaryMap<Value, bool>, value: Value| {
-            changed |= !seen[value];
-            seen[value] = true;
+/// A branch whose condition depends on others.
+struct Branch {
+    block: Block,
+    joins: Joins,
+}
+
+/// What depends on what others may have written meanwhile.
+struct Seen {
+    values: SecondaryMap<Value, bool>,
+    branches: Vec<Branch>,
+    /// So may private memory.
+    private: bool,
+}
+
+impl Seen {
+    fn new(func: &Function, cfg: &Cfg) -> Self {
+        let mut seen = Self {
+            values: SecondaryMap::new(),
+            branches: Vec::new(),
+            private: false,
         };
+        while seen.follow(func) | seen.branch(func, cfg) {}
+        seen
+    }
+
+    fn mark(&mut self, value: Value) -> bool {
+        let new = !self.values[value];
+        self.values[value] = true;
+        new
+    }
+
+    /// From operands to results, once through all blocks. Whether there was anything new.
+    fn follow(&mut self, func: &Function) -> bool {
+        let mut new = false;
         for &block in &func.layout {
+            let apart = self
+                .branches
+                .iter()
+                .any(|branch| branch.joins.between(block));
             for &inst in &func.blocks[block].insts {
                 let data = &func.insts[inst];
-                let looks = matches!(
-                    data.op,
-                    Op::AtomicLoad { .. }
-                        | Op::AtomicRmw { .. }
-                        | Op::AtomicCmpXchg { .. }
-                        | Op::Load { volatile: true, .. }
-                        | Op::Call(_)
-                );
-                if looks || data.args.iter().any(|&arg| seen[arg]) {
+                let known = data.args.iter().any(|&arg| self.values[arg]);
+                let private = || {
+                    let place = data.args.first().map(|&place| func.ty(place));
+                    matches!(place, Some(Type::Ptr(Space::Private | Space::Generic)))
+                };
+                let looks = match data.op {
+                    Op::AtomicLoad { .. } | Op::AtomicRmw { .. } | Op::AtomicCmpXchg { .. } => true,
+                    Op::Load { volatile, .. } => volatile || self.private && private(),
+                    Op::Call(_) => true,
+                    _ => false,
+                };
+                if looks || known {
                     for &result in &data.results {
-                        mark(&mut seen, result);
+                        new |= self.mark(result);
                     }
+                }
+                // By value, or by whether it is done.
+                if (known || apart) && !self.private && data.results.is_empty() && private() {
+                    self.private = true;
+                    new = true;
                 }
             }
             for edge in func.blocks[block].term.targets() {
                 for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
-                    if seen[arg] {
-                        mark(&mut seen, param);
+                    if self.values[arg] {
+                        new |= self.mark(param);
                     }
                 }
             }
         }
+        new
     }
-    seen
+
+    /// From conditions to what depends on the way that was taken. Whether there was anything new.
+    fn branch(&mut self, func: &Function, cfg: &Cfg) -> bool {
+        let mut new = false;
+        for &block in cfg.rpo() {
+            let (Terminator::Branch(value, ..) | Terminator::Switch(value, ..)) =
+                &func.blocks[block].term
+            else {
+                continue;
+            };
+            let known = self.branches.iter().any(|branch| branch.block == block);
+            if known || !self.values[*value] {
+                continue;
+            }
+            let joins = Joins::new(cfg, block);
+            for &join in joins.blocks() {
+                for &param in &func.blocks[join].params {
+                    self.mark(param);
+                }
+            }
+            self.branches.push(Branch { block, joins });
+            new = true;
+        }
+        new
+    }
 }
 
 #[cfg(test)]
@@ -118,5 +192,102 @@ block2:
 ";
         assert!(!of(histogram));
         assert!(of(&histogram.replace("iadd v5, v1", "iadd v5, v3")));
+    }
+
+    /// A result that only decides what else is done in a turn of the loop: programs count and note what they find like this.
+    #[test]
+    fn what_is_found_is_noted_without_waiting() {
+        let noted = "
+  v2 = const 0 : i32
+  v10 = const 0 : i64
+  v11 = ptr_add v0, v10 : ptr.global
+  jump block1(v2)
+block1(v5: i32):
+  v3 = atomic_rmw.add.device.relaxed v0, v5 : i32
+  v7 = icmp.eq v3, v2 : bool
+  br v7, block2(v2), block4(v2)
+block2(v8: i32):
+  store.align4 v11, v8
+  v9 = iadd v8, v1 : i32
+  v13 = icmp.ult v9, v1 : bool
+  br v13, block2(v9), block4(v9)
+block4(v12: i32):
+  v6 = iadd v5, v1 : i32
+  v4 = icmp.ult v6, v1 : bool
+  br v4, block1(v6), block5
+block5:
+  return
+";
+        assert!(!of(noted));
+        // What the ways bring along decides.
+        assert!(of(&noted.replace("icmp.ult v6, v1", "icmp.ult v12, v1")));
+        assert!(of(&noted.replace("icmp.ult v9, v1", "icmp.ult v3, v9")));
+    }
+
+    /// An end of the loop that only those come to who have got the lock.
+    #[test]
+    fn ends_behind_a_lock_wait() {
+        let tried = "
+  v2 = const 0 : i32
+  jump block1
+block1:
+  v3 = atomic_rmw.xchg.device.relaxed v0, v1 : i32
+  v4 = icmp.ne v3, v2 : bool
+  br v4, block1, block2
+block2:
+  v5 = icmp.ult v1, v2 : bool
+  br v5, block1, block3
+block3:
+  return
+";
+        assert!(of(tried));
+        let behind = tried
+            .replace("br v4, block1, block2", "br v4, block4, block2")
+            .replace("br v5, block1, block3", "br v5, block4, block3")
+            .replace("block3:\n", "block4:\n  jump block1\nblock3:\n");
+        assert!(of(&behind));
+    }
+
+    /// Going back to the head by another way, and what private memory tells.
+    #[test]
+    fn ways_of_going_on_wait() {
+        let again = "
+  v2 = const 0 : i32
+  jump block1(v2)
+block1(v5: i32):
+  v7 = icmp.ult v5, v1 : bool
+  br v7, block2, block4
+block2:
+  v3 = atomic_rmw.xchg.device.relaxed v0, v1 : i32
+  v4 = icmp.ne v3, v2 : bool
+  br v4, block1(v5), block3
+block3:
+  v6 = iadd v5, v1 : i32
+  jump block1(v6)
+block4:
+  return
+";
+        assert!(of(again));
+        let noted = "
+  v2 = const 0 : i32
+  v8 = alloca.size4.align4 : ptr.private
+  store.align4 v8, v2
+  jump block1
+block1:
+  v3 = atomic_rmw.xchg.device.relaxed v0, v1 : i32
+  v4 = icmp.ne v3, v2 : bool
+  br v4, block3, block2
+block2:
+  store.align4 v8, v1
+  jump block3
+block3:
+  v5 = load.align4 v8 : i32
+  v6 = icmp.eq v5, v2 : bool
+  br v6, block1, block4
+block4:
+  return
+";
+        assert!(of(noted));
+        assert!(!of(&noted.replace("load.align4 v8", "load.align4 v0")));
     }
 }

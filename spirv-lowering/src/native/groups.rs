@@ -4,6 +4,7 @@
 //! groups in a pack from groups one after the other, a pack is a piece of a row of groups instead: local ids are zeros, sizes
 //! ones, barriers nothing, and the group's number is what differs from lane to lane.
 
+use crate::analysis::waits::may_wait;
 use crate::ir::function::Function;
 use crate::ir::module::Module;
 use crate::ir::op::{HwVar, Op};
@@ -17,12 +18,7 @@ pub fn can_be_packed(module: &Module) -> bool {
         return false;
     };
     let apart = |op: &Op| match op {
-        Op::GlobalAddr(_)
-        | Op::Group(..)
-        | Op::AtomicLoad { .. }
-        | Op::AtomicRmw { .. }
-        | Op::AtomicCmpXchg { .. } => false,
-        Op::Load { volatile, .. } => !volatile,
+        Op::GlobalAddr(_) | Op::Group(..) => false,
         Op::Hw(var) => !matches!(
             var,
             HwVar::SubgroupSize
@@ -39,6 +35,7 @@ pub fn can_be_packed(module: &Module) -> bool {
             let insts = &func.blocks[block].insts;
             insts.iter().all(|&inst| apart(&func.insts[inst].op))
         })
+        && !may_wait(func)
 }
 
 /// Of such a kernel, with what is known of groups of one work-item.
