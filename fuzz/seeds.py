@@ -35,17 +35,16 @@ def entries(cache, kind):
 
 def binaries(cache):
     """Bodies of binaries behind the device's UUID, which the target puts in front."""
-    modules = entries(cache, "spv")
+    # In front of the module its length, behind it what else the cache knows.
+    modules = [next(sections(entry)) for entry in entries(cache, "spv")]
     for at, executable in enumerate(entries(cache, "vk")):
         module = modules[at % len(modules)] if modules else b""
-        # What the cache has in front of the module is no matter here: the reader asks for whole words.
-        module = module[: len(module) // 4 * 4]
         options = b"-cl-std=CL3.0 -w" if at % 2 else b""
         constants = [number(7), b"\1\0\0\0"] if at % 3 == 0 else []
         count = number(len(constants) // 2)
         yield put(number(EXECUTABLE), options, number(1), module, count, *constants, b"key", executable)
     for module in modules[:8]:
-        yield put(number(1), b"", number(1), module[: len(module) // 4 * 4], number(0))
+        yield put(number(1), b"", number(1), module, number(0))
 
 
 def lowered(cache):

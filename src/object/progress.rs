@@ -68,7 +68,7 @@ impl Progress {
 
     /// Such a kernel was recorded, to be done at this value.
     pub(crate) fn set_follows(&self, value: u64) {
-        self.follows.fetch_max(value, Ordering::SeqCst);
+        sync::raise(&self.follows, value, Ordering::SeqCst);
     }
 
     /// The last value of blocking writes that have returned before their bytes were where they belong, which only this
@@ -78,7 +78,7 @@ impl Progress {
     }
 
     pub(crate) fn set_left(&self, value: u64) {
-        self.left.fetch_max(value, Ordering::SeqCst);
+        sync::raise(&self.left, value, Ordering::SeqCst);
     }
 
     /// The number of held commands.
@@ -87,16 +87,16 @@ impl Progress {
     }
 
     pub(crate) fn set_recorded(&self, value: u64) {
-        self.recorded.fetch_max(value, Ordering::AcqRel);
+        sync::raise(&self.recorded, value, Ordering::AcqRel);
     }
 
     pub(crate) fn set_submitted(&self, value: u64) {
-        self.recorded.fetch_max(value, Ordering::AcqRel);
-        self.submitted.fetch_max(value, Ordering::AcqRel);
+        sync::raise(&self.recorded, value, Ordering::AcqRel);
+        sync::raise(&self.submitted, value, Ordering::AcqRel);
     }
 
     pub(crate) fn set_host_done(&self, seq: u64) {
-        self.host_done.fetch_max(seq, Ordering::AcqRel);
+        sync::raise(&self.host_done, seq, Ordering::AcqRel);
         drop(self.lock.lock());
         self.changed.notify_all();
     }

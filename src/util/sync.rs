@@ -14,8 +14,20 @@ mod plain {
     pub use crate::util::lock::{Mutex, MutexGuard, RwLock};
     pub use parking_lot::Condvar;
     pub use std::hint::spin_loop;
+    use std::sync::atomic::Ordering;
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize};
     pub use std::thread::yield_now;
+
+    /// Raises a number to this value, unless it is above it: `fetch_max`, as the loop that x86 makes of it. The thread sanitizer does not
+    /// see LLVM's own operation, and takes what it puts in order for races.
+    pub fn raise(number: &AtomicU64, value: u64, order: Ordering) {
+        let mut now = number.load(Ordering::Relaxed);
+        while let Err(other) =
+            number.compare_exchange_weak(now, now.max(value), order, Ordering::Relaxed)
+        {
+            now = other;
+        }
+    }
 
     /// A thread of ours, which ends on its own.
     pub fn spawn(

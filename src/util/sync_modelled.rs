@@ -27,6 +27,12 @@ pub fn spawn(_: &str, _: usize, work: impl FnOnce() + Send + 'static) -> std::io
     Ok(())
 }
 
+/// Raises a number to this value, unless it is above it.
+#[track_caller]
+pub fn raise(number: &AtomicU64, value: u64, order: Ordering) {
+    number.fetch_max(value, order);
+}
+
 fn ordered<T>(order: Ordering, operation: impl FnOnce() -> T) -> T {
     let total = order == Ordering::SeqCst;
     if total {

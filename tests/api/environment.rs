@@ -129,7 +129,12 @@ fn any_number_of_queues() {
             .env("PUMICE_QUEUES", count)
             .output()
             .expect("the child runs");
-        let text = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{count} queues: {text}");
+        let [text, errors] =
+            [&output.stdout, &output.stderr].map(|out| String::from_utf8_lossy(out));
+        assert!(
+            output.status.success(),
+            "{count} queues: {}\n{text}\n{errors}",
+            output.status
+        );
     }
 }

@@ -5,9 +5,9 @@
 //! call that fails makes nothing, objects have the references that the program has, all can be given back, and a context that is made
 //! afterwards works. That the process neither ends nor waits for ever is the caller's to see.
 
-pub mod calls;
+mod calls;
 pub mod program;
-pub mod state;
+mod state;
 
 use program::{Call, Program};
 use state::State;

@@ -9,8 +9,9 @@
 use crate::print;
 use crate::round::Round;
 use pumice_tests::process::resident;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What the process has.
@@ -21,10 +22,28 @@ struct Sample {
     /// Resident, in KiB.
     resident: i64,
     /// What the file descriptors lead to, and how many to each.
-    files: BTreeMap<String, i64>,
+    files: Counts,
     threads: i64,
     /// Vulkan objects by kind.
-    objects: BTreeMap<String, i64>,
+    objects: Counts,
+}
+
+/// Counts by name. Samples are part of the heap that they measure: names are kept once.
+type Counts = Box<[(&'static str, i64)]>;
+
+fn counts(named: BTreeMap<String, i64>) -> Counts {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = named.into_iter().map(|(name, count)| {
+        let known = names.get(name.as_str()).copied();
+        let known = known.unwrap_or_else(|| {
+            let name: &'static str = name.leak();
+            names.insert(name);
+            name
+        });
+        (known, count)
+    });
+    known.collect()
 }
 
 /// What the heap may have more of in the last quarter than in the second, in KiB for each round between them: every round has
@@ -111,9 +130,9 @@ impl Sample {
         Self {
             heap: heap as i64 / 1024,
             resident: resident() / 1024,
-            files,
+            files: counts(files),
             threads: line("Threads:"),
-            objects,
+            objects: counts(objects),
         }
     }
 
@@ -166,7 +185,7 @@ fn grown(samples: &[Sample]) -> Vec<String> {
     let names = samples
         .iter()
         .flat_map(|sample| sample.counts().into_keys());
-    let names: std::collections::BTreeSet<String> = names.collect();
+    let names: BTreeSet<String> = names.collect();
     for name in names {
         let of = |sample: &Sample| sample.counts().get(&name).copied().unwrap_or(0);
         let (before, after) = (most(early, of), least(late, of));
@@ -198,9 +217,9 @@ pub fn run(mut round: Round<'_>, seconds: f64) -> bool {
             started.elapsed().as_secs_f64(),
             sample.heap,
             sample.resident,
-            sample.files.values().sum::<i64>(),
+            sample.files.iter().map(|(_, count)| count).sum::<i64>(),
             sample.threads,
-            sample.objects.values().sum::<i64>(),
+            sample.objects.iter().map(|(_, count)| count).sum::<i64>(),
         );
         samples.push(sample);
         round.seed = round.seed.wrapping_add(1);
@@ -251,8 +270,8 @@ mod tests {
         });
         assert_eq!(grown(&heap).len(), 1);
         let files = samples(|at| Sample {
-            files: [("pipe:[]".to_owned(), 4 + at / 5)].into(),
-            objects: [("buffer".to_owned(), at)].into(),
+            files: [("pipe:[]", 4 + at / 5)].into(),
+            objects: [("buffer", at)].into(),
             threads: 3 + at / 8,
             ..Sample::default()
         });
