@@ -91,3 +91,95 @@ fn generic_atomics() {
     assert_eq!(setup.read::<i32>(&data, 1), [out[2]]);
     assert!((1..=256).contains(&out[2]));
 }
+
+/// Work-groups of one work-item that note what they find in a loop, by the result of an atomic function, as password crackers do.
+#[test]
+fn groups_of_one_item_note_what_they_find() {
+    let setup = Setup::new();
+    let source = "
+        kernel void f(global uint *count, global uint *list) {
+            uint g = get_global_id(0);
+            for (uint i = 0; i < 100; i++) {
+                uint n = g * 100 + i, h = n * 0x9e3779b9u;
+                if (h >> 26 != 5) continue;
+                uint at = atomic_inc(count);
+                if (at % 2 == 0) {
+                    uint sum = 0;
+                    for (uint k = 0; k <= at % 7; k++) sum += n;
+                    list[2 * at] = sum;
+                } else {
+                    list[2 * at] = n;
+                }
+                list[2 * at + 1] = n;
+            }
+        }";
+    let kernel = setup.kernel_of(source, "f");
+    let groups = 77;
+    let wanted: Vec<u32> = (0..100 * groups)
+        .filter(|n: &u32| n.wrapping_mul(0x9e37_79b9) >> 26 == 5)
+        .collect();
+    let (count, list) = (setup.buffer_of(&[0u32]), setup.buffer(8 * wanted.len()));
+    kernel.set_buffer(0, &count).set_buffer(1, &list);
+    setup.run(&kernel, &[groups as usize], Some(&[1]));
+    assert_eq!(setup.read::<u32>(&count, 1), [wanted.len() as u32]);
+    let mut found = Vec::new();
+    let noted = setup.read::<u32>(&list, 2 * wanted.len());
+    for (at, pair) in noted.chunks(2).enumerate() {
+        let turns = if at % 2 == 0 { at as u32 % 7 + 1 } else { 1 };
+        assert_eq!(pair[0], pair[1].wrapping_mul(turns), "{at}");
+        found.push(pair[1]);
+    }
+    found.sort_unstable();
+    assert_eq!(found, wanted);
+}
+
+/// Work-groups of one work-item that take turns: each form of a lock must find its owner running.
+#[test]
+fn groups_of_one_item_lock() {
+    let setup = Setup::new();
+    if info_value!(u64, clGetDeviceInfo(setup.device), CL_DEVICE_TYPE) != CL_DEVICE_TYPE_CPU {
+        return pumice_tests::left_out("not a processor: groups need not go on while others wait");
+    }
+    let source = "
+        #define COUNT p[1] = p[1] + 1; mem_fence(CLK_GLOBAL_MEM_FENCE)
+        kernel void spin(volatile global int *p) {
+            while (atomic_cmpxchg(p, 0, 1) != 0);
+            COUNT;
+            atomic_xchg(p, 0);
+        }
+        kernel void done(volatile global int *p) {
+            int done = 0;
+            while (!done) {
+                if (atomic_cmpxchg(p, 0, 1) == 0) {
+                    COUNT;
+                    atomic_xchg(p, 0);
+                    done = 1;
+                }
+            }
+        }
+        kernel void again(volatile global int *p) {
+            for (int i = 0; i < 3;) {
+                if (atomic_cmpxchg(p, 0, 1) != 0) continue;
+                COUNT;
+                if (i++ == 2) break;
+                atomic_xchg(p, 0);
+            }
+            atomic_xchg(p, 0);
+        }
+        kernel void kept(volatile global int *p) {
+            int state[3] = {0, 0, 0};
+            do {
+                if (atomic_cmpxchg(p, 0, 1) == 0) state[get_global_id(0) % 3] = 1;
+            } while (state[0] + state[1] + state[2] == 0);
+            COUNT;
+            atomic_xchg(p, 0);
+        }";
+    let program = setup.build(source);
+    for (name, each) in [("spin", 1), ("done", 1), ("again", 3), ("kept", 1)] {
+        let kernel = setup.kernel(&program, name);
+        let p = setup.buffer_of(&[0i32, 0]);
+        kernel.set_buffer(0, &p);
+        setup.run(&kernel, &[100], Some(&[1]));
+        assert_eq!(setup.read::<i32>(&p, 2), [0, 100 * each], "{name}");
+    }
+}
