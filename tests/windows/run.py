@@ -47,6 +47,11 @@ def run(command, log, limit, folder):
             return None
 
 
+def results_of(log):
+    """What the tests of a run came to. Behind `failures:` is what they printed, with results of their children."""
+    return dict(RESULT.findall(log.read_text(errors="replace").split("\nfailures:\n")[0]))
+
+
 def read_list(path, device):
     found = {}
     for line in pathlib.Path(path).read_text().splitlines():
@@ -105,7 +110,7 @@ def main():
         log = logs / f"{module}.txt"
         # By full names: one is the beginning of another.
         status = run(base + ["--exact"] + run_these, log, MODULE, folder)
-        results = dict(RESULT.findall(log.read_text(errors="replace")))
+        results = results_of(log)
         ended = status is not None and set(results) >= set(run_these)
         for test in run_these:
             if test in results:
@@ -117,7 +122,7 @@ def main():
                     continue
                 alone = logs / (test.replace("::", ".") + ".txt")
                 status = run(base + ["--exact", test], alone, ALONE, folder)
-                result = dict(RESULT.findall(alone.read_text(errors="replace"))).get(test)
+                result = results_of(alone).get(test)
                 if result is None:
                     result = f"does not end in {ALONE} s" if status is None else f"ends the process ({status})"
                 settle(test, result, alone)
