@@ -118,11 +118,10 @@ pub fn stamp(path: &Path) -> std::io::Result<String> {
     Ok(format!("{} ({size} bytes, {time})", real.display()))
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn static_programs_are_seen() {
         let dir = std::env::temp_dir().join(format!("pumice-dynamic-{}", std::process::id()));

@@ -1,7 +1,9 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, pages of memory, copies between threads, locks in order,
-//! panics of tasks, calls that are not cancelled, forks, the end of the process, shared libraries, the timeline of a process.
+//! panics of tasks, calls that are not cancelled, children (Windows), forks, the end of the process, shared libraries, the timeline of a process.
 
 pub mod address;
+#[cfg(windows)]
+pub mod child;
 pub mod config;
 pub mod copy;
 #[cfg(unix)]
@@ -37,8 +39,16 @@ pub fn many_cores() -> bool {
     cores() >= 4
 }
 
-/// CLOCK_MONOTONIC in nanoseconds.
+/// The host's clock in nanoseconds: CLOCK_MONOTONIC, on Windows the performance counter.
 pub fn monotonic_ns() -> u64 {
+    #[cfg(windows)]
+    {
+        let mut ticks = 0;
+        // SAFETY: `ticks` is a valid place for the result.
+        if unsafe { win32::QueryPerformanceCounter(&mut ticks) } != 0 {
+            return clock_ns(ticks as u64);
+        }
+    }
     #[cfg(unix)]
     {
         let mut time = libc::timespec {
@@ -56,4 +66,21 @@ pub fn monotonic_ns() -> u64 {
         .elapsed()
         .as_nanos() as u64
         + 1
+}
+
+/// A reading of that clock in the system's unit, as drivers give it, in nanoseconds.
+pub fn clock_ns(reading: u64) -> u64 {
+    #[cfg(windows)]
+    {
+        static FREQUENCY: std::sync::OnceLock<u128> = std::sync::OnceLock::new();
+        let frequency = FREQUENCY.get_or_init(|| {
+            let mut ticks = 0;
+            // SAFETY: a valid place for the result, which never changes.
+            unsafe { win32::QueryPerformanceFrequency(&mut ticks) };
+            u128::try_from(ticks).unwrap_or(1).max(1)
+        });
+        (u128::from(reading) * 1_000_000_000 / frequency) as u64
+    }
+    #[cfg(not(windows))]
+    reading
 }

@@ -14,7 +14,7 @@ pub enum Access {
 }
 
 /// New pages of zeros at an address of the system's choice; None: there are none to be had. Those that nobody touches take
-/// no memory.
+/// no memory. On Windows they count as if they did, but for those without any access, before they get one.
 pub fn map(size: usize, access: Access) -> Option<NonNull<u8>> {
     system::map(0, size, access)
 }
@@ -170,7 +170,10 @@ mod system {
     }
 
     pub fn map(base: usize, size: usize, access: Access) -> Option<NonNull<u8>> {
-        let kind = win32::MEM_RESERVE | win32::MEM_COMMIT;
+        let kind = match access {
+            Access::None => win32::MEM_RESERVE,
+            _ => win32::MEM_RESERVE | win32::MEM_COMMIT,
+        };
         // SAFETY: new pages: a range that is in use is refused.
         let found = unsafe { win32::VirtualAlloc(base as *mut _, size, kind, flags(access)) };
         NonNull::new(found.cast())
@@ -183,9 +186,11 @@ mod system {
 
     pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
         let mut before = 0;
-        // SAFETY: as the caller promises.
+        let base = base.as_ptr().cast();
+        // SAFETY: as the caller promises; pages that are committed keep what is in them.
         unsafe {
-            win32::VirtualProtect(base.as_ptr().cast(), size, flags(access), &mut before) != 0
+            win32::VirtualProtect(base, size, flags(access), &mut before) != 0
+                || !win32::VirtualAlloc(base, size, win32::MEM_COMMIT, flags(access)).is_null()
         }
     }
 
@@ -217,6 +222,35 @@ mod tests {
         }
         let own = 5u32;
         assert!(told(&raw const own as u64));
+    }
+
+    /// Of a mapping without access, which gets it in a part, that part alone is committed.
+    #[cfg(windows)]
+    #[test]
+    fn what_nobody_may_access_is_not_committed() {
+        use crate::util::win32;
+        let state = |address: *const u8| {
+            let mut about = win32::MemoryBasicInformation::default();
+            let size = size_of_val(&about);
+            // SAFETY: a place for what is said of pages, with its size.
+            unsafe { win32::VirtualQuery(address.cast(), &mut about, size) };
+            about.state
+        };
+        let size = 4 * page();
+        let base = map(size, Access::None).expect("pages");
+        // SAFETY: our own mapping, of that size; written to only while that is allowed.
+        unsafe {
+            let second = base.add(page());
+            assert!(protect(second, 2 * page(), Access::ReadWrite));
+            second.write(7);
+            // Where some pages are committed and some are not.
+            assert!(protect(second, 3 * page(), Access::ReadWrite));
+            assert_eq!(second.read(), 7);
+            base.add(size - 1).write(1);
+            assert_eq!(state(base.as_ptr()), win32::MEM_RESERVE);
+            assert_eq!(state(second.as_ptr()), win32::MEM_COMMIT);
+            unmap(base, size);
+        }
     }
 
     #[test]

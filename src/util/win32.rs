@@ -16,6 +16,25 @@ pub const PAGE_EXECUTE: u32 = 0x10;
 pub const PAGE_EXECUTE_READ: u32 = 0x20;
 pub const PAGE_GUARD: u32 = 0x100;
 
+/// SetHandleInformation: children get it.
+pub const INHERIT: u32 = 1;
+/// WaitForSingleObject: without a limit.
+pub const INFINITE: u32 = u32::MAX;
+/// SetInformationJobObject: JOBOBJECT_EXTENDED_LIMIT_INFORMATION.
+pub const JOB_EXTENDED_LIMITS: u32 = 9;
+/// A job whose processes end when its last handle is closed.
+pub const JOB_KILL_ON_CLOSE: u32 = 0x2000;
+/// UpdateProcThreadAttribute: the handles that a process inherits, and no others.
+pub const ATTRIBUTE_HANDLES: usize = 0x2_0002;
+/// UpdateProcThreadAttribute: the jobs that a process is in from its first moment on.
+pub const ATTRIBUTE_JOBS: usize = 0x2_000d;
+/// CreateProcessW: an application without a console gets none for it.
+pub const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+/// CreateProcessW: STARTUPINFOEXW.
+pub const CREATE_EXTENDED: u32 = 0x0008_0000;
+/// STARTUPINFOW: its handles count.
+pub const STARTUP_HAS_HANDLES: u32 = 0x100;
+
 /// GetModuleHandleExW: it is never unloaded.
 pub const MODULE_PIN: u32 = 1;
 /// GetModuleHandleExW: its count of users stays as it is.
@@ -84,13 +103,114 @@ pub struct FileBasicInfo {
     _end: u32,
 }
 
+/// JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+#[repr(C)]
+#[derive(Default)]
+pub struct JobLimits {
+    pub times: [i64; 2],
+    pub flags: u32,
+    pub working_set: [usize; 2],
+    pub processes: u32,
+    pub affinity: usize,
+    pub priority: u32,
+    pub scheduling: u32,
+    pub counters: [u64; 6],
+    pub memory: [usize; 4],
+}
+
+/// STARTUPINFOEXW
+#[repr(C)]
+pub struct Startup {
+    pub size: u32,
+    pub texts: [*mut u16; 3],
+    pub window: [u32; 7],
+    pub flags: u32,
+    pub show: u16,
+    pub reserved_size: u16,
+    pub reserved: *mut u8,
+    pub streams: [Handle; 3],
+    pub attributes: *mut c_void,
+}
+
+impl Default for Startup {
+    fn default() -> Self {
+        Self {
+            size: 0,
+            texts: [std::ptr::null_mut(); 3],
+            window: [0; 7],
+            flags: 0,
+            show: 0,
+            reserved_size: 0,
+            reserved: std::ptr::null_mut(),
+            streams: [std::ptr::null_mut(); 3],
+            attributes: std::ptr::null_mut(),
+        }
+    }
+}
+
+/// PROCESS_INFORMATION
+#[repr(C)]
+pub struct ProcessInformation {
+    pub process: Handle,
+    pub thread: Handle,
+    pub process_id: u32,
+    pub thread_id: u32,
+}
+
+impl Default for ProcessInformation {
+    fn default() -> Self {
+        Self {
+            process: std::ptr::null_mut(),
+            thread: std::ptr::null_mut(),
+            process_id: 0,
+            thread_id: 0,
+        }
+    }
+}
+
 #[link(name = "kernel32")]
 extern "system" {
+    pub fn CreateJobObjectW(security: *const c_void, name: *const u16) -> Handle;
+    pub fn SetInformationJobObject(job: Handle, class: u32, from: *const c_void, size: u32) -> i32;
+    pub fn SetHandleInformation(handle: Handle, mask: u32, flags: u32) -> i32;
+    pub fn InitializeProcThreadAttributeList(
+        list: *mut c_void,
+        count: u32,
+        flags: u32,
+        size: *mut usize,
+    ) -> i32;
+    pub fn UpdateProcThreadAttribute(
+        list: *mut c_void,
+        flags: u32,
+        attribute: usize,
+        value: *const c_void,
+        size: usize,
+        before: *mut c_void,
+        size_before: *mut usize,
+    ) -> i32;
+    pub fn DeleteProcThreadAttributeList(list: *mut c_void);
+    pub fn CreateProcessW(
+        program: *const u16,
+        line: *mut u16,
+        process_security: *const c_void,
+        thread_security: *const c_void,
+        inherit: i32,
+        flags: u32,
+        environment: *const c_void,
+        directory: *const u16,
+        startup: *mut Startup,
+        made: *mut ProcessInformation,
+    ) -> i32;
+    pub fn TerminateProcess(process: Handle, status: u32) -> i32;
+    pub fn WaitForSingleObject(handle: Handle, milliseconds: u32) -> u32;
+    pub fn GetExitCodeProcess(process: Handle, status: *mut u32) -> i32;
     pub fn VirtualAlloc(at: *mut c_void, size: usize, kind: u32, access: u32) -> *mut c_void;
     pub fn VirtualFree(at: *mut c_void, size: usize, kind: u32) -> i32;
     pub fn VirtualProtect(at: *mut c_void, size: usize, access: u32, before: *mut u32) -> i32;
     pub fn VirtualQuery(at: *const c_void, into: *mut MemoryBasicInformation, size: usize)
         -> usize;
+    pub fn QueryPerformanceCounter(ticks: *mut i64) -> i32;
+    pub fn QueryPerformanceFrequency(ticks_a_second: *mut i64) -> i32;
     pub fn LoadLibraryW(name: *const u16) -> Module;
     pub fn GetCurrentThreadId() -> u32;
     pub fn GetModuleHandleExW(flags: u32, name: *const u16, module: *mut Module) -> i32;

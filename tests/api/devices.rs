@@ -52,14 +52,14 @@ fn platform_queries() {
         info_text!(clGetPlatformInfo(platform), CL_PLATFORM_ICD_SUFFIX_KHR),
         "PUMICE"
     );
-    assert_eq!(
-        info_value!(
-            u64,
-            clGetPlatformInfo(platform),
-            CL_PLATFORM_HOST_TIMER_RESOLUTION
-        ),
-        1
+    let resolution = info_value!(
+        u64,
+        clGetPlatformInfo(platform),
+        CL_PLATFORM_HOST_TIMER_RESOLUTION
     );
+    // A tick of the performance counter: mostly 100 ns.
+    let possible = if cfg!(windows) { 1..=1000 } else { 1..=1 };
+    assert!(possible.contains(&resolution), "{resolution} ns");
     let names = info_text!(clGetPlatformInfo(platform), CL_PLATFORM_EXTENSIONS);
     let versioned = name_versions(&info!(
         clGetPlatformInfo(platform),

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The environment variable with what the child is to do.
 const JOB: &str = "PUMICE_TESTS_CHILD";
-/// A child that takes longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// A child that takes longer hangs. Under Wine compilers take a second to start.
+const PATIENCE: Duration = Duration::from_secs(if cfg!(windows) { 400 } else { 120 });
 
 /// What this process is to do as a child.
 pub fn job() -> Option<String> {

@@ -5,6 +5,7 @@
 
 use std::io::Write;
 use std::panic::Location;
+use std::sync::{Mutex, PoisonError};
 
 /// The test that calls this is not run, or not run further; why. In the words of a sentence that begins with "left out:".
 #[track_caller]
@@ -24,7 +25,9 @@ pub fn left_out(why: &str) {
         .create(true)
         .append(true)
         .open(&file);
-    // In one piece: other tests write to it too.
+    // In one piece, as other tests write to it too, and in turn: Wine lets what is written at the same time overlap.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let line = format!("{name}: {why}\n");
     if let Err(error) = opened.and_then(|mut file| file.write_all(line.as_bytes())) {
         panic!("{}: {error}", file.display());

@@ -90,7 +90,8 @@ impl CpuMemory {
         };
         let inner = bytes.next_multiple_of(4096);
         let room = inner + align + 2 * guard;
-        let closed = guard != 0;
+        // On Windows what is closed is not committed, so that the room for the alignment does not count.
+        let closed = guard != 0 || cfg!(windows);
         let access = if closed {
             Access::None
         } else {

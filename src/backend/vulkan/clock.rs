@@ -1,4 +1,4 @@
-//! The device's timer beside the host's CLOCK_MONOTONIC.
+//! The device's timer beside the host's clock (`monotonic_ns`).
 //!
 //! Without VK_EXT_calibrated_timestamps a moment in both is had by running a timestamp on the device. That takes a stream,
 //! of which nothing is known here: who asks says how (`run`: ticks, nanoseconds).
@@ -7,10 +7,16 @@ use super::conv::During;
 use super::logical::LogicalDevice;
 use crate::backend::{DeviceError, Result};
 use crate::util::lock::{rank, Mutex};
-use crate::util::monotonic_ns;
+use crate::util::{clock_ns, monotonic_ns};
 use ash::{ext, vk};
 
-/// Relates the device's timestamps to the host's CLOCK_MONOTONIC.
+/// What Vulkan calls the clock of `monotonic_ns`.
+#[cfg(not(windows))]
+const HOST: vk::TimeDomainEXT = vk::TimeDomainEXT::CLOCK_MONOTONIC;
+#[cfg(windows)]
+const HOST: vk::TimeDomainEXT = vk::TimeDomainEXT::QUERY_PERFORMANCE_COUNTER;
+
+/// Relates the device's timestamps to the host's clock.
 pub struct Clock {
     calibrated: Option<ext::calibrated_timestamps::Device>,
     period: f64,
@@ -35,8 +41,7 @@ impl Clock {
             let domains =
                 unsafe { table.get_physical_device_calibrateable_time_domains(adapter.raw) };
             let domains = domains.unwrap_or_default();
-            domains.contains(&vk::TimeDomainEXT::DEVICE)
-                && domains.contains(&vk::TimeDomainEXT::CLOCK_MONOTONIC)
+            domains.contains(&vk::TimeDomainEXT::DEVICE) && domains.contains(&HOST)
         };
         Self {
             calibrated: usable
@@ -52,14 +57,13 @@ impl Clock {
         if let Some(table) = &self.calibrated {
             let info = [
                 vk::CalibratedTimestampInfoEXT::default().time_domain(vk::TimeDomainEXT::DEVICE),
-                vk::CalibratedTimestampInfoEXT::default()
-                    .time_domain(vk::TimeDomainEXT::CLOCK_MONOTONIC),
+                vk::CalibratedTimestampInfoEXT::default().time_domain(HOST),
             ];
             // SAFETY: both domains were found to be offered.
             let (values, _) = unsafe { table.get_calibrated_timestamps(&info) }
                 .during("vkGetCalibratedTimestampsEXT")?;
             if let [device, host] = values[..] {
-                return Ok((device, host));
+                return Ok((device, clock_ns(host)));
             }
         }
         run()

@@ -216,12 +216,11 @@ mod system {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
     /// A compiler beside the library is found, and comes before those of the system. The driver within Zig has a name.
-    #[cfg(unix)]
     #[test]
     fn compilers_that_are_carried() {
         use std::os::unix::fs::PermissionsExt;

@@ -38,7 +38,8 @@ fn memory_of_every_placement() {
         .expect("memory again");
 }
 
-/// Software drivers' memory asks for large pages: the kernel notes "hg" on its mapping.
+/// Software drivers' memory asks for large pages: the kernel notes "hg" on its mapping. On Windows they are a privilege.
+#[cfg(not(windows))]
 #[test]
 fn large_pages() {
     let _silence = Silence::new();

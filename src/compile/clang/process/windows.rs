@@ -1,18 +1,16 @@
 //! A compiler in a process of its own: input and output through pipes, each with a thread, since Windows cannot wait for several
-//! of them at once; no window; at the time limit it is ended.
+//! of them at once; at the time limit it is ended, and so it is by the end of this process (`util/child.rs`).
 
 use super::{stopped, time_limit, Finished, TOO_MUCH};
 use crate::compile::clang::printed::Printed;
+use crate::util::child::Child;
 use std::io::{Error, Read, Write};
-use std::os::windows::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::mpsc;
 use std::time::Instant;
 
-/// CREATE_NO_WINDOW: an application without a console gets none for the compiler.
-const NO_WINDOW: u32 = 0x0800_0000;
 /// The least status of a process that an exception has ended.
-const EXCEPTION: i32 = 0xc000_0000u32 as i32;
+const EXCEPTION: u32 = 0xc000_0000;
 
 /// Reads a pipe to its end, or to what is too much.
 fn read_all(mut pipe: impl Read, mut to: Printed) -> Printed {
@@ -27,14 +25,9 @@ fn read_all(mut pipe: impl Read, mut to: Printed) -> Printed {
 }
 
 /// Runs `command` in a process of its own.
-pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
+pub fn run_alone(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let started = Instant::now();
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .creation_flags(NO_WINDOW)
-        .spawn()?;
+    let mut child = Child::spawn(&command)?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(mut stdin), Some(stdout), Some(stderr)) = pipes else {
         return Err(Error::other("a child without pipes"));
@@ -59,7 +52,7 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
             let rest = time_limit().saturating_sub(started.elapsed());
             if both_done.recv_timeout(rest).is_err() {
                 timed_out = true;
-                let _ = child.kill();
+                child.kill();
                 break;
             }
         }
@@ -72,7 +65,7 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
     })?;
     let too_much = out.is_too_much();
     if too_much {
-        let _ = child.kill();
+        child.kill();
     }
     let status = child.wait()?;
     let mut diagnostics = diagnostics.into_text();
@@ -80,11 +73,11 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         diagnostics += TOO_MUCH;
     } else if timed_out {
         diagnostics += &stopped(time_limit());
-    } else if let Some(code @ EXCEPTION..=-1) = status.code() {
+    } else if let code @ EXCEPTION.. = status {
         diagnostics += &format!("the compiler crashed (exception {code:#x})\n");
     }
     Ok(Finished {
-        success: status.success() && !timed_out && !too_much,
+        success: status == 0 && !timed_out && !too_much,
         stdout: out.into_bytes(),
         diagnostics,
     })
