@@ -3,7 +3,8 @@
 //! are lost (`lp_build_mul`, `lp_build_div`, `lp_build_add`; what SignedZeroInfNanPreserve and NoContraction say does not reach
 //! them).
 //!
-//! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition.
+//! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
+//! of a zero whose sign is gone by then.
 
 use super::hidden_zero;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -29,8 +30,9 @@ pub fn run(func: &mut Function) -> Result<bool> {
         }
         for at in operands(&r.func.insts[inst]) {
             if is_zero(r.func, inst, at) {
-                let ty = r.func.ty(r.func.insts[inst].args[at]);
-                let zero = hidden(r, ty);
+                let arg = r.func.insts[inst].args[at];
+                let (ty, bits) = (r.func.ty(arg), r.func.as_const(arg).unwrap_or(0));
+                let zero = hidden(r, ty, bits);
                 r.func.insts[inst].args[at] = zero;
             }
         }
@@ -45,7 +47,7 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
     match data.op {
         Op::FMul if !(unsigned && data.fp.has(FpFlags::NNAN)) => 0..2,
         Op::FAdd if !unsigned => 0..2,
-        Op::FSub if !unsigned => 0..1,
+        Op::FSub if !unsigned => 0..2,
         Op::FDiv => 0..2,
         Op::Fma => 0..3,
         _ => 0..0,
@@ -53,15 +55,27 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
 }
 
 fn is_zero(func: &Function, inst: Inst, at: usize) -> bool {
-    (func.insts[inst].args.get(at)).is_some_and(|&arg| func.as_const(arg) == Some(0))
+    let data = &func.insts[inst];
+    let Some(&arg) = data.args.get(at) else {
+        return false;
+    };
+    let zero = match data.op {
+        Op::FSub if at == 1 => 1 << (func.ty(arg).bits() - 1),
+        _ => 0,
+    };
+    func.as_const(arg) == Some(zero)
 }
 
-fn hidden(r: &mut Rewriter, ty: Type) -> Value {
-    let bits = match ty.bits() {
+/// A zero with the bits of that constant.
+fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
+    let word = match ty.bits() {
         16 => Type::I16,
         32 => Type::I32,
         _ => Type::I64,
     };
-    let zero = hidden_zero(r, bits);
+    let mut zero = hidden_zero(r, word);
+    if bits != 0 {
+        zero = r.with_const(Op::Or, zero, bits);
+    }
     r.op(Op::Bitcast, [zero], ty)
 }
