@@ -384,6 +384,7 @@ impl Features {
             (self.images, 13),                   // ImageBasic
             (self.read_write_images, 14),        // ImageReadWrite
             (self.pipes, 17),                    // Pipes
+            (self.pipes, 60),                    // PipeStorage
             (groups, 18),                        // Groups
             (self.device_enqueue, 19),           // DeviceEnqueue
             (true, 22),                          // Int16

@@ -13,6 +13,8 @@
 //! A reservation (`reserve_id_t`) is 64 bits: the number of its first packet in the low half, how many it has in the high
 //! half. It is valid where those are at least one and less than 2^31; CLK_NULL_RESERVE_ID, all bits set, is not.
 
+/// How the bytes of a pipe are aligned: as every type of OpenCL C demands.
+pub const ALIGN: u32 = 128;
 /// Where the packets begin, in bytes. They are aligned as every type of OpenCL C demands.
 pub const HEADER_BYTES: u32 = 1152;
 /// Where it says how much room there is to write: all of it in an empty pipe.

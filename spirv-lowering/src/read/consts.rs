@@ -9,6 +9,7 @@ use crate::ir::fold::fold as fold_kir;
 use crate::ir::function::FpFlags;
 use crate::ir::op::{FloatCond, Op as K, Rounding};
 use crate::ir::types::Type;
+use crate::pipe;
 use spirv::{Decoration, Op};
 
 /// A pointer within initial data: byte offset, variable by SPIR-V id, bytes added to its address.
@@ -19,7 +20,7 @@ pub(super) struct InitReloc {
     pub addend: i64,
 }
 
-/// Largest initialiser of one variable, in bytes.
+/// Largest initialiser of one variable, and most that all pipes of a module have, in bytes.
 const MAX_INIT: u64 = 64 << 20;
 
 fn lane_error(id: u32) -> LowerError {
@@ -187,9 +188,8 @@ impl Parsed {
             (None, Op::ConstantSampler) => {
                 out.push(Lane::Bits(sampler_word(&inst_at(&self.words, def.at)?)?));
             }
-            (None, Op::ConstantNull | Op::ConstantPipeStorage) => {
-                out.extend((0..lanes).map(|_| Lane::Bits(0)));
-            }
+            (None, Op::ConstantNull) => out.extend((0..lanes).map(|_| Lane::Bits(0))),
+            (None, Op::ConstantPipeStorage) => out.push(Lane::Addr { var: id, addend: 0 }),
             (None, Op::ConstantComposite | Op::SpecConstantComposite) => {
                 let members = self.members(def)?;
                 let mut total = 0;
@@ -232,6 +232,45 @@ impl Parsed {
     fn same_flat(&self, a: TyId, b: TyId) -> bool {
         let (mut x, mut y) = (Vec::new(), Vec::new());
         self.types.flatten(a, &mut x).is_ok() && self.types.flatten(b, &mut y).is_ok() && x == y
+    }
+
+    /// The ids of the pipes that the module declares, which are not too large together.
+    pub fn pipes(&self) -> Result<Vec<u32>> {
+        let (mut ids, mut total) = (Vec::new(), 0);
+        for def in &self.consts {
+            if def.op != Op::ConstantPipeStorage {
+                continue;
+            }
+            let inst = inst_at(&self.words, def.at)?;
+            let (packet, most) = (inst.word(2)?, inst.word(4)?);
+            total += pipe::size(packet, most)
+                .unwrap_or(u64::MAX)
+                .min(MAX_INIT + 1);
+            if total > MAX_INIT {
+                return Err(LowerError::unsupported(format!(
+                    "pipes of more than {MAX_INIT} bytes, with one of {most} packets of {packet} bytes,"
+                )));
+            }
+            ids.push(inst.word(1)?);
+        }
+        Ok(ids)
+    }
+
+    /// The bytes of an empty pipe that the module declares (OpConstantPipeStorage). None: the id names something else.
+    pub fn pipe_storage(&self, id: u32) -> Result<Option<Vec<u8>>> {
+        let def = self.const_def(id);
+        let Some(def) = def.filter(|def| def.op == Op::ConstantPipeStorage) else {
+            return Ok(None);
+        };
+        let inst = inst_at(&self.words, def.at)?;
+        let (packet, most) = (inst.word(2)?, inst.word(4)?);
+        let made = pipe::size(packet, most).zip(pipe::header(packet, most));
+        let Some((size, header)) = made.filter(|(size, _)| *size <= MAX_INIT) else {
+            return Err(LowerError::unsupported("a pipe that is too large"));
+        };
+        let mut bytes = header.to_vec();
+        bytes.resize(size as usize, 0);
+        Ok(Some(bytes))
     }
 
     /// The members of a composite constant, with those of the instructions that continue it.

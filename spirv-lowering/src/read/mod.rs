@@ -67,6 +67,9 @@ pub fn read_module(words: &[u32], options: &ReadOptions) -> Result<Module> {
             output.global(&parsed, var.id)?;
         }
     }
+    for id in parsed.pipes()? {
+        output.global(&parsed, id)?;
+    }
     if !options.kernels_only {
         for func in &parsed.funcs {
             output.function(&parsed, func.id)?;

@@ -8,6 +8,7 @@ use crate::ir::entity::{FuncId, GlobalId};
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{Global, GlobalReloc, Module};
 use crate::ir::types::{Space, Type};
+use crate::pipe;
 use rustc_hash::FxHashMap;
 
 /// Where functions and variables of one SPIR-V module go.
@@ -162,9 +163,22 @@ impl<'m> Output<'m> {
         Ok(func)
     }
 
-    /// The variable of a SPIR-V id. Its initial bytes come with [`Output::finish_globals`].
+    /// The variable of a SPIR-V id, whose initial bytes come with [`Output::finish_globals`], or the pipe that it declares.
     pub fn global(&mut self, p: &Parsed, id: u32) -> Result<GlobalId> {
         if let Some(&global) = self.globals.get(&id) {
+            return Ok(global);
+        }
+        if let Some(bytes) = p.pipe_storage(id)? {
+            let global = self.module.globals.push(Global {
+                name: p.name(id),
+                linkage: Linkage::Internal,
+                space: Some(Space::Global),
+                size: bytes.len() as u64,
+                align: pipe::ALIGN,
+                init: Some(bytes),
+                relocs: Vec::new(),
+            });
+            self.globals.insert(id, global);
             return Ok(global);
         }
         let var = match p.defs.get(id as usize) {

@@ -18,7 +18,7 @@ pub enum Lane {
     Bits(u64),
     /// Any value.
     Undef,
-    /// The address of a module-scope variable (by SPIR-V id) plus bytes; as a pointer, or as an integer.
+    /// The address of a module-scope variable, or of a pipe's bytes (by SPIR-V id) plus bytes; as a pointer, or as an integer.
     #[allow(missing_docs)]
     Addr { var: u32, addend: i64 },
 }
@@ -328,6 +328,11 @@ impl Parsed {
             op if is_type(Some(op)) => self.add_type(inst, op),
             op if is_const(op) => {
                 let ty = self.ty(inst.word(0)?)?;
+                let is_storage =
+                    matches!(self.types.get(ty).kind, Kind::Opaque(Opaque::PipeStorage));
+                if op == Op::ConstantPipeStorage && !is_storage {
+                    return Err(LowerError::invalid("its type is not that of pipe storage"));
+                }
                 let index = self.consts.len() as u32;
                 let mut def = ConstDef {
                     at: inst.at,
@@ -560,9 +565,8 @@ impl Parsed {
             Op::TypeReserveId => Kind::Scalar(Type::I64),
             Op::TypeQueue => Kind::Opaque(Opaque::Queue),
             Op::TypeDeviceEvent => Kind::Opaque(Opaque::DeviceEvent),
-            Op::TypeOpaque | Op::TypePipeStorage | Op::TypeNamedBarrier => {
-                Kind::Opaque(Opaque::Other)
-            }
+            Op::TypePipeStorage => Kind::Opaque(Opaque::PipeStorage),
+            Op::TypeOpaque | Op::TypeNamedBarrier => Kind::Opaque(Opaque::Other),
             _ => return Err(LowerError::unsupported("no type of OpenCL kernels")),
         };
         if let (&Kind::Pointer { space, pointee }, Ok(ty)) = (&kind, self.ty(id)) {

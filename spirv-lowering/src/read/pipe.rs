@@ -120,6 +120,11 @@ impl Body<'_, '_> {
                 self.call_name(end.commit(), &[pipe, reservation], &[])?;
                 self.end_block(Terminator::Jump(Edge::new(after)), after);
             }
+            S::CreatePipeFromPipeStorage => {
+                let (ty, id) = self.result(inst)?;
+                let pipe = self.pipe(inst.word(2)?)?;
+                self.set(id, ty, one(pipe))?;
+            }
             S::IsValidReserveId => {
                 let (ty, id) = self.result(inst)?;
                 let reservation = self.scalar_of(inst.word(2)?, Type::I64)?;

@@ -31,6 +31,8 @@ pub(super) enum Opaque {
     /// Pipe, with its access qualifier. A value of it is the address of its bytes.
     #[allow(missing_docs)]
     Pipe { access: u32 },
+    /// What a pipe of the module's own is made of. A value of it is the address of the pipe's bytes.
+    PipeStorage,
     /// A device queue. A value of it is the address of its memory.
     Queue,
     /// A device event. A value of it is an integer: where its state lies, or 0. Kernels may keep them in memory.
@@ -195,7 +197,9 @@ impl Types {
         match self.get(ty).kind {
             Kind::Scalar(t) => Some(t),
             Kind::Pointer { space, .. } => Some(Type::Ptr(space)),
-            Kind::Opaque(Opaque::Pipe { .. } | Opaque::Queue) => Some(Type::Ptr(Space::Global)),
+            Kind::Opaque(Opaque::Pipe { .. } | Opaque::PipeStorage | Opaque::Queue) => {
+                Some(Type::Ptr(Space::Global))
+            }
             Kind::Opaque(Opaque::DeviceEvent) => Some(Type::I64),
             Kind::Opaque(_) => Some(Type::Handle),
             _ => None,

@@ -1,6 +1,7 @@
 //! Images and pipes.
 
 use super::*;
+use spirv_lowering::ir::types::Space;
 
 #[test]
 fn images() {
@@ -112,6 +113,77 @@ const PIPE: &str = "OpCapability Addresses
      %m = OpGetMaxPipePackets %u32 %out %c8 %c4
      OpReturn
      OpFunctionEnd";
+
+/// A pipe of the module's own, reached directly, and through a structure in constant memory.
+#[test]
+fn pipe_storage() {
+    let text = PIPE
+        .replace(
+            "OpCapability Pipes",
+            "OpCapability Pipes\nOpCapability PipeStorage",
+        )
+        .replace(
+            "%fn = OpTypeFunction",
+            "%ps = OpTypePipeStorage
+             %mine = OpConstantPipeStorage %ps 8 4 5
+             %pair = OpTypeStruct %u32 %ps
+             %init = OpConstantComposite %pair %c1 %mine
+             %p_pair = OpTypePointer UniformConstant %pair
+             %p_ps = OpTypePointer UniformConstant %ps
+             %held = OpVariable %p_pair UniformConstant %init
+             %fn = OpTypeFunction",
+        )
+        .replace(
+            "%m = OpGetMax",
+            "%x = OpCreatePipeFromPipeStorage %writer %mine
+             %y = OpWritePipe %u32 %x %p %c8 %c4
+             %at = OpAccessChain %p_ps %held %c1
+             %there = OpLoad %ps %at
+             %z = OpCreatePipeFromPipeStorage %reader %there
+             %w = OpReadPipe %u32 %z %p %c8 %c4
+             %m = OpGetMax",
+        );
+    let module = read(&text);
+    expect(&module, &["load.align8"]);
+    let mut globals = module.globals.iter().map(|(_, global)| global);
+    // 1152 bytes, and a ring of eight places for five packets.
+    let pipe = globals.find(|global| global.size == 1152 + 64);
+    let pipe = pipe.unwrap_or_else(|| panic!("no pipe in {module}"));
+    assert_eq!((pipe.space, pipe.align), (Some(Space::Global), 128));
+    let bytes = pipe.init.as_deref().unwrap_or_default();
+    assert_eq!(bytes.len() as u64, pipe.size);
+    assert_eq!(&bytes[..12], [8, 0, 0, 0, 5, 0, 0, 0, 7, 0, 0, 0]);
+    let held = module.globals.iter().find(|(_, global)| global.size == 16);
+    let relocs = held.map_or(0, |(_, held)| held.relocs.len());
+    assert_eq!(relocs, 1, "{module}");
+    for (from, to, what) in [
+        ("%ps 8 4 5", "%ps 8 4 1073741825", "one of 1073741825"),
+        ("%ps 8 4 5", "%ps 4294967295 4 1024", "one of 1024"),
+        // Each of them would do.
+        (
+            "%pair =",
+            "%b = OpConstantPipeStorage %ps 1024 4 32768
+             %c = OpConstantPipeStorage %ps 1024 4 32768
+             %pair =",
+            "one of 32768",
+        ),
+        (
+            "OpConstantPipeStorage %ps",
+            "OpConstantPipeStorage %u32",
+            "not that of pipe storage",
+        ),
+        (
+            "%writer %mine",
+            "%writer %c1",
+            "OpCreatePipeFromPipeStorage",
+        ),
+    ] {
+        let changed = text.replace(from, to);
+        assert_ne!(changed, text, "{from}");
+        let error = read_error(&changed);
+        assert!(error.contains(what), "{to}: {error}");
+    }
+}
 
 #[test]
 fn pipes() {

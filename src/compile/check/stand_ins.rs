@@ -4,7 +4,8 @@
 //!
 //! Of SPV_KHR_untyped_pointers: OpUntypedGroupAsyncCopyKHR, which came to the extension later, access chains as constants, and
 //! `vloadn` and `vstoren` with untyped pointers. Of SPV_INTEL_function_pointers, of which the reader takes only what no
-//! kernel uses: pointers to functions, which here point to what those return, and constant ones, which are null.
+//! kernel uses: pointers to functions, which here point to what those return, and constant ones, which are null. Of pipe storage:
+//! the constants, which it knows inside of functions alone. They are null, so their type is a structure, of nothing.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
@@ -40,6 +41,8 @@ pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
             (Op::ConstantFunctionPointerINTEL, &[_, ty, id, _]) => {
                 instruction(Op::ConstantNull, &[ty, id])
             }
+            (Op::TypePipeStorage, &[_, id]) => instruction(Op::TypeStruct, &[id]),
+            (Op::ConstantPipeStorage, &[_, ty, id, ..]) => instruction(Op::ConstantNull, &[ty, id]),
             _ if !untyped => return Some(Change::Keep),
             (Op::UntypedGroupAsyncCopyKHR, &[_, ty, id, _, _, _, _, _, _, event, ..]) => {
                 instruction(Op::CopyObject, &[ty, id, event])
@@ -130,5 +133,16 @@ mod tests {
         let expected = all(2, inst(Op::ConstantNull, &[4, 6]));
         assert_eq!(replaced(&all(3, constant)), Some(expected.clone()));
         assert_eq!(replaced(&expected), None);
+    }
+
+    #[test]
+    fn constant_pipe_storage() {
+        use crate::compile::edit::tests::{inst, module};
+        let words = module(&[
+            inst(Op::TypePipeStorage, &[3]),
+            inst(Op::ConstantPipeStorage, &[3, 4, 8, 8, 5]),
+        ]);
+        let expected = module(&[inst(Op::TypeStruct, &[3]), inst(Op::ConstantNull, &[3, 4])]);
+        assert_eq!(replaced(&words), Some(expected));
     }
 }

@@ -15,6 +15,7 @@ mod extended;
 mod groups;
 mod linking;
 mod memory;
+mod pipe_storage;
 mod queries;
 mod refused;
 mod untyped;

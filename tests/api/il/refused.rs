@@ -16,7 +16,6 @@ fn refused(setup: &Setup, il: &Il, parts: &[&str]) {
 fn capabilities() {
     let setup = Setup::new();
     for (name, globals) in [
-        ("PipeStorage", "%storage = OpTypePipeStorage"),
         ("DeviceEnqueue", "%queue = OpTypeQueue"),
         ("NamedBarrier", "%barrier = OpTypeNamedBarrier"),
         ("Matrix", "%v = OpTypeVector %f32 4\n%m = OpTypeMatrix %v 4"),
