@@ -349,9 +349,10 @@ fn constant_zeros() {
             "kernel void k(global const {ty} *in, global {ty} *r) {{
                  size_t i = get_global_id(0);
                  {ty} x = in[i], zero = 0;
-                 r += i * 10;
+                 r += i * 12;
                  r[0] = x * zero; r[1] = zero * x; r[2] = x + zero; r[3] = zero + x;
-                 r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; r[9] = x - -zero; }}"
+                 r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; r[9] = x - -zero;
+                 r[10] = fabs(x * -zero); r[11] = fma(x, -zero, -zero); }}"
         );
         setup.kernel_of(&source, "k")
     };
@@ -372,10 +373,10 @@ fn constant_zeros() {
                 "double"
             });
             let x = setup.buffer_of(&xs);
-            let r = setup.buffer(7 * 10 * size_of::<$ty>());
+            let r = setup.buffer(7 * 12 * size_of::<$ty>());
             kernel.set_buffer(0, &x).set_buffer(1, &r);
             setup.run(&kernel, &[7], None);
-            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 70).chunks(10)) {
+            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 84).chunks(12)) {
                 // Computed here with a zero that no constant tells.
                 let (x, zero) = (*x, std::hint::black_box(0.0));
                 let want = [
@@ -389,6 +390,8 @@ fn constant_zeros() {
                     zero / x,
                     x / zero,
                     x + zero,
+                    (x * -zero).abs(),
+                    x * -zero - zero,
                 ];
                 for (i, (got, want)) in got.iter().zip(want).enumerate() {
                     assert!(

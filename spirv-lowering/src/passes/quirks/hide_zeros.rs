@@ -4,7 +4,8 @@
 //! them).
 //!
 //! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
-//! of a zero whose sign is gone by then.
+//! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
+//! leaves an `fabs` of it out.
 
 use super::hidden_zero;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -59,11 +60,16 @@ fn is_zero(func: &Function, inst: Inst, at: usize) -> bool {
     let Some(&arg) = data.args.get(at) else {
         return false;
     };
-    let zero = match data.op {
-        Op::FSub if at == 1 => 1 << (func.ty(arg).bits() - 1),
-        _ => 0,
+    let Some(bits) = func.as_const(arg) else {
+        return false;
     };
-    func.as_const(arg) == Some(zero)
+    let negative = bits == 1 << (func.ty(arg).bits() - 1);
+    match data.op {
+        Op::FSub if at == 1 => negative,
+        Op::FMul => bits == 0 || negative,
+        Op::Fma => bits == 0 || negative && at < 2,
+        _ => bits == 0,
+    }
 }
 
 /// A zero with the bits of that constant.
