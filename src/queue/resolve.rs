@@ -48,6 +48,9 @@ impl Queue {
         listed: usize,
         work: &Work,
     ) -> Resolved {
+        // Asked before what follows: a kernel of another queue that is recorded meanwhile says that it follows pointers first, and
+        // then its event that it is recorded.
+        let stages: SmallVec<[Readiness; 4]> = deps.iter().map(|event| event.readiness()).collect();
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
         if deps.is_empty() && !follows && !state.meets_host_tasks(work) {
@@ -55,8 +58,8 @@ impl Queue {
         }
         let mut ready = Ready::default();
         let mut pending = Pending::default();
-        for (number, event) in deps.iter().enumerate() {
-            let readiness = match event.readiness() {
+        for (number, (event, stage)) in deps.iter().zip(stages).enumerate() {
+            let readiness = match stage {
                 Readiness::Failed if number >= listed => Readiness::Done,
                 readiness => readiness,
             };
