@@ -152,6 +152,13 @@ fn entries_damaged_anywhere() {
     let _ = std::fs::remove_dir_all(place);
 }
 
+/// Puts other bytes into a file that there is: one that has got another name meanwhile must not come back.
+fn overwrite(file: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    use std::io::Write;
+    let mut open = std::fs::OpenOptions::new();
+    open.write(true).truncate(true).open(file)?.write_all(bytes)
+}
+
 /// Eight processes fill a cache and use it while entries of it are damaged and removed. Nothing but whole entries is left.
 #[test]
 fn eight_processes_at_once() {
@@ -168,8 +175,8 @@ fn eight_processes_at_once() {
                     let file = &all[random.below(all.len())];
                     let _ = match random.below(3) {
                         0 => std::fs::remove_file(file),
-                        1 => std::fs::write(file, b"PUMICE"),
-                        _ => std::fs::write(file, []),
+                        1 => overwrite(file, b"PUMICE"),
+                        _ => overwrite(file, b""),
                     };
                 }
                 std::thread::sleep(std::time::Duration::from_millis(2));

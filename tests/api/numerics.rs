@@ -349,10 +349,12 @@ fn constant_zeros() {
             "kernel void k(global const {ty} *in, global {ty} *r) {{
                  size_t i = get_global_id(0);
                  {ty} x = in[i], zero = 0;
-                 r += i * 12;
+                 r += i * 15;
                  r[0] = x * zero; r[1] = zero * x; r[2] = x + zero; r[3] = zero + x;
                  r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; r[9] = x - -zero;
-                 r[10] = fabs(x * -zero); r[11] = fma(x, -zero, -zero); }}"
+                 r[10] = fabs(x * -zero); r[11] = fma(x, -zero, -zero);
+                 r[12] = x < 0 ? zero : -({ty})1; r[13] = x < 0 ? -zero : ({ty})1;
+                 r[14] = x < 0 ? ({ty})1 : -zero; }}"
         );
         setup.kernel_of(&source, "k")
     };
@@ -373,10 +375,10 @@ fn constant_zeros() {
                 "double"
             });
             let x = setup.buffer_of(&xs);
-            let r = setup.buffer(7 * 12 * size_of::<$ty>());
+            let r = setup.buffer(7 * 15 * size_of::<$ty>());
             kernel.set_buffer(0, &x).set_buffer(1, &r);
             setup.run(&kernel, &[7], None);
-            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 84).chunks(12)) {
+            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 105).chunks(15)) {
                 // Computed here with a zero that no constant tells.
                 let (x, zero) = (*x, std::hint::black_box(0.0));
                 let want = [
@@ -392,6 +394,9 @@ fn constant_zeros() {
                     x + zero,
                     (x * -zero).abs(),
                     x * -zero - zero,
+                    if x < 0.0 { zero } else { -1.0 },
+                    if x < 0.0 { -zero } else { 1.0 },
+                    if x < 0.0 { 1.0 } else { -zero },
                 ];
                 for (i, (got, want)) in got.iter().zip(want).enumerate() {
                     assert!(

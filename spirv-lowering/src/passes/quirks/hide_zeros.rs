@@ -5,7 +5,8 @@
 //!
 //! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
 //! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
-//! leaves an `fabs` of it out.
+//! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet) is a conversion of the
+//! condition for it, which gives a zero of the same sign.
 
 use super::hidden_zero;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -14,7 +15,8 @@ use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
 use crate::ir::op::Op;
 use crate::ir::types::Type;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
+use smallvec::SmallVec;
 
 /// Runs the pass, before arguments are lowered. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
@@ -22,10 +24,17 @@ pub fn run(func: &mut Function) -> Result<bool> {
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
         .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at)))
         .collect();
-    if found.is_empty() {
+    let mut brought = brought(func);
+    if found.is_empty() && brought.is_empty() {
         return Ok(false);
     }
     rewrite(func, |r, inst| {
+        let data = &r.func.insts[inst];
+        if let (Some(&value), &Op::Const(bits)) = (data.results.first(), &data.op) {
+            if let Some(hides) = brought.get_mut(&value) {
+                *hides = hidden(r, r.func.ty(value), bits);
+            }
+        }
         if !found.contains(&inst) {
             return Ok(Action::Keep);
         }
@@ -39,7 +48,56 @@ pub fn run(func: &mut Function) -> Result<bool> {
         }
         Ok(Action::Keep)
     })?;
+    if !brought.is_empty() {
+        bring(func, &brought);
+    }
     Ok(true)
+}
+
+/// One and a zero of the other sign.
+fn are_apart(ty: Type, one: u64, zero: u64) -> bool {
+    let sign = 1u64 << (ty.bits() - 1);
+    let plus = match ty {
+        Type::F16 => 0x3c00,
+        Type::F32 => 0x3f80_0000,
+        Type::F64 => 0x3ff0_0000_0000_0000,
+        _ => return false,
+    };
+    (one & !sign, zero & !sign) == (plus, 0) && (one ^ zero) & sign != 0
+}
+
+/// Zeros that edges bring where others bring one of the other sign; for each, later, what hides it.
+fn brought(func: &Function) -> FxHashMap<Value, Value> {
+    let mut constants: FxHashMap<Value, SmallVec<[(Value, u64); 2]>> = FxHashMap::default();
+    for &block in &func.layout {
+        for edge in func.blocks[block].term.targets() {
+            for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
+                let float = matches!(func.ty(param), Type::F16 | Type::F32 | Type::F64);
+                if let (true, Some(bits)) = (float, func.as_const(arg)) {
+                    constants.entry(param).or_default().push((arg, bits));
+                }
+            }
+        }
+    }
+    let mut found = FxHashMap::default();
+    for (param, known) in constants {
+        let ty = func.ty(param);
+        let apart = |zero: u64| known.iter().any(|&(_, one)| are_apart(ty, one, zero));
+        let zeros = known.iter().filter(|&&(_, zero)| apart(zero));
+        found.extend(zeros.map(|&(value, _)| (value, value)));
+    }
+    found
+}
+
+/// Edges bring what hides the zeros.
+fn bring(func: &mut Function, hides: &FxHashMap<Value, Value>) {
+    for block in func.layout.clone() {
+        for edge in func.blocks[block].term.targets_mut() {
+            for arg in &mut edge.args {
+                *arg = hides.get(arg).copied().unwrap_or(*arg);
+            }
+        }
+    }
 }
 
 /// The operands of which a zero may be taken for one that settles the result, where the result then is another.
@@ -51,6 +109,7 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
         Op::FSub if !unsigned => 0..2,
         Op::FDiv => 0..2,
         Op::Fma => 0..3,
+        Op::Select => 1..3,
         _ => 0..0,
     }
 }
@@ -68,6 +127,9 @@ fn is_zero(func: &Function, inst: Inst, at: usize) -> bool {
         Op::FSub if at == 1 => negative,
         Op::FMul => bits == 0 || negative,
         Op::Fma => bits == 0 || negative && at < 2,
+        Op::Select => func
+            .as_const(data.args[3 - at])
+            .is_some_and(|other| are_apart(func.ty(arg), other, bits)),
         _ => bits == 0,
     }
 }
