@@ -48,6 +48,20 @@ fn entries(path: &str) -> usize {
     std::fs::read_dir(path).map_or(0, Iterator::count)
 }
 
+/// The threads of this process that should not grow in number: the CPU device makes its own, one a processor, when it finds
+/// work for them, which is a matter of time.
+fn threads() -> usize {
+    let of_the_device = std::fs::read_dir("/proc/self/task")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok())
+        .filter(|name| name.trim_end() == "pumice-cpu")
+        .count();
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    entries("/proc/self/task").saturating_sub(of_the_device.min(processors))
+}
+
 impl Watch for Calls {
     fn parts(&self) -> &'static [scenario::Part] {
         &scenario::PROGRAMS
@@ -56,7 +70,7 @@ impl Watch for Calls {
     fn report(&self) -> Vec<String> {
         let mut lines = state::report();
         lines.push(format!("living descriptors {}", entries("/proc/self/fd")));
-        lines.push(format!("living threads {}", entries("/proc/self/task")));
+        lines.push(format!("living threads {}", threads()));
         let temporary = std::env::temp_dir();
         let temporary = entries(&temporary.display().to_string());
         lines.push(format!("living temporary files {temporary}"));
