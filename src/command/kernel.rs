@@ -38,13 +38,12 @@ impl NdRange<'_> {
     /// Whether ids or sizes need more than 32 bits. Work-items there run a form of the kernel of its own
     /// ([`crate::compile::Executable::wide`]).
     pub fn is_wide(&self) -> bool {
-        let dims = self.dims.min(3);
-        let (offset, size) = (extend(self.offset, dims, 0), extend(self.global, dims, 1));
-        let ends = size
+        let IndexSpace { offset, global, .. } = self.whole();
+        let ends = global
             .iter()
             .zip(&offset)
             .map(|(n, at)| n.saturating_add(*at));
-        self.global.is_some() && !size.contains(&0) && ends.max() > Some(u32::MAX as usize)
+        !global.contains(&0) && ends.max() > Some(u32::MAX as usize)
     }
 
     /// With all three dimensions. No global size is an empty one (OpenCL 2.1).
@@ -96,12 +95,12 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     if range.dims == 0 || range.dims > 3 {
         return err(cl::CL_INVALID_WORK_DIMENSION, "work_dim is not 1, 2 or 3");
     }
-    let offset = extend(range.offset, range.dims, 0);
-    let mut global = extend(range.global, range.dims, 1);
-    if range.global.is_none() {
-        // As if empty (OpenCL 2.1).
-        global = [0; 3];
-    }
+    let IndexSpace {
+        offset,
+        global,
+        local,
+        ..
+    } = range.whole();
     let ends = global.iter().zip(&offset);
     if ends
         .clone()
@@ -117,9 +116,8 @@ fn check(range: &NdRange<'_>, limits: &Limits) -> ClResult<Space> {
     let guarded = limits.guarded && ends.clone().all(|(size, at)| size + at <= room);
     let global = global.map(|n| n as u64);
     let offset = offset.map(|n| n as u64);
-    let local = match range.local {
-        Some(_) => {
-            let local = extend(range.local, range.dims, 1);
+    let local = match local {
+        Some(local) => {
             let items = local
                 .iter()
                 .try_fold(1usize, |product, n| product.checked_mul(*n))

@@ -53,9 +53,6 @@ impl Queue {
         let stages: SmallVec<[Readiness; 4]> = deps.iter().map(|event| event.readiness()).collect();
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
-        if deps.is_empty() && !follows && !state.meets_host_tasks(work) {
-            return Resolved::Ready(Ready::default());
-        }
         let mut ready = Ready::default();
         let mut pending = Pending::default();
         for (number, (event, stage)) in deps.iter().zip(stages).enumerate() {
