@@ -53,6 +53,11 @@ impl Writer {
         self.u32(v.len() as u32);
         self.0.extend_from_slice(v);
     }
+    fn words(&mut self, words: &[u32]) {
+        self.u32(words.len() as u32);
+        let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
+        self.0.extend_from_slice(bytes.as_flattened());
+    }
     fn list<T>(&mut self, items: &[T], mut f: impl FnMut(&mut Self, &T)) {
         self.u32(items.len() as u32);
         items.iter().for_each(|item| f(self, item));
@@ -108,6 +113,12 @@ impl<'a> Reader<'a> {
     fn bytes(&mut self) -> Decoded<Vec<u8>> {
         let n = self.u32()? as usize;
         Ok(self.take(n)?.to_vec())
+    }
+    fn words(&mut self) -> Decoded<Vec<u32>> {
+        let n = self.u32()? as usize;
+        let bytes = self.take(n.checked_mul(4).ok_or(DecodeError::Length)?)?;
+        let (words, _) = bytes.as_chunks::<4>();
+        Ok(words.iter().copied().map(u32::from_le_bytes).collect())
     }
     fn string(&mut self) -> Decoded<String> {
         String::from_utf8(self.bytes()?).map_err(|_| DecodeError::Field)
@@ -580,7 +591,7 @@ impl Lowered {
         let mut w = Writer::new(Self::MAGIC);
         write_interface(&mut w, &self.interface);
         write_sites(&mut w, &self.printfs);
-        w.list(&self.words, |w, &word| w.u32(word));
+        w.words(&self.words);
         w.bytes(self.kir.as_bytes());
         w.0
     }
@@ -589,7 +600,7 @@ impl Lowered {
         let mut r = Reader::new(bytes, Self::MAGIC)?;
         let interface = read_interface(&mut r)?;
         let printfs = read_sites(&mut r)?;
-        let words = r.list(4, |r| r.u32())?;
+        let words = r.words()?;
         let kir = String::from_utf8(r.bytes()?.to_vec()).map_err(|_| DecodeError::Field)?;
         r.end()?;
         Ok(Self {

@@ -15,9 +15,8 @@ pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {
     if bytes.len() < 20 || bytes.len() % 4 != 0 {
         return None;
     }
-    let words = bytes
-        .chunks_exact(4)
-        .map(|c| u32::from_le_bytes([c[0], c[1], c[2], c[3]]));
+    let (words, _) = bytes.as_chunks::<4>();
+    let words = words.iter().copied().map(u32::from_le_bytes);
     match u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) {
         MAGIC => Some(words.collect()),
         first if first.swap_bytes() == MAGIC => Some(words.map(u32::swap_bytes).collect()),
@@ -27,5 +26,6 @@ pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {
 
 /// The bytes of words, little-endian.
 pub fn to_bytes(words: &[u32]) -> Vec<u8> {
-    words.iter().flat_map(|w| w.to_le_bytes()).collect()
+    let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
+    bytes.into_flattened()
 }

@@ -14,7 +14,9 @@
 //! | `pipeline` | the Vulkan driver's own cache | `pipelines.rs` |
 
 use crate::compile::words::to_bytes;
-use crate::util::{config, files, library};
+use crate::util::{config, file_state, files, library};
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
@@ -77,8 +79,8 @@ fn directory(kind: &str) -> Option<PathBuf> {
 /// The payload of an entry.
 pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
     let path = directory(kind)?.join(key.name());
-    let payload = read_entry(&path)?;
-    touch(&path);
+    let (payload, used) = read_entry(&path)?;
+    touch(&path, used);
     Some(payload)
 }
 
@@ -97,8 +99,15 @@ fn checksum(name: &[u8], payload: &[u8]) -> blake3::Hash {
     hasher.finalize()
 }
 
-fn read_entry(path: &Path) -> Option<Vec<u8>> {
-    let mut data = std::fs::read(path).ok()?;
+/// The payload of an entry, and when that was used last, as far as that is known.
+fn read_entry(path: &Path) -> Option<(Vec<u8>, Option<SystemTime>)> {
+    let mut file = file_state::open(path).ok()?;
+    let about = file.metadata().ok()?;
+    if !about.is_file() || about.len() > LIMIT {
+        return None;
+    }
+    let mut data = vec![0; about.len() as usize];
+    file.read_exact(&mut data).ok()?;
     let rest = data.strip_prefix(&MAGIC)?;
     let (hash, payload) = rest.split_first_chunk::<32>()?;
     if checksum(path.file_name()?.as_encoded_bytes(), payload).as_bytes() != hash {
@@ -106,7 +115,7 @@ fn read_entry(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     data.drain(..MAGIC.len() + 32);
-    Some(data)
+    Some((data, about.modified().ok()))
 }
 
 fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
@@ -132,16 +141,13 @@ fn write_entry(dir: &Path, name: &str, payload: &[u8]) -> std::io::Result<()> {
 }
 
 /// Marks an entry as used, at most once an hour.
-fn touch(path: &Path) {
-    let Ok(file) = std::fs::File::options().write(true).open(path) else {
-        return;
-    };
-    let old = file.metadata().and_then(|m| m.modified()).ok();
+fn touch(path: &Path, used: Option<SystemTime>) {
     let now = SystemTime::now();
-    if old
-        .and_then(|t| now.duration_since(t).ok())
-        .is_none_or(|age| age > FRESH)
-    {
+    let age = used.and_then(|used| now.duration_since(used).ok());
+    if age.is_some_and(|age| age <= FRESH) {
+        return;
+    }
+    if let Ok(file) = File::options().write(true).open(path) {
         let _ = file.set_modified(now);
     }
 }
@@ -179,23 +185,48 @@ mod tests {
     #[test]
     fn damage_is_a_miss() {
         let dir = std::env::temp_dir().join(format!("pumice-cache-test-{}", std::process::id()));
+        let payload = |path: &Path| read_entry(path).map(|(payload, _)| payload);
         write_entry(&dir, "a", b"payload").unwrap();
         let path = dir.join("a");
-        assert_eq!(read_entry(&path).as_deref(), Some(&b"payload"[..]));
+        assert_eq!(payload(&path).as_deref(), Some(&b"payload"[..]));
         let mut bytes = std::fs::read(&path).unwrap();
         *bytes.last_mut().unwrap() ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(read_entry(&path), None);
+        assert_eq!(payload(&path), None);
         write_entry(&dir, "a", b"payload").unwrap();
         let bytes = std::fs::read(&path).unwrap();
         for length in 0..bytes.len() {
             std::fs::write(&path, &bytes[..length]).unwrap();
-            assert_eq!(read_entry(&path), None, "cut to {length}");
+            assert_eq!(payload(&path), None, "cut to {length}");
         }
         // Whole, but that of another.
         write_entry(&dir, "b", b"payload").unwrap();
         std::fs::rename(dir.join("b"), &path).unwrap();
-        assert_eq!(read_entry(&path), None);
+        assert_eq!(payload(&path), None);
+        // Larger than the whole cache.
+        std::fs::write(&path, &bytes).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        file.set_len(LIMIT + 1).unwrap();
+        assert_eq!(payload(&path), None);
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn use_is_remembered_by_the_hour() {
+        let dir = std::env::temp_dir().join(format!("pumice-cache-used-{}", std::process::id()));
+        write_entry(&dir, "a", b"payload").unwrap();
+        let path = dir.join("a");
+        let modified = || std::fs::metadata(&path).unwrap().modified().unwrap();
+        let age = |age: Duration| {
+            let file = File::options().write(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - age).unwrap();
+            let before = modified();
+            let (_, used) = read_entry(&path).unwrap();
+            touch(&path, used);
+            modified() > before
+        };
+        assert!(!age(FRESH / 2), "a short while ago");
+        assert!(age(FRESH * 2), "long ago");
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
