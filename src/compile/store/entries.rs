@@ -207,6 +207,7 @@ mod tests {
         std::fs::write(&path, &bytes).unwrap();
         let file = File::options().write(true).open(&path).unwrap();
         file.set_len(LIMIT + 1).unwrap();
+        drop(file);
         assert_eq!(payload(&path), None);
         std::fs::remove_dir_all(&dir).unwrap();
     }
