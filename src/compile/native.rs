@@ -105,7 +105,7 @@ impl NativeCode for Native {
     }
 
     fn packs_groups(&self) -> bool {
-        parse_module(&self.kir).is_ok_and(|module| native::can_be_packed(&module))
+        parse_module(&self.kir).is_ok_and(|module| native::packs_groups(&module))
     }
 
     fn object(&self, packing: Packing) -> Result<Vec<u8>> {

@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod atomics;
+mod groups_of_one;
 mod sizes;
 mod wide;
 

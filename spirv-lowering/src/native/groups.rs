@@ -2,45 +2,40 @@
 //!
 //! Programs that ask for a processor often take groups of one work-item; one of them fills one lane. Where nothing tells
 //! groups in a pack from groups one after the other, a pack is a piece of a row of groups instead: local ids are zeros, sizes
-//! ones, barriers nothing, and the group's number is what differs from lane to lane.
+//! ones, barriers nothing, local variables are the work-item's own, and the group's number is what differs from lane to lane.
 
 use crate::analysis::waits::may_wait;
-use crate::ir::function::Function;
+use crate::ir::entity::Value;
+use crate::ir::function::{Function, Storage};
 use crate::ir::module::Module;
 use crate::ir::op::{HwVar, Op};
-use crate::passes::clean;
+use crate::ir::types::{Space, Type};
+use crate::passes::{byte_arrays, clean, lower_local};
 
-/// The kernel does the same when groups of one work-item run in step: it has no memory of a group and asks nothing of the
-/// others, nor does it wait for what another group does (with a lock, say), which may be in the same pack.
-pub fn can_be_packed(module: &Module) -> bool {
-    let kernel = module.kernels.first();
-    let Some(func) = kernel.and_then(|kernel| module.functions.get(kernel.func)) else {
-        return false;
-    };
-    let apart = |op: &Op| match op {
-        Op::GlobalAddr(_) | Op::Group(..) => false,
-        Op::Hw(var) => !matches!(
-            var,
-            HwVar::SubgroupSize
-                | HwVar::SubgroupInvocationId
-                | HwVar::SubgroupId
-                | HwVar::NumSubgroups
-        ),
-        _ => true,
-    };
-    let mut blocks = func.layout.iter();
-    func.entry()
-        .is_some_and(|entry| func.blocks[entry].params.is_empty())
-        && blocks.all(|&block| {
-            let insts = &func.blocks[block].insts;
-            insts.iter().all(|&inst| apart(&func.insts[inst].op))
-        })
-        && !may_wait(func)
-}
-
-/// Of such a kernel, with what is known of groups of one work-item.
-pub fn of_one_item(func: &Function) -> Function {
+/// The function of a kernel with what is known of groups of one work-item. None: the kernel may do something else when such
+/// groups run in step. It has local arguments, shows others the addresses of its local memory or asks something of them, or
+/// waits for what another group does (with a lock, say), which may be in the same pack.
+pub fn of_one_item(module: &Module) -> Option<Function> {
+    let kernel = module.kernels.first()?;
+    let func = module.functions.get(kernel.func)?;
+    let entry = func.entry()?;
+    if !func.blocks[entry].params.is_empty() || !is_apart(func) {
+        return None;
+    }
     let mut func = func.clone();
+    let locals = lower_local::variables(&func, &module.globals);
+    if !locals.is_empty() {
+        let plan = byte_arrays::Plan {
+            space: Space::Local,
+            storage: Storage::Function,
+            variables: locals,
+            explicit_layout: false,
+        };
+        byte_arrays::run(&mut func, plan).ok()?;
+    }
+    if may_wait(&func) {
+        return None;
+    }
     for &block in &func.layout {
         let insts = std::mem::take(&mut func.blocks[block].insts);
         func.blocks[block].insts = insts
@@ -60,5 +55,72 @@ pub fn of_one_item(func: &Function) -> Function {
             .collect();
     }
     clean(&mut func);
-    func
+    Some(func)
+}
+
+/// Asks nothing of the others, and uses local memory for what private memory would do as well.
+fn is_apart(func: &Function) -> bool {
+    let is_local = |value: &Value| func.ty(*value) == Type::Ptr(Space::Local);
+    let mut insts = func
+        .layout
+        .iter()
+        .flat_map(|&block| &func.blocks[block].insts);
+    insts.all(|&inst| {
+        let data = &func.insts[inst];
+        match data.op {
+            Op::Group(..) => false,
+            Op::Hw(var) => !matches!(
+                var,
+                HwVar::SubgroupSize
+                    | HwVar::SubgroupInvocationId
+                    | HwVar::SubgroupId
+                    | HwVar::NumSubgroups
+            ),
+            Op::GlobalAddr(_) => data.results.iter().all(is_local),
+            Op::PtrAdd | Op::Select | Op::Load { .. } | Op::Undef => true,
+            Op::Store { .. } => !data.args.iter().skip(1).any(is_local),
+            _ => !data.args.iter().chain(&data.results).any(is_local),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::parse::parse_module;
+
+    /// A kernel with a local variable, and what it does with the address.
+    fn kernel(uses: &str) -> Option<Function> {
+        let text = format!(
+            "global @0 \"row\" local size 64 align 4\nkernel \"f\" fn0 {{\n}}\nfunc fn0 \"f\" export () -> () {{\n\
+             block0:\n  v0 = global_addr @0 : ptr.local\n  v1 = const 1 : i32\n  v2 = const 8 : i64\n{uses}  return\n}}\n"
+        );
+        of_one_item(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+    }
+
+    #[test]
+    fn local_memory_becomes_the_work_items_own() {
+        let func = kernel(
+            "  v3 = ptr_add v0, v2 : ptr.local\n  store.align4 v3, v1\n  v4 = load.align4 v0 : i32\n  store.align4 v0, v4\n",
+        );
+        let func = func.expect("nobody else is asked");
+        let mut insts = func
+            .layout
+            .iter()
+            .flat_map(|&block| &func.blocks[block].insts);
+        assert!(insts.all(|&inst| !matches!(func.insts[inst].op, Op::GlobalAddr(_))));
+        assert_eq!(func.vars.len(), 1);
+    }
+
+    #[test]
+    fn addresses_that_are_shown_stay() {
+        for uses in [
+            "  v3 = ptr_to_int v0 : i64\n",
+            "  v3 = space_cast v0 : ptr.generic\n",
+            "  store.align8 v0, v0\n",
+            "  v3 = atomic_rmw.add.device.relaxed v0, v1 : i32\n",
+        ] {
+            assert!(kernel(uses).is_none(), "{uses}");
+        }
+    }
 }

@@ -35,8 +35,6 @@ mod text;
 mod tree;
 mod values;
 
-pub use groups::can_be_packed;
-
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Var};
@@ -74,7 +72,7 @@ pub enum Packing {
     /// A pack is a piece of the work-items in the order of their linear ids; the last is filled in part.
     Linear,
     /// Work-groups of one work-item: a pack is a piece of a row of groups, filled in part at its end. For kernels that
-    /// [`can_be_packed`].
+    /// [`packs_groups`].
     Groups,
 }
 
@@ -172,6 +170,11 @@ pub(crate) struct Region {
     pub uniform: SecondaryMap<Var, bool>,
 }
 
+/// Groups of one work-item of a kernel can go by packs: `module` holds it as its only kernel.
+pub fn packs_groups(module: &Module) -> bool {
+    groups::of_one_item(module).is_some()
+}
+
 /// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
 pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Result<String> {
     let kernel = module
@@ -186,18 +189,16 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         let what = format!("packs of {} lanes", shape.lanes);
         return Err(LowerError::unsupported(what));
     }
-    let locals = locals(&module.globals, func)?;
     let one_item;
     let func = match shape.packing {
-        Packing::Groups if !can_be_packed(module) => {
-            return Err(LowerError::internal("groups that are not alike"));
-        }
         Packing::Groups => {
-            one_item = groups::of_one_item(func);
+            one_item = groups::of_one_item(module)
+                .ok_or_else(|| LowerError::internal("groups that are not alike"))?;
             &one_item
         }
         _ => func,
     };
+    let locals = locals(&module.globals, func)?;
     let regions = regions::split(func, shape.packing)?;
     entry::module(&regions, implicit, &locals, shape)
 }

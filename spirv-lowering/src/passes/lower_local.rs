@@ -5,7 +5,7 @@
 
 use super::byte_arrays::{self, Name, Plan, Size, Variable};
 use crate::error::Result;
-use crate::ir::entity::{GlobalId, PrimaryMap};
+use crate::ir::entity::{GlobalId, PrimaryMap, Value};
 use crate::ir::function::{Function, Storage};
 use crate::ir::module::Global;
 use crate::ir::op::Op;
@@ -28,32 +28,13 @@ pub fn run(
     spec_ids: &[u32],
     target: &Target,
 ) -> Result<LocalInfo> {
-    let mut variables = Vec::new();
-    let mut seen: FxHashSet<GlobalId> = FxHashSet::default();
-    let mut any = false;
-    for &block in &func.layout {
-        for &inst in &func.blocks[block].insts {
-            let data = &func.insts[inst];
-            any |= data
-                .results
-                .iter()
-                .any(|&v| func.ty(v) == Type::Ptr(Space::Local));
-            let Op::GlobalAddr(id) = data.op else {
-                continue;
-            };
-            let Some(global) = globals.get(id) else {
-                continue;
-            };
-            if global.space == Some(Space::Local) && seen.insert(id) {
-                let size = u32::try_from(global.size).unwrap_or(u32::MAX / 2);
-                variables.push(Variable {
-                    name: Name::Global(id),
-                    size: Size::Fixed(size),
-                    align: global.align,
-                });
-            }
-        }
-    }
+    let mut variables = variables(func, globals);
+    let mut insts = func
+        .layout
+        .iter()
+        .flat_map(|&block| &func.blocks[block].insts);
+    let local = |value: &Value| func.ty(*value) == Type::Ptr(Space::Local);
+    let mut any = insts.any(|&inst| func.insts[inst].results.iter().any(local));
     let mut ids = spec_ids.iter();
     if let Some(entry) = func.entry() {
         for &param in &func.blocks[entry].params {
@@ -80,4 +61,29 @@ pub fn run(
     };
     let static_bytes = byte_arrays::run(func, plan)?;
     Ok(LocalInfo { static_bytes })
+}
+
+/// The local variables that a function names.
+pub fn variables(func: &Function, globals: &PrimaryMap<GlobalId, Global>) -> Vec<Variable> {
+    let mut variables = Vec::new();
+    let mut seen: FxHashSet<GlobalId> = FxHashSet::default();
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let Op::GlobalAddr(id) = func.insts[inst].op else {
+                continue;
+            };
+            let Some(global) = globals.get(id) else {
+                continue;
+            };
+            if global.space == Some(Space::Local) && seen.insert(id) {
+                let size = u32::try_from(global.size).unwrap_or(u32::MAX / 2);
+                variables.push(Variable {
+                    name: Name::Global(id),
+                    size: Size::Fixed(size),
+                    align: global.align,
+                });
+            }
+        }
+    }
+    variables
 }

@@ -225,10 +225,11 @@ impl Gen {
         range.local = self.rng.pick(shapes);
         for dim in 0..dims as usize {
             let local = range.local[dim];
-            let groups = if dim == 0 {
-                1 + self.rng.below(2) as u32
-            } else {
-                1
+            let groups = match dim {
+                // Some executors run those of one work-item side by side.
+                0 if range.local == [1, 1, 1] => 1 + self.rng.below(MOST_ITEMS as usize) as u32,
+                0 => 1 + self.rng.below(2) as u32,
+                _ => 1,
             };
             range.global[dim] = local * groups;
             if local > 1 && self.rng.one_in(4) {

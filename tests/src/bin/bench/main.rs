@@ -7,6 +7,7 @@
 //! A child is this program again with `--child`; it reads commands from standard input:
 //! `hello`, `set-up N LARGE`, `run` and answers each with a line.
 
+mod alone;
 mod compute;
 mod driver;
 mod functions;

@@ -1,7 +1,7 @@
 //! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
 //! number of times.
 
-use super::{compute, functions, numeric};
+use super::{alone, compute, functions, numeric};
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
 use std::time::Instant;
@@ -171,6 +171,8 @@ workloads! {
     "erf, double"                Throughput |rig| functions::function::<f64>(rig, "erf");
     "SHA-256"                    Throughput compute::sha256;
     "convolution of an image"    Throughput compute::convolve;
+    "search, groups of one"      Throughput alone::search;
+    "sort, groups of one"        Throughput alone::sort;
     "atomic add, one counter"    Throughput |rig| atomics(rig, 1);
     "atomic add, 256 counters"   Throughput |rig| atomics(rig, 256);
     "build and run, new source"  Info       |rig| build(rig, true);
