@@ -183,6 +183,15 @@ pub trait Code: Send + Sync {
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
     ) -> Result<Arc<dyn Pipeline>>;
+    /// The same for launches of so many work-groups: what is best for many need not be for few.
+    fn specialise_for(
+        &self,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+        _groups: u64,
+    ) -> Result<Arc<dyn Pipeline>> {
+        self.specialise(local_size, local_args)
+    }
     /// How many pipelines [`Code::specialise`] keeps.
     fn specialised(&self) -> usize;
     /// A pipeline takes long to make, so that few of them are worth more than the best size for each launch.

@@ -40,10 +40,11 @@ impl Native {
     fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
         let toolchain = clang::compiler().map_err(|failure| failure.0)?;
         let quirks = clang::quirks(toolchain);
+        let vectors = packing != Packing::Alone;
         let shape = Shape {
-            lanes: self.lanes,
+            lanes: if vectors { self.lanes } else { 1 },
             packing,
-            merges_apart: self.width >= 16 && quirks.has(Quirk::MergedBits),
+            merges_apart: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
             stack: Stack::HERE,
         };
         let mut key = CacheKey::new(KIND);

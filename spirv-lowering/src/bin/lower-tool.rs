@@ -189,11 +189,12 @@ fn main() -> Res<()> {
         match result {
             Ok(lowered) => match args.emit.as_str() {
                 "reflection" => println!("{:#?}", lowered.interface),
-                "llvm" | "llvm-tails" | "llvm-linear" | "llvm-groups" => {
+                "llvm" | "llvm-tails" | "llvm-linear" | "llvm-groups" | "llvm-alone" => {
                     let packing = match args.emit.as_str() {
                         "llvm" => Packing::Rows,
                         "llvm-tails" => Packing::Tails,
                         "llvm-groups" => Packing::Groups,
+                        "llvm-alone" => Packing::Alone,
                         _ => Packing::Linear,
                     };
                     let module = spirv_lowering::ir::parse::parse_module(&lowered.kir)?;

@@ -58,6 +58,7 @@ impl Class {
 }
 
 /// What is found out.
+#[derive(Clone)]
 pub struct Classes {
     values: SecondaryMap<Value, Class>,
     /// The innermost construct around the definition of each value; None too for what is the same everywhere.

@@ -109,8 +109,11 @@ fn function(
     declared: &mut BTreeSet<String>,
 ) -> Result<String> {
     let tree = Tree::new(&region.func)?;
-    let classes = Classes::new(&region.func, &tree, shape.packing, &region.uniform);
     let of_one_lane = Classes::of_one_lane(tree.constructs.len());
+    let classes = match shape.packing {
+        Packing::Alone => of_one_lane.clone(),
+        packing => Classes::new(&region.func, &tree, packing, &region.uniform),
+    };
     let mut wanted = FxHashSet::default();
     // What must lie in slots is known once it was tried without.
     for _ in 0..2 {
@@ -205,17 +208,19 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
                 );
             }
         }
-        Packing::Groups => {
+        Packing::Groups | Packing::Alone => {
             e.text.begin("next_pack");
             for name in ["%x", "%y", "%z", "%index", "%pack"] {
                 e.text.line(&format!("{name} = add i32 0, 0"));
             }
-            let many = e.splat(Type::I32, "%many");
-            let own = e.lanes_const(Type::I32, |lane| lane);
-            mask = Some(
-                e.text
-                    .def(&format!("icmp ult <{lanes} x i32> {own}, {many}")),
-            );
+            if e.packing == Packing::Groups {
+                let many = e.splat(Type::I32, "%many");
+                let own = e.lanes_const(Type::I32, |lane| lane);
+                mask = Some(
+                    e.text
+                        .def(&format!("icmp ult <{lanes} x i32> {own}, {many}")),
+                );
+            }
         }
         Packing::Linear => {
             e.text.begin("next_pack");
@@ -272,7 +277,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
             e.text.begin("done_z");
             e.text.jump("next_pack");
         }
-        Packing::Groups => e.text.jump("end"),
+        Packing::Groups | Packing::Alone => e.text.jump("end"),
         Packing::Linear => {
             e.text.line(&format!("%index1 = add i32 %index, {lanes}"));
             let items = e.text.def(&format!("mul i32 {}, {}", size[0], size[1]));

@@ -8,14 +8,13 @@ use crate::analysis::waits::may_wait;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, Storage};
 use crate::ir::module::Module;
-use crate::ir::op::{HwVar, Op};
+use crate::ir::op::{HwVar, Op, Scope};
 use crate::ir::types::{Space, Type};
 use crate::passes::{byte_arrays, clean, lower_local};
 
-/// The function of a kernel with what is known of groups of one work-item. None: the kernel may do something else when such
-/// groups run in step. It has local arguments, shows others the addresses of its local memory or asks something of them, or
+/// The function of a kernel for groups of one work-item in step. None: it may do something else then. It has local arguments, shows others the addresses of its local memory or asks something of them, or
 /// waits for what another group does (with a lock, say), which may be in the same pack.
-pub fn of_one_item(module: &Module) -> Option<Function> {
+pub fn side_by_side(module: &Module) -> Option<Function> {
     let kernel = module.kernels.first()?;
     let func = module.functions.get(kernel.func)?;
     let entry = func.entry()?;
@@ -36,13 +35,25 @@ pub fn of_one_item(module: &Module) -> Option<Function> {
     if may_wait(&func) {
         return None;
     }
+    Some(of_one_item(&func))
+}
+
+/// Of a kernel, with what is known of groups of one work-item.
+pub fn of_one_item(func: &Function) -> Function {
+    let mut func = func.clone();
     for &block in &func.layout {
         let insts = std::mem::take(&mut func.blocks[block].insts);
         func.blocks[block].insts = insts
             .into_iter()
             .filter(|&inst| {
                 let op = &mut func.insts[inst].op;
-                match op {
+                match *op {
+                    Op::Barrier {
+                        mem: mem @ (Scope::Device | Scope::AllDevices),
+                        order,
+                        fences,
+                        ..
+                    } => *op = Op::Fence { mem, order, fences },
                     Op::Barrier { .. } => return false,
                     Op::Hw(HwVar::LocalInvocationId(_) | HwVar::LocalInvocationIndex) => {
                         *op = Op::Const(0);
@@ -55,7 +66,7 @@ pub fn of_one_item(module: &Module) -> Option<Function> {
             .collect();
     }
     clean(&mut func);
-    Some(func)
+    func
 }
 
 /// Asks nothing of the others, and uses local memory for what private memory would do as well.
@@ -95,7 +106,7 @@ mod tests {
             "global @0 \"row\" local size 64 align 4\nkernel \"f\" fn0 {{\n}}\nfunc fn0 \"f\" export () -> () {{\n\
              block0:\n  v0 = global_addr @0 : ptr.local\n  v1 = const 1 : i32\n  v2 = const 8 : i64\n{uses}  return\n}}\n"
         );
-        of_one_item(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+        side_by_side(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub enum Packing {
     /// Work-groups of one work-item: a pack is a piece of a row of groups, filled in part at its end. For kernels that
     /// [`packs_groups`].
     Groups,
+    /// Work-groups of one work-item, one after the other: packs of one lane, which are code without vectors.
+    Alone,
 }
 
 impl Packing {
@@ -84,6 +86,7 @@ impl Packing {
             Self::Tails => "pumice_tails",
             Self::Linear => "pumice_linear",
             Self::Groups => "pumice_groups",
+            Self::Alone => "pumice_alone",
         }
     }
 }
@@ -117,7 +120,7 @@ impl Stack {
 /// For what code is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// Work-items of a pack: 2, 4, 8, 16, 32 or 64.
+    /// Work-items of a pack: 2, 4, 8, 16, 32 or 64; of [`Packing::Alone`] one.
     pub lanes: u32,
     /// How they stand in packs.
     pub packing: Packing,
@@ -172,7 +175,7 @@ pub(crate) struct Region {
 
 /// Groups of one work-item of a kernel can go by packs: `module` holds it as its only kernel.
 pub fn packs_groups(module: &Module) -> bool {
-    groups::of_one_item(module).is_some()
+    groups::side_by_side(module).is_some()
 }
 
 /// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
@@ -185,15 +188,23 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         .functions
         .get(kernel.func)
         .ok_or_else(|| LowerError::internal("no function of the kernel"))?;
-    if !matches!(shape.lanes, 2 | 4 | 8 | 16 | 32 | 64) {
+    let valid = match shape.packing {
+        Packing::Alone => shape.lanes == 1,
+        _ => matches!(shape.lanes, 2 | 4 | 8 | 16 | 32 | 64),
+    };
+    if !valid {
         let what = format!("packs of {} lanes", shape.lanes);
         return Err(LowerError::unsupported(what));
     }
     let one_item;
     let func = match shape.packing {
         Packing::Groups => {
-            one_item = groups::of_one_item(module)
+            one_item = groups::side_by_side(module)
                 .ok_or_else(|| LowerError::internal("groups that are not alike"))?;
+            &one_item
+        }
+        Packing::Alone => {
+            one_item = groups::of_one_item(func);
             &one_item
         }
         _ => func,

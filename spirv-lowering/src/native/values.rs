@@ -143,6 +143,15 @@ impl Emitter<'_> {
         vector: Option<String>,
         cx: &Context,
     ) {
+        let (scalar, vector) = match (scalar, vector) {
+            // Of one lane alone everything is a scalar.
+            (None, Some(vector)) if self.lanes == 1 => {
+                let ty = self.vec(self.func.ty(value));
+                let only = format!("extractelement {ty} {vector}, i64 0");
+                (Some(self.text.def(&only)), None)
+            }
+            both => both,
+        };
         self.written[value] = Written {
             scalar,
             vector,

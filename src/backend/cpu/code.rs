@@ -166,7 +166,11 @@ pub fn of(pipeline: &dyn Pipeline) -> Result<&CpuPipeline> {
     ours.ok_or_else(|| DeviceError::Unsupported("a kernel of another device".to_owned()))
 }
 
-type Key = ([u32; 3], Vec<(u32, u32)>);
+type Key = (Packing, [u32; 3], Vec<(u32, u32)>);
+
+/// Groups of one work-item for each thread, at most, that run one after the other rather than side by side, which takes fewer
+/// threads.
+const FEW_GROUPS: u64 = 2;
 
 /// A loaded kernel.
 pub struct CpuCode {
@@ -174,7 +178,7 @@ pub struct CpuCode {
     native: Arc<dyn NativeCode>,
     lanes: u32,
     max_group: u32,
-    variants: [OnceLock<Arc<Variant>>; 4],
+    variants: [OnceLock<Arc<Variant>>; 5],
     /// Groups of one work-item go by packs.
     packs_groups: OnceLock<bool>,
     making: Mutex<(), { rank::CPU_VARIANTS }>,
@@ -208,11 +212,15 @@ impl CpuCode {
         }
     }
 
-    /// How the work-items of a work-group are packed.
-    fn packing(&self, [x, y, z]: [u32; 3]) -> Packing {
-        let groups = || *self.packs_groups.get_or_init(|| self.native.packs_groups());
-        if x * y * z == 1 && !self.interface.uses_subgroups && groups() {
-            return Packing::Groups;
+    /// How the work-items of work-groups are packed, of which there are so many.
+    fn packing(&self, [x, y, z]: [u32; 3], groups: u64) -> Packing {
+        if x * y * z == 1 && !self.interface.uses_subgroups {
+            let few = || groups <= FEW_GROUPS * crate::util::cores() as u64;
+            let alike = || *self.packs_groups.get_or_init(|| self.native.packs_groups());
+            return match !few() && alike() {
+                true => Packing::Groups,
+                false => Packing::Alone,
+            };
         }
         let whole = x % self.lanes == 0;
         let one_row = y * z == 1;
@@ -257,17 +265,26 @@ impl Code for CpuCode {
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
     ) -> Result<Arc<dyn Pipeline>> {
-        if let Some(((size, args), pipeline)) = &*self.last.read() {
-            if *size == local_size && args == local_args {
+        self.specialise_for(local_size, local_args, u64::MAX)
+    }
+
+    fn specialise_for(
+        &self,
+        local_size: [u32; 3],
+        local_args: &[(u32, u32)],
+        groups: u64,
+    ) -> Result<Arc<dyn Pipeline>> {
+        let packing = self.packing(local_size, groups);
+        if let Some(((how, size, args), pipeline)) = &*self.last.read() {
+            if *how == packing && *size == local_size && args == local_args {
                 return Ok(pipeline.clone());
             }
         }
-        let key = (local_size, local_args.to_vec());
+        let key = (packing, local_size, local_args.to_vec());
         let known = self.pipelines.read().get(&key).cloned();
         let pipeline = match known {
             Some(pipeline) => pipeline,
             None => {
-                let packing = self.packing(local_size);
                 let variant = self.variant(packing)?;
                 let made: Arc<dyn Pipeline> = Arc::new(CpuPipeline::new(
                     variant,

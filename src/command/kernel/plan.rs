@@ -93,13 +93,18 @@ impl LaunchPlan {
             for y in ys {
                 for x in xs {
                     let size = [x.2, y.2, z.2];
+                    let groups = [x.1, y.1, z.1];
                     let pipeline = match made.iter().find(|(known, _)| *known == size) {
                         Some((_, pipeline)) => pipeline.clone(),
                         None => {
                             let pipeline = self
                                 .kernel
                                 .code
-                                .specialise(size, &self.constants)
+                                .specialise_for(
+                                    size,
+                                    &self.constants,
+                                    groups.iter().map(|&n| u64::from(n)).product(),
+                                )
                                 .map_err(ClError::from)?;
                             made.push((size, pipeline.clone()));
                             pipeline
@@ -107,7 +112,7 @@ impl LaunchPlan {
                     };
                     dispatches.push(Dispatch {
                         pipeline,
-                        groups: [x.1, y.1, z.1],
+                        groups,
                         first_group: [x.0, y.0, z.0],
                         part,
                     });

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! executors [--device TEXT] [--first SEED] [--count N] [--seconds S] [--keep-going] [--no-shrink] [--trace FOLDER]
-//!           [--module FILE [--items N]] [--operations]
+//!           [--module FILE [--items N]] [--operations] [--alone]
 //! ```
 //! TEXT is a word of `PUMICE_DEVICES`: `cpu`, or a part of the name of a Vulkan device. Each kernel is lowered for the device
 //! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
 //! known. It ends after that many kernels or seconds, or when the device is lost; `--trace`, for devices that
 //! hang, tells how far each kernel is and writes it there. `--module` puts a
 //! module of KIR in place of the kernel, with its arguments and one work-group of N work-items. `PUMICE_CPU_WIDTH` chooses other vectors.
-//! `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
+//! `--alone` makes work-groups of one work-item of all: few, then many. `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
 
 mod launch;
 mod operations;
@@ -39,6 +39,7 @@ struct Args {
     module: Option<PathBuf>,
     items: u32,
     operations: bool,
+    alone: bool,
 }
 
 fn arguments() -> Result<Args, String> {
@@ -53,6 +54,7 @@ fn arguments() -> Result<Args, String> {
         module: None,
         items: 1,
         operations: false,
+        alone: false,
     };
     let mut list = std::env::args().skip(1);
     while let Some(word) = list.next() {
@@ -70,6 +72,7 @@ fn arguments() -> Result<Args, String> {
             "--module" => args.module = Some(value()?.into()),
             "--items" => args.items = number(value()?)? as u32,
             "--operations" => args.operations = true,
+            "--alone" => args.alone = true,
             "--keep-going" => args.keep_going = true,
             "--no-shrink" => args.shrink = false,
             _ => return Err(format!("unknown argument {word}")),
@@ -168,6 +171,13 @@ fn main() -> Result<(), String> {
                 local: [args.items, 1, 1],
                 ..case.range
             };
+        }
+        if args.alone {
+            case.range.local = [1; 3];
+            if seed % 2 == 0 {
+                case.range.global = case.range.global.map(|n| n.min(2));
+                case.range.global[2] = 1;
+            }
         }
         let case = comparable(case, device.as_ref());
         let trace = Trace(args.trace.as_deref().map(|dir| (dir, seed)));

@@ -239,7 +239,10 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         if interface.guarded {
             sizes.push((SPEC_GUARD, 0));
         }
-        let pipeline = code.specialise(part.local, &sizes).map_err(|e| text(&e))?;
+        let groups = part.groups.iter().map(|&n| u64::from(n)).product();
+        let pipeline = code
+            .specialise_for(part.local, &sizes, groups)
+            .map_err(|e| text(&e))?;
         trace.note("a pipeline");
         let uses: Vec<Use> = buffers
             .iter()
