@@ -38,6 +38,8 @@ pub struct Features {
     pub images: bool,
     pub image_3d_writes: bool,
     pub read_write_images: bool,
+    /// Images of RAW10 and RAW12.
+    pub raw_images: bool,
     pub generic_address_space: bool,
     pub work_group_collectives: bool,
     pub subgroups: bool,
@@ -78,6 +80,7 @@ impl Features {
             images: caps.images.full_profile(),
             image_3d_writes: caps.images.full_profile(),
             read_write_images: caps.images.full_profile(),
+            raw_images: caps.images.full_profile() && caps.images.raw,
             generic_address_space: true,
             work_group_collectives: subgroups,
             subgroups,
@@ -157,6 +160,7 @@ impl Features {
             (self.images, "cl_khr_depth_images", one),
             (self.images, "cl_khr_image2d_from_buffer", one),
             (self.images, "cl_ext_image_from_buffer", one),
+            (self.raw_images, "cl_ext_image_raw10_raw12", one),
             (self.images, "cl_ext_image_requirements_info", (0, 5, 0)),
             // This one demands that sub-groups make progress independently of one another, the rest do not.
             (self.independent_subgroups, "cl_khr_subgroups", one),
@@ -210,6 +214,7 @@ impl Features {
             (self.images, "__opencl_c_images"),
             (self.image_3d_writes, "__opencl_c_3d_image_writes"),
             (self.read_write_images, "__opencl_c_read_write_images"),
+            (self.raw_images, "__opencl_c_ext_image_raw10_raw12"),
             (
                 self.generic_address_space,
                 "__opencl_c_generic_address_space",

@@ -50,9 +50,21 @@ impl PixelFormat {
         }
     }
 
-    /// Bytes of a pixel, 0 where the format is none of the specification.
+    /// Pixels of a block. A block is one pixel, but where several share bytes: those of RAW10 and RAW12
+    /// (cl_ext_image_raw10_raw12). Images are whole blocks wide, and transfers move nothing smaller.
+    pub fn block(self) -> u32 {
+        match self.data {
+            cl::CL_UNSIGNED_INT_RAW10_EXT => 4,
+            cl::CL_UNSIGNED_INT_RAW12_EXT => 2,
+            _ => 1,
+        }
+    }
+
+    /// Bytes of a block, 0 where the format is none of the specification.
     pub fn bytes(self) -> usize {
         let channel = match self.data {
+            cl::CL_UNSIGNED_INT_RAW10_EXT if self.order == cl::CL_R => return 5,
+            cl::CL_UNSIGNED_INT_RAW12_EXT if self.order == cl::CL_R => return 3,
             cl::CL_UNORM_SHORT_565 | cl::CL_UNORM_SHORT_555 => return 2,
             cl::CL_UNORM_INT_101010 | cl::CL_UNORM_INT_101010_2 => return 4,
             cl::CL_SNORM_INT8 | cl::CL_UNORM_INT8 | cl::CL_SIGNED_INT8 | cl::CL_UNSIGNED_INT8 => 1,
@@ -65,6 +77,16 @@ impl PixelFormat {
             _ => 0,
         };
         channel * self.channels()
+    }
+
+    /// CL_IMAGE_ELEMENT_SIZE. Of pixels that share bytes: those that a pixel has some bits of, as the conformance tests
+    /// have it.
+    pub fn element_size(self) -> usize {
+        if self.block() > 1 {
+            2
+        } else {
+            self.bytes()
+        }
     }
 
     /// A pixel of three channels is one number.
@@ -115,7 +137,7 @@ impl PixelFormat {
             cl::CL_INTENSITY,
             cl::CL_LUMINANCE,
         ];
-        const TYPES: [cl_channel_type; 16] = [
+        const TYPES: [cl_channel_type; 18] = [
             cl::CL_UNORM_INT8,
             cl::CL_UNORM_INT16,
             cl::CL_SNORM_INT8,
@@ -132,6 +154,8 @@ impl PixelFormat {
             cl::CL_UNORM_SHORT_555,
             cl::CL_UNORM_INT_101010,
             cl::CL_UNORM_INT_101010_2,
+            cl::CL_UNSIGNED_INT_RAW10_EXT,
+            cl::CL_UNSIGNED_INT_RAW12_EXT,
         ];
         let of = |order| TYPES.into_iter().map(move |data| Self { order, data });
         ORDERS.into_iter().flat_map(of)
@@ -227,6 +251,8 @@ pub struct ImageLimits {
     pub read_any: bool,
     /// Channels of 5 and 6 bits are read as OpenCL wants them (within half a step of 16 bits).
     pub exact_short: bool,
+    /// Pixels that share bytes can be read: RAW10 and RAW12.
+    pub raw: bool,
 }
 
 impl ImageLimits {
@@ -249,10 +275,18 @@ impl ImageLimits {
 pub struct ImageDesc {
     pub dim: ImageDim,
     pub format: PixelFormat,
+    /// In blocks ([`PixelFormat::block`]), as the first coordinate of regions.
     pub width: u32,
     pub height: u32,
     pub depth: u32,
     pub layers: u32,
+}
+
+impl ImageDesc {
+    /// Pixels of a row: what applications and kernels know as the width.
+    pub fn pixels(&self) -> u32 {
+        self.width.saturating_mul(self.format.block())
+    }
 }
 
 /// Texels that the device can address.
@@ -263,12 +297,12 @@ pub trait Image: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A box of an image, in OpenCL's coordinates. The size counts layers too and has no zero.
+/// A box of an image, in OpenCL's coordinates, the first of them in blocks. The size counts layers too and has no zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ImageRegion {
-    /// First pixel.
+    /// First block.
     pub origin: [u32; 3],
-    /// Pixels.
+    /// Blocks.
     pub size: [u32; 3],
 }
 

@@ -38,13 +38,23 @@ fn check_host(mem: &Ref<Mem>, forbidden: cl::cl_mem_flags) -> ClResult {
     Ok(())
 }
 
-/// The box lies within the image.
+/// The box lies within the image, and is one of whole blocks: the first coordinate of the answer counts these.
 fn place(image: &Image, origin: [usize; 3], size: [usize; 3]) -> ClResult<ImageRegion> {
     let mut at = ImageRegion {
         origin: [0; 3],
         size: [1; 3],
     };
     let sides = at.origin.iter_mut().zip(at.size.iter_mut());
+    // A part of the pixels that share bytes has no layout in host memory or in a buffer.
+    let block = image.desc().format.block() as usize;
+    let [x, width] = [origin[0], size[0]];
+    if !x.is_multiple_of(block) || !width.is_multiple_of(block) {
+        return invalid("the region cuts through pixels that share bytes");
+    }
+    let (origin, size) = (
+        [x / block, origin[1], origin[2]],
+        [width / block, size[1], size[2]],
+    );
     let wanted = origin.iter().zip(&size).zip(image.extent());
     for ((to_first, to_count), ((first, count), extent)) in sides.zip(wanted) {
         let end = first.checked_add(*count);

@@ -29,7 +29,9 @@ fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
     let (y_step, z_step) = image.steps(row_pitch, slice_pitch);
     let (y_step, z_step) = (y_step as u64, z_step as u64);
     let at = |y: u32, z: u32| u64::from(y) * y_step + u64::from(z) * z_step;
-    let near = |pitch: u64| i32::try_from(pitch).is_ok();
+    // And of whole blocks, which is how one operation says it.
+    let whole = row_pitch.is_multiple_of(image.element().max(1));
+    let near = |pitch: u64| i32::try_from(pitch).is_ok() && whole;
     // What one operation copies: so many rows of so many slices.
     let (rows, slices) = match (near(y_step), near(z_step)) {
         (true, true) => (height, depth),

@@ -2,6 +2,7 @@
 
 mod creation;
 mod from_buffers;
+mod raw;
 mod requirements;
 mod views;
 

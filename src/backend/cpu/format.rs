@@ -26,6 +26,10 @@ pub enum Channel {
     Packed555,
     Packed101010,
     Packed1010102,
+    /// Four pixels in five bytes, see `super::raw`.
+    Raw10,
+    /// Two pixels in three bytes.
+    Raw12,
 }
 
 /// Instead of a channel: 0, 1.
@@ -67,6 +71,8 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
         cl::CL_UNORM_SHORT_555 => Channel::Packed555,
         cl::CL_UNORM_INT_101010 => Channel::Packed101010,
         cl::CL_UNORM_INT_101010_2 => Channel::Packed1010102,
+        cl::CL_UNSIGNED_INT_RAW10_EXT => Channel::Raw10,
+        cl::CL_UNSIGNED_INT_RAW12_EXT => Channel::Raw12,
         _ => return None,
     };
     let (packed, bytes, fraction) = (
@@ -74,9 +80,10 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
         format.has_bytes(),
         format.has_fractions(),
     );
-    let plain = !packed && channel != Channel::Packed1010102;
+    let raw = format.block() > 1;
+    let plain = !packed && !raw && channel != Channel::Packed1010102;
     let (channels, components, stored): (u8, [u8; 4], [u8; 4]) = match format.order {
-        cl::CL_R if plain => (1, [0, ZERO, ZERO, ONE], [0, 0, 0, 0]),
+        cl::CL_R if plain || raw => (1, [0, ZERO, ZERO, ONE], [0, 0, 0, 0]),
         cl::CL_DEPTH if matches!(channel, Channel::Unorm16 | Channel::Float) => {
             (1, [0, ZERO, ZERO, ONE], [0, 0, 0, 0])
         }
@@ -86,7 +93,7 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
         cl::CL_RG if plain => (2, [0, 1, ZERO, ONE], [0, 1, 0, 0]),
         cl::CL_RA if plain => (2, [0, ZERO, ZERO, 1], [0, 3, 0, 0]),
         cl::CL_RGB if packed => (3, [0, 1, 2, ONE], [0, 1, 2, 0]),
-        cl::CL_RGBA if !packed => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
+        cl::CL_RGBA if !packed && !raw => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
         cl::CL_sRGBA => (4, [0, 1, 2, 3], [0, 1, 2, 3]),
         cl::CL_sBGRA => (4, [2, 1, 0, 3], [2, 1, 0, 3]),
         cl::CL_BGRA if bytes => (4, [2, 1, 0, 3], [2, 1, 0, 3]),
@@ -109,10 +116,12 @@ fn access(format: PixelFormat, dim: ImageDim) -> Access {
     if (depth && !flat) || (format.is_srgb() && dim == ImageDim::Buffer) {
         return Access::default();
     }
+    // Work-items that write pixels beside one another would write the same bytes.
+    let shared = format.block() > 1;
     Access {
         read: true,
-        write: !format.is_srgb(),
-        read_write: !format.is_srgb() && !depth,
+        write: !format.is_srgb() && !shared,
+        read_write: !format.is_srgb() && !shared && !depth,
     }
 }
 

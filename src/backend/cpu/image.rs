@@ -15,7 +15,7 @@ pub struct Descriptor {
     pub texels: *mut u8,
     /// How many there are in x, y, z; the layers of an array stand after the last coordinate of a pixel.
     pub size: [u32; 3],
-    /// Bytes of a pixel.
+    /// Bytes of a pixel, or of the block of pixels that share bytes.
     pub pixel: u32,
     /// Bytes from a row (or layer of a row) to the next; 0: there is no y.
     pub row: u64,
@@ -75,7 +75,7 @@ pub fn of(image: &dyn Image) -> Result<&CpuImage> {
     ours.ok_or_else(|| DeviceError::Unsupported("an image of another device".to_owned()))
 }
 
-/// The size in x, y, z, and in which of y and z there is more than one.
+/// The size in x (blocks), y, z, and in which of y and z there is more than one.
 fn sides(desc: &ImageDesc) -> ([u32; 3], bool, bool) {
     let [w, h, d, l] = [desc.width, desc.height, desc.depth, desc.layers].map(|n| n.max(1));
     match desc.dim {
@@ -103,6 +103,7 @@ impl CpuImage {
             write_any: true,
             read_any: true,
             exact_short: true,
+            raw: true,
         }
     }
 
@@ -164,6 +165,8 @@ impl CpuImage {
         let pixel = self.desc.format.bytes() as u64;
         let row = pixel * u64::from(size[0]);
         let slice = row * u64::from(size[1]);
+        // Kernels count pixels.
+        let size = [self.desc.pixels(), size[1], size[2]];
         Descriptor {
             texels: self.texels,
             size,

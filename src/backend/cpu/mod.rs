@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! device -> code     objects of a kernel (compiled when first launched), loaded by `loader`
-//!        |- memory   the host's own; image, format, texel: images in software
+//!        |- memory   the host's own; image, format, texel, raw: images in software
 //!        '- stream   -> track: batches in order -> launch -> pool: threads
 //! ```
 //! `check` interprets kernels instead, where `PUMICE_CHECK` asks for it.
@@ -24,6 +24,7 @@ mod memory;
 #[cfg(all(test, feature = "loom"))]
 mod models;
 mod pool;
+mod raw;
 mod scratch;
 mod step;
 mod stream;

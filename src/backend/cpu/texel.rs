@@ -6,6 +6,7 @@ use super::abi::for_kernels;
 use super::format::{Channel, ONE, ZERO};
 use super::half;
 use super::image::Descriptor;
+use super::raw;
 use std::sync::OnceLock;
 
 /// Lanes of a pack at most.
@@ -376,6 +377,8 @@ macro_rules! by_channel {
             Channel::Packed555 => $f::<Packed555>($($arg),*),
             Channel::Packed101010 => $f::<Packed101010>($($arg),*),
             Channel::Packed1010102 => $f::<Packed1010102>($($arg),*),
+            // Read by `raw::load`, and never written.
+            Channel::Raw10 | Channel::Raw12 => {}
         }
     };
 }
@@ -407,6 +410,10 @@ for_kernels! {
             )
         };
         let channel = d.layout.channel;
+        if matches!(channel, Channel::Raw10 | Channel::Raw12) {
+            // SAFETY: the image lives; the slices are of `lanes` coordinates.
+            return unsafe { raw::load(d, (x, y, z), mask, out) };
+        }
         let packed = channel as u8 >= Channel::Packed565 as u8;
         if !packed && is_run(d, (x, y, z), mask) {
             let offset = x[0] as u64 * u64::from(d.pixel)

@@ -32,9 +32,15 @@ fn rows(
     };
     let d = ours.descriptor();
     let bytes = region.size[0] as usize * d.pixel as usize;
+    let [width, height, depth] = d.size.map(u64::from);
+    let size = [
+        width / u64::from(image.desc().format.block()),
+        height,
+        depth,
+    ];
     let fits = |i: usize| {
         let end = u64::from(region.origin[i]) + u64::from(region.size[i]);
-        end <= u64::from(d.size[i])
+        end <= size[i]
     };
     if !(0..3).all(fits) {
         crate::log!(Error, "a copy beyond an image: {region:?}");

@@ -67,6 +67,8 @@ fn image_limits(known: &Known<'_>) -> ImageLimits {
         write_any: features.core.shader_storage_image_write_without_format == vk::TRUE,
         read_any: features.core.shader_storage_image_read_without_format == vk::TRUE,
         exact_short: !quirks.has(Quirk::ShortChannels),
+        // No format of Vulkan is so.
+        raw: false,
     }
 }
 

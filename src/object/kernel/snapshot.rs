@@ -241,7 +241,7 @@ impl KernelLaunch {
         if let Some(offset) = arg.info {
             let desc = mem.image()?.desc();
             let info = ImageInfo {
-                width: desc.width,
+                width: desc.pixels(),
                 height: desc.height,
                 depth: desc.depth,
                 array_size: desc.layers,

@@ -75,10 +75,11 @@ pub(super) fn largest(limits: &ImageLimits, dim: ImageDim) -> [u32; 4] {
 
 /// Whether a device has images as large as this.
 pub(super) fn fits(device: &Device, desc: &ImageDesc) -> bool {
-    let extents = [desc.width, desc.height, desc.depth, desc.layers];
+    let extents = [desc.pixels(), desc.height, desc.depth, desc.layers];
+    let blocks = [desc.width, desc.height, desc.depth, desc.layers];
     let limits = largest(&device.caps().images, desc.dim);
     let within = extents.iter().zip(&limits).all(|(n, most)| n <= most);
-    let bytes = extents
+    let bytes = blocks
         .iter()
         .try_fold(desc.format.bytes() as u64, |all, n| {
             all.checked_mul(u64::from(*n))
@@ -115,6 +116,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
         cl::CL_ARGB | cl::CL_BGRA | cl::CL_ABGR => bytes,
         cl::CL_DEPTH => matches!(pixel.data, cl::CL_UNORM_INT16 | cl::CL_FLOAT),
         cl::CL_sRGB | cl::CL_sRGBA | cl::CL_sBGRA | cl::CL_sRGBx => pixel.data == cl::CL_UNORM_INT8,
+        cl::CL_R if pixel.block() > 1 => true,
         _ => !packed && (pixel.data != cl::CL_UNORM_INT_101010_2 || pixel.order == cl::CL_RGBA),
     };
     if pixel.bytes() == 0 || !together {
@@ -123,7 +125,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
     Ok(pixel)
 }
 
-/// Extents in the specification's coordinates.
+/// Extents in the specification's coordinates, the first in blocks.
 pub(super) fn extent(desc: &ImageDesc) -> [u32; 3] {
     match desc.dim {
         ImageDim::D1 | ImageDim::Buffer => [desc.width, 1, 1],
@@ -197,7 +199,12 @@ impl Layout {
             u32::try_from(value)
                 .map_err(|_| ClError::new(cl::CL_INVALID_IMAGE_SIZE, "an extent is too large"))
         };
-        desc.width = size(wanted.width)?;
+        let block = format.block();
+        // cl_ext_image_raw10_raw12: "The image width must be a multiple of 4" with RAW10, of 2 with RAW12.
+        if !size(wanted.width)?.is_multiple_of(block) {
+            return bad("image_width is no multiple of the pixels that share bytes");
+        }
+        desc.width = size(wanted.width / block as usize)?;
         if matches!(dim, ImageDim::D2 | ImageDim::D2Array | ImageDim::D3) {
             desc.height = size(wanted.height)?;
         }
@@ -232,7 +239,7 @@ impl Layout {
 /// The pitches, with 0 filled in.
 fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(usize, usize)> {
     let element = desc.format.bytes();
-    let tight = wanted.width.saturating_mul(element);
+    let tight = (desc.width as usize).saturating_mul(element);
     if desc.dim == ImageDim::Buffer {
         return Ok((tight, 0));
     }
@@ -254,7 +261,8 @@ fn pitches(desc: &ImageDesc, wanted: &Description, source: Source) -> ClResult<(
         if wanted.row_pitch < tight {
             return bad("image_row_pitch is too small");
         }
-        if !wanted.row_pitch.is_multiple_of(element) {
+        // Pixels that share bytes have no size that a pitch could be a multiple of.
+        if desc.format.block() == 1 && !wanted.row_pitch.is_multiple_of(element) {
             return misaligned("image_row_pitch is no multiple of the pixel size");
         }
         row_pitch = wanted.row_pitch;

@@ -98,7 +98,7 @@ impl Image {
         self.backing
     }
 
-    /// Bytes of a pixel.
+    /// Bytes of a block, which is a pixel with most formats ([`PixelFormat::block`]).
     pub fn element(&self) -> usize {
         self.element
     }
@@ -118,7 +118,7 @@ impl Image {
         Arc::ptr_eq(&self.texels, &other.texels)
     }
 
-    /// Extents in the specification's coordinates, none of them 0.
+    /// Extents in the specification's coordinates, none of them 0, the first in blocks.
     pub fn extent(&self) -> [u32; 3] {
         extent(&self.desc)
     }
@@ -543,10 +543,10 @@ impl Mem {
                 image_channel_order: desc.format.order,
                 image_channel_data_type: desc.format.data,
             }),
-            cl::CL_IMAGE_ELEMENT_SIZE => out.write(image.element),
+            cl::CL_IMAGE_ELEMENT_SIZE => out.write(desc.format.element_size()),
             cl::CL_IMAGE_ROW_PITCH => out.write(image.row_pitch),
             cl::CL_IMAGE_SLICE_PITCH => out.write(image.slice_pitch),
-            cl::CL_IMAGE_WIDTH => out.write(desc.width as usize),
+            cl::CL_IMAGE_WIDTH => out.write(desc.pixels() as usize),
             cl::CL_IMAGE_HEIGHT => out.write(only(
                 &[ImageDim::D2, ImageDim::D2Array, ImageDim::D3],
                 desc.height,

@@ -4,7 +4,7 @@ use crate::backend::PixelFormat;
 use crate::cl;
 use smallvec::SmallVec;
 
-/// The bytes of one pixel.
+/// The bytes of one pixel, or of a block of equal ones ([`PixelFormat::block`]).
 pub type Pixel = SmallVec<[u8; 16]>;
 
 /// Bytes of a fill colour: four channels of 32 bits, one for depth images.
@@ -54,6 +54,17 @@ pub fn pack(format: PixelFormat, colour: &[u8]) -> Pixel {
         }
         cl::CL_UNORM_SHORT_555 => {
             return Pixel::from_slice(&(packed(&[5, 5, 5]) as u16).to_ne_bytes())
+        }
+        // The high eight bits of each pixel, then the low ones of all, those of the first pixel lowest.
+        cl::CL_UNSIGNED_INT_RAW10_EXT => {
+            let value = r.min(0x3ff);
+            let (high, low) = ((value >> 2) as u8, (value & 3) as u8);
+            return Pixel::from_slice(&[high, high, high, high, low * 0b0101_0101]);
+        }
+        cl::CL_UNSIGNED_INT_RAW12_EXT => {
+            let value = r.min(0xfff);
+            let (high, low) = ((value >> 4) as u8, (value & 15) as u8);
+            return Pixel::from_slice(&[high, high, low * 0b0001_0001]);
         }
         cl::CL_UNORM_INT_101010 => return Pixel::from_slice(&packed(&[10, 10, 10]).to_ne_bytes()),
         cl::CL_UNORM_INT_101010_2 => {
@@ -177,6 +188,28 @@ mod tests {
             data: cl::CL_SIGNED_INT8,
         };
         assert_eq!(pack(format, &ints).as_slice(), [128, 127]);
+    }
+
+    #[test]
+    fn blocks_of_equal_pixels() {
+        let of = |data, value: u32| {
+            let colour: Vec<u8> = [value, 9, 9, 9]
+                .iter()
+                .flat_map(|c| c.to_ne_bytes())
+                .collect();
+            let format = PixelFormat {
+                order: cl::CL_R,
+                data,
+            };
+            let block = pack(format, &colour);
+            assert_eq!(block.len(), format.bytes());
+            block.to_vec()
+        };
+        let (ten, twelve) = (cl::CL_UNSIGNED_INT_RAW10_EXT, cl::CL_UNSIGNED_INT_RAW12_EXT);
+        assert_eq!(of(ten, 0x202), [0x80, 0x80, 0x80, 0x80, 0xaa]);
+        assert_eq!(of(ten, 4000), [255; 5]);
+        assert_eq!(of(twelve, 0xabc), [0xab, 0xab, 0xcc]);
+        assert_eq!(of(twelve, 5000), [255; 3]);
     }
 
     #[test]

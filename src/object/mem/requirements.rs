@@ -43,13 +43,13 @@ fn check_layout(context: &Context, pixel: PixelFormat, wanted: &Description) -> 
     Ok(layout)
 }
 
-/// The largest extent of images with `element` bytes a pixel, where `given` are the other extents, 0 if not known.
-/// Where all are known their product is observed as well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
+/// The largest extent of images with `element` bytes for `block` pixels of a row, where `given` are the other extents, 0 if
+/// not known. Where all are known their product is observed as well: no object is larger than CL_DEVICE_MAX_MEM_ALLOC_SIZE.
 fn most(
     context: &Context,
     extent: Extent,
     dim: Option<ImageDim>,
-    element: usize,
+    (block, element): (u32, usize),
     given: [usize; 4],
 ) -> u32 {
     let dims = match &dim {
@@ -60,11 +60,16 @@ fn most(
         let least = |dim: &ImageDim| {
             let limits = largest(&device.caps().images, *dim);
             let others = (0..4).filter(|place| *place != extent.place && limits[*place] > 1);
+            // Widths are of pixels, and bytes are of blocks.
+            let in_pixels = |place: usize| if place == 0 { u64::from(block) } else { 1 };
             let beside = others.fold(element as u64, |all, place| {
-                all.saturating_mul(given[place].max(1) as u64)
+                let count = (given[place] as u64).div_ceil(in_pixels(place));
+                all.saturating_mul(count.max(1))
             });
-            let room = device.caps().max_alloc_size / beside;
-            limits[extent.place].min(u32::try_from(room).unwrap_or(u32::MAX))
+            let unit = in_pixels(extent.place);
+            let room = (device.caps().max_alloc_size / beside).saturating_mul(unit);
+            let limit = u64::from(limits[extent.place]) / unit * unit;
+            limit.min(room) as u32
         };
         dims.iter().map(least).min().unwrap_or(0)
     };
@@ -102,6 +107,7 @@ pub fn image_requirements(
     check_flags(flags)?;
     let pixel = format.map(check_format).transpose()?;
     let element = pixel.map_or(LARGEST_PIXEL, |pixel| pixel.bytes());
+    let block = pixel.map_or(1, PixelFormat::block);
     if ALIGNED.contains(&param) {
         if let Some(wanted) = wanted {
             let smallest = PixelFormat {
@@ -113,6 +119,7 @@ pub fn image_requirements(
         // Copies of the texels go between a buffer and an image of the device, wherever the buffer lies.
         let align = match param {
             cl::CL_IMAGE_REQUIREMENTS_BASE_ADDRESS_ALIGNMENT_EXT => 1,
+            _ if block > 1 => 1,
             _ => element.next_power_of_two(),
         };
         return out.write(align);
@@ -159,5 +166,5 @@ pub fn image_requirements(
         }
         given = [wanted.width, wanted.height, wanted.depth, wanted.array_size];
     }
-    out.write(most(context, extent, dim, element, given))
+    out.write(most(context, extent, dim, (block, element), given))
 }

@@ -58,6 +58,11 @@ fn required_formats_are_there_and_can_be_made() {
             }
             assert!(has(&list, CL_BGRA, CL_UNORM_INT8));
             for format in &list {
+                // Pixels that share bytes want a width of their own: `raw` has them.
+                let raw = [CL_UNSIGNED_INT_RAW10_EXT, CL_UNSIGNED_INT_RAW12_EXT];
+                if raw.contains(&format.image_channel_data_type) {
+                    continue;
+                }
                 image(&setup, flags, format, &desc(kind, size), null_mut());
             }
         }

@@ -1,6 +1,7 @@
 //! The images of a launch for the interpreter: those that the code of the kernel would read and write.
 
 use crate::backend::cpu::image::Descriptor;
+use crate::backend::cpu::raw;
 use crate::backend::cpu::texel::{pumice_texel_load, pumice_texel_store};
 use spirv_lowering::interp::{Images, View};
 
@@ -42,8 +43,8 @@ impl<'a> Bound<'a> {
 
 /// Where a texel is.
 fn place(d: &Descriptor, at: [u32; 3]) -> *mut u8 {
-    let [x, y, z] = at.map(u64::from);
-    let offset = x * u64::from(d.pixel) + y * d.row + z * d.slice;
+    let [_, y, z] = at.map(u64::from);
+    let offset = raw::block_offset(d, at[0]) + y * d.row + z * d.slice;
     d.texels.wrapping_add(offset as usize)
 }
 

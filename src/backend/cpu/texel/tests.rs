@@ -125,6 +125,62 @@ fn written_and_read_back() {
     }
 }
 
+/// Pixels of two blocks a row, against the tables of cl_ext_image_raw10_raw12. What is beyond is the border.
+#[test]
+fn pixels_that_share_bytes() {
+    let raw10: (u32, &[u8], &[u32]) = (
+        CL_UNSIGNED_INT_RAW10_EXT,
+        &[
+            0xff,
+            0x80,
+            0x01,
+            0x00,
+            0b11_10_01_00,
+            1,
+            2,
+            3,
+            4,
+            0b00_01_10_11,
+        ],
+        &[0x3fc, 0x201, 6, 3, 7, 10, 13, 16],
+    );
+    let raw12: (u32, &[u8], &[u32]) = (
+        CL_UNSIGNED_INT_RAW12_EXT,
+        &[0xab, 0xcd, 0xfe, 0x00, 0xff, 0x0f],
+        &[0xabe, 0xcdf, 0x00f, 0xff0],
+    );
+    for (data, stored, pixels) in [raw10, raw12] {
+        let format = PixelFormat { order: CL_R, data };
+        let desc = ImageDesc {
+            dim: ImageDim::D2,
+            format,
+            width: 2,
+            height: 2,
+            depth: 1,
+            layers: 1,
+        };
+        let image = CpuImage::create(&desc).expect("an image");
+        let d = image::of(image.as_ref()).expect("ours").descriptor();
+        assert_eq!(d.size, [pixels.len() as u32, 2, 1]);
+        put(&d, 0, &vec![0; 2 * stored.len()]);
+        put(&d, stored.len(), stored);
+        let count = pixels.len() as i32;
+        let x: Vec<i32> = (-1..=count).collect();
+        let got = load(&d, &x, &vec![1; x.len()], u64::MAX);
+        let border = [0, 0, 0, 1];
+        assert_eq!((got[0], got[x.len() - 1]), (border, border));
+        for (pixel, got) in pixels.iter().zip(&got[1..]) {
+            assert_eq!(*got, [*pixel, 0, 0, 1], "{data:#x}");
+        }
+        // Other lanes, other rows, and lanes that are off.
+        assert_eq!(load(&d, &[1, 1], &[0, 1], 3)[0], border);
+        assert_eq!(load(&d, &[1, 1], &[1, 1], 2)[1], [pixels[1], 0, 0, 1]);
+        // Nothing writes them.
+        store(&d, &[0], &[0], 1, &[[1; 4]]);
+        assert_eq!(load(&d, &[0], &[0], 1)[0], border);
+    }
+}
+
 /// The formula of the specification's section on sRGB images, for bytes whose values are tabulated.
 #[test]
 fn srgb_is_linear_when_read() {
