@@ -37,7 +37,7 @@ struct Lanes {
     handle: usize,
     /// In place of the process: the device.
     device: u32,
-    /// The first of its lanes.
+    /// The first of its lanes. From 1: viewers take a thread 0 for the main thread of its process, and number it like that.
     first: u32,
     /// When the last command of each lane was over.
     ends: Vec<u64>,
@@ -94,7 +94,7 @@ pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
             };
             let number = FIRST_DEVICE + index as u32;
             trace::name_process(number, &device.caps().name);
-            let first = known.count * LANES;
+            let first = known.count * LANES + 1;
             known.count += 1;
             known.queues.push(Lanes {
                 handle,

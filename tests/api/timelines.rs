@@ -148,6 +148,8 @@ fn a_small_program() {
     );
     assert_eq!(told.text("status"), "complete");
     assert_ne!(launch.number("pid"), call.number("pid"));
+    // A viewer takes a thread 0 for the process's main thread.
+    assert!(launch.number("tid") > 0.0, "{launch:?}");
 
     // The arrow from the call to the launch.
     let end = |event: &&Json| event.text("ph") == "f" && event.number("ts") == launch.number("ts");

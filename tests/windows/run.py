@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the integration tests, built for Windows, under Wine: `ci/windows test`.
+"""Runs the integration tests where they are slow or may hang: built for Windows, under Wine (`ci/windows test`), or built for
+AArch64, under qemu (`ci/aarch64 test`).
 
-    run.py --wine PROGRAM --device NAME --left-out FILE --logs DIR TESTS.exe [MODULE ...]
+    run.py [--wine PROGRAM] --device NAME --left-out FILE --logs DIR TESTS [MODULE ...]
+
+Without --wine TESTS is a program that the system starts itself.
 
 Each module of tests runs in a process of its own, with a time limit: one that hangs or crashes takes no other with it, and its tests
 that had not ended by then run again, one a process, so that the one that is to blame is named.
@@ -68,7 +71,8 @@ def read_list(path, device):
 
 def main():
     parser = argparse.ArgumentParser()
-    for name in ("wine", "device", "left-out", "logs"):
+    parser.add_argument("--wine")
+    for name in ("device", "left-out", "logs"):
         parser.add_argument("--" + name, required=True)
     parser.add_argument("program")
     parser.add_argument("modules", nargs="*")
@@ -77,10 +81,10 @@ def main():
     logs.mkdir(parents=True, exist_ok=True)
     # Tests look for files beside themselves.
     folder = pathlib.Path(__file__).resolve().parent.parent
-    base = [options.wine, options.program]
+    base = [options.wine, options.program] if options.wine else [options.program]
     left_out = logs / "left-out"
     left_out.unlink(missing_ok=True)
-    os.environ["PUMICE_TESTS_LEFT_OUT"] = windows(left_out)
+    os.environ["PUMICE_TESTS_LEFT_OUT"] = windows(left_out) if options.wine else str(left_out.resolve())
 
     if run(base + ["--list", "--format", "terse"], logs / "list", 120, folder) != 0:
         sys.exit("the tests cannot be listed: " + (logs / "list").read_text(errors="replace"))
@@ -147,7 +151,7 @@ def main():
     count = collections.Counter(
         verdict if verdict in ("ok", "ignored", "skipped") else "failed as the list says" if test in expected else "failed"
         for test, verdict in verdicts.items())
-    print(f"{options.device} under Wine: {len(verdicts)} tests: " + ", ".join(f"{count[kind]} {kind}" for kind in sorted(count)))
+    print(f"{options.device} under {'Wine' if options.wine else 'qemu'}: {len(verdicts)} tests: " + ", ".join(f"{count[kind]} {kind}" for kind in sorted(count)))
     for test in unknown:
         print(f"{options.left_out}: there is no test {test}")
     sys.exit(1 if failed or unknown else 0)
