@@ -8,8 +8,9 @@
 //! as the runtime would, launched, and what it leaves in its buffers must have the interpreter's bits, as far as those are
 //! known. It ends after that many kernels or seconds, or when the device is lost; `--trace`, for devices that
 //! hang, tells how far each kernel is and writes it there. `--module` puts a
-//! module of KIR in place of the kernel, with its arguments and one work-group of N work-items. `PUMICE_CPU_WIDTH` chooses other vectors.
-//! `--alone` makes work-groups of one work-item of all: few, then many. `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
+//! module of KIR in place of the kernel, with its arguments and its ND-range, or one work-group of N work-items.
+//! `PUMICE_CPU_WIDTH` chooses other vectors. `--alone` makes work-groups of one work-item of all: few, then many.
+//! `--operations` compares every operation on numbers in place of kernels, each seed with other operands.
 
 mod launch;
 mod operations;
@@ -37,7 +38,7 @@ struct Args {
     shrink: bool,
     trace: Option<PathBuf>,
     module: Option<PathBuf>,
-    items: u32,
+    items: Option<u32>,
     operations: bool,
     alone: bool,
 }
@@ -52,7 +53,7 @@ fn arguments() -> Result<Args, String> {
         shrink: true,
         trace: None,
         module: None,
-        items: 1,
+        items: None,
         operations: false,
         alone: false,
     };
@@ -70,7 +71,7 @@ fn arguments() -> Result<Args, String> {
             }
             "--trace" => args.trace = Some(value()?.into()),
             "--module" => args.module = Some(value()?.into()),
-            "--items" => args.items = number(value()?)? as u32,
+            "--items" => args.items = Some(number(value()?)? as u32),
             "--operations" => args.operations = true,
             "--alone" => args.alone = true,
             "--keep-going" => args.keep_going = true,
@@ -105,6 +106,12 @@ enum Verdict {
     Wrong(String),
 }
 
+/// The eight bytes from there on, or those there are.
+fn eight(bytes: &[u8], from: usize) -> &[u8] {
+    let rest = bytes.get(from..).unwrap_or_default();
+    &rest[..rest.len().min(8)]
+}
+
 fn check(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Verdict {
     let lanes = device.target().subgroup_size;
     let wanted = match wanted(case, lanes) {
@@ -113,13 +120,16 @@ fn check(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Verdict {
     };
     match run(device, case, trace) {
         Ok(got) => {
-            for (i, ((want, unknown), got)) in wanted.buffers.iter().zip(&got).enumerate() {
-                for (at, want) in want.iter().enumerate() {
+            for (i, ((wanted, unknown), buffer)) in wanted.buffers.iter().zip(&got).enumerate() {
+                for (at, want) in wanted.iter().enumerate() {
                     let bits = !unknown.get(at).copied().unwrap_or(0);
-                    if got.get(at).is_none_or(|got| (got ^ want) & bits != 0) {
+                    let got = buffer.get(at);
+                    if got.is_none_or(|got| (got ^ want) & bits != 0) {
+                        let word = at & !7;
                         return Verdict::Wrong(format!(
-                            "buffer {i} at {at}: {:02x?} in place of {want:02x}",
-                            got.get(at),
+                            "buffer {i} at {at}: {got:02x?} in place of {want:02x}; from {word}: {:02x?} in place of {:02x?}",
+                            eight(buffer, word),
+                            eight(wanted, word),
                         ));
                     }
                 }
@@ -166,11 +176,13 @@ fn main() -> Result<(), String> {
             let text = std::fs::read_to_string(path)
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             case.module = parse_module(&text).map_err(|error| error.to_string())?;
-            case.range = NdRange {
-                global: [args.items, 1, 1],
-                local: [args.items, 1, 1],
-                ..case.range
-            };
+            if let Some(items) = args.items {
+                case.range = NdRange {
+                    global: [items, 1, 1],
+                    local: [items, 1, 1],
+                    ..case.range
+                };
+            }
         }
         if args.alone {
             case.range.local = [1; 3];
@@ -193,7 +205,7 @@ fn main() -> Result<(), String> {
             }
             Verdict::Wrong(what) => {
                 wrong += 1;
-                println!("seed {seed}: {what}");
+                println!("seed {seed}: {what}\n{:?}", case.range);
                 if what.contains("device lost") {
                     break;
                 }
