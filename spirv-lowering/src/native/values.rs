@@ -247,6 +247,15 @@ impl Emitter<'_> {
             if mask.is_some() {
                 value = self.apart(arg, value);
             }
+            // What is told from the first lane that runs is nothing if none does.
+            if let (Class::Affine { .. }, Some(lanes), false) =
+                (self.classes.of(param), &cx.mask, cx.some)
+            {
+                let any = self.any(lanes);
+                let old = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+                let kept = format!("select i1 {any}, {ty} {value}, {ty} {old}");
+                value = self.text.def(&kept);
+            }
             self.store_slot(&slot, &ty, &value, &mask);
         }
         Ok(())
@@ -354,5 +363,46 @@ impl Emitter<'_> {
     pub fn set_slot(&mut self, value: Value, slot: String) {
         self.slots.insert(value, slot);
         self.wanted.insert(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::native::text_of;
+
+    /// The second arm is small, so that it is run whether lanes take it or not.
+    #[test]
+    fn arms_that_no_lane_takes_leave_parameters_as_they_are() {
+        let func = "func fn0 \"f\" () -> () {
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = arg_load.8 : i32
+  v2 = iadd v0, v1 : i32
+  v3 = zext v2 : i64
+  v4 = const 2 : i64
+  v5 = shl v3, v4 : i64
+  v6 = arg_load.0 : i64
+  v7 = int_to_ptr v6 : ptr.global
+  v8 = ptr_add v7, v5 : ptr.global
+  v9 = load.align4 v8 : i32
+  v10 = const 0 : i32
+  v11 = icmp.slt v9, v10 : bool
+  br v11, block1, block2
+block1:
+  store.align4 v8, v10
+  jump block3(v8)
+block2:
+  jump block3(v8)
+block3(v12: ptr.global):
+  v13 = ptr_add v12, v4 : ptr.global
+  store.align4 v13, v9
+  return
+}
+";
+        let text = text_of(func, 16);
+        let kept = text
+            .lines()
+            .filter(|line| line.contains("select i1") && line.contains(", ptr %"));
+        assert_eq!(kept.count(), 1, "{text}");
     }
 }
