@@ -103,7 +103,7 @@ fn lowered(target: &Target) -> Result<Lowered> {
 fn make(device: &dyn Device) -> Result<Made> {
     let lowered = lowered(device.target())?;
     let code = device.load(MachineCode::Spirv(&lowered.words), &lowered.interface)?;
-    let pipeline = code.specialise([1; 3], &[])?;
+    let pipeline = code.specialise([1; 3], &[], 1)?;
     Ok(Made { code, pipeline })
 }
 

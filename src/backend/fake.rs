@@ -511,6 +511,7 @@ impl Code for FakeCode {
         &self,
         local_size: [u32; 3],
         _local_args: &[(u32, u32)],
+        _groups: u64,
     ) -> Result<Arc<dyn Pipeline>> {
         Ok(Arc::new(FakePipeline { local: local_size }))
     }

@@ -177,21 +177,14 @@ pub trait Code: Send + Sync {
     /// What it asks of dispatch.
     fn interface(&self) -> &KernelInterface;
     /// The pipeline for a work-group size and the byte sizes of the local-memory arguments (spec id, size rounded up to
-    /// 16). Cached: the second call with the same values is a hash look-up.
+    /// 16), for launches of so many work-groups: what is best for many need not be for few. Cached: the second call with the same
+    /// values is a hash look-up.
     fn specialise(
         &self,
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
+        groups: u64,
     ) -> Result<Arc<dyn Pipeline>>;
-    /// The same for launches of so many work-groups: what is best for many need not be for few.
-    fn specialise_for(
-        &self,
-        local_size: [u32; 3],
-        local_args: &[(u32, u32)],
-        _groups: u64,
-    ) -> Result<Arc<dyn Pipeline>> {
-        self.specialise(local_size, local_args)
-    }
     /// How many pipelines [`Code::specialise`] keeps.
     fn specialised(&self) -> usize;
     /// A pipeline takes long to make, so that few of them are worth more than the best size for each launch.

@@ -180,7 +180,7 @@ fn run(
             constants.push((SPEC_PART, part));
             stream.barrier()?;
         }
-        let pipeline = kernel.code.specialise_for(local, &constants, 1)?;
+        let pipeline = kernel.code.specialise(local, &constants, 1)?;
         let op = Op::Dispatch {
             pipeline: &pipeline,
             groups: [1; 3],

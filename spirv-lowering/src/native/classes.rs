@@ -58,7 +58,6 @@ impl Class {
 }
 
 /// What is found out.
-#[derive(Clone)]
 pub struct Classes {
     values: SecondaryMap<Value, Class>,
     /// The innermost construct around the definition of each value; None too for what is the same everywhere.

@@ -111,7 +111,7 @@ fn function(
     let tree = Tree::new(&region.func)?;
     let of_one_lane = Classes::of_one_lane(tree.constructs.len());
     let classes = match shape.packing {
-        Packing::Alone => of_one_lane.clone(),
+        Packing::Alone => Classes::of_one_lane(tree.constructs.len()),
         packing => Classes::new(&region.func, &tree, packing, &region.uniform),
     };
     let mut wanted = FxHashSet::default();

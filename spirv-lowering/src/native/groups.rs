@@ -12,9 +12,10 @@ use crate::ir::op::{HwVar, Op, Scope};
 use crate::ir::types::{Space, Type};
 use crate::passes::{byte_arrays, clean, lower_local};
 
-/// The function of a kernel for groups of one work-item in step. None: it may do something else then. It has local arguments, shows others the addresses of its local memory or asks something of them, or
-/// waits for what another group does (with a lock, say), which may be in the same pack.
-pub fn side_by_side(module: &Module) -> Option<Function> {
+/// The function of a kernel that does the same when groups of one work-item run in step, its local variables in private
+/// memory. None: it has local arguments, shows others the addresses of its local memory or asks something of them, or waits
+/// for what another group does (with a lock, say), which may be in the same pack.
+pub fn alike(module: &Module) -> Option<Function> {
     let kernel = module.kernels.first()?;
     let func = module.functions.get(kernel.func)?;
     let entry = func.entry()?;
@@ -32,15 +33,11 @@ pub fn side_by_side(module: &Module) -> Option<Function> {
         };
         byte_arrays::run(&mut func, plan).ok()?;
     }
-    if may_wait(&func) {
-        return None;
-    }
-    Some(of_one_item(&func))
+    (!may_wait(&func)).then_some(func)
 }
 
-/// Of a kernel, with what is known of groups of one work-item.
-pub fn of_one_item(func: &Function) -> Function {
-    let mut func = func.clone();
+/// A kernel with what is known of groups of one work-item.
+pub fn of_one_item(mut func: Function) -> Function {
     for &block in &func.layout {
         let insts = std::mem::take(&mut func.blocks[block].insts);
         func.blocks[block].insts = insts
@@ -106,7 +103,7 @@ mod tests {
             "global @0 \"row\" local size 64 align 4\nkernel \"f\" fn0 {{\n}}\nfunc fn0 \"f\" export () -> () {{\n\
              block0:\n  v0 = global_addr @0 : ptr.local\n  v1 = const 1 : i32\n  v2 = const 8 : i64\n{uses}  return\n}}\n"
         );
-        side_by_side(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
+        alike(&parse_module(&text).unwrap_or_else(|error| panic!("{error}\n{text}")))
     }
 
     #[test]

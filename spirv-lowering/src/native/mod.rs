@@ -175,7 +175,7 @@ pub(crate) struct Region {
 
 /// Groups of one work-item of a kernel can go by packs: `module` holds it as its only kernel.
 pub fn packs_groups(module: &Module) -> bool {
-    groups::side_by_side(module).is_some()
+    groups::alike(module).is_some()
 }
 
 /// Makes the LLVM IR of a kernel: `module` holds it as its only kernel.
@@ -199,12 +199,13 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
     let one_item;
     let func = match shape.packing {
         Packing::Groups => {
-            one_item = groups::side_by_side(module)
+            let alike = groups::alike(module)
                 .ok_or_else(|| LowerError::internal("groups that are not alike"))?;
+            one_item = groups::of_one_item(alike);
             &one_item
         }
         Packing::Alone => {
-            one_item = groups::of_one_item(func);
+            one_item = groups::of_one_item(func.clone());
             &one_item
         }
         _ => func,

@@ -264,14 +264,6 @@ impl Code for CpuCode {
         &self,
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
-    ) -> Result<Arc<dyn Pipeline>> {
-        self.specialise_for(local_size, local_args, u64::MAX)
-    }
-
-    fn specialise_for(
-        &self,
-        local_size: [u32; 3],
-        local_args: &[(u32, u32)],
         groups: u64,
     ) -> Result<Arc<dyn Pipeline>> {
         let packing = self.packing(local_size, groups);

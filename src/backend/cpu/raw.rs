@@ -5,16 +5,16 @@
 use super::format::Channel;
 use super::image::Descriptor;
 
-/// How the pixels of a block are stored.
+/// A block of pixels.
 #[derive(Debug, Clone, Copy)]
-struct Packing {
+struct Block {
     /// Pixels of a block.
     pixels: u32,
     /// Low bits of each.
     low: u32,
 }
 
-impl Packing {
+impl Block {
     /// None: pixels do not share bytes.
     fn of(channel: Channel) -> Option<Self> {
         match channel {
@@ -27,7 +27,7 @@ impl Packing {
 
 /// The first byte of the block that pixel `x` of a row lies in, from the start of the row.
 pub fn block_offset(d: &Descriptor, x: u32) -> u64 {
-    let pixels = Packing::of(d.layout.channel).map_or(1, |packing| packing.pixels);
+    let pixels = Block::of(d.layout.channel).map_or(1, |block| block.pixels);
     u64::from(x / pixels) * u64::from(d.pixel)
 }
 
@@ -41,7 +41,7 @@ pub unsafe fn load(
     mask: u64,
     out: &mut [u32],
 ) {
-    let Some(packing) = Packing::of(d.layout.channel) else {
+    let Some(Block { pixels, low }) = Block::of(d.layout.channel) else {
         return;
     };
     let lanes = x.len();
@@ -54,16 +54,16 @@ pub unsafe fn load(
         if inside {
             let offset = block_offset(d, x) + u64::from(y) * d.row + u64::from(z) * d.slice;
             let block = d.texels.wrapping_add(offset as usize);
-            let place = x % packing.pixels;
+            let place = x % pixels;
             // SAFETY: the block lies within the image: rows are whole blocks.
-            let (high, low) = unsafe {
+            let (high, lows) = unsafe {
                 (
                     block.wrapping_add(place as usize).read(),
-                    block.wrapping_add(packing.pixels as usize).read(),
+                    block.wrapping_add(pixels as usize).read(),
                 )
             };
-            let low = u32::from(low) >> (place * packing.low) & ((1 << packing.low) - 1);
-            value = u32::from(high) << packing.low | low;
+            let own = u32::from(lows) >> (place * low) & ((1 << low) - 1);
+            value = u32::from(high) << low | own;
         }
         for (c, component) in [value, 0, 0, 1].into_iter().enumerate() {
             out[c * lanes + lane] = component;

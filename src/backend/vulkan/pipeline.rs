@@ -266,6 +266,7 @@ impl Code for VulkanCode {
         &self,
         local_size: [u32; 3],
         local_args: &[(u32, u32)],
+        _groups: u64,
     ) -> Result<Arc<dyn Pipeline>> {
         let hash = hash(local_size, local_args);
         if let Some(pipeline) = self.find(hash, local_size, local_args) {

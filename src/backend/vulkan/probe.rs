@@ -429,7 +429,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
     };
     let pipeline = device
         .load(MachineCode::Spirv(words.as_words()), &interface)?
-        .specialise([64, 1, 1], &[])?;
+        .specialise([64, 1, 1], &[], 1)?;
     let bytes = format.bytes();
     let flat = |values: &[u64]| -> Vec<u8> {
         values

@@ -180,8 +180,8 @@ fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {
         .load(MachineCode::Spirv(words), &larger)
         .expect("load");
     assert!(!Arc::ptr_eq(&code, &other), "the interface is compared");
-    let pipeline = code.specialise([64, 1, 1], &[]).expect("specialise");
-    let again = code.specialise([64, 1, 1], &[]).expect("specialise");
+    let pipeline = code.specialise([64, 1, 1], &[], 1).expect("specialise");
+    let again = code.specialise([64, 1, 1], &[], 1).expect("specialise");
     assert!(Arc::ptr_eq(&pipeline, &again), "specialisations are cached");
     pipeline
 }
@@ -475,7 +475,7 @@ fn pipelines_are_made_apart_from_submissions() {
                 for size in 1..=8u32 {
                     // Each makes some pipelines alone and some at the same time as another.
                     let size = size * (1 + thread / 2);
-                    let kernel = code.specialise([size, 1, 1], &[]).expect("specialise");
+                    let kernel = code.specialise([size, 1, 1], &[], 1).expect("specialise");
                     let a: Vec<u8> = (0..64u32).flat_map(|i| (i + size).to_ne_bytes()).collect();
                     put(&memory, &a);
                     let [a, out] = [memory.address(), memory.address() + 256];

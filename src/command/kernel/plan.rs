@@ -100,7 +100,7 @@ impl LaunchPlan {
                             let pipeline = self
                                 .kernel
                                 .code
-                                .specialise_for(
+                                .specialise(
                                     size,
                                     &self.constants,
                                     groups.iter().map(|&n| u64::from(n)).product(),

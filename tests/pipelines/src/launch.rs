@@ -241,7 +241,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         }
         let groups = part.groups.iter().map(|&n| u64::from(n)).product();
         let pipeline = code
-            .specialise_for(part.local, &sizes, groups)
+            .specialise(part.local, &sizes, groups)
             .map_err(|e| text(&e))?;
         trace.note("a pipeline");
         let uses: Vec<Use> = buffers

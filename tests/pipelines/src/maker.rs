@@ -68,7 +68,7 @@ fn make(device: &dyn backend::Device, lowered: &Lowered) -> Result<(), String> {
     });
     let local: Vec<(u32, u32)> = local.collect();
     let size = size.unwrap_or([64, 1, 1]);
-    code.specialise(size, &local)
+    code.specialise(size, &local, 1)
         .map(drop)
         .map_err(|e| e.to_string())
 }
