@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 pub enum Quirk {
     LoopLimit,
     IdleLanes,
+    LoopResults,
     Doubles,
     ConstantZeros,
     FencesWait,
@@ -121,6 +122,18 @@ pub static TABLE: &[Row] = &[
         what: "Lanes of a vector without a work-item take part in control flow, with zeros for what they load, and may loop for ever. \
                They end at once (`idle_lanes`).",
         test: "long_loops::loops_of_small_groups",
+        fails_on: MESA,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::LoopResults,
+        name: "loop-results",
+        drivers: LLVMPIPE,
+        only: None,
+        what: "Work-items that have left a loop run along with those of their vector that go on: what the loop computes is computed again \
+               for them, from loads that give zeros, and is wrong behind the loop unless it comes by an OpPhi that stays one. It does \
+               (`loop_results`).",
+        test: "long_loops::what_a_loop_leaves_behind",
         fails_on: MESA,
         again: "2027-05",
     },

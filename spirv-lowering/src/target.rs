@@ -121,6 +121,9 @@ pub struct Target {
     pub loop_limit: u32,
     /// Lanes of a sub-group without a work-item take part in control flow, with zeros for what they load (llvmpipe).
     pub idle_lanes_run: bool,
+    /// What a loop computes is computed again for work-items that have left it, while others go on
+    /// ([`loop_results`](crate::passes::quirks::loop_results)).
+    pub redoes_loop_results: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub miscounts_to_negations: bool,
     /// The driver's compiler takes it that counters with constant steps do not wrap around
@@ -193,6 +196,7 @@ impl Target {
             long_lines: false,
             loop_limit: 0,
             idle_lanes_run: false,
+            redoes_loop_results: false,
             miscounts_to_negations: false,
             miscounts_wrapping: false,
             drops_zeros: false,
@@ -252,6 +256,7 @@ impl Target {
             long_lines: true,
             loop_limit: 65535,
             idle_lanes_run: true,
+            redoes_loop_results: true,
             ..Self::full()
         }
     }

@@ -194,6 +194,10 @@ pub static VULKAN: &[Step] = &[
         structurize::run(func)?;
         Ok(true)
     }),
+    only_if(
+        optional("loop_results", |func, _| Ok(loop_results::run(func))),
+        |_, l| l.target.redoes_loop_results,
+    ),
 ];
 
 /// From there to what code for processors is made of: memory is at addresses, but for that of work-items.

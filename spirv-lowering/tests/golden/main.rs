@@ -65,6 +65,11 @@ fn passes(folder: &str) -> Option<Pass> {
         "idle_lanes" => {
             Pass::Try(|f| passes::quirks::idle_lanes::run(f, &Target::lavapipe()).map(|_| ()))
         }
+        "loop_results" => Pass::Try(|f| {
+            passes::structurize::run(f)?;
+            passes::quirks::loop_results::run(f);
+            Ok(())
+        }),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| passes::lower_convert::run(f, &Target::full())),

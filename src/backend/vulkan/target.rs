@@ -154,6 +154,7 @@ pub fn of(
             0
         },
         idle_lanes_run: quirks.has(Quirk::IdleLanes),
+        redoes_loop_results: quirks.has(Quirk::LoopResults),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
         drops_zeros: quirks.has(Quirk::ConstantZeros),

@@ -5,6 +5,7 @@ pub mod flip_compares;
 pub mod hide_steps;
 pub mod hide_zeros;
 pub mod idle_lanes;
+pub mod loop_results;
 pub mod narrow_counts;
 pub mod resume_loops;
 pub mod round_doubles;

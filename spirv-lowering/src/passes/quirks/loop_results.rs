@@ -1,0 +1,293 @@
+//! What a loop computes goes through the parameters of the block behind it, for llvmpipe: lanes of a vector that have left a loop
+//! run along with those that go on, and a value that is no parameter is computed for them again in each iteration. Behind the
+//! loop it is then that of the last iteration of the whole vector, for a lane that had left made of what it no longer loads. What
+//! an edge brings to a parameter is written for the lanes alone that take the edge.
+//!
+//! To Mesa, a parameter that every edge brings the same value to is none. So such a loop gets a further exit, at its head, which
+//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values that have no operands,
+//! nor loops with barriers, which all work-items of a group leave together.
+
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
+use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
+use crate::ir::function::{Edge, Function, Merge, Terminator, Values};
+use crate::ir::op::{Effect, HwVar, IntCond, Op};
+use crate::ir::types::Type;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Runs the pass, on structured control flow. Returns whether anything changed.
+pub fn run(func: &mut Function) -> bool {
+    let Some(mut results) = Results::find(func) else {
+        return false;
+    };
+    // Inner loops stand behind outer ones.
+    for at in (0..results.loops.len()).rev() {
+        results.bring_out(func, at);
+    }
+    if results.brought.is_empty() {
+        return false;
+    }
+    results.rename(func);
+    results.leave(func);
+    true
+}
+
+/// A loop.
+struct Loop {
+    header: Block,
+    merge: Block,
+    /// The blocks that lead to the one behind it.
+    preds: Vec<Block>,
+    /// The innermost one around it.
+    parent: Option<usize>,
+    /// All its work-items leave it together.
+    together: bool,
+    /// What is defined in it and used outside of the innermost loop that it is defined in.
+    crossing: Vec<Value>,
+}
+
+struct Results {
+    loops: Vec<Loop>,
+    /// The innermost loop of each block.
+    of: SecondaryMap<Block, Option<usize>>,
+    /// The innermost loop that a value is defined in.
+    home: FxHashMap<Value, Option<usize>>,
+    /// The blocks that use a value outside of that loop.
+    users: FxHashMap<Value, Vec<Block>>,
+    /// Values that are right behind loops: parameters that stay parameters, and those without operands.
+    safe: FxHashSet<Value>,
+    /// The parameter behind a loop that stands for a value.
+    brought: FxHashMap<(usize, Value), Value>,
+    /// The loops with a further exit.
+    left: Vec<usize>,
+}
+
+impl Results {
+    /// None: there are no loops.
+    fn find(func: &Function) -> Option<Self> {
+        let structure = func.structure.as_ref()?;
+        let merge_of = |block: Block| match structure.merges[block] {
+            Some(Merge::Loop { merge, .. }) => Some(merge),
+            _ => None,
+        };
+        if !func.layout.iter().any(|&block| merge_of(block).is_some()) {
+            return None;
+        }
+        let cfg = Cfg::new(func);
+        let dom = DomTree::new(&cfg);
+        let mut this = Self {
+            loops: Vec::new(),
+            of: SecondaryMap::new(),
+            home: FxHashMap::default(),
+            users: FxHashMap::default(),
+            safe: FxHashSet::default(),
+            brought: FxHashMap::default(),
+            left: Vec::new(),
+        };
+        for &block in cfg.rpo() {
+            let up = dom.idom(block);
+            // Of what dominates a block, only headers and merge blocks change the loop.
+            let mut of = up.and_then(|up| this.of[up]);
+            while let Some(l) = of.filter(|&l| dom.dominates(this.loops[l].merge, block)) {
+                of = this.loops[l].parent;
+            }
+            if let Some(merge) = merge_of(block) {
+                let mut preds = cfg.preds(merge).to_vec();
+                preds.sort_unstable();
+                preds.dedup();
+                this.loops.push(Loop {
+                    header: block,
+                    merge,
+                    preds,
+                    parent: of,
+                    together: false,
+                    crossing: Vec::new(),
+                });
+                of = Some(this.loops.len() - 1);
+                this.safe.extend(func.blocks[block].params.iter().copied());
+            }
+            this.of[block] = of;
+        }
+        this.definitions(func, &cfg);
+        this.uses(func, &cfg);
+        Some(this)
+    }
+
+    fn definitions(&mut self, func: &Function, cfg: &Cfg) {
+        for &block in cfg.rpo() {
+            let home = self.of[block];
+            let data = &func.blocks[block];
+            self.home.extend(data.params.iter().map(|&p| (p, home)));
+            for &inst in &data.insts {
+                let data = &func.insts[inst];
+                self.home.extend(data.results.iter().map(|&r| (r, home)));
+                if data.args.is_empty() && data.op.effect() == Effect::Pure {
+                    self.safe.extend(data.results.iter().copied());
+                }
+                if matches!(data.op, Op::Barrier { .. }) {
+                    let mut at = home;
+                    while let Some(l) = at {
+                        self.loops[l].together = true;
+                        at = self.loops[l].parent;
+                    }
+                }
+            }
+        }
+    }
+
+    fn uses(&mut self, func: &Function, cfg: &Cfg) {
+        for &block in cfg.rpo() {
+            let mut note = |value: Value| {
+                let Some(l) = self.home.get(&value).copied().flatten() else {
+                    return;
+                };
+                if !self.contains(l, block) {
+                    let users = self.users.entry(value).or_default();
+                    if users.is_empty() {
+                        self.loops[l].crossing.push(value);
+                    }
+                    if users.last() != Some(&block) {
+                        users.push(block);
+                    }
+                }
+            };
+            for &inst in &func.blocks[block].insts {
+                func.insts[inst].args.iter().for_each(|&v| note(v));
+            }
+            func.blocks[block].term.for_each_use(note);
+        }
+    }
+
+    fn contains(&self, l: usize, block: Block) -> bool {
+        let mut at = self.of[block];
+        // Loops that are inside others have greater numbers.
+        while let Some(inner) = at.filter(|&inner| inner > l) {
+            at = self.loops[inner].parent;
+        }
+        at == Some(l)
+    }
+
+    /// What stands for a value in a block.
+    fn name(&self, mut value: Value, block: Block) -> Value {
+        let mut at = self.home.get(&value).copied().flatten();
+        while let Some(l) = at.filter(|&l| !self.contains(l, block)) {
+            value = self.brought.get(&(l, value)).copied().unwrap_or(value);
+            at = self.loops[l].parent;
+        }
+        value
+    }
+
+    /// Gives the block behind a loop a parameter for each value of the loop that is used there or further on, if one is wrong
+    /// without. What leaves the loop around it as well is left to that.
+    fn bring_out(&mut self, func: &mut Function, at: usize) {
+        let crossing = std::mem::take(&mut self.loops[at].crossing);
+        let preds = std::mem::take(&mut self.loops[at].preds);
+        let Loop {
+            header,
+            merge,
+            parent,
+            together,
+            ..
+        } = self.loops[at];
+        let wrong_edge = preds.iter().any(|&pred| {
+            let targets = func.blocks[pred].term.targets();
+            let mut args = (targets.iter())
+                .filter(|t| t.block == merge)
+                .flat_map(|t| t.args.iter());
+            args.any(|&arg| {
+                let arg = self.name(arg, pred);
+                let home = self.home.get(&arg).copied().flatten();
+                home.is_some_and(|l| self.contains(at, self.loops[l].header))
+                    && !self.safe.contains(&arg)
+            })
+        });
+        let needed = wrong_edge || crossing.iter().any(|v| !self.safe.contains(v));
+        let leaves = needed && !together && !preds.is_empty();
+        for value in crossing {
+            let users = self.users.remove(&value).unwrap_or_default();
+            let mut name = value;
+            // The header's own parameters reach the block behind, by whichever exit.
+            if leaves && !func.blocks[header].params.contains(&value) {
+                name = func.add_param(merge, func.ty(value));
+                for &pred in &preds {
+                    for target in func.blocks[pred].term.targets_mut() {
+                        if target.block == merge {
+                            target.args.push(value);
+                        }
+                    }
+                }
+                self.brought.insert((at, value), name);
+                self.home.insert(name, parent);
+                self.safe.insert(name);
+            }
+            if let Some(up) = parent {
+                let outside: Vec<Block> = (users.into_iter())
+                    .filter(|&b| !self.contains(up, b))
+                    .collect();
+                if !outside.is_empty() {
+                    self.loops[up].crossing.push(name);
+                    self.users.insert(name, outside);
+                }
+            }
+        }
+        if leaves {
+            self.safe.extend(func.blocks[merge].params.iter().copied());
+            self.left.push(at);
+        }
+    }
+
+    /// Uses behind loops are of the parameters.
+    fn rename(&self, func: &mut Function) {
+        for block in func.layout.clone() {
+            for inst in func.blocks[block].insts.clone() {
+                for arg in &mut func.insts[inst].args {
+                    *arg = self.name(*arg, block);
+                }
+            }
+            let mut term = std::mem::take(&mut func.blocks[block].term);
+            term.map_uses(|v| self.name(v, block));
+            func.blocks[block].term = term;
+        }
+    }
+
+    /// The further exits.
+    fn leave(&self, func: &mut Function) {
+        let Some(entry) = func.entry() else { return };
+        let mut start: Vec<Inst> = Vec::new();
+        let mut make = |func: &mut Function, op: Op, args: &[Value], ty: Type| {
+            let inst = func.make_inst(op, Values::from_slice(args), &[ty]);
+            start.push(inst);
+            func.insts[inst].results[0]
+        };
+        let mut zeros: FxHashMap<Type, Value> = FxHashMap::default();
+        let mut zero = |func: &mut Function, ty: Type| {
+            let op = if ty == Type::Handle { Op::Undef } else { Op::Const(0) };
+            *zeros.entry(ty).or_insert_with(|| make(func, op, &[], ty))
+        };
+        let none = zero(func, Type::I32);
+        let mut exits: Vec<(Block, Edge)> = Vec::new();
+        for &l in &self.left {
+            let Loop { header, merge, .. } = self.loops[l];
+            let types: Vec<Type> = (func.blocks[merge].params.iter())
+                .map(|&p| func.ty(p))
+                .collect();
+            let args = types.into_iter().map(|ty| zero(func, ty)).collect();
+            exits.push((header, Edge { block: merge, args }));
+        }
+        let groups = make(func, Op::Hw(HwVar::NumWorkgroups(0)), &[], Type::I32);
+        let never = make(func, Op::ICmp(IntCond::Eq), &[groups, none], Type::Bool);
+        func.blocks[entry].insts.splice(0..0, start);
+        let mut bodies: FxHashMap<Block, Block> = FxHashMap::default();
+        for (header, exit) in exits {
+            // What the header does comes behind it.
+            let body = func.add_block();
+            func.layout.pop();
+            func.blocks[body].insts = std::mem::take(&mut func.blocks[header].insts);
+            func.blocks[body].term = std::mem::take(&mut func.blocks[header].term);
+            func.blocks[header].term = Terminator::Branch(never, exit, Edge::new(body));
+            bodies.insert(header, body);
+        }
+        let behind = |&block: &Block| [Some(block), bodies.get(&block).copied()];
+        func.layout = func.layout.iter().flat_map(behind).flatten().collect();
+    }
+}
