@@ -421,3 +421,46 @@ fn many_calls_of_a_large_function() {
         .collect();
     assert_eq!(setup.read::<u32>(&to, 8), expected);
 }
+
+/// Work-items of a vector leave a loop at different times: what it has loaded last stays theirs, though others go on.
+#[test]
+fn what_a_loop_leaves_behind() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global uint *out, global const uint *in) {
+            uint at = get_global_id(0), last, before = 0;
+            for (uint i = 0; i < 100; i++) {
+                last = in[at];
+                if (last & 1) break;
+                before += last;
+                at = (last * 5 + i) & 255;
+            }
+            out[get_global_id(0) * 2] = last;
+            out[get_global_id(0) * 2 + 1] = before;
+        }",
+        "k",
+    );
+    // One in eight ends the loop.
+    let input: Vec<u32> = (0..256u32)
+        .map(|i| i.wrapping_mul(2_654_435_761) >> 7)
+        .map(|x| (x & !1) | u32::from(x & 0x70 == 0))
+        .collect();
+    let expected: Vec<u32> = (0..256)
+        .flat_map(|id| {
+            let (mut at, mut last, mut before) = (id, 0, 0u32);
+            for i in 0..100 {
+                last = input[at as usize];
+                if last & 1 == 1 {
+                    break;
+                }
+                before = before.wrapping_add(last);
+                at = last.wrapping_mul(5).wrapping_add(i) & 255;
+            }
+            [last, before]
+        })
+        .collect();
+    let (from, to) = (setup.buffer_of(&input), setup.buffer_of(&[0u32; 512]));
+    kernel.set_buffer(0, &to).set_buffer(1, &from);
+    setup.run(&kernel, &[256], None);
+    assert_eq!(setup.read::<u32>(&to, 512), expected);
+}

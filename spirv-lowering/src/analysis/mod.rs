@@ -11,5 +11,6 @@ pub mod iterations;
 pub mod joins;
 pub mod live;
 pub mod loops;
+pub mod together;
 pub mod uses;
 pub mod waits;

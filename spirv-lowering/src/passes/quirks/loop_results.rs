@@ -4,11 +4,13 @@
 //! an edge brings to a parameter is written for the lanes alone that take the edge.
 //!
 //! To Mesa, a parameter that every edge brings the same value to is none. So such a loop gets a further exit, at its head, which
-//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values that have no operands,
-//! nor loops with barriers, which all work-items of a group leave together.
+//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values that have no operands, nor
+//! loops that all work-items leave together ([`together`]; loops with barriers are of that kind by what OpenCL says). NIR repeats the bodies of
+//! such loops, which a further exit would keep it from.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::analysis::together;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, Merge, Terminator, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
@@ -75,6 +77,7 @@ impl Results {
         }
         let cfg = Cfg::new(func);
         let dom = DomTree::new(&cfg);
+        let together = together::headers(func, &cfg, &dom);
         let mut this = Self {
             loops: Vec::new(),
             of: SecondaryMap::new(),
@@ -100,7 +103,7 @@ impl Results {
                     merge,
                     preds,
                     parent: of,
-                    together: false,
+                    together: together.contains(&block),
                     crossing: Vec::new(),
                 });
                 of = Some(this.loops.len() - 1);
