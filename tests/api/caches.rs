@@ -1,7 +1,7 @@
 //! The cache on disk: whatever becomes of its files, programs are built and right; many processes may use it at once.
 
 use pumice_tests::rng::Rng;
-use pumice_tests::{good_child, job, Setup};
+use pumice_tests::{good_child, job, Scratch, Setup};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,11 +51,8 @@ fn child(job: &str, cache: &Path) {
     good_child("caches::inner", job, &[("PUMICE_CACHE_DIR", cache)]);
 }
 
-fn scratch(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pumice-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory");
-    directory
+fn scratch(name: &str) -> Scratch {
+    Scratch::new(name).expect("a directory")
 }
 
 fn files(directory: &Path) -> Vec<PathBuf> {
@@ -111,11 +108,11 @@ fn damaged_caches() {
         }
         build();
     }
-    let _ = std::fs::remove_dir_all(&place);
     // A file where the directory should be, and a directory that cannot be.
-    std::fs::write(&place, "no directory").expect("a file");
+    let _ = std::fs::remove_dir_all(&*place);
+    std::fs::write(&*place, "no directory").expect("a file");
     build();
-    let _ = std::fs::remove_file(&place);
+    let _ = std::fs::remove_file(&*place);
     child("build", Path::new("/proc/no/such/place"));
 }
 
@@ -149,7 +146,6 @@ fn damage(setup: &Setup, place: &Path) {
 fn entries_damaged_anywhere() {
     let place = scratch("damaged");
     child(&format!("damage {}", place.display()), &place);
-    let _ = std::fs::remove_dir_all(place);
 }
 
 /// Puts other bytes into a file that there is: one that has got another name meanwhile must not come back.
@@ -204,6 +200,4 @@ fn eight_processes_at_once() {
     };
     // With the entries of the driver's own cache, of which there is one.
     assert_eq!(names(&place), names(&alone));
-    let _ = std::fs::remove_dir_all(place);
-    let _ = std::fs::remove_dir_all(alone);
 }

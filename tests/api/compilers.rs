@@ -1,7 +1,7 @@
 //! Compilers that are missing, die, hang, or print what they should not: an error of the build, and the next one works.
 
 use pumice_tests::sys::*;
-use pumice_tests::{call, code_name, good_child, job, left_out, Kernel, Program, Setup};
+use pumice_tests::{call, code_name, good_child, job, left_out, Kernel, Program, Scratch, Setup};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
@@ -179,11 +179,8 @@ fn is_processor(setup: &Setup) -> bool {
     kinds & CL_EXEC_NATIVE_KERNEL != 0
 }
 
-fn scratch(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pumice-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory");
-    directory
+fn scratch(name: &str) -> Scratch {
+    Scratch::new(name).expect("a directory")
 }
 
 fn write(path: &Path, text: &str, mode: u32) {
@@ -218,7 +215,6 @@ fn compilers_that_fail() {
     ];
     let job = place.display().to_string();
     good_child("compilers::inner", &job, &variables);
-    let _ = std::fs::remove_dir_all(place);
 }
 
 #[test]
@@ -250,5 +246,4 @@ fn compilers_that_are_none() {
         ];
         good_child("compilers::inner", &format!("broken {name}"), &variables);
     }
-    let _ = std::fs::remove_dir_all(place);
 }

@@ -2,7 +2,7 @@
 
 use pumice_tests::sys::cl_icd::*;
 use pumice_tests::sys::*;
-use pumice_tests::{call, fails, info, info_text, info_value, ok, Setup};
+use pumice_tests::{call, create_fails, fails, info, info_text, info_value, ok, Setup};
 use std::ffi::CStr;
 use std::ptr::null_mut;
 
@@ -469,6 +469,55 @@ fn functions_are_found_by_name() {
     assert!(!find(c"clGetKernelSuggestedLocalWorkSizeKHR").is_null());
     assert!(!find(c"clCreateCommandQueueWithPropertiesKHR").is_null());
     assert!(find(c"clDoesNotExist").is_null());
+}
+
+/// Memory and semaphores of other APIs are not there: nothing says that they are, and what names them is refused.
+#[test]
+fn external_handles_are_refused() {
+    let setup = Setup::new();
+    let platform = platform();
+    let extensions = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    let mut words = extensions.split(' ');
+    assert!(
+        !words.any(|name| name.contains("external") || name.contains("semaphore")),
+        "{extensions}"
+    );
+    for name in [
+        c"clEnqueueAcquireExternalMemObjectsKHR",
+        c"clCreateSemaphoreWithPropertiesKHR",
+        c"clGetSemaphoreHandleForTypeKHR",
+    ] {
+        let found = call!(clGetExtensionFunctionAddressForPlatform(
+            platform,
+            name.as_ptr()
+        ));
+        assert!(found.is_null(), "{name:?}");
+    }
+    let (mut word, mut size) = (0u64, 0);
+    let place: *mut u64 = &mut word;
+    for param in [
+        CL_DEVICE_EXTERNAL_MEMORY_IMPORT_HANDLE_TYPES_KHR,
+        CL_DEVICE_SEMAPHORE_TYPES_KHR,
+        CL_DEVICE_SEMAPHORE_IMPORT_HANDLE_TYPES_KHR,
+        CL_DEVICE_SEMAPHORE_EXPORT_HANDLE_TYPES_KHR,
+    ] {
+        fails!(
+            CL_INVALID_VALUE,
+            clGetDeviceInfo(setup.device, param, 8, place.cast(), &mut size)
+        );
+    }
+    for kind in [
+        CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_FD_KHR,
+        CL_EXTERNAL_MEMORY_HANDLE_DMA_BUF_KHR,
+        CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_WIN32_KHR,
+        CL_EXTERNAL_MEMORY_HANDLE_OPAQUE_WIN32_KMT_KHR,
+    ] {
+        let list = [u64::from(kind), 0, 0];
+        create_fails!(
+            CL_INVALID_PROPERTY,
+            clCreateBufferWithProperties(setup.context.0, list.as_ptr(), 0, 64, null_mut())
+        );
+    }
 }
 
 /// The loader of the machine may not know the newest functions; the driver's own table does.

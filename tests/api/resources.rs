@@ -3,7 +3,7 @@
 
 use pumice_tests::process::resident;
 use pumice_tests::sys::*;
-use pumice_tests::{create, good_child, job, ok, Setup};
+use pumice_tests::{create, good_child, job, ok, Scratch, Setup};
 #[cfg(unix)]
 use std::ffi::c_void;
 use std::path::Path;
@@ -11,15 +11,14 @@ use std::ptr::{null, null_mut};
 use std::time::{Duration, Instant};
 
 fn child(mode: &str, variables: &[(&str, &str)]) -> String {
-    let cache = std::env::temp_dir().join(format!("pumice-{mode}-{}", std::process::id()));
-    let mut all = vec![("PUMICE_CACHE_DIR", cache.as_path())];
+    let cache = Scratch::new(mode).expect("a directory");
+    let mut all: Vec<(&str, &Path)> = vec![("PUMICE_CACHE_DIR", &cache)];
     all.extend(
         variables
             .iter()
             .map(|(name, value)| (*name, Path::new(*value))),
     );
     let output = good_child("resources::inner", mode, &all);
-    let _ = std::fs::remove_dir_all(&cache);
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 

@@ -5,7 +5,7 @@ use crate::forks::{fork, found_by};
 use crate::programs::separate::binary_of;
 use pumice_tests::sys::*;
 use pumice_tests::{
-    call, code_name, create, good_child, job, ok, Buffer, Kernel, Program, Queue, Setup,
+    call, code_name, create, good_child, job, ok, Buffer, Kernel, Program, Queue, Scratch, Setup,
 };
 use std::path::{Path, PathBuf};
 use std::ptr::{null, null_mut};
@@ -31,11 +31,8 @@ fn good(mode: &str, variables: &[(&str, &Path)]) {
     good_child("robustness::inner", mode, variables);
 }
 
-fn scratch(name: &str) -> PathBuf {
-    let directory = std::env::temp_dir().join(format!("pumice-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&directory);
-    std::fs::create_dir_all(&directory).expect("a directory");
-    directory
+fn scratch(name: &str) -> Scratch {
+    Scratch::new(name).expect("a directory")
 }
 
 fn check_add(setup: &Setup, program: &Program) {
@@ -333,7 +330,6 @@ fn compilers_and_children() {
             ],
         );
     }
-    let _ = std::fs::remove_dir_all(place);
 }
 
 /// Relative names of headers are those of the directory that the application is in at the time.
@@ -344,7 +340,6 @@ fn headers_of_the_current_directory() {
         "builds in several directories",
         &[("PUMICE_TESTS_FILE", &place), ("PUMICE_CACHE_DIR", &place)],
     );
-    let _ = std::fs::remove_dir_all(place);
 }
 
 /// A binary loads in another process, where nothing of it is in the cache.
@@ -362,7 +357,6 @@ fn binaries_travel_between_processes() {
         "read binary",
         &[("PUMICE_TESTS_FILE", &file), (name, &second)],
     );
-    let _ = std::fs::remove_dir_all(place);
 }
 
 /// SPIR-V that the compiler makes of kernels with all kinds of things in them, out of their binaries.

@@ -2,25 +2,22 @@
 //! options, many builds at once. In processes of their own: this test executable again.
 
 use pumice_tests::process::children;
-use pumice_tests::{good_child, job, Program, Setup};
+use pumice_tests::{good_child, job, Program, Scratch, Setup};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 const PLACE: &str = "PUMICE_TESTS_PLACE";
 
 fn child(mode: &str, variables: &[(&str, &str)]) {
-    let place = std::env::temp_dir().join(format!("pumice-around-{mode}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&place);
-    std::fs::create_dir_all(&place).expect("a directory");
+    let place = Scratch::new(&format!("around-{mode}")).expect("a directory");
     let cache = place.join("cache");
-    let mut all = vec![(PLACE, place.as_path()), ("PUMICE_CACHE_DIR", &cache)];
+    let mut all: Vec<(&str, &Path)> = vec![(PLACE, &place), ("PUMICE_CACHE_DIR", &cache)];
     all.extend(
         variables
             .iter()
             .map(|(name, value)| (*name, Path::new(*value))),
     );
     good_child("surroundings::inner", mode, &all);
-    let _ = std::fs::remove_dir_all(&place);
 }
 
 /// Not a test of its own: the child of the others.

@@ -206,11 +206,9 @@ pub fn use_driver(find: Find) {
 /// The loader with Pumice alone behind it.
 pub fn cl() -> &'static Api {
     API.get_or_init(|| {
-        let name = format!("pumice-tests-{}.icd", std::process::id());
-        let icd = std::env::temp_dir().join(name);
         let driver = crate::library_path();
-        std::fs::write(&icd, format!("{}\n", driver.display())).expect("a file for the loader");
-        std::env::set_var("OCL_ICD_VENDORS", &icd);
+        // A library here is for ocl-icd the only driver.
+        std::env::set_var("OCL_ICD_VENDORS", &driver);
         // What the Khronos loader reads.
         std::env::set_var("OCL_ICD_FILENAMES", &driver);
         // The IR is checked after each pass.
@@ -223,11 +221,9 @@ pub fn cl() -> &'static Api {
         // SAFETY: the handler is a plain function.
         unsafe { libc::atexit(at_exit) };
         let api = open(&driver);
-        // The loader reads the file at its first call.
         let mut count = 0;
         // SAFETY: the pointers are null or live.
         let code = unsafe { (api.clGetPlatformIDs)(0, std::ptr::null_mut(), &mut count) };
-        let _ = std::fs::remove_file(&icd);
         assert_eq!((code, count), (0, 1), "the loader does not find Pumice");
         // At the end of the process, when it is asked for the last time, calls of OpenCL do nothing any more.
         let _ = COUNTER.set(counter(&api));

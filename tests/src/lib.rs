@@ -1,6 +1,6 @@
 //! Harness of the integration tests: Pumice as a program sees it, through the real OpenCL loader.
 //!
-//! Nothing is linked. [`cl`] loads `libOpenCL.so.1` with `OCL_ICD_VENDORS` naming a file that names the `libpumice.so`
+//! Nothing is linked. [`cl`] loads `libOpenCL.so.1` with `OCL_ICD_VENDORS` naming the `libpumice.so`
 //! of this build (or that of `PUMICE_LIB`), so that no other driver of the machine takes part. `PUMICE_LOADER` names
 //! another loader, or with `none` none. The Khronos validation
 //! layer is on where it is installed; a process in which it reported anything exits with an error.
@@ -13,6 +13,7 @@ pub mod json;
 mod left_out;
 pub mod process;
 pub mod rng;
+mod scratch;
 pub mod sequences;
 
 pub use api::{cl, use_driver, validation_messages, Api, NO_LOADER};
@@ -23,6 +24,7 @@ pub use fixture::{
 };
 pub use left_out::left_out;
 pub use opencl_sys as sys;
+pub use scratch::Scratch;
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,7 @@ use crate::work::Figure;
 use crate::{decode, Options};
 use pumice_tests::client::loader::vendors_directory;
 use pumice_tests::client::{problem, Result};
+use pumice_tests::Scratch;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -16,13 +17,15 @@ pub struct Driver {
     pub heading: String,
     /// A GPU with memory for large sizes.
     pub large: bool,
+    /// Its vendors file and its caches, which go after the process.
+    _place: Scratch,
 }
 
 impl Driver {
     /// Its process, which has chosen its device.
     pub fn start(library: &Path, label: &str, options: &Options) -> Result<Self> {
-        let place =
-            std::env::temp_dir().join(format!("pumice-bench-{}-{label}", std::process::id()));
+        let place = Scratch::new(&format!("bench-{label}"))
+            .map_err(|error| problem("making a directory", error.to_string()))?;
         let vendors = vendors_directory(&place, library)
             .map_err(|note| problem("choosing the driver", note))?;
         let program = std::env::current_exe().map_err(|e| problem("starting", e.to_string()))?;
@@ -66,6 +69,7 @@ impl Driver {
             output: BufReader::new(output),
             heading: String::new(),
             large: false,
+            _place: place,
         };
         let hello = driver.ask("hello").map_err(|mut error| {
             error.note = format!("{}: {}", library.display(), error.note);

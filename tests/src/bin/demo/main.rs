@@ -8,6 +8,7 @@
 
 use pumice_tests::client::loader::{built_driver, vendors_directory};
 use pumice_tests::client::{devices, problem, Buffer, Context, Kernel, Queue, Result};
+use pumice_tests::Scratch;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -77,18 +78,18 @@ fn options() -> std::result::Result<Options, String> {
     Ok(options)
 }
 
-/// Makes the loader see one driver only.
-fn choose_driver(options: &Options) -> std::result::Result<(), String> {
+/// Makes the loader see one driver only. What it reads for that lives as long as the result.
+fn choose_driver(options: &Options) -> std::result::Result<Option<Scratch>, String> {
     let driver = match &options.driver {
         Some(driver) => driver.clone(),
-        None if std::env::var_os("OCL_ICD_VENDORS").is_some() => return Ok(()),
+        None if std::env::var_os("OCL_ICD_VENDORS").is_some() => return Ok(None),
         None => built_driver()?,
     };
-    let place = std::env::temp_dir().join(format!("pumice-demo-{}", std::process::id()));
+    let place = Scratch::new("demo").map_err(|error| error.to_string())?;
     let directory = vendors_directory(&place, &driver)?;
     std::env::set_var("OCL_ICD_VENDORS", directory);
     std::env::remove_var("OCL_ICD_FILENAMES");
-    Ok(())
+    Ok(Some(place))
 }
 
 /// Everything that rendering needs, for one picture size.
@@ -174,7 +175,7 @@ fn timed(work: impl FnOnce() -> Result<()>) -> Result<Duration> {
 }
 
 fn run(options: &Options) -> Result<()> {
-    choose_driver(options).map_err(|note| problem("choosing the driver", note))?;
+    let _place = choose_driver(options).map_err(|note| problem("choosing the driver", note))?;
     let device = *devices()?
         .get(options.device)
         .ok_or_else(|| problem("finding a device", format!("no device {}", options.device)))?;

@@ -16,6 +16,7 @@ mod vulkan;
 
 use process::Said;
 use pumice_tests::rng::Rng;
+use pumice_tests::Scratch;
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
@@ -165,8 +166,7 @@ fn main() -> ExitCode {
         eprintln!("{USAGE}");
         return ExitCode::from(2);
     };
-    let place = std::env::temp_dir().join(format!("pumice-faults-{}", std::process::id()));
-    std::fs::create_dir_all(&place).expect("a directory");
+    let place = Scratch::new("faults").expect("a directory");
     let good = match options.host {
         #[cfg(target_os = "linux")]
         true => all(&host::Host::new(&place), &options),
@@ -177,7 +177,6 @@ fn main() -> ExitCode {
         }
         false => all(&vulkan::Vulkan::new(&place), &options),
     };
-    let _ = std::fs::remove_dir_all(&place);
     if good {
         ExitCode::SUCCESS
     } else {

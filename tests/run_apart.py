@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT OR Apache-2.0
-"""Runs the integration tests where they are slow or may hang: built for Windows, under Wine (`ci/windows test`), or built for
-AArch64, under qemu (`ci/aarch64 test`).
+"""Runs the integration tests apart, module by module, where they are slow or may hang: under Wine (`ci/windows test`), under
+qemu (`ci/aarch64 test`).
 
-    run.py [--wine PROGRAM] --device NAME --left-out FILE --logs DIR TESTS [MODULE ...]
+    run_apart.py --device NAME --left-out FILE --logs DIR [--under NAME] [--starter PROGRAM] [--notes PATH] TESTS [MODULE ...]
 
-Without --wine TESTS is a program that the system starts itself.
+TESTS is the program of the tests. --starter starts it, where the system does not by itself. --under names what it runs under in what is
+printed. --notes is the file `notes` in DIR, in which tests say why they leave themselves out, by the name that it has for them.
 
 Each module of tests runs in a process of its own, with a time limit: one that hangs or crashes takes no other with it, and its tests
 that had not ended by then run again, one a process, so that the one that is to blame is named.
@@ -31,11 +32,6 @@ import time
 MODULE = 600
 ALONE = 450
 RESULT = re.compile(r"^test (\S+)(?: - should panic)? \.\.\. (ok|FAILED|ignored)", re.MULTILINE)
-
-
-def windows(path):
-    """A path as Wine names it."""
-    return "Z:" + str(pathlib.Path(path).resolve()).replace("/", "\\")
 
 
 def run(command, log, limit, folder):
@@ -71,20 +67,22 @@ def read_list(path, device):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--wine")
     for name in ("device", "left-out", "logs"):
         parser.add_argument("--" + name, required=True)
+    for name in ("under", "starter", "notes"):
+        parser.add_argument("--" + name)
     parser.add_argument("program")
     parser.add_argument("modules", nargs="*")
     options = parser.parse_args()
     logs = pathlib.Path(options.logs)
     logs.mkdir(parents=True, exist_ok=True)
     # Tests look for files beside themselves.
-    folder = pathlib.Path(__file__).resolve().parent.parent
-    base = [options.wine, options.program] if options.wine else [options.program]
-    left_out = logs / "left-out"
-    left_out.unlink(missing_ok=True)
-    os.environ["PUMICE_TESTS_LEFT_OUT"] = windows(left_out) if options.wine else str(left_out.resolve())
+    folder = pathlib.Path(__file__).resolve().parent
+    program = str(pathlib.Path(options.program).resolve())
+    base = [options.starter, program] if options.starter else [program]
+    notes = logs / "notes"
+    notes.unlink(missing_ok=True)
+    os.environ["PUMICE_TESTS_LEFT_OUT"] = options.notes or str(notes.resolve())
 
     if run(base + ["--list", "--format", "terse"], logs / "list", 120, folder) != 0:
         sys.exit("the tests cannot be listed: " + (logs / "list").read_text(errors="replace"))
@@ -134,7 +132,7 @@ def main():
         print(f"{module}: {len(run_these) - len(bad)} of {len(run_these)}, {time.monotonic() - started:.0f} s"
               + "".join(f"\n    {verdicts[test]}: {test}" for test in bad), flush=True)
 
-    reasons = sorted(set(left_out.read_text(errors="replace").splitlines())) if left_out.exists() else []
+    reasons = sorted(set(notes.read_text(errors="replace").splitlines())) if notes.exists() else []
     if reasons:
         print(f"{len(reasons)} left themselves out:")
         for line in reasons:
@@ -151,7 +149,8 @@ def main():
     count = collections.Counter(
         verdict if verdict in ("ok", "ignored", "skipped") else "failed as the list says" if test in expected else "failed"
         for test, verdict in verdicts.items())
-    print(f"{options.device} under {'Wine' if options.wine else 'qemu'}: {len(verdicts)} tests: " + ", ".join(f"{count[kind]} {kind}" for kind in sorted(count)))
+    under = f" under {options.under}" if options.under else ""
+    print(f"{options.device}{under}: {len(verdicts)} tests: " + ", ".join(f"{count[kind]} {kind}" for kind in sorted(count)))
     for test in unknown:
         print(f"{options.left_out}: there is no test {test}")
     sys.exit(1 if failed or unknown else 0)
