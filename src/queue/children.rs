@@ -453,14 +453,27 @@ impl Children<'_> {
         Ok(())
     }
 
+    /// Takes the children of the next batch. Where more are ready than go into one, these are the youngest, and the oldest of all,
+    /// so that none waits for ever. What the youngest lead to ends first: of a tree a queue then holds some of each level, where
+    /// it would have to hold a whole level.
+    fn next_batch(&mut self) -> VecDeque<Child> {
+        let Some(rest) = self.ready.len().checked_sub(BATCH).filter(|&rest| rest > 0) else {
+            return std::mem::take(&mut self.ready);
+        };
+        let mut next = self.ready.split_off(rest + 1);
+        next.extend(self.ready.pop_front());
+        next
+    }
+
     /// Launches children that are ready, and waits for them.
     fn launch_batch(&mut self) -> ClResult {
         self.record_times()?;
+        let mut next = self.next_batch();
         let start = now_ns();
         let mut launched: SmallVec<[u32; 16]> = SmallVec::new();
         let mut prints: Vec<Print> = Vec::new();
-        while launched.len() < BATCH && prints.len() < PRINTING {
-            let Some(child) = self.ready.pop_front() else {
+        while prints.len() < PRINTING {
+            let Some(child) = next.pop_front() else {
                 break;
             };
             self.leave_queue(&child);
@@ -480,6 +493,8 @@ impl Children<'_> {
                 }
             }
         }
+        // Those that there was no room to print for.
+        self.ready.append(&mut next);
         if launched.is_empty() && self.stream.open_len() == 0 {
             return Ok(());
         }

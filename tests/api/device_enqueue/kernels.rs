@@ -342,6 +342,19 @@ fn trees() {
     assert!(grown < 64 << 20, "{grown} bytes more than before");
 }
 
+/// A queue that cannot hold a level of a tree holds a tree: what the youngest lead to ends first.
+#[test]
+fn trees_wider_than_their_queue() {
+    // The last level has 4096 records of more than 128 bytes.
+    let Some(on) = kernels("", 384 << 10) else {
+        return;
+    };
+    let words = on.words("tree", 2, |kernel| {
+        kernel.set(2, 4i32).set(3, 8i32);
+    });
+    assert_eq!(words, [(8i32.pow(5) - 1) / 7, 0]);
+}
+
 /// A queue that is full says so, and what it took runs; then it is empty again.
 #[test]
 fn overflow() {
