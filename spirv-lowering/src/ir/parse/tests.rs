@@ -108,6 +108,7 @@ fn every_operation_round_trips() {
         Op::ImageRead(Texel::Float),
         Op::ImageWrite(Texel::Unsigned),
         Op::ImageQuery(ImageProperty::ArraySize),
+        Op::ImageNumber,
         Op::TexelFetch(slot),
         Op::TexelFilter {
             image: slot,
@@ -122,6 +123,11 @@ fn every_operation_round_trips() {
     ];
     for flag in [false, true] {
         ops.extend([
+            Op::ImageAt(ImageType {
+                dim: ImageDim::D2Array,
+                depth: flag,
+                access: AccessQualifier::ReadWrite,
+            }),
             Op::Load {
                 align: 16,
                 volatile: flag,
