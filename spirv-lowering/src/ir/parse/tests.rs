@@ -1,6 +1,7 @@
 //! What `print` writes is read again.
 
 use super::*;
+use crate::interface::ImageDim;
 use crate::ir::entity::Var;
 
 fn example() -> String {
@@ -54,7 +55,7 @@ fn every_operation_round_trips() {
     let var = Var::new(7);
     let slot = ImageSlot {
         binding: 3,
-        dim: crate::interface::ImageDim::D2Array,
+        dim: ImageDim::D2Array,
         texel: Texel::Signed,
     };
     let mut ops = vec![
