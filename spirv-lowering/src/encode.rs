@@ -27,7 +27,7 @@ pub enum DecodeError {
 
 type Decoded<T> = Result<T, DecodeError>;
 
-const VERSION: u8 = 7;
+const VERSION: u8 = 8;
 
 struct Writer(Vec<u8>);
 
@@ -242,6 +242,24 @@ fn type_from(code: u8) -> Decoded<Type> {
     })
 }
 
+fn write_image(w: &mut Writer, image: &ImageArg) {
+    w.u8(dim_code(image.dim));
+    w.bool(image.depth);
+    for place in [image.sampled, image.storage, image.info] {
+        w.option(&place, |w, &v| w.u32(v));
+    }
+}
+
+fn read_image(r: &mut Reader) -> Decoded<ImageArg> {
+    Ok(ImageArg {
+        dim: dim_from(r.u8()?)?,
+        depth: r.bool()?,
+        sampled: r.option(Reader::u32)?,
+        storage: r.option(Reader::u32)?,
+        info: r.option(Reader::u32)?,
+    })
+}
+
 fn write_arg(w: &mut Writer, arg: &Arg) {
     match arg.kind {
         ArgKind::Value { offset, size } => {
@@ -260,11 +278,12 @@ fn write_arg(w: &mut Writer, arg: &Arg) {
         }
         ArgKind::Image(image) => {
             w.u8(3);
-            w.u8(dim_code(image.dim));
-            w.bool(image.depth);
-            for place in [image.sampled, image.storage, image.info] {
-                w.option(&place, |w, &v| w.u32(v));
-            }
+            write_image(w, &image);
+        }
+        ArgKind::Captured { at, image } => {
+            w.u8(7);
+            w.u32(at);
+            write_image(w, &image);
         }
         ArgKind::Sampler { offset } => {
             w.u8(4);
@@ -297,18 +316,16 @@ fn read_arg(r: &mut Reader) -> Decoded<Arg> {
             constant: r.bool()?,
         },
         2 => ArgKind::Local { spec_id: r.u32()? },
-        3 => ArgKind::Image(ImageArg {
-            dim: dim_from(r.u8()?)?,
-            depth: r.bool()?,
-            sampled: r.option(Reader::u32)?,
-            storage: r.option(Reader::u32)?,
-            info: r.option(Reader::u32)?,
-        }),
+        3 => ArgKind::Image(read_image(r)?),
         4 => ArgKind::Sampler {
             offset: r.option(Reader::u32)?,
         },
         5 => ArgKind::Pipe { offset: r.u32()? },
         6 => ArgKind::Queue { offset: r.u32()? },
+        7 => ArgKind::Captured {
+            at: r.u32()?,
+            image: read_image(r)?,
+        },
         _ => return Err(DecodeError::Field),
     };
     let name = r.string()?;
@@ -659,12 +676,25 @@ mod tests {
             kind: ArgKind::Queue { offset: 104 },
             ..arg.clone()
         };
+        let captured = Arg {
+            kind: ArgKind::Captured {
+                at: 16,
+                image: ImageArg {
+                    dim: ImageDim::D3,
+                    depth: true,
+                    sampled: None,
+                    storage: Some(1),
+                    info: None,
+                },
+            },
+            ..arg.clone()
+        };
         Lowered {
             words: vec![0x0723_0203, 1, 2, 3],
             kir: "func".into(),
             interface: KernelInterface {
                 name: "k".into(),
-                args: vec![arg, local, image, sampler, pipe, queue],
+                args: vec![arg, local, image, sampler, pipe, queue, captured],
                 implicit: vec![(Implicit::GlobalBase, 0), (Implicit::WorkDim, 12)],
                 push_size: 32,
                 args_in_buffer: false,
@@ -689,7 +719,7 @@ mod tests {
                     binding: 2,
                     source: SamplerSource::Arg(3),
                 }],
-                arg_access: vec![1, 3, 1, 0, 3, 0],
+                arg_access: vec![1, 3, 1, 0, 3, 0, 2],
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

@@ -154,6 +154,24 @@ pub enum ArgKind {
         /// Offset in the argument block.
         offset: u32,
     },
+    /// An image that a block captured, which is no argument of its own: 8 bytes from byte `at` of what was captured on say which
+    /// one it is, as an argument of the kernel that the application launched, counted from 1. These stand behind all others.
+    Captured {
+        /// Offset in what was captured.
+        at: u32,
+        /// Its descriptors, and where what is known of it goes.
+        image: ImageArg,
+    },
+}
+
+impl ArgKind {
+    /// The image, if it is one.
+    pub fn image(&self) -> Option<&ImageArg> {
+        match self {
+            Self::Image(image) | Self::Captured { image, .. } => Some(image),
+            _ => None,
+        }
+    }
 }
 
 /// The geometry of an image type of OpenCL C.
@@ -387,7 +405,8 @@ pub struct KernelInterface {
     pub uses_indirect_pointers: bool,
     /// Sampler descriptors. Those of images stand with the arguments.
     pub samplers: Vec<SamplerBinding>,
-    /// For each explicit argument: the memory behind it may be read (bit 0) or written (bit 1) by the kernel.
+    /// For each explicit argument: the memory behind it may be read (bit 0) or written (bit 1) by the kernel; an image may be
+    /// written by what the kernel enqueues (bit 2).
     pub arg_access: Vec<u8>,
 }
 

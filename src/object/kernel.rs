@@ -9,6 +9,8 @@ mod pointers;
 mod queries;
 mod snapshot;
 
+pub use block::BlockLaunch;
+
 use super::device::Device;
 use super::grid::LastGrid;
 use super::launch::Rules;

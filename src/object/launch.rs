@@ -66,6 +66,8 @@ pub struct Enqueues {
     pub kept: Option<Kept>,
     /// How the program was built.
     pub rules: Rules,
+    /// The images among the arguments of the kernel that the application launched, by the arguments' numbers: blocks capture them.
+    pub images: Vec<Option<Ref<Mem>>>,
     /// What all its launches know of device queues, once made.
     pub table: OnceLock<Vec<u8>>,
 }

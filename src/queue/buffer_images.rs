@@ -1,13 +1,13 @@
 //! Images over buffers in kernels: the image of the device beside the buffer gets the buffer's texels before a launch, and
 //! the buffer gets back what the kernel wrote. Nothing else than texels is written, whatever lies between the rows.
 
-use super::state::State;
-use super::Queue;
+use super::dispatches::Recorder;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::Op;
 use crate::error::ClResult;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::image::{Backing, Image};
+use crate::object::mem::queue_images::Identity;
 use smallvec::SmallVec;
 
 /// A part of an image over a buffer that one operation copies.
@@ -67,58 +67,71 @@ fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
     starts.map(part).collect()
 }
 
-impl Queue {
-    /// Before a launch: the images beside buffers get the buffers' texels.
-    pub(super) fn fill_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
-        self.show(state, kernel, false)
-    }
+/// Before a launch: the images beside buffers get the buffers' texels. `device`: the device's place in the context; `queue`: whose
+/// images.
+pub(super) fn fill_shown_images(
+    to: &mut impl Recorder,
+    device: usize,
+    queue: &Identity,
+    kernel: &KernelLaunch,
+) -> ClResult {
+    show(to, device, queue, kernel, false)
+}
 
-    /// After a launch: the buffers get back what the kernel wrote.
-    pub(super) fn empty_shown_images(&self, state: &mut State, kernel: &KernelLaunch) -> ClResult {
-        self.show(state, kernel, true)
-    }
+/// After a launch: the buffers get back what the kernel wrote.
+pub(super) fn empty_shown_images(
+    to: &mut impl Recorder,
+    device: usize,
+    queue: &Identity,
+    kernel: &KernelLaunch,
+) -> ClResult {
+    show(to, device, queue, kernel, true)
+}
 
-    fn show(&self, state: &mut State, kernel: &KernelLaunch, back: bool) -> ClResult {
-        let index = self.target.index;
-        let mut any = false;
-        for (mem, access) in &kernel.images {
-            let image = mem.image()?;
-            if image.backing() != Backing::Rows || (back && access & 2 == 0) {
-                continue;
-            }
-            if !any {
-                // Earlier launches of this queue may still use the image.
-                state.unordered_barrier()?;
-            }
-            any = true;
-            let texels = mem.shown(index, &self.target.queue)?;
-            for part in shown_parts(image) {
-                let memory = mem.slice(index, part.offset, part.bytes)?;
-                let (region, row_texels, slice_rows) =
-                    (part.region, part.row_texels, part.slice_rows);
-                let op = if back {
-                    Op::ImageToMemory {
-                        image: &texels,
-                        region,
-                        dst: &memory,
-                        row_texels,
-                        slice_rows,
-                    }
-                } else {
-                    Op::MemoryToImage {
-                        src: &memory,
-                        row_texels,
-                        slice_rows,
-                        image: &texels,
-                        region,
-                    }
-                };
-                state.record(op, false)?;
-            }
+fn show(
+    to: &mut impl Recorder,
+    device: usize,
+    queue: &Identity,
+    kernel: &KernelLaunch,
+    back: bool,
+) -> ClResult {
+    let mut any = false;
+    for (mem, access) in &kernel.images {
+        let image = mem.image()?;
+        if image.backing() != Backing::Rows || (back && access & 2 == 0) {
+            continue;
         }
-        if any && !back {
-            state.unordered_barrier()?;
+        if !any {
+            // Earlier launches may still use the image.
+            to.barrier()?;
         }
-        Ok(())
+        any = true;
+        let texels = mem.shown(device, queue)?;
+        for part in shown_parts(image) {
+            let memory = mem.slice(device, part.offset, part.bytes)?;
+            let (region, row_texels, slice_rows) = (part.region, part.row_texels, part.slice_rows);
+            let op = if back {
+                Op::ImageToMemory {
+                    image: &texels,
+                    region,
+                    dst: &memory,
+                    row_texels,
+                    slice_rows,
+                }
+            } else {
+                Op::MemoryToImage {
+                    src: &memory,
+                    row_texels,
+                    slice_rows,
+                    image: &texels,
+                    region,
+                }
+            };
+            to.record(op, false)?;
+        }
     }
+    if any && !back {
+        to.barrier()?;
+    }
+    Ok(())
 }

@@ -14,6 +14,7 @@
 //! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
 //! meanwhile run kernels that set the events which a family waits for.
 
+use super::buffer_images::{empty_shown_images, fill_shown_images};
 use super::dispatches::{record_launch, Print, Recorder, Uses};
 use super::print_buffers::{PrintBuffer, PrintBuffers};
 use super::staging::{Piece, Pool};
@@ -27,7 +28,9 @@ use crate::error::{ClError, ClResult};
 use crate::object::device_queue::default_of;
 use crate::object::device_side::{Inbox, UnderWay};
 use crate::object::event::now_ns;
+use crate::object::kernel::BlockLaunch;
 use crate::object::launch::Enqueues;
+use crate::object::mem::queue_images::Identity;
 use crate::util::leaving;
 use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -66,6 +69,8 @@ pub struct Family {
     first: Mutex<Option<UnderWay>>,
     /// What its first kernel uses.
     _state: Piece,
+    /// Has images of its own beside buffers: it runs on another stream than the launches of its queue.
+    identity: Identity,
 }
 
 impl Family {
@@ -102,6 +107,7 @@ impl Family {
             begun,
             first: Mutex::new(Some(on_device.under_way())),
             _state: piece,
+            identity: Identity::default(),
         };
         Ok((family, address))
     }
@@ -531,13 +537,15 @@ impl Children<'_> {
             global: Some(global),
             local: Some(local).filter(|local| local[0] != 0),
         };
-        let kernel = family.enqueues.launch(
-            &family.target.device,
-            record.block,
-            captured.address(),
-            &record.locals,
-            range.is_wide(),
-        )?;
+        let block = BlockLaunch {
+            number: record.block,
+            captured: &record.captured,
+            address: captured.address(),
+            locals: &record.locals,
+            wide: range.is_wide(),
+        };
+        let device = &family.target.device;
+        let kernel = family.enqueues.launch(device, &family.identity, &block)?;
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
         let command =
             nd_range(&family.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
@@ -564,7 +572,11 @@ impl Children<'_> {
             }
             None => 0,
         };
-        record_launch(self, launch, &mut Uses::new(), enqueue)
+        let kernel = &launch.kernel;
+        fill_shown_images(self, family.target.index, &family.identity, kernel)?;
+        let print = record_launch(self, launch, &mut Uses::new(), enqueue)?;
+        empty_shown_images(self, family.target.index, &family.identity, kernel)?;
+        Ok(print)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
+use super::buffer_images::{empty_shown_images, fill_shown_images};
 use super::children::Family;
 use super::dispatches::{record_launch, Recorder, Uses};
 use super::encode::{Encoded, How};
@@ -77,38 +78,40 @@ impl Queue {
             });
         }
         for (mem, access) in &kernel.images {
-            mem.prepare(index, access & 2 != 0)?;
+            // Or what it enqueues writes it.
+            mem.prepare(index, access & 6 != 0)?;
         }
-        if !kernel.images.is_empty() {
-            self.fill_shown_images(state, kernel)?;
-        }
-        let family = match &kernel.enqueues {
-            Some(enqueues) => {
-                let printing = state.printing.clone();
-                let begun = Point {
-                    timeline: self.progress.timeline.clone(),
-                    value: state.stream.open_value(),
-                };
-                let place = |size| self.argument_piece(state, size);
-                let made = Family::new(&self.target, enqueues, &printing, begun, place)?;
-                Some(made)
-            }
-            None => None,
-        };
-        let enqueue = family.as_ref().map_or(0, |(_, address)| *address);
         let mut recorder = InQueue {
             queue: self,
             state,
             profile: how.profile,
             slots: SmallVec::new(),
         };
+        let queue = &self.target.queue;
+        if !kernel.images.is_empty() {
+            fill_shown_images(&mut recorder, index, queue, kernel)?;
+        }
+        let family = match &kernel.enqueues {
+            Some(enqueues) => {
+                let printing = recorder.state.printing.clone();
+                let begun = Point {
+                    timeline: self.progress.timeline.clone(),
+                    value: recorder.state.stream.open_value(),
+                };
+                let place = |size| recorder.room(size);
+                let made = Family::new(&self.target, enqueues, &printing, begun, place)?;
+                Some(made)
+            }
+            None => None,
+        };
+        let enqueue = family.as_ref().map_or(0, |(_, address)| *address);
         let printf = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
-        let slots = recorder.slots;
+        if !kernel.images.is_empty() {
+            empty_shown_images(&mut recorder, index, queue, kernel)?;
+        }
+        let InQueue { state, slots, .. } = recorder;
         let [x, y, z] = launch.grid.global;
         state.note_work(x.saturating_mul(y).saturating_mul(z));
-        if !kernel.images.is_empty() {
-            self.empty_shown_images(state, kernel)?;
-        }
         if kernel.host_memory {
             self.target.context.note_pointers_followed();
             self.progress.set_follows(state.value());

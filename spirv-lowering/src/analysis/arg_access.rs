@@ -14,11 +14,13 @@ use crate::ir::types::{Space, Type};
 pub const READ: u8 = 1;
 /// The bit of [`Access::args`] for writing.
 pub const WRITE: u8 = 2;
+/// The bit for what blocks that are enqueued may do with an image.
+pub const PASS_ON: u8 = 4;
 
 /// The result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Access {
-    /// For each parameter of the function, [`READ`] and [`WRITE`].
+    /// For each parameter of the function, [`READ`], [`WRITE`] and [`PASS_ON`].
     pub params: Vec<u8>,
     /// Memory is reached through pointers that are not arguments (nor variables of the program).
     pub indirect: bool,
@@ -132,6 +134,7 @@ pub fn analyse(func: &Function) -> Access {
                     }
                 }
                 Op::PtrToInt => touch(first, READ | WRITE),
+                Op::ImageNumber => touch(first, PASS_ON),
                 Op::Call(_) => data.args.iter().for_each(|&v| touch(v, READ | WRITE)),
                 _ => {}
             }

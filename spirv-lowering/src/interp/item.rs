@@ -649,6 +649,8 @@ impl Step<'_, '_, '_> {
             | Op::ImageFilter
             | Op::ImageQuery(_)
             | Op::SamplerWord
+            | Op::ImageNumber
+            | Op::ImageAt(_)
             | Op::TexelFilter { .. } => {
                 return Err(Error::NotInterpreted(self.place()));
             }

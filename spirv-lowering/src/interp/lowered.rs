@@ -172,7 +172,10 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
             | ArgKind::Buffer { offset, .. }
             | ArgKind::Pipe { offset }
             | ArgKind::Queue { offset } => offset,
-            ArgKind::Local { .. } | ArgKind::Image(_) | ArgKind::Sampler { .. } => continue,
+            ArgKind::Local { .. }
+            | ArgKind::Image(_)
+            | ArgKind::Captured { .. }
+            | ArgKind::Sampler { .. } => continue,
         };
         for (i, byte) in arg.bytes().into_iter().enumerate() {
             block

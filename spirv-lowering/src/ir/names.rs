@@ -5,11 +5,11 @@
 
 use super::entity::{Entity, FuncId, GlobalId, Var};
 use super::op::{
-    Builtin, Fences, FloatCond, GroupArith, GroupOp, HwVar, ImageProperty, ImageSlot, IntCond,
-    NativeFn, Op, Order, RmwOp, Rounding, Scope, Texel,
+    Builtin, Fences, FloatCond, GroupArith, GroupOp, HwVar, ImageProperty, ImageSlot, ImageType,
+    IntCond, NativeFn, Op, Order, RmwOp, Rounding, Scope, Texel,
 };
 use super::types::{Space, Type};
-use crate::interface::{ImageDim, Implicit};
+use crate::interface::{AccessQualifier, ImageDim, Implicit};
 
 /// A small enumeration with a spelling for each value.
 pub(crate) trait Name: Copy + PartialEq + 'static {
@@ -180,6 +180,7 @@ impl Name for Op {
         (Op::SpaceCast, "space_cast"),
         (Op::PtrAdd, "ptr_add"),
         (Op::SamplerWord, "sampler_word"),
+        (Op::ImageNumber, "image_number"),
         (Op::ImageFilter, "image_filter"),
     ];
 }
@@ -324,6 +325,10 @@ pub(crate) fn op_text(op: Op) -> String {
         Op::ImageRead(t) => format!("image_read.{}", t.name()),
         Op::ImageWrite(t) => format!("image_write.{}", t.name()),
         Op::ImageQuery(p) => format!("image_query.{}", p.name()),
+        Op::ImageAt(ImageType { dim, depth, access }) => {
+            let depth = if depth { ".depth" } else { "" };
+            format!("image_at.{}.{}{depth}", dim.name(), access.name())
+        }
         Op::TexelFetch(s) => format!("texel_fetch.{}", slot_text(s)),
         Op::TexelFilter { image, sampler } => {
             format!("texel_filter.{}.{sampler}", slot_text(image))
@@ -482,6 +487,11 @@ pub(crate) fn parse_op(text: &str) -> Option<Op> {
         "image_read" => Op::ImageRead(Texel::from_name(rest)?),
         "image_write" => Op::ImageWrite(Texel::from_name(rest)?),
         "image_query" => Op::ImageQuery(ImageProperty::from_name(rest)?),
+        "image_at" => Op::ImageAt(ImageType {
+            dim: ImageDim::from_name(parts.first()?)?,
+            access: AccessQualifier::from_name(parts.get(1)?)?,
+            depth: flag(2, "depth")?,
+        }),
         "texel_filter" => {
             arity(4)?;
             Op::TexelFilter {

@@ -288,6 +288,17 @@ pub struct ImageSlot {
     pub texel: Texel,
 }
 
+/// The type of an image that comes from memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ImageType {
+    /// Geometry.
+    pub dim: crate::interface::ImageDim,
+    /// An `image*_depth_t`.
+    pub depth: bool,
+    /// Access qualifier.
+    pub access: crate::interface::AccessQualifier,
+}
+
 /// What an instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -513,6 +524,12 @@ pub enum Op {
     /// Sampler -> its property word (see [`crate::interface::sampler`]), I32. The constant handles are samplers of the
     /// program; their bits are the word.
     SamplerWord,
+    /// Image -> its number, I64: what stands for it in memory, where blocks find what they captured. An argument of a kernel that
+    /// the application launches has the number of the argument, counted from 1; blocks get those numbers.
+    ImageNumber,
+    /// Number, I64 -> image. In a block the number must be one that it captured; from [`crate::passes::lower_images`] on
+    /// it is a constant, the number of the image among those captured, counted from 0.
+    ImageAt(ImageType),
 
     // --- images by descriptor; the operands are those above without the image
     /// From a SAMPLED_IMAGE or UNIFORM_TEXEL_BUFFER.
@@ -634,7 +651,7 @@ impl Op {
             ZExt | SExt | Trunc | FConv(_) | SToF(_) | UToF(_) => Effect::Pure,
             FToS { .. } | FToU { .. } | Bitcast | PtrToInt | IntToPtr => Effect::Pure,
             SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
-            ImageQuery(_) | SamplerWord => Effect::Pure,
+            ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) => Effect::Pure,
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
         }
     }

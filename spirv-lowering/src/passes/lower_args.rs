@@ -15,22 +15,25 @@
 //!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
 
 use super::lower_images::Descriptors;
-use crate::analysis::arg_access::Access;
+use crate::analysis::arg_access::{Access, PASS_ON};
 use crate::analysis::waits;
 use crate::edit::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit, KernelInterface,
-    SPEC_FIRST_LOCAL_ARG,
+    AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit,
+    KernelInterface, SPEC_FIRST_LOCAL_ARG,
 };
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
-use crate::ir::module::{Kernel, KernelParam, ParamKind};
+use crate::ir::module::{Kernel, ParamKind};
 use crate::ir::op::{Op, Scope};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
+
+/// Size and alignment of what is known of an image.
+const IMAGE_INFO: (u32, u32) = (size_of::<ImageInfo>() as u32, 4);
 
 /// Size and alignment of an argument in the block; None if it takes no space there. `asked`: an image or a sampler of
 /// whose properties the kernel wants to know.
@@ -40,18 +43,18 @@ fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
         ParamKind::ByVal { size, align } => Some((size, align.max(1).next_power_of_two().min(128))),
         ParamKind::Pointer(Space::Local) => None,
         ParamKind::Pointer(_) | ParamKind::Pipe | ParamKind::Queue => Some((8, 8)),
-        ParamKind::Image { .. } if asked => Some((size_of::<ImageInfo>() as u32, 4)),
+        ParamKind::Image { .. } if asked => Some(IMAGE_INFO),
         ParamKind::Sampler if asked => Some((4, 4)),
         ParamKind::Image { .. } | ParamKind::Sampler => None,
     }
 }
 
-/// Offsets of the explicit arguments from `start`, and the end.
-fn lay_out(params: &[KernelParam], asked: &[bool], start: u32) -> Result<(Vec<u32>, u32)> {
+/// Offsets of the explicit arguments, by their sizes and alignments, from `start`, and the end.
+fn lay_out(places: &[Option<(u32, u32)>], start: u32) -> Result<(Vec<u32>, u32)> {
     let mut end = start;
-    let mut offsets = Vec::with_capacity(params.len());
-    for (param, &asked) in params.iter().zip(asked) {
-        let Some((size, align)) = placement(param.kind, asked) else {
+    let mut offsets = Vec::with_capacity(places.len());
+    for &place in places {
+        let Some((size, align)) = place else {
             offsets.push(0);
             continue;
         };
@@ -64,6 +67,31 @@ fn lay_out(params: &[KernelParam], asked: &[bool], start: u32) -> Result<(Vec<u3
         end = next;
     }
     Ok((offsets, end))
+}
+
+/// The captured image that is asked for something, by its number.
+fn captured_image(func: &Function, image: Value) -> Option<usize> {
+    let data = &func.insts[func.def_inst(image)?];
+    match (data.op, &data.args[..]) {
+        (Op::ImageAt(_), &[number]) => usize::try_from(func.as_const(number)?).ok(),
+        _ => None,
+    }
+}
+
+/// Which captured images are asked for something.
+fn captured_asked(func: &Function, count: usize) -> Vec<bool> {
+    let mut asked = vec![false; count];
+    for &block in &func.layout {
+        for &inst in &func.blocks[block].insts {
+            let data = &func.insts[inst];
+            if let (Op::ImageQuery(_), Some(&image)) = (data.op, data.args.first()) {
+                if let Some(index) = captured_image(func, image).filter(|&index| index < count) {
+                    asked[index] = true;
+                }
+            }
+        }
+    }
+    asked
 }
 
 fn used_values(func: &Function) -> SecondaryMap<Value, bool> {
@@ -349,9 +377,17 @@ pub fn run(
         asked.push(params.get(first).is_some_and(|&v| used[v]));
         first += param.kind.values();
     }
+    let captured = captured_asked(func, images.captured.len());
+    let places: Vec<Option<(u32, u32)>> = kernel
+        .params
+        .iter()
+        .zip(&asked)
+        .map(|(param, &asked)| placement(param.kind, asked))
+        .chain(captured.iter().map(|&asked| asked.then_some(IMAGE_INFO)))
+        .collect();
     let mut implicits = used_implicits(func);
     let (mut placed, mut implicit_end) = place_implicits(&implicits);
-    let (mut offsets, mut end) = lay_out(&kernel.params, &asked, implicit_end)?;
+    let (mut offsets, mut end) = lay_out(&places, implicit_end)?;
     let mut source = Source::Push;
     let mut arg_buffer_size = 0;
     if end.next_multiple_of(4) > target.max_push_constants {
@@ -360,7 +396,7 @@ pub fn run(
             implicits.insert(0, Implicit::ArgBuffer);
         }
         (placed, implicit_end) = place_implicits(&implicits);
-        (offsets, end) = lay_out(&kernel.params, &asked, 0)?;
+        (offsets, end) = lay_out(&places, 0)?;
         arg_buffer_size = end;
     }
     let push_size = match source {
@@ -418,12 +454,42 @@ pub fn run(
             kind,
             ArgKind::Buffer { .. } | ArgKind::Image(_) | ArgKind::Pipe { .. }
         );
-        arg_access.push(if is_memory {
-            access.params.get(first).copied().unwrap_or(3)
-        } else {
-            0
-        });
+        let mut bits = match is_memory {
+            true => access.params.get(first).copied().unwrap_or(3),
+            false => 0,
+        };
+        if param.access == AccessQualifier::ReadOnly {
+            // Nor can blocks write it.
+            bits &= !PASS_ON;
+        }
+        arg_access.push(bits);
         first += param.kind.values();
+    }
+    let captured_offsets = offsets.get(kernel.params.len()..).unwrap_or_default();
+    for (index, (image, &asked)) in images.captured.iter().zip(&captured).enumerate() {
+        let bindings = images.args.get(kernel.params.len() + index).copied();
+        let bindings = bindings.unwrap_or_default();
+        let offset = captured_offsets.get(index).copied();
+        args.push(Arg {
+            kind: ArgKind::Captured {
+                at: image.at,
+                image: ImageArg {
+                    dim: image.ty.dim,
+                    depth: image.ty.depth,
+                    sampled: bindings.sampled,
+                    storage: bindings.storage,
+                    info: offset.filter(|_| asked),
+                },
+            },
+            name: String::new(),
+            type_name: String::new(),
+            address: AddressQualifier::Global,
+            access: image.ty.access,
+            is_const: false,
+            is_restrict: false,
+            is_volatile: false,
+        });
+        arg_access.push(image.access);
     }
 
     // The loads, at the head of the entry block.
@@ -515,7 +581,11 @@ pub fn run(
                         Op::ImageQuery(property) => property.offset(),
                         _ => 0,
                     };
-                    let offset = data.args.first().and_then(|a| handles.get(a));
+                    let of = |&image: &Value| match handles.get(&image) {
+                        Some(offset) => Some(offset),
+                        None => captured_offsets.get(captured_image(r.func, image)?),
+                    };
+                    let offset = data.args.first().and_then(of);
                     let offset = offset.ok_or_else(|| {
                         LowerError::unsupported(
                             "an image or a sampler that is not known before run time",
@@ -524,6 +594,8 @@ pub fn run(
                     let word = load(r, source, offset + part, Type::I32, 1)[0];
                     Ok(r.replace_result(inst, word))
                 }
+                // Whatever was done with it is done by descriptors.
+                Op::ImageAt(_) => Ok(Action::Remove),
                 Op::PtrAdd if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
                     Ok(Action::Remove)
                 }

@@ -1,7 +1,8 @@
 //! Images by handle become images by descriptor.
 //!
-//! Runs on an inlined function whose parameters are still the kernel's: every image is one of them. Each image argument
-//! gets a binding for each way in which it is reached, in the order of the arguments:
+//! Runs on an inlined function whose parameters are still the kernel's: every image is one of them, or one that a block
+//! captured. What a block captured has the numbers of images ([`Op::ImageNumber`]) at constant offsets, and each that is used is
+//! one image more, behind the arguments. Each image gets a binding for each way in which it is reached, in that order:
 //! - *sampled*: what read-only images are read through;
 //! - *storage*: what is written through, and what read_write images are read through where the target can load from an
 //!   image without knowing its format. Where it cannot, they are read as sampled images. Drivers take what they fetch
@@ -13,13 +14,14 @@
 //!
 //! Queries and sampler words stay for `lower_args`.
 
+use crate::analysis::arg_access::{READ, WRITE};
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
-use crate::interface::{AccessQualifier, ImageDim, SamplerBinding, SamplerSource};
+use crate::interface::{AccessQualifier, ImageDim, KernelRole, SamplerBinding, SamplerSource};
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::module::{Kernel, ParamKind};
-use crate::ir::op::{HwVar, ImageSlot, Op, Texel};
+use crate::ir::op::{HwVar, ImageSlot, ImageType, Op, Texel};
 use crate::ir::types::Type;
 use crate::target::Target;
 
@@ -32,19 +34,32 @@ pub struct Bindings {
     pub storage: Option<u32>,
 }
 
+/// An image that a block captured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Captured {
+    /// Where its number lies in what was captured.
+    pub at: u32,
+    /// Its type.
+    pub ty: ImageType,
+    /// [`READ`] and [`WRITE`].
+    pub access: u8,
+}
+
 /// All bindings of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Descriptors {
-    /// Those of each argument.
+    /// Those of each argument, then of each captured image.
     pub args: Vec<Bindings>,
+    /// Images that the block captured.
+    pub captured: Vec<Captured>,
     /// Samplers.
     pub samplers: Vec<SamplerBinding>,
 }
 
-/// An image argument while the pass runs.
+/// An image while the pass runs.
 #[derive(Clone, Copy)]
 struct Image {
-    /// Number of the argument.
+    /// Number of the argument; captured ones follow.
     arg: usize,
     dim: ImageDim,
     read_write: bool,
@@ -61,17 +76,21 @@ enum DescriptorKind {
 /// without a format have no more than 65535 there.
 const FIRST_SHIFT: u32 = 16;
 
+/// Definitions that are followed, at most: in blocks that nothing reaches they may go round.
+const MOST_STEPS: usize = 64;
+
 /// Runs the pass.
 pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Descriptors> {
-    let mut bindings = vec![Bindings::default(); kernel.params.len()];
     let mut samplers: Vec<SamplerBinding> = Vec::new();
     let Some(entry) = func.entry() else {
         return Ok(Descriptors::default());
     };
     let mut images: SecondaryMap<Value, Option<Image>> = SecondaryMap::new();
     let mut sampler_args: SecondaryMap<Value, Option<u32>> = SecondaryMap::new();
+    let mut handles: Vec<Option<Value>> = Vec::with_capacity(kernel.params.len());
     let mut first = 0;
     for (arg, param) in kernel.params.iter().enumerate() {
+        handles.push(func.blocks[entry].params.get(first).copied());
         if let (ParamKind::Sampler, Some(&value)) =
             (param.kind, func.blocks[entry].params.get(first))
         {
@@ -88,6 +107,42 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         }
         first += param.kind.values();
     }
+    let mut captured: Vec<Captured> = Vec::new();
+    if let (KernelRole::Block, Some(&base)) =
+        (kernel.attributes.role, func.blocks[entry].params.first())
+    {
+        let arguments = kernel.params.len();
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                let data = &func.insts[inst];
+                let (Op::ImageAt(ty), &[number], &[result]) =
+                    (data.op, &data.args[..], &data.results[..])
+                else {
+                    continue;
+                };
+                let Some(at) = offset_in(func, base, number) else {
+                    continue;
+                };
+                let access = 0;
+                let index = match captured.iter().position(|c| (c.at, c.ty) == (at, ty)) {
+                    Some(index) => index,
+                    None => {
+                        captured.push(Captured { at, ty, access });
+                        captured.len() - 1
+                    }
+                };
+                images[result] = Some(Image {
+                    arg: arguments + index,
+                    dim: ty.dim,
+                    read_write: ty.access == AccessQualifier::ReadWrite,
+                });
+            }
+        }
+    }
+    follow_numbers(func, &mut images);
+    let arguments = kernel.params.len();
+    let all = arguments + captured.len();
+    let mut bindings = vec![Bindings::default(); all];
     let kind = |op: Op, image: Image| match op {
         Op::ImageWrite(_) => DescriptorKind::Storage,
         Op::ImageFilter => DescriptorKind::Sampled,
@@ -95,7 +150,7 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         _ => DescriptorKind::Sampled,
     };
 
-    let mut uses = vec![(false, false); kernel.params.len()];
+    let mut uses = vec![(false, false); all];
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
@@ -104,6 +159,12 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
                 Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter
             ) {
                 let image = image_of(&images, data.args.first())?;
+                if let Some(c) = image.arg.checked_sub(arguments) {
+                    captured[c].access |= match data.op {
+                        Op::ImageWrite(_) => WRITE,
+                        _ => READ,
+                    };
+                }
                 match kind(data.op, image) {
                     DescriptorKind::Sampled => uses[image.arg].0 = true,
                     DescriptorKind::Storage => uses[image.arg].1 = true,
@@ -129,6 +190,30 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         let texel = match data.op {
             Op::ImageRead(texel) | Op::ImageWrite(texel) => texel,
             Op::ImageFilter => Texel::Float,
+            Op::ImageNumber => {
+                let image = image_of(&images, data.args.first())?;
+                let number = match number_of(r.func, data.args[0]) {
+                    Some(number) => number,
+                    None => r.konst(Type::I64, image.arg as u64 + 1),
+                };
+                return Ok(r.replace_result(inst, number));
+            }
+            Op::ImageQuery(_) => {
+                // What `lower_args` finds again, whatever happens to the number meanwhile.
+                let image = image_of(&images, data.args.first())?;
+                let handle = match image.arg.checked_sub(arguments) {
+                    None if handles[image.arg] == data.args.first().copied() => {
+                        return Ok(Action::Keep)
+                    }
+                    None => handles[image.arg].unwrap_or(data.args[0]),
+                    Some(c) => {
+                        let number = r.konst(Type::I64, c as u64);
+                        r.op(Op::ImageAt(captured[c].ty), [number], Type::Handle)
+                    }
+                };
+                let value = r.op(data.op, [handle], Type::I32);
+                return Ok(r.replace_result(inst, value));
+            }
             _ => return Ok(Action::Keep),
         };
         let image = image_of(&images, data.args.first())?;
@@ -183,8 +268,76 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
     })?;
     Ok(Descriptors {
         args: bindings,
+        captured,
         samplers,
     })
+}
+
+/// The offset of an integer that is loaded from memory behind `base`, if that is known.
+fn offset_in(func: &Function, base: Value, loaded: Value) -> Option<u32> {
+    let load = &func.insts[func.def_inst(loaded)?];
+    let Op::Load { .. } = load.op else {
+        return None;
+    };
+    let before = load.results.iter().take_while(|&&value| value != loaded);
+    let mut offset: u64 = before.map(|&value| u64::from(func.ty(value).size())).sum();
+    let mut pointer = *load.args.first()?;
+    for _ in 0..MOST_STEPS {
+        if pointer == base {
+            return u32::try_from(offset).ok();
+        }
+        let data = &func.insts[func.def_inst(pointer)?];
+        match (data.op, &data.args[..]) {
+            (Op::SpaceCast, &[from]) => pointer = from,
+            (Op::PtrAdd, &[from, by]) => {
+                offset = offset.wrapping_add(func.as_const(by)?);
+                pointer = from;
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
+/// The number that an image was made from.
+fn number_of(func: &Function, mut image: Value) -> Option<Value> {
+    for _ in 0..MOST_STEPS {
+        let data = &func.insts[func.def_inst(image)?];
+        let (Op::ImageAt(_), &[number]) = (data.op, &data.args[..]) else {
+            return None;
+        };
+        match func.def_inst(number).map(|inst| &func.insts[inst]) {
+            Some(from) if from.op == Op::ImageNumber => image = from.args[0],
+            _ => return Some(number),
+        }
+    }
+    None
+}
+
+/// An image of the number of an image is that image, where no pass has seen it yet.
+fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<Image>>) {
+    let mut changed = true;
+    while changed {
+        changed = false;
+        for &block in &func.layout {
+            for &inst in &func.blocks[block].insts {
+                let data = &func.insts[inst];
+                let (Op::ImageAt(_), &[number], &[result]) =
+                    (data.op, &data.args[..], &data.results[..])
+                else {
+                    continue;
+                };
+                let from = func.def_inst(number).map(|inst| &func.insts[inst]);
+                let known = from
+                    .filter(|from| from.op == Op::ImageNumber)
+                    .and_then(|from| images[from.args[0]]);
+                if known.is_some() && images[result].is_none() {
+                    images[result] = known;
+                    changed = true;
+                }
+            }
+        }
+    }
 }
 
 /// Where a sampler comes from.

@@ -12,10 +12,10 @@ use super::body::{bad, unsupported, Body};
 use super::types::{Kind, Opaque, TyId};
 use super::words::Instruction;
 use crate::error::{LowerError, Result};
-use crate::interface::ImageDim;
+use crate::interface::{AccessQualifier, ImageDim};
 use crate::ir::entity::Value;
 use crate::ir::function::Values;
-use crate::ir::op::{ImageProperty, Op, Rounding, Texel};
+use crate::ir::op::{ImageProperty, ImageType, Op, Rounding, Texel};
 use crate::ir::types::Type;
 use spirv::{Dim, ImageOperands, Op as S};
 
@@ -35,6 +35,15 @@ pub(super) fn geometry(dim: u32, arrayed: bool) -> Result<ImageDim> {
         (Some(Dim::Dim3D), false) => ImageDim::D3,
         _ => return Err(LowerError::unsupported("an image of this geometry")),
     })
+}
+
+/// The access qualifier of an image type.
+pub(super) fn qualifier(access: u32) -> AccessQualifier {
+    match access {
+        0 => AccessQualifier::ReadOnly,
+        1 => AccessQualifier::WriteOnly,
+        _ => AccessQualifier::ReadWrite,
+    }
 }
 
 /// The geometry in names of library functions.
@@ -289,6 +298,25 @@ impl Body<'_, '_> {
         }
         let dim = geometry(dim, arrayed)?;
         Ok(Image { handle, dim })
+    }
+
+    /// A type as that of an image, None: it is none. In memory images are numbers.
+    pub(super) fn image_type(&self, ty: TyId) -> Result<Option<ImageType>> {
+        let Kind::Opaque(Opaque::Image {
+            dim,
+            arrayed,
+            depth,
+            access,
+            ..
+        }) = self.p.types.get(ty).kind
+        else {
+            return Ok(None);
+        };
+        Ok(Some(ImageType {
+            dim: geometry(dim, arrayed)?,
+            depth,
+            access: qualifier(access),
+        }))
     }
 
     fn sampler(&mut self, id: u32) -> Result<Value> {

@@ -217,11 +217,7 @@ fn param(
             multisampled: false,
         }) => {
             let dim = super::image::geometry(*dim, *arrayed)?;
-            access = match qualifier {
-                0 => AccessQualifier::ReadOnly,
-                1 => AccessQualifier::WriteOnly,
-                _ => AccessQualifier::ReadWrite,
-            };
+            access = super::image::qualifier(*qualifier);
             address = AddressQualifier::Global;
             ParamKind::Image { dim, depth: *depth }
         }

@@ -59,6 +59,11 @@ fn align_at(base: u32, offset: u64) -> u32 {
 impl Body<'_, '_> {
     /// Loads a value of any type.
     pub fn load(&mut self, pointer: Value, ty: TyId, align: u32, volatile: bool) -> Result<Values> {
+        if let Some(image) = self.image_type(ty)? {
+            let number = self.ins(Op::Load { align, volatile }, &[pointer], Type::I64);
+            let image = self.ins(Op::ImageAt(image), &[number], Type::Handle);
+            return Ok([image].into_iter().collect());
+        }
         let mut out = Values::new();
         for leaf in self.p.types.leaves(ty)? {
             let address = self.offset(pointer, leaf.offset as i64);
@@ -90,6 +95,14 @@ impl Body<'_, '_> {
         align: u32,
         volatile: bool,
     ) -> Result<()> {
+        if let (Some(_), &[image]) = (self.image_type(ty)?, values) {
+            if self.f.ty(image) != Type::Handle {
+                return bad("the value has the wrong type");
+            }
+            let number = self.ins(Op::ImageNumber, &[image], Type::I64);
+            self.effect(Op::Store { align, volatile }, &[pointer, number]);
+            return Ok(());
+        }
         let mut values = values.iter();
         for leaf in self.p.types.leaves(ty)? {
             let address = self.offset(pointer, leaf.offset as i64);

@@ -4,7 +4,7 @@ use super::logical::LogicalDevice;
 use crate::backend::image::ImageDim;
 use crate::backend::Result;
 use ash::vk;
-use spirv_lowering::interface::{ArgKind, KernelInterface};
+use spirv_lowering::interface::KernelInterface;
 use std::sync::Arc;
 
 /// The push constants of every kernel.
@@ -40,7 +40,7 @@ impl Layouts {
             );
         };
         for arg in &interface.args {
-            if let ArgKind::Image(image) = arg.kind {
+            if let Some(image) = arg.kind.image() {
                 let texels = image.dim == ImageDim::Buffer;
                 if let Some(binding) = image.sampled {
                     add(binding, sampled_type(texels));

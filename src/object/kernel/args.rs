@@ -118,6 +118,9 @@ impl Kernel {
                 }
                 Value::Image(self.image(value, &image, arg.access)?)
             }
+            ArgKind::Captured { .. } => {
+                return err(cl::CL_INVALID_ARG_INDEX, "blocks have no such arguments")
+            }
             ArgKind::Sampler { .. } => {
                 if size != HANDLE_SIZE {
                     return err(
@@ -219,30 +222,36 @@ impl Kernel {
                 "the memory object belongs to another context",
             );
         }
-        let desc = mem.image()?.desc();
-        // A line of pixels over a buffer is what a kernel takes for image1d_buffer_t alone, and the other way round.
-        let depth = desc.format.order == cl::CL_DEPTH;
-        if desc.dim != wanted.dim || depth != wanted.depth {
-            return err(
-                cl::CL_INVALID_ARG_VALUE,
-                "the image is of another type than the argument",
-            );
-        }
-        let denied = match access {
-            AccessQualifier::ReadOnly | AccessQualifier::None => cl::CL_MEM_WRITE_ONLY,
-            AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT,
-            AccessQualifier::ReadWrite => {
-                cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_IMMUTABLE_EXT
-            }
-        };
-        if mem.flags() & denied != 0 {
-            return err(
-                cl::CL_INVALID_ARG_VALUE,
-                "the image's flags do not allow the access of the argument",
-            );
-        }
+        check_image_type(&mem, wanted, access)?;
         Ok(Arc::downgrade(&mem))
     }
+}
+
+/// An image is of the type of a parameter of a kernel or block, which may reach it so.
+pub(super) fn check_image_type(mem: &Mem, wanted: &ImageArg, access: AccessQualifier) -> ClResult {
+    let desc = mem.image()?.desc();
+    // A line of pixels over a buffer is what a kernel takes for image1d_buffer_t alone, and the other way round.
+    let depth = desc.format.order == cl::CL_DEPTH;
+    if desc.dim != wanted.dim || depth != wanted.depth {
+        return err(
+            cl::CL_INVALID_ARG_VALUE,
+            "the image is of another type than the argument",
+        );
+    }
+    let denied = match access {
+        AccessQualifier::ReadOnly | AccessQualifier::None => cl::CL_MEM_WRITE_ONLY,
+        AccessQualifier::WriteOnly => cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT,
+        AccessQualifier::ReadWrite => {
+            cl::CL_MEM_READ_ONLY | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_IMMUTABLE_EXT
+        }
+    };
+    if mem.flags() & denied != 0 {
+        return err(
+            cl::CL_INVALID_ARG_VALUE,
+            "the image's flags do not allow the access of the argument",
+        );
+    }
+    Ok(())
 }
 
 fn before_3_1(on: &OnDevice) -> bool {

@@ -1,17 +1,35 @@
 //! Kernels that kernels enqueue: from a record of a device queue to what a launch needs, and what kernels may ask of blocks.
 
+use super::args::check_image_type;
 use super::snapshot::put;
 use crate::backend::image::Resource;
 use crate::backend::Binding;
 use crate::cl;
 use crate::compile::{Executable, LoweredKernel};
 use crate::error::{err, ClResult};
+use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::launch::{Enqueues, KernelLaunch};
+use crate::object::mem::queue_images::Identity;
+use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::state;
 use spirv_lowering::interface::{ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::Arc;
+
+/// What a record says of the block that it launches.
+pub struct BlockLaunch<'a> {
+    /// The number of the block.
+    pub number: u64,
+    /// What it captured.
+    pub captured: &'a [u8],
+    /// The device address of a copy of that.
+    pub address: u64,
+    /// Sizes of local memory, in bytes.
+    pub locals: &'a [u32],
+    /// It is to go beyond 2^32 work-items in a dimension.
+    pub wide: bool,
+}
 
 impl Enqueues {
     fn find(executable: &Executable, number: u64) -> ClResult<&LoweredKernel> {
@@ -25,21 +43,19 @@ impl Enqueues {
         }
     }
 
-    /// A launch of the block of a number, with the address of what it captured and its sizes of local memory, in bytes. `wide`:
-    /// it is to go beyond 2^32 work-items in a dimension.
+    /// A launch of a block. `family`: what stands for those that belong together, as a queue does for launches of the application's.
     pub fn launch(
         self: &Arc<Self>,
-        device: &Device,
-        number: u64,
-        captured: u64,
-        locals: &[u32],
-        wide: bool,
+        device: &Ref<Device>,
+        family: &Identity,
+        child: &BlockLaunch<'_>,
     ) -> ClResult<Box<KernelLaunch>> {
+        let wide = child.wide;
         let executable = match wide {
             false => self.executable.as_ref(),
             true => self.executable.wide()?,
         };
-        let block = Self::find(executable, number)?;
+        let block = Self::find(executable, child.number)?;
         let interface = &block.lowered.interface;
         let size = if interface.args_in_buffer {
             interface.arg_buffer_size
@@ -63,11 +79,11 @@ impl Enqueues {
             wide,
             enqueues: interface.enqueues().then(|| self.clone()),
         });
-        let mut locals = locals.iter();
-        for arg in &interface.args {
+        let mut locals = child.locals.iter();
+        for (arg, &access) in interface.args.iter().zip(&interface.arg_access) {
             match arg.kind {
                 ArgKind::Buffer { offset, .. } => {
-                    put(&mut launch.args, offset, &captured.to_ne_bytes());
+                    put(&mut launch.args, offset, &child.address.to_ne_bytes());
                 }
                 ArgKind::Local { spec_id } => {
                     let size = locals.next().copied().filter(|size| *size > 0);
@@ -79,6 +95,17 @@ impl Enqueues {
                         );
                     };
                     launch.local_args.push((spec_id, size));
+                }
+                ArgKind::Captured { at, image } => {
+                    let Some(mem) = self.captured_image(child.captured, at) else {
+                        return err(
+                            cl::CL_INVALID_ARG_VALUE,
+                            "a block captured an image that the launch does not have",
+                        );
+                    };
+                    check_image_type(mem, &image, arg.access)?;
+                    launch.images.push((mem.clone(), access));
+                    launch.show_image(device, family, &image, mem, access)?;
                 }
                 _ => return err(cl::CL_INVALID_KERNEL, "a block with another argument"),
             }
@@ -94,6 +121,13 @@ impl Enqueues {
             });
         }
         Ok(launch)
+    }
+
+    /// The image whose number lies at an offset of what was captured.
+    fn captured_image(&self, captured: &[u8], at: u32) -> Option<&Ref<Mem>> {
+        let (number, _) = captured.get(at as usize..)?.split_first_chunk()?;
+        let index = u64::from_le_bytes(*number).checked_sub(1)?;
+        self.images.get(usize::try_from(index).ok()?)?.as_ref()
     }
 
     /// The bytes of what the launch of a number knows of device queues, the address of the default one among it.

@@ -78,16 +78,8 @@ impl Kernel {
         );
         let context = self.program.context();
         let place = context.device_index(device)?;
-        if interface.enqueues() {
-            launch.enqueues = Some(Arc::new(Enqueues {
-                on_device: context.on_device(place)?.clone(),
-                executable: on.executable.clone(),
-                globals: launch.globals.clone(),
-                kept: launch.kept.clone(),
-                rules: on.rules,
-                table: OnceLock::new(),
-            }));
-        }
+        // Images that blocks may capture.
+        let mut shared = Vec::new();
         self.exec.lock().apply(context, place, &mut launch);
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
@@ -159,6 +151,10 @@ impl Kernel {
                     };
                     let access = interface.arg_access.get(index).copied().unwrap_or(3);
                     launch.images.push((mem.clone(), access));
+                    if interface.enqueues() {
+                        shared.resize(index + 1, None);
+                        shared[index] = Some(mem.clone());
+                    }
                     launch.show_image(device, queue, &arg, &mem, access)?;
                 }
                 (ArgKind::Queue { offset }, Value::Queue(queue)) => {
@@ -189,6 +185,17 @@ impl Kernel {
                 }
             }
         }
+        if interface.enqueues() {
+            launch.enqueues = Some(Arc::new(Enqueues {
+                on_device: context.on_device(place)?.clone(),
+                executable: on.executable.clone(),
+                globals: launch.globals.clone(),
+                kept: launch.kept.clone(),
+                rules: on.rules,
+                images: shared,
+                table: OnceLock::new(),
+            }));
+        }
         for sampler in &interface.samplers {
             let word = match sampler.source {
                 SamplerSource::Literal(word) => word,
@@ -212,7 +219,7 @@ impl Kernel {
 
 impl KernelLaunch {
     /// Puts an image in the places that the kernel asks for.
-    fn show_image(
+    pub(super) fn show_image(
         &mut self,
         device: &Ref<Device>,
         queue: &Identity,

@@ -1,5 +1,6 @@
 //! Device queues: what kernels enqueue runs, once, with what it was given, when it may; errors; and the queues themselves.
 
+mod images;
 mod kernels;
 mod queues;
 mod samples;

@@ -1,6 +1,7 @@
 //! What `print` writes is read again.
 
 use super::*;
+use crate::interface::ImageDim;
 use crate::ir::entity::Var;
 
 fn example() -> String {
@@ -54,7 +55,7 @@ fn every_operation_round_trips() {
     let var = Var::new(7);
     let slot = ImageSlot {
         binding: 3,
-        dim: crate::interface::ImageDim::D2Array,
+        dim: ImageDim::D2Array,
         texel: Texel::Signed,
     };
     let mut ops = vec![
@@ -108,6 +109,7 @@ fn every_operation_round_trips() {
         Op::ImageRead(Texel::Float),
         Op::ImageWrite(Texel::Unsigned),
         Op::ImageQuery(ImageProperty::ArraySize),
+        Op::ImageNumber,
         Op::TexelFetch(slot),
         Op::TexelFilter {
             image: slot,
@@ -122,6 +124,11 @@ fn every_operation_round_trips() {
     ];
     for flag in [false, true] {
         ops.extend([
+            Op::ImageAt(ImageType {
+                dim: ImageDim::D2Array,
+                depth: flag,
+                access: AccessQualifier::ReadWrite,
+            }),
             Op::Load {
                 align: 16,
                 volatile: flag,

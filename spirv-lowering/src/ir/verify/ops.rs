@@ -421,6 +421,16 @@ pub(super) fn check(
             want(args[0] == Type::Handle, "no image or sampler")?;
             want(results[0] == Type::I32, "result is no i32")
         }
+        ImageNumber => {
+            arity(args, results, 1, 1)?;
+            want(args[0] == Type::Handle, "no image")?;
+            want(results[0] == Type::I64, "result is no i64")
+        }
+        ImageAt(_) => {
+            arity(args, results, 1, 1)?;
+            want(args[0] == Type::I64, "no number")?;
+            want(results[0] == Type::Handle, "result is no image")
+        }
         TexelFetch(slot) | TexelLoad(slot) => {
             arity(args, results, 3, 4)?;
             texel_access(args, &[], results, slot.texel)

@@ -89,9 +89,14 @@ impl Rule {
         match self {
             Self::NoCalls => matches!(op, Op::Call(_)),
             Self::NoImageAccess => {
-                matches!(op, Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter)
+                matches!(
+                    op,
+                    Op::ImageRead(_) | Op::ImageWrite(_) | Op::ImageFilter | Op::ImageNumber
+                )
             }
-            Self::NoImageQueries => matches!(op, Op::ImageQuery(_) | Op::SamplerWord),
+            Self::NoImageQueries => {
+                matches!(op, Op::ImageQuery(_) | Op::SamplerWord | Op::ImageAt(_))
+            }
             Self::NoPrintf => matches!(op, Op::Printf(_)),
             Self::NoWorkGroupOperations => matches!(op, Op::Group(_, Scope::WorkGroup)),
             Self::NoBuiltins => matches!(op, Op::Builtin(_)),

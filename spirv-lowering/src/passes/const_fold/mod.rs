@@ -286,6 +286,9 @@ impl Folder<'_> {
             (Op::Bitcast, Op::Bitcast) if xt == ty => Action::Value(x),
             (Op::Bitcast, Op::Bitcast) => one(Op::Bitcast, x),
             (Op::PtrToInt, Op::IntToPtr) => Action::Value(x),
+            (Op::ImageNumber, Op::ImageAt(_)) | (Op::ImageAt(_), Op::ImageNumber) => {
+                Action::Value(x)
+            }
             (Op::IntToPtr, Op::PtrToInt) if xt == ty => Action::Value(x),
             (Op::SpaceCast, Op::SpaceCast) if xt == ty && from == Type::Ptr(Space::Generic) => {
                 Action::Value(x)

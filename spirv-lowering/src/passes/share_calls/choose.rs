@@ -79,7 +79,7 @@ impl Graph {
                                 graph.convergent.insert(id);
                             }
                         }
-                        op if op.effect() == Effect::Convergent => {
+                        op if op.effect() == Effect::Convergent || matches!(op, Op::ImageAt(_)) => {
                             graph.convergent.insert(id);
                         }
                         _ => {}

@@ -138,12 +138,15 @@ fn texel(pixel: &Pixel) -> String {
 fn image(interface: &KernelInterface, pixel: &Pixel) -> String {
     let binding = Some(pixel.binding);
     let mut args = interface.args.iter().enumerate();
-    let found = args.find(|(_, arg)| match arg.kind {
-        ArgKind::Image(image) => image.sampled == binding || image.storage == binding,
-        _ => false,
+    let found = args.find(|(_, arg)| {
+        let image = arg.kind.image();
+        image.is_some_and(|image| image.sampled == binding || image.storage == binding)
     });
     let size = coordinates(pixel.view.size, pixel, " x ");
     match found {
+        Some((_, arg)) if matches!(arg.kind, ArgKind::Captured { .. }) => {
+            format!("the image of {size} texels that the block captured")
+        }
         Some((index, arg)) if arg.name.is_empty() => {
             format!("the image of {size} texels that is argument {index}")
         }
