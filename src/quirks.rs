@@ -131,10 +131,10 @@ pub static TABLE: &[Row] = &[
         drivers: LLVMPIPE,
         only: None,
         what: "Work-items that have left a loop run along with those of their vector that go on: what the loop computes is computed again \
-               for them, from loads that give zeros, and is wrong behind the loop unless it comes by an OpPhi that stays one. It does \
+               for them, and is wrong behind the loop unless it comes by an OpPhi that stays one. It does \
                (`loop_results`).",
-        test: "long_loops::what_a_loop_leaves_behind",
-        fails_on: MESA,
+        test: "executors 940012385",
+        fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels",
         again: "2027-05",
     },
     Row {

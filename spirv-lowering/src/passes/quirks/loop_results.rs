@@ -1,12 +1,12 @@
 //! What a loop computes goes through the parameters of the block behind it, for llvmpipe: lanes of a vector that have left a loop
 //! run along with those that go on, and a value that is no parameter is computed for them again in each iteration. Behind the
-//! loop it is then that of the last iteration of the whole vector, for a lane that had left made of what it no longer loads. What
-//! an edge brings to a parameter is written for the lanes alone that take the edge.
+//! loop it is then that of an iteration which was not theirs. What an edge brings to a parameter is written for the lanes alone
+//! that take the edge.
 //!
 //! To Mesa, a parameter that every edge brings the same value to is none. So such a loop gets a further exit, at its head, which
-//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values that have no operands, nor
-//! loops that all work-items leave together ([`together`]; loops with barriers are of that kind by what OpenCL says). NIR repeats the bodies of
-//! such loops, which a further exit would keep it from.
+//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values without operands, nor loops
+//! that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the bodies of such loops, which
+//! a further exit would keep it from.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -264,7 +264,11 @@ impl Results {
         };
         let mut zeros: FxHashMap<Type, Value> = FxHashMap::default();
         let mut zero = |func: &mut Function, ty: Type| {
-            let op = if ty == Type::Handle { Op::Undef } else { Op::Const(0) };
+            let op = if ty == Type::Handle {
+                Op::Undef
+            } else {
+                Op::Const(0)
+            };
             *zeros.entry(ty).or_insert_with(|| make(func, op, &[], ty))
         };
         let none = zero(func, Type::I32);
