@@ -1,9 +1,10 @@
 //! Kernels that read, write and ask images, against what the specification's formulas give.
 
 use super::buffers::Random;
+use super::images::read_texels;
 use pumice_tests::sys::*;
-use pumice_tests::{create, info_value, ok, Buffer, Kernel, Setup};
-use std::ptr::{null, null_mut};
+use pumice_tests::{create, info_value, Buffer, Kernel, Setup};
+use std::ptr::null_mut;
 
 /// Width, height, depth of the test images; layers are as many as the depth.
 const SIZE: [usize; 3] = [7, 5, 3];
@@ -116,22 +117,7 @@ fn image(setup: &Setup, shape: Shape, format: cl_image_format, data: &[u8]) -> B
 }
 
 fn read_image(setup: &Setup, image: &Buffer, shape: Shape, texel: usize) -> Vec<u8> {
-    let size = shape.size();
-    let mut data = vec![0u8; size.iter().product::<usize>() * texel];
-    ok!(clEnqueueReadImage(
-        setup.queue.0,
-        image.0,
-        CL_TRUE,
-        [0usize; 3].as_ptr(),
-        size.as_ptr(),
-        0,
-        0,
-        data.as_mut_ptr().cast(),
-        0,
-        null(),
-        null_mut()
-    ));
-    data
+    read_texels(setup, image, shape.size(), texel)
 }
 
 /// A sampler that is never released: there are few.

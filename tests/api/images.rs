@@ -34,6 +34,30 @@ pub fn has_images(setup: &Setup) -> bool {
     ) == CL_TRUE
 }
 
+/// All texels of an image, of `each` components of type `T`.
+pub fn read_texels<T: Copy + Default>(
+    setup: &Setup,
+    image: &Buffer,
+    size: [usize; 3],
+    each: usize,
+) -> Vec<T> {
+    let mut data = vec![T::default(); size.iter().product::<usize>() * each];
+    ok!(clEnqueueReadImage(
+        setup.queue.0,
+        image.0,
+        CL_TRUE,
+        [0usize; 3].as_ptr(),
+        size.as_ptr(),
+        0,
+        0,
+        data.as_mut_ptr().cast(),
+        0,
+        null(),
+        null_mut()
+    ));
+    data
+}
+
 /// A description without pitches; the layers of an array stand where its next coordinate does.
 pub fn desc(kind: cl_mem_object_type, [width, height, depth]: [usize; 3]) -> cl_image_desc {
     let layers = match kind {

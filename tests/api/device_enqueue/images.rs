@@ -1,7 +1,7 @@
 //! Images that blocks captured.
 
 use super::{on_device, over, OnDevice};
-use crate::images::{desc, has_images};
+use crate::images::{desc, has_images, read_texels};
 use pumice_tests::sys::*;
 use pumice_tests::{create, ok, Buffer, Kernel, Setup};
 use std::ptr::{null, null_mut};
@@ -57,29 +57,6 @@ fn image<T: Copy>(
         &desc,
         host
     )))
-}
-
-fn texels<T: Copy + Default>(
-    setup: &Setup,
-    image: &Buffer,
-    size: [usize; 3],
-    each: usize,
-) -> Vec<T> {
-    let mut data = vec![T::default(); size.iter().product::<usize>() * each];
-    ok!(clEnqueueReadImage(
-        setup.queue.0,
-        image.0,
-        CL_TRUE,
-        [0usize; 3].as_ptr(),
-        size.as_ptr(),
-        0,
-        0,
-        data.as_mut_ptr().cast(),
-        0,
-        null(),
-        null_mut()
-    ));
-    data
 }
 
 /// One work-item of a kernel whose arguments are the queue, words, and images. The words.
@@ -165,7 +142,7 @@ fn of_every_type() {
                 let words = run(&on, &kernel, 3, &[&from, &to]);
                 assert_eq!(words, [0, 7, CL_DEPTH as i32], "{name}");
                 let expected: Vec<f32> = before.iter().map(|texel| texel * 0.5).collect();
-                assert_eq!(texels::<f32>(setup, &to, size, 1), expected, "{name}");
+                assert_eq!(read_texels::<f32>(setup, &to, size, 1), expected, "{name}");
                 continue;
             }
             let before = some_bytes(count * 4);
@@ -181,7 +158,7 @@ fn of_every_type() {
             assert_eq!(words, [0, 7, CL_RGBA as i32], "{name}");
             let added = |(n, &texel): (usize, &u8)| (u32::from(texel) + n as u32 % 4 + 1).min(255);
             let expected: Vec<u32> = before.iter().enumerate().map(added).collect();
-            let after = texels::<u8>(setup, &to, size, 4);
+            let after = read_texels::<u8>(setup, &to, size, 4);
             assert!(
                 after.iter().map(|&byte| u32::from(byte)).eq(expected),
                 "{name}"
@@ -243,9 +220,9 @@ fn in_blocks_of_blocks() {
             };
             assert_eq!(run(&on, &on.kernel(name), 2, &images), [0, 0]);
             let expected: Vec<u8> = before.iter().zip(0..).map(|(b, n)| b + n % 4 + 6).collect();
-            assert_eq!(texels::<u8>(setup, &b, size, 4), expected, "{name}");
+            assert_eq!(read_texels::<u8>(setup, &b, size, 4), expected, "{name}");
             let numbers: Vec<u8> = (0..7).flat_map(|x| [x, 0, 0, 0]).collect();
-            assert_eq!(texels::<u8>(setup, &c, size, 4), numbers, "{name}");
+            assert_eq!(read_texels::<u8>(setup, &c, size, 4), numbers, "{name}");
         }
     }
 }
@@ -283,7 +260,7 @@ fn are_sampled() {
     );
     assert_eq!(run(&on, &on.kernel("k"), 1, &[&a, &b]), [0]);
     let between: Vec<f32> = (0..12).map(|n| n as f32 + 2.0).collect();
-    assert_eq!(texels::<f32>(setup, &b, [3, 1, 1], 4), between);
+    assert_eq!(read_texels::<f32>(setup, &b, [3, 1, 1], 4), between);
 }
 
 /// The application may release an image as soon as the kernel is enqueued.
@@ -419,5 +396,5 @@ fn read_and_written() {
         code => assert_eq!(code, 0),
     }
     let expected: Vec<u8> = before.iter().map(|texel| texel * 2 + 3).collect();
-    assert_eq!(texels::<u8>(setup, &a, [7, 1, 1], 4), expected);
+    assert_eq!(read_texels::<u8>(setup, &a, [7, 1, 1], 4), expected);
 }

@@ -53,7 +53,7 @@ struct Results {
     /// The innermost loop of each block.
     of: SecondaryMap<Block, Option<usize>>,
     /// The innermost loop that a value is defined in.
-    home: FxHashMap<Value, Option<usize>>,
+    home: SecondaryMap<Value, Option<usize>>,
     /// The blocks that use a value outside of that loop.
     users: FxHashMap<Value, Vec<Block>>,
     /// Values that are right behind loops: parameters that stay parameters, and those without operands.
@@ -81,7 +81,7 @@ impl Results {
         let mut this = Self {
             loops: Vec::new(),
             of: SecondaryMap::new(),
-            home: FxHashMap::default(),
+            home: SecondaryMap::new(),
             users: FxHashMap::default(),
             safe: FxHashSet::default(),
             brought: FxHashMap::default(),
@@ -120,10 +120,14 @@ impl Results {
         for &block in cfg.rpo() {
             let home = self.of[block];
             let data = &func.blocks[block];
-            self.home.extend(data.params.iter().map(|&p| (p, home)));
+            for &param in &data.params {
+                self.home[param] = home;
+            }
             for &inst in &data.insts {
                 let data = &func.insts[inst];
-                self.home.extend(data.results.iter().map(|&r| (r, home)));
+                for &result in &data.results {
+                    self.home[result] = home;
+                }
                 if data.args.is_empty() && data.op.effect() == Effect::Pure {
                     self.safe.extend(data.results.iter().copied());
                 }
@@ -141,7 +145,7 @@ impl Results {
     fn uses(&mut self, func: &Function, cfg: &Cfg) {
         for &block in cfg.rpo() {
             let mut note = |value: Value| {
-                let Some(l) = self.home.get(&value).copied().flatten() else {
+                let Some(l) = self.home[value] else {
                     return;
                 };
                 if !self.contains(l, block) {
@@ -172,7 +176,7 @@ impl Results {
 
     /// What stands for a value in a block.
     fn name(&self, mut value: Value, block: Block) -> Value {
-        let mut at = self.home.get(&value).copied().flatten();
+        let mut at = self.home[value];
         while let Some(l) = at.filter(|&l| !self.contains(l, block)) {
             value = self.brought.get(&(l, value)).copied().unwrap_or(value);
             at = self.loops[l].parent;
@@ -199,9 +203,9 @@ impl Results {
                 .flat_map(|t| t.args.iter());
             args.any(|&arg| {
                 let arg = self.name(arg, pred);
-                let home = self.home.get(&arg).copied().flatten();
-                home.is_some_and(|l| self.contains(at, self.loops[l].header))
-                    && !self.safe.contains(&arg)
+                let inside =
+                    self.home[arg].is_some_and(|l| self.contains(at, self.loops[l].header));
+                inside && !self.safe.contains(&arg)
             })
         });
         let needed = wrong_edge || crossing.iter().any(|v| !self.safe.contains(v));
@@ -220,7 +224,7 @@ impl Results {
                     }
                 }
                 self.brought.insert((at, value), name);
-                self.home.insert(name, parent);
+                self.home[name] = parent;
                 self.safe.insert(name);
             }
             if let Some(up) = parent {
