@@ -134,6 +134,9 @@ pub struct Target {
     /// The bits of 8 and 16-bit values are counted with those of their extension
     /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
     pub miscounts_narrow_bits: bool,
+    /// An integer that is infinite as a half is itself again as a wider number
+    /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
+    pub widens_overflow: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
     /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
@@ -201,6 +204,7 @@ impl Target {
             miscounts_wrapping: false,
             drops_zeros: false,
             miscounts_narrow_bits: false,
+            widens_overflow: false,
             misrounds_doubles: false,
             wide_range: false,
             native: false,

@@ -45,6 +45,7 @@ impl Native {
             lanes: if vectors { self.lanes } else { 1 },
             packing,
             merges_apart: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
+            bounds_halves: quirks.has(Quirk::HalfOverflow),
             stack: Stack::HERE,
         };
         let mut key = CacheKey::new(KIND);

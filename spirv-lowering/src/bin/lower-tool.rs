@@ -203,6 +203,7 @@ fn main() -> Res<()> {
                         lanes: target.subgroup_size,
                         packing,
                         merges_apart: false,
+                        bounds_halves: false,
                         stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;

@@ -42,6 +42,7 @@ use crate::ir::function::Function;
 use crate::ir::module::{Global, Module};
 use crate::ir::op::Op;
 use crate::ir::types::Space;
+use crate::passes::quirks::bound_halves;
 
 /// Version of the interface between generated code and the runtime.
 pub const VERSION: u32 = 1;
@@ -126,6 +127,8 @@ pub struct Shape {
     pub packing: Packing,
     /// LLVM is kept from computing bits and choosing lanes for them in one instruction, which it does wrong.
     pub merges_apart: bool,
+    /// Integers are bounded before they become halfs ([`bound_halves`]).
+    pub bounds_halves: bool,
     /// Which stack the code runs on.
     pub stack: Stack,
 }
@@ -210,6 +213,15 @@ pub fn emit(module: &Module, implicit: &[(Implicit, u32)], shape: Shape) -> Resu
         }
         _ => func,
     };
+    let bounded;
+    let func = if shape.bounds_halves {
+        let mut changed = func.clone();
+        bound_halves::run(&mut changed)?;
+        bounded = changed;
+        &bounded
+    } else {
+        func
+    };
     let locals = locals(&module.globals, func)?;
     let regions = regions::split(func, shape.packing)?;
     entry::module(&regions, implicit, &locals, shape)
@@ -223,6 +235,7 @@ fn text_of(func: &str, lanes: u32) -> String {
         lanes,
         packing: Packing::Rows,
         merges_apart: false,
+        bounds_halves: false,
         stack: Stack::Whole,
     };
     let locals = Locals {

@@ -169,6 +169,10 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.miscounts_narrow_bits,
     ),
     only_if(
+        optional("bound_halves", |func, _| bound_halves::run(func)),
+        |_, l| l.target.widens_overflow,
+    ),
+    only_if(
         optional("flip_compares", |func, _| {
             flip_compares::run(func)?;
             Ok(true)

@@ -58,6 +58,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "sroa" => Pass::Function(passes::sroa::run),
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
+        "bound_halves" => Pass::Try(|f| passes::quirks::bound_halves::run(f).map(|_| ())),
         "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f).map(|_| ())),
         "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
         "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),

@@ -159,6 +159,7 @@ pub fn of(
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
         drops_zeros: quirks.has(Quirk::ConstantZeros),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
+        widens_overflow: quirks.has(Quirk::HalfOverflow),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         wide_range: false,
         native: false,

@@ -98,6 +98,16 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
     let [mx, my, mz] = limits.max_items;
     let most = limits.max_group.min(MOST_ITEMS);
     let unit = limits.subgroup.min(most);
+    if limits.few_sizes && !limits.uniform {
+        // Rows, whose last work-group has one of the few sizes up to a sub-group's.
+        let full = at_most(most.into(), mx);
+        let x = if gx.is_multiple_of(full.into()) {
+            full
+        } else {
+            at_most(gx, unit).min(mx)
+        };
+        return [x.max(1), 1, 1];
+    }
     // Rows of one or two sub-groups leave room for neighbours in y; one-dimensional groups take all in x.
     let across = if dims > 1 && gy > 1 {
         (2 * unit).max(32).min(most)
@@ -235,6 +245,13 @@ pub(super) mod tests {
         assert_eq!(choose_local(&gpu(true), 1, [1009, 1, 1]), [1, 1, 1]);
         assert_eq!(choose_local(&gpu(false), 1, [1009, 1, 1]), [256, 1, 1]);
         assert_eq!(choose_local(&gpu(true), 3, [1, 1, 7]), [1, 1, 7]);
+        let few = Limits {
+            few_sizes: true,
+            ..gpu(false)
+        };
+        for (n, x) in [(1 << 20, 256), (1009, 32), (96, 32), (7, 7)] {
+            assert_eq!(choose_local(&few, 1, [n, 1, 1]), [x, 1, 1]);
+        }
         for n in 1..400 {
             for m in [1, 3, 16, 37] {
                 let [x, y, z] = choose_local(&gpu(true), 2, [n, m, 1]);

@@ -460,3 +460,34 @@ fn vectors() {
     assert_eq!(out.get::<u32, 4>(12), words);
     assert_eq!(out.get::<u32, 4>(13), words);
 }
+
+/// Few bits, far beyond the largest half: LLVM takes `(float)(half)x` for `(float)x`.
+#[test]
+fn integers_beyond_halfs() {
+    let setup = Setup::new();
+    let il = Il::new(
+        "%byte = in u8 0
+         %int = OpUConvert %u32 %byte
+         %shifted = OpShiftLeftLogical %u32 %int %u32_24
+         %signed = OpConvertSToF %f16 %shifted
+         %unsigned = OpConvertUToF %f16 %shifted
+         %long = OpUConvert %u64 %byte
+         %far = OpShiftLeftLogical %u64 %long %u64_40
+         %wide = OpConvertSToF %f16 %far
+         %a = OpFConvert %f32 %signed
+         %b = OpFConvert %f32 %unsigned
+         %c = OpFConvert %f64 %wide
+         out 0 f32 %a
+         out 1 f32 %b
+         out 2 f64 %c",
+    )
+    .needs("Float16");
+    for byte in [0u8, 1, 0x80] {
+        let out = il.run(&setup, &Data::new().put(0, &[byte]));
+        let far = if byte == 0 { 0.0 } else { f32::INFINITY };
+        let signed = if byte == 0x80 { -far } else { far };
+        assert_eq!(out.one::<f32>(0), signed, "{byte}");
+        assert_eq!(out.one::<f32>(1), far, "{byte}");
+        assert_eq!(out.one::<f64>(2), f64::from(far), "{byte}");
+    }
+}

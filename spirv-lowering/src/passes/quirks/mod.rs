@@ -1,6 +1,7 @@
 //! Passes that make up for what a driver's compiler gets wrong. None of them is needed for a driver without defects: each
 //! runs only for a target that says so.
 
+pub mod bound_halves;
 pub mod flip_compares;
 pub mod hide_steps;
 pub mod hide_zeros;

@@ -1,0 +1,39 @@
+//! Integers that become halfs, for LLVM: it takes `fpext (sitofp x to half)` for `sitofp x` where few bits of x are significant,
+//! as `x << 24` has them, although x may be far beyond the largest half, which makes it infinite.
+//!
+//! What is beyond becomes a number of many bits that is beyond as well.
+
+use crate::edit::rewrite::{rewrite, Action};
+use crate::error::Result;
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+use crate::ir::types::Type;
+
+/// Infinite as a half, and every bit of it is one.
+const BEYOND: u64 = 0xffff;
+
+/// Runs the pass. Returns whether anything changed.
+pub fn run(func: &mut Function) -> Result<bool> {
+    let mut changed = false;
+    rewrite(func, |r, inst| {
+        let data = r.data(inst);
+        let [x] = *data.args.as_slice() else {
+            return Ok(Action::Keep);
+        };
+        let x = r.resolve(x);
+        let wide = r.func.ty(x).bits() > 16;
+        let half = data.results.first().map(|&v| r.func.ty(v)) == Some(Type::F16);
+        let bounded = match data.op {
+            Op::SToF(_) if wide && half => {
+                let x = r.with_const(Op::SMin, x, BEYOND);
+                r.with_const(Op::SMax, x, BEYOND.wrapping_neg())
+            }
+            Op::UToF(_) if wide && half => r.with_const(Op::UMin, x, BEYOND),
+            _ => return Ok(Action::Keep),
+        };
+        changed = true;
+        let result = r.op(data.op, [bounded], Type::F16);
+        Ok(r.replace_result(inst, result))
+    })?;
+    Ok(changed)
+}
