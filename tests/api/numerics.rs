@@ -344,17 +344,19 @@ fn sums_keep_their_order() {
 fn constant_zeros() {
     let setup = Setup::new();
     let d = setup.device;
-    let kernel_of = |ty: &str| {
+    let kernel_of = |ty: &str, bits: &str| {
         let source = format!(
             "kernel void k(global const {ty} *in, global {ty} *r) {{
                  size_t i = get_global_id(0);
                  {ty} x = in[i], zero = 0;
-                 r += i * 15;
+                 r += i * 17;
                  r[0] = x * zero; r[1] = zero * x; r[2] = x + zero; r[3] = zero + x;
                  r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; r[9] = x - -zero;
                  r[10] = fabs(x * -zero); r[11] = fma(x, -zero, -zero);
                  r[12] = x < 0 ? zero : -({ty})1; r[13] = x < 0 ? -zero : ({ty})1;
-                 r[14] = x < 0 ? ({ty})1 : -zero; }}"
+                 r[14] = x < 0 ? ({ty})1 : -zero;
+                 {bits} one = as_{bits}(({ty})1), sign = as_{bits}(-zero);
+                 r[15] = popcount(x < 0 ? sign : one); r[16] = popcount(x < 0 ? ({bits})0 : one | sign); }}"
         );
         setup.kernel_of(&source, "k")
     };
@@ -369,16 +371,15 @@ fn constant_zeros() {
                 -$ty::INFINITY,
                 $ty::NAN,
             ];
-            let kernel = kernel_of(if size_of::<$ty>() == 4 {
-                "float"
-            } else {
-                "double"
-            });
+            let kernel = match size_of::<$ty>() {
+                4 => kernel_of("float", "int"),
+                _ => kernel_of("double", "long"),
+            };
             let x = setup.buffer_of(&xs);
-            let r = setup.buffer(7 * 15 * size_of::<$ty>());
+            let r = setup.buffer(7 * 17 * size_of::<$ty>());
             kernel.set_buffer(0, &x).set_buffer(1, &r);
             setup.run(&kernel, &[7], None);
-            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 105).chunks(15)) {
+            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 119).chunks(17)) {
                 // Computed here with a zero that no constant tells.
                 let (x, zero) = (*x, std::hint::black_box(0.0));
                 let want = [
@@ -397,6 +398,16 @@ fn constant_zeros() {
                     if x < 0.0 { zero } else { -1.0 },
                     if x < 0.0 { -zero } else { 1.0 },
                     if x < 0.0 { 1.0 } else { -zero },
+                    if x < 0.0 {
+                        1.0
+                    } else {
+                        (1.0 as $ty).to_bits().count_ones() as $ty
+                    },
+                    if x < 0.0 {
+                        0.0
+                    } else {
+                        (-1.0 as $ty).to_bits().count_ones() as $ty
+                    },
                 ];
                 for (i, (got, want)) in got.iter().zip(want).enumerate() {
                     assert!(

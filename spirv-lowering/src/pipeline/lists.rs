@@ -97,10 +97,6 @@ pub static VULKAN: &[Step] = &[
         optional("hide_steps", |func, _| hide_steps::run(func)),
         |_, l| l.target.miscounts_wrapping,
     ),
-    only_if(
-        optional("hide_zeros", |func, _| hide_zeros::run(func)),
-        |_, l| l.target.drops_zeros,
-    ),
     needed(
         "lower_args",
         &[Rule::NoArguments, Rule::NoImageQueries],
@@ -193,6 +189,10 @@ pub static VULKAN: &[Step] = &[
             Ok(parts > 1)
         }),
         |_, l| l.target.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
+    ),
+    only_if(
+        optional("hide_zeros", |func, _| hide_zeros::run(func)),
+        |_, l| l.target.drops_zeros,
     ),
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;

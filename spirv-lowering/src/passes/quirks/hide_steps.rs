@@ -4,16 +4,17 @@
 //! Counters with small steps stay as they are: they wrap
 //! around after so many iterations that no program relies on it, and loops with them are to be unrolled and reduced.
 
-use super::hidden_zero;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
+use crate::interface::Implicit;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
+use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
 
 /// Runs the pass, before arguments are lowered. Returns whether anything changed.
@@ -125,4 +126,16 @@ fn made_of(func: &Function, value: Value, param: Value, next: Value, depth: u32)
             .args
             .iter()
             .any(|&arg| made_of(func, arg, param, next, depth - 1))
+}
+
+/// A zero that a compiler cannot know. Nothing that is computed in a kernel can be hidden from it; an argument can: the number
+/// of dimensions of the ND-range is at most three.
+fn hidden_zero(r: &mut Rewriter, ty: Type) -> Value {
+    let dims = r.op(Op::Implicit(Implicit::WorkDim, 0), [], Type::I32);
+    let zero = r.with_const(Op::LShr, dims, 2);
+    match ty.bits() {
+        32 => zero,
+        64.. => r.op(Op::ZExt, [zero], ty),
+        _ => r.op(Op::Trunc, [zero], ty),
+    }
 }

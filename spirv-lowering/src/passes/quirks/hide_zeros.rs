@@ -5,20 +5,19 @@
 //!
 //! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
 //! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
-//! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet) is a conversion of the
-//! condition for it, which gives a zero of the same sign.
+//! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet), or integers
+//! with their bits, is a conversion of the condition for it, which gives a zero of the same sign.
 
-use super::hidden_zero;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
-use crate::ir::op::Op;
+use crate::ir::op::{HwVar, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
-/// Runs the pass, before arguments are lowered. Returns whether anything changed.
+/// Runs the pass, when no constants will be found any more. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
     let found: FxHashSet<Inst> = (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
@@ -54,15 +53,15 @@ pub fn run(func: &mut Function) -> Result<bool> {
     Ok(true)
 }
 
-/// One and a zero of the other sign.
+/// One and a zero of the other sign, or integers with their bits.
 fn are_apart(ty: Type, one: u64, zero: u64) -> bool {
-    let sign = 1u64 << (ty.bits() - 1);
     let plus = match ty {
-        Type::F16 => 0x3c00,
-        Type::F32 => 0x3f80_0000,
-        Type::F64 => 0x3ff0_0000_0000_0000,
+        Type::F16 | Type::I16 => 0x3c00,
+        Type::F32 | Type::I32 => 0x3f80_0000,
+        Type::F64 | Type::I64 => 0x3ff0_0000_0000_0000,
         _ => return false,
     };
+    let sign = 1u64 << (ty.bits() - 1);
     (one & !sign, zero & !sign) == (plus, 0) && (one ^ zero) & sign != 0
 }
 
@@ -72,8 +71,7 @@ fn brought(func: &Function) -> FxHashMap<Value, Value> {
     for &block in &func.layout {
         for edge in func.blocks[block].term.targets() {
             for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
-                let float = matches!(func.ty(param), Type::F16 | Type::F32 | Type::F64);
-                if let (true, Some(bits)) = (float, func.as_const(arg)) {
+                if let Some(bits) = func.as_const(arg) {
                     constants.entry(param).or_default().push((arg, bits));
                 }
             }
@@ -141,9 +139,22 @@ fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
         32 => Type::I32,
         _ => Type::I64,
     };
-    let mut zero = hidden_zero(r, word);
+    // No launch has 2^31 work-groups.
+    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
+    let mut zero = r.with_const(Op::LShr, groups, 31);
+    if word != Type::I32 {
+        let resize = if word == Type::I16 {
+            Op::Trunc
+        } else {
+            Op::ZExt
+        };
+        zero = r.op(resize, [zero], word);
+    }
     if bits != 0 {
         zero = r.with_const(Op::Or, zero, bits);
+    }
+    if word == ty {
+        return zero;
     }
     r.op(Op::Bitcast, [zero], ty)
 }
