@@ -36,6 +36,7 @@ pub enum Quirk {
     MergedBits,
     NarrowCounts,
     HalfOverflow,
+    ChosenSigns,
 }
 
 /// Who makes a driver or a compiler.
@@ -253,6 +254,17 @@ pub static TABLE: &[Row] = &[
                sign to. One more bit is set, and taken off the count (`narrow_counts`).",
         test: "executors 91500113",
         fails_on: "H100, H200, NVIDIA 580.159: nine of 1,300 generated kernels",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ChosenSigns,
+        name: "chosen-signs",
+        drivers: NVIDIA,
+        only: None,
+        what: "`x < 0 ? -0.0f : 1.0f` gives 0 without its sign. Zeros that are chosen or else a one of the other sign are hidden \
+               (`hide_zeros`).",
+        test: "numerics::constant_zeros",
+        fails_on: NVIDIA_580,
         again: "2027-05",
     },
     Row {

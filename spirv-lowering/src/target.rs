@@ -131,6 +131,9 @@ pub struct Target {
     pub miscounts_wrapping: bool,
     /// The driver's compiler takes `x * 0` for 0 and `x + 0` for x ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
     pub drops_zeros: bool,
+    /// A choice between one and a zero of the other sign gives a zero of the same sign
+    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    pub drops_chosen_signs: bool,
     /// The bits of 8 and 16-bit values are counted with those of their extension
     /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
     pub miscounts_narrow_bits: bool,
@@ -204,6 +207,7 @@ impl Target {
             miscounts_wrapping: false,
             drops_zeros: false,
             miscounts_narrow_bits: false,
+            drops_chosen_signs: false,
             widens_overflow: false,
             misrounds_doubles: false,
             wide_range: false,

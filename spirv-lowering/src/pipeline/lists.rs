@@ -12,6 +12,7 @@ use crate::ir::compact::compact;
 use crate::ir::function::Function;
 use crate::ir::verify::rules::Rule;
 use crate::native;
+use crate::passes::quirks::hide_zeros::Zeros;
 use crate::passes::quirks::*;
 use crate::passes::*;
 use Step::CleanUp;
@@ -191,8 +192,11 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
     ),
     only_if(
-        optional("hide_zeros", |func, _| hide_zeros::run(func)),
-        |_, l| l.target.drops_zeros,
+        optional("hide_zeros", |func, l| {
+            let all = l.target.drops_zeros;
+            hide_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
+        }),
+        |_, l| l.target.drops_zeros || l.target.drops_chosen_signs,
     ),
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;

@@ -23,6 +23,7 @@ use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
 use spirv_lowering::passes::lower_images::Descriptors;
+use spirv_lowering::passes::quirks::hide_zeros::Zeros;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
@@ -59,7 +60,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "expand_memcopy" => Pass::Try(passes::expand_memcopy::run),
         "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
         "bound_halves" => Pass::Try(|f| passes::quirks::bound_halves::run(f).map(|_| ())),
-        "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f).map(|_| ())),
+        "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
         "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
         "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),
         "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),

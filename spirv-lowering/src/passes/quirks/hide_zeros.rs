@@ -6,7 +6,7 @@
 //! Only a zero without a sign is known there as one. `x - 0` is x in any case; `0 - x` becomes an addition, and so does `x - -0`,
 //! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
 //! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet), or integers
-//! with their bits, is a conversion of the condition for it, which gives a zero of the same sign.
+//! with their bits, is a conversion of the condition for it, which gives a zero of the same sign. So it is for NVIDIA's compiler.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -17,10 +17,20 @@ use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
 
+/// Which zeros are hidden.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Zeros {
+    /// Those that are chosen, or else one of the other sign.
+    Chosen,
+    /// Those of arithmetic, too.
+    All,
+}
+
 /// Runs the pass, when no constants will be found any more. Returns whether anything changed.
-pub fn run(func: &mut Function) -> Result<bool> {
+pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
     let found: FxHashSet<Inst> = (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
+        .filter(|&inst| which == Zeros::All || func.insts[inst].op == Op::Select)
         .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at)))
         .collect();
     let mut brought = brought(func);
