@@ -99,14 +99,13 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
     let most = limits.max_group.min(MOST_ITEMS);
     let unit = limits.subgroup.min(most);
     if limits.few_sizes && !limits.uniform {
-        // Rows, whose last work-group has one of the few sizes up to a sub-group's.
-        let full = at_most(most.into(), mx);
-        let x = if gx.is_multiple_of(full.into()) {
-            full
-        } else {
-            at_most(gx, unit).min(mx)
-        };
-        return [x.max(1), 1, 1];
+        // Rows of a sub-group, with a smaller last one where need be; where that divides the size, twice, four times as many.
+        let mut x = at_most(gx, unit).min(mx).max(1);
+        let divides = |n: u32| n <= most.min(mx) && gx.is_multiple_of(u64::from(n));
+        while divides(x) && divides(2 * x) {
+            x *= 2;
+        }
+        return [x, 1, 1];
     }
     // Rows of one or two sub-groups leave room for neighbours in y; one-dimensional groups take all in x.
     let across = if dims > 1 && gy > 1 {
@@ -249,7 +248,7 @@ pub(super) mod tests {
             few_sizes: true,
             ..gpu(false)
         };
-        for (n, x) in [(1 << 20, 256), (1009, 32), (96, 32), (7, 7)] {
+        for (n, x) in [(1 << 20, 256), (1009, 32), (96, 32), (192, 64), (7, 7)] {
             assert_eq!(choose_local(&few, 1, [n, 1, 1]), [x, 1, 1]);
         }
         for n in 1..400 {
