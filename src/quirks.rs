@@ -497,7 +497,8 @@ mod tests {
         let none = Quirks::changed(Maker::Other, [1, 0, 0], "", |_| ());
         assert_eq!(none, Quirks::default());
         let clang = |version| Quirks::changed(Maker::Clang, version, "", |_| ());
-        assert!(!clang([23, 0, 0]).has(Quirk::MergedBits));
+        let only = Quirks::changed(Maker::Other, [1, 0, 0], "+half-overflow", |_| ());
+        assert_eq!(clang([23, 0, 0]), only);
         assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
         let told = std::cell::Cell::new(0);
         Quirks::changed(Maker::Other, [1, 0, 0], "-nonsense,doubles", |_| {

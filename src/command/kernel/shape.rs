@@ -102,7 +102,7 @@ pub(super) fn choose_local(limits: &Limits, dims: u32, global: [u64; 3]) -> [u32
         // Rows of a sub-group, with a smaller last one where need be; where that divides the size, twice, four times as many.
         let mut x = at_most(gx, unit).min(mx).max(1);
         let divides = |n: u32| n <= most.min(mx) && gx.is_multiple_of(u64::from(n));
-        while divides(x) && divides(2 * x) {
+        while divides(2 * x) {
             x *= 2;
         }
         return [x, 1, 1];
