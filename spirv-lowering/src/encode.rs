@@ -419,6 +419,7 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         let (code, value) = match sampler.source {
             SamplerSource::Arg(index) => (0, index),
             SamplerSource::Literal(properties) => (1, properties),
+            SamplerSource::Captured(at) => (2, at),
         };
         w.u8(code);
         w.u32(value);
@@ -457,6 +458,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             source: match r.u8()? {
                 0 => SamplerSource::Arg(r.u32()?),
                 1 => SamplerSource::Literal(r.u32()?),
+                2 => SamplerSource::Captured(r.u32()?),
                 _ => return Err(DecodeError::Field),
             },
         })

@@ -254,6 +254,8 @@ pub mod sampler {
     pub const ADDRESS_MIRRORED_REPEAT: u32 = 8;
     pub const FILTER_NEAREST: u32 = 0x10;
     pub const FILTER_LINEAR: u32 = 0x20;
+    /// All bits that a property may have.
+    pub const MASK: u32 = NORMALIZED_COORDS | ADDRESS_MASK | FILTER_NEAREST | FILTER_LINEAR;
 }
 
 /// A SAMPLER descriptor: normalised coordinates, addressing and filter as the property word says, transparent black border.
@@ -272,6 +274,8 @@ pub enum SamplerSource {
     Arg(u32),
     /// A sampler in the program, with this property word.
     Literal(u32),
+    /// A sampler that a block captured: its property word lies at this offset of what was captured.
+    Captured(u32),
 }
 
 /// CL_KERNEL_ARG_ADDRESS_QUALIFIER.

@@ -651,6 +651,7 @@ impl Step<'_, '_, '_> {
             | Op::SamplerWord
             | Op::ImageNumber
             | Op::ImageAt(_)
+            | Op::SamplerAt
             | Op::TexelFilter { .. } => {
                 return Err(Error::NotInterpreted(self.place()));
             }

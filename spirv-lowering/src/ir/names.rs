@@ -181,6 +181,7 @@ impl Name for Op {
         (Op::PtrAdd, "ptr_add"),
         (Op::SamplerWord, "sampler_word"),
         (Op::ImageNumber, "image_number"),
+        (Op::SamplerAt, "sampler_at"),
         (Op::ImageFilter, "image_filter"),
     ];
 }

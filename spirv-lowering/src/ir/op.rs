@@ -530,6 +530,8 @@ pub enum Op {
     /// Number, I64 -> image. In a block the number must be one that it captured; from [`crate::passes::lower_images`] on
     /// it is a constant, the number of the image among those captured, counted from 0.
     ImageAt(ImageType),
+    /// Number, I64 -> sampler. The number of a sampler, what stands for it in memory, is its property word.
+    SamplerAt,
 
     // --- images by descriptor; the operands are those above without the image
     /// From a SAMPLED_IMAGE or UNIFORM_TEXEL_BUFFER.
@@ -651,7 +653,7 @@ impl Op {
             ZExt | SExt | Trunc | FConv(_) | SToF(_) | UToF(_) => Effect::Pure,
             FToS { .. } | FToU { .. } | Bitcast | PtrToInt | IntToPtr => Effect::Pure,
             SpaceCast | PtrIsIn(_) | PtrAdd => Effect::Pure,
-            ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) => Effect::Pure,
+            ImageQuery(_) | SamplerWord | ImageNumber | ImageAt(_) | SamplerAt => Effect::Pure,
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
         }
     }

@@ -595,7 +595,7 @@ pub fn run(
                     Ok(r.replace_result(inst, word))
                 }
                 // Whatever was done with it is done by descriptors.
-                Op::ImageAt(_) => Ok(Action::Remove),
+                Op::ImageAt(_) | Op::SamplerAt => Ok(Action::Remove),
                 Op::PtrAdd if data.args.first().is_some_and(|a| direct.contains_key(a)) => {
                     Ok(Action::Remove)
                 }

@@ -2,7 +2,7 @@
 //!
 //! Runs on an inlined function whose parameters are still the kernel's: every image is one of them, or one that a block
 //! captured. What a block captured has the numbers of images ([`Op::ImageNumber`]) at constant offsets, and each that is used is
-//! one image more, behind the arguments. Each image gets a binding for each way in which it is reached, in that order:
+//! one image more, behind the arguments; of samplers it has the property words. Each image gets a binding for each way in which it is reached, in that order:
 //! - *sampled*: what read-only images are read through;
 //! - *storage*: what is written through, and what read_write images are read through where the target can load from an
 //!   image without knowing its format. Where it cannot, they are read as sampled images. Drivers take what they fetch
@@ -108,9 +108,11 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         first += param.kind.values();
     }
     let mut captured: Vec<Captured> = Vec::new();
-    if let (KernelRole::Block, Some(&base)) =
-        (kernel.attributes.role, func.blocks[entry].params.first())
-    {
+    let block = match kernel.attributes.role {
+        KernelRole::Block => func.blocks[entry].params.first().copied(),
+        _ => None,
+    };
+    if let Some(base) = block {
         let arguments = kernel.params.len();
         for &block in &func.layout {
             for &inst in &func.blocks[block].insts {
@@ -214,6 +216,13 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
                 let value = r.op(data.op, [handle], Type::I32);
                 return Ok(r.replace_result(inst, value));
             }
+            Op::SamplerWord => {
+                let Some(number) = sampler_number(r.func, data.args[0]) else {
+                    return Ok(Action::Keep);
+                };
+                let word = r.op(Op::Trunc, [number], Type::I32);
+                return Ok(r.replace_result(inst, word));
+            }
             _ => return Ok(Action::Keep),
         };
         let image = image_of(&images, data.args.first())?;
@@ -229,7 +238,7 @@ pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Desc
         };
         let mut args = data.args[1..].to_vec();
         if data.op == Op::ImageFilter {
-            let source = sampler_of(r.func, &sampler_args, args.remove(0))?;
+            let source = sampler_of(r.func, &sampler_args, block, args.remove(0))?;
             let sampler = match samplers.iter().find(|s| s.source == source) {
                 Some(sampler) => sampler.binding,
                 None => {
@@ -340,19 +349,57 @@ fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<Image
     }
 }
 
-/// Where a sampler comes from.
+/// Where a sampler comes from. `block`: the address of what the block captured.
 fn sampler_of(
     func: &Function,
     args: &SecondaryMap<Value, Option<u32>>,
-    value: Value,
+    block: Option<Value>,
+    mut sampler: Value,
 ) -> Result<SamplerSource> {
-    match (args[value], func.as_const(value)) {
-        (Some(arg), _) => Ok(SamplerSource::Arg(arg)),
-        (None, Some(word)) => Ok(SamplerSource::Literal(word as u32)),
-        _ => Err(LowerError::unsupported(
-            "a sampler that is not known before run time",
-        )),
+    let unknown = || LowerError::unsupported("a sampler that is not known before run time");
+    for _ in 0..MOST_STEPS {
+        if let Some(arg) = args[sampler] {
+            return Ok(SamplerSource::Arg(arg));
+        }
+        if let Some(word) = func.as_const(sampler) {
+            return Ok(SamplerSource::Literal(word as u32));
+        }
+        let number = sampler_number(func, sampler).ok_or_else(unknown)?;
+        let word = widened(func, number);
+        if let Some(word) = func.as_const(word) {
+            return Ok(SamplerSource::Literal(word as u32));
+        }
+        if let Some(at) = block.and_then(|base| offset_in(func, base, word)) {
+            return Ok(SamplerSource::Captured(at));
+        }
+        let from = func.def_inst(word).map(|inst| &func.insts[inst]);
+        match from.map(|from| (from.op, &from.args[..])) {
+            Some((Op::SamplerWord, &[of])) => sampler = of,
+            _ => return Err(unknown()),
+        }
     }
+    Err(unknown())
+}
+
+/// The number that a sampler was made from.
+fn sampler_number(func: &Function, sampler: Value) -> Option<Value> {
+    let data = &func.insts[func.def_inst(sampler)?];
+    match (data.op, &data.args[..]) {
+        (Op::SamplerAt, &[number]) => Some(number),
+        _ => None,
+    }
+}
+
+/// What a number of a sampler is but for its width.
+fn widened(func: &Function, mut number: Value) -> Value {
+    for _ in 0..MOST_STEPS {
+        let from = func.def_inst(number).map(|inst| &func.insts[inst]);
+        match from.map(|from| (from.op, &from.args[..])) {
+            Some((Op::ZExt | Op::Trunc, &[of])) => number = of,
+            _ => break,
+        }
+    }
+    number
 }
 
 fn image_of(images: &SecondaryMap<Value, Option<Image>>, value: Option<&Value>) -> Result<Image> {

@@ -319,6 +319,11 @@ impl Body<'_, '_> {
         }))
     }
 
+    /// Whether a type is that of a sampler. In memory samplers are numbers, too.
+    pub(super) fn is_sampler(&self, ty: TyId) -> bool {
+        matches!(self.p.types.get(ty).kind, Kind::Opaque(Opaque::Sampler))
+    }
+
     fn sampler(&mut self, id: u32) -> Result<Value> {
         match self.opaque_of(id) {
             Some(Opaque::Sampler) => self.scalar_of(id, Type::Handle),

@@ -64,6 +64,11 @@ impl Body<'_, '_> {
             let image = self.ins(Op::ImageAt(image), &[number], Type::Handle);
             return Ok([image].into_iter().collect());
         }
+        if self.is_sampler(ty) {
+            let number = self.ins(Op::Load { align, volatile }, &[pointer], Type::I64);
+            let sampler = self.ins(Op::SamplerAt, &[number], Type::Handle);
+            return Ok([sampler].into_iter().collect());
+        }
         let mut out = Values::new();
         for leaf in self.p.types.leaves(ty)? {
             let address = self.offset(pointer, leaf.offset as i64);
@@ -100,6 +105,15 @@ impl Body<'_, '_> {
                 return bad("the value has the wrong type");
             }
             let number = self.ins(Op::ImageNumber, &[image], Type::I64);
+            self.effect(Op::Store { align, volatile }, &[pointer, number]);
+            return Ok(());
+        }
+        if let (true, &[sampler]) = (self.is_sampler(ty), values) {
+            if self.f.ty(sampler) != Type::Handle {
+                return bad("the value has the wrong type");
+            }
+            let word = self.ins(Op::SamplerWord, &[sampler], Type::I32);
+            let number = self.ins(Op::ZExt, &[word], Type::I64);
             self.effect(Op::Store { align, volatile }, &[pointer, number]);
             return Ok(());
         }

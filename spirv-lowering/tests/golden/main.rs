@@ -22,7 +22,6 @@ use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
-use spirv_lowering::passes::lower_images::Descriptors;
 use spirv_lowering::passes::quirks::hide_zeros::Zeros;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
@@ -189,8 +188,8 @@ fn arguments(
     let kernel = module.kernels.first().ok_or("no kernel")?.clone();
     let func = &mut module.functions[func];
     let access = arg_access::analyse(func);
-    passes::lower_args::run(func, &kernel, &access, &Descriptors::default(), target)
-        .map_err(|e| e.to_string())
+    let images = passes::lower_images::run(func, &kernel, target).map_err(|e| e.to_string())?;
+    passes::lower_args::run(func, &kernel, &access, &images, target).map_err(|e| e.to_string())
 }
 
 /// What stands in an interface of arguments.
@@ -207,6 +206,9 @@ fn described(interface: &KernelInterface) -> String {
     }
     for (arg, access) in interface.args.iter().zip(&interface.arg_access) {
         text += &format!("\n; {}: {:?}, access {access}", arg.name, arg.kind);
+    }
+    for sampler in &interface.samplers {
+        text += &format!("\n; {sampler:?}");
     }
     text + "\n"
 }

@@ -14,7 +14,7 @@ use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::state;
-use spirv_lowering::interface::{ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
+use spirv_lowering::interface::{sampler, ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::Arc;
 
 /// What a record says of the block that it launches.
@@ -110,12 +110,21 @@ impl Enqueues {
                 _ => return err(cl::CL_INVALID_KERNEL, "a block with another argument"),
             }
         }
-        for sampler in &interface.samplers {
-            let SamplerSource::Literal(word) = sampler.source else {
-                return err(cl::CL_INVALID_KERNEL, "a block with a sampler argument");
+        for wanted in &interface.samplers {
+            let word = match wanted.source {
+                SamplerSource::Literal(word) => word,
+                SamplerSource::Captured(at) => match captured_sampler(child.captured, at) {
+                    Some(word) => word,
+                    None => {
+                        return err(cl::CL_INVALID_ARG_VALUE, "a block captured no sampler");
+                    }
+                },
+                SamplerSource::Arg(_) => {
+                    return err(cl::CL_INVALID_KERNEL, "a block with a sampler argument");
+                }
             };
             launch.bindings.push(Binding {
-                binding: sampler.binding,
+                binding: wanted.binding,
                 resource: Resource::Sampler(word),
                 write: false,
             });
@@ -168,6 +177,13 @@ impl Enqueues {
         }
         bytes
     }
+}
+
+/// The properties of the sampler whose number lies at an offset of what was captured. A kernel may have written anything there:
+/// bits of no property are left out.
+fn captured_sampler(captured: &[u8], at: u32) -> Option<u32> {
+    let (word, _) = captured.get(at as usize..)?.split_first_chunk()?;
+    Some(u32::from_le_bytes(*word) & sampler::MASK)
 }
 
 fn put_long(bytes: &mut [u8], at: usize, value: u64) {

@@ -206,6 +206,10 @@ impl Kernel {
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     }
                 },
+                SamplerSource::Captured(_) => {
+                    let what = format!("{} is a block", self.name);
+                    return err(cl::CL_INVALID_KERNEL, what);
+                }
             };
             launch.bindings.push(Binding {
                 binding: sampler.binding,

@@ -263,6 +263,243 @@ fn are_sampled() {
     assert_eq!(read_texels::<f32>(setup, &b, [3, 1, 1], 4), between);
 }
 
+/// With samplers that are arguments: blocks, and blocks of blocks, read what the kernel itself reads through them.
+#[test]
+fn are_sampled_as_arguments_say() {
+    const SOURCE: &str = "
+        float4 at(int x, bool normalized) { return (float4)((x - 2) / (normalized ? 4.0f : 1.0f), 0.25f, 0, 0); }
+        kernel void k(queue_t queue, global int *out, read_only image2d_t a, write_only image2d_t b,
+                      sampler_t s, sampler_t t, int flags)
+        {
+            bool n = flags & 1, m = flags & 2;
+            for (int x = 0; x < 9; x++) {
+                write_imagef(b, (int2)(x, 0), read_imagef(a, s, at(x, n).xy));
+                write_imagef(b, (int2)(x, 1), read_imagef(a, t, at(x, m).xy));
+            }
+            char between = out[1];
+            out[0] = enqueue_kernel(queue, FLAGS, ndrange_1D(9), ^{
+                int x = get_global_id(0);
+                write_imagef(b, (int2)(x, 2 + between), read_imagef(a, s, at(x, n).xy));
+                enqueue_kernel(get_default_queue(), FLAGS, ndrange_1D(1), ^{
+                    write_imagef(b, (int2)(x, 3), read_imagef(a, t, at(x, m).xy));
+                });
+            });
+        }
+        kernel void caller(queue_t queue, global int *out, read_only image2d_t a, write_only image2d_t b,
+                           sampler_t t, sampler_t s, int flags)
+        {
+            k(queue, out, a, b, s, t, flags);
+        }";
+    let ways = [
+        (CL_TRUE, CL_ADDRESS_CLAMP_TO_EDGE, CL_FILTER_LINEAR),
+        (CL_FALSE, CL_ADDRESS_CLAMP, CL_FILTER_NEAREST),
+        (CL_TRUE, CL_ADDRESS_REPEAT, CL_FILTER_NEAREST),
+        (CL_TRUE, CL_ADDRESS_MIRRORED_REPEAT, CL_FILTER_LINEAR),
+        (CL_FALSE, CL_ADDRESS_CLAMP_TO_EDGE, CL_FILTER_LINEAR),
+    ];
+    for options in ["", "-cl-opt-disable"] {
+        let Some(on) = on(SOURCE, options) else {
+            return;
+        };
+        let setup = &on.setup;
+        let before: Vec<f32> = (0..16).map(|n| n as f32).collect();
+        let new =
+            |size, texels: &[f32]| image(setup, CL_MEM_OBJECT_IMAGE2D, size, &FLOATS, texels, None);
+        let a = new([4, 1, 1], &before);
+        let samplers = ways.map(|(normalized, addressing, filter)| {
+            create!(clCreateSampler(
+                setup.context.0,
+                normalized,
+                addressing,
+                filter
+            ))
+        });
+        for name in ["k", "caller"] {
+            let kernel = on.kernel(name);
+            for (index, way) in ways.iter().enumerate() {
+                let other = (index + 1) % ways.len();
+                let b = new([9, 4, 1], &[0.0; 9 * 4 * 4]);
+                let flags = i32::from(way.0 == CL_TRUE) | i32::from(ways[other].0 == CL_TRUE) << 1;
+                let (s, t) = match name {
+                    "k" => (4, 5),
+                    _ => (5, 4),
+                };
+                kernel.set(s, samplers[index]).set(t, samplers[other]);
+                kernel.set(6, flags);
+                assert_eq!(run(&on, &kernel, 2, &[&a, &b]), [0, 0]);
+                let rows = read_texels::<f32>(setup, &b, [9, 4, 1], 4);
+                let (own, of_blocks) = rows.split_at(9 * 2 * 4);
+                assert_eq!(own, of_blocks, "{name} {options} {way:?}");
+                assert!(own.iter().any(|&x| x != 0.0));
+            }
+        }
+        for sampler in samplers {
+            ok!(clReleaseSampler(sampler));
+        }
+    }
+}
+
+/// Blocks with images that are called where they are, in kernels and in blocks.
+#[test]
+fn in_blocks_that_are_called() {
+    const SOURCE: &str = "
+        kernel void k(queue_t queue, global int *out, read_only image2d_t a, write_only image2d_t b, sampler_t s)
+        {
+            int (^get)(int) = ^(int x) { return (int)read_imageui(a, s, (int2)(x, 0)).x; };
+            void (^put)(int, int) = ^(int x, int y) { write_imageui(b, (int2)(x, 0), (uint4)(y)); };
+            for (int x = 0; x < 4; x++)
+                put(x, get(x) + 1);
+            out[0] = enqueue_kernel(queue, FLAGS, ndrange_1D(4), ^{
+                int x = get_global_id(0);
+                int (^inner)(int) = ^(int y) { return (int)read_imageui(a, s, (int2)(y, 0)).y + get_image_width(a); };
+                out[1 + x] = inner(x);
+                void (^other)(int, int) = ^(int x, int y) { write_imageui(b, (int2)(x, 0), (uint4)(y)); };
+                other(x + 4, inner(x));
+            });
+            void (^both)(void) = ^{ out[5] += read_imageui(a, s, (int2)(get_global_id(0), 0)).x; };
+            both();
+            out[0] |= enqueue_kernel(queue, FLAGS, ndrange_1D(1), both);
+        }";
+    for options in ["", "-cl-opt-disable"] {
+        let Some(on) = on(SOURCE, options) else {
+            return;
+        };
+        let setup = &on.setup;
+        let before = some_bytes(32);
+        let new = |texels: &[u8]| {
+            image(
+                setup,
+                CL_MEM_OBJECT_IMAGE2D,
+                [8, 1, 1],
+                &BYTES,
+                texels,
+                None,
+            )
+        };
+        let (a, b) = (new(&before), new(&[0; 32]));
+        let sampler = create!(clCreateSampler(
+            setup.context.0,
+            CL_FALSE,
+            CL_ADDRESS_NONE,
+            CL_FILTER_NEAREST
+        ));
+        let kernel = on.kernel("k");
+        kernel.set(4, sampler);
+        let words = run(&on, &kernel, 6, &[&a, &b]);
+        let second = |x: usize| i32::from(before[4 * x + 1]) + 8;
+        assert_eq!(words[0], 0);
+        assert_eq!(words[1..5], [0, 1, 2, 3].map(second), "{options}");
+        assert_eq!(words[5], 2 * i32::from(before[0]));
+        let after = read_texels::<u8>(setup, &b, [8, 1, 1], 4);
+        for x in 0..4 {
+            assert_eq!(after[4 * x], before[4 * x] + 1, "{options}");
+            assert_eq!(
+                i32::from(after[4 * x + 16]),
+                second(x).min(255),
+                "{options}"
+            );
+        }
+        ok!(clReleaseSampler(sampler));
+    }
+}
+
+/// A kernel may write what it likes where a block has the number of an image or a sampler: blocks without their image do not run,
+/// and their events and the launch's fail. Samplers are what they can be.
+#[test]
+fn with_numbers_of_nothing() {
+    // What a sampler is in memory: its properties, by clang's names.
+    const SOURCE: &str = "
+        #define SAMPLER (CLK_ADDRESS_REPEAT | CLK_NORMALIZED_COORDS_TRUE | CLK_FILTER_LINEAR)
+        kernel void k(queue_t queue, global int *out, read_only image2d_t a, read_only image1d_t b, sampler_t s,
+                      ulong image, ulong sampler)
+        {
+            void (^block)(void) = ^{
+                float4 x = read_imagef(a, (int2)(0, 0)) + read_imagef(a, s, (float2)(0, 0));
+                out[1] = x.x < 100;
+            };
+            ulong *captured = (ulong *)block;
+            int images = 0, samplers = 0;
+            for (int i = 2; i < 5; i++) {
+                if (captured[i] == 3) {
+                    captured[i] = image;
+                    images++;
+                } else if (captured[i] == SAMPLER) {
+                    captured[i] = sampler;
+                    samplers++;
+                }
+            }
+            out[0] = images != 1 || samplers != 1 ? 1 : enqueue_kernel(queue, FLAGS, ndrange_1D(1), block);
+        }";
+    let Some(on) = on(SOURCE, "") else { return };
+    let setup = &on.setup;
+    let texels = [1f32; 16];
+    let a = image(
+        setup,
+        CL_MEM_OBJECT_IMAGE2D,
+        [2, 2, 1],
+        &FLOATS,
+        &texels,
+        None,
+    );
+    let b = image(
+        setup,
+        CL_MEM_OBJECT_IMAGE1D,
+        [4, 1, 1],
+        &FLOATS,
+        &texels,
+        None,
+    );
+    let sampler = create!(clCreateSampler(
+        setup.context.0,
+        CL_TRUE,
+        CL_ADDRESS_REPEAT,
+        CL_FILTER_LINEAR
+    ));
+    let word = 0x27u64;
+    for (image, sampler_word, runs) in [
+        (3, word, true),
+        (3, u64::MAX, true),
+        (3, 0x5555_5555_5555_555a, true),
+        (0, word, false),
+        (4, word, false),
+        (8, word, false),
+        (1 << 32 | 3, word, false),
+        (u64::MAX, word, false),
+        (3, 0, true),
+    ] {
+        let kernel = on.kernel("k");
+        let words = on.buffer(&[7, 7]);
+        kernel.set_buffer(1, &words);
+        kernel.set_buffer(2, &a).set_buffer(3, &b).set(4, sampler);
+        kernel.set(5, image).set(6, sampler_word);
+        let mut event = null_mut();
+        ok!(clEnqueueNDRangeKernel(
+            setup.queue.0,
+            kernel.0,
+            1,
+            null(),
+            &1,
+            null(),
+            0,
+            null(),
+            &mut event
+        ));
+        let status = over(event);
+        assert_eq!(
+            status == CL_COMPLETE as cl_int,
+            runs,
+            "{image} {sampler_word:#x}: {status}"
+        );
+        let expected = if runs { [0, 1] } else { [0, 7] };
+        assert_eq!(
+            setup.read::<i32>(&words, 2),
+            expected,
+            "{image} {sampler_word:#x}"
+        );
+    }
+    ok!(clReleaseSampler(sampler));
+}
+
 /// The application may release an image as soon as the kernel is enqueued.
 #[test]
 fn are_kept_for_blocks() {

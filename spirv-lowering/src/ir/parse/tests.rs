@@ -110,6 +110,7 @@ fn every_operation_round_trips() {
         Op::ImageWrite(Texel::Unsigned),
         Op::ImageQuery(ImageProperty::ArraySize),
         Op::ImageNumber,
+        Op::SamplerAt,
         Op::TexelFetch(slot),
         Op::TexelFilter {
             image: slot,

@@ -431,6 +431,11 @@ pub(super) fn check(
             want(args[0] == Type::I64, "no number")?;
             want(results[0] == Type::Handle, "result is no image")
         }
+        SamplerAt => {
+            arity(args, results, 1, 1)?;
+            want(args[0] == Type::I64, "no number")?;
+            want(results[0] == Type::Handle, "result is no sampler")
+        }
         TexelFetch(slot) | TexelLoad(slot) => {
             arity(args, results, 3, 4)?;
             texel_access(args, &[], results, slot.texel)

@@ -95,7 +95,10 @@ impl Rule {
                 )
             }
             Self::NoImageQueries => {
-                matches!(op, Op::ImageQuery(_) | Op::SamplerWord | Op::ImageAt(_))
+                matches!(
+                    op,
+                    Op::ImageQuery(_) | Op::SamplerWord | Op::ImageAt(_) | Op::SamplerAt
+                )
             }
             Self::NoPrintf => matches!(op, Op::Printf(_)),
             Self::NoWorkGroupOperations => matches!(op, Op::Group(_, Scope::WorkGroup)),

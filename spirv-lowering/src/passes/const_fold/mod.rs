@@ -289,6 +289,7 @@ impl Folder<'_> {
             (Op::ImageNumber, Op::ImageAt(_)) | (Op::ImageAt(_), Op::ImageNumber) => {
                 Action::Value(x)
             }
+            (Op::SamplerWord, Op::SamplerAt) => one(Op::Trunc, x),
             (Op::IntToPtr, Op::PtrToInt) if xt == ty => Action::Value(x),
             (Op::SpaceCast, Op::SpaceCast) if xt == ty && from == Type::Ptr(Space::Generic) => {
                 Action::Value(x)

@@ -79,7 +79,9 @@ impl Graph {
                                 graph.convergent.insert(id);
                             }
                         }
-                        op if op.effect() == Effect::Convergent || matches!(op, Op::ImageAt(_)) => {
+                        op if op.effect() == Effect::Convergent
+                            || matches!(op, Op::ImageAt(_) | Op::SamplerAt) =>
+                        {
                             graph.convergent.insert(id);
                         }
                         _ => {}
