@@ -458,7 +458,7 @@ pub fn buffer(
 /// A read of a buffer into memory of the application.
 pub fn read_buffer(
     target: &QueueTarget,
-    mem: &Ref<Mem>,
+    mem: Ref<Mem>,
     offset: usize,
     size: usize,
     pointer: Out<c_void>,
@@ -470,7 +470,7 @@ pub fn read_buffer(
 /// A write of memory of the application to a buffer.
 pub fn write_buffer(
     target: &QueueTarget,
-    mem: &Ref<Mem>,
+    mem: Ref<Mem>,
     offset: usize,
     size: usize,
     pointer: In<c_void>,

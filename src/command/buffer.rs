@@ -58,16 +58,16 @@ fn nothing(kind: cl::cl_command_type) -> Command {
 /// `pointer` must be writable for `size` bytes until the command has completed.
 pub unsafe fn read(
     target: &QueueTarget,
-    mem: &Ref<Mem>,
+    mem: Ref<Mem>,
     offset: usize,
     size: usize,
     pointer: *mut c_void,
 ) -> ClResult<Command> {
-    target.check_buffer(mem)?;
-    check_range(mem, offset, size)?;
+    target.check_buffer(&mem)?;
+    check_range(&mem, offset, size)?;
     let host = host(pointer)?;
     mem.check_alignment(&target.device)?;
-    check_host_read(mem)?;
+    check_host_read(&mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_READ_BUFFER));
     }
@@ -75,7 +75,7 @@ pub unsafe fn read(
     Ok(Command {
         kind: cl::CL_COMMAND_READ_BUFFER,
         work: Work::Read {
-            mem: mem.clone(),
+            mem,
             host: HostSide::destination(target, host, &region),
             region,
         },
@@ -88,16 +88,16 @@ pub unsafe fn read(
 /// `pointer` must be readable for `size` bytes until the command has completed.
 pub unsafe fn write(
     target: &QueueTarget,
-    mem: &Ref<Mem>,
+    mem: Ref<Mem>,
     offset: usize,
     size: usize,
     pointer: *const c_void,
 ) -> ClResult<Command> {
-    target.check_buffer(mem)?;
-    check_range(mem, offset, size)?;
+    target.check_buffer(&mem)?;
+    check_range(&mem, offset, size)?;
     let host = host(pointer)?;
     mem.check_alignment(&target.device)?;
-    check_host_write(mem)?;
+    check_host_write(&mem)?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_WRITE_BUFFER));
     }
@@ -105,7 +105,7 @@ pub unsafe fn write(
     Ok(Command {
         kind: cl::CL_COMMAND_WRITE_BUFFER,
         work: Work::Write {
-            mem: mem.clone(),
+            mem,
             host: HostSide::source(target, host, &region),
             region,
         },

@@ -101,13 +101,15 @@ pub struct HostSide {
 impl HostSide {
     /// Memory that the application names in a command for this queue, where the command touches `rows` from `base` on
     /// with these pitches.
+    #[inline(always)]
     fn of(
         target: &QueueTarget,
         base: usize,
         offset: u64,
         rows: &BufferCopy,
-        (row_pitch, slice_pitch): (u64, u64),
+        pitches: (u64, u64),
     ) -> Self {
+        // Written out here, where it is put into a command: parts of what comes back through memory would be waited for.
         if !target.context.has_something_behind() {
             return Self {
                 base,
@@ -115,34 +117,41 @@ impl HostSide {
                 shared: false,
             };
         }
+        Self::behind(target, base, offset, *rows, pitches)
+    }
+
+    /// The same where the context has such memory.
+    #[cold]
+    fn behind(
+        target: &QueueTarget,
+        base: usize,
+        offset: u64,
+        rows: BufferCopy,
+        (row_pitch, slice_pitch): (u64, u64),
+    ) -> Self {
         let first = base.wrapping_add(offset as usize);
-        let last = extent(first, rows, row_pitch, slice_pitch).end;
-        match target.context.behind(target.index, &(base..last.max(base))) {
-            Behind::Host => Self {
-                base,
-                visible: None,
-                shared: false,
-            },
-            Behind::Shared => Self {
-                base,
-                visible: None,
-                shared: true,
-            },
-            Behind::Device(slice) => Self {
-                base,
-                visible: Some(slice),
-                shared: true,
-            },
+        let last = extent(first, &rows, row_pitch, slice_pitch).end;
+        let (visible, shared) = match target.context.behind(target.index, &(base..last.max(base))) {
+            Behind::Host => (None, false),
+            Behind::Shared => (None, true),
+            Behind::Device(slice) => (Some(slice), true),
+        };
+        Self {
+            base,
+            visible,
+            shared,
         }
     }
 
     /// The side that a region is read from.
+    #[inline]
     pub fn source(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.src_row_pitch, region.src_slice_pitch);
         Self::of(target, base, region.src_offset, region, pitches)
     }
 
     /// The side that a region is written to.
+    #[inline]
     pub fn destination(target: &QueueTarget, base: usize, region: &BufferCopy) -> Self {
         let pitches = (region.dst_row_pitch, region.dst_slice_pitch);
         Self::of(target, base, region.dst_offset, region, pitches)

@@ -80,7 +80,7 @@ fn write(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &[u8]) -> Com
     unsafe {
         buffer::write(
             queue.target(),
-            mem,
+            mem.clone(),
             offset,
             bytes.len(),
             bytes.as_ptr().cast(),
@@ -94,7 +94,7 @@ fn read(queue: &Ref<Queue>, mem: &Ref<Mem>, offset: usize, bytes: &mut [u8]) -> 
     unsafe {
         buffer::read(
             queue.target(),
-            mem,
+            mem.clone(),
             offset,
             bytes.len(),
             bytes.as_mut_ptr().cast(),

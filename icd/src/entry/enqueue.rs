@@ -49,7 +49,7 @@ pub fn read_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mem = buffer.object::<Mem>()?;
-    let command = abi::read_buffer(queue.target(), &mem, offset, size, ptr)?;
+    let command = abi::read_buffer(queue.target(), mem, offset, size, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 
@@ -67,7 +67,7 @@ pub fn write_buffer(
 ) -> ClResult {
     let queue = queue.object::<Queue>()?;
     let mem = buffer.object::<Mem>()?;
-    let command = abi::write_buffer(queue.target(), &mem, offset, size, ptr)?;
+    let command = abi::write_buffer(queue.target(), mem, offset, size, ptr)?;
     Tail { count, list, event }.submit(&queue, command, blocking != 0)
 }
 

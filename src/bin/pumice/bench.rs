@@ -337,7 +337,7 @@ impl Rig {
         let target = self.queue.target();
         let from = self.host.as_ptr().cast();
         // SAFETY: `host` has more bytes, and outlives the command, which is waited for.
-        let write = unsafe { buffer::write(target, &self.a, 0, size, from) }?;
+        let write = unsafe { buffer::write(target, self.a.clone(), 0, size, from) }?;
         self.queue.enqueue(write, &[], true, false)?;
         self.queue.finish()
     }
@@ -345,7 +345,8 @@ impl Rig {
     fn read_to(&self, mem: &Ref<Mem>, to: &mut [u8]) -> ClResult {
         let target = self.queue.target();
         // SAFETY: the slice is that long, and outlives the command, which is waited for.
-        let read = unsafe { buffer::read(target, mem, 0, to.len(), to.as_mut_ptr().cast()) }?;
+        let read =
+            unsafe { buffer::read(target, mem.clone(), 0, to.len(), to.as_mut_ptr().cast()) }?;
         self.queue.enqueue(read, &[], true, false)?;
         Ok(())
     }
