@@ -36,6 +36,7 @@ pub enum Quirk {
     MergedBits,
     NarrowCounts,
     HalfOverflow,
+    HalfIntegers,
     ChosenSigns,
 }
 
@@ -96,6 +97,12 @@ const OLD_LLVMPIPE: &[Driver] = &[Driver {
     maker: Maker::Llvmpipe,
     from: [0; 3],
     mended: Some([25, 0, 0]),
+}];
+/// Since a change between Mesa 25.0.7 and 26.2.6.
+const NEW_LLVMPIPE: &[Driver] = &[Driver {
+    maker: Maker::Llvmpipe,
+    from: [25, 1, 0],
+    mended: None,
 }];
 const NVIDIA: &[Driver] = &[all(Maker::Nvidia)];
 const SOFTWARE: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::SwiftShader)];
@@ -276,6 +283,16 @@ pub static TABLE: &[Row] = &[
                halfs (`bound_halves`).",
         test: "il::arithmetic::integers_beyond_halfs",
         fails_on: "llvmpipe, LLVM 15.0.6 and 19.1.7; clang 22.1.8",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::HalfIntegers,
+        name: "half-integers",
+        drivers: NEW_LLVMPIPE,
+        only: None,
+        what: "`(float)(half)x` of an integer is `(float)x`, which the half would have rounded. Such halfs are made of floats, by integers (`lower_convert`).",
+        test: "il::arithmetic::integers_that_halfs_round",
+        fails_on: "llvmpipe, Mesa 26.2.6",
         again: "2027-05",
     },
     Row {

@@ -140,6 +140,9 @@ pub struct Target {
     /// An integer that is infinite as a half is itself again as a wider number
     /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
     pub widens_overflow: bool,
+    /// An integer that a half rounds is itself again as a wider number
+    /// ([`lower_convert`](crate::passes::lower_convert)).
+    pub widens_integers: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
     /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
@@ -209,6 +212,7 @@ impl Target {
             miscounts_narrow_bits: false,
             drops_chosen_signs: false,
             widens_overflow: false,
+            widens_integers: false,
             misrounds_doubles: false,
             wide_range: false,
             native: false,

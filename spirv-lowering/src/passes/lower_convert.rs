@@ -7,7 +7,8 @@
 //! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
 //! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
 //!   To half precision by integer arithmetic where the device does not promise to round to nearest, and where what is
-//!   narrowed is widened again (see [`comes_back`]).
+//!   narrowed is widened again (see [`comes_back`]). Integers take that way to a `half` that is widened, where the device
+//!   does not round them either.
 
 use crate::analysis::cfg::Cfg;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -354,6 +355,13 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             Op::FConv(rounding) => {
                 let by_driver = target.fp16.rte && !back.contains(&result);
                 float_to_float(r, x, to, rounding, by_driver)
+            }
+            Op::SToF(Rounding::Rte) | Op::UToF(Rounding::Rte)
+                if target.widens_integers && r.func.ty(x).bits() > 8 && back.contains(&result) =>
+            {
+                // Exact, but beyond the largest half.
+                let float = r.op(op, [x], Type::F32);
+                float_to_half(r, float)
             }
             Op::SToF(rounding) if rounding != Rounding::Rte => {
                 int_to_float(r, x, to, true, rounding)

@@ -159,6 +159,13 @@ fn passes(folder: &str) -> Option<Pass> {
             };
             passes::lower_atomic::run(f, &target)
         }),
+        "lower_convert_widens" => Pass::Try(|f| {
+            let target = Target {
+                widens_integers: true,
+                ..Target::full()
+            };
+            passes::lower_convert::run(f, &target)
+        }),
         "lower_convert_plain" => Pass::Try(|f| passes::lower_convert::run(f, &Target::lavapipe())),
         "share_calls" => Pass::Module(share),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),

@@ -461,6 +461,39 @@ fn vectors() {
     assert_eq!(out.get::<u32, 4>(13), words);
 }
 
+/// A half rounds integers of more than eleven bits, and what is made of it knows no more.
+#[test]
+fn integers_that_halfs_round() {
+    let setup = Setup::new();
+    let il = Il::new(
+        "%int = in u32 0
+         %short = in u16 1
+         %signed = OpConvertSToF %f16 %int
+         %unsigned = OpConvertUToF %f16 %int
+         %narrow = OpConvertUToF %f16 %short
+         %a = OpFConvert %f32 %signed
+         %b = OpFConvert %f32 %unsigned
+         %c = OpFConvert %f32 %narrow
+         out 0 f32 %a
+         out 1 f32 %b
+         out 2 f32 %c",
+    )
+    .needs("Float16");
+    let rounded = [
+        (2049u32, 2048.0f32),
+        (4101, 4100.0),
+        (65519, 65504.0),
+        (65520, f32::INFINITY),
+    ];
+    for (int, as_half) in rounded {
+        let data = Data::new().put(0, &[int]).put(1, &[int as u16]);
+        let out = il.run(&setup, &data);
+        for place in 0..3 {
+            assert_eq!(out.one::<f32>(place), as_half, "{int}");
+        }
+    }
+}
+
 /// Few bits, far beyond the largest half: LLVM takes `(float)(half)x` for `(float)x`.
 #[test]
 fn integers_beyond_halfs() {
