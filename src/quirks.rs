@@ -36,7 +36,7 @@ pub enum Quirk {
     MergedBits,
     NarrowCounts,
     HalfOverflow,
-    HalfIntegers,
+    ForgottenRounding,
     ChosenSigns,
 }
 
@@ -286,12 +286,13 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::HalfIntegers,
-        name: "half-integers",
+        quirk: Quirk::ForgottenRounding,
+        name: "forgotten-rounding",
         drivers: NEW_LLVMPIPE,
         only: None,
-        what: "`(float)(half)x` of an integer is `(float)x`, which the half would have rounded. Such halfs are made of floats, by integers (`lower_convert`).",
-        test: "il::arithmetic::integers_that_halfs_round",
+        what: "`(float)(half)i` is `(float)i`, `(double)(float)d` is `d`: what the narrower number has rounded is forgotten. It is hidden where \
+               it comes from, or made by integers (`lower_convert`).",
+        test: "il::arithmetic::narrower_numbers_round",
         fails_on: "llvmpipe, Mesa 26.2.6",
         again: "2027-05",
     },

@@ -140,9 +140,9 @@ pub struct Target {
     /// An integer that is infinite as a half is itself again as a wider number
     /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
     pub widens_overflow: bool,
-    /// An integer that a half rounds is itself again as a wider number
+    /// A double or an integer that a float or a half rounds is itself again as a wider number
     /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub widens_integers: bool,
+    pub forgets_rounding: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
     /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
@@ -212,7 +212,7 @@ impl Target {
             miscounts_narrow_bits: false,
             drops_chosen_signs: false,
             widens_overflow: false,
-            widens_integers: false,
+            forgets_rounding: false,
             misrounds_doubles: false,
             wide_range: false,
             native: false,

@@ -7,15 +7,15 @@
 //! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
 //! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
 //!   To half precision by integer arithmetic where the device does not promise to round to nearest, and where what is
-//!   narrowed is widened again (see [`comes_back`]). Integers take that way to a `half` that is widened, where the device
-//!   does not round them either.
+//!   narrowed is widened again (see [`comes_back`]). Where the device forgets what a `float` has
+//!   rounded of a `double` or an integer, the `float` is hidden from it, and integers that become a `half` take the same way.
 
 use crate::analysis::cfg::Cfg;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
-use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
+use crate::ir::op::{FloatCond, HwVar, IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use crate::target::Target;
 use rustc_hash::FxHashSet;
@@ -225,6 +225,7 @@ fn float_to_float(
     to: Type,
     rounding: Rounding,
     by_driver: bool,
+    forgets: bool,
 ) -> Value {
     let from = r.func.ty(x);
     if from.bits() <= to.bits() {
@@ -238,9 +239,13 @@ fn float_to_float(
     let nearest = if to == Type::F16 && from == Type::F32 && !by_driver {
         float_to_half(r, x)
     } else if to == Type::F16 && from == Type::F64 {
-        double_to_half(r, x, by_driver)
+        double_to_half(r, x, by_driver, forgets)
     } else {
-        r.op(Op::FConv(Rounding::Rte), [x], to)
+        let nearest = r.op(Op::FConv(Rounding::Rte), [x], to);
+        match forgets && to == Type::F32 {
+            true => hidden(r, nearest),
+            false => nearest,
+        }
     };
     if rounding == Rounding::Rte {
         return nearest;
@@ -276,8 +281,11 @@ fn float_to_float(
 }
 
 /// `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the second rounding is right.
-fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool) -> Value {
-    let nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
+fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) -> Value {
+    let mut nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
+    if forgets {
+        nearest = hidden(r, nearest);
+    }
     let back = r.op(Op::FConv(Rounding::Rte), [nearest], Type::F64);
     let bits = r.op(Op::Bitcast, [nearest], Type::I32);
     // Truncate towards zero, then set the last bit if that lost something.
@@ -297,18 +305,37 @@ fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool) -> Value {
     }
 }
 
-/// The values whose bits are those of a `half` that is widened.
+/// The same `float`, where it comes from being hidden: one of two numbers in a row is even, and no compiler knows of its bits.
+fn hidden(r: &mut Rewriter, float: Value) -> Value {
+    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
+    let next = r.with_const(Op::IAdd, groups, 1);
+    let product = r.op(Op::IMul, [groups, next], Type::I32);
+    let zero = r.with_const(Op::And, product, 1);
+    let bits = r.op(Op::Bitcast, [float], Type::I32);
+    let bits = r.op(Op::Or, [bits, zero], Type::I32);
+    r.op(Op::Bitcast, [bits], Type::F32)
+}
+
+/// The values whose bits are those of a `half` that is widened, with `floats` those of a `float`, too.
 ///
 /// What a driver knows to be a conversion there and back it takes for the identity (seen with NVIDIA's on `half`), so that
 /// nothing is rounded. A `half` that comes back is made by integers. One that only reaches arithmetic or memory is not
 /// among them.
-fn comes_back(func: &Function) -> FxHashSet<Value> {
+fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
     let mut known = FxHashSet::default();
     let mut open: Vec<Value> = Vec::new();
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {
             let data = &func.insts[inst];
-            let widens = |&x: &Value| matches!(data.op, Op::FConv(_)) && func.ty(x) == Type::F16;
+            let to = data.results.first().map(|&value| func.ty(value));
+            let widens = |&x: &Value| {
+                matches!(data.op, Op::FConv(_))
+                    && match func.ty(x) {
+                        Type::F16 => true,
+                        Type::F32 => floats && to == Some(Type::F64),
+                        _ => false,
+                    }
+            };
             open.extend(data.args.first().copied().filter(widens));
         }
     }
@@ -324,7 +351,8 @@ fn comes_back(func: &Function) -> FxHashSet<Value> {
             ValueDef::Result(inst, _) => {
                 let data = &func.insts[inst];
                 if matches!(data.op, Op::Bitcast | Op::Select | Op::FNeg | Op::FAbs) {
-                    let bits = |&x: &Value| func.ty(x).bits() == 16;
+                    let width = func.ty(value).bits();
+                    let bits = |&x: &Value| func.ty(x).bits() == width;
                     open.extend(data.args.iter().copied().filter(bits));
                 }
             }
@@ -342,7 +370,8 @@ fn comes_back(func: &Function) -> FxHashSet<Value> {
 
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
-    let back = comes_back(func);
+    let forgets = target.forgets_rounding;
+    let back = comes_back(func, forgets);
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         let (Some(&x), Some(&result)) = (data.args.first(), data.results.first()) else {
@@ -354,14 +383,21 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
         let value = match op {
             Op::FConv(rounding) => {
                 let by_driver = target.fp16.rte && !back.contains(&result);
-                float_to_float(r, x, to, rounding, by_driver)
+                let forgets = forgets && (rounding != Rounding::Rte || back.contains(&result));
+                float_to_float(r, x, to, rounding, by_driver, forgets)
             }
             Op::SToF(Rounding::Rte) | Op::UToF(Rounding::Rte)
-                if target.widens_integers && r.func.ty(x).bits() > 8 && back.contains(&result) =>
+                if forgets
+                    && r.func.ty(x).bits() > to.bits() / 2
+                    && to != Type::F64
+                    && back.contains(&result) =>
             {
-                // Exact, but beyond the largest half.
                 let float = r.op(op, [x], Type::F32);
-                float_to_half(r, float)
+                match to {
+                    // Exact before, but beyond the largest half.
+                    Type::F16 => float_to_half(r, float),
+                    _ => hidden(r, float),
+                }
             }
             Op::SToF(rounding) if rounding != Rounding::Rte => {
                 int_to_float(r, x, to, true, rounding)

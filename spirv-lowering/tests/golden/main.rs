@@ -159,9 +159,9 @@ fn passes(folder: &str) -> Option<Pass> {
             };
             passes::lower_atomic::run(f, &target)
         }),
-        "lower_convert_widens" => Pass::Try(|f| {
+        "lower_convert_forgets" => Pass::Try(|f| {
             let target = Target {
-                widens_integers: true,
+                forgets_rounding: true,
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)

@@ -152,7 +152,8 @@ impl Adapter {
         let (size_min, size_max) = told.subgroup_sizes();
         let subgroups = told.subgroup_control(&features);
         let quirks = driver::quirks(v12.driver_id, properties.driver_version);
-        let known = probe::known(v12.driver_id);
+        let version = driver::version_of(v12.driver_id, properties.driver_version);
+        let known = probe::known(v12.driver_id, version);
         let answers = known.unwrap_or_default();
         let subgroup_size = if size_min == size_max {
             size_min

@@ -15,7 +15,7 @@ pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
 }
 
 /// A driver's version in three parts, as it packs them.
-fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
+pub fn version_of(id: vk::DriverId, version: u32) -> [u32; 3] {
     if id == vk::DriverId::NVIDIA_PROPRIETARY {
         return [version >> 22, version >> 14 & 0xff, version >> 6 & 0xff];
     }

@@ -161,7 +161,7 @@ pub fn of(
         drops_zeros: quirks.has(Quirk::ConstantZeros),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         widens_overflow: quirks.has(Quirk::HalfOverflow),
-        widens_integers: quirks.has(Quirk::HalfIntegers),
+        forgets_rounding: quirks.has(Quirk::ForgottenRounding),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         wide_range: false,
         native: false,

@@ -461,9 +461,9 @@ fn vectors() {
     assert_eq!(out.get::<u32, 4>(13), words);
 }
 
-/// A half rounds integers of more than eleven bits, and what is made of it knows no more.
+/// What a narrower number has rounded, a wider one that is made of it knows no more.
 #[test]
-fn integers_that_halfs_round() {
+fn narrower_numbers_round() {
     let setup = Setup::new();
     let il = Il::new(
         "%int = in u32 0
@@ -474,9 +474,17 @@ fn integers_that_halfs_round() {
          %a = OpFConvert %f32 %signed
          %b = OpFConvert %f32 %unsigned
          %c = OpFConvert %f32 %narrow
+         %long = in u64 2
+         %float = OpConvertUToF %f32 %long
+         %d = OpFConvert %f64 %float
+         %double = in f64 3
+         %single = OpFConvert %f32 %double
+         %e = OpFConvert %f64 %single
          out 0 f32 %a
          out 1 f32 %b
-         out 2 f32 %c",
+         out 2 f32 %c
+         out 3 f64 %d
+         out 4 f64 %e",
     )
     .needs("Float16");
     let rounded = [
@@ -486,11 +494,16 @@ fn integers_that_halfs_round() {
         (65520, f32::INFINITY),
     ];
     for (int, as_half) in rounded {
+        let long = u64::from(int) << 20 | 1;
+        let double = 1.0 + f64::EPSILON * f64::from(int);
         let data = Data::new().put(0, &[int]).put(1, &[int as u16]);
+        let data = data.put(2, &[long]).put(3, &[double]);
         let out = il.run(&setup, &data);
         for place in 0..3 {
             assert_eq!(out.one::<f32>(place), as_half, "{int}");
         }
+        assert_eq!(out.one::<f64>(3), f64::from(long as f32), "{int}");
+        assert_eq!(out.one::<f64>(4), f64::from(double as f32), "{int}");
     }
 }
 
