@@ -2,7 +2,8 @@
 //!
 //! Runs on an inlined function whose parameters are still the kernel's: every image is one of them, or one that a block
 //! captured. What a block captured has the numbers of images ([`Op::ImageNumber`]) at constant offsets, and each that is used is
-//! one image more, behind the arguments; of samplers it has the property words. Each image gets a binding for each way in which it is reached, in that order:
+//! one image more, behind the arguments; of samplers it has the property words. Each image gets a binding for each way in
+//! which it is reached, in that order:
 //! - *sampled*: what read-only images are read through;
 //! - *storage*: what is written through, and what read_write images are read through where the target can load from an
 //!   image without knowing its format. Where it cannot, they are read as sampled images. Drivers take what they fetch

@@ -59,6 +59,20 @@ fn image<T: Copy>(
     )))
 }
 
+fn sampler(
+    setup: &Setup,
+    normalized: cl_bool,
+    addressing: cl_addressing_mode,
+    filter: cl_filter_mode,
+) -> cl_sampler {
+    create!(clCreateSampler(
+        setup.context.0,
+        normalized,
+        addressing,
+        filter
+    ))
+}
+
 /// One work-item of a kernel whose arguments are the queue, words, and images. The words.
 fn run(on: &OnDevice, kernel: &Kernel, count: usize, images: &[&Buffer]) -> Vec<i32> {
     let words = on.buffer(&vec![0; count]);
@@ -306,14 +320,8 @@ fn are_sampled_as_arguments_say() {
         let new =
             |size, texels: &[f32]| image(setup, CL_MEM_OBJECT_IMAGE2D, size, &FLOATS, texels, None);
         let a = new([4, 1, 1], &before);
-        let samplers = ways.map(|(normalized, addressing, filter)| {
-            create!(clCreateSampler(
-                setup.context.0,
-                normalized,
-                addressing,
-                filter
-            ))
-        });
+        let samplers = ways
+            .map(|(normalized, addressing, filter)| sampler(setup, normalized, addressing, filter));
         for name in ["k", "caller"] {
             let kernel = on.kernel(name);
             for (index, way) in ways.iter().enumerate() {
@@ -377,14 +385,9 @@ fn in_blocks_that_are_called() {
             )
         };
         let (a, b) = (new(&before), new(&[0; 32]));
-        let sampler = create!(clCreateSampler(
-            setup.context.0,
-            CL_FALSE,
-            CL_ADDRESS_NONE,
-            CL_FILTER_NEAREST
-        ));
+        let made = sampler(setup, CL_FALSE, CL_ADDRESS_NONE, CL_FILTER_NEAREST);
         let kernel = on.kernel("k");
-        kernel.set(4, sampler);
+        kernel.set(4, made);
         let words = run(&on, &kernel, 6, &[&a, &b]);
         let second = |x: usize| i32::from(before[4 * x + 1]) + 8;
         assert_eq!(words[0], 0);
@@ -399,7 +402,7 @@ fn in_blocks_that_are_called() {
                 "{options}"
             );
         }
-        ok!(clReleaseSampler(sampler));
+        ok!(clReleaseSampler(made));
     }
 }
 
@@ -449,12 +452,7 @@ fn with_numbers_of_nothing() {
         &texels,
         None,
     );
-    let sampler = create!(clCreateSampler(
-        setup.context.0,
-        CL_TRUE,
-        CL_ADDRESS_REPEAT,
-        CL_FILTER_LINEAR
-    ));
+    let made = sampler(setup, CL_TRUE, CL_ADDRESS_REPEAT, CL_FILTER_LINEAR);
     let word = 0x27u64;
     for (image, sampler_word, runs) in [
         (3, word, true),
@@ -470,20 +468,10 @@ fn with_numbers_of_nothing() {
         let kernel = on.kernel("k");
         let words = on.buffer(&[7, 7]);
         kernel.set_buffer(1, &words);
-        kernel.set_buffer(2, &a).set_buffer(3, &b).set(4, sampler);
+        kernel.set_buffer(2, &a).set_buffer(3, &b).set(4, made);
         kernel.set(5, image).set(6, sampler_word);
         let mut event = null_mut();
-        ok!(clEnqueueNDRangeKernel(
-            setup.queue.0,
-            kernel.0,
-            1,
-            null(),
-            &1,
-            null(),
-            0,
-            null(),
-            &mut event
-        ));
+        on.enqueue_on(&setup.queue, &kernel, Some(&mut event));
         let status = over(event);
         assert_eq!(
             status == CL_COMPLETE as cl_int,
@@ -497,7 +485,7 @@ fn with_numbers_of_nothing() {
             "{image} {sampler_word:#x}"
         );
     }
-    ok!(clReleaseSampler(sampler));
+    ok!(clReleaseSampler(made));
 }
 
 /// The application may release an image as soon as the kernel is enqueued.
