@@ -577,10 +577,12 @@ impl Body<'_, '_> {
     }
 
     fn rounding(&self, id: u32) -> Result<Option<Rounding>> {
-        Ok(match self.p.deco_word(id, Decoration::FPRoundingMode) {
-            None => None,
-            Some(mode) => Some(rounding_mode(mode)?),
-        })
+        Ok(
+            match self.p.decorations.word(id, Decoration::FPRoundingMode) {
+                None => None,
+                Some(mode) => Some(rounding_mode(mode)?),
+            },
+        )
     }
 
     fn convert(&mut self, inst: &Instruction, op: S) -> Result<()> {
@@ -590,7 +592,11 @@ impl Body<'_, '_> {
         if args.len() != n {
             return bad("its operand has another number of components");
         }
-        let sat = self.p.deco(id, Decoration::SaturatedConversion).is_some();
+        let sat = self
+            .p
+            .decorations
+            .get(id, Decoration::SaturatedConversion)
+            .is_some();
         let mode = self.rounding(id)?;
         let near = mode.unwrap_or(Rounding::Rte);
         let zero = mode.unwrap_or(Rounding::Rtz);

@@ -539,7 +539,7 @@ impl Body<'_, '_> {
             return bad("no such function");
         };
         if !def.has_body {
-            if let Some((name, Linkage::Import)) = self.p.linkage(callee) {
+            if let Some((name, Linkage::Import)) = self.p.decorations.linkage(callee) {
                 if self.builtin_call(&name, inst, ty, id)? {
                     return Ok(());
                 }
@@ -550,12 +550,12 @@ impl Body<'_, '_> {
         }
         let mut args: SmallVec<[Value; 8]> = SmallVec::new();
         for (&arg, &param) in inst.rest(3).iter().zip(&def.params) {
-            let by_val = self.p.has_deco(
+            let by_val = self.p.decorations.has(
                 param,
                 Decoration::FuncParamAttr,
                 spirv::FunctionParameterAttribute::ByVal as u32,
             );
-            let no_write = self.p.has_deco(
+            let no_write = self.p.decorations.has(
                 param,
                 Decoration::FuncParamAttr,
                 spirv::FunctionParameterAttribute::NoWrite as u32,

@@ -86,7 +86,8 @@ impl Parsed {
             .ok_or_else(|| LowerError::invalid("its type is not scalar"))?;
         let id = inst.word(1)?;
         let over = || {
-            self.deco_word(id, Decoration::SpecId)
+            self.decorations
+                .word(id, Decoration::SpecId)
                 .and_then(|n| self.spec_value(n))
         };
         let is_bool = ty == Type::Bool;
@@ -126,7 +127,7 @@ impl Parsed {
             let id = inst_at(&self.words, def.at).and_then(|i| i.word(1));
             let spec = id
                 .ok()
-                .and_then(|id| self.deco_word(id, Decoration::SpecId));
+                .and_then(|id| self.decorations.word(id, Decoration::SpecId));
             if let Some(spec) = spec {
                 list.push((spec, self.types.get(def.ty).size as u32));
             }

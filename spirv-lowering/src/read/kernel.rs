@@ -174,7 +174,10 @@ fn param(
         return Err(LowerError::invalid("too few parameters"));
     };
     let t = p.types.get(ty);
-    let has = |attr: Attr| p.has_deco(id, Decoration::FuncParamAttr, attr as u32);
+    let has = |attr: Attr| {
+        p.decorations
+            .has(id, Decoration::FuncParamAttr, attr as u32)
+    };
     let mut access = AccessQualifier::None;
     let mut address = AddressQualifier::Private;
     let mut type_name = type_name(p, ty, 0);
@@ -254,7 +257,7 @@ fn param(
     let pointer = matches!(kind, ParamKind::Pointer(_));
     let mut is_const = pointer && (has(Attr::NoWrite) || address == AddressQualifier::Constant);
     let mut is_restrict = pointer && has(Attr::NoAlias);
-    let mut is_volatile = pointer && p.deco(id, Decoration::Volatile).is_some();
+    let mut is_volatile = pointer && p.decorations.get(id, Decoration::Volatile).is_some();
     if let Some(text) = texts.get("kernel_arg_type", kernel, index) {
         type_name = text.to_owned();
     }

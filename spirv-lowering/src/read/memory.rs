@@ -222,7 +222,8 @@ impl Body<'_, '_> {
                 let access = access(inst, 3)?;
                 let (pointer, _) = self.pointer(from)?;
                 let align = access.align.unwrap_or(self.p.types.get(ty).align);
-                let volatile = access.volatile || self.p.deco(from, Decoration::Volatile).is_some();
+                let volatile =
+                    access.volatile || self.p.decorations.get(from, Decoration::Volatile).is_some();
                 let values = self.load(pointer, ty, align, volatile)?;
                 self.set(id, ty, values)?;
             }
@@ -233,7 +234,8 @@ impl Body<'_, '_> {
                 let ty = self.type_of(value)?;
                 let values = self.value(value)?;
                 let align = access.align.unwrap_or(self.p.types.get(ty).align);
-                let volatile = access.volatile || self.p.deco(to, Decoration::Volatile).is_some();
+                let volatile =
+                    access.volatile || self.p.decorations.get(to, Decoration::Volatile).is_some();
                 self.store(pointer, ty, &values, align, volatile)?;
             }
             S::Variable | S::UntypedVariableKHR => self.local_variable(inst, op)?,

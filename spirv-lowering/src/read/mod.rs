@@ -19,6 +19,7 @@ mod builtin;
 mod by_name;
 mod composite;
 mod consts;
+mod decorations;
 mod device_queue;
 mod enqueue;
 mod image;
@@ -126,7 +127,9 @@ impl Library {
         )?;
         let mut by_name = FxHashMap::default();
         for func in parsed.funcs.iter().filter(|f| f.has_body) {
-            if let Some((name, Linkage::Export | Linkage::LinkOnce)) = parsed.linkage(func.id) {
+            if let Some((name, Linkage::Export | Linkage::LinkOnce)) =
+                parsed.decorations.linkage(func.id)
+            {
                 by_name.entry(name).or_insert(func.id);
             }
         }

@@ -175,7 +175,10 @@ impl Body<'_, '_> {
         if to.is_none() && !concerned {
             return Ok(false);
         }
-        let saturated = self.p.deco(inst.word(1)?, Decoration::SaturatedConversion);
+        let saturated = self
+            .p
+            .decorations
+            .get(inst.word(1)?, Decoration::SaturatedConversion);
         let Some((form, left)) = known.filter(|_| saturated.is_none()) else {
             return unsupported("integers of a width that is no power of two");
         };

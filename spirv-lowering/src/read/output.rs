@@ -80,7 +80,7 @@ impl<'m> Output<'m> {
         }
         let f = func_def(p, id)?;
         let (params, results) = signature(p, f)?;
-        let (name, linkage) = match p.linkage(id) {
+        let (name, linkage) = match p.decorations.linkage(id) {
             // llvm-spirv exports blocks, whose names are alike in all modules; nobody calls those of another.
             Some((name, _)) if f.has_body && name.contains("_block_invoke") => {
                 (name, Linkage::Internal)
@@ -187,7 +187,7 @@ impl<'m> Output<'m> {
         };
         let var = var.ok_or_else(|| LowerError::invalid(format!("%{id} is not a variable")))?;
         let data = p.types.get(var.data);
-        let (name, linkage) = match p.linkage(id) {
+        let (name, linkage) = match p.decorations.linkage(id) {
             Some(linkage) if !self.lazy => linkage,
             Some((name, _)) => (name, Linkage::Internal),
             None => (p.name(id), Linkage::Internal),

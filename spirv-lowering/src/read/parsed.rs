@@ -1,11 +1,12 @@
 //! The module-level part of a SPIR-V module: names, decorations, types, constants, variables, and where each
 //! function lies. Function bodies are read later, one by one ([`super::body`]).
 
+use super::decorations::{Deco, Decorations};
 use super::types::{Kind, Opaque, TyId, Types};
 use super::words::{check_header, inst_at, Instruction};
 use super::ReadOptions;
 use crate::error::{LowerError, Result};
-use crate::ir::function::{FpFlags, Linkage};
+use crate::ir::function::FpFlags;
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op, StorageClass};
@@ -48,15 +49,6 @@ pub(super) enum ExtSet {
     /// Debug information and other sets without meaning for execution.
     NonSemantic,
     Unknown,
-}
-
-/// A decoration: kind and word range of its operands.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Deco {
-    pub target: u32,
-    pub kind: u32,
-    pub at: u32,
-    pub len: u32,
 }
 
 /// A constant: where its instruction lies, its type, its value if that is a list of scalars computed already.
@@ -125,8 +117,7 @@ pub(super) struct Parsed {
     /// OpString: id and text.
     pub strings: Vec<(u32, String)>,
     names: FxHashMap<u32, usize>,
-    decos: Vec<Deco>,
-    deco_index: FxHashMap<u32, (u32, u32)>,
+    pub decorations: Decorations,
     spec_values: FxHashMap<u32, Vec<u8>>,
     /// Freedoms of floating-point instructions without a decoration.
     pub default_fp: FpFlags,
@@ -136,12 +127,14 @@ impl Parsed {
     /// Reads everything of module scope.
     pub fn new(words: &[u32], options: &ReadOptions) -> Result<Self> {
         let (words, bound) = check_header(words)?;
+        let words = Arc::new(words);
         let mut p = Self {
             bound,
+            decorations: Decorations::new(Arc::clone(&words)),
             llvm_backend: words.get(2).is_some_and(|w| w >> 16 == 43),
             defs: vec![Def::None; bound as usize],
             spec_values: options.spec_constants.iter().cloned().collect(),
-            words: Arc::new(words),
+            words,
             ..Self::default()
         };
         p.scan()?;
@@ -181,12 +174,12 @@ impl Parsed {
                 && !matches!(inst.op, Some(Op::Decorate | Op::MemberDecorate))
                 && is_type(inst.op)
             {
-                self.sort_decorations(&groups);
+                self.decorations.sort(&groups);
                 decorated = true;
             }
             if inst.op == Some(Op::Function) {
                 if !decorated {
-                    self.sort_decorations(&groups);
+                    self.decorations.sort(&groups);
                     decorated = true;
                 }
                 function = Some(self.function(&inst).map_err(|e| inst.blame(e))?);
@@ -204,38 +197,6 @@ impl Parsed {
                 f.id
             ))),
             None => Ok(()),
-        }
-    }
-
-    fn sort_decorations(&mut self, groups: &[&[u32]]) {
-        self.decos.sort_by_key(|d| d.target);
-        if !groups.is_empty() {
-            let mut more = Vec::new();
-            for words in groups {
-                let Some((group, targets)) = words.split_first() else {
-                    continue;
-                };
-                let first = self.decos.partition_point(|d| d.target < *group);
-                let of_group = self.decos[first..]
-                    .iter()
-                    .take_while(|d| d.target == *group);
-                let of_group: Vec<Deco> = of_group.take(64).copied().collect();
-                for &target in targets.iter() {
-                    more.extend(of_group.iter().map(|d| Deco { target, ..*d }));
-                }
-            }
-            self.decos.extend(more);
-            self.decos.sort_by_key(|d| d.target);
-        }
-        let mut start = 0;
-        while let Some(first) = self.decos.get(start) {
-            let len = self.decos[start..]
-                .iter()
-                .take_while(|d| d.target == first.target)
-                .count();
-            self.deco_index
-                .insert(first.target, (start as u32, len as u32));
-            start += len;
         }
     }
 
@@ -316,7 +277,7 @@ impl Parsed {
                 Ok(())
             }
             Op::Decorate | Op::DecorateId | Op::DecorateString => {
-                self.decos.push(Deco {
+                self.decorations.push(Deco {
                     target: inst.word(0)?,
                     kind: inst.word(1)?,
                     at: (inst.at + 3) as u32,
@@ -572,7 +533,7 @@ impl Parsed {
         if let (&Kind::Pointer { space, pointee }, Ok(ty)) = (&kind, self.ty(id)) {
             return self.types.complete(ty, space, pointee);
         }
-        let packed = self.deco(id, Decoration::CPacked).is_some();
+        let packed = self.decorations.get(id, Decoration::CPacked).is_some();
         let ty = self.types.add(id, kind, packed)?;
         if let (Op::TypeInt, Some(held)) = (op, self.types.scalar(ty)) {
             let width = inst.word(1)?;
@@ -590,6 +551,7 @@ impl Parsed {
         };
         // LLVM's lists of what `__attribute__((used))` keeps: nothing but a note for linkers.
         if let Some(("llvm.used" | "llvm.compiler.used", _)) = self
+            .decorations
             .linkage(id)
             .as_ref()
             .map(|(name, l)| (name.as_str(), l))
@@ -606,7 +568,7 @@ impl Parsed {
         } else {
             (self.ty(inst.word(3)?)?, inst.word(4).unwrap_or(0))
         };
-        let builtin = self.deco_word(id, Decoration::BuiltIn);
+        let builtin = self.decorations.word(id, Decoration::BuiltIn);
         if builtin.is_none() && !matches!(space, Space::Global | Space::Constant | Space::Local) {
             return Err(LowerError::invalid(format!(
                 "a variable of module scope in storage class {class}"
@@ -637,66 +599,14 @@ impl Parsed {
         hasher.finish()
     }
 
-    /// All decorations of an id.
-    pub fn decos(&self, id: u32) -> &[Deco] {
-        match self.deco_index.get(&id) {
-            Some(&(start, len)) => &self.decos[start as usize..(start + len) as usize],
-            None => &[],
-        }
-    }
-
-    /// A decoration of an id.
-    pub fn deco(&self, id: u32, kind: Decoration) -> Option<Deco> {
-        self.decos(id)
-            .iter()
-            .find(|d| d.kind == kind as u32)
-            .copied()
-    }
-
-    /// The first operand of a decoration of an id.
-    pub fn deco_word(&self, id: u32, kind: Decoration) -> Option<u32> {
-        self.deco(id, kind)
-            .filter(|d| d.len > 0)
-            .and_then(|d| self.words.get(d.at as usize).copied())
-    }
-
     /// The alignment that decorations give a variable, a power of two.
     pub fn alignment(&self, id: u32) -> Option<u32> {
-        let by_id = || self.const_u64(self.deco_word(id, Decoration::AlignmentId)?);
-        let align = match self.deco_word(id, Decoration::Alignment) {
+        let by_id = || self.const_u64(self.decorations.word(id, Decoration::AlignmentId)?);
+        let align = match self.decorations.word(id, Decoration::Alignment) {
             Some(align) => align,
             None => u32::try_from(by_id()?).ok()?,
         };
         Some(align).filter(|a| a.is_power_of_two())
-    }
-
-    /// Does the id have that decoration with that first operand?
-    pub fn has_deco(&self, id: u32, kind: Decoration, operand: u32) -> bool {
-        self.decos(id).iter().any(|d| {
-            d.kind == kind as u32 && self.words.get(d.at as usize).copied() == Some(operand)
-        })
-    }
-
-    /// Name and linkage by LinkageAttributes.
-    pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
-        let d = self.deco(id, Decoration::LinkageAttributes)?;
-        let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;
-        let inst = Instruction {
-            code: 0,
-            op: None,
-            words,
-            at: 0,
-        };
-        let (name, next) = inst.string(0).ok()?;
-        Some((
-            name,
-            match inst.word(next).ok()? {
-                0 => Linkage::Export,
-                1 => Linkage::Import,
-                2 => Linkage::LinkOnce,
-                _ => return None,
-            },
-        ))
     }
 
     /// OpName of an id, or an empty string.

@@ -370,7 +370,7 @@ impl Body<'_, '_> {
     /// The freedoms of a floating-point instruction.
     pub fn fp_of(&self, id: u32) -> FpFlags {
         let mut flags = self.p.default_fp;
-        for d in self.p.decos(id) {
+        for d in self.p.decorations.of(id) {
             if d.kind == Decoration::FPFastMathMode as u32 && d.len > 0 {
                 flags = fp_flags(self.p.words.get(d.at as usize).copied().unwrap_or(0));
             } else if d.kind == Decoration::NoContraction as u32 {
