@@ -55,8 +55,7 @@ impl Writer {
     }
     fn words(&mut self, words: &[u32]) {
         self.u32(words.len() as u32);
-        let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
-        self.0.extend_from_slice(bytes.as_flattened());
+        self.0.extend_from_slice(&words_to_bytes(words));
     }
     fn list<T>(&mut self, items: &[T], mut f: impl FnMut(&mut Self, &T)) {
         self.u32(items.len() as u32);
@@ -117,8 +116,7 @@ impl<'a> Reader<'a> {
     fn words(&mut self) -> Decoded<Vec<u32>> {
         let n = self.u32()? as usize;
         let bytes = self.take(n.checked_mul(4).ok_or(DecodeError::Length)?)?;
-        let (words, _) = bytes.as_chunks::<4>();
-        Ok(words.iter().copied().map(u32::from_le_bytes).collect())
+        Ok(bytes_to_words(bytes))
     }
     fn string(&mut self) -> Decoded<String> {
         String::from_utf8(self.bytes()?).map_err(|_| DecodeError::Field)
@@ -140,6 +138,18 @@ impl<'a> Reader<'a> {
     fn option<T>(&mut self, f: impl FnOnce(&mut Self) -> Decoded<T>) -> Decoded<Option<T>> {
         Ok(if self.bool()? { Some(f(self)?) } else { None })
     }
+}
+
+/// The bytes of words, little-endian.
+pub fn words_to_bytes(words: &[u32]) -> Vec<u8> {
+    let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
+    bytes.into_flattened()
+}
+
+/// The words of bytes, little-endian, without those behind the last whole word.
+pub fn bytes_to_words(bytes: &[u8]) -> Vec<u32> {
+    let (words, _) = bytes.as_chunks::<4>();
+    words.iter().copied().map(u32::from_le_bytes).collect()
 }
 
 fn address_code(v: AddressQualifier) -> u8 {

@@ -1,5 +1,7 @@
 //! SPIR-V as bytes and as words, and how a step of a build fails.
 
+use spirv_lowering::encode::bytes_to_words;
+pub use spirv_lowering::encode::words_to_bytes as to_bytes;
 use std::sync::Arc;
 
 /// A SPIR-V module, shared by the programs that it is linked into.
@@ -15,17 +17,13 @@ pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {
     if bytes.len() < 20 || bytes.len() % 4 != 0 {
         return None;
     }
-    let (words, _) = bytes.as_chunks::<4>();
-    let words = words.iter().copied().map(u32::from_le_bytes);
-    match u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]) {
-        MAGIC => Some(words.collect()),
-        first if first.swap_bytes() == MAGIC => Some(words.map(u32::swap_bytes).collect()),
-        _ => None,
+    let mut words = bytes_to_words(bytes);
+    match words[0] {
+        MAGIC => {}
+        first if first.swap_bytes() == MAGIC => {
+            words.iter_mut().for_each(|word| *word = word.swap_bytes());
+        }
+        _ => return None,
     }
-}
-
-/// The bytes of words, little-endian.
-pub fn to_bytes(words: &[u32]) -> Vec<u8> {
-    let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
-    bytes.into_flattened()
+    Some(words)
 }
