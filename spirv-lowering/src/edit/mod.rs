@@ -4,3 +4,4 @@ pub mod early_exit;
 pub mod flow;
 pub mod repair_ssa;
 pub mod rewrite;
+pub mod unknown_zero;

@@ -12,10 +12,11 @@
 
 use crate::analysis::cfg::Cfg;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
-use crate::ir::op::{FloatCond, HwVar, IntCond, Op, Rounding};
+use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use crate::target::Target;
 use rustc_hash::FxHashSet;
@@ -305,12 +306,9 @@ fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) ->
     }
 }
 
-/// The same `float`, where it comes from being hidden: one of two numbers in a row is even, and no compiler knows of its bits.
+/// The same `float`, where it comes from being hidden.
 fn hidden(r: &mut Rewriter, float: Value) -> Value {
-    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
-    let next = r.with_const(Op::IAdd, groups, 1);
-    let product = r.op(Op::IMul, [groups, next], Type::I32);
-    let zero = r.with_const(Op::And, product, 1);
+    let zero = unknown_zero(r, Type::I32);
     let bits = r.op(Op::Bitcast, [float], Type::I32);
     let bits = r.op(Op::Or, [bits, zero], Type::I32);
     r.op(Op::Bitcast, [bits], Type::F32)

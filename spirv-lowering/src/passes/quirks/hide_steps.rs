@@ -8,16 +8,15 @@ use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest};
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
-use crate::interface::Implicit;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
-use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
 
-/// Runs the pass, before arguments are lowered. Returns whether anything changed.
+/// Runs the pass. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -45,7 +44,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
         } else {
             (b, a)
         };
-        let zero = hidden_zero(r, r.func.ty(step));
+        let zero = unknown_zero(r, r.func.ty(step));
         let step = r.same(Op::IAdd, [step, zero]);
         let next = r.same(Op::IAdd, [counter, step]);
         Ok(r.replace_result(inst, next))
@@ -126,16 +125,4 @@ fn made_of(func: &Function, value: Value, param: Value, next: Value, depth: u32)
             .args
             .iter()
             .any(|&arg| made_of(func, arg, param, next, depth - 1))
-}
-
-/// A zero that a compiler cannot know. Nothing that is computed in a kernel can be hidden from it; an argument can: the number
-/// of dimensions of the ND-range is at most three.
-fn hidden_zero(r: &mut Rewriter, ty: Type) -> Value {
-    let dims = r.op(Op::Implicit(Implicit::WorkDim, 0), [], Type::I32);
-    let zero = r.with_const(Op::LShr, dims, 2);
-    match ty.bits() {
-        32 => zero,
-        64.. => r.op(Op::ZExt, [zero], ty),
-        _ => r.op(Op::Trunc, [zero], ty),
-    }
 }

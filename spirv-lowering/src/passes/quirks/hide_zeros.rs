@@ -9,10 +9,11 @@
 //! with their bits, is a conversion of the condition for it, which gives a zero of the same sign. So it is for NVIDIA's compiler.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
+use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
-use crate::ir::op::{HwVar, Op};
+use crate::ir::op::Op;
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -149,17 +150,7 @@ fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
         32 => Type::I32,
         _ => Type::I64,
     };
-    // No launch has 2^31 work-groups.
-    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
-    let mut zero = r.with_const(Op::LShr, groups, 31);
-    if word != Type::I32 {
-        let resize = if word == Type::I16 {
-            Op::Trunc
-        } else {
-            Op::ZExt
-        };
-        zero = r.op(resize, [zero], word);
-    }
+    let mut zero = unknown_zero(r, word);
     if bits != 0 {
         zero = r.with_const(Op::Or, zero, bits);
     }

@@ -1,0 +1,21 @@
+//! A zero that no compiler knows to be one: for what a driver must not see through.
+
+use super::rewrite::Rewriter;
+use crate::ir::entity::Value;
+use crate::ir::op::{HwVar, Op};
+use crate::ir::types::Type;
+
+/// A zero of an integer type. One of two numbers in a row is even, and what is known of the range of a product says nothing of its
+/// last bit; the first is the number of work-groups, which no kernel computes.
+pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
+    let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
+    let one = r.konst(Type::I32, 1);
+    let next = r.same(Op::IAdd, [groups, one]);
+    let product = r.same(Op::IMul, [groups, next]);
+    let zero = r.same(Op::And, [product, one]);
+    match ty.bits() {
+        32 => zero,
+        64.. => r.op(Op::ZExt, [zero], ty),
+        _ => r.op(Op::Trunc, [zero], ty),
+    }
+}
