@@ -171,8 +171,8 @@ static double product_rest(double x, double y, double p)
 
 // y * (log(x) + more * log(2)) in two parts for a normal number x > 0. Errors are below 2^-59 of it, most of which is that of
 // z and c: beyond 700 in size, 12 ulp of a power, where 16 are allowed. Polynomials go by pairs: what is long here is the way
-// from the operand to the result.
-static double pow_exponent(double x, double more, double y, double *low_part)
+// from the operand to the result. `steps`: the same in powers of two, within 0.002 while that is below 1200.
+static double pow_exponent(double x, double more, double y, double *low_part, double *steps)
 {
     double e, m = log_parts_plain(x, &e), f = m - 1.0;
     e = more == 0.0 ? e : e + more;
@@ -205,16 +205,18 @@ static double pow_exponent(double x, double more, double y, double *low_part)
     p = mad(p, w, p2);
     p = mad(p, w, p1);
     low = mad(c, mad(z, p, 0x1.5555555555555p-55), low);
+    // The lower part reaches 0.1: nine tenths of it are the first of the higher terms.
+    *steps = mad(c * z, 0.404, sum) * (y * 0x1.71547652b82fep+0);
     double high = y * sum;
     *low_part = mad(y, low, product_rest(y, sum, high));
     return high;
 }
 
-// e^(high + low) for a sum below 800 in size: what is returned times 2 to the lowest bits of `n`. Error 2^-51. The first part
-// is known long before the second.
-static double pow_parts(double high, double low, double *n)
+// e^(high + low) for a sum below 800 in size, of which `steps` is about that many powers of two: what is returned times 2 to the
+// lowest bits of `n`. Error 2^-51. `steps` is known long before `low`.
+static double pow_parts(double high, double low, double steps, double *n)
 {
-    *n = mad(high, 0x1.71547652b82fep+0, 0x1.8p+52);
+    *n = steps + 0x1.8p+52;
     double whole = *n - 0x1.8p+52;
     double r = mad(whole, -0x1.62e42feep-1, high) + mad(whole, -0x1.a39ef35793c76p-33, low);
     // As `exp_curve` with one term less, by pairs.
@@ -229,7 +231,7 @@ static double pow_parts(double high, double low, double *n)
 // x^y for a normal number x > 0, where y * log(x), whose size is told, is below 708 in size.
 static double OVERLOAD pow_plain(double x, double y, double *size)
 {
-    double n, low, high = pow_exponent(x, 0.0, y, &low), v = pow_parts(high, low, &n);
+    double n, low, steps, high = pow_exponent(x, 0.0, y, &low, &steps), v = pow_parts(high, low, steps, &n);
     *size = fabs(high);
     return AS(double, AS(long, v) + (AS(long, n) << 52));
 }
@@ -242,9 +244,13 @@ static double OVERLOAD pow_of_size(double x, double y)
     // Subnormal numbers are scaled as integers, so that it does not matter whether the device has them.
     double size = tiny ? (double)u : AS(double, u);
     // Beyond that every result is 0, 1 or infinite.
-    double n, low, high = pow_exponent(size, tiny ? -1074.0 : 0.0, fmin(fmax(y, -0x1p70), 0x1p70), &low);
-    low = fabs(high) < 800.0 ? low : 0.0;
-    double v = pow_parts(fmin(fmax(high, -800.0), 800.0), low, &n);
+    double n, low, steps, high = pow_exponent(size, tiny ? -1074.0 : 0.0, fmin(fmax(y, -0x1p70), 0x1p70), &low, &steps);
+    if (!(fabs(high) < 800.0)) {
+        high = high < 0.0 ? -800.0 : 800.0;
+        low = 0.0;
+        steps = high * 0x1.71547652b82fep+0;
+    }
+    double v = pow_parts(high, low, steps, &n);
     v = ldexp(v, (int)AS(long, n));
     v = u == 0 ? (down ? INFINITY : 0.0) : v;
     v = u == 0x7ff0000000000000ul ? (down ? 0.0 : INFINITY) : v;

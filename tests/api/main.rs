@@ -39,6 +39,7 @@ mod native_kernels;
 mod numerics;
 mod ordering;
 mod pipes;
+mod powers;
 mod printf;
 mod programs;
 mod queues;
