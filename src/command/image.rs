@@ -359,12 +359,12 @@ pub fn map(
     const KNOWN: cl_map_flags =
         cl::CL_MAP_READ | cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION;
     let image = check(target, mem)?;
-    let at = place(image, region.origin, region.size)?;
     let invalidates = flags & cl::CL_MAP_WRITE_INVALIDATE_REGION != 0;
     if flags & !KNOWN != 0 || (invalidates && flags & (cl::CL_MAP_READ | cl::CL_MAP_WRITE) != 0) {
         return invalid("the map flags are not valid");
     }
     check_map_access(mem, flags)?;
+    let at = place(image, region.origin, region.size)?;
     let mapping = mem.map_image(target.index, flags, at)?;
     let pitches = mapping.image.map(|m| (m.row_pitch, m.slice_pitch));
     let (row_pitch, slice_pitch) = pitches.unwrap_or_default();

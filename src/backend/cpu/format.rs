@@ -113,11 +113,14 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
 fn access(format: PixelFormat, dim: ImageDim) -> Access {
     let depth = format.order == cl::CL_DEPTH;
     let flat = matches!(dim, ImageDim::D2 | ImageDim::D2Array);
-    if (depth && !flat) || (format.is_srgb() && dim == ImageDim::Buffer) {
+    // Work-items that write pixels beside one another would write the same bytes. Sensors make planes of them, no volumes.
+    let shared = format.block() > 1;
+    if (depth && !flat)
+        || (format.is_srgb() && dim == ImageDim::Buffer)
+        || (shared && dim == ImageDim::D3)
+    {
         return Access::default();
     }
-    // Work-items that write pixels beside one another would write the same bytes.
-    let shared = format.block() > 1;
     Access {
         read: true,
         write: !format.is_srgb() && !shared,

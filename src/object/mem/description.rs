@@ -1,7 +1,7 @@
 //! What an image is to be: cl_image_format and cl_image_desc against the rules of the specification (section 5.3.1,
 //! "Image Format Descriptor" and "Image Descriptor") and what the devices have.
 
-use crate::backend::image::{Access, ImageDim, ImageLimits};
+use crate::backend::image::{ImageDim, ImageLimits, Support};
 use crate::backend::{ImageDesc, PixelFormat};
 use crate::cl::{self, cl_image_format, cl_mem_flags, cl_mem_object_type, cl_uint};
 use crate::error::{err, ClError, ClResult};
@@ -36,8 +36,13 @@ pub fn dim_of(kind: cl_mem_object_type) -> Option<ImageDim> {
     })
 }
 
-/// Whether images with these flags may be of a format that has this access.
-pub(super) fn allows(access: Access, flags: cl_mem_flags) -> bool {
+/// Whether images of this geometry with these flags may be of a format.
+pub(super) fn allows(support: &Support, dim: ImageDim, flags: cl_mem_flags) -> bool {
+    let access = support.access(dim);
+    // Pixels that share bytes are made with CL_MEM_READ_ONLY alone.
+    if flags & cl::CL_MEM_IMMUTABLE_EXT != 0 && support.format.block() > 1 {
+        return false;
+    }
     let needs_both = flags & cl::CL_MEM_KERNEL_READ_AND_WRITE != 0;
     if needs_both && !access.read_write {
         return false;
@@ -57,7 +62,7 @@ pub(super) fn supports(device: &Device, desc: &ImageDesc, flags: cl_mem_flags) -
         .image_formats()
         .iter()
         .find(|support| support.format == desc.format);
-    device.features().images && found.is_some_and(|found| allows(found.access(desc.dim), flags))
+    device.features().images && found.is_some_and(|found| allows(found, desc.dim, flags))
 }
 
 /// The largest extents of a geometry: width, height, depth and layers, 1 of those that it does not have.

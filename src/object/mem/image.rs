@@ -73,7 +73,7 @@ pub fn supported_formats(
             continue;
         }
         for support in device.backend().image_formats() {
-            if allows(support.access(dim), flags) && !list.contains(&support.format) {
+            if allows(support, dim, flags) && !list.contains(&support.format) {
                 list.push(support.format);
             }
         }

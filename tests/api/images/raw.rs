@@ -72,10 +72,6 @@ const KERNELS: &str = "
         int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
         to[at.x + (at.y + at.z * get_image_height(from)) * get_image_width(from)] = read_imageui(from, at);
     }
-    kernel void solid(read_only image3d_t from, global uint4 *to) {
-        int4 at = (int4)(get_global_id(0), get_global_id(1), get_global_id(2), 0);
-        to[at.x + (at.y + at.z * get_image_height(from)) * get_image_width(from)] = read_imageui(from, at);
-    }
     constant sampler_t border = CLK_ADDRESS_CLAMP | CLK_FILTER_NEAREST | CLK_NORMALIZED_COORDS_FALSE;
     constant sampler_t whole = CLK_ADDRESS_REPEAT | CLK_FILTER_NEAREST | CLK_NORMALIZED_COORDS_TRUE;
     kernel void about(read_only image2d_t from, global uint4 *to) {
@@ -118,7 +114,7 @@ fn raw_pixels_are_read_by_kernels() {
     let program = setup.build(KERNELS);
     for raw in RAW {
         let (data, pixels, bytes, _) = raw;
-        let names = ["line", "lines", "plane", "planes", "solid"];
+        let names = ["line", "lines", "plane", "planes"];
         for (name, (kind, [_, h, d])) in names.iter().zip(KINDS) {
             let size = [36, h, d];
             let row = size[0] / pixels * bytes;
@@ -333,7 +329,7 @@ fn raw_pixels_are_moved_by_whole_blocks() {
 }
 
 #[test]
-fn raw_images_are_read_only_and_of_one_channel() {
+fn raw_images_are_planes_of_one_channel_for_reading() {
     let setup = Setup::new();
     if !has_raw(&setup) {
         return pumice_tests::left_out("no cl_ext_image_raw10_raw12");
@@ -358,6 +354,22 @@ fn raw_images_are_read_only_and_of_one_channel() {
         }
         for flags in [0, CL_MEM_WRITE_ONLY, CL_MEM_KERNEL_READ_AND_WRITE] {
             let code = of(flags, CL_R, data, 8);
+            assert_eq!(code, code_name(CL_IMAGE_FORMAT_NOT_SUPPORTED), "{flags}");
+        }
+        let mut bytes = vec![0u8; 64 * 64];
+        let mut other = |flags, kind, size| {
+            let host = match flags & CL_MEM_USE_HOST_PTR {
+                0 => null_mut(),
+                _ => bytes.as_mut_ptr().cast(),
+            };
+            refused(&setup, flags, &format(data), &desc(kind, size), host)
+        };
+        let immutable = CL_MEM_IMMUTABLE_EXT | CL_MEM_USE_HOST_PTR;
+        for (flags, kind, size) in [
+            (CL_MEM_READ_ONLY, CL_MEM_OBJECT_IMAGE3D, [8, 8, 8]),
+            (immutable, CL_MEM_OBJECT_IMAGE2D, [8, 8, 1]),
+        ] {
+            let code = other(flags, kind, size);
             assert_eq!(code, code_name(CL_IMAGE_FORMAT_NOT_SUPPORTED), "{flags}");
         }
         for width in 1..9 {
