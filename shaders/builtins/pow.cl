@@ -171,7 +171,8 @@ static double product_rest(double x, double y, double p)
 
 // y * (log(x) + more * log(2)) in two parts for a normal number x > 0. Errors are below 2^-59 of it, most of which is that of
 // z and c: beyond 700 in size, 12 ulp of a power, where 16 are allowed. Polynomials go by pairs: what is long here is the way
-// from the operand to the result. `steps`: the same in powers of two, within 0.002 while that is below 1200.
+// from the operand to the result. `steps`: half of the same in powers of two, within 0.001 while
+// that is below 600; y log2(e) may be too large for a double, half of it is not.
 static double pow_exponent(double x, double more, double y, double *low_part, double *steps)
 {
     double e, m = log_parts_plain(x, &e), f = m - 1.0;
@@ -206,17 +207,17 @@ static double pow_exponent(double x, double more, double y, double *low_part, do
     p = mad(p, w, p1);
     low = mad(c, mad(z, p, 0x1.5555555555555p-55), low);
     // The lower part reaches 0.1: nine tenths of it are the first of the higher terms.
-    *steps = mad(c * z, 0.404, sum) * (y * 0x1.71547652b82fep+0);
+    *steps = mad(c * z, 0.404, sum) * (y * 0x1.71547652b82fep-1);
     double high = y * sum;
     *low_part = mad(y, low, product_rest(y, sum, high));
     return high;
 }
 
-// e^(high + low) for a sum below 800 in size, of which `steps` is about that many powers of two: what is returned times 2 to the
-// lowest bits of `n`. Error 2^-51. `steps` is known long before `low`.
+// e^(high + low) for a sum below 800 in size, of which twice `steps` is about that many powers of two: what is returned times 2
+// to the lowest bits of `n`. Error 2^-51. `steps` is known long before `low`.
 static double pow_parts(double high, double low, double steps, double *n)
 {
-    *n = steps + 0x1.8p+52;
+    *n = mad(steps, 2.0, 0x1.8p+52);
     double whole = *n - 0x1.8p+52;
     double r = mad(whole, -0x1.62e42feep-1, high) + mad(whole, -0x1.a39ef35793c76p-33, low);
     // As `exp_curve` with one term less, by pairs.
@@ -248,7 +249,7 @@ static double OVERLOAD pow_of_size(double x, double y)
     if (!(fabs(high) < 800.0)) {
         high = high < 0.0 ? -800.0 : 800.0;
         low = 0.0;
-        steps = high * 0x1.71547652b82fep+0;
+        steps = high * 0x1.71547652b82fep-1;
     }
     double v = pow_parts(high, low, steps, &n);
     v = ldexp(v, (int)AS(long, n));

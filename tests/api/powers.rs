@@ -100,3 +100,62 @@ fn next_to_the_largest_and_smallest_numbers() {
     }
     eprintln!("at most {most} ulp");
 }
+
+/// Where y log2(e) is no number, and where the result is one whatever y is.
+#[test]
+fn exponents_as_large_as_can_be() {
+    let setup = Setup::new();
+    let d = setup.device;
+    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+        return pumice_tests::left_out("no double precision");
+    }
+    let (least, most) = (1.0 - f64::EPSILON / 2.0, f64::MAX);
+    let cases = [
+        (1.0, most, 1.0),
+        (1.0, -most, 1.0),
+        (1.0, 1e300, 1.0),
+        (1.0 + f64::EPSILON, most, f64::INFINITY),
+        (1.0 + f64::EPSILON, -most, 0.0),
+        (least, most, 0.0),
+        (least, -most, f64::INFINITY),
+        (2.0, most, f64::INFINITY),
+        (2.0, -most, 0.0),
+        (most, most, f64::INFINITY),
+        (f64::MIN_POSITIVE, most, 0.0),
+        (2.0, f64::MIN_POSITIVE, 1.0),
+        (most, f64::from_bits(1), 1.0),
+        (0.0, 1e300, 0.0),
+        (f64::INFINITY, -1e300, 0.0),
+        (f64::from_bits(1), -1.0, f64::INFINITY),
+        (f64::from_bits(1), 1.0, f64::from_bits(1)),
+    ];
+    let bases = cases.map(|case| case.0);
+    let exponents = cases.map(|case| case.1);
+    let program = setup.build(SOURCE);
+    let kernel = setup.kernel(&program, "powers");
+    let buffers = (
+        setup.buffer_of(&bases),
+        setup.buffer_of(&[0i32; 17]),
+        setup.buffer_of(&exponents),
+        setup.buffer(3 * cases.len() * 8),
+    );
+    kernel
+        .set_buffer(0, &buffers.0)
+        .set_buffer(1, &buffers.1)
+        .set_buffer(2, &buffers.2)
+        .set_buffer(3, &buffers.3);
+    setup.run(&kernel, &[cases.len()], None);
+    let config = info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG);
+    for (i, got) in setup
+        .read::<f64>(&buffers.3, 3 * cases.len())
+        .iter()
+        .enumerate()
+    {
+        let (x, y, want) = cases[i % cases.len()];
+        let small = x.is_subnormal() || want.is_subnormal();
+        if small && config & u64::from(CL_FP_DENORM) == 0 {
+            continue;
+        }
+        assert_eq!(*got, want, "{x:?}^{y:?}");
+    }
+}
