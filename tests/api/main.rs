@@ -19,6 +19,7 @@ mod environment;
 mod events;
 #[cfg(unix)]
 mod forks;
+mod functions;
 mod graphs;
 mod handles;
 mod il;
