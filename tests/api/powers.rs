@@ -20,6 +20,23 @@ kernel void powers(global double *x, global int *n, global double *y, global dou
 }
 "#;
 
+/// `pow`, then `powr`, then `pown` of all operands.
+fn powers(setup: &Setup, bases: &[f64], wholes: &[i32], exponents: &[f64]) -> Vec<f64> {
+    let kernel = setup.kernel_of(SOURCE, "powers");
+    let (x, n) = (setup.buffer_of(bases), setup.buffer_of(wholes));
+    let (y, results) = (
+        setup.buffer_of(exponents),
+        setup.buffer(3 * 8 * bases.len()),
+    );
+    kernel
+        .set_buffer(0, &x)
+        .set_buffer(1, &n)
+        .set_buffer(2, &y)
+        .set_buffer(3, &results);
+    setup.run(&kernel, &[bases.len()], None);
+    setup.read(&results, 3 * bases.len())
+}
+
 /// A product in two parts.
 fn product(a: (f64, f64), b: (f64, f64)) -> (f64, f64) {
     let high = a.0 * b.0;
@@ -69,21 +86,7 @@ fn next_to_the_largest_and_smallest_numbers() {
         exponents.push(f64::from(n) / if quarters { 4.0 } else { 1.0 });
         want.push(power(base, n));
     }
-    let program = setup.build(SOURCE);
-    let kernel = setup.kernel(&program, "powers");
-    let buffers = (
-        setup.buffer_of(&bases),
-        setup.buffer_of(&wholes),
-        setup.buffer_of(&exponents),
-        setup.buffer(3 * COUNT * 8),
-    );
-    kernel
-        .set_buffer(0, &buffers.0)
-        .set_buffer(1, &buffers.1)
-        .set_buffer(2, &buffers.2)
-        .set_buffer(3, &buffers.3);
-    setup.run(&kernel, &[COUNT], None);
-    let got = setup.read::<f64>(&buffers.3, 3 * COUNT);
+    let got = powers(&setup, &bases, &wholes, &exponents);
     let mut most = 0;
     for (i, got) in got.iter().enumerate() {
         let at = i % COUNT;
@@ -131,26 +134,9 @@ fn exponents_as_large_as_can_be() {
     ];
     let bases = cases.map(|case| case.0);
     let exponents = cases.map(|case| case.1);
-    let program = setup.build(SOURCE);
-    let kernel = setup.kernel(&program, "powers");
-    let buffers = (
-        setup.buffer_of(&bases),
-        setup.buffer_of(&[0i32; 17]),
-        setup.buffer_of(&exponents),
-        setup.buffer(3 * cases.len() * 8),
-    );
-    kernel
-        .set_buffer(0, &buffers.0)
-        .set_buffer(1, &buffers.1)
-        .set_buffer(2, &buffers.2)
-        .set_buffer(3, &buffers.3);
-    setup.run(&kernel, &[cases.len()], None);
+    let got = powers(&setup, &bases, &cases.map(|_| 0), &exponents);
     let config = info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG);
-    for (i, got) in setup
-        .read::<f64>(&buffers.3, 3 * cases.len())
-        .iter()
-        .enumerate()
-    {
+    for (i, got) in got.iter().enumerate() {
         let (x, y, want) = cases[i % cases.len()];
         let small = x.is_subnormal() || want.is_subnormal();
         if small && config & CL_FP_DENORM == 0 {
