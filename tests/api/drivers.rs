@@ -49,8 +49,7 @@ fn fences_in_divergent_flow() {
 #[test]
 fn doubles_are_rounded_beyond_floats() {
     let setup = Setup::new();
-    let d = setup.device;
-    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+    if !setup.has_doubles() {
         return pumice_tests::left_out("no double precision");
     }
     let kernel = setup.kernel_of(

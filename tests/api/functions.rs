@@ -3,8 +3,7 @@
 //! says in double precision, which is a few units off itself where results are doubles.
 
 use super::buffers::Random;
-use pumice_tests::sys::*;
-use pumice_tests::{info_value, Setup};
+use pumice_tests::Setup;
 use std::f64::consts::{LN_10, LN_2, PI};
 
 const COUNT: usize = 1 << 14;
@@ -319,8 +318,7 @@ fn single_precision_within_bounds() {
 #[test]
 fn double_precision_within_bounds() {
     let setup = Setup::new();
-    let d = setup.device;
-    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+    if !setup.has_doubles() {
         return pumice_tests::left_out("no double precision");
     }
     check(&setup, false);

@@ -176,8 +176,7 @@ fn single_precision() {
 #[test]
 fn double_precision() {
     let setup = Setup::new();
-    let d = setup.device;
-    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+    if !setup.has_doubles() {
         return pumice_tests::left_out("no double precision");
     }
     let mut random = Random(0x1234_5678_9abc_def1);
@@ -428,8 +427,7 @@ fn constant_zeros() {
 #[test]
 fn minus_zero_of_double_precision() {
     let setup = Setup::new();
-    let d = setup.device;
-    if info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_DOUBLE_FP_CONFIG) == 0 {
+    if !setup.has_doubles() {
         return pumice_tests::left_out("no double precision");
     }
     let kernel = setup.kernel_of(

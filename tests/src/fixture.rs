@@ -299,6 +299,16 @@ impl Setup {
         Kernel(create!(clCreateKernel(program.0, name.as_ptr())))
     }
 
+    /// The device computes in double precision.
+    pub fn has_doubles(&self) -> bool {
+        let config = crate::info_value!(
+            u64,
+            clGetDeviceInfo(self.device),
+            CL_DEVICE_DOUBLE_FP_CONFIG
+        );
+        config != 0
+    }
+
     /// A kernel of a program made for it.
     pub fn kernel_of(&self, source: &str, name: &str) -> Kernel {
         self.kernel(&self.build(source), name)
