@@ -620,6 +620,63 @@ fn half_atomics() {
     }
 }
 
+/// Work-items that exchange the same half at once: nothing gets lost, nothing comes twice. By all of a sub-group, by some,
+/// and by each another half; a half million of them on one half, which took seconds on an H100.
+#[test]
+fn exchanges_of_halves_lose_nothing() {
+    let setup = Setup::new();
+    if !has_extension(&setup, "cl_ext_float_atomics") || !has_extension(&setup, "cl_khr_fp16") {
+        return pumice_tests::left_out("no atomics on half");
+    }
+    let program = build(
+        &setup,
+        "#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+         kernel void f(volatile global atomic_half *far, global ushort *out, uint mask, uint some, uint times) {
+             local atomic_half near[16];
+             uint l = get_local_id(0);
+             if (l < 16) {
+                 atomic_store(near + l, as_half((ushort)(1000 + l)));
+             }
+             barrier(CLK_LOCAL_MEM_FENCE);
+             half a = as_half((ushort)l), b = a;
+             for (uint i = 0; i < times; i++)
+                 if ((l + i) % some == 0) {
+                     a = atomic_exchange(far + ((l ^ i) & mask), a);
+                     b = atomic_exchange_explicit(near + ((l + i) & mask), b, memory_order_relaxed, memory_scope_work_group);
+                 }
+             barrier(CLK_LOCAL_MEM_FENCE);
+             out[l] = as_ushort(a);
+             out[256 + l] = as_ushort(b);
+             if (l < 16)
+                 out[512 + l] = as_ushort(atomic_load(near + l));
+         }",
+    );
+    let kernel = setup.kernel(&program, "f");
+    let out = setup.buffer_of(&[0u16; 528]);
+    for (mask, some, times) in [
+        (0, 1, 2000),
+        (0, 3, 30),
+        (1, 1, 30),
+        (1, 2, 30),
+        (15, 5, 30),
+    ] {
+        let start: Vec<u16> = (1000..1016).collect();
+        let far = setup.buffer_of(&start);
+        kernel.set_buffer(0, &far).set_buffer(1, &out);
+        kernel.set(2, mask).set(3, some).set(4, times);
+        setup.run(&kernel, &[256], Some(&[256]));
+        let out = setup.read::<u16>(&out, 528);
+        let mut expected: Vec<u16> = (0..256).collect();
+        expected.extend(&start);
+        let far = setup.read::<u16>(&far, 16);
+        for (held, left) in [(&out[..256], &far[..]), (&out[256..512], &out[512..])] {
+            let mut all = [held, left].concat();
+            all.sort_unstable();
+            assert_eq!(all, expected, "mask {mask}, one of {some}");
+        }
+    }
+}
+
 #[test]
 fn clocks() {
     let setup = Setup::new();

@@ -3,14 +3,19 @@
 //! Vulkan has none of 16 bits without extensions, and those have no minimum on integers and no compare-and-exchange. A load is
 //! one of the whole word. Atomics on private memory are left alone (`lower_private` makes plain code of them). Runs before
 //! `lower_atomic`, to which the words are like any other, and before local memory becomes arrays.
+//!
+//! Work-items of a sub-group that exchange the same half do it as a chain: one of them puts the last one's value there, each
+//! of the others has the value of the one before it. A thousand work-items that exchange one half all the time fail a
+//! thousand times each otherwise, and seconds go by.
 
 use super::lower_atomic::{combine, until_exchanged};
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
-use crate::ir::function::{Function, InstData};
-use crate::ir::op::{IntCond, Op, Order};
+use crate::ir::function::{Edge, Function, InstData, Terminator};
+use crate::ir::op::{Fences, GroupOp, HwVar, IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
+use crate::target::Target;
 
 /// The type of an atomic of 16 bits on memory that others see.
 fn half_type(func: &Function, data: &InstData) -> Option<Type> {
@@ -34,8 +39,77 @@ fn to_word(r: &mut Rewriter, value: Value) -> Value {
     r.op(Op::ZExt, [int], Type::I32)
 }
 
+/// The half that a word has in its lower part.
+fn from_word(r: &mut Rewriter, word: Value, ty: Type) -> Value {
+    let part = r.op(Op::Trunc, [word], Type::I16);
+    match ty {
+        Type::I16 => part,
+        _ => r.op(Op::Bitcast, [part], ty),
+    }
+}
+
+/// How the work-items of a sub-group share an exchange.
+struct Chain {
+    /// Bool: the work-item exchanges in memory.
+    acts: Value,
+    /// What it puts there.
+    puts: Value,
+    /// The old value of one that does not.
+    before: Value,
+}
+
+impl Chain {
+    /// The chain of those that are here, in sub-groups of at most 32: the first acts, where all have the same address.
+    fn new(r: &mut Rewriter, address: Value, value: Value) -> Self {
+        let ballot = |r: &mut Rewriter, yes: Value| {
+            let ballot = Op::Group(GroupOp::Ballot, Scope::SubGroup);
+            r.many(ballot, [yes], &[Type::I32; 4])[0]
+        };
+        let shuffle = Op::Group(GroupOp::Shuffle, Scope::SubGroup);
+        let yes = r.konst(Type::Bool, 1);
+        let here = ballot(r, yes);
+        let lane = r.op(Op::Hw(HwVar::SubgroupInvocationId), [], Type::I32);
+        let first = r.same(Op::Ctz, [here]);
+        let high = r.with_const(Op::LShr, address, 32);
+        let mut same = yes;
+        for part in [address, high] {
+            let part = r.op(Op::Trunc, [part], Type::I32);
+            let firsts = r.op(shuffle, [part, first], Type::I32);
+            let equal = r.icmp(IntCond::Eq, part, firsts);
+            same = r.op(Op::And, [same, equal], Type::Bool);
+        }
+        let all = Op::Group(GroupOp::All, Scope::SubGroup);
+        let together = r.op(all, [same], Type::Bool);
+        let bit = r.konst(Type::I32, 1);
+        let bit = r.same(Op::Shl, [bit, lane]);
+        let below = r.with_const(Op::IAdd, bit, u32::MAX.into());
+        let below = r.same(Op::And, [here, below]);
+        let leads = r.icmp_const(IntCond::Eq, below, 0);
+        let last_of = |r: &mut Rewriter, lanes: Value| {
+            let zeros = r.same(Op::Clz, [lanes]);
+            let top = r.konst(Type::I32, 31);
+            let last = r.same(Op::ISub, [top, zeros]);
+            r.with_const(Op::And, last, 31)
+        };
+        let ty = r.func.ty(value);
+        let word = to_word(r, value);
+        let [before, newest] = [below, here].map(|lanes| {
+            let lane = last_of(r, lanes);
+            let word = r.op(shuffle, [word, lane], Type::I32);
+            from_word(r, word, ty)
+        });
+        let apart = r.op(Op::Not, [together], Type::Bool);
+        Self {
+            acts: r.op(Op::Or, [apart, leads], Type::Bool),
+            puts: r.select(together, newest, value),
+            before,
+        }
+    }
+}
+
 /// Runs the pass. True if there was one.
-pub fn run(func: &mut Function) -> Result<bool> {
+pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
+    let chained = target.has_subgroups() && target.subgroup_size <= 32;
     let mut changed = false;
     rewrite(func, |r, inst| {
         let data = r.data(inst);
@@ -56,11 +130,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
         let by = r.with_const(Op::Shl, upper, 3);
         let half = |r: &mut Rewriter, whole: Value| {
             let part = r.same(Op::LShr, [whole, by]);
-            let part = r.op(Op::Trunc, [part], Type::I16);
-            match ty {
-                Type::I16 => part,
-                _ => r.op(Op::Bitcast, [part], ty),
-            }
+            from_word(r, part, ty)
         };
         let (scope, order) = match data.op {
             Op::AtomicLoad { scope, order } => {
@@ -73,7 +143,38 @@ pub fn run(func: &mut Function) -> Result<bool> {
             | Op::AtomicCmpXchg { scope, order } => (scope, order),
             _ => return Err(LowerError::internal("not an atomic")),
         };
-        let value = operand(r, 1)?;
+        let mut value = operand(r, 1)?;
+        // One work-item stands for others: what they did before comes before what it does.
+        let fence = (order != Order::Relaxed).then_some(Op::Fence {
+            mem: scope,
+            order,
+            fences: Fences {
+                global: true,
+                local: true,
+                image: true,
+            },
+        });
+        let exchanges = matches!(
+            data.op,
+            Op::AtomicRmw {
+                op: RmwOp::Xchg,
+                ..
+            }
+        );
+        let shared = (exchanges && chained).then(|| {
+            if let Some(fence) = fence {
+                r.many(fence, [], &[]);
+            }
+            let chain = Chain::new(r, address, value);
+            value = chain.puts;
+            let (act, done) = (r.new_block(&[]), r.new_block(&[ty]));
+            let others = Edge {
+                block: done,
+                args: [chain.before].into_iter().collect(),
+            };
+            r.end_block(Terminator::Branch(chain.acts, Edge::new(act), others), act);
+            done
+        });
         let replacement = match data.op {
             Op::AtomicCmpXchg { .. } => operand(r, 2)?,
             _ => value,
@@ -102,6 +203,16 @@ pub fn run(func: &mut Function) -> Result<bool> {
             let kept = r.same(Op::And, [expected, keep]);
             (old, r.same(Op::Or, [kept, new]))
         });
+        let old = match shared {
+            Some(done) => {
+                r.jump(done, &[old], done);
+                if let Some(fence) = fence {
+                    r.many(fence, [], &[]);
+                }
+                r.params(done)[0]
+            }
+            None => old,
+        };
         match data.results.is_empty() {
             true => Ok(Action::Remove),
             false => Ok(r.replace_result(inst, old)),

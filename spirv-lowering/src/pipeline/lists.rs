@@ -117,8 +117,8 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     CleanUp,
-    needed("lower_half_atomic", &[], |func, _| {
-        lower_half_atomic::run(func)
+    needed("lower_half_atomic", &[], |func, l| {
+        lower_half_atomic::run(func, l.target)
     }),
     needed("lower_atomic", &[], |func, l| {
         lower_atomic::run(func, l.target)?;

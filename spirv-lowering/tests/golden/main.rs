@@ -109,7 +109,9 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_generic_ptr" => Pass::Try(passes::lower_generic_ptr::run),
         "lower_builtin_vars" => Pass::Try(|f| builtin_vars(f, None)),
         "wide_range" => Pass::Try(|f| passes::wide_range::run(f).map(drop)),
-        "lower_half_atomic" => Pass::Try(|f| passes::lower_half_atomic::run(f).map(drop)),
+        "lower_half_atomic" => {
+            Pass::Try(|f| passes::lower_half_atomic::run(f, &Target::full()).map(drop))
+        }
         "lower_builtin_vars_linear" => Pass::Try(|f| builtin_vars(f, Some(8))),
         "lower_printf" => Pass::Module(|m, f| {
             let variables = m.globals.clone();
