@@ -21,6 +21,7 @@ mod events;
 mod forks;
 mod functions;
 mod graphs;
+mod halves;
 mod handles;
 mod il;
 mod image_kernels;
