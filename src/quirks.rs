@@ -19,6 +19,7 @@ pub enum Quirk {
     LoopResults,
     Doubles,
     ConstantZeros,
+    AtomicFloats,
     FencesWait,
     LongWords,
     HostAddresses,
@@ -173,6 +174,18 @@ pub static TABLE: &[Row] = &[
                hidden (`hide_zeros`).",
         test: "numerics::constant_zeros",
         fails_on: "llvmpipe, Mesa 22.3.6 and 25.0.7",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::AtomicFloats,
+        name: "atomic-floats",
+        drivers: OLD_LLVMPIPE,
+        only: None,
+        what: "An atomic of integers whose operand has the bits of a float that the kernel has computed is taken for one of floats: \
+               the process ends (`LLVM ERROR: Cannot select`), or a maximum without a sign is one with. The operand is \
+               hidden (`hide_floats`).",
+        test: "collectives::atomics_of_computed_floats",
+        fails_on: "llvmpipe, Mesa 22.3.6 (LLVM 15)",
         again: "2027-05",
     },
     Row {

@@ -129,6 +129,9 @@ pub struct Target {
     /// The driver's compiler takes it that counters with constant steps do not wrap around
     /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
     pub miscounts_wrapping: bool,
+    /// The driver's compiler takes an atomic that works with the bits of a float for one of floats
+    /// ([`hide_floats`](crate::passes::quirks::hide_floats)).
+    pub mistakes_atomic_floats: bool,
     /// The driver's compiler takes `x * 0` for 0 and `x + 0` for x ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
     pub drops_zeros: bool,
     /// A choice between one and a zero of the other sign gives a zero of the same sign
@@ -208,6 +211,7 @@ impl Target {
             redoes_loop_results: false,
             miscounts_to_negations: false,
             miscounts_wrapping: false,
+            mistakes_atomic_floats: false,
             drops_zeros: false,
             miscounts_narrow_bits: false,
             drops_chosen_signs: false,
@@ -269,6 +273,7 @@ impl Target {
             loop_limit: 65535,
             idle_lanes_run: true,
             redoes_loop_results: true,
+            mistakes_atomic_floats: true,
             ..Self::full()
         }
     }

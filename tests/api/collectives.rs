@@ -542,6 +542,102 @@ fn float_atomics() {
 }
 
 #[test]
+fn atomics_of_computed_floats() {
+    let setup = Setup::new();
+    let program = build(
+        &setup,
+        "kernel void k(global atomic_uint *to, float x) {
+             local atomic_uint near;
+             uint i = get_local_id(0);
+             if (i == 0) atomic_store_explicit(&near, 0x80000000, memory_order_relaxed, memory_scope_work_group);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             atomic_fetch_max_explicit(&near, as_uint(x * i), memory_order_relaxed, memory_scope_work_group);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             uint expected = as_uint(x * -0.0f), bits = as_uint(x + i);
+             atomic_compare_exchange_strong_explicit(to + i * 8, &expected, bits,
+                 memory_order_relaxed, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_max_explicit(to + i * 8 + 1, bits, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_min_explicit(to + i * 8 + 2, bits, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_add_explicit(to + i * 8 + 3, bits, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_and_explicit(to + i * 8 + 4, bits, memory_order_relaxed, memory_scope_device);
+             atomic_fetch_xor_explicit(to + i * 8 + 5, as_uint((float)(int)i), memory_order_relaxed, memory_scope_device);
+             expected = atomic_exchange_explicit(to + i * 8 + 6, as_uint(sqrt(x)), memory_order_relaxed, memory_scope_device);
+             atomic_fetch_max_explicit(to + i * 8 + 7, i ? expected : atomic_load_explicit(&near, memory_order_relaxed,
+                 memory_scope_work_group), memory_order_relaxed, memory_scope_device);
+         }",
+    );
+    let kernel = setup.kernel(&program, "k");
+    const ITEMS: u32 = 19;
+    let to = setup.buffer_of(&[0x8000_0000u32; 8 * ITEMS as usize]);
+    kernel.set_buffer(0, &to).set(1, 2.25f32);
+    setup.run(&kernel, &[ITEMS as usize], Some(&[ITEMS as usize]));
+    let wanted = (0..ITEMS).flat_map(|i| {
+        let (sign, bits) = (0x8000_0000, (2.25 + i as f32).to_bits());
+        let xor = sign ^ (i as f32).to_bits();
+        [
+            bits,
+            sign,
+            bits,
+            sign + bits,
+            0,
+            xor,
+            1.5f32.to_bits(),
+            sign,
+        ]
+    });
+    let got = setup.read::<u32>(&to, 8 * ITEMS as usize);
+    assert_eq!(got, wanted.collect::<Vec<_>>());
+}
+
+#[test]
+fn atomics_of_computed_doubles() {
+    let setup = Setup::new();
+    let text = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
+    if !["cl_khr_fp64", "cl_khr_int64_base_atomics"]
+        .iter()
+        .all(|name| text.contains(name))
+    {
+        return pumice_tests::left_out("the device has no atomics of 64 bits");
+    }
+    let program = build(
+        &setup,
+        "kernel void k(global atomic_double *to, global atomic_ulong *bits, global double *old) {
+             local atomic_double near;
+             uint i = get_global_id(0), n = get_global_size(0);
+             if (i == 0) atomic_store_explicit(&near, 0, memory_order_relaxed, memory_scope_work_group);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             atomic_store_explicit(to + i, (double)(int)(i - 5), memory_order_relaxed, memory_scope_device);
+             old[i] = atomic_exchange_explicit(to + i, (double)(float)i * 0.5, memory_order_relaxed, memory_scope_device);
+             old[n + i] = atomic_exchange_explicit(&near, (double)(i + 1), memory_order_relaxed, memory_scope_work_group);
+             ulong was = as_ulong((double)i);
+             old[2 * n + i] = atomic_compare_exchange_strong_explicit(bits + i, &was, as_ulong((double)(long)i - 0.25),
+                 memory_order_relaxed, memory_order_relaxed, memory_scope_device);
+             barrier(CLK_LOCAL_MEM_FENCE);
+             if (i == 0) old[3 * n] = atomic_load_explicit(&near, memory_order_relaxed, memory_scope_work_group);
+         }",
+    );
+    let kernel = setup.kernel(&program, "k");
+    const ITEMS: usize = 61;
+    let (to, old) = (setup.buffer(ITEMS * 8), setup.buffer((3 * ITEMS + 1) * 8));
+    let numbers = |f: &dyn Fn(usize) -> f64| (0..ITEMS).map(f).collect::<Vec<_>>();
+    let bits = setup.buffer_of(&numbers(&|i| if i % 2 == 0 { i as f64 } else { 0.5 }));
+    for (i, buffer) in [&to, &bits, &old].into_iter().enumerate() {
+        kernel.set_buffer(i as u32, buffer);
+    }
+    setup.run(&kernel, &[ITEMS], Some(&[ITEMS]));
+    assert_eq!(setup.read::<f64>(&to, ITEMS), numbers(&|i| i as f64 * 0.5));
+    let expected = numbers(&|i| if i % 2 == 0 { i as f64 - 0.25 } else { 0.5 });
+    assert_eq!(setup.read::<f64>(&bits, ITEMS), expected);
+    let old = setup.read::<f64>(&old, 3 * ITEMS + 1);
+    assert_eq!(old[..ITEMS], numbers(&|i| i as f64 - 5.0));
+    // Each number has been in local memory once, and the last of them is still there.
+    let mut passed = [&old[ITEMS..2 * ITEMS], &old[3 * ITEMS..]].concat();
+    passed.sort_by(f64::total_cmp);
+    assert_eq!(passed, (0..=ITEMS).map(|i| i as f64).collect::<Vec<_>>());
+    assert_eq!(old[2 * ITEMS..3 * ITEMS], numbers(&|i| (1 - i % 2) as f64));
+}
+
+#[test]
 fn clocks() {
     let setup = Setup::new();
     if !has_extension(&setup, "cl_khr_kernel_clock") {

@@ -192,6 +192,10 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
     ),
     only_if(
+        optional("hide_floats", |func, _| hide_floats::run(func)),
+        |_, l| l.target.mistakes_atomic_floats,
+    ),
+    only_if(
         optional("hide_zeros", |func, l| {
             let all = l.target.drops_zeros;
             hide_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })

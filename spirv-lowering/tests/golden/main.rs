@@ -60,6 +60,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "narrow_counts" => Pass::Try(passes::quirks::narrow_counts::run),
         "bound_halves" => Pass::Try(|f| passes::quirks::bound_halves::run(f).map(|_| ())),
         "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
+        "hide_floats" => Pass::Try(|f| passes::quirks::hide_floats::run(f).map(|_| ())),
         "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
         "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),
         "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),
