@@ -348,14 +348,17 @@ fn constant_zeros() {
             "kernel void k(global const {ty} *in, global {ty} *r) {{
                  size_t i = get_global_id(0);
                  {ty} x = in[i], zero = 0;
-                 r += i * 17;
+                 r += i * 21;
                  r[0] = x * zero; r[1] = zero * x; r[2] = x + zero; r[3] = zero + x;
                  r[4] = zero - x; r[5] = fma(x, zero, x); r[6] = fma(x, ({ty})1, zero); r[7] = zero / x; r[8] = x / zero; r[9] = x - -zero;
                  r[10] = fabs(x * -zero); r[11] = fma(x, -zero, -zero);
                  r[12] = x < 0 ? zero : -({ty})1; r[13] = x < 0 ? -zero : ({ty})1;
                  r[14] = x < 0 ? ({ty})1 : -zero;
                  {bits} one = as_{bits}(({ty})1), sign = as_{bits}(-zero);
-                 r[15] = popcount(x < 0 ? sign : one); r[16] = popcount(x < 0 ? ({bits})0 : one | sign); }}"
+                 r[15] = popcount(x < 0 ? sign : one); r[16] = popcount(x < 0 ? ({bits})0 : one | sign);
+                 {ty} product = 0;
+                 __attribute__((opencl_unroll_hint(1))) for (int n = 0; n < 2; n++) {{ product = product * x; r[17 + n] = product; }}
+                 __attribute__((opencl_unroll_hint(1))) for (int n = 0; n < 2; n++) r[19 + n] = x * ({ty})n; }}"
         );
         setup.kernel_of(&source, "k")
     };
@@ -375,10 +378,10 @@ fn constant_zeros() {
                 _ => kernel_of("double", "long"),
             };
             let x = setup.buffer_of(&xs);
-            let r = setup.buffer(7 * 17 * size_of::<$ty>());
+            let r = setup.buffer(7 * 21 * size_of::<$ty>());
             kernel.set_buffer(0, &x).set_buffer(1, &r);
             setup.run(&kernel, &[7], None);
-            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 119).chunks(17)) {
+            for (x, got) in xs.iter().zip(setup.read::<$ty>(&r, 147).chunks(21)) {
                 // Computed here with a zero that no constant tells.
                 let (x, zero) = (*x, std::hint::black_box(0.0));
                 let want = [
@@ -407,6 +410,10 @@ fn constant_zeros() {
                     } else {
                         (-1.0 as $ty).to_bits().count_ones() as $ty
                     },
+                    zero * x,
+                    zero * x * x,
+                    x * zero,
+                    x,
                 ];
                 for (i, (got, want)) in got.iter().zip(want).enumerate() {
                     assert!(

@@ -7,7 +7,12 @@
 //! of a zero whose sign is gone by then. A product by `-0` is taken for a zero without a sign by what NIR knows of ranges, which then
 //! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet), or integers
 //! with their bits, is a conversion of the condition for it, which gives a zero of the same sign. So it is for NVIDIA's compiler.
+//!
+//! Once the driver has unrolled a loop, what the loop begins with is a constant in its first iteration, and a counter in each: so a
+//! zero that a loop begins with is hidden, too, and so is a counter that becomes a float.
 
+use crate::analysis::cfg::Cfg;
+use crate::analysis::dom::DomTree;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::edit::unknown_zero::unknown_zero;
 use crate::error::Result;
@@ -35,7 +40,13 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
         .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at)))
         .collect();
     let mut brought = brought(func);
-    if found.is_empty() && brought.is_empty() {
+    let mut counted = FxHashSet::default();
+    if which == Zeros::All {
+        let loops = Loops::new(func);
+        brought.extend(loops.zeros.iter().map(|&zero| (zero, zero)));
+        counted = loops.conversions(func);
+    }
+    if found.is_empty() && brought.is_empty() && counted.is_empty() {
         return Ok(false);
     }
     rewrite(func, |r, inst| {
@@ -44,6 +55,11 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
             if let Some(hides) = brought.get_mut(&value) {
                 *hides = hidden(r, r.func.ty(value), bits);
             }
+        }
+        if counted.contains(&inst) {
+            let counter = r.resolve(r.func.insts[inst].args[0]);
+            let zero = unknown_zero(r, r.func.ty(counter));
+            r.func.insts[inst].args[0] = r.same(Op::Xor, [counter, zero]);
         }
         if !found.contains(&inst) {
             return Ok(Action::Keep);
@@ -96,6 +112,65 @@ fn brought(func: &Function) -> FxHashMap<Value, Value> {
         found.extend(zeros.map(|&(value, _)| (value, value)));
     }
     found
+}
+
+/// What the driver may know once it has unrolled a loop.
+struct Loops {
+    /// Zeros without a sign that floats begin with.
+    zeros: Vec<Value>,
+    /// Integers that begin as constants.
+    counters: FxHashSet<Value>,
+}
+
+impl Loops {
+    fn new(func: &Function) -> Self {
+        let cfg = Cfg::new(func);
+        let dom = DomTree::new(&cfg);
+        let (mut zeros, mut counters) = (Vec::new(), FxHashSet::default());
+        let is_head = |block| {
+            cfg.preds(block)
+                .iter()
+                .any(|&pred| dom.dominates(block, pred))
+        };
+        for &block in &func.layout {
+            for edge in func.blocks[block].term.targets() {
+                if !is_head(edge.block) {
+                    continue;
+                }
+                for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
+                    match func.as_const(arg) {
+                        Some(0) if func.ty(arg).is_float() => zeros.push(arg),
+                        Some(_) if func.ty(arg).is_int() => _ = counters.insert(param),
+                        _ => {}
+                    }
+                }
+            }
+        }
+        Self { zeros, counters }
+    }
+
+    /// The conversions to floats of counters, and of those with a constant more, or made longer.
+    fn conversions(&self, func: &Function) -> FxHashSet<Inst> {
+        let is_counter = |mut value: Value| loop {
+            if self.counters.contains(&value) {
+                return true;
+            }
+            let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
+                return false;
+            };
+            value = match (&inst.op, inst.args.as_slice()) {
+                (Op::SExt | Op::ZExt | Op::Trunc, &[arg]) => arg,
+                (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(b).is_some() => a,
+                (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(a).is_some() => b,
+                _ => return false,
+            };
+        };
+        (func.layout.iter())
+            .flat_map(|&block| func.blocks[block].insts.iter().copied())
+            .filter(|&inst| matches!(func.insts[inst].op, Op::SToF(_) | Op::UToF(_)))
+            .filter(|&inst| func.insts[inst].args.iter().any(|&arg| is_counter(arg)))
+            .collect()
+    }
 }
 
 /// Edges bring what hides the zeros.
