@@ -20,6 +20,7 @@ pub enum Quirk {
     Doubles,
     ConstantZeros,
     AtomicFloats,
+    ExtendedCompares,
     FencesWait,
     LongWords,
     HostAddresses,
@@ -46,6 +47,8 @@ pub enum Quirk {
 #[allow(missing_docs)]
 pub enum Maker {
     Llvmpipe,
+    /// Another driver of Mesa whose compiler is NIR.
+    Nir,
     SwiftShader,
     Nvidia,
     Clang,
@@ -99,6 +102,15 @@ const OLD_LLVMPIPE: &[Driver] = &[Driver {
     from: [0; 3],
     mended: Some([25, 0, 0]),
 }];
+/// Before Mesa 24.1.3, whichever driver.
+const OLD_NIR: &[Driver] = &[before_24_1_3(Maker::Llvmpipe), before_24_1_3(Maker::Nir)];
+const fn before_24_1_3(maker: Maker) -> Driver {
+    Driver {
+        maker,
+        from: [0; 3],
+        mended: Some([24, 1, 3]),
+    }
+}
 /// Since a change between Mesa 25.0.7 and 26.2.6.
 const NEW_LLVMPIPE: &[Driver] = &[Driver {
     maker: Maker::Llvmpipe,
@@ -186,6 +198,18 @@ pub static TABLE: &[Row] = &[
                hidden (`hide_floats`).",
         test: "collectives::atomics_of_computed_floats",
         fails_on: "llvmpipe, Mesa 22.3.6 (LLVM 15)",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ExtendedCompares,
+        name: "extended-compares",
+        drivers: OLD_NIR,
+        only: None,
+        what: "`(long)i < 5`, where the driver finds out that 5 is a constant and Pumice does not, is never true: it is compared in 32 bits \
+               if 5 is not below their least number, which is 2^31 there (Mesa's issue 11402). Such comparisons are made unsigned \
+               (`flip_compares`).",
+        test: "loop_bounds::extended_numbers",
+        fails_on: "llvmpipe, Mesa 22.3.6; by its sources every driver of Mesa",
         again: "2027-05",
     },
     Row {

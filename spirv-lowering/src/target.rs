@@ -126,6 +126,8 @@ pub struct Target {
     pub redoes_loop_results: bool,
     /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
     pub miscounts_to_negations: bool,
+    /// The driver's compiler gets comparisons of 64 bits wrong with a number of 32 ([`flip_compares`](crate::passes::quirks::flip_compares)).
+    pub miscompares_extended: bool,
     /// The driver's compiler takes it that counters with constant steps do not wrap around
     /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
     pub miscounts_wrapping: bool,
@@ -212,6 +214,7 @@ impl Target {
             miscounts_to_negations: false,
             miscounts_wrapping: false,
             mistakes_atomic_floats: false,
+            miscompares_extended: false,
             drops_zeros: false,
             miscounts_narrow_bits: false,
             drops_chosen_signs: false,
@@ -273,6 +276,7 @@ impl Target {
             loop_limit: 65535,
             idle_lanes_run: true,
             redoes_loop_results: true,
+            miscompares_extended: true,
             mistakes_atomic_floats: true,
             ..Self::full()
         }

@@ -1,4 +1,5 @@
-//! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`).
+//! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`). Comparisons of numbers of
+//! 32 bits with counters of 64, which Mesa's gets wrong.
 
 use pumice_tests::sys::cl_uint;
 use pumice_tests::{Kernel, Setup};
@@ -320,4 +321,35 @@ fn loops_with_computed_steps() {
             }
         }
     }
+}
+
+#[test]
+fn extended_numbers() {
+    let setup = Setup::new();
+    let kernel = setup.kernel_of(
+        "kernel void k(global const int *x, global uint *r) {
+             size_t i = get_global_id(0);
+             long sum = x[i] + x[i + 5];
+             // Counters that are constants when the driver has unrolled the loop.
+             __attribute__((opencl_unroll_hint(1)))
+             for (long n = -1; n < 3; n++)
+                 r[i * 4 + n + 1] = (n < sum) | (n <= sum) << 1 | (n > sum) << 2 | (n >= sum) << 3;
+         }",
+        "k",
+    );
+    let x = [0, 1, -2, 7, i32::MIN, 0, 0, 1, -7, 0];
+    let (numbers, results) = (setup.buffer_of(&x), setup.buffer(5 * 4 * 4));
+    kernel.set_buffer(0, &numbers).set_buffer(1, &results);
+    setup.run(&kernel, &[5], None);
+    let wanted = (0..5).flat_map(|i| {
+        (-1..3).map(move |n| {
+            let sum = x[i] + x[i + 5];
+            let all = [n < sum, n <= sum, n > sum, n >= sum];
+            (0..4).map(|bit| u32::from(all[bit]) << bit).sum()
+        })
+    });
+    assert_eq!(
+        setup.read::<u32>(&results, 20),
+        wanted.collect::<Vec<u32>>()
+    );
 }

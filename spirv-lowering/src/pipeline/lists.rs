@@ -12,6 +12,7 @@ use crate::ir::compact::compact;
 use crate::ir::function::Function;
 use crate::ir::verify::rules::Rule;
 use crate::native;
+use crate::passes::quirks::flip_compares::Compares;
 use crate::passes::quirks::hide_zeros::Zeros;
 use crate::passes::quirks::*;
 use crate::passes::*;
@@ -170,11 +171,14 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.widens_overflow,
     ),
     only_if(
-        optional("flip_compares", |func, _| {
-            flip_compares::run(func)?;
-            Ok(true)
+        optional("flip_compares", |func, l| {
+            let which = Compares {
+                of_negations: l.target.miscounts_to_negations,
+                of_extended: l.target.miscompares_extended,
+            };
+            flip_compares::run(func, which)
         }),
-        |_, l| l.target.miscounts_to_negations,
+        |_, l| l.target.miscounts_to_negations || l.target.miscompares_extended,
     ),
     only_if(
         optional("round_doubles", |func, _| {

@@ -22,6 +22,7 @@ use spirv_lowering::ir::types::{Space, Type};
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::native;
 use spirv_lowering::passes::lower_builtin_vars::Arrangement;
+use spirv_lowering::passes::quirks::flip_compares::Compares;
 use spirv_lowering::passes::quirks::hide_zeros::Zeros;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
@@ -43,6 +44,14 @@ enum Pass {
     Fact(fn(&Module, FuncId) -> Result<String, String>),
 }
 
+fn flip_compares(func: &mut Function, of_negations: bool) -> Result<(), LowerError> {
+    let which = Compares {
+        of_negations,
+        of_extended: !of_negations,
+    };
+    passes::quirks::flip_compares::run(func, which).map(|_| ())
+}
+
 fn passes(folder: &str) -> Option<Pass> {
     Some(match folder {
         "round_trip" => Pass::Function(|_| false),
@@ -62,7 +71,8 @@ fn passes(folder: &str) -> Option<Pass> {
         "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
         "hide_floats" => Pass::Try(|f| passes::quirks::hide_floats::run(f).map(|_| ())),
         "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
-        "flip_compares" => Pass::Try(passes::quirks::flip_compares::run),
+        "flip_compares" => Pass::Try(|f| flip_compares(f, true)),
+        "flip_compares_extended" => Pass::Try(|f| flip_compares(f, false)),
         "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),
         "idle_lanes" => {
             Pass::Try(|f| passes::quirks::idle_lanes::run(f, &Target::lavapipe()).map(|_| ()))

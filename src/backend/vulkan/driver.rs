@@ -7,6 +7,14 @@ use ash::vk;
 pub fn quirks(id: vk::DriverId, version: u32) -> Quirks {
     let maker = match id {
         vk::DriverId::MESA_LLVMPIPE => Maker::Llvmpipe,
+        vk::DriverId::MESA_RADV
+        | vk::DriverId::INTEL_OPEN_SOURCE_MESA
+        | vk::DriverId::MESA_TURNIP
+        | vk::DriverId::MESA_V3DV
+        | vk::DriverId::MESA_PANVK
+        | vk::DriverId::MESA_NVK
+        | vk::DriverId::MESA_DOZEN
+        | vk::DriverId::IMAGINATION_OPEN_SOURCE_MESA => Maker::Nir,
         vk::DriverId::GOOGLE_SWIFTSHADER => Maker::SwiftShader,
         vk::DriverId::NVIDIA_PROPRIETARY => Maker::Nvidia,
         _ => Maker::Other,

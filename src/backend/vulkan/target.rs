@@ -157,6 +157,7 @@ pub fn of(
         redoes_loop_results: quirks.has(Quirk::LoopResults),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
+        miscompares_extended: quirks.has(Quirk::ExtendedCompares),
         mistakes_atomic_floats: quirks.has(Quirk::AtomicFloats),
         drops_chosen_signs: quirks.has(Quirk::ChosenSigns),
         drops_zeros: quirks.has(Quirk::ConstantZeros),

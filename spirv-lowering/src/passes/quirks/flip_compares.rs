@@ -1,15 +1,29 @@
-//! Signed comparisons with a negation become unsigned ones of numbers whose sign bits are flipped, for NVIDIA's compiler:
-//! it ends loops such as `for (i = n; i > -m; i--)` after five or six iterations, whatever the width, the step and the
-//! form of the negation (seen with driver 580 on Hopper, in its OpenCL too).
+//! Signed comparisons become unsigned ones of numbers whose sign bits are flipped, where drivers get them wrong:
+//!
+//! - with a negation: NVIDIA's compiler ends loops such as `for (i = n; i > -m; i--)` after five or six iterations, whatever the
+//!   width, the step and the form of the negation (seen with driver 580 on Hopper, in its OpenCL too).
+//! - of 64 bits of which 32 are the sign's: Mesa's NIR before 24.1.3 compares with a constant in 32 bits, and has 2^31 for the least
+//!   number of that width, so that `(long)i < 5` is never true. The constant may be one only once a loop is unrolled.
 
 use crate::edit::rewrite::{rewrite, Action};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
 use crate::ir::op::{IntCond, Op};
+use crate::ir::types::Type;
 
-/// Runs the pass.
-pub fn run(func: &mut Function) -> Result<()> {
+/// Which comparisons are flipped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Compares {
+    /// Those with a negation.
+    pub of_negations: bool,
+    /// Those of 64 bits with a number of 32.
+    pub of_extended: bool,
+}
+
+/// Runs the pass. Returns whether anything changed.
+pub fn run(func: &mut Function, which: Compares) -> Result<bool> {
+    let mut changed = false;
     rewrite(func, |r, inst| {
         let data = r.data(inst);
         let (Op::ICmp(cond), &[a, b]) = (&data.op, data.args.as_slice()) else {
@@ -19,14 +33,20 @@ pub fn run(func: &mut Function) -> Result<()> {
             return Ok(Action::Keep);
         };
         let (a, b) = (r.resolve(a), r.resolve(b));
-        if !negation(r.func, a, DEPTH) && !negation(r.func, b, DEPTH) {
+        let is_wrong = |value| {
+            which.of_negations && negation(r.func, value, DEPTH)
+                || which.of_extended && extended(r.func, value)
+        };
+        if !is_wrong(a) && !is_wrong(b) {
             return Ok(Action::Keep);
         }
+        changed = true;
         let top = 1 << (r.func.ty(a).bits() - 1);
         let (a, b) = (r.with_const(Op::Xor, a, top), r.with_const(Op::Xor, b, top));
         let result = r.icmp(unsigned, a, b);
         Ok(r.replace_result(inst, result))
-    })
+    })?;
+    Ok(changed)
 }
 
 /// The comparison that takes a signed one's place.
@@ -65,4 +85,17 @@ fn negation(func: &Function, value: Value, depth: u32) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether the value is one of 32 bits with its sign in 32 more.
+fn extended(func: &Function, value: Value) -> bool {
+    let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
+        return false;
+    };
+    func.ty(value) == Type::I64
+        && match (&inst.op, inst.args.as_slice()) {
+            (Op::SExt, _) => true,
+            (Op::AShr, &[_, by]) => func.as_const(by).is_some_and(|by| by >= 32),
+            _ => false,
+        }
 }
