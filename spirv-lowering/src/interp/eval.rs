@@ -167,7 +167,10 @@ pub fn eval(
         // Operations on bits, but devices have been seen to leave a NaN's sign as it was, and may change it.
         if is_certainly_nan(ty, a) {
             value = any_nan(result);
-        } else if may_be_nan(ty, a) || op == Op::FCopySign && may_be_nan(ty, b) {
+        } else if may_be_nan(ty, a) {
+            // If it is one, so is the result, of which no more is known.
+            value.unknown |= any_nan(result).unknown;
+        } else if op == Op::FCopySign && may_be_nan(ty, b) {
             value.unknown |= sign_bit(result);
         }
     }
@@ -175,7 +178,7 @@ pub fn eval(
         if is_nan(result, folded) {
             value = any_nan(result);
         } else if folded & !sign_bit(result) == 0
-            && (matches!(op, Op::FMin | Op::FMax) && a.bits != b.bits)
+            && (matches!(op, Op::FMin | Op::FMax) && a.bits ^ b.bits == sign_bit(ty))
         {
             // Which of the zeros is open.
             value.unknown = sign_bit(result);
@@ -297,6 +300,30 @@ mod tests {
             0,
         );
         assert_eq!(ordered.unknown, 1);
+    }
+
+    #[test]
+    fn what_may_be_a_nan_has_any_bits() {
+        let ty = Type::F32;
+        let number = Scalar::known(0x66af_91bb);
+        let choice = eval(
+            Op::Select,
+            FpFlags::default(),
+            &[Type::Bool, ty, ty],
+            &[Scalar::unknown(Type::Bool, 0), number, any_nan(ty)],
+            ty,
+            0,
+        );
+        let negated = go(Op::FNeg, ty, &[choice]);
+        assert_eq!(negated.unknown & 0x807f_ffff, 0x807f_ffff);
+    }
+
+    #[test]
+    fn the_lesser_of_zeros_has_any_sign() {
+        let (zero, other, number) = (0, 0x8000, 0x7bff);
+        let least = |a, b| go(Op::FMin, Type::F16, &[Scalar::known(a), Scalar::known(b)]);
+        assert_eq!(least(zero, number), Scalar::known(0));
+        assert_eq!(least(zero, other).unknown, 0x8000);
     }
 
     #[test]

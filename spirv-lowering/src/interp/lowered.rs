@@ -15,8 +15,8 @@ use crate::ir::function::Function;
 use crate::ir::module::{Kernel, Module};
 use crate::ir::op::Op;
 
-/// Bytes of the printf buffer.
-const PRINTF_BYTES: usize = 64 << 10;
+/// Bytes of the printf buffer: more than a run of a generated kernel fills (3,208 records, once).
+const PRINTF_BYTES: usize = 512 << 10;
 
 /// A kernel of a module, with a function that passes have been at, and how it is to be dispatched.
 #[derive(Debug, Clone, Copy)]
