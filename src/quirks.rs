@@ -95,22 +95,21 @@ const fn all(maker: Maker) -> Driver {
     }
 }
 
-const LLVMPIPE: &[Driver] = &[all(Maker::Llvmpipe)];
-/// Before a change between Mesa 22.3.6 and 25.0.7.
-const OLD_LLVMPIPE: &[Driver] = &[Driver {
-    maker: Maker::Llvmpipe,
-    from: [0; 3],
-    mended: Some([25, 0, 0]),
-}];
-/// Before Mesa 24.1.3, whichever driver.
-const OLD_NIR: &[Driver] = &[before_24_1_3(Maker::Llvmpipe), before_24_1_3(Maker::Nir)];
-const fn before_24_1_3(maker: Maker) -> Driver {
+const fn before(maker: Maker, mended: [u32; 3]) -> Driver {
     Driver {
-        maker,
-        from: [0; 3],
-        mended: Some([24, 1, 3]),
+        mended: Some(mended),
+        ..all(maker)
     }
 }
+
+const LLVMPIPE: &[Driver] = &[all(Maker::Llvmpipe)];
+/// Before a change between Mesa 22.3.6 and 25.0.7.
+const OLD_LLVMPIPE: &[Driver] = &[before(Maker::Llvmpipe, [25, 0, 0])];
+/// Before Mesa 24.1.3, whichever driver.
+const OLD_NIR: &[Driver] = &[
+    before(Maker::Llvmpipe, [24, 1, 3]),
+    before(Maker::Nir, [24, 1, 3]),
+];
 /// Since a change between Mesa 25.0.7 and 26.2.6.
 const NEW_LLVMPIPE: &[Driver] = &[Driver {
     maker: Maker::Llvmpipe,
@@ -121,11 +120,7 @@ const NVIDIA: &[Driver] = &[all(Maker::Nvidia)];
 const SOFTWARE: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::SwiftShader)];
 
 const LLVM: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Clang)];
-const CLANG: &[Driver] = &[Driver {
-    maker: Maker::Clang,
-    from: [0; 3],
-    mended: Some([23, 0, 0]),
-}];
+const CLANG: &[Driver] = &[before(Maker::Clang, [23, 0, 0])];
 
 const MESA: &str = "llvmpipe, Mesa 22.3.6";
 const NVIDIA_580: &str = "H200, NVIDIA 580.159";

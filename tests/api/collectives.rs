@@ -592,11 +592,8 @@ fn atomics_of_computed_floats() {
 #[test]
 fn atomics_of_computed_doubles() {
     let setup = Setup::new();
-    let text = info_text!(clGetDeviceInfo(setup.device), CL_DEVICE_EXTENSIONS);
-    if !["cl_khr_fp64", "cl_khr_int64_base_atomics"]
-        .iter()
-        .all(|name| text.contains(name))
-    {
+    let has = |name| has_extension(&setup, name);
+    if !has("cl_khr_fp64") || !has("cl_khr_int64_base_atomics") {
         return pumice_tests::left_out("the device has no atomics of 64 bits");
     }
     let program = build(

@@ -19,3 +19,9 @@ pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
         _ => r.op(Op::Trunc, [zero], ty),
     }
 }
+
+/// The same integer, of which no compiler knows anything any more.
+pub fn hide(r: &mut Rewriter, value: Value) -> Value {
+    let zero = unknown_zero(r, r.func.ty(value));
+    r.same(Op::Xor, [value, zero])
+}

@@ -690,16 +690,16 @@ impl Step<'_, '_, '_> {
         let near = |space| matches!(space, Space::Global | Space::Constant);
         let null = Scalar::known(0);
         // Whether it is null, or of that space, is not known.
-        let open = |pointer: Scalar| Scalar {
+        let open = Scalar {
             unknown: u64::MAX,
             ..pointer
         };
         match (self.arg_ty(0).space().unwrap_or(Space::Global), to) {
             (from, to) if from == to || near(from) && near(to) => pointer,
             (_, Space::Generic) if !pointer.is_known() && pointer.bits & !pointer.unknown == 0 => {
-                open(pointer)
+                open
             }
-            (Space::Generic, _) if pointer.unknown & TAGS != 0 => open(pointer),
+            (Space::Generic, _) if pointer.unknown & TAGS != 0 => open,
             (from, Space::Generic) if pointer.bits != 0 => Scalar {
                 bits: pointer.bits | tag(from),
                 ..pointer

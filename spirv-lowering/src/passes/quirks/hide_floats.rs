@@ -3,8 +3,8 @@
 //! without a sign for one with. So `atomic_max(p, as_uint(x * x))`. What it does lane by lane with doubles ends the process,
 //! too, where the processor has no AVX-512.
 
-use crate::edit::rewrite::{rewrite, Action, Rewriter};
-use crate::edit::unknown_zero::unknown_zero;
+use crate::edit::rewrite::{rewrite, Action};
+use crate::edit::unknown_zero::hide;
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
@@ -35,12 +35,6 @@ fn is_float(func: &Function, value: Value) -> bool {
             .is_some_and(|&from| func.ty(from).is_float())
 }
 
-/// The same number, of which no compiler knows that it was a float.
-fn hidden(r: &mut Rewriter, value: Value) -> Value {
-    let zero = unknown_zero(r, r.func.ty(value));
-    r.same(Op::Xor, [value, zero])
-}
-
 /// Runs the pass. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
     let mut changed = false;
@@ -52,7 +46,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
         for at in operands(&data.op, r.func.ty(operand).bits()) {
             let value = r.resolve(r.func.insts[inst].args[at]);
             if is_float(r.func, value) {
-                let hidden = hidden(r, value);
+                let hidden = hide(r, value);
                 r.func.insts[inst].args[at] = hidden;
                 changed = true;
             }

@@ -13,8 +13,9 @@
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
+use crate::analysis::loops::LoopForest;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
-use crate::edit::unknown_zero::unknown_zero;
+use crate::edit::unknown_zero::{hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
@@ -58,8 +59,7 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
         }
         if counted.contains(&inst) {
             let counter = r.resolve(r.func.insts[inst].args[0]);
-            let zero = unknown_zero(r, r.func.ty(counter));
-            r.func.insts[inst].args[0] = r.same(Op::Xor, [counter, zero]);
+            r.func.insts[inst].args[0] = hide(r, counter);
         }
         if !found.contains(&inst) {
             return Ok(Action::Keep);
@@ -125,16 +125,11 @@ struct Loops {
 impl Loops {
     fn new(func: &Function) -> Self {
         let cfg = Cfg::new(func);
-        let dom = DomTree::new(&cfg);
+        let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
         let (mut zeros, mut counters) = (Vec::new(), FxHashSet::default());
-        let is_head = |block| {
-            cfg.preds(block)
-                .iter()
-                .any(|&pred| dom.dominates(block, pred))
-        };
         for &block in &func.layout {
             for edge in func.blocks[block].term.targets() {
-                if !is_head(edge.block) {
+                if forest.headed_by(edge.block).is_none() {
                     continue;
                 }
                 for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
