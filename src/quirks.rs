@@ -21,6 +21,7 @@ pub enum Quirk {
     ConstantZeros,
     AtomicFloats,
     ExtendedCompares,
+    DividedCounts,
     FencesWait,
     LongWords,
     HostAddresses,
@@ -110,6 +111,8 @@ const OLD_NIR: &[Driver] = &[
     before(Maker::Llvmpipe, [24, 1, 3]),
     before(Maker::Nir, [24, 1, 3]),
 ];
+/// Whichever driver of Mesa.
+const NIR: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Nir)];
 /// Since a change between Mesa 25.0.7 and 26.2.6.
 const NEW_LLVMPIPE: &[Driver] = &[Driver {
     maker: Maker::Llvmpipe,
@@ -205,6 +208,16 @@ pub static TABLE: &[Row] = &[
                (`flip_compares`).",
         test: "loop_bounds::extended_numbers",
         fails_on: "llvmpipe, Mesa 22.3.6; by its sources every driver of Mesa",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::DividedCounts,
+        name: "divided-counts",
+        drivers: NIR,
+        only: None,
+        what: "How often a loop runs is the way to its limit divided by its step, where both are constants: one more or less where the                counter is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least                integer by -1 ends the process. Such steps are no constants any more (`hide_counts`).",
+        test: "loop_bounds::constant_counts",
+        fails_on: "llvmpipe, Mesa 22.3.6, 25.0.7 and 26.2.6; by its sources every driver of Mesa",
         again: "2027-05",
     },
     Row {

@@ -131,6 +131,9 @@ pub struct Target {
     /// The driver's compiler takes it that counters with constant steps do not wrap around
     /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
     pub miscounts_wrapping: bool,
+    /// The driver's compiler counts the iterations of a loop by a division of constants, also where the counter wraps around or is
+    /// rounded ([`hide_counts`](crate::passes::quirks::hide_counts)).
+    pub divides_to_count: bool,
     /// The driver's compiler takes an atomic that works with the bits of a float for one of floats
     /// ([`hide_floats`](crate::passes::quirks::hide_floats)).
     pub mistakes_atomic_floats: bool,
@@ -213,6 +216,7 @@ impl Target {
             redoes_loop_results: false,
             miscounts_to_negations: false,
             miscounts_wrapping: false,
+            divides_to_count: false,
             mistakes_atomic_floats: false,
             miscompares_extended: false,
             drops_zeros: false,
@@ -277,6 +281,7 @@ impl Target {
             idle_lanes_run: true,
             redoes_loop_results: true,
             miscompares_extended: true,
+            divides_to_count: true,
             mistakes_atomic_floats: true,
             ..Self::full()
         }

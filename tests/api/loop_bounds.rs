@@ -1,5 +1,5 @@
 //! How often loops with computed bounds run. NVIDIA's compiler ends some of them early (see `flip_compares`). Comparisons of numbers of
-//! 32 bits with counters of 64, which Mesa's gets wrong.
+//! 32 bits with counters of 64, and loops whose bounds are constants, which Mesa's gets wrong (see `hide_counts`).
 
 use pumice_tests::sys::cl_uint;
 use pumice_tests::{Kernel, Setup};
@@ -352,4 +352,50 @@ fn extended_numbers() {
         setup.read::<u32>(&results, 20),
         wanted.collect::<Vec<u32>>()
     );
+}
+
+/// Type and header of a loop, and how often it runs.
+const CONSTANT: &[(&str, &str, u32)] = &[
+    ("uchar", "i = 252; i > 137; i += 27", 1),
+    ("short", "i = 32760; i > 32000; i += 3", 3),
+    ("uint", "i = 0xfffffff0; i > 0x80000000; i += 5", 4),
+    ("int", "i = 0; i != (-2147483647 - 1); i--", 40),
+    ("long", "i = 5; i > LONG_MIN + 5; i--", 40),
+    ("float", "i = 0; i < 3.0f; i += 0.3f", 11),
+    ("float", "i = 0; i < 2.5f; i += 0.1f", 26),
+    ("float", "i = 1; i > 0.0f; i -= 0.25f", 4),
+    ("double", "i = 0; i < 1.0; i += 0.1", 11),
+    ("double", "i = 1; i > 0.0; i -= 0.1", 11),
+    ("int", "i = 0; i < 7; i += 2", 4),
+];
+
+#[test]
+fn constant_counts() {
+    let setup = Setup::new();
+    let source: String = (CONSTANT.iter().enumerate())
+        .map(|(number, (ty, header, _))| {
+            format!(
+                "kernel void k{number}(global volatile uint *r) {{
+                     {ty} i;
+                     __attribute__((opencl_unroll_hint(1)))
+                     for ({header}) {{
+                         r[0] += 1;
+                         if (r[0] == 40)
+                             break;
+                     }}
+                 }}"
+            )
+        })
+        .collect();
+    for options in ["", "-cl-opt-disable"] {
+        let program = setup.try_build(&source, options).expect("it builds");
+        for (number, &(ty, header, count)) in CONSTANT.iter().enumerate() {
+            let kernel = setup.kernel(&program, &format!("k{number}"));
+            let buffer = setup.buffer_of(&[0u32]);
+            kernel.set_buffer(0, &buffer);
+            setup.run(&kernel, &[1], None);
+            let seen = setup.read::<u32>(&buffer, 1);
+            assert_eq!(seen, [count], "{ty} {header}, {options}");
+        }
+    }
 }

@@ -5,6 +5,7 @@ pub mod alignment;
 pub mod alloca;
 pub mod arg_access;
 pub mod cfg;
+pub mod constant_counts;
 pub mod counters;
 pub mod dom;
 pub mod iterations;

@@ -25,3 +25,21 @@ pub fn hide(r: &mut Rewriter, value: Value) -> Value {
     let zero = unknown_zero(r, r.func.ty(value));
     r.same(Op::Xor, [value, zero])
 }
+
+/// An integer or a float with the bits of that constant, of which no compiler knows one that is zero.
+pub fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
+    let word = match ty.bits() {
+        8 => Type::I8,
+        16 => Type::I16,
+        32 => Type::I32,
+        _ => Type::I64,
+    };
+    let mut hidden = unknown_zero(r, word);
+    if bits != 0 {
+        hidden = r.with_const(Op::Or, hidden, bits);
+    }
+    if word == ty {
+        return hidden;
+    }
+    r.op(Op::Bitcast, [hidden], ty)
+}

@@ -161,7 +161,7 @@ pub(crate) fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Op
 }
 
 /// The value as f64: exact for all formats.
-fn to_f64(ty: Type, bits: u64) -> Option<f64> {
+pub fn to_f64(ty: Type, bits: u64) -> Option<f64> {
     Some(match ty {
         Type::F64 => f64::from_bits(bits),
         Type::F32 => f32::from_bits(bits as u32).into(),
@@ -232,7 +232,8 @@ fn from_int(bits: u64, from: Type, signed: bool, to: Type, rounding: Rounding) -
     pack(to, value < 0, value.unsigned_abs(), 0, rounding)
 }
 
-fn sext(ty: Type, bits: u64) -> i64 {
+/// An integer with its sign.
+pub fn sext(ty: Type, bits: u64) -> i64 {
     let shift = 64 - ty.bits();
     (bits << shift) as i64 >> shift
 }

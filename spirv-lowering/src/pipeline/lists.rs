@@ -167,6 +167,10 @@ pub static VULKAN: &[Step] = &[
         |_, l| l.target.miscounts_narrow_bits,
     ),
     only_if(
+        optional("hide_counts", |func, _| hide_counts::run(func)),
+        |_, l| l.target.divides_to_count,
+    ),
+    only_if(
         optional("bound_halves", |func, _| bound_halves::run(func)),
         |_, l| l.target.widens_overflow,
     ),

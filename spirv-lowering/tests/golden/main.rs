@@ -71,6 +71,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "hide_zeros" => Pass::Try(|f| passes::quirks::hide_zeros::run(f, Zeros::All).map(|_| ())),
         "hide_floats" => Pass::Try(|f| passes::quirks::hide_floats::run(f).map(|_| ())),
         "hide_steps" => Pass::Try(|f| passes::quirks::hide_steps::run(f).map(|_| ())),
+        "hide_counts" => Pass::Try(|f| passes::quirks::hide_counts::run(f).map(|_| ())),
         "flip_compares" => Pass::Try(|f| flip_compares(f, true)),
         "flip_compares_extended" => Pass::Try(|f| flip_compares(f, false)),
         "round_doubles" => Pass::Try(passes::quirks::round_doubles::run),

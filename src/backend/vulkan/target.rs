@@ -157,6 +157,7 @@ pub fn of(
         redoes_loop_results: quirks.has(Quirk::LoopResults),
         miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
         miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
+        divides_to_count: quirks.has(Quirk::DividedCounts),
         miscompares_extended: quirks.has(Quirk::ExtendedCompares),
         mistakes_atomic_floats: quirks.has(Quirk::AtomicFloats),
         drops_chosen_signs: quirks.has(Quirk::ChosenSigns),

@@ -110,11 +110,20 @@ impl Folder<'_> {
         let Some(c) = args.get(1).and_then(|&v| self.c(v)) else {
             return Action::Keep;
         };
-        // Masks that keep all that a shift left.
-        if (op, inner) == (Op::And, Op::LShr) && c < bits && (mask >> c) & !k == 0
-            || (op, inner) == (Op::And, Op::Shl) && c < bits && (mask << c) & mask & !k == 0
-        {
-            return Action::Value(a);
+        // Masks that keep all or nothing of what a shift left.
+        if op == Op::And {
+            let left = match inner {
+                Op::LShr if c < bits => mask >> c,
+                Op::Shl if c < bits => mask << c & mask,
+                Op::IMul if c != 0 => mask << c.trailing_zeros() & mask,
+                _ => mask,
+            };
+            if left & !k == 0 {
+                return Action::Value(a);
+            }
+            if left & k == 0 {
+                return Action::Value(self.constant(ty, 0));
+            }
         }
         let (op, k) = match (op, inner) {
             (Op::IAdd, Op::IAdd) => (op, c.wrapping_add(k)),

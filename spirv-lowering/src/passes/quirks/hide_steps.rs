@@ -9,7 +9,7 @@ use crate::analysis::dom::DomTree;
 use crate::analysis::iterations;
 use crate::analysis::loops::{Loop, LoopForest};
 use crate::edit::rewrite::{rewrite, Action};
-use crate::edit::unknown_zero::unknown_zero;
+use crate::edit::unknown_zero::{hidden, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
 use crate::ir::function::Function;
@@ -18,13 +18,24 @@ use rustc_hash::FxHashSet;
 
 /// Runs the pass. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
+    hide_those(func, |func, lp, step| {
+        iterations::within(func, &[lp]) == u64::MAX
+            && is_large(func, step.inst)
+            && compared(func, lp, step)
+    })
+}
+
+/// Hides the steps of which that is true. Returns whether there are any.
+pub(super) fn hide_those(
+    func: &mut Function,
+    is_one: impl Fn(&Function, &Loop, &Step) -> bool,
+) -> Result<bool> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
     let mut steps: FxHashSet<Inst> = FxHashSet::default();
     for lp in forest.loops.values() {
-        if iterations::within(func, &[lp]) == u64::MAX {
-            steps.extend(large_steps(func, lp));
-        }
+        let of_loop = stepped(func, lp).filter(|step| is_one(func, lp, step));
+        steps.extend(of_loop.map(|step| step.inst));
     }
     if steps.is_empty() {
         return Ok(false);
@@ -33,58 +44,60 @@ pub fn run(func: &mut Function) -> Result<bool> {
         if !steps.contains(&inst) {
             return Ok(Action::Keep);
         }
-        let data = r.data(inst);
-        let &[a, b] = data.args.as_slice() else {
+        // The constant is the operand that is one.
+        let args = r.func.insts[inst].args.clone();
+        let known = |&(_, &arg): &(usize, &Value)| r.func.as_const(arg).is_some();
+        let Some((at, &step)) = args.iter().enumerate().rfind(known) else {
             return Ok(Action::Keep);
         };
-        let (a, b) = (r.resolve(a), r.resolve(b));
-        // The constant is the operand that is one.
-        let (counter, step) = if r.func.as_const(b).is_some() {
-            (a, b)
+        let (ty, bits) = (r.func.ty(step), r.func.as_const(step).unwrap_or(0));
+        r.func.insts[inst].args[at] = if ty.is_float() {
+            hidden(r, ty, bits)
         } else {
-            (b, a)
+            let zero = unknown_zero(r, ty);
+            r.same(Op::IAdd, [step, zero])
         };
-        let zero = unknown_zero(r, r.func.ty(step));
-        let step = r.same(Op::IAdd, [step, zero]);
-        let next = r.same(Op::IAdd, [counter, step]);
-        Ok(r.replace_result(inst, next))
+        Ok(Action::Keep)
     })?;
     Ok(true)
 }
 
-/// The additions of a constant to a parameter of the loop's header that are its value in the next iteration, where the
-/// constant is large and the counter is compared with something.
-fn large_steps(func: &Function, lp: &Loop) -> Vec<Inst> {
-    let mut found = Vec::new();
-    for &latch in &lp.latches {
-        for edge in func.blocks[latch].term.targets() {
-            if edge.block != lp.header {
-                continue;
-            }
-            for (&param, &next) in func.blocks[lp.header].params.iter().zip(&edge.args) {
-                let step = step_of(func, param, next);
-                if step.is_some_and(|inst| is_large(func, inst)) && compared(func, lp, param, next)
-                {
-                    found.extend(step);
-                }
-            }
-        }
-    }
-    found
+/// A parameter of a loop's header to which each iteration adds a constant.
+pub(super) struct Step {
+    pub(super) param: Value,
+    /// Its value in the next iteration.
+    pub(super) next: Value,
+    /// What adds the constant.
+    pub(super) inst: Inst,
 }
 
-/// What adds a constant to the parameter.
-fn step_of(func: &Function, param: Value, next: Value) -> Option<Inst> {
-    let inst = func.def_inst(next)?;
-    let (Op::IAdd, &[a, b]) = (&func.insts[inst].op, func.insts[inst].args.as_slice()) else {
-        return None;
-    };
-    let by_constant = |counter, step| counter == param && func.as_const(step).is_some();
-    (by_constant(a, b) || by_constant(b, a)).then_some(inst)
+fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Step> + 'a {
+    let edges = (lp.latches.iter()).flat_map(|&latch| func.blocks[latch].term.targets());
+    let params = &func.blocks[lp.header].params;
+    edges
+        .filter(|edge| edge.block == lp.header)
+        .flat_map(move |edge| params.iter().zip(&edge.args))
+        .filter_map(|(&param, &next)| {
+            let inst = func.def_inst(next)?;
+            let data = &func.insts[inst];
+            let &[a, b] = data.args.as_slice() else {
+                return None;
+            };
+            let by_constant = |counter, step| counter == param && func.as_const(step).is_some();
+            let adds = match data.op {
+                Op::IAdd | Op::FAdd => by_constant(a, b) || by_constant(b, a),
+                Op::FSub => by_constant(a, b),
+                _ => false,
+            };
+            adds.then_some(Step { param, next, inst })
+        })
 }
 
 /// The counter is round the numbers of its type in as many iterations as that has numbers of half its width, or fewer.
 fn is_large(func: &Function, add: Inst) -> bool {
+    if func.insts[add].op != Op::IAdd {
+        return false;
+    }
     let args = &func.insts[add].args;
     let Some((step, bits)) = args
         .iter()
@@ -98,7 +111,7 @@ fn is_large(func: &Function, add: Inst) -> bool {
 }
 
 /// A comparison in the loop is of the counter, or of little that is made of it.
-fn compared(func: &Function, lp: &Loop, param: Value, next: Value) -> bool {
+fn compared(func: &Function, lp: &Loop, step: &Step) -> bool {
     let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
     lp.blocks.iter().flat_map(insts).any(|inst| {
         let data = &func.insts[inst];
@@ -106,7 +119,7 @@ fn compared(func: &Function, lp: &Loop, param: Value, next: Value) -> bool {
             && data
                 .args
                 .iter()
-                .any(|&arg| made_of(func, arg, param, next, DEPTH))
+                .any(|&arg| made_of(func, arg, step.param, step.next, DEPTH))
     })
 }
 

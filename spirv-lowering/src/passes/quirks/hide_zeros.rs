@@ -8,14 +8,15 @@
 //! leaves an `fabs` of it out. And a choice between one and a zero of the other sign (`select`, or ways that meet), or integers
 //! with their bits, is a conversion of the condition for it, which gives a zero of the same sign. So it is for NVIDIA's compiler.
 //!
-//! Once the driver has unrolled a loop, what the loop begins with is a constant in its first iteration, and a counter in each: so a
-//! zero that a loop begins with is hidden, too, and so is a counter that becomes a float.
+//! The driver may find more constants than we: a choice or a way of which it knows that it is never taken leaves the other, a loop
+//! that it has unrolled what it begins with, and a counter in each iteration, and what a kernel stores is found again where it loads
+//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and counters that become floats.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::LoopForest;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
-use crate::edit::unknown_zero::{hide, unknown_zero};
+use crate::edit::unknown_zero::{hidden, hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
@@ -35,25 +36,27 @@ pub enum Zeros {
 
 /// Runs the pass, when no constants will be found any more. Returns whether anything changed.
 pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
-    let found: FxHashSet<Inst> = (func.layout.iter())
-        .flat_map(|&block| func.blocks[block].insts.iter().copied())
-        .filter(|&inst| which == Zeros::All || func.insts[inst].op == Op::Select)
-        .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at)))
+    let insts = || (func.layout.iter()).flat_map(|&block| func.blocks[block].insts.iter().copied());
+    let width = insts().filter_map(|inst| settled_width(func, inst)).min();
+    let floats = Floats::new(func, width.filter(|_| which == Zeros::All));
+    let all = floats.width.is_some();
+    let found: FxHashSet<Inst> = insts()
+        .filter(|&inst| all || func.insts[inst].op == Op::Select)
+        .filter(|&inst| operands(&func.insts[inst]).any(|at| is_zero(func, inst, at, &floats)))
         .collect();
-    let mut brought = brought(func);
-    let mut counted = FxHashSet::default();
-    if which == Zeros::All {
-        let loops = Loops::new(func);
-        brought.extend(loops.zeros.iter().map(|&zero| (zero, zero)));
-        counted = loops.conversions(func);
-    }
-    if found.is_empty() && brought.is_empty() && counted.is_empty() {
+    let Brought { params, mut zeros } = Brought::new(func, &floats);
+    let counted = if all {
+        conversions(func)
+    } else {
+        FxHashSet::default()
+    };
+    if found.is_empty() && params.is_empty() && counted.is_empty() {
         return Ok(false);
     }
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         if let (Some(&value), &Op::Const(bits)) = (data.results.first(), &data.op) {
-            if let Some(hides) = brought.get_mut(&value) {
+            if let Some(hides) = zeros.get_mut(&value) {
                 *hides = hidden(r, r.func.ty(value), bits);
             }
         }
@@ -65,19 +68,65 @@ pub fn run(func: &mut Function, which: Zeros) -> Result<bool> {
             return Ok(Action::Keep);
         }
         for at in operands(&r.func.insts[inst]) {
-            if is_zero(r.func, inst, at) {
+            if is_zero(r.func, inst, at, &floats) {
                 let arg = r.func.insts[inst].args[at];
                 let (ty, bits) = (r.func.ty(arg), r.func.as_const(arg).unwrap_or(0));
-                let zero = hidden(r, ty, bits);
+                let zero = if floats.are_parts(ty) {
+                    hidden_parts(r, ty, bits)
+                } else {
+                    hidden(r, ty, bits)
+                };
                 r.func.insts[inst].args[at] = zero;
             }
         }
         Ok(Action::Keep)
     })?;
-    if !brought.is_empty() {
-        bring(func, &brought);
-    }
+    bring(func, &params, &zeros);
     Ok(true)
+}
+
+/// Values of which every zero is hidden: none in a kernel that computes no floats.
+struct Floats {
+    /// Bits of the narrowest float that is computed.
+    width: Option<u32>,
+    /// Integers with the bits of floats.
+    bits: FxHashSet<Value>,
+}
+
+impl Floats {
+    fn new(func: &Function, width: Option<u32>) -> Self {
+        let mut bits = FxHashSet::default();
+        if width.is_some() {
+            let insts = (func.layout.iter()).flat_map(|&block| &func.blocks[block].insts);
+            let casts = insts.map(|&inst| &func.insts[inst]).filter(|data| {
+                data.op == Op::Bitcast && data.results.iter().any(|&to| func.ty(to).is_float())
+            });
+            bits.extend(casts.flat_map(|data| data.args.iter().copied()));
+        }
+        Self { width, bits }
+    }
+
+    fn has(&self, func: &Function, value: Value) -> bool {
+        self.width.is_some() && (func.ty(value).is_float() || self.bits.contains(&value))
+    }
+
+    /// An integer may have the bits of several floats.
+    fn are_parts(&self, ty: Type) -> bool {
+        ty.is_int() && self.width.is_some_and(|width| ty.bits() > width)
+    }
+
+    /// What is stored may be loaded as several narrower floats, one of which is a zero.
+    fn has_zero(&self, ty: Type, bits: u64) -> bool {
+        let Some(width) = self.width else {
+            return false;
+        };
+        if !self.are_parts(ty) {
+            return is_zero_bits(ty, bits);
+        }
+        let parts = (0..ty.bits()).step_by(width as usize).map(|at| bits >> at);
+        let sign = 1u64 << (width - 1);
+        parts.into_iter().any(|part| part & (sign - 1) == 0)
+    }
 }
 
 /// One and a zero of the other sign, or integers with their bits.
@@ -92,90 +141,96 @@ fn are_apart(ty: Type, one: u64, zero: u64) -> bool {
     (one & !sign, zero & !sign) == (plus, 0) && (one ^ zero) & sign != 0
 }
 
-/// Zeros that edges bring where others bring one of the other sign; for each, later, what hides it.
-fn brought(func: &Function) -> FxHashMap<Value, Value> {
-    let mut constants: FxHashMap<Value, SmallVec<[(Value, u64); 2]>> = FxHashMap::default();
-    for &block in &func.layout {
-        for edge in func.blocks[block].term.targets() {
-            for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
-                if let Some(bits) = func.as_const(arg) {
-                    constants.entry(param).or_default().push((arg, bits));
-                }
-            }
-        }
-    }
-    let mut found = FxHashMap::default();
-    for (param, known) in constants {
-        let ty = func.ty(param);
-        let apart = |zero: u64| known.iter().any(|&(_, one)| are_apart(ty, one, zero));
-        let zeros = known.iter().filter(|&&(_, zero)| apart(zero));
-        found.extend(zeros.map(|&(value, _)| (value, value)));
-    }
-    found
+/// What edges bring to blocks.
+struct Brought {
+    /// The parameters that zeros are brought to which are hidden.
+    params: FxHashSet<Value>,
+    /// Those zeros; for each, later, what hides it.
+    zeros: FxHashMap<Value, Value>,
 }
 
-/// What the driver may know once it has unrolled a loop.
-struct Loops {
-    /// Zeros without a sign that floats begin with.
-    zeros: Vec<Value>,
-    /// Integers that begin as constants.
-    counters: FxHashSet<Value>,
-}
-
-impl Loops {
-    fn new(func: &Function) -> Self {
-        let cfg = Cfg::new(func);
-        let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-        let (mut zeros, mut counters) = (Vec::new(), FxHashSet::default());
+impl Brought {
+    /// Zeros of floats, and those where another edge brings one of the other sign.
+    fn new(func: &Function, floats: &Floats) -> Self {
+        let mut constants: FxHashMap<Value, SmallVec<[(Value, u64); 2]>> = FxHashMap::default();
         for &block in &func.layout {
             for edge in func.blocks[block].term.targets() {
-                if forest.headed_by(edge.block).is_none() {
-                    continue;
-                }
                 for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
-                    match func.as_const(arg) {
-                        Some(0) if func.ty(arg).is_float() => zeros.push(arg),
-                        Some(_) if func.ty(arg).is_int() => _ = counters.insert(param),
-                        _ => {}
+                    if let Some(bits) = func.as_const(arg) {
+                        constants.entry(param).or_default().push((arg, bits));
                     }
                 }
             }
         }
-        Self { zeros, counters }
-    }
-
-    /// The conversions to floats of counters, and of those with a constant more, or made longer.
-    fn conversions(&self, func: &Function) -> FxHashSet<Inst> {
-        let is_counter = |mut value: Value| loop {
-            if self.counters.contains(&value) {
-                return true;
+        let (mut params, mut zeros) = (FxHashSet::default(), FxHashMap::default());
+        for (param, known) in constants {
+            let ty = func.ty(param);
+            let hides = |zero: u64| {
+                let apart = known.iter().any(|&(_, one)| are_apart(ty, one, zero));
+                apart || floats.has(func, param) && is_zero_bits(ty, zero)
+            };
+            for &(value, _) in known.iter().filter(|&&(_, zero)| hides(zero)) {
+                params.insert(param);
+                zeros.insert(value, value);
             }
-            let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
-                return false;
-            };
-            value = match (&inst.op, inst.args.as_slice()) {
-                (Op::SExt | Op::ZExt | Op::Trunc, &[arg]) => arg,
-                (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(b).is_some() => a,
-                (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(a).is_some() => b,
-                _ => return false,
-            };
-        };
-        (func.layout.iter())
-            .flat_map(|&block| func.blocks[block].insts.iter().copied())
-            .filter(|&inst| matches!(func.insts[inst].op, Op::SToF(_) | Op::UToF(_)))
-            .filter(|&inst| func.insts[inst].args.iter().any(|&arg| is_counter(arg)))
-            .collect()
+        }
+        Self { params, zeros }
     }
 }
 
+/// The conversions to floats of what loops count, which begins as a constant, and of that with a constant more, or made longer.
+fn conversions(func: &Function) -> FxHashSet<Inst> {
+    let cfg = Cfg::new(func);
+    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let mut counters = FxHashSet::default();
+    for &block in &func.layout {
+        for edge in func.blocks[block].term.targets() {
+            if forest.headed_by(edge.block).is_none() {
+                continue;
+            }
+            let params = func.blocks[edge.block].params.iter().zip(&edge.args);
+            counters.extend(
+                params
+                    .filter(|&(&param, &arg)| {
+                        func.ty(param).is_int() && func.as_const(arg).is_some()
+                    })
+                    .map(|(&param, _)| param),
+            );
+        }
+    }
+    let is_counter = |mut value: Value| loop {
+        if counters.contains(&value) {
+            return true;
+        }
+        let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
+            return false;
+        };
+        value = match (&inst.op, inst.args.as_slice()) {
+            (Op::SExt | Op::ZExt | Op::Trunc, &[arg]) => arg,
+            (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(b).is_some() => a,
+            (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(a).is_some() => b,
+            _ => return false,
+        };
+    };
+    (func.layout.iter())
+        .flat_map(|&block| func.blocks[block].insts.iter().copied())
+        .filter(|&inst| matches!(func.insts[inst].op, Op::SToF(_) | Op::UToF(_)))
+        .filter(|&inst| func.insts[inst].args.iter().any(|&arg| is_counter(arg)))
+        .collect()
+}
+
 /// Edges bring what hides the zeros.
-fn bring(func: &mut Function, hides: &FxHashMap<Value, Value>) {
+fn bring(func: &mut Function, params: &FxHashSet<Value>, zeros: &FxHashMap<Value, Value>) {
     for block in func.layout.clone() {
-        for edge in func.blocks[block].term.targets_mut() {
-            for arg in &mut edge.args {
-                *arg = hides.get(arg).copied().unwrap_or(*arg);
+        let mut term = std::mem::take(&mut func.blocks[block].term);
+        for edge in term.targets_mut() {
+            for (param, arg) in func.blocks[edge.block].params.iter().zip(&mut edge.args) {
+                if params.contains(param) {
+                    *arg = zeros.get(arg).copied().unwrap_or(*arg);
+                }
             }
         }
+        func.blocks[block].term = term;
     }
 }
 
@@ -189,11 +244,31 @@ fn operands(data: &InstData) -> std::ops::Range<usize> {
         Op::FDiv => 0..2,
         Op::Fma => 0..3,
         Op::Select => 1..3,
+        Op::Store { .. } | Op::VarStore(_) => 1..data.args.len(),
         _ => 0..0,
     }
 }
 
-fn is_zero(func: &Function, inst: Inst, at: usize) -> bool {
+/// The bits of the result, if a zero among the operands may settle it.
+fn settled_width(func: &Function, inst: Inst) -> Option<u32> {
+    let data = &func.insts[inst];
+    let computes = matches!(data.op, Op::FMul | Op::FAdd | Op::FSub | Op::FDiv | Op::Fma);
+    let may_be = computes && !operands(data).is_empty();
+    (data.results.first().filter(|_| may_be)).map(|&result| func.ty(result).bits())
+}
+
+/// An integer of which no part of 16 bits or more is known.
+fn hidden_parts(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
+    let zero = unknown_zero(r, ty);
+    let zeros = r.with_const(Op::IMul, zero, 0x0001_0001_0001_0001 & ty.mask());
+    r.with_const(Op::Or, zeros, bits)
+}
+
+fn is_zero_bits(ty: Type, bits: u64) -> bool {
+    bits == 0 || bits == 1 << (ty.bits() - 1)
+}
+
+fn is_zero(func: &Function, inst: Inst, at: usize, floats: &Floats) -> bool {
     let data = &func.insts[inst];
     let Some(&arg) = data.args.get(at) else {
         return false;
@@ -201,31 +276,18 @@ fn is_zero(func: &Function, inst: Inst, at: usize) -> bool {
     let Some(bits) = func.as_const(arg) else {
         return false;
     };
-    let negative = bits == 1 << (func.ty(arg).bits() - 1);
+    let ty = func.ty(arg);
+    let zero = is_zero_bits(ty, bits);
     match data.op {
-        Op::FSub if at == 1 => negative,
-        Op::FMul => bits == 0 || negative,
-        Op::Fma => bits == 0 || negative && at < 2,
-        Op::Select => func
-            .as_const(data.args[3 - at])
-            .is_some_and(|other| are_apart(func.ty(arg), other, bits)),
+        Op::Store { .. } | Op::VarStore(_) => !ty.is_ptr() && floats.has_zero(ty, bits),
+        Op::FSub if at == 1 => zero && bits != 0,
+        Op::FMul => zero,
+        Op::Fma => bits == 0 || zero && at < 2,
+        Op::Select => {
+            let of_float = data.results.iter().any(|&result| floats.has(func, result));
+            let other = func.as_const(data.args[3 - at]);
+            zero && of_float || other.is_some_and(|other| are_apart(ty, other, bits))
+        }
         _ => bits == 0,
     }
-}
-
-/// A zero with the bits of that constant.
-fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
-    let word = match ty.bits() {
-        16 => Type::I16,
-        32 => Type::I32,
-        _ => Type::I64,
-    };
-    let mut zero = unknown_zero(r, word);
-    if bits != 0 {
-        zero = r.with_const(Op::Or, zero, bits);
-    }
-    if word == ty {
-        return zero;
-    }
-    r.op(Op::Bitcast, [zero], ty)
 }

@@ -3,6 +3,7 @@
 
 pub mod bound_halves;
 pub mod flip_compares;
+pub mod hide_counts;
 pub mod hide_floats;
 pub mod hide_steps;
 pub mod hide_zeros;

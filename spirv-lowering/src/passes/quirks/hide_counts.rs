@@ -1,0 +1,52 @@
+//! The step of a loop's counter from which Mesa's compiler computes wrongly how often the loop runs is no constant any more.
+//!
+//! It divides the way to the limit by the step, where all are constants, and tries the quotient and its neighbours
+//! (`nir_loop_analyze`): so a loop that ends early by wrapping around goes on, one whose counter is a float that is rounded in each
+//! iteration, as `for (x = 0; x < 3; x += 0.3f)`, ends early, and the quotient of the least integer by -1 ends the process.
+
+use super::hide_steps::{hide_those, Step};
+use crate::analysis::constant_counts::Counter;
+use crate::analysis::loops::Loop;
+use crate::error::Result;
+use crate::ir::entity::Block;
+use crate::ir::function::Function;
+use crate::ir::op::Op;
+
+/// Runs the pass, when loops are as the driver will see them. Returns whether anything changed.
+pub fn run(func: &mut Function) -> Result<bool> {
+    hide_those(func, is_miscounted)
+}
+
+/// A comparison in the loop is of the counter, which begins as a constant, and one from which no division says how often it runs.
+fn is_miscounted(func: &Function, lp: &Loop, step: &Step) -> bool {
+    let params = &func.blocks[lp.header].params;
+    let Some(at) = params.iter().position(|&param| param == step.param) else {
+        return false;
+    };
+    let entries = (func.layout.iter()).filter(|block| !lp.blocks.contains(block));
+    let edges = entries.flat_map(|&block| func.blocks[block].term.targets());
+    let mut begins = edges
+        .filter(|edge| edge.block == lp.header)
+        .filter_map(|edge| func.as_const(*edge.args.get(at)?));
+    let data = &func.insts[step.inst];
+    let Some(by) = data.args.iter().rev().find_map(|&arg| func.as_const(arg)) else {
+        return false;
+    };
+    let ty = func.ty(step.param);
+    let sign = if data.op == Op::FSub {
+        1 << (ty.bits() - 1)
+    } else {
+        0
+    };
+    let is_counter = |value| value == step.param || value == step.next;
+    begins.any(|begin| {
+        let counter = Counter {
+            ty,
+            begin,
+            step: by ^ sign,
+        };
+        let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
+        let mut compares = lp.blocks.iter().flat_map(insts);
+        compares.any(|inst| !counter.divides(func, inst, is_counter))
+    })
+}
