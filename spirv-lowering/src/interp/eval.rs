@@ -29,10 +29,6 @@ fn is_nan(ty: Type, bits: u64) -> bool {
     bits & !sign_bit(ty) & ty.mask() > exponent_mask(ty)
 }
 
-fn is_infinite(ty: Type, bits: u64) -> bool {
-    bits & !sign_bit(ty) & ty.mask() == exponent_mask(ty)
-}
-
 /// A NaN of which nothing else is known: as arithmetic makes them.
 fn any_nan(ty: Type) -> Scalar {
     Scalar {
@@ -58,6 +54,12 @@ fn is_certainly_nan(ty: Type, value: Scalar) -> bool {
 /// The unknown bits may be such that it is one.
 fn may_be_nan(ty: Type, value: Scalar) -> bool {
     is_nan(ty, value.bits | value.unknown)
+}
+
+/// The unknown bits may be such that it is one, or it is.
+fn may_be_infinite(ty: Type, value: Scalar) -> bool {
+    let open = value.unknown | sign_bit(ty);
+    ty.is_float() && (value.bits ^ exponent_mask(ty)) & !open & ty.mask() == 0
 }
 
 /// From the lowest set bit upwards.
@@ -185,7 +187,7 @@ pub fn eval(
         }
     }
     if fp.0 != 0 && floats {
-        value = with_freedoms(fp, types, &bits, result, value).unwrap_or(nothing);
+        value = with_freedoms(fp, types, args, result, value).unwrap_or(nothing);
     }
     value
 }
@@ -194,19 +196,18 @@ pub fn eval(
 fn with_freedoms(
     fp: FpFlags,
     types: &[Type],
-    args: &[u64],
+    args: &[Scalar],
     result: Type,
     value: Scalar,
 ) -> Option<Scalar> {
-    let mut all = types.iter().zip(args).map(|(&ty, &bits)| (ty, bits));
-    let values: SmallVec<[(Type, u64); 4]> = all
-        .by_ref()
-        .chain([(result, value.bits)])
-        .filter(|(ty, _)| ty.is_float())
-        .collect();
-    if fp.has(FpFlags::NNAN) && values.iter().any(|&(ty, bits)| is_nan(ty, bits))
-        || fp.has(FpFlags::NINF) && values.iter().any(|&(ty, bits)| is_infinite(ty, bits))
-    {
+    let known = Scalar::known(value.bits);
+    let all = types.iter().copied().zip(args.iter().copied());
+    let mut floats = all.chain([(result, known)]).filter(|(ty, _)| ty.is_float());
+    let promised = |(ty, value)| {
+        fp.has(FpFlags::NNAN) && may_be_nan(ty, value)
+            || fp.has(FpFlags::NINF) && may_be_infinite(ty, value)
+    };
+    if floats.any(promised) {
         return None;
     }
     let mut value = value;
@@ -255,6 +256,29 @@ mod tests {
             0,
         );
         assert_eq!(ordered, Scalar::known(0));
+    }
+
+    #[test]
+    fn what_may_break_a_promise_has_any_bits() {
+        let unknown = Scalar {
+            bits: 0,
+            unknown: Type::F32.mask(),
+        };
+        let sign_of = |fp, from| {
+            let args = [Scalar::known(0), from];
+            eval(Op::FCopySign, fp, &[Type::F32; 2], &args, Type::F32, 0).unknown
+        };
+        let all = Type::F32.mask();
+        assert_eq!(sign_of(FpFlags(FpFlags::NINF), unknown), all);
+        assert_eq!(
+            sign_of(FpFlags(FpFlags::NINF), Scalar::known(0x7f80_0000)),
+            all
+        );
+        assert_eq!(
+            sign_of(FpFlags(FpFlags::NINF), Scalar::known(0xbf80_0000)),
+            0
+        );
+        assert_eq!(sign_of(FpFlags::default(), unknown), 1 << 31);
     }
 
     #[test]
