@@ -220,6 +220,12 @@ def select(suites, wanted, excluded, expected):
 # Running one sub-test
 
 
+def arguments(suite, name):
+    """What selects a sub-test. The arguments of test_conversions are names of
+    conversions instead: with that of its only sub-test it runs none, and passes."""
+    return [] if (suite, name) == ("conversions", "conversions") else [name]
+
+
 class Runner:
     """Runs sub-tests, each in a process group of its own."""
 
@@ -256,7 +262,7 @@ class Runner:
 
     def run_in(self, scratch, suite, name, attempt):
         executable = self.suites[suite]
-        command = [str(executable), name, *self.options.cts_arg]
+        command = [str(executable), *arguments(suite, name), *self.options.cts_arg]
         if self.options.wimpy:
             command.append("--wimpy")
         log_path = self.options.logs / suite / f"{name}.log"
