@@ -215,7 +215,9 @@ pub static TABLE: &[Row] = &[
         name: "divided-counts",
         drivers: NIR,
         only: None,
-        what: "How often a loop runs is the way to its limit divided by its step, where both are constants: one more or less where the                counter is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least                integer by -1 ends the process. Such steps are no constants any more (`hide_counts`).",
+        what: "How often a loop runs is the way to its limit divided by its step, where both are constants: one more or less where the \
+               counter is a float that is rounded on the way (`for (x = 0; x < 3; x += 0.3f)`), far more where it wraps around; the least \
+               integer by -1 ends the process. Such steps are no constants any more (`hide_counts`).",
         test: "loop_bounds::constant_counts",
         fails_on: "llvmpipe, Mesa 22.3.6 and 25.0.7; by its sources every driver of Mesa",
         again: "2027-05",

@@ -76,7 +76,7 @@ impl Counter {
             Type::F32 => 24,
             _ => 53,
         };
-        if step == 0.0 || !step.is_normal() {
+        if !step.is_normal() {
             return Some(false);
         }
         // The last bit of the step that is set.

@@ -4,7 +4,7 @@ use super::cfg::Cfg;
 use super::dom::DomTree;
 use super::loops::{Loop, LoopForest, LoopId};
 use crate::ir::entity::{Block, FuncId, Value};
-use crate::ir::fold::fold;
+use crate::ir::fold::{fold, sext};
 use crate::ir::function::{Function, Terminator, ValueDef};
 use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::types::Type;
@@ -106,11 +106,8 @@ fn count(
             }
         }
     }
-    let bits = func.ty(param).bits();
-    let signed = |v: u64| {
-        let shift = 64 - bits.clamp(1, 64);
-        ((v << shift) as i64) >> shift
-    };
+    let ty = func.ty(param);
+    let signed = |v: u64| sext(ty, v);
     // What is compared begins so far ahead of the counter.
     let start = signed(start?.wrapping_add(ahead));
     let (end, step) = (signed(end), signed(step?));
@@ -118,7 +115,7 @@ fn count(
         return None;
     }
     // It may step over the end once, and must not wrap around by that.
-    let most = signed(u64::MAX >> (64 - bits.clamp(1, 64)) >> 1);
+    let most = signed(ty.mask() >> 1);
     let past = end.checked_add(step)?;
     // The counter moves towards the end, and the order of the two decides: then it passes the end after so many steps.
     let towards = (end > start) == (step > 0);

@@ -1,7 +1,7 @@
 //! Pure operations on values with unknown bits: [`fold`] for the bits, and beside that how unknown ones spread.
 
 use super::scalar::Scalar;
-use crate::ir::fold::fold;
+use crate::ir::fold::{self, fold};
 use crate::ir::function::FpFlags;
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
@@ -68,8 +68,7 @@ fn upwards(mask: u64) -> u64 {
 }
 
 fn sext(ty: Type, bits: u64) -> u64 {
-    let shift = 64 - ty.bits();
-    ((bits << shift) as i64 >> shift) as u64
+    fold::sext(ty, bits) as u64
 }
 
 /// Does the operation work on the numbers that floats stand for, rather than on their bits?

@@ -6,6 +6,7 @@
 //! print as `block?N` and `v?N`.
 
 use super::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
+use super::fold::sext;
 use super::function::{Edge, FpFlags, Function, Linkage, Merge, Storage, Terminator};
 use super::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg};
 use super::names::{op_text, Name};
@@ -213,8 +214,7 @@ fn write_inst(f: &mut Formatter<'_>, func: &Function, names: &Names, inst: Inst)
             comment = float_comment(ty, bits);
         }
         (Op::Const(bits), Some(ty)) if ty.is_int() => {
-            let shift = 64 - ty.bits();
-            write!(f, " {}", (bits << shift) as i64 >> shift)?;
+            write!(f, " {}", sext(ty, bits))?;
         }
         (Op::Const(bits), _) => write!(f, " {bits}")?,
         (Op::GlobalAddr(g), _) => write!(f, " {g}")?,

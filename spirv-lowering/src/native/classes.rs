@@ -11,6 +11,7 @@
 use super::tree::{Chain, ConstructId, Edge, Item, Place, PlaceKind, Tree};
 use super::Packing;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
+use crate::ir::fold::sext;
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::{Effect, GroupOp, HwVar, Op};
 use crate::ir::types::Type;
@@ -563,8 +564,7 @@ fn affine(func: &Function, op: Op, args: &[Value], results: &[Value], classes: &
     let constant = |i: usize| {
         let value = *args.get(i)?;
         let bits = func.as_const(value)?;
-        let unused = 64 - func.ty(value).bits();
-        Some(((bits << unused) as i64) >> unused)
+        Some(sext(func.ty(value), bits))
     };
     let stride = |i: usize| classes.get(i).and_then(|c| c.stride());
     let found = (|| match op {

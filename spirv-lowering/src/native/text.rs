@@ -1,5 +1,6 @@
 //! Writing LLVM IR: names, types, and an instruction a line.
 
+use crate::ir::fold::sext;
 use crate::ir::types::Type;
 use std::fmt::Write as _;
 
@@ -39,10 +40,7 @@ pub fn constant(ty: Type, bits: u64) -> String {
         Type::F64 => format!("0x{bits:016X}"),
         Type::Ptr(_) if bits == 0 => "null".to_owned(),
         Type::Ptr(_) => format!("inttoptr (i64 {bits} to ptr)"),
-        _ => {
-            let unused = 64 - ty.bits();
-            (((bits << unused) as i64) >> unused).to_string()
-        }
+        _ => sext(ty, bits).to_string(),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Action, Folder};
 use crate::ir::entity::Value;
+use crate::ir::fold::sext;
 use crate::ir::function::Values;
 use crate::ir::op::{FloatCond, IntCond, Op};
 use crate::ir::types::Type;
@@ -84,8 +85,7 @@ impl Folder<'_> {
                 two(unsigned(cond), x, k)
             }
             Op::SExt => {
-                let shift = 64 - xt.bits();
-                let wide = ((k << shift) as i64 >> shift) as u64 & ty.mask();
+                let wide = sext(xt, k) as u64 & ty.mask();
                 if wide != k {
                     return Action::Keep;
                 }

@@ -28,22 +28,17 @@ fn is_miscounted(func: &Function, lp: &Loop, step: &Step) -> bool {
     let mut begins = edges
         .filter(|edge| edge.block == lp.header)
         .filter_map(|edge| func.as_const(*edge.args.get(at)?));
-    let data = &func.insts[step.inst];
-    let Some(by) = data.args.iter().rev().find_map(|&arg| func.as_const(arg)) else {
-        return false;
-    };
     let ty = func.ty(step.param);
-    let sign = if data.op == Op::FSub {
-        1 << (ty.bits() - 1)
-    } else {
-        0
+    let sign = match func.insts[step.inst].op {
+        Op::FSub => 1 << (ty.bits() - 1),
+        _ => 0,
     };
     let is_counter = |value| value == step.param || value == step.next;
     begins.any(|begin| {
         let counter = Counter {
             ty,
             begin,
-            step: by ^ sign,
+            step: step.by ^ sign,
         };
         let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
         let mut compares = lp.blocks.iter().flat_map(insts);

@@ -12,15 +12,17 @@ use crate::edit::rewrite::{rewrite, Action};
 use crate::edit::unknown_zero::{hidden, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
+use crate::ir::fold::sext;
 use crate::ir::function::Function;
 use crate::ir::op::Op;
+use crate::ir::types::Type;
 use rustc_hash::FxHashSet;
 
 /// Runs the pass. Returns whether anything changed.
 pub fn run(func: &mut Function) -> Result<bool> {
     hide_those(func, |func, lp, step| {
         iterations::within(func, &[lp]) == u64::MAX
-            && is_large(func, step.inst)
+            && is_large(func.ty(step.param), step.by)
             && compared(func, lp, step)
     })
 }
@@ -45,12 +47,14 @@ pub(super) fn hide_those(
             return Ok(Action::Keep);
         }
         // The constant is the operand that is one.
-        let args = r.func.insts[inst].args.clone();
-        let known = |&(_, &arg): &(usize, &Value)| r.func.as_const(arg).is_some();
-        let Some((at, &step)) = args.iter().enumerate().rfind(known) else {
+        let args = r.func.insts[inst].args.iter().copied().enumerate();
+        let mut known = args
+            .rev()
+            .filter_map(|(at, step)| Some((at, step, r.func.as_const(step)?)));
+        let Some((at, step, bits)) = known.next() else {
             return Ok(Action::Keep);
         };
-        let (ty, bits) = (r.func.ty(step), r.func.as_const(step).unwrap_or(0));
+        let ty = r.func.ty(step);
         r.func.insts[inst].args[at] = if ty.is_float() {
             hidden(r, ty, bits)
         } else {
@@ -67,8 +71,10 @@ pub(super) struct Step {
     pub(super) param: Value,
     /// Its value in the next iteration.
     pub(super) next: Value,
-    /// What adds the constant.
+    /// What adds the constant, or takes it away.
     pub(super) inst: Inst,
+    /// The constant.
+    pub(super) by: u64,
 }
 
 fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Step> + 'a {
@@ -83,31 +89,23 @@ fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Step> +
             let &[a, b] = data.args.as_slice() else {
                 return None;
             };
-            let by_constant = |counter, step| counter == param && func.as_const(step).is_some();
-            let adds = match data.op {
-                Op::IAdd | Op::FAdd => by_constant(a, b) || by_constant(b, a),
-                Op::FSub => by_constant(a, b),
-                _ => false,
+            let by = match data.op {
+                Op::IAdd | Op::FAdd | Op::FSub if a == param => func.as_const(b)?,
+                Op::IAdd | Op::FAdd if b == param => func.as_const(a)?,
+                _ => return None,
             };
-            adds.then_some(Step { param, next, inst })
+            Some(Step {
+                param,
+                next,
+                inst,
+                by,
+            })
         })
 }
 
 /// The counter is round the numbers of its type in as many iterations as that has numbers of half its width, or fewer.
-fn is_large(func: &Function, add: Inst) -> bool {
-    if func.insts[add].op != Op::IAdd {
-        return false;
-    }
-    let args = &func.insts[add].args;
-    let Some((step, bits)) = args
-        .iter()
-        .find_map(|&arg| Some((func.as_const(arg)?, func.ty(arg).bits())))
-    else {
-        return false;
-    };
-    let unused = 64 - bits.clamp(1, 64);
-    let step = ((step << unused) as i64 >> unused).unsigned_abs();
-    step >= 1 << (bits / 2)
+fn is_large(ty: Type, step: u64) -> bool {
+    ty.is_int() && sext(ty, step).unsigned_abs() >= 1 << (ty.bits() / 2)
 }
 
 /// A comparison in the loop is of the counter, or of little that is made of it.
