@@ -33,6 +33,8 @@ Verdicts
     crash        the process was ended by a signal (at whatever point)
 
 Each sub-test runs in a process of its own, so none can hide or spoil another.
+What test_conversions calls its one sub-test, some 1,000 conversions, is taken
+apart by types: conversions:uchar_half is every conversion of half to uchar.
 
 Files
     --results FILE   what this run saw: {"suite": {"sub-test": verdict}},
@@ -71,6 +73,13 @@ import xml.etree.ElementTree as xml
 from pathlib import Path
 
 PREFIX = "test_"
+
+# What test_conversions converts from and to.
+FLOATING = ("half", "float", "double")
+CONVERTED = (
+    *("uchar", "char", "ushort", "short", "uint", "int", "ulong", "long"),
+    *FLOATING,
+)
 
 # How good a verdict is. Going down is a regression, going up an improvement,
 # staying level with another word is merely reported.
@@ -170,6 +179,8 @@ def select(suites, wanted, excluded, expected):
     def names_of(suite):
         if suite not in listed:
             listed[suite] = list_subtests(suites[suite])
+            if listed[suite] == ["conversions"]:
+                listed[suite] = [f"{to}_{of}" for to in CONVERTED for of in CONVERTED]
         return listed[suite]
 
     def barred(suite, name):
@@ -221,9 +232,21 @@ def select(suites, wanted, excluded, expected):
 
 
 def arguments(suite, name):
-    """What selects a sub-test. The arguments of test_conversions are names of
-    conversions instead: with that of its only sub-test it runs none, and passes."""
-    return [] if (suite, name) == ("conversions", "conversions") else [name]
+    """What selects a sub-test: mostly its name. The arguments of
+    test_conversions are names of conversions instead; with one that it does not
+    know, as its own sub-test's is, it runs none, and passes."""
+    return conversions(name) if suite == "conversions" else [name]
+
+
+def conversions(pair):
+    """The conversions of one type to another, by test_conversions' names."""
+    to, of = pair.split("_")
+    saturations = [""] if to in FLOATING else ["", "_sat"]
+    return [
+        f"{to}{saturation}{rounding}_{of}"
+        for saturation in saturations
+        for rounding in ("", "_rte", "_rtp", "_rtn", "_rtz")
+    ]
 
 
 class Runner:
@@ -309,7 +332,8 @@ class Runner:
 
         seconds = time.monotonic() - started
         output = log_path.read_text(errors="replace")
-        reported = reported_result(name, verdict_path, output)
+        called = "conversions" if suite == "conversions" else name
+        reported = reported_result(called, verdict_path, output)
         if not self.device_is_right(output):
             return None
         if timed_out:
@@ -375,7 +399,7 @@ def judge(status, reported, output):
         if reported:
             reason += f" after reporting {reported}"
         return "crash", reason
-    if reported == "fail":
+    if reported == "fail" or "Unable to parse function name" in output:
         return "fail", first_complaint(output)
     if status != 0:
         complaint = first_complaint(output)

@@ -23,6 +23,21 @@ crashes) kill -SEGV $$ ;;
 esac
 """
 
+# As test_conversions is: it says `passed` when it has run nothing, too.
+CONVERSIONS = r"""#!/bin/sh
+[ "$1" != --list ] || { printf 'Test names:\n\tconversions\n'; exit; }
+for name; do
+    case $name in
+    uchar_half | uchar_rte_half | uchar_rtp_half | uchar_rtn_half | uchar_rtz_half) ;;
+    uchar_sat_half | uchar_sat_rte_half | uchar_sat_rtp_half | uchar_sat_rtn_half | uchar_sat_rtz_half) ;;
+    half_uchar | half_rte_uchar | half_rtp_uchar | half_rtn_uchar | half_rtz_uchar) ;;
+    *) echo "ERROR:  Unable to parse function name $name.  Skipping...." ;;
+    esac
+done
+case "$*" in *half_uchar*) echo "conversions FAILED"; exit 1 ;; esac
+echo "conversions passed"
+"""
+
 PUMICE = r"""#!/bin/sh
 case $1 in
 info) [ "$PUMICE_DEVICES" = none ] || echo "device 0: $PUMICE_DEVICES" ;;
@@ -85,6 +100,16 @@ class Runner(unittest.TestCase):
         for name, case in cases.items():
             worse = case.find("failure") is not None or case.find("error") is not None
             self.assertEqual(f"alpha:{name}: " in result.stdout.partition("regressions:")[2], worse, name)
+
+    def test_conversions(self):
+        script(self.dir / "cts/conversions/test_conversions", CONVERSIONS)
+        result = self.run_it(CI / "cts.py", "--cts", self.dir / "cts", "conversions:uchar_half", "conversions:half_uchar")
+        self.assertRegex(result.stdout, r"pass .*uchar_half")
+        self.assertRegex(result.stdout, r"fail .*half_uchar")
+        # Of no name that the suite knows not, a word of its own included, does anything pass.
+        script(self.dir / "cts/conversions/test_conversions", CONVERSIONS.replace("_half", "_quarter"))
+        result = self.run_it(CI / "cts.py", "--cts", self.dir / "cts", "conversions:uchar_half")
+        self.assertRegex(result.stdout, r"fail .*uchar_half")
 
     def test_without_expectations(self):
         result, suite, cases = self.cts(None, "alpha")
