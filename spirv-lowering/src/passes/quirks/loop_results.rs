@@ -26,7 +26,7 @@ pub fn run(func: &mut Function) -> bool {
     for at in (0..results.loops.len()).rev() {
         results.bring_out(func, at);
     }
-    if results.brought.is_empty() {
+    if results.left.is_empty() {
         return false;
     }
     results.rename(func);
