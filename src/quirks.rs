@@ -160,7 +160,7 @@ pub static TABLE: &[Row] = &[
         what: "Work-items that have left a loop run along with those of their vector that go on: what the loop computes is computed again \
                for them, and is wrong behind the loop unless it comes by an OpPhi that stays one. It does \
                (`loop_results`).",
-        test: "executors 940012385, 1846000014",
+        test: "executors 940012385",
         fails_on: "llvmpipe, Mesa 22.3.6: five of 2,288 generated kernels; none of the five with 25.0.7",
         again: "2027-05",
     },
