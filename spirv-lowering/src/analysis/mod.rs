@@ -2,6 +2,7 @@
 //! changes. They depend on `ir` alone; all take time near linear in the size of the function.
 
 pub mod alignment;
+pub mod alike;
 pub mod alloca;
 pub mod arg_access;
 pub mod cfg;

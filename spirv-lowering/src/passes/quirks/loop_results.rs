@@ -3,19 +3,23 @@
 //! loop it is then that of an iteration which was not theirs. What an edge brings to a parameter is written for the lanes alone
 //! that take the edge.
 //!
-//! To Mesa, a parameter that every edge brings the same value to is none. So such a loop gets a further exit, at its head, which
-//! no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values without operands, nor loops
+//! To Mesa, a parameter that every edge brings the same value to is none. So a loop that may have one ([`alike`]) gets a further
+//! exit, at its head, which no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values without operands, nor loops
 //! that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the bodies of such loops, which
 //! a further exit would keep it from.
 
+use crate::analysis::alike::alike;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::together;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
-use crate::ir::function::{Edge, Function, Merge, Terminator, Values};
+use crate::ir::function::{Edge, Function, Merge, Terminator, ValueDef, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+/// More values than these are not compared with one another.
+const MOST: usize = 64;
 
 /// Runs the pass, on structured control flow. Returns whether anything changed.
 pub fn run(func: &mut Function) -> bool {
@@ -196,18 +200,7 @@ impl Results {
             together,
             ..
         } = self.loops[at];
-        let wrong_edge = preds.iter().any(|&pred| {
-            let targets = func.blocks[pred].term.targets();
-            let mut args = (targets.iter())
-                .filter(|t| t.block == merge)
-                .flat_map(|t| t.args.iter());
-            args.any(|&arg| {
-                let arg = self.name(arg, pred);
-                let inside =
-                    self.home[arg].is_some_and(|l| self.contains(at, self.loops[l].header));
-                inside && !self.safe.contains(&arg)
-            })
-        });
+        let wrong_edge = self.wrong_edge(func, at, &preds);
         let needed = wrong_edge || crossing.iter().any(|v| !self.safe.contains(v));
         let leaves = needed && !together && !preds.is_empty();
         for value in crossing {
@@ -240,6 +233,69 @@ impl Results {
         if leaves {
             self.safe.extend(func.blocks[merge].params.iter().copied());
             self.left.push(at);
+        }
+    }
+
+    /// Whether a parameter of the block behind a loop is none to Mesa, and what it stands for wrong there.
+    fn wrong_edge(&self, func: &Function, at: usize, preds: &[Block]) -> bool {
+        let Loop { header, merge, .. } = self.loops[at];
+        let cfg = Cfg::new(func);
+        (0..func.blocks[merge].params.len()).any(|i| {
+            let wrong = |value: Value| {
+                let inside =
+                    self.home[value].is_some_and(|l| self.contains(at, self.loops[l].header));
+                inside && !self.safe.contains(&value)
+            };
+            // By one way out: it is what that brings, which may be chosen without a branch.
+            if let &[pred] = preds {
+                let targets = func.blocks[pred].term.targets();
+                let mut args = targets.iter().filter(|t| t.block == merge);
+                return args.any(|t| wrong(self.name(t.args[i], pred)));
+            }
+            let mut brought = Vec::new();
+            let mut seen = FxHashSet::default();
+            for &pred in preds {
+                let edge = (pred, merge, i);
+                self.bring(func, &cfg, edge, header, &mut seen, &mut brought);
+            }
+            // Ways that Mesa finds out to be never taken may leave one alone of two.
+            let several = (3..=MOST).contains(&brought.len());
+            let mut pairs = (brought.iter().enumerate())
+                .flat_map(|(n, &a)| brought[..n].iter().map(move |&b| (a, b)));
+            let apart = several && pairs.all(|(a, b)| !alike(func, a, b));
+            !apart && brought.iter().any(|&v| wrong(v))
+        })
+    }
+
+    /// Collects what the edges from one block to another bring to a parameter, by way of the parameters of blocks in the loop.
+    fn bring(
+        &self,
+        func: &Function,
+        cfg: &Cfg,
+        (from, to, index): (Block, Block, usize),
+        header: Block,
+        seen: &mut FxHashSet<Value>,
+        brought: &mut Vec<Value>,
+    ) {
+        for target in func.blocks[from].term.targets() {
+            let arg = target.args.get(index).filter(|_| target.block == to);
+            let Some(value) = arg.map(|&arg| self.name(arg, from)) else {
+                continue;
+            };
+            if !seen.insert(value) {
+                continue;
+            }
+            match func.values[value].def {
+                ValueDef::Param(block, index)
+                    if !self.safe.contains(&value) && self.of[block] == self.of[header] =>
+                {
+                    for &pred in cfg.preds(block) {
+                        let edge = (pred, block, index as usize);
+                        self.bring(func, cfg, edge, header, seen, brought);
+                    }
+                }
+                _ => brought.push(value),
+            }
         }
     }
 
