@@ -29,12 +29,10 @@ fn within(func: &Function, a: Value, b: Value, depth: u32) -> bool {
     }
     match (inst_of(a), inst_of(b)) {
         (Some(x), Some(y)) => {
-            let operands = x.args.iter().zip(&y.args);
+            let mut operands = x.args.iter().zip(&y.args);
             x.op == y.op
                 && x.args.len() == y.args.len()
-                && operands
-                    .into_iter()
-                    .all(|(&x, &y)| within(func, x, y, depth - 1))
+                && operands.all(|(&x, &y)| within(func, x, y, depth - 1))
         }
         _ => false,
     }

@@ -4,9 +4,9 @@
 //! that take the edge.
 //!
 //! To Mesa, a parameter that every edge brings the same value to is none. So a loop that may have one ([`alike`]) gets a further
-//! exit, at its head, which no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values without operands, nor loops
-//! that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the bodies of such loops, which
-//! a further exit would keep it from.
+//! exit, at its head, which no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values
+//! without operands, nor loops that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the
+//! bodies of such loops, which a further exit would keep it from.
 
 use crate::analysis::alike::alike;
 use crate::analysis::cfg::Cfg;
@@ -23,12 +23,12 @@ const MOST: usize = 64;
 
 /// Runs the pass, on structured control flow. Returns whether anything changed.
 pub fn run(func: &mut Function) -> bool {
-    let Some(mut results) = Results::find(func) else {
+    let Some((mut results, cfg)) = Results::find(func) else {
         return false;
     };
     // Inner loops stand behind outer ones.
     for at in (0..results.loops.len()).rev() {
-        results.bring_out(func, at);
+        results.bring_out(func, &cfg, at);
     }
     if results.left.is_empty() {
         return false;
@@ -70,7 +70,7 @@ struct Results {
 
 impl Results {
     /// None: there are no loops.
-    fn find(func: &Function) -> Option<Self> {
+    fn find(func: &Function) -> Option<(Self, Cfg)> {
         let structure = func.structure.as_ref()?;
         let merge_of = |block: Block| match structure.merges[block] {
             Some(Merge::Loop { merge, .. }) => Some(merge),
@@ -117,7 +117,7 @@ impl Results {
         }
         this.definitions(func, &cfg);
         this.uses(func, &cfg);
-        Some(this)
+        Some((this, cfg))
     }
 
     fn definitions(&mut self, func: &Function, cfg: &Cfg) {
@@ -190,7 +190,7 @@ impl Results {
 
     /// Gives the block behind a loop a parameter for each value of the loop that is used there or further on, if one is wrong
     /// without. What leaves the loop around it as well is left to that.
-    fn bring_out(&mut self, func: &mut Function, at: usize) {
+    fn bring_out(&mut self, func: &mut Function, cfg: &Cfg, at: usize) {
         let crossing = std::mem::take(&mut self.loops[at].crossing);
         let preds = std::mem::take(&mut self.loops[at].preds);
         let Loop {
@@ -200,7 +200,7 @@ impl Results {
             together,
             ..
         } = self.loops[at];
-        let wrong_edge = self.wrong_edge(func, at, &preds);
+        let wrong_edge = self.wrong_edge(func, cfg, at, &preds);
         let needed = wrong_edge || crossing.iter().any(|v| !self.safe.contains(v));
         let leaves = needed && !together && !preds.is_empty();
         for value in crossing {
@@ -237,9 +237,8 @@ impl Results {
     }
 
     /// Whether a parameter of the block behind a loop is none to Mesa, and what it stands for wrong there.
-    fn wrong_edge(&self, func: &Function, at: usize, preds: &[Block]) -> bool {
+    fn wrong_edge(&self, func: &Function, cfg: &Cfg, at: usize, preds: &[Block]) -> bool {
         let Loop { header, merge, .. } = self.loops[at];
-        let cfg = Cfg::new(func);
         (0..func.blocks[merge].params.len()).any(|i| {
             let wrong = |value: Value| {
                 let inside =
@@ -256,7 +255,7 @@ impl Results {
             let mut seen = FxHashSet::default();
             for &pred in preds {
                 let edge = (pred, merge, i);
-                self.bring(func, &cfg, edge, header, &mut seen, &mut brought);
+                self.bring(func, cfg, edge, header, &mut seen, &mut brought);
             }
             // Ways that Mesa finds out to be never taken may leave one alone of two.
             let several = (3..=MOST).contains(&brought.len());
