@@ -10,7 +10,8 @@
 //!
 //! The driver may find more constants than we: a choice or a way of which it knows that it is never taken leaves the other, a loop
 //! that it has unrolled what it begins with, and a counter in each iteration, and what a kernel stores is found again where it loads
-//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and counters that become floats.
+//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and what is computed of counters alone
+//! and becomes a float.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -20,7 +21,7 @@ use crate::edit::unknown_zero::{hidden, hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
 use crate::ir::function::{FpFlags, Function, InstData};
-use crate::ir::op::Op;
+use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 use smallvec::SmallVec;
@@ -178,7 +179,10 @@ impl Brought {
     }
 }
 
-/// The conversions to floats of what loops count, which begins as a constant, and of that with a constant more, or made longer.
+/// How far a value is followed to the counters that it is computed of.
+const FAR: u32 = 8;
+
+/// The conversions to floats of what loops count, which begins as a constant, and of what is computed of that and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -198,25 +202,24 @@ fn conversions(func: &Function) -> FxHashSet<Inst> {
             );
         }
     }
-    let is_counter = |mut value: Value| loop {
-        if counters.contains(&value) {
-            return true;
-        }
-        let Some(inst) = func.def_inst(value).map(|inst| &func.insts[inst]) else {
-            return false;
-        };
-        value = match (&inst.op, inst.args.as_slice()) {
-            (Op::SExt | Op::ZExt | Op::Trunc, &[arg]) => arg,
-            (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(b).is_some() => a,
-            (Op::IAdd | Op::ISub, &[a, b]) if func.as_const(a).is_some() => b,
-            _ => return false,
-        };
-    };
     (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
         .filter(|&inst| matches!(func.insts[inst].op, Op::SToF(_) | Op::UToF(_)))
-        .filter(|&inst| func.insts[inst].args.iter().any(|&arg| is_counter(arg)))
+        .filter(|&inst| counts(func, &counters, func.insts[inst].args[0], FAR))
         .collect()
+}
+
+/// Whether a value is computed of counters and constants alone, by so many operations in a row at most.
+fn counts(func: &Function, counters: &FxHashSet<Value>, value: Value, far: u32) -> bool {
+    if counters.contains(&value) || func.as_const(value).is_some() {
+        return true;
+    }
+    func.def_inst(value).is_some_and(|inst| {
+        let data = &func.insts[inst];
+        let mut args = data.args.iter();
+        let computed = far > 0 && !data.args.is_empty() && data.op.effect() == Effect::Pure;
+        computed && args.all(|&arg| counts(func, counters, arg, far - 1))
+    })
 }
 
 /// Edges bring what hides the zeros.

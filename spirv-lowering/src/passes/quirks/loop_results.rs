@@ -4,7 +4,8 @@
 //! that take the edge.
 //!
 //! To Mesa, a parameter that every edge brings the same value to is none. So a loop that may have one ([`alike`]) gets a further
-//! exit, at its head, which no work-item ever takes and which brings zeros. Parameters of headers need nothing, nor do values
+//! exit, at its head, which no work-item ever takes and which brings zeros; so does one that stores to a private array which
+//! is read behind it, as Mesa makes values of elements that it tells apart. Parameters of headers need nothing, nor do values
 //! without operands, nor loops that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the
 //! bodies of such loops, which a further exit would keep it from.
 
@@ -12,8 +13,8 @@ use crate::analysis::alike::alike;
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::together;
-use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
-use crate::ir::function::{Edge, Function, Merge, Terminator, ValueDef, Values};
+use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
+use crate::ir::function::{Edge, Function, Merge, Storage, Terminator, ValueDef, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,6 +51,8 @@ struct Loop {
     together: bool,
     /// What is defined in it and used outside of the innermost loop that it is defined in.
     crossing: Vec<Value>,
+    /// What is stored to private arrays in it, but for loops in it that have a further exit.
+    stored: Vec<(Var, Value)>,
 }
 
 struct Results {
@@ -58,6 +61,8 @@ struct Results {
     of: SecondaryMap<Block, Option<usize>>,
     /// The innermost loop that a value is defined in.
     home: SecondaryMap<Value, Option<usize>>,
+    /// The blocks that read a private array.
+    readers: FxHashMap<Var, Vec<Block>>,
     /// The blocks that use a value outside of that loop.
     users: FxHashMap<Value, Vec<Block>>,
     /// Values that are right behind loops: parameters that stay parameters, and those without operands.
@@ -86,6 +91,7 @@ impl Results {
             loops: Vec::new(),
             of: SecondaryMap::new(),
             home: SecondaryMap::new(),
+            readers: FxHashMap::default(),
             users: FxHashMap::default(),
             safe: FxHashSet::default(),
             brought: FxHashMap::default(),
@@ -109,6 +115,7 @@ impl Results {
                     parent: of,
                     together: together.contains(&block),
                     crossing: Vec::new(),
+                    stored: Vec::new(),
                 });
                 of = Some(this.loops.len() - 1);
                 this.safe.extend(func.blocks[block].params.iter().copied());
@@ -135,12 +142,27 @@ impl Results {
                 if data.args.is_empty() && data.op.effect() == Effect::Pure {
                     self.safe.extend(data.results.iter().copied());
                 }
-                if matches!(data.op, Op::Barrier { .. }) {
-                    let mut at = home;
-                    while let Some(l) = at {
-                        self.loops[l].together = true;
-                        at = self.loops[l].parent;
+                match data.op {
+                    Op::Barrier { .. } => {
+                        let mut at = home;
+                        while let Some(l) = at {
+                            self.loops[l].together = true;
+                            at = self.loops[l].parent;
+                        }
                     }
+                    Op::VarLoad(var) => {
+                        let readers = self.readers.entry(var).or_default();
+                        if readers.last() != Some(&block) {
+                            readers.push(block);
+                        }
+                    }
+                    Op::VarStore(var) if func.vars[var].storage == Storage::Function => {
+                        if let Some(l) = home {
+                            let values = data.args[1..].iter().map(|&value| (var, value));
+                            self.loops[l].stored.extend(values);
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
@@ -201,7 +223,10 @@ impl Results {
             ..
         } = self.loops[at];
         let wrong_edge = self.wrong_edge(func, cfg, at, &preds);
-        let needed = wrong_edge || crossing.iter().any(|v| !self.safe.contains(v));
+        let stored = std::mem::take(&mut self.loops[at].stored);
+        let needed = wrong_edge
+            || crossing.iter().any(|v| !self.safe.contains(v))
+            || self.wrong_store(at, &stored);
         let leaves = needed && !together && !preds.is_empty();
         for value in crossing {
             let users = self.users.remove(&value).unwrap_or_default();
@@ -233,7 +258,20 @@ impl Results {
         if leaves {
             self.safe.extend(func.blocks[merge].params.iter().copied());
             self.left.push(at);
+        } else if let Some(up) = parent {
+            self.loops[up].stored.extend(stored);
         }
+    }
+
+    /// Whether a loop stores what is wrong behind it to an array that is read there.
+    fn wrong_store(&self, at: usize, stored: &[(Var, Value)]) -> bool {
+        let wrong = stored.iter().filter(|(_, v)| !self.safe.contains(v));
+        let vars: FxHashSet<Var> = wrong.map(|&(var, _)| var).collect();
+        let mut readers = vars
+            .iter()
+            .filter_map(|var| self.readers.get(var))
+            .flatten();
+        readers.any(|&block| !self.contains(at, block))
     }
 
     /// Whether a parameter of the block behind a loop is none to Mesa, and what it stands for wrong there.
