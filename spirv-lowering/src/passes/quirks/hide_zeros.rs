@@ -10,8 +10,8 @@
 //!
 //! The driver may find more constants than we: a choice or a way of which it knows that it is never taken leaves the other, a loop
 //! that it has unrolled what it begins with, and a counter in each iteration, and what a kernel stores is found again where it loads
-//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and what is computed of counters alone
-//! and becomes a float.
+//! it. So zeros that are chosen, that blocks bring and that are stored are hidden, too, and what is computed of counters and
+//! of what private arrays hold alone and becomes a float.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -20,7 +20,7 @@ use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::edit::unknown_zero::{hidden, hide, unknown_zero};
 use crate::error::Result;
 use crate::ir::entity::{Inst, Value};
-use crate::ir::function::{FpFlags, Function, InstData};
+use crate::ir::function::{FpFlags, Function, InstData, Storage};
 use crate::ir::op::{Effect, Op};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -204,12 +204,27 @@ fn conversions(func: &Function) -> FxHashSet<Inst> {
     }
     (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
-        .filter(|&inst| matches!(func.insts[inst].op, Op::SToF(_) | Op::UToF(_)))
+        .filter(|&inst| becomes_float(func, inst))
         .filter(|&inst| counts(func, &counters, func.insts[inst].args[0], FAR))
         .collect()
 }
 
-/// Whether a value is computed of counters and constants alone, by so many operations in a row at most.
+/// Whether an instruction makes a float of an integer. What an array holds whole has its zeros hidden where they are stored.
+fn becomes_float(func: &Function, inst: Inst) -> bool {
+    let data = &func.insts[inst];
+    let is = |value: Value, of: fn(Type) -> bool| of(func.ty(value));
+    match data.op {
+        Op::SToF(_) | Op::UToF(_) => true,
+        Op::Bitcast => {
+            let loaded = (func.def_inst(data.args[0]))
+                .is_some_and(|from| matches!(func.insts[from].op, Op::VarLoad(_)));
+            is(data.args[0], Type::is_int) && is(data.results[0], Type::is_float) && !loaded
+        }
+        _ => false,
+    }
+}
+
+/// Whether a value is computed of counters, constants and what private arrays hold alone, by so many operations in a row at most.
 fn counts(func: &Function, counters: &FxHashSet<Value>, value: Value, far: u32) -> bool {
     if counters.contains(&value) || func.as_const(value).is_some() {
         return true;
@@ -217,8 +232,11 @@ fn counts(func: &Function, counters: &FxHashSet<Value>, value: Value, far: u32) 
     func.def_inst(value).is_some_and(|inst| {
         let data = &func.insts[inst];
         let mut args = data.args.iter();
-        let computed = far > 0 && !data.args.is_empty() && data.op.effect() == Effect::Pure;
-        computed && args.all(|&arg| counts(func, counters, arg, far - 1))
+        let computed = match data.op {
+            Op::VarLoad(var) => func.vars[var].storage == Storage::Function,
+            _ => !data.args.is_empty() && data.op.effect() == Effect::Pure,
+        };
+        far > 0 && computed && args.all(|&arg| counts(func, counters, arg, far - 1))
     })
 }
 
