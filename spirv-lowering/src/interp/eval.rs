@@ -116,6 +116,12 @@ pub fn eval(
     let Some(folded) = fold(op, fp, types, &bits, result) else {
         return nothing;
     };
+    if let Some(ordered) = match op {
+        Op::ICmp(cond) if unknown != 0 => order(cond, ty, a, b),
+        _ => None,
+    } {
+        return Scalar::known(ordered.into());
+    }
     let spread = if unknown == 0 {
         0
     } else {
@@ -185,10 +191,46 @@ pub fn eval(
             value.unknown = sign_bit(result);
         }
     }
-    if fp.0 != 0 && floats {
+    // Bits that become a float are not computed with: their sign is theirs.
+    if fp.0 != 0 && floats && !matches!(op, Op::Bitcast) {
         value = with_freedoms(fp, types, args, result, value).unwrap_or(nothing);
+        if fp.has(FpFlags::NSZ) && matches!(op, Op::FDiv) && b.bits & !sign_bit(ty) == 0 {
+            value.unknown |= sign_bit(result);
+        }
     }
     value
+}
+
+/// What a comparison says if all that one integer may be is on one side of all that another may be.
+fn order(cond: IntCond, ty: Type, a: Scalar, b: Scalar) -> Option<bool> {
+    // A number with a sign is ordered like one without, its highest bit changed.
+    let sign = match cond {
+        IntCond::Eq | IntCond::Ne => return None,
+        IntCond::Slt | IntCond::Sle | IntCond::Sgt | IntCond::Sge => sign_bit(ty),
+        IntCond::Ult | IntCond::Ule | IntCond::Ugt | IntCond::Uge => 0,
+    };
+    let range = |v: Scalar| {
+        let bits = (v.bits ^ sign) & ty.mask();
+        // The bits of a NaN are not those of an infinity.
+        let more = Type::float(ty.bits()).is_some_and(|float| is_any_nan(float, v));
+        let least = bits & !v.unknown | u64::from(more);
+        (least, bits | v.unknown & ty.mask())
+    };
+    let ((least, most), (low, high)) = (range(a), range(b));
+    let below = match (most < low, least >= high) {
+        (false, false) => None,
+        (below, _) => Some(below),
+    };
+    let above = match (least > high, most <= low) {
+        (false, false) => None,
+        (above, _) => Some(above),
+    };
+    match cond {
+        IntCond::Ult | IntCond::Slt => below,
+        IntCond::Uge | IntCond::Sge => below.map(|below| !below),
+        IntCond::Ugt | IntCond::Sgt => above,
+        _ => above.map(|above| !above),
+    }
 }
 
 /// What the freedoms of an instruction leave of its result; None: nothing.
@@ -221,8 +263,12 @@ mod tests {
     use super::*;
 
     fn go(op: Op, ty: Type, args: &[Scalar]) -> Scalar {
+        go_to(op, ty, args, ty)
+    }
+
+    fn go_to(op: Op, ty: Type, args: &[Scalar], result: Type) -> Scalar {
         let types = vec![ty; args.len()];
-        eval(op, FpFlags::default(), &types, args, ty, 0x5a5a)
+        eval(op, FpFlags::default(), &types, args, result, 0x5a5a)
     }
 
     #[test]
@@ -237,6 +283,49 @@ mod tests {
         assert_eq!(sum.unknown, 0xffff_ff00);
         let set = go(Op::Or, Type::I16, &[half, Scalar::known(0xff00)]);
         assert_eq!(set, Scalar::known(0xff34));
+    }
+
+    #[test]
+    fn orders_are_known_of_ranges() {
+        let compare = |cond, a: Scalar, b| {
+            go_to(
+                Op::ICmp(cond),
+                Type::I32,
+                &[a, Scalar::known(b)],
+                Type::Bool,
+            )
+        };
+        let high = Scalar {
+            bits: 0x4000_0000,
+            unknown: 0xff,
+        };
+        assert_eq!(compare(IntCond::Ult, high, 0x4000_0100), Scalar::known(1));
+        assert_eq!(compare(IntCond::Ugt, high, 0x4000_00ff), Scalar::known(0));
+        assert_ne!(compare(IntCond::Ugt, high, 0x4000_00fe).unknown, 0);
+        assert_eq!(compare(IntCond::Uge, high, 0x4000_0000), Scalar::known(1));
+        assert_ne!(compare(IntCond::Uge, high, 0x4000_0001).unknown, 0);
+        let signed = Scalar {
+            bits: 0,
+            unknown: 0x8000_0000,
+        };
+        assert_ne!(compare(IntCond::Slt, signed, 0).unknown, 0);
+        assert_eq!(compare(IntCond::Sle, signed, 0), Scalar::known(1));
+        // Of a NaN it is known that it is no infinity.
+        let nan = Scalar {
+            bits: 0x7f80_0000,
+            unknown: 0x007f_ffff,
+        };
+        assert_eq!(compare(IntCond::Ugt, nan, 0x7f80_0000), Scalar::known(1));
+    }
+
+    #[test]
+    fn signs_of_zeros_are_those_of_quotients() {
+        let inf = |fp| {
+            let args = [Scalar::known(0x3f80_0000), Scalar::known(0)];
+            eval(Op::FDiv, fp, &[Type::F32; 2], &args, Type::F32, 0)
+        };
+        assert_eq!(inf(FpFlags::default()), Scalar::known(0x7f80_0000));
+        assert_eq!(inf(FpFlags(FpFlags::NSZ)).unknown, 0x8000_0000);
     }
 
     #[test]
