@@ -326,6 +326,18 @@ mod tests {
         };
         assert_eq!(inf(FpFlags::default()), Scalar::known(0x7f80_0000));
         assert_eq!(inf(FpFlags(FpFlags::NSZ)).unknown, 0x8000_0000);
+        // But not bits that become a float, whatever is promised of it.
+        let types = [Type::I32];
+        let zero = [Scalar::known(0)];
+        let float = eval(
+            Op::Bitcast,
+            FpFlags(FpFlags::NSZ),
+            &types,
+            &zero,
+            Type::F32,
+            0,
+        );
+        assert_eq!(float, Scalar::known(0));
     }
 
     #[test]
