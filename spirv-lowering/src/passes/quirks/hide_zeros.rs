@@ -182,7 +182,8 @@ impl Brought {
 /// How far a value is followed to the counters that it is computed of.
 const FAR: u32 = 8;
 
-/// The conversions to floats of what loops count, which begins as a constant, and of what is computed of that and constants alone.
+/// The conversions to floats of what loops count, which begins as a constant, of what private arrays hold, and of what is computed
+/// of these and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
