@@ -178,7 +178,28 @@ fn compile_with(tools: &Toolchain, out: &Path) -> Result<(), Error> {
             translate(&[]).or_else(|_| translate(&["-disable-llvm-passes"]))?;
         }
     }
-    check(&std::fs::read(&target)?, &target)
+    let words = std::fs::read(&target)?;
+    check(&words, &target)?;
+    if let Some(call) = library_call(&words) {
+        return Err(format!(
+            "{} makes a call of {call}, which nothing defines",
+            tools.clang.display()
+        )
+        .into());
+    }
+    Ok(())
+}
+
+/// The start of the name of an atomic that a compiler left to a run-time library: programs that use what calls it would not
+/// build (builtins/atomic.h has those that serve).
+fn library_call(module: &[u8]) -> Option<&'static str> {
+    ["__opencl_atomic_", "__atomic_", "__sync_"]
+        .into_iter()
+        .find(|call| {
+            module
+                .windows(call.len())
+                .any(|bytes| bytes == call.as_bytes())
+        })
 }
 
 fn compile(out: &Path) -> Result<(), Error> {

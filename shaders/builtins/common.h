@@ -10,6 +10,7 @@
 #pragma OPENCL FP_CONTRACT OFF
 
 #define OVERLOAD __attribute__((overloadable))
+#define ALWAYS_INLINE static __attribute__((always_inline))
 
 typedef unsigned char uchar;
 typedef unsigned short ushort;

@@ -11,10 +11,9 @@
 // gives the error as a number below zero.
 
 #define BYTES __global uchar *
-typedef volatile __global atomic_uint *word_counter;
 #define WORD_AT(base, at) (*(__global uint *)((base) + (at)))
 #define LONG_AT(base, at) (*(__global ulong *)((base) + (at)))
-#define ATOMIC_AT(base, at) ((word_counter)((base) + (at)))
+#define ATOMIC_AT(base, at) ((atomic_word)((base) + (at)))
 
 #define CLK_SUCCESS 0
 #define CLK_INVALID_ARG_SIZE -51
@@ -93,7 +92,8 @@ ALWAYS_INLINE void hand_over(BYTES place, uint position, uint kind, uint size, u
 {
     uint check = (position | kind) ^ size * 0x85ebca6bu ^ (uint)launch * 0xc2b2ae35u ^ (uint)(launch >> 32) * 0x27d4eb2fu;
     WORD_AT(place, RECORD_CHECK) = check;
-    __opencl_atomic_store(ATOMIC_AT(place, RECORD_KIND), position | kind, memory_order_release, memory_scope_device);
+    pumice_atomic_store_explicit(ATOMIC_AT(place, RECORD_KIND), position | kind, memory_order_release,
+                                 memory_scope_device);
 }
 
 // A place of so many bytes in a queue, 0: it is full.
@@ -109,9 +109,7 @@ ALWAYS_INLINE BYTES queue_reserve(BYTES queue, uint size)
         uint used = tail - word_load(queue, QUEUE_HEAD);
         if (used + word_load(queue, QUEUE_WAITING) + size > limit || used + padding + size > last + 1)
             return 0;
-    } while (!__opencl_atomic_compare_exchange_strong(ATOMIC_AT(queue, QUEUE_TAIL), &tail, tail + padding + size,
-                                                      memory_order_relaxed, memory_order_relaxed,
-                                                      memory_scope_device));
+    } while (!atomic_exchanges(ATOMIC_AT(queue, QUEUE_TAIL), &tail, tail + padding + size, memory_order_relaxed));
     BYTES ring = (BYTES)LONG_AT(queue, QUEUE_RING);
     BYTES place = ring + at;
     if (padding) {
@@ -196,15 +194,15 @@ uint __pumice_event_is_valid(ulong state, ulong event)
 void __pumice_event_retain(ulong state, ulong event)
 {
     if (__pumice_event_is_valid(state, event))
-        __opencl_atomic_fetch_add(ATOMIC_AT((BYTES)event, EVENT_REFERENCES), 1u, memory_order_relaxed,
-                                  memory_scope_device);
+        pumice_atomic_fetch_add_explicit(ATOMIC_AT((BYTES)event, EVENT_REFERENCES), 1u, memory_order_relaxed,
+                                         memory_scope_device);
 }
 
 void __pumice_event_release(ulong state, ulong event)
 {
     if (__pumice_event_is_valid(state, event))
-        __opencl_atomic_fetch_sub(ATOMIC_AT((BYTES)event, EVENT_REFERENCES), 1u, memory_order_acq_rel,
-                                  memory_scope_device);
+        pumice_atomic_fetch_sub_explicit(ATOMIC_AT((BYTES)event, EVENT_REFERENCES), 1u, memory_order_acq_rel,
+                                         memory_scope_device);
 }
 
 // A new event, 0 where all are in use.
@@ -212,16 +210,14 @@ ALWAYS_INLINE ulong event_new(ulong state, uint kind, uint references, ulong que
 {
     BYTES events = (BYTES)LONG_AT((BYTES)state, STATE_EVENTS);
     uint count = WORD_AT(events, EVENTS_COUNT);
-    uint next = __opencl_atomic_fetch_add(ATOMIC_AT(events, EVENTS_NEXT), 1u, memory_order_relaxed,
-                                          memory_scope_device);
+    uint next = pumice_atomic_fetch_add_explicit(ATOMIC_AT(events, EVENTS_NEXT), 1u, memory_order_relaxed,
+                                                 memory_scope_device);
     for (uint tried = 0; tried < count; tried++) {
         BYTES event = events + EVENTS_FIRST + (ulong)(next + tried & count - 1) * EVENT_SIZE;
         uint none = word_load(event, EVENT_RELEASED);
         if (word_load(event, EVENT_REFERENCES) != none)
             continue;
-        if (!__opencl_atomic_compare_exchange_strong(ATOMIC_AT(event, EVENT_REFERENCES), &none, none + references,
-                                                     memory_order_acquire, memory_order_relaxed,
-                                                     memory_scope_device))
+        if (!atomic_exchanges(ATOMIC_AT(event, EVENT_REFERENCES), &none, none + references, memory_order_acquire))
             continue;
         WORD_AT(event, EVENT_STATUS) = STATUS_SUBMITTED;
         WORD_AT(event, EVENT_KIND) = kind;
@@ -262,7 +258,8 @@ ulong __pumice_event_create(ulong state) { return event_new(state, EVENT_USER, 1
 void __pumice_event_set_status(ulong state, ulong event, uint status)
 {
     if (__pumice_event_is_valid(state, event) && WORD_AT((BYTES)event, EVENT_KIND) == EVENT_USER)
-        __opencl_atomic_store(ATOMIC_AT((BYTES)event, EVENT_STATUS), status, memory_order_release, memory_scope_device);
+        pumice_atomic_store_explicit(ATOMIC_AT((BYTES)event, EVENT_STATUS), status, memory_order_release,
+                                     memory_scope_device);
 }
 
 // capture_event_profiling_info: now where the event is complete, else by the runtime.

@@ -41,8 +41,6 @@ uint OVERLOAD pumice_checks_images(void);
 #define ADDRESS_MIRRORED 8u
 #define LINEAR 0x20u
 
-#define ALWAYS_INLINE static __attribute__((always_inline))
-
 ALWAYS_INLINE int at_least(int a, int b) { return a > b ? a : b; }
 ALWAYS_INLINE int at_most(int a, int b) { return a < b ? a : b; }
 ALWAYS_INLINE int between(int x, int low, int high) { return at_most(at_least(x, low), high); }

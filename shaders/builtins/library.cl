@@ -1,7 +1,7 @@
 // The built-in library: everything that libclc lacks, or has for other devices than ours.
 #include "common.h"
+#include "atomic.h"
 
-#include "atomic.cl"
 #include "divide.cl"
 #include "exp.cl"
 #include "log.cl"

@@ -28,11 +28,8 @@
 #define PIPE_FIRST_PACKET 1152
 
 #define PIPE __global uint *
-typedef volatile __global atomic_uint *counter;
-#define COUNTER(word) ((counter)(p + (word)))
+#define COUNTER(word) ((atomic_word)(p + (word)))
 
-// A load without order: some compilers make one with every order of the language's own function.
-uint OVERLOAD pumice_atomic_load_explicit(counter, memory_order, memory_scope);
 ALWAYS_INLINE uint pipe_load(PIPE p, uint word)
 {
     return pumice_atomic_load_explicit(COUNTER(word), memory_order_relaxed, memory_scope_device);
@@ -45,14 +42,14 @@ ALWAYS_INLINE bool pipe_take_room(PIPE p, uint packets, uint end)
         return false;
     // Work-items that take one each do not stand in each other's way. What is below zero for a moment is no room either.
     if (packets == 1) {
-        room = __opencl_atomic_fetch_sub(COUNTER(end + PIPE_ROOM), 1u, memory_order_acquire, memory_scope_device);
+        room = pumice_atomic_fetch_sub_explicit(COUNTER(end + PIPE_ROOM), 1u, memory_order_acquire,
+                                                memory_scope_device);
         if ((int)room > 0)
             return true;
-        __opencl_atomic_fetch_add(COUNTER(end + PIPE_ROOM), 1u, memory_order_relaxed, memory_scope_device);
+        pumice_atomic_fetch_add_explicit(COUNTER(end + PIPE_ROOM), 1u, memory_order_relaxed, memory_scope_device);
         return false;
     }
-    while (!__opencl_atomic_compare_exchange_strong(COUNTER(end + PIPE_ROOM), &room, room - packets,
-                                                    memory_order_acquire, memory_order_relaxed, memory_scope_device))
+    while (!atomic_exchanges(COUNTER(end + PIPE_ROOM), &room, room - packets, memory_order_acquire))
         if ((int)room < (int)packets)
             return false;
     return true;
@@ -62,8 +59,8 @@ ALWAYS_INLINE ulong pipe_reserve(PIPE p, uint packets, uint size, uint end)
 {
     if (size != p[PIPE_PACKET_SIZE] || !pipe_take_room(p, packets, end))
         return 0;
-    uint first = __opencl_atomic_fetch_add(COUNTER(end + PIPE_TAKEN), packets, memory_order_acq_rel,
-                                           memory_scope_device);
+    uint first = pumice_atomic_fetch_add_explicit(COUNTER(end + PIPE_TAKEN), packets, memory_order_acq_rel,
+                                                  memory_scope_device);
     return (ulong)packets << 32 | first;
 }
 
@@ -82,17 +79,16 @@ ALWAYS_INLINE void pipe_commit(PIPE p, ulong reservation, uint end, uint other)
     uint packets = (uint)(reservation >> 32);
     if ((int)packets <= 0)
         return;
-    uint done = packets + __opencl_atomic_fetch_add(COUNTER(end + PIPE_DONE), packets, memory_order_acq_rel,
-                                                    memory_scope_device);
+    uint done = packets + pumice_atomic_fetch_add_explicit(COUNTER(end + PIPE_DONE), packets, memory_order_acq_rel,
+                                                           memory_scope_device);
     // Whoever is behind a packet that is not done yet leaves the rest to the one who commits that.
     if (done != pipe_load(p, end + PIPE_TAKEN))
         return;
     uint open = pipe_load(p, end + PIPE_OPEN);
     while ((int)(done - open) > 0)
-        if (__opencl_atomic_compare_exchange_strong(COUNTER(end + PIPE_OPEN), &open, done, memory_order_relaxed,
-                                                    memory_order_relaxed, memory_scope_device)) {
-            __opencl_atomic_fetch_add(COUNTER(other + PIPE_ROOM), done - open, memory_order_release,
-                                      memory_scope_device);
+        if (atomic_exchanges(COUNTER(end + PIPE_OPEN), &open, done, memory_order_relaxed)) {
+            pumice_atomic_fetch_add_explicit(COUNTER(other + PIPE_ROOM), done - open, memory_order_release,
+                                             memory_scope_device);
             return;
         }
 }
