@@ -158,6 +158,8 @@ pub trait Memory: Send + Sync {
 pub trait NativeCode: Send + Sync {
     /// The object file with the code for a packing of work-items (`spirv_lowering::native`).
     fn object(&self, packing: Packing) -> Result<Vec<u8>>;
+    /// Whether that for `Packing::ANY_GROUP` is there, without a compiler.
+    fn runs_any_group(&self) -> bool;
     /// The kernel after all passes, as text.
     fn kir(&self) -> &str;
     /// `Packing::Groups` is for it.

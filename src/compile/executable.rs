@@ -3,17 +3,20 @@
 use super::builtin_library;
 use super::instance::{Instance, Lifecycle};
 use super::lower;
-use super::native::Native;
+use super::native::{ForAnyGroup, Native};
 use super::options::BuildOptions;
 use super::store::binary::Binary;
 use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
 use super::words::{to_bytes, BuildFailure, SpirvModule};
-use crate::backend::{staging, Code, Device, DeviceError, MachineCode, Memory, Placement};
+use crate::backend::{
+    staging, Code, Device, DeviceError, MachineCode, Memory, NativeCode, Placement,
+};
 use parking_lot::Mutex;
 use spirv_lowering::device_queue::block_number;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::{KernelRole, ProgramGlobals};
+use spirv_lowering::native::Packing;
 use spirv_lowering::target::Target;
 use spirv_lowering::{LinkOptions, Lowered, Program, ReadOptions};
 use std::any::Any;
@@ -29,6 +32,8 @@ pub struct LoweredKernel {
     pub number: u64,
     code: OnceLock<Arc<dyn Code>>,
     loading: Mutex<()>,
+    /// Where the device is the processor.
+    for_any_group: Arc<ForAnyGroup>,
 }
 
 impl LoweredKernel {
@@ -38,6 +43,7 @@ impl LoweredKernel {
             lowered,
             code: OnceLock::new(),
             loading: Mutex::default(),
+            for_any_group: Arc::default(),
         }
     }
 }
@@ -62,6 +68,7 @@ pub struct Executable {
     sources: Option<Sources>,
     wide: OnceLock<Box<Executable>>,
     widening: Mutex<()>,
+    objects: OnceLock<Vec<u8>>,
 }
 
 impl Drop for Executable {
@@ -173,6 +180,7 @@ impl Executable {
             sources: None,
             wide: OnceLock::new(),
             widening: Mutex::default(),
+            objects: OnceLock::new(),
         };
         for kernel in all {
             match kernel.lowered.interface.attributes.role {
@@ -249,7 +257,7 @@ impl Executable {
         check_private(lowered, self.device.target().native)?;
         pipelines::restore(self.device.as_ref());
         let code = if self.device.target().native {
-            MachineCode::Native(Arc::new(Native::new(lowered, self.device.target())))
+            MachineCode::Native(Arc::new(self.native(kernel)))
         } else {
             MachineCode::Spirv(&lowered.words)
         };
@@ -315,16 +323,64 @@ impl Executable {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         sections::put(&mut out, &self.globals.to_bytes());
+        for kernel in self.all() {
+            sections::put(&mut out, &kernel.lowered.to_bytes());
+        }
+        out
+    }
+
+    fn all(&self) -> impl Iterator<Item = &LoweredKernel> {
         let all = [
             &self.kernels,
             &self.initializers,
             &self.finalizers,
             &self.blocks,
         ];
-        for kernel in all.into_iter().flatten() {
-            sections::put(&mut out, &kernel.lowered.to_bytes());
+        all.into_iter().flatten()
+    }
+
+    fn native(&self, kernel: &LoweredKernel) -> Native {
+        let device = &self.device;
+        let (target, processor) = (device.target(), device.caps().driver_uuid);
+        Native::new(
+            &kernel.lowered,
+            target,
+            processor,
+            kernel.for_any_group.clone(),
+        )
+    }
+
+    /// Object files of the kernels for work-groups of any size, for program binaries, so that the program runs where there is no
+    /// compiler. The same bytes whenever they are asked for; none for other devices than the processor.
+    pub fn objects(&self) -> &[u8] {
+        self.objects.get_or_init(|| {
+            let mut out = Vec::new();
+            if !self.device.target().native {
+                return out;
+            }
+            let object = |kernel: &&LoweredKernel| {
+                // A kernel that does not compile says so when it is launched, too.
+                let make = || self.native(kernel).object(Packing::ANY_GROUP);
+                let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(make));
+                made.map(Result::unwrap_or_default).unwrap_or_default()
+            };
+            let all: Vec<_> = self.all().collect();
+            for object in map_parallel(&all, object) {
+                sections::put(&mut out, &object);
+            }
+            out
+        })
+    }
+
+    /// Keeps the object files that `objects` has written. None: damaged.
+    fn read_objects(&self, mut bytes: &[u8]) -> Option<()> {
+        for kernel in self.all() {
+            let object = sections::take(&mut bytes)?;
+            if !object.is_empty() {
+                kernel.for_any_group.get_or_init(|| object.to_vec());
+            }
         }
-        out
+        bytes.is_empty().then_some(())
     }
 
     /// The reverse of `to_bytes`. None: damaged.
@@ -364,17 +420,20 @@ pub fn of_binary(
     device: &Arc<dyn Device>,
     options: &BuildOptions,
 ) -> Option<Executable> {
-    let (name, bytes) = binary.executable.as_ref()?;
+    let lowered = binary.executable.as_ref()?;
     let wanted = key(
         device.as_ref(),
         &binary.modules,
         &binary.spec_constants,
         options,
     );
-    if wanted.name().as_bytes() != name.as_slice() {
+    if wanted.name().as_bytes() != lowered.key {
         return None;
     }
-    let mut executable = Executable::from_bytes(device, bytes)?;
+    let mut executable = Executable::from_bytes(device, &lowered.kernels)?;
+    if device.target().native {
+        executable.read_objects(&lowered.objects)?;
+    }
     executable.sources = Some(Sources {
         modules: binary.modules.clone(),
         spec_constants: binary.spec_constants.clone(),

@@ -11,6 +11,7 @@ use spirv_lowering::ir::parse::parse_module;
 use spirv_lowering::native::{self, Packing, Shape, Stack};
 use spirv_lowering::target::Target;
 use spirv_lowering::Lowered;
+use std::sync::{Arc, OnceLock};
 
 const KIND: &str = "native";
 
@@ -23,18 +24,58 @@ pub struct Native {
     lanes: u32,
     /// 32-bit elements of the processor's vectors.
     width: u32,
+    /// Names what the processor can, and this version of the library.
+    processor: [u8; 16],
+    for_any_group: Arc<ForAnyGroup>,
 }
 
+/// The object file of a kernel for work-groups of any size (`Packing::ANY_GROUP`): that which was made, or came with the program's
+/// binary and runs where there is no compiler.
+pub type ForAnyGroup = OnceLock<Vec<u8>>;
+
 impl Native {
-    /// For a target.
-    pub fn new(lowered: &Lowered, target: &Target) -> Self {
+    /// For a target on a processor, of which `processor` tells all that code may rely on.
+    pub fn new(
+        lowered: &Lowered,
+        target: &Target,
+        processor: [u8; 16],
+        for_any_group: Arc<ForAnyGroup>,
+    ) -> Self {
         Self {
             name: lowered.interface.name.clone(),
             kir: lowered.kir.clone(),
             implicit: lowered.interface.implicit.clone(),
             lanes: { &lowered.interface.attributes }.sub_group_size(target.subgroup_size),
             width: target.subgroup_size,
+            processor,
+            for_any_group,
         }
+    }
+
+    /// The object file that is there, else one of the compiler's, else, where that fails, one that some compiler made before.
+    fn find(&self, packing: Packing) -> Result<Vec<u8>, String> {
+        let kept = (packing == Packing::ANY_GROUP).then_some(&self.for_any_group);
+        if let Some(object) = kept.and_then(|kept| kept.get()) {
+            return Ok(object.clone());
+        }
+        let object = self.compile(packing).or_else(|log| {
+            let before = entries::load(KIND, &self.of_any_compiler(packing));
+            before.ok_or(log)
+        })?;
+        Ok(match kept {
+            Some(kept) => kept.get_or_init(|| object).clone(),
+            None => object,
+        })
+    }
+
+    /// The key of an object file whichever compiler makes it.
+    fn of_any_compiler(&self, packing: Packing) -> CacheKey {
+        let mut key = CacheKey::new(KIND);
+        key.part(b"of any compiler").part(&self.processor);
+        key.part(self.kir.as_bytes());
+        let (lanes, width) = (self.lanes, self.width);
+        key.part(format!("{:?} {packing:?} {lanes} {width}", self.implicit).as_bytes());
+        key
     }
 
     fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
@@ -74,6 +115,7 @@ impl Native {
         let object = clang::object(toolchain, &text, self.width).map_err(|failure| failure.0)?;
         check(&object, packing)?;
         entries::store(KIND, &key, &object);
+        entries::store(KIND, &self.of_any_compiler(packing), &object);
         Ok(object)
     }
 }
@@ -110,13 +152,18 @@ impl NativeCode for Native {
         parse_module(&self.kir).is_ok_and(|module| native::packs_groups(&module))
     }
 
+    fn runs_any_group(&self) -> bool {
+        self.for_any_group.get().is_some()
+    }
+
     fn object(&self, packing: Packing) -> Result<Vec<u8>> {
-        self.compile(packing).map_err(|log| {
-            crate::log!(
-                Error,
-                "kernel {}: no code for the processor: {log}",
-                self.name
-            );
+        self.find(packing).map_err(|log| {
+            let name = &self.name;
+            if self.runs_any_group() {
+                crate::log!(Info, "kernel {name} runs as its binary has it: {log}");
+            } else {
+                crate::log!(Error, "kernel {name}: no code for the processor: {log}");
+            }
             DeviceError::Driver {
                 call: "compiling a kernel for the processor",
                 code: log,

@@ -93,6 +93,34 @@ fn inner() {
                 null_mut()
             ));
             check_add(&setup, &program);
+            // Work-groups of one work-item, and such as fill no vector.
+            for local in [1, 5] {
+                let kernel = setup.kernel(&program, "add");
+                let buffer = setup.buffer_of(&[1i32; 15]);
+                kernel.set_buffer(0, &buffer).set(1, 5i32);
+                setup.run(&kernel, &[15], Some(&[local]));
+                assert_eq!(setup.read::<i32>(&buffer, 15), [6; 15], "{local}");
+            }
+        }
+        "run module" => {
+            let module = std::fs::read(file.expect("a file")).expect("the file");
+            let mut code = 1;
+            let program = Program(call!(clCreateProgramWithIL(
+                setup.context.0,
+                module.as_ptr().cast(),
+                module.len(),
+                &mut code
+            )));
+            assert_eq!(code, CL_SUCCESS);
+            ok!(clBuildProgram(
+                program.0,
+                1,
+                &setup.device,
+                null(),
+                None,
+                null_mut()
+            ));
+            check_add(&setup, &program);
         }
         _ => leave(&mode, &setup),
     }
@@ -357,6 +385,33 @@ fn binaries_travel_between_processes() {
         "read binary",
         &[("PUMICE_TESTS_FILE", &file), (name, &second)],
     );
+    // Nothing of it needs a compiler.
+    let third = place.join("third");
+    good(
+        "read binary",
+        &[
+            ("PUMICE_TESTS_FILE", &file),
+            (name, &third),
+            ("PUMICE_CLANG", Path::new("/no/such/compiler")),
+        ],
+    );
+}
+
+/// What the cache has of a module runs where the compiler has gone.
+#[test]
+fn cached_code_needs_no_compiler() {
+    let place = scratch("cached-code");
+    let (file, cache) = (place.join("module"), place.join("cache"));
+    let words = modules(&Setup::new()).swap_remove(0);
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    std::fs::write(&file, bytes).expect("the file");
+    let (file, cache) = (
+        ("PUMICE_TESTS_FILE", file.as_path()),
+        ("PUMICE_CACHE_DIR", cache.as_path()),
+    );
+    good("run module", &[file, cache]);
+    let gone = ("PUMICE_CLANG", Path::new("/no/such/compiler"));
+    good("run module", &[file, cache, gone]);
 }
 
 /// SPIR-V that the compiler makes of kernels with all kinds of things in them, out of their binaries.

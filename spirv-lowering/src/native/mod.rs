@@ -80,6 +80,9 @@ pub enum Packing {
 }
 
 impl Packing {
+    /// Its code runs work-groups of any size.
+    pub const ANY_GROUP: Self = Self::Linear;
+
     /// The name of the function.
     pub fn symbol(self) -> &'static str {
         match self {

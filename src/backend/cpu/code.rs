@@ -240,6 +240,17 @@ impl CpuCode {
         }
     }
 
+    /// The code for a packing, or where there is none that which came with the program's binary and runs work-groups of any
+    /// size.
+    fn found(&self, packing: Packing) -> Result<(Packing, &Arc<Variant>)> {
+        match self.variant(packing) {
+            Err(_) if self.native.runs_any_group() => {
+                Ok((Packing::ANY_GROUP, self.variant(Packing::ANY_GROUP)?))
+            }
+            variant => Ok((packing, variant?)),
+        }
+    }
+
     fn variant(&self, packing: Packing) -> Result<&Arc<Variant>> {
         let slot = &self.variants[packing as usize];
         if let Some(variant) = slot.get() {
@@ -277,10 +288,10 @@ impl Code for CpuCode {
         let pipeline = match known {
             Some(pipeline) => pipeline,
             None => {
-                let variant = self.variant(packing)?;
+                let (found, variant) = self.found(packing)?;
                 let made: Arc<dyn Pipeline> = Arc::new(CpuPipeline::new(
                     variant,
-                    packing,
+                    found,
                     local_size,
                     local_args,
                     self.checked.as_ref(),

@@ -1,7 +1,8 @@
 //! Program binaries (clGetProgramInfo CL_PROGRAM_BINARIES, clCreateProgramWithBinary).
 //!
 //! A binary holds the SPIR-V modules of the program and, for executables, the kernels lowered for the device, which are
-//! used when this build of the library and the device are those that made it, and made anew otherwise. It is bound to
+//! used when this build of the library and the device are those that made it, and made anew otherwise; for the processor with
+//! their object files, so that they run where there is no compiler. It is bound to
 //! the device (by UUID) and to the format version; a checksum guards the rest.
 
 use super::sections;
@@ -27,8 +28,18 @@ pub struct Binary {
     pub modules: Vec<SpirvModule>,
     /// Specialisation constants set before the build.
     pub spec_constants: Vec<(u32, Vec<u8>)>,
-    /// `Executable::to_bytes` with the name of its cache key.
-    pub executable: Option<(Vec<u8>, Vec<u8>)>,
+    /// The kernels, lowered for the device.
+    pub executable: Option<LoweredKernels>,
+}
+
+/// The kernels of a binary, lowered for its device.
+pub struct LoweredKernels {
+    /// The name of their cache key.
+    pub key: Vec<u8>,
+    /// `Executable::to_bytes`
+    pub kernels: Vec<u8>,
+    /// `Executable::objects`
+    pub objects: Vec<u8>,
 }
 
 impl Binary {
@@ -48,9 +59,10 @@ impl Binary {
             put(&id.to_le_bytes());
             put(value);
         }
-        if let Some((key, bytes)) = &self.executable {
-            put(key);
-            put(bytes);
+        if let Some(lowered) = &self.executable {
+            put(&lowered.key);
+            put(&lowered.kernels);
+            put(&lowered.objects);
         }
         let mut out = MAGIC.to_vec();
         out.extend_from_slice(blake3::hash(&body).as_bytes());
@@ -88,8 +100,13 @@ impl Binary {
             let id = number(take()?)?;
             spec_constants.push((id, take()?.to_vec()));
         }
-        let executable = match (take().map(<[u8]>::to_vec), take().map(<[u8]>::to_vec)) {
-            (Some(key), Some(bytes)) => Some((key, bytes)),
+        let mut bytes = || take().map(<[u8]>::to_vec);
+        let executable = match (bytes(), bytes(), bytes()) {
+            (Some(key), Some(kernels), Some(objects)) => Some(LoweredKernels {
+                key,
+                kernels,
+                objects,
+            }),
             _ => None,
         };
         Some(Self {

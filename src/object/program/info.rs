@@ -3,7 +3,7 @@
 use super::{DeviceBuild, Origin, Program};
 use crate::cl::{self, cl_uint};
 use crate::compile::language::ClStd;
-use crate::compile::store::binary::Binary;
+use crate::compile::store::binary::{Binary, LoweredKernels};
 use crate::compile::{executable, linkable, BuildCall, BuildFailure, BuildOptions, Executable};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
@@ -98,7 +98,11 @@ impl Program {
                         &spec_constants,
                         &options,
                     );
-                    binary.executable = Some((key.name().into_bytes(), executable.to_bytes()));
+                    binary.executable = Some(LoweredKernels {
+                        key: key.name().into_bytes(),
+                        kernels: executable.to_bytes(),
+                        objects: executable.objects().to_vec(),
+                    });
                 }
                 binary.to_bytes(device.backend().as_ref())
             })

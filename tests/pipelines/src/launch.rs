@@ -168,7 +168,12 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
         return Err("unsupported here".to_owned());
     }
     let code = if target.native {
-        MachineCode::Native(Arc::new(Native::new(&lowered, target)))
+        MachineCode::Native(Arc::new(Native::new(
+            &lowered,
+            target,
+            device.caps().driver_uuid,
+            Arc::default(),
+        )))
     } else {
         MachineCode::Spirv(&lowered.words)
     };
