@@ -84,14 +84,7 @@ fn inner() {
         "read binary" => {
             let bytes = std::fs::read(file.expect("a file")).expect("the file");
             let program = load(&setup, &bytes).map_err(code_name).expect("it loads");
-            ok!(clBuildProgram(
-                program.0,
-                1,
-                &setup.device,
-                null(),
-                None,
-                null_mut()
-            ));
+            setup.build_made(&program);
             check_add(&setup, &program);
             // Work-groups of one work-item, and such as fill no vector.
             for local in [1, 5] {
@@ -104,22 +97,12 @@ fn inner() {
         }
         "run module" => {
             let module = std::fs::read(file.expect("a file")).expect("the file");
-            let mut code = 1;
-            let program = Program(call!(clCreateProgramWithIL(
+            let program = Program(create!(clCreateProgramWithIL(
                 setup.context.0,
                 module.as_ptr().cast(),
-                module.len(),
-                &mut code
+                module.len()
             )));
-            assert_eq!(code, CL_SUCCESS);
-            ok!(clBuildProgram(
-                program.0,
-                1,
-                &setup.device,
-                null(),
-                None,
-                null_mut()
-            ));
+            setup.build_made(&program);
             check_add(&setup, &program);
         }
         _ => leave(&mode, &setup),

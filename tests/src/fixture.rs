@@ -285,6 +285,19 @@ impl Setup {
             .unwrap_or_else(|log| panic!("build failed: {log}\n{source}"))
     }
 
+    /// Builds a program that was made of a binary or a module, without options.
+    #[track_caller]
+    pub fn build_made(&self, program: &Program) {
+        ok!(clBuildProgram(
+            program.0,
+            1,
+            &self.device,
+            null(),
+            None,
+            null_mut()
+        ));
+    }
+
     /// The log of the last build.
     pub fn build_log(&self, program: &Program) -> String {
         crate::info_text!(

@@ -116,11 +116,10 @@ pub fn eval(
     let Some(folded) = fold(op, fp, types, &bits, result) else {
         return nothing;
     };
-    if let Some(ordered) = match op {
-        Op::ICmp(cond) if unknown != 0 => order(cond, ty, a, b),
-        _ => None,
-    } {
-        return Scalar::known(ordered.into());
+    if let Op::ICmp(cond) = op {
+        if let Some(ordered) = order(cond, ty, a, b) {
+            return Scalar::known(ordered.into());
+        }
     }
     let spread = if unknown == 0 {
         0
