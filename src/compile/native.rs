@@ -1,7 +1,8 @@
 //! Kernels for processors: from lowered KIR through LLVM's IR to object files, which are kept in the cache.
 
-use super::clang::native as clang;
+use super::clang::native::Generator;
 use super::store::entries::{self, CacheKey};
+use super::words::BuildFailure;
 use crate::backend::{DeviceError, NativeCode, Result};
 use crate::quirks::Quirk;
 use crate::util::files;
@@ -79,8 +80,8 @@ impl Native {
     }
 
     fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
-        let toolchain = clang::compiler().map_err(|failure| failure.0)?;
-        let quirks = clang::quirks(toolchain);
+        let generator = generator(self.processor).map_err(|failure| failure.0)?;
+        let quirks = generator.quirks();
         let vectors = packing != Packing::Alone;
         let shape = Shape {
             lanes: if vectors { self.lanes } else { 1 },
@@ -90,7 +91,7 @@ impl Native {
             stack: Stack::HERE,
         };
         let mut key = CacheKey::new(KIND);
-        key.part(clang::identity(toolchain, self.width).as_bytes());
+        key.part(generator.identity(self.width).as_bytes());
         key.part(self.kir.as_bytes());
         key.part(format!("{:?} {shape:?}", self.implicit).as_bytes());
         if let Some(object) = entries::load(KIND, &key) {
@@ -112,7 +113,9 @@ impl Native {
                 crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
             }
         }
-        let object = clang::object(toolchain, &text, self.width).map_err(|failure| failure.0)?;
+        let object = generator
+            .object(&text, self.width)
+            .map_err(|failure| failure.0)?;
         check(&object, packing)?;
         entries::store(KIND, &key, &object);
         entries::store(KIND, &self.of_any_compiler(packing), &object);
@@ -138,9 +141,23 @@ fn check(object: &[u8], packing: Packing) -> Result<(), String> {
     Ok(())
 }
 
+/// The compiler for the machine that `processor` names; what it tells is kept in the cache.
+fn generator(processor: [u8; 16]) -> Result<Generator, BuildFailure> {
+    const KIND: &str = "clang";
+    let key = |identity: &str| {
+        let mut key = CacheKey::new(KIND);
+        key.part(identity.as_bytes()).part(&processor);
+        key
+    };
+    Generator::find(
+        |identity| entries::load(KIND, &key(identity)),
+        |identity, told| entries::store(KIND, &key(identity), told),
+    )
+}
+
 /// The names of what the compiler of this process gets wrong.
-pub fn quirks() -> Vec<&'static str> {
-    clang::compiler().map_or(Vec::new(), |toolchain| clang::quirks(toolchain).names())
+pub fn quirks(processor: [u8; 16]) -> Vec<&'static str> {
+    generator(processor).map_or(Vec::new(), |generator| generator.quirks().names())
 }
 
 impl NativeCode for Native {

@@ -106,7 +106,7 @@ fn write_details(out: &mut dyn Write, device: &Ref<Device>) -> io::Result<()> {
         caps.max_work_group_size, caps.subgroup_size
     )?;
     let quirks = match device.backend().target().native {
-        true => native::quirks(),
+        true => native::quirks(caps.driver_uuid),
         false => caps.quirks.clone(),
     };
     writeln!(out, "  quirks          {}", quirks.join(" "))?;

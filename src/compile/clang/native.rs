@@ -1,14 +1,20 @@
 //! clang as the code generator of processors: LLVM's IR to an object file for this machine.
 
-use super::process;
+use super::process::{self, Finished};
 use super::toolchain::{self, Toolchain};
 use crate::compile::words::BuildFailure;
 use crate::quirks::{Maker, Quirks};
 use std::process::Command;
 use std::sync::OnceLock;
 
+/// A compiler that makes code for this machine.
+pub struct Generator {
+    toolchain: &'static Toolchain,
+    told: &'static Told,
+}
+
 /// What clang's driver tells.
-#[derive(Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Told {
     /// Its version; zeros: it does not tell.
     version: [u32; 3],
@@ -17,7 +23,11 @@ struct Told {
 }
 
 /// The same for all calls. One that could not tell, for want of memory or the like, is asked again.
-fn told(toolchain: &Toolchain) -> &'static Told {
+fn told(
+    toolchain: &Toolchain,
+    load: impl FnOnce(&str) -> Option<Vec<u8>>,
+    store: impl FnOnce(&str, &[u8]),
+) -> &'static Told {
     static TOLD: OnceLock<Told> = OnceLock::new();
     static NOTHING: Told = Told {
         version: [0; 3],
@@ -26,11 +36,31 @@ fn told(toolchain: &Toolchain) -> &'static Told {
     if let Some(told) = TOLD.get() {
         return told;
     }
+    if let Some(told) = load(&toolchain.identity).and_then(|bytes| read(&bytes)) {
+        return TOLD.get_or_init(|| told);
+    }
     let told = ask(toolchain);
     if told.processor.is_empty() {
         return &NOTHING;
     }
+    store(&toolchain.identity, written(&told).as_bytes());
     TOLD.get_or_init(|| told)
+}
+
+/// As the cache has it: a line for the version, one for each argument.
+fn written(told: &Told) -> String {
+    let [major, minor, patch] = told.version;
+    format!("{major} {minor} {patch}\n{}", told.processor.join("\n"))
+}
+
+fn read(bytes: &[u8]) -> Option<Told> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let (version, processor) = text.split_once('\n')?;
+    let numbers: Result<Vec<u32>, _> = version.split(' ').map(str::parse).collect();
+    Some(Told {
+        version: numbers.ok()?.try_into().ok()?,
+        processor: processor.lines().map(str::to_owned).collect(),
+    })
 }
 
 fn ask(toolchain: &Toolchain) -> Told {
@@ -80,79 +110,131 @@ pub fn version_in(text: &str) -> [u32; 3] {
     version
 }
 
-/// What the compiler gets wrong.
-pub fn quirks(toolchain: &Toolchain) -> Quirks {
-    Quirks::of(Maker::Clang, told(toolchain).version)
-}
-
-/// Arguments that say for which processor code is made, with vectors of `lanes` 32-bit elements.
-fn processor(toolchain: &Toolchain, lanes: u32) -> Vec<String> {
-    let told = &told(toolchain).processor;
-    let narrower = cfg!(target_arch = "x86_64")
-        && told.iter().any(|word| match lanes {
-            0..8 => word == "+avx2",
-            8..16 => word == "+avx512f",
-            _ => false,
-        });
-    if !told.is_empty() && !narrower {
-        return told.clone();
-    }
-    let cpu = match (std::env::consts::ARCH, lanes) {
-        ("x86_64", 16..) => "x86-64-v4",
-        ("x86_64", 8..) => "x86-64-v3",
-        ("x86_64", _) => "x86-64-v2",
-        _ => "generic",
-    };
-    vec!["-target-cpu".to_owned(), cpu.to_owned()]
-}
-
-/// Names what decides the code: part of cache keys.
-pub fn identity(toolchain: &Toolchain, lanes: u32) -> String {
-    format!(
-        "{} {}",
-        toolchain.identity,
-        processor(toolchain, lanes).join(" ")
-    )
-}
-
 /// Lines of LLVM's IR from which on it is compiled for time. Its scheduler of instructions takes the square of the length of
 /// a block, and most of what `-O3` does beyond `-O1` takes more than in proportion: 62,000 lines that hash words take 65 s
 /// with all of it and 15 s without.
 const LARGE: usize = 40_000;
 
-/// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is ours.
-pub fn object(toolchain: &Toolchain, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {
-    let triple = if cfg!(target_arch = "aarch64") {
-        "aarch64-unknown-linux-gnu"
-    } else {
-        "x86_64-unknown-linux-gnu"
-    };
-    let mut clang = Command::new(&toolchain.clang);
-    clang.args([
-        "-cc1",
-        "-disable-free",
-        "-disable-llvm-verifier",
-        "-triple",
-        triple,
-    ]);
-    clang.args(match text.lines().count() {
-        0..=LARGE => &["-O3"][..],
-        _ => &["-O1", "-mllvm", "-enable-misched=false"],
-    });
-    clang.args(["-emit-obj", "-mrelocation-model", "pic", "-pic-level", "2"]);
-    clang.args(["-Wno-override-module", "-ffp-contract=on"]);
-    clang.args(processor(toolchain, lanes));
-    clang.args(super::command::FROM_IR);
-    match process::run(clang, text.as_bytes()) {
-        Ok(finished) if finished.success => Ok(finished.stdout),
-        Ok(finished) => Err(BuildFailure(finished.diagnostics)),
-        Err(error) => Err(BuildFailure(format!("cannot run clang: {error}\n"))),
-    }
-}
+/// Passes for code that our own passes, the lowering and the packing leave: what `-O3` has and repeats for any other is left out.
+/// Chosen by the bench, in which each of them counts: numbers are in their order before loops are repeated, and what is the same
+/// in all work-items of a pack is told apart again after that.
+const PASSES: &str =
+    "cgscc(inline),function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
+     reassociate,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),gvn,dse,loop-unroll<O3>,sroa,\
+     early-cse<memssa>,instcombine<no-verify-fixpoint>,vector-combine,loop-mssa(licm),simplifycfg)";
 
-/// The compiler, or why there is none.
-pub fn compiler() -> Result<&'static Toolchain, BuildFailure> {
-    toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))
+/// What LLVM before 18 does not know: there it is the rule.
+const ONCE: &str = "<no-verify-fixpoint>";
+
+/// Where LLVM knows them by other names.
+const OTHER_PASSES: &str = "default<O3>";
+
+const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
+    "aarch64-unknown-linux-gnu"
+} else {
+    "x86_64-unknown-linux-gnu"
+};
+
+impl Generator {
+    /// The compiler for this machine, or why there is none. What it tells stays the same as long as neither it nor the machine
+    /// changes, and to ask takes 20 ms: `load` finds what `store` kept for the compiler of that identity.
+    pub fn find(
+        load: impl FnOnce(&str) -> Option<Vec<u8>>,
+        store: impl FnOnce(&str, &[u8]),
+    ) -> Result<Self, BuildFailure> {
+        let toolchain = toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))?;
+        let told = told(toolchain, load, store);
+        Ok(Self { toolchain, told })
+    }
+
+    /// What it gets wrong.
+    pub fn quirks(&self) -> Quirks {
+        Quirks::of(Maker::Clang, self.told.version)
+    }
+
+    /// Names what decides the code that it makes with vectors of `lanes` 32-bit elements: part of cache keys.
+    pub fn identity(&self, lanes: u32) -> String {
+        format!(
+            "{} {}",
+            self.toolchain.identity,
+            self.processor(lanes).join(" ")
+        )
+    }
+
+    /// Arguments that say for which processor code is made, with vectors of `lanes` 32-bit elements.
+    fn processor(&self, lanes: u32) -> Vec<String> {
+        let told = &self.told.processor;
+        let narrower = cfg!(target_arch = "x86_64")
+            && told.iter().any(|word| match lanes {
+                0..8 => word == "+avx2",
+                8..16 => word == "+avx512f",
+                _ => false,
+            });
+        if !told.is_empty() && !narrower {
+            return told.clone();
+        }
+        let cpu = match (std::env::consts::ARCH, lanes) {
+            ("x86_64", 16..) => "x86-64-v4",
+            ("x86_64", 8..) => "x86-64-v3",
+            ("x86_64", _) => "x86-64-v2",
+            _ => "generic",
+        };
+        vec!["-target-cpu".to_owned(), cpu.to_owned()]
+    }
+
+    /// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is ours.
+    pub fn object(&self, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {
+        let processor = self.processor(lanes);
+        let is_large = text.lines().count() > LARGE;
+        let served = if is_large {
+            None
+        } else {
+            self.by_worker(text, &processor)
+        };
+        let finished = match served {
+            Some(finished) => finished,
+            None => self.by_clang(text, &processor, is_large)?,
+        };
+        if finished.success {
+            Ok(finished.stdout)
+        } else {
+            Err(BuildFailure(finished.diagnostics))
+        }
+    }
+
+    /// None: clang has to be asked.
+    fn by_worker(&self, text: &str, processor: &[String]) -> Option<Finished> {
+        let option = |name: &str| {
+            let pairs = processor.chunks_exact(2).filter(|pair| pair[0] == name);
+            let values: Vec<&str> = pairs.map(|pair| pair[1].as_str()).collect();
+            values.join(",")
+        };
+        let (cpu, features) = (option("-target-cpu"), option("-target-feature"));
+        let older = PASSES.replace(ONCE, "");
+        let words = [TRIPLE, &cpu, &features, PASSES, &older, OTHER_PASSES];
+        process::run_llvm(&self.toolchain.clang, &words, text.as_bytes())
+    }
+
+    fn by_clang(
+        &self,
+        text: &str,
+        processor: &[String],
+        is_large: bool,
+    ) -> Result<Finished, BuildFailure> {
+        let mut clang = Command::new(&self.toolchain.clang);
+        clang.args(["-cc1", "-disable-free", "-disable-llvm-verifier"]);
+        clang.args(["-triple", TRIPLE]);
+        clang.args(match is_large {
+            false => &["-O3"][..],
+            true => &["-O1", "-mllvm", "-enable-misched=false"],
+        });
+        clang.args(["-emit-obj", "-mrelocation-model", "pic", "-pic-level", "2"]);
+        clang.args(["-Wno-override-module", "-ffp-contract=on"]);
+        clang.args(processor);
+        clang.args(super::command::FROM_IR);
+        process::run(clang, text.as_bytes())
+            .map_err(|error| BuildFailure(format!("cannot run clang: {error}\n")))
+    }
 }
 
 #[cfg(test)]
@@ -170,5 +252,20 @@ mod tests {
             [23, 0, 0]
         );
         assert_eq!(version_in("gcc"), [0; 3]);
+    }
+
+    /// What the cache keeps is what was told; anything else is nothing.
+    #[test]
+    fn what_was_told_is_kept() {
+        let told = Told {
+            version: [22, 1, 8],
+            processor: ["-target-cpu", "x", "-target-feature", "+y"]
+                .map(str::to_owned)
+                .into(),
+        };
+        assert_eq!(read(written(&told).as_bytes()), Some(told));
+        for wrong in ["", "22 1 8", "22 1\n-target-cpu", "a b c\nd"] {
+            assert_eq!(read(wrong.as_bytes()), None);
+        }
     }
 }

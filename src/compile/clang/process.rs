@@ -6,6 +6,7 @@ use super::limit::CompilerLimit;
 use super::scratch::Scratch;
 use super::server;
 use crate::util::{self, config, trace};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -58,6 +59,14 @@ pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
         finished.diagnostics = "the compiler failed and did not say why\n".to_owned();
     }
     Ok(finished)
+}
+
+/// Lets LLVM within `clang` work on `input`, as `words` tell (`server/preload/llvm.rs`). None: it does not serve, or did not say
+/// how it ended; clang itself has to be asked.
+pub fn run_llvm(clang: &Path, words: &[&str], input: &[u8]) -> Option<Finished> {
+    let _turn = LIMIT.take();
+    let _span = trace::span("compile", || "LLVM, LLVM IR".to_owned());
+    server::work(clang, words, input, time_limit())
 }
 
 /// The command with its arguments in a file, if they are long, and where the file is.

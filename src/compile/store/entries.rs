@@ -10,6 +10,7 @@
 //! | `ir` | LLVM's IR of a source that was only read | `linkable.rs` |
 //! | `unit` | the SPIR-V of a source that was read first | `linkable.rs` |
 //! | `vk` | the kernels of an executable, lowered for a device | `executable.rs` |
+//! | `clang` | what clang tells of the machine | `native.rs` |
 //! | `native` | object files of kernels for the processor | `native.rs` |
 //! | `pipeline` | the Vulkan driver's own cache | `pipelines.rs` |
 
@@ -23,7 +24,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 /// The kinds of entries: folders of the cache.
-pub const KINDS: [&str; 6] = ["spv", "ir", "unit", "vk", "native", "pipeline"];
+pub const KINDS: [&str; 7] = ["spv", "ir", "unit", "vk", "clang", "native", "pipeline"];
 const MAGIC: [u8; 8] = *b"PUMICEc2";
 /// Bytes that the cache may take.
 const LIMIT: u64 = 512 << 20;

@@ -1,6 +1,7 @@
 //! Where processes cannot be forked there is no server: every job has a process of its own.
 
 use super::process::Finished;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -11,3 +12,8 @@ pub fn run(_command: &Command, _input: &[u8], _limit: Duration) -> Option<Finish
 
 /// There is nothing to let go.
 pub fn unload() {}
+
+/// Never here.
+pub fn work(_program: &Path, _words: &[&str], _input: &[u8], _limit: Duration) -> Option<Finished> {
+    None
+}

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const SOURCE: &str = "src/compile/clang/server/preload.rs";
+const PARTS: &str = "src/compile/clang/server/preload";
 
 fn main() {
     println!("cargo::rerun-if-changed={SOURCE}");
+    println!("cargo::rerun-if-changed={PARTS}");
     println!("cargo::rerun-if-changed=src/compile/clang/server/build.rs");
     let var = |name: &str| std::env::var(name).unwrap_or_default();
     let library = PathBuf::from(var("OUT_DIR")).join("preload.so");

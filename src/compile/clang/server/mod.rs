@@ -14,14 +14,20 @@
 //! otherwise wait for it in vain, and has none of its files open. A forked child of the application starts a server of its
 //! own, and so does an application that has changed its directory or its rights.
 //!
+//! A job with one word, `-pumice-worker`, has the socket of a worker for its descriptors (`workers.rs`).
+//!
 //! The library is preloaded into compilers that run alone, too, where it does no more than to refuse files that they would wait
 //! for: a source may include a FIFO.
+
+mod workers;
+
+pub use workers::work;
 
 use super::printed::Printed;
 use super::process::{Finished, TOO_MUCH};
 use crate::util::{config, fds, file_state, files};
 use parking_lot::Mutex;
-use std::ffi::{CStr, OsString};
+use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
@@ -84,12 +90,12 @@ struct JobEnd {
 
 /// Runs `command` on `input` in a server. None: not here.
 pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished> {
-    let usable = config::get().clang_server && !LIBRARY.is_empty() && std::process::id() != 1;
-    if !usable || !is_for_servers(command) {
+    if !is_usable() || !is_for_servers(command) {
         return None;
     }
     let program = Path::new(command.get_program());
-    let message = message(command)?;
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let message = message(words)?;
     let mut outcome = None;
     // A server that has had nothing to do ends: then there is a second one.
     for _ in 0..2 {
@@ -124,6 +130,11 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     })
 }
 
+/// Whether there may be servers.
+fn is_usable() -> bool {
+    config::get().clang_server && !LIBRARY.is_empty() && std::process::id() != 1
+}
+
 /// Where a process is in the file system, and with which rights: what it finds under a name.
 type Whereabouts = [u64; 6];
 
@@ -147,14 +158,16 @@ fn is_for_servers(command: &Command) -> bool {
     command.get_current_dir().is_none() && command.get_envs().next().is_none()
 }
 
-fn message(command: &Command) -> Option<Vec<u8>> {
+/// None: it is too long.
+fn message<'a>(words: impl Iterator<Item = &'a OsStr>) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let mut count = 0;
     for word in words {
         text.extend(word.as_bytes());
         text.push(0);
+        count += 1;
     }
-    let fits = text.len() <= MOST_BYTES && command.get_args().len() < MOST_ARGUMENTS;
+    let fits = text.len() <= MOST_BYTES && count <= MOST_ARGUMENTS;
     fits.then_some(text)
 }
 
@@ -205,6 +218,7 @@ fn server(program: &Path) -> Option<Arc<OwnedFd>> {
 
 /// Lets the servers go: they end when the jobs that are being sent have been.
 pub fn unload() {
+    workers::unload();
     if let Some(mut state) = SERVERS.try_lock_for(LOCK_LIMIT) {
         state.servers.clear();
     }

@@ -1,8 +1,9 @@
 //! The part of the compile server that lives in the compiler's process: a library of its own that is preloaded into clang.
 //!
 //! It takes the place of `main` once clang is loaded, linked and initialised, which is what costs most of a small
-//! compilation, and forks a process for every job, in which the true `main` runs with the arguments of the job.
-//! `mod.rs` has the protocol. Everything here is single-threaded and calls nothing but the C library.
+//! compilation, and forks a process for every job, in which the true `main` runs with the arguments of the job. Or it forks a
+//! worker, which compiles LLVM's IR, one job after another (`preload/llvm.rs`).
+//! `mod.rs` and `workers.rs` have the protocol. Everything here is single-threaded and calls nothing but the C library and LLVM.
 //!
 //! It serves only in the executable that `PUMICE_SERVER` names: whatever else was started with this library preloaded (the
 //! interpreter of a script that stands for clang) goes its own way.
@@ -14,6 +15,9 @@
 #![no_std]
 #![crate_type = "cdylib"]
 #![allow(clippy::missing_safety_doc)]
+
+#[path = "preload/llvm.rs"]
+mod llvm;
 
 use core::ffi::{c_char, c_int, c_long, c_short, c_uint, c_ulong, c_void, CStr};
 use core::ptr::{null, null_mut};
@@ -113,10 +117,16 @@ const SOL_SOCKET: c_int = 1;
 
 /// The socket with the jobs.
 const JOBS: c_int = 1;
+/// In a worker: a file in which there is nothing.
+const NOTHING: c_int = 3;
+/// The only word of a message that hires a worker.
+const WORKER: &[u8] = b"-pumice-worker\0";
 /// Milliseconds without a job after which the server ends.
 const IDLE: c_int = 15_000;
 const MOST_BYTES: usize = 64 << 10;
 const MOST_ARGUMENTS: usize = 2048;
+/// Status of a job that this process cannot do at all.
+const UNABLE: u8 = 2;
 
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 /// Nothing is opened that would have to be waited for.
@@ -292,47 +302,59 @@ unsafe extern "C" fn serve(
         }
         initialise_targets();
         loop {
-            let mut jobs = PollFd {
-                fd: JOBS,
-                events: POLLIN,
-                revents: 0,
-            };
-            if poll(&mut jobs, 1, IDLE) <= 0 {
-                _exit(0);
-            }
-            let mut part = IoVec {
-                base: text.as_mut_ptr().cast(),
-                length: MOST_BYTES,
-            };
-            let mut control = ControlMessage {
-                length: 0,
-                level: 0,
-                kind: 0,
-                fds: [-1; 4],
-            };
-            let mut message = Message {
-                name: null_mut(),
-                name_length: 0,
-                parts: &mut part,
-                part_count: 1,
-                control: (&raw mut control).cast(),
-                control_length: size_of::<ControlMessage>(),
-                flags: 0,
-            };
-            let size = recvmsg(JOBS, &mut message, 0);
-            // Nothing: all who could send are gone.
-            if size <= 0
-                || control.level != SOL_SOCKET
-                || control.kind != SCM_RIGHTS
-                || control.length != size_of::<ControlMessage>()
-            {
-                _exit(0);
-            }
+            let (text, fds) = next(&mut text);
             if fork() == 0 {
-                job(&text[..size as usize], control.fds, environment);
+                if text == WORKER {
+                    work(fds);
+                }
+                job(text, fds, environment);
             }
-            control.fds.into_iter().for_each(|fd| shut(fd));
+            fds.into_iter().for_each(|fd| shut(fd));
         }
+    }
+}
+
+/// The next job. Where there is none for a while, or nobody left who could send one, this process ends.
+unsafe fn next(room: &mut [u8; MOST_BYTES]) -> (&[u8], [c_int; 4]) {
+    // SAFETY: calls of the C library with memory of this function.
+    unsafe {
+        let mut jobs = PollFd {
+            fd: JOBS,
+            events: POLLIN,
+            revents: 0,
+        };
+        if poll(&mut jobs, 1, IDLE) <= 0 {
+            _exit(0);
+        }
+        let mut part = IoVec {
+            base: room.as_mut_ptr().cast(),
+            length: MOST_BYTES,
+        };
+        let mut control = ControlMessage {
+            length: 0,
+            level: 0,
+            kind: 0,
+            fds: [-1; 4],
+        };
+        let mut message = Message {
+            name: null_mut(),
+            name_length: 0,
+            parts: &mut part,
+            part_count: 1,
+            control: (&raw mut control).cast(),
+            control_length: size_of::<ControlMessage>(),
+            flags: 0,
+        };
+        let size = recvmsg(JOBS, &mut message, 0);
+        // Nothing: all who could send are gone.
+        if size <= 0
+            || control.level != SOL_SOCKET
+            || control.kind != SCM_RIGHTS
+            || control.length != size_of::<ControlMessage>()
+        {
+            _exit(0);
+        }
+        (&room[..size as usize], control.fds)
     }
 }
 
@@ -394,7 +416,7 @@ unsafe fn initialise_targets() {
     }
 }
 
-/// Runs one job in this process.
+/// Runs one job in this process, by clang's `main`.
 unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -> ! {
     let mut arguments: [*const c_char; MOST_ARGUMENTS] = [null(); MOST_ARGUMENTS];
     // SAFETY: calls of the C library; `main` is that of this program, each argument ends with a zero.
@@ -408,18 +430,7 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
         for fd in [input, output, diagnostics] {
             close(fd);
         }
-        // The job ends when the other end of its socket is closed: the signal's default is to end the process.
-        fcntl(client, F_SETOWN, getpid());
-        fcntl(client, F_SETFL, fcntl(client, F_GETFL) | O_ASYNC);
-        let mut closed = PollFd {
-            fd: client,
-            events: 0,
-            revents: 0,
-        };
-        if poll(&mut closed, 1, 0) > 0 && closed.revents & POLLHUP != 0 {
-            _exit(1);
-        }
-        say(client, 0xff);
+        begin(client);
         let mut count = 0;
         for argument in text.split_inclusive(|&byte| byte == 0) {
             if count + 1 == MOST_ARGUMENTS {
@@ -435,6 +446,61 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
         say(client, if status == 0 { 0 } else { 1 });
         (0..3).for_each(|fd| shut(fd));
         _exit(status)
+    }
+}
+
+/// A worker: this process does the jobs of a socket of its own, one after another, without clang. Its memory is warm then, which
+/// halves what a small job takes.
+unsafe fn work(fds: [c_int; 4]) -> ! {
+    let mut text = [0u8; MOST_BYTES];
+    // SAFETY: calls of the C library with memory of this function.
+    unsafe {
+        signal(SIGCHLD, SIG_DFL);
+        dup2(fds[0], JOBS);
+        fds.into_iter().for_each(|fd| shut(fd));
+        // The server's diagnostics go nowhere.
+        dup2(2, NOTHING);
+        let llvm = llvm::Llvm::find();
+        loop {
+            let (text, [input, output, diagnostics, client]) = next(&mut text);
+            signal(SIGIO, SIG_DFL);
+            dup2(input, 0);
+            dup2(diagnostics, 2);
+            begin(client);
+            let status = match &llvm {
+                Some(llvm) => llvm.compile(text, output),
+                None => UNABLE,
+            };
+            // From here on the client may close its end.
+            signal(SIGIO, SIG_IGN);
+            say(client, status);
+            dup2(NOTHING, 0);
+            dup2(NOTHING, 2);
+            for fd in [input, output, diagnostics, client] {
+                close(fd);
+            }
+            if status != 0 {
+                _exit(1);
+            }
+        }
+    }
+}
+
+/// From now on this process ends when the other end of the job's socket is closed: the signal's default is to end it.
+unsafe fn begin(client: c_int) {
+    // SAFETY: calls of the C library with memory of this function.
+    unsafe {
+        fcntl(client, F_SETOWN, getpid());
+        fcntl(client, F_SETFL, fcntl(client, F_GETFL) | O_ASYNC);
+        let mut closed = PollFd {
+            fd: client,
+            events: 0,
+            revents: 0,
+        };
+        if poll(&mut closed, 1, 0) > 0 && closed.revents & POLLHUP != 0 {
+            _exit(1);
+        }
+        say(client, 0xff);
     }
 }
 

@@ -8,7 +8,8 @@ fn shell() -> OwnedFd {
 }
 
 fn script(server: &OwnedFd, text: &str, input: &[u8], limit: Duration) -> JobEnd {
-    let message = message(Command::new("/bin/sh").args(["-c", text])).unwrap();
+    let words = ["/bin/sh", "-c", text];
+    let message = message(words.map(OsStr::new).into_iter()).unwrap();
     match job(server, &message, input, limit) {
         Ok(outcome) => outcome,
         Err(_) => panic!("no job"),
@@ -87,7 +88,7 @@ fn scripts_are_no_servers() {
     std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o755);
     std::fs::set_permissions(&path, mode).unwrap();
     let server = start(&path).unwrap();
-    let message = message(&Command::new(&path)).unwrap();
+    let message = message([path.as_os_str()].into_iter()).unwrap();
     let began = Instant::now();
     assert!(job(&server, &message, b"", LIMIT).is_err());
     assert!(began.elapsed() < START_LIMIT);
@@ -126,7 +127,8 @@ fn jobs_that_need_more_than_arguments_stay_here() {
     assert!(is_for_servers(Command::new("clang").args(["-cc1", "-"])));
     assert!(!is_for_servers(Command::new("clang").current_dir("/")));
     assert!(!is_for_servers(Command::new("clang").env("A", "B")));
-    assert!(message(Command::new("clang").arg("x".repeat(MOST_BYTES))).is_none());
+    let long = "x".repeat(MOST_BYTES);
+    assert!(message(["clang", &long].map(OsStr::new).into_iter()).is_none());
 }
 
 /// Names mean the same in a server as here.
