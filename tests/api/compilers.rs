@@ -66,6 +66,10 @@ fn inner() {
         return;
     };
     let setup = Setup::new();
+    if job == "build" {
+        assert_eq!(outcome(&setup, &source(1)), Ok(()));
+        return;
+    }
     match job.strip_prefix("broken ") {
         Some(name) => {
             let error = outcome(&setup, &source(1)).expect_err("no build without a compiler");
@@ -246,4 +250,31 @@ fn compilers_that_are_none() {
         ];
         good_child("compilers::inner", &format!("broken {name}"), &variables);
     }
+}
+
+/// Where all code is cached no compiler is started, not even to be asked what it makes of the machine.
+#[test]
+fn cached_code_starts_no_compiler() {
+    let Some(clang) = clang().filter(|_| std::env::var_os("PUMICE_CLANG").is_none()) else {
+        return left_out("no clang with a SPIR-V target of its own, or another is asked for");
+    };
+    let place = scratch("started-compilers");
+    let (script, starts) = (place.join("clang-for-tests"), place.join("starts"));
+    let text = format!(
+        "#!/bin/sh\necho start >>{}\nexec {} \"$@\"\n",
+        starts.display(),
+        clang.display()
+    );
+    write(&script, &text, 0o755);
+    let variables = [
+        ("PUMICE_CLANG", script.as_path()),
+        ("PUMICE_CACHE_DIR", &place.join("cache")),
+    ];
+    let started = || {
+        good_child("compilers::inner", "build", &variables);
+        std::fs::read_to_string(&starts).map_or(0, |text| text.lines().count())
+    };
+    let first = started();
+    assert!(first > 0, "the compiler is started for what is new");
+    assert_eq!(started(), first);
 }
