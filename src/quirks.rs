@@ -41,6 +41,7 @@ pub enum Quirk {
     HalfOverflow,
     ForgottenRounding,
     ChosenSigns,
+    FlushedFloats,
 }
 
 /// Who makes a driver or a compiler.
@@ -341,6 +342,17 @@ pub static TABLE: &[Row] = &[
                it comes from, or made by integers (`lower_convert`).",
         test: "il::arithmetic::narrower_numbers_round",
         fails_on: "llvmpipe, Mesa 26.2.6",
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::FlushedFloats,
+        name: "flushed-floats",
+        drivers: NVIDIA,
+        only: None,
+        what: "A double becomes a subnormal float, but that is 0 as a double again (as all are, there being no CL_FP_DENORM), so that it \
+               cannot be told which way it was rounded. Then the float is taken for an integer (`lower_convert`).",
+        test: "numerics::doubles_to_floats",
+        fails_on: "H200, NVIDIA 580.159",
         again: "2027-05",
     },
     Row {

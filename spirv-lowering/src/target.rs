@@ -151,6 +151,9 @@ pub struct Target {
     /// A double or an integer that a float or a half rounds is itself again as a wider number
     /// ([`lower_convert`](crate::passes::lower_convert)).
     pub forgets_rounding: bool,
+    /// A float that a double is narrowed to, and that is subnormal, is 0 as a double again
+    /// ([`lower_convert`](crate::passes::lower_convert)).
+    pub flushes_narrowed: bool,
     /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
     pub misrounds_doubles: bool,
     /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
@@ -224,6 +227,7 @@ impl Target {
             drops_chosen_signs: false,
             widens_overflow: false,
             forgets_rounding: false,
+            flushes_narrowed: false,
             misrounds_doubles: false,
             wide_range: false,
             native: false,

@@ -505,3 +505,77 @@ fn divisions_of_negative_integers() {
         }
     }
 }
+
+const CONVERSIONS: &str = r#"
+#define I size_t i = get_global_id(0)
+kernel void rte(global double *x, global float *r) { I; r[i] = convert_float_rte(x[i]); }
+kernel void rtz(global double *x, global float *r) { I; r[i] = convert_float_rtz(x[i]); }
+kernel void rtp(global double *x, global float *r) { I; r[i] = convert_float_rtp(x[i]); }
+kernel void rtn(global double *x, global float *r) { I; r[i] = convert_float_rtn(x[i]); }
+"#;
+
+/// To nearest and in each direction, subnormal floats above all: where those are flushed, they are right or zero.
+#[test]
+fn doubles_to_floats() {
+    let setup = Setup::new();
+    if !setup.has_doubles() {
+        return pumice_tests::left_out("no double precision");
+    }
+    let keeps = keeps_subnormals(&setup);
+    let mut random = Random(0x2345_6789_abcd_ef12);
+    // Between floats, near them, and halfway, from the smallest on.
+    let doubles: Vec<f64> = patterns(&mut random, 64, 52)
+        .into_iter()
+        .enumerate()
+        .map(|(index, bits)| {
+            if index % 8 == 0 {
+                return f64::from_bits(bits);
+            }
+            let float = f32::from_bits(bits as u32 & 0x80ff_ffff);
+            let next = f32::from_bits(float.to_bits() + 1);
+            let part = [0.0, 0.25, 0.5, 0.75, 1e-8][index % 5];
+            f64::from(float) + (f64::from(next) - f64::from(float)) * part
+        })
+        .collect();
+    let program = setup.build(CONVERSIONS);
+    let mut wrong = String::new();
+    for (name, way) in [("rte", 0), ("rtz", 1), ("rtp", 2), ("rtn", 3)] {
+        let kernel = setup.kernel(&program, name);
+        let (from, to) = (setup.buffer_of(&doubles), setup.buffer(4 * COUNT));
+        kernel.set_buffer(0, &from).set_buffer(1, &to);
+        setup.run(&kernel, &[COUNT], None);
+        let got = setup.read::<f32>(&to, COUNT);
+        let differ = |(&x, &found): &(&f64, &f32)| {
+            let expected = narrowed(x, way);
+            !same32(expected, found) && (keeps || !expected.is_subnormal() || found != 0.0)
+        };
+        let all: Vec<_> = doubles.iter().zip(&got).filter(differ).collect();
+        for (&x, &found) in all.iter().take(4) {
+            let expected = narrowed(x, way);
+            wrong += &format!(
+                "{name}({x:e}) = {found:e}, not {expected:e}; {} are wrong\n",
+                all.len()
+            );
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// To nearest, towards zero, up, or down.
+fn narrowed(x: f64, way: u32) -> f32 {
+    let nearest = x as f32;
+    let back = f64::from(nearest);
+    let is_wrong = match way {
+        1 => back.abs() > x.abs(),
+        2 => back < x,
+        3 => back > x,
+        _ => false,
+    };
+    match (is_wrong, way) {
+        (false, _) => nearest,
+        (true, 2) => nearest.next_up(),
+        (true, 3) => nearest.next_down(),
+        (true, _) if x < 0.0 => nearest.next_up(),
+        (true, _) => nearest.next_down(),
+    }
+}

@@ -220,14 +220,29 @@ fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
     r.op(Op::Bitcast, [result], Type::F16)
 }
 
+/// What the device gets right, and wrong.
+#[derive(Clone, Copy)]
+struct Narrowing {
+    /// It rounds halfs itself.
+    by_driver: bool,
+    /// See [`Target::forgets_rounding`].
+    forgets: bool,
+    /// See [`Target::flushes_narrowed`].
+    flushes: bool,
+}
+
 fn float_to_float(
     r: &mut Rewriter,
     x: Value,
     to: Type,
     rounding: Rounding,
-    by_driver: bool,
-    forgets: bool,
+    narrowing: Narrowing,
 ) -> Value {
+    let Narrowing {
+        by_driver,
+        forgets,
+        flushes,
+    } = narrowing;
     let from = r.func.ty(x);
     if from.bits() <= to.bits() {
         return if from == to {
@@ -252,8 +267,11 @@ fn float_to_float(
         return nearest;
     }
     let int = to.as_int().unwrap_or(Type::I32);
-    let back = r.op(Op::FConv(Rounding::Rte), [nearest], from);
+    let mut back = r.op(Op::FConv(Rounding::Rte), [nearest], from);
     let bits = r.op(Op::Bitcast, [nearest], int);
+    if flushes && to == Type::F32 {
+        back = of_subnormal(r, bits, back);
+    }
     let down = r.with_const(Op::ISub, bits, 1);
     let (wrong, stepped) = match rounding {
         Rounding::Rtz | Rounding::Rte => {
@@ -279,6 +297,19 @@ fn float_to_float(
     };
     let bits = r.select(wrong, stepped, bits);
     r.op(Op::Bitcast, [bits], to)
+}
+
+/// The `double` that a subnormal `float` of these bits is, by its fraction as an integer; that of any other is `known`.
+fn of_subnormal(r: &mut Rewriter, bits: Value, known: Value) -> Value {
+    const UNIT: u64 = (1023 - 149) << 52;
+    let fraction = r.with_const(Op::And, bits, 0x7fff_ffff);
+    let is_subnormal = r.icmp_const(IntCond::Ult, fraction, 1 << 23);
+    let number = r.op(Op::UToF(Rounding::Rte), [fraction], Type::F64);
+    let number = r.with_const(Op::FMul, number, UNIT);
+    let negated = r.same(Op::FNeg, [number]);
+    let is_negative = r.icmp_const(IntCond::Slt, bits, 0);
+    let number = r.select(is_negative, negated, number);
+    r.select(is_subnormal, number, known)
 }
 
 /// `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the second rounding is right.
@@ -382,7 +413,12 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
             Op::FConv(rounding) => {
                 let by_driver = target.fp16.rte && !back.contains(&result);
                 let forgets = forgets && (rounding != Rounding::Rte || back.contains(&result));
-                float_to_float(r, x, to, rounding, by_driver, forgets)
+                let narrowing = Narrowing {
+                    by_driver,
+                    forgets,
+                    flushes: target.flushes_narrowed,
+                };
+                float_to_float(r, x, to, rounding, narrowing)
             }
             Op::SToF(Rounding::Rte) | Op::UToF(Rounding::Rte)
                 if forgets

@@ -180,6 +180,13 @@ fn passes(folder: &str) -> Option<Pass> {
             };
             passes::lower_convert::run(f, &target)
         }),
+        "lower_convert_flushes" => Pass::Try(|f| {
+            let target = Target {
+                flushes_narrowed: true,
+                ..Target::full()
+            };
+            passes::lower_convert::run(f, &target)
+        }),
         "lower_convert_plain" => Pass::Try(|f| passes::lower_convert::run(f, &Target::lavapipe())),
         "share_calls" => Pass::Module(share),
         "inline" => Pass::Module(|m, f| passes::inline::run(m, f).map_err(|e| e.to_string())),

@@ -165,6 +165,7 @@ pub fn of(
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         widens_overflow: quirks.has(Quirk::HalfOverflow),
         forgets_rounding: quirks.has(Quirk::ForgottenRounding),
+        flushes_narrowed: quirks.has(Quirk::FlushedFloats),
         misrounds_doubles: quirks.has(Quirk::Doubles),
         wide_range: false,
         native: false,
