@@ -3,6 +3,7 @@
 //! says in double precision, which is a few units off itself where results are doubles.
 
 use super::buffers::Random;
+use super::numerics::keeps_subnormals;
 use pumice_tests::Setup;
 use std::f64::consts::{LN_10, LN_2, PI};
 
@@ -251,6 +252,7 @@ fn check(setup: &Setup, single: bool) {
         );
     }
     let program = setup.build(&source);
+    let flushes = single && !keeps_subnormals(setup);
     let mut random = Random(0x9e37_79b9_7f4a_7c15);
     for function in &FUNCTIONS {
         let mut draw = Draw {
@@ -284,6 +286,11 @@ fn check(setup: &Setup, single: bool) {
             false => setup.read::<f64>(&result, COUNT),
         };
         let allowed = function.ulp.0 + if single { 0.01 } else { function.ulp.1 };
+        // An operand that is subnormal may be zero where such numbers are not kept.
+        let flushed = |x: f64| match flushes && f64::abs(x) < (1.0 - most).exp2() {
+            true => 0f64.copysign(x),
+            false => x,
+        };
         let mut worst = (0.0, 0);
         for (i, &(x, y)) in operands.iter().enumerate() {
             let want = (function.want)(x, y);
@@ -292,7 +299,8 @@ fn check(setup: &Setup, single: bool) {
             if !(size > (2.0 - most).exp2() && size < most.exp2()) {
                 continue;
             }
-            let off = distance(got[i], want, digits);
+            let other = (function.want)(flushed(x), flushed(y));
+            let off = distance(got[i], want, digits).min(distance(got[i], other, digits));
             if off.is_nan() || off > worst.0 {
                 worst = (off, i);
             }

@@ -134,7 +134,8 @@ fn scaled(x: f64, n: i32) -> f64 {
     x * 2f64.powi(steps / 2) * 2f64.powi(steps - steps / 2)
 }
 
-fn keeps_subnormals(setup: &Setup) -> bool {
+/// Whether subnormal floats are no zeros.
+pub fn keeps_subnormals(setup: &Setup) -> bool {
     let d = setup.device;
     info_value!(u64, clGetDeviceInfo(d), CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_DENORM != 0
 }
