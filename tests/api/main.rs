@@ -36,6 +36,7 @@ mod local_memory;
 mod long_code;
 mod long_loops;
 mod loop_bounds;
+mod meeting;
 mod miscompiled;
 mod native_kernels;
 mod numerics;

@@ -58,7 +58,10 @@ impl Emitter<'_> {
                 if associative(op).is_some() && self.is_uniform(args[0], cx) =>
             {
                 let tail = ordering(scope, order, true, true);
-                self.one_rmw(op, &tail, args, results.first().copied(), cx)
+                let result = results.first().copied();
+                let found = self.one_rmw(op, &tail, args, result.is_some(), cx)?;
+                self.define_if(result, found, cx);
+                Ok(())
             }
             Op::AtomicLoad { scope, order } => {
                 let ty = func.ty(results[0]);
@@ -87,23 +90,15 @@ impl Emitter<'_> {
                 })
             }
             Op::AtomicRmw { op, scope, order } => {
-                let ty = func.ty(args[1]);
                 let tail = ordering(scope, order, true, true);
-                let name = rmw(op);
-                self.each_lane_locked(
-                    &[args[0], args[1]],
-                    results.first().copied(),
-                    cx,
-                    |this, a| {
-                        Ok(this.text.def(&format!(
-                            "atomicrmw {name} ptr {}, {} {} {tail}, align {}",
-                            a[0],
-                            scalar(ty),
-                            a[1],
-                            ty.size()
-                        )))
-                    },
-                )
+                let result = results.first().copied();
+                let found = if associative(op).is_some() && self.may_meet(args[0], cx) {
+                    self.rmw_that_may_meet(op, &tail, args, result, cx)?
+                } else {
+                    self.rmw_of_each(op, &tail, args, result, cx)?
+                };
+                self.define_if(result, found, cx);
+                Ok(())
             }
             Op::AtomicCmpXchg { scope, order } => {
                 let ty = func.ty(args[1]);
@@ -113,7 +108,8 @@ impl Emitter<'_> {
                     Order::Acquire | Order::AcqRel => "acquire",
                     Order::SeqCst => "seq_cst",
                 };
-                self.each_lane_locked(&args[..3], results.first().copied(), cx, |this, a| {
+                let result = results.first().copied();
+                let found = self.each_lane_locked(&args[..3], result, cx, |this, a| {
                     let s = scalar(ty);
                     let pair = this.text.def(&format!(
                         "cmpxchg ptr {}, {s} {}, {s} {} {tail} {failed}, align {}",
@@ -125,7 +121,9 @@ impl Emitter<'_> {
                     Ok(this
                         .text
                         .def(&format!("extractvalue {{ {s}, i1 }} {pair}, 0")))
-                })
+                })?;
+                self.define_if(result, found, cx);
+                Ok(())
             }
             _ => Err(LowerError::internal("not an access")),
         }
@@ -168,15 +166,16 @@ impl Emitter<'_> {
         })
     }
 
-    /// All lanes on one address: one operation with what they have together.
+    /// All lanes on one address: one operation with what they have together. Returns what each lane would have found, if that
+    /// is wanted.
     fn one_rmw(
         &mut self,
         op: RmwOp,
         tail: &str,
         args: &[Value],
-        result: Option<Value>,
-        cx: &mut Context,
-    ) -> Result<()> {
+        wanted: bool,
+        cx: &Context,
+    ) -> Result<Option<String>> {
         let arith = associative(op).unwrap_or(GroupArith::IAdd);
         let ty = self.func.ty(args[1]);
         let (s, vec) = (scalar(ty), self.vec(ty));
@@ -188,18 +187,95 @@ impl Emitter<'_> {
             "atomicrmw {name} ptr {at}, {s} {all} {tail}, align {}",
             ty.size()
         ));
-        if let Some(result) = result {
-            // What each lane would have found.
-            let before = self.scan_lanes(arith, ty, &value, cx)?;
-            let old = self.splat(ty, &old);
-            let found = if op == RmwOp::Sub {
-                self.text.def(&format!("sub {vec} {old}, {before}"))
-            } else {
-                self.combine(arith, ty, Form::Vector, &old, &before)?
-            };
+        if !wanted {
+            return Ok(None);
+        }
+        let before = self.scan_lanes(arith, ty, &value, cx)?;
+        let old = self.splat(ty, &old);
+        Ok(Some(if op == RmwOp::Sub {
+            self.text.def(&format!("sub {vec} {old}, {before}"))
+        } else {
+            self.combine(arith, ty, Form::Vector, &old, &before)?
+        }))
+    }
+
+    /// Each lane on an address of its own.
+    fn rmw_of_each(
+        &mut self,
+        op: RmwOp,
+        tail: &str,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &Context,
+    ) -> Result<Option<String>> {
+        let ty = self.func.ty(args[1]);
+        let (name, s, align) = (rmw(op), scalar(ty), ty.size());
+        self.each_lane_locked(&args[..2], result, cx, |this, a| {
+            Ok(this.text.def(&format!(
+                "atomicrmw {name} ptr {}, {s} {} {tail}, align {align}",
+                a[0], a[1]
+            )))
+        })
+    }
+
+    /// Whether lanes may have the same of a value that is not known to be uniform.
+    fn may_meet(&self, value: Value, cx: &Context) -> bool {
+        self.lanes > 1
+            && !matches!(self.class(value, cx), Class::Affine { stride, .. } if stride != 0)
+    }
+
+    /// Whether the addresses are all the same shows when it runs: counters that everybody shares are the usual case, and to ask
+    /// takes far less than one locked operation.
+    fn rmw_that_may_meet(
+        &mut self,
+        op: RmwOp,
+        tail: &str,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &Context,
+    ) -> Result<Option<String>> {
+        let ptr = self.func.ty(args[0]);
+        let (ptrs, masks) = (self.vec(ptr), self.mask_type());
+        let addresses = self.vector(args[0], cx)?;
+        // Written here, where both ways come from.
+        self.vector(args[1], cx)?;
+        let first = self.scalar(args[0], cx)?;
+        let first = self.splat(ptr, &first);
+        let mut differ = self
+            .text
+            .def(&format!("icmp ne {ptrs} {addresses}, {first}"));
+        if let Some(mask) = &cx.mask {
+            differ = self.text.def(&format!("and {masks} {differ}, {mask}"));
+        }
+        let bits = self.mask_bits(&Some(differ));
+        let meet = self.text.def(&format!("icmp eq i{} {bits}, 0", self.lanes));
+        let [one, each, one_end, each_end, after] = [(); 5].map(|()| self.text.label());
+        self.text.branch(&meet, &one, &each);
+        self.text.begin(&one);
+        let of_one = self.one_rmw(op, tail, args, result.is_some(), cx)?;
+        self.text.jump(&one_end);
+        self.text.begin(&one_end);
+        self.text.jump(&after);
+        self.text.begin(&each);
+        let of_each = self.rmw_of_each(op, tail, args, result, cx)?;
+        self.text.jump(&each_end);
+        self.text.begin(&each_end);
+        self.text.jump(&after);
+        self.text.begin(&after);
+        let (Some(of_one), Some(of_each)) = (of_one, of_each) else {
+            return Ok(None);
+        };
+        let vec = self.vec(self.func.ty(args[1]));
+        Ok(Some(self.text.def(&format!(
+            "phi {vec} [ {of_one}, %{one_end} ], [ {of_each}, %{each_end} ]"
+        ))))
+    }
+
+    /// Notes what an operation has found, where it has a result.
+    fn define_if(&mut self, result: Option<Value>, found: Option<String>, cx: &Context) {
+        if let (Some(result), Some(found)) = (result, found) {
             self.define(result, None, Some(found), cx);
         }
-        Ok(())
     }
 
     /// An address `bytes` behind.

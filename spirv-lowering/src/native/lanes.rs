@@ -97,19 +97,23 @@ impl Emitter<'_> {
         cx: &mut Context,
         body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
     ) -> Result<()> {
-        self.loop_of_lanes(args, result, cx, None, body)
+        let found = self.loop_of_lanes(args, result, cx, None, body)?;
+        if let (Some(result), Some(found)) = (result, found) {
+            self.define(result, None, Some(found), cx);
+        }
+        Ok(())
     }
 
-    /// The same for an operation that locks memory other threads use. Not more than some of the lanes' are written out one
+    /// The same for an operation that locks memory other threads use; returns what comes back. Not more than some of the lanes' are written out one
     /// after the other: 16 that were took 1.4 times as long on a Xeon where two threads met in 256 counters, as the
     /// processor learns by an instruction's address how an operation fares.
     pub fn each_lane_locked(
         &mut self,
         args: &[Value],
         result: Option<Value>,
-        cx: &mut Context,
+        cx: &Context,
         body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let hint = self.loop_hint();
         self.loop_of_lanes(args, result, cx, Some(hint), body)
     }
@@ -118,10 +122,10 @@ impl Emitter<'_> {
         &mut self,
         args: &[Value],
         result: Option<Value>,
-        cx: &mut Context,
+        cx: &Context,
         hint: Option<String>,
         body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
-    ) -> Result<()> {
+    ) -> Result<Option<String>> {
         let w = self.lanes;
         let mut operands = Vec::new();
         for &arg in args {
@@ -186,12 +190,12 @@ impl Emitter<'_> {
             "br i1 {more}, label %{again}, label %{after}{hint}"
         ));
         self.text.begin(&after);
-        if let (Some(slot), Some(result)) = (slot, result) {
-            let ty = self.vec(self.func.ty(result));
-            let loaded = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
-            self.define(result, None, Some(loaded), cx);
-        }
-        Ok(())
+        let (Some(slot), Some(result)) = (slot, result) else {
+            return Ok(None);
+        };
+        let ty = self.vec(self.func.ty(result));
+        let found = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+        Ok(Some(found))
     }
 
     /// Where a vector lies whose lanes are asked for one by one: LLVM would store all of it for each lane.
