@@ -55,31 +55,36 @@ impl Native {
 
     /// The object file that is there, else one of the compiler's, else, where that fails, one that some compiler made before.
     fn find(&self, packing: Packing) -> Result<Vec<u8>, String> {
-        let kept = (packing == Packing::ANY_GROUP).then_some(&self.for_any_group);
-        if let Some(object) = kept.and_then(|kept| kept.get()) {
+        let own = (packing == Packing::ANY_GROUP).then_some(&self.for_any_group);
+        if let Some(object) = own.and_then(|own| own.get()) {
             return Ok(object.clone());
         }
-        let object = self.compile(packing).or_else(|log| {
-            let before = entries::load(KIND, &self.of_any_compiler(packing));
-            before.ok_or(log)
-        })?;
-        Ok(match kept {
-            Some(kept) => kept.get_or_init(|| object).clone(),
+        let key = self.key(packing);
+        let kept = entries::load(KIND, &key).and_then(Kept::read);
+        let object = self.compile(packing, &key, kept.as_ref());
+        let object = object.or_else(|log| kept.map(|kept| kept.object).ok_or(log))?;
+        Ok(match own {
+            Some(own) => own.get_or_init(|| object).clone(),
             None => object,
         })
     }
 
-    /// The key of an object file whichever compiler makes it.
-    fn of_any_compiler(&self, packing: Packing) -> CacheKey {
+    /// The key of an object file, whichever compiler makes it.
+    fn key(&self, packing: Packing) -> CacheKey {
         let mut key = CacheKey::new(KIND);
-        key.part(b"of any compiler").part(&self.processor);
+        key.part(&self.processor);
         key.part(self.kir.as_bytes());
         let (lanes, width) = (self.lanes, self.width);
         key.part(format!("{:?} {packing:?} {lanes} {width}", self.implicit).as_bytes());
         key
     }
 
-    fn compile(&self, packing: Packing) -> Result<Vec<u8>, String> {
+    fn compile(
+        &self,
+        packing: Packing,
+        key: &CacheKey,
+        kept: Option<&Kept>,
+    ) -> Result<Vec<u8>, String> {
         let generator = generator(self.processor).map_err(|failure| failure.0)?;
         let quirks = generator.quirks();
         let vectors = packing != Packing::Alone;
@@ -90,12 +95,9 @@ impl Native {
             bounds_halves: quirks.has(Quirk::HalfOverflow),
             stack: Stack::HERE,
         };
-        let mut key = CacheKey::new(KIND);
-        key.part(generator.identity(self.width).as_bytes());
-        key.part(self.kir.as_bytes());
-        key.part(format!("{:?} {shape:?}", self.implicit).as_bytes());
-        if let Some(object) = entries::load(KIND, &key) {
-            return Ok(object);
+        let maker = format!("{} {shape:?}", generator.identity(self.width));
+        if let Some(kept) = kept.filter(|kept| kept.maker == maker) {
+            return Ok(kept.object.clone());
         }
         let text = parse_module(&self.kir)
             .map_err(|error| error.to_string())
@@ -117,9 +119,35 @@ impl Native {
             .object(&text, self.width)
             .map_err(|failure| failure.0)?;
         check(&object, packing)?;
-        entries::store(KIND, &key, &object);
-        entries::store(KIND, &self.of_any_compiler(packing), &object);
-        Ok(object)
+        let made = Kept { maker, object };
+        entries::store(KIND, key, &made.written());
+        Ok(made.object)
+    }
+}
+
+/// An object file in the cache.
+struct Kept {
+    /// What else decides it: the compiler, and what that gets wrong.
+    maker: String,
+    object: Vec<u8>,
+}
+
+impl Kept {
+    /// The maker's length in four bytes, the maker, and the object file.
+    fn written(&self) -> Vec<u8> {
+        let length = self.maker.len() as u32;
+        let parts = [&length.to_le_bytes(), self.maker.as_bytes(), &self.object];
+        parts.concat()
+    }
+
+    fn read(mut bytes: Vec<u8>) -> Option<Self> {
+        let length = u32::from_le_bytes(*bytes.first_chunk()?) as usize;
+        let start = length
+            .checked_add(4)
+            .filter(|&start| start <= bytes.len())?;
+        let object = bytes.split_off(start);
+        let maker = String::from_utf8(bytes.split_off(4)).ok()?;
+        Some(Self { maker, object })
     }
 }
 
@@ -186,5 +214,25 @@ impl NativeCode for Native {
                 code: log,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept() {
+        let kept = Kept {
+            maker: "clang 22".to_owned(),
+            object: b"\x7fELF".to_vec(),
+        };
+        let bytes = kept.written();
+        let again = Kept::read(bytes.clone()).unwrap();
+        assert_eq!((again.maker, again.object), (kept.maker, kept.object));
+        for length in 0..12 {
+            assert!(Kept::read(bytes[..length].to_vec()).is_none());
+        }
+        assert!(Kept::read(vec![0xff; 8]).is_none());
     }
 }
