@@ -22,29 +22,29 @@ struct Told {
     processor: Vec<String>,
 }
 
-/// The same for all calls. One that could not tell, for want of memory or the like, is asked again.
+/// The same for all calls. One that could not tell, for want of memory or the like, is asked again. `Err`: it hangs.
 fn told(
     toolchain: &Toolchain,
     load: impl FnOnce(&str) -> Option<Vec<u8>>,
     store: impl FnOnce(&str, &[u8]),
-) -> &'static Told {
+) -> Result<&'static Told, BuildFailure> {
     static TOLD: OnceLock<Told> = OnceLock::new();
     static NOTHING: Told = Told {
         version: [0; 3],
         processor: Vec::new(),
     };
     if let Some(told) = TOLD.get() {
-        return told;
+        return Ok(told);
     }
     if let Some(told) = load(&toolchain.identity).and_then(|bytes| read(&bytes)) {
-        return TOLD.get_or_init(|| told);
+        return Ok(TOLD.get_or_init(|| told));
     }
-    let told = ask(toolchain);
+    let told = ask(toolchain)?;
     if told.processor.is_empty() {
-        return &NOTHING;
+        return Ok(&NOTHING);
     }
     store(&toolchain.identity, written(&told).as_bytes());
-    TOLD.get_or_init(|| told)
+    Ok(TOLD.get_or_init(|| told))
 }
 
 /// As the cache has it: a line for the version, one for each argument.
@@ -63,7 +63,7 @@ fn read(bytes: &[u8]) -> Option<Told> {
     })
 }
 
-fn ask(toolchain: &Toolchain) -> Told {
+fn ask(toolchain: &Toolchain) -> Result<Told, BuildFailure> {
     let mut driver = toolchain.driver();
     let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
     let native = if cfg!(target_arch = "aarch64") {
@@ -73,8 +73,12 @@ fn ask(toolchain: &Toolchain) -> Told {
     };
     driver.args([native, "-###", "-c", "-x", "ir", nothing, "-o", nothing]);
     let Ok(finished) = process::run(driver, &[]) else {
-        return Told::default();
+        return Ok(Told::default());
     };
+    let stopped = process::stopped(process::time_limit());
+    if !finished.success && finished.diagnostics.ends_with(&stopped) {
+        return Err(BuildFailure(stopped));
+    }
     let version = version_in(&finished.diagnostics);
     let line = finished
         .diagnostics
@@ -91,7 +95,7 @@ fn ask(toolchain: &Toolchain) -> Told {
             processor.extend([pair[0].to_owned(), pair[1].to_owned()]);
         }
     }
-    Told { version, processor }
+    Ok(Told { version, processor })
 }
 
 /// The version in `Debian clang version 22.1.8 (1~deb12u1)`.
@@ -143,7 +147,7 @@ impl Generator {
         store: impl FnOnce(&str, &[u8]),
     ) -> Result<Self, BuildFailure> {
         let toolchain = toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))?;
-        let told = told(toolchain, load, store);
+        let told = told(toolchain, load, store)?;
         Ok(Self { toolchain, told })
     }
 

@@ -8,7 +8,9 @@
 //! state it was in; clang then has the last word, in a process of its own. Where LLVM is no library that clang is linked against
 //! there are none.
 
-use super::{forget, is_usable, job, message, place, server, Trouble, Whereabouts, LOCK_LIMIT};
+use super::{
+    break_off, forget, is_usable, job, message, place, server, Trouble, Whereabouts, LOCK_LIMIT,
+};
 use crate::compile::clang::process::{self, Finished};
 use crate::util::fds;
 use parking_lot::Mutex;
@@ -52,7 +54,10 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
         let end = match job(&worker.socket, &message, input, limit) {
             Ok(end) => end,
             Err(Trouble::Gone) => continue,
-            Err(Trouble::Broken) => return None,
+            Err(Trouble::Broken) => {
+                break_off();
+                return None;
+            }
         };
         if end.timed_out {
             return Some(Finished {
