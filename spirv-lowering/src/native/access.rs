@@ -271,13 +271,6 @@ impl Emitter<'_> {
         ))))
     }
 
-    /// Notes what an operation has found, where it has a result.
-    fn define_if(&mut self, result: Option<Value>, found: Option<String>, cx: &Context) {
-        if let (Some(result), Some(found)) = (result, found) {
-            self.define(result, None, Some(found), cx);
-        }
-    }
-
     /// An address `bytes` behind.
     pub fn behind(&mut self, address: &str, bytes: u64) -> String {
         if bytes == 0 {

@@ -98,15 +98,13 @@ impl Emitter<'_> {
         body: impl FnOnce(&mut Self, &[String]) -> Result<String>,
     ) -> Result<()> {
         let found = self.loop_of_lanes(args, result, cx, None, body)?;
-        if let (Some(result), Some(found)) = (result, found) {
-            self.define(result, None, Some(found), cx);
-        }
+        self.define_if(result, found, cx);
         Ok(())
     }
 
-    /// The same for an operation that locks memory other threads use; returns what comes back. Not more than some of the lanes' are written out one
-    /// after the other: 16 that were took 1.4 times as long on a Xeon where two threads met in 256 counters, as the
-    /// processor learns by an instruction's address how an operation fares.
+    /// The same for an operation that locks memory other threads use; returns what comes back. Not more than some of the
+    /// lanes' are written out one after the other: 16 that were took 1.4 times as long on a Xeon where two threads met in
+    /// 256 counters, as the processor learns by an instruction's address how an operation fares.
     pub fn each_lane_locked(
         &mut self,
         args: &[Value],

@@ -135,6 +135,13 @@ impl Emitter<'_> {
         Ok(self.splat(ty, &scalar))
     }
 
+    /// Notes the vector that an operation has found, where it has a result.
+    pub fn define_if(&mut self, result: Option<Value>, found: Option<String>, cx: &Context) {
+        if let (Some(result), Some(found)) = (result, found) {
+            self.define(result, None, Some(found), cx);
+        }
+    }
+
     /// Notes that a value was written.
     pub fn define(
         &mut self,

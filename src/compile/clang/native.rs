@@ -133,7 +133,8 @@ const ONCE: &str = "<no-verify-fixpoint>";
 /// Where LLVM knows them by other names.
 const OTHER_PASSES: &str = "default<O3>";
 
-const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
+/// The machine, as LLVM names it.
+pub const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
     "aarch64-unknown-linux-gnu"
 } else {
     "x86_64-unknown-linux-gnu"

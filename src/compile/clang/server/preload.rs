@@ -479,7 +479,7 @@ unsafe fn work(fds: [c_int; 4]) -> ! {
             for fd in [input, output, diagnostics, client] {
                 close(fd);
             }
-            if status != 0 {
+            if status != llvm::DONE {
                 _exit(1);
             }
         }

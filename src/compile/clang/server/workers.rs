@@ -122,7 +122,9 @@ pub fn unload() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile::clang::native::TRIPLE;
     use crate::compile::clang::toolchain;
+    use std::os::fd::AsRawFd;
 
     const LIMIT: Duration = Duration::from_secs(20);
     const TEXT: &str = "define i32 @answer() {\n  ret i32 42\n}\n";
@@ -146,11 +148,7 @@ mod tests {
         }
 
         fn work(&self, passes: &str, text: &str, limit: Duration) -> Option<Finished> {
-            let triple = match std::env::consts::ARCH {
-                "aarch64" => "aarch64-unknown-linux-gnu",
-                _ => "x86_64-unknown-linux-gnu",
-            };
-            let words = [triple, "generic", "", "no-such-pass", passes];
+            let words = [TRIPLE, "generic", "", "no-such-pass", passes];
             work(&self.0, &words, text.as_bytes(), limit)
         }
 
@@ -159,12 +157,11 @@ mod tests {
             finished.is_some_and(|f| f.success && f.stdout.starts_with(b"\x7fELF"))
         }
 
-        fn idle(&self) -> Vec<u64> {
-            use std::os::fd::AsRawFd;
+        /// The sockets of its workers that have nothing to do.
+        fn idle(&self) -> Vec<i32> {
             let idle = IDLE.lock();
             let own = idle.iter().filter(|worker| worker.program == self.0);
-            let number = |worker: &Worker| worker.socket.as_raw_fd() as u64;
-            own.map(number).collect()
+            own.map(|worker| worker.socket.as_raw_fd()).collect()
         }
     }
 

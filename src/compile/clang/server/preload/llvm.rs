@@ -15,7 +15,8 @@ const POSITION_INDEPENDENT: c_int = 2;
 const DEFAULT_MODEL: c_int = 0;
 const OBJECT: c_int = 1;
 
-const DONE: u8 = 0;
+/// Statuses of jobs.
+pub const DONE: u8 = 0;
 const FAILED: u8 = 1;
 
 /// Functions of LLVM by their names there, without `LLVM`.
