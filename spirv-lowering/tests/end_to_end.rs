@@ -5,11 +5,11 @@
 mod left_out;
 
 use left_out::left_out;
+use pumice_spirv_tools::TargetEnv;
 use spirv::{MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, ArgKind, ImageDim, Implicit, SamplerSource};
 use spirv_lowering::target::Target;
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
-use spirv_tools::val::Validator;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -86,12 +86,10 @@ fn lower_with(
         ..Default::default()
     };
     let lowered = program.lower(kernel, target, &mut options).unwrap();
-    let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Vulkan_1_2));
-    let options = spirv_tools::val::ValidatorOptions {
-        scalar_block_layout: true,
-        ..Default::default()
-    };
-    if let Err(error) = validator.validate(&lowered.words, Some(options)) {
+    let words = &lowered.words;
+    if let Err(error) =
+        pumice_spirv_tools::validate_with_scalar_blocks(TargetEnv::Vulkan_1_2, words)
+    {
         panic!("{kernel}: {error}");
     }
     assert_eq!(Lowered::from_bytes(&lowered.to_bytes()).unwrap(), lowered);
@@ -117,8 +115,7 @@ fn kernels() {
         .filter(|p| p.extension().is_some_and(|e| e == "cl"))
     {
         let input = compile(&clang, source, true);
-        let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6));
-        if let Err(error) = validator.validate(&input, None) {
+        if let Err(error) = pumice_spirv_tools::validate(TargetEnv::Universal_1_6, &input) {
             failures.push(format!("{}: {error}", source.display()));
         }
         let program = Program::read(&input, &ReadOptions::default()).unwrap();

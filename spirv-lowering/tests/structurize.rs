@@ -427,9 +427,7 @@ fn interface() -> KernelInterface {
 }
 
 fn validate(words: &[u32]) -> Result<(), String> {
-    use spirv_tools::val::Validator;
-    let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Vulkan_1_2));
-    validator.validate(words, None).map_err(|e| e.to_string())
+    pumice_spirv_tools::validate(pumice_spirv_tools::TargetEnv::Vulkan_1_2, words)
 }
 
 fn stores(f: &Function) -> usize {

@@ -1,5 +1,6 @@
 //! What calls are tried on: objects of all kinds, made once, and whether a call that failed left them as they were.
 
+use pumice_spirv_tools::TargetEnv;
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_value, ok, Buffer, Event, Kernel, Program, Queue, Setup};
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -173,15 +174,11 @@ fn compiled(s: &Setup, source: &str) -> Program {
 }
 
 fn with_il(s: &Setup, text: &str) -> Program {
-    use spirv_tools::assembler::{create, Assembler, AssemblerOptions};
-    let assembler = create(Some(spirv_tools::TargetEnv::Universal_1_4));
-    let words = assembler.assemble(text, AssemblerOptions::default());
-    let words = words.expect("SPIR-V");
-    let words: &[u32] = words.as_ref();
+    let words = pumice_spirv_tools::assemble(TargetEnv::Universal_1_4, text).expect("SPIR-V");
     Program(create!(clCreateProgramWithIL(
         s.context.0,
         words.as_ptr().cast(),
-        size_of_val(words)
+        size_of_val(words.as_slice())
     )))
 }
 

@@ -5,6 +5,7 @@ mod damaged;
 mod images;
 mod programs;
 
+use pumice_spirv_tools::TargetEnv;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::KernelRole;
 use spirv_lowering::ir::function::InstData;
@@ -13,7 +14,6 @@ use spirv_lowering::ir::op::Op;
 use spirv_lowering::ir::verify::verify_module;
 use spirv_lowering::link;
 use spirv_lowering::read::{read_module, Library, ReadOptions};
-use spirv_tools::assembler::{self, Assembler};
 use std::time::{Duration, Instant};
 
 const LOOP: &str = include_str!("loop.spvasm");
@@ -26,15 +26,7 @@ const ENQUEUE: &str = include_str!("enqueue.spvasm");
 const LIBCLC: &str = "/usr/lib/clc/spirv64-mesa3d-.spv";
 
 fn assemble(text: &str) -> Vec<u32> {
-    let assembler = assembler::create(Some(spirv_tools::TargetEnv::Universal_1_6));
-    let options = assembler::AssemblerOptions {
-        preserve_numeric_ids: false,
-    };
-    let binary = assembler
-        .assemble(text, options)
-        .expect("the test module assembles");
-    let words: &[u32] = binary.as_ref();
-    words.to_vec()
+    pumice_spirv_tools::assemble(TargetEnv::Universal_1_6, text).expect("the test module assembles")
 }
 
 fn read_words(words: &[u32]) -> Module {

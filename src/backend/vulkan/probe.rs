@@ -10,9 +10,9 @@ use crate::backend::{
 };
 use crate::util::files;
 use ash::vk;
+use pumice_spirv_tools::TargetEnv;
 use spirv_lowering::fused::Fused;
 use spirv_lowering::interface::KernelInterface;
-use spirv_tools::assembler::{self, Assembler};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -422,8 +422,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         call: what,
         code: "no result".to_owned(),
     };
-    let words = assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
-        .assemble(&kernel(format), assembler::AssemblerOptions::default())
+    let words = pumice_spirv_tools::assemble(TargetEnv::Vulkan_1_2, &kernel(format))
         .map_err(|error| DeviceError::Unsupported(format!("assembling a probe: {error}")))?;
     let interface = KernelInterface {
         name: "probe".to_owned(),
@@ -431,7 +430,7 @@ fn run(device: &dyn Device, format: Format, source: &[[u64; 3]]) -> Result<Vec<[
         ..Default::default()
     };
     let pipeline = device
-        .load(MachineCode::Spirv(words.as_words()), &interface)?
+        .load(MachineCode::Spirv(&words), &interface)?
         .specialise([64, 1, 1], &[], 1)?;
     let bytes = format.bytes();
     let flat = |values: &[u64]| -> Vec<u8> {

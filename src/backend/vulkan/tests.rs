@@ -15,8 +15,8 @@ use crate::backend::{
     Stream, StreamDesc, Use,
 };
 use crate::left_out::left_out;
+use pumice_spirv_tools::TargetEnv;
 use spirv_lowering::interface::KernelInterface;
-use spirv_tools::assembler::{self, Assembler};
 use std::ptr::NonNull;
 use std::sync::Arc;
 use std::time::Instant;
@@ -153,14 +153,7 @@ fn interface() -> KernelInterface {
 }
 
 fn add_code() -> Vec<u32> {
-    let options = assembler::AssemblerOptions {
-        preserve_numeric_ids: false,
-    };
-    assembler::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
-        .assemble(ADD, options)
-        .expect("the test kernel assembles")
-        .as_words()
-        .to_vec()
+    pumice_spirv_tools::assemble(TargetEnv::Vulkan_1_2, ADD).expect("the test kernel assembles")
 }
 
 fn add_kernel(device: &VulkanDevice) -> Arc<dyn Pipeline> {

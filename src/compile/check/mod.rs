@@ -8,6 +8,7 @@ mod repairs;
 mod stand_ins;
 
 use super::edit::ModuleEdit;
+use pumice_spirv_tools::TargetEnv;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::{Program, ReadOptions};
 
@@ -53,17 +54,12 @@ fn harmless(words: &[u32]) -> Option<Vec<u32>> {
 }
 
 fn validated(words: &[u32]) -> Result<(), String> {
-    use spirv_tools::val::Validator;
     let shown = stand_ins::replaced(words);
-    spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6))
-        .validate(shown.as_deref().unwrap_or(words), None)
-        .map_err(|error| error.to_string())
+    let shown = shown.as_deref().unwrap_or(words);
+    pumice_spirv_tools::validate(TargetEnv::Universal_1_6, shown)
 }
 
 /// Checks lowered code by the rules of Vulkan 1.2, local-size constants left as they are. `Err`: what is wrong.
 pub fn validate_vulkan(words: &[u32]) -> Result<(), String> {
-    use spirv_tools::val::Validator;
-    spirv_tools::val::create(Some(spirv_tools::TargetEnv::Vulkan_1_2))
-        .validate(words, None)
-        .map_err(|error| error.to_string())
+    pumice_spirv_tools::validate(TargetEnv::Vulkan_1_2, words)
 }

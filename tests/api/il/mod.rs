@@ -20,8 +20,8 @@ mod queries;
 mod refused;
 mod untyped;
 
+use pumice_spirv_tools::TargetEnv;
 use pumice_tests::*;
-use spirv_tools::assembler::Assembler;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::ptr::{null, null_mut};
@@ -216,14 +216,8 @@ fn sorted(text: &str) -> String {
 
 /// The words of a module.
 fn assemble(text: &str) -> Vec<u32> {
-    let assembler = spirv_tools::assembler::create(Some(spirv_tools::TargetEnv::Universal_1_6));
-    match assembler.assemble(text, spirv_tools::assembler::AssemblerOptions::default()) {
-        Ok(binary) => {
-            let words: &[u32] = binary.as_ref();
-            words.to_vec()
-        }
-        Err(error) => panic!("{error}\n{text}"),
-    }
+    pumice_spirv_tools::assemble(TargetEnv::Universal_1_6, text)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// clCreateProgramWithIL.
@@ -244,11 +238,9 @@ fn create(setup: &Setup, words: &[u32]) -> Result<Program, String> {
 
 /// What the validator has to say.
 fn complaint(words: &[u32]) -> String {
-    use spirv_tools::val::Validator;
-    let validator = spirv_tools::val::create(Some(spirv_tools::TargetEnv::Universal_1_6));
-    match validator.validate(words, None) {
+    match pumice_spirv_tools::validate(TargetEnv::Universal_1_6, words) {
         Ok(()) => "valid".to_owned(),
-        Err(error) => error.to_string(),
+        Err(error) => error,
     }
 }
 

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: MIT OR Apache-2.0
+//! The validator and the assembler of SPIRV-Tools (`spirv-tools/libspirv.h`), compiled in by the build script.
+
+use std::ffi::CStr;
+use std::ptr::{null_mut, NonNull};
+use std::slice;
+
+use spirv_tools_sys::diagnostics::{self, Diagnostic};
+use spirv_tools_sys::shared::{self, Binary, SpirvResult, ToolContext};
+use spirv_tools_sys::{assembler, val};
+
+pub use spirv_tools_sys::shared::TargetEnv;
+
+/// Checks a module by the rules of SPIR-V and of the environment. `Err`: what is wrong, and where.
+pub fn validate(environment: TargetEnv, words: &[u32]) -> Result<(), String> {
+    let context = Context::new(environment)?;
+    let mut said = Said::nothing();
+    // SAFETY: the context is alive, the binary describes `words`, `said` takes a diagnostic.
+    let result = unsafe { val::validate(context.0.as_ptr(), &binary_of(words), &mut said.0) };
+    said.of(result)
+}
+
+/// The same, with the layout of blocks that VK_EXT_scalar_block_layout allows.
+pub fn validate_with_scalar_blocks(environment: TargetEnv, words: &[u32]) -> Result<(), String> {
+    let context = Context::new(environment)?;
+    let mut said = Said::nothing();
+    // SAFETY: as above; the options are made here, given to one call, and destroyed.
+    let result = unsafe {
+        let options = val::validator_options_create();
+        val::validator_options_set_scalar_block_layout(options, true);
+        let result =
+            val::validate_with_options(context.0.as_ptr(), options, &binary_of(words), &mut said.0);
+        val::validator_options_destroy(options);
+        result
+    };
+    said.of(result)
+}
+
+/// The words of a module written as text, of the environment's version of SPIR-V. `Err`: what is wrong, and where.
+pub fn assemble(environment: TargetEnv, text: &str) -> Result<Vec<u32>, String> {
+    let context = Context::new(environment)?;
+    let mut said = Said::nothing();
+    let mut binary: *mut Binary = null_mut();
+    // SAFETY: the context is alive, the text has this length, `binary` and `said` take what the call makes.
+    let result = unsafe {
+        assembler::assemble(
+            context.0.as_ptr(),
+            text.as_ptr().cast(),
+            text.len(),
+            0,
+            &mut binary,
+            &mut said.0,
+        )
+    };
+    let words = if binary.is_null() {
+        Vec::new()
+    } else {
+        // SAFETY: the call made a binary of `size` words, which is destroyed once, after they are copied.
+        unsafe {
+            let words = slice::from_raw_parts((*binary).code, (*binary).size).to_vec();
+            shared::binary_destroy(binary);
+            words
+        }
+    };
+    said.of(result).map(|()| words)
+}
+
+fn binary_of(words: &[u32]) -> Binary {
+    Binary {
+        code: words.as_ptr(),
+        size: words.len(),
+    }
+}
+
+/// An `spv_context`.
+struct Context(NonNull<ToolContext>);
+
+impl Context {
+    fn new(environment: TargetEnv) -> Result<Self, String> {
+        // SAFETY: no arguments but an environment, which the library knows or answers with null.
+        let context = unsafe { shared::context_create(environment) };
+        NonNull::new(context)
+            .map(Self)
+            .ok_or_else(|| format!("SPIRV-Tools do not know {environment}"))
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: made by `context_create`, destroyed once.
+        unsafe { shared::context_destroy(self.0.as_ptr()) }
+    }
+}
+
+/// What a call says beside its result. Null: nothing.
+struct Said(*mut Diagnostic);
+
+impl Said {
+    fn nothing() -> Self {
+        Self(null_mut())
+    }
+
+    fn of(self, result: SpirvResult) -> Result<(), String> {
+        if result == SpirvResult::Success {
+            return Ok(());
+        }
+        // SAFETY: null, or a diagnostic that the call made, whose text ends with a zero.
+        let said = unsafe { self.0.as_ref() }.map(|said| unsafe {
+            let text = CStr::from_ptr(said.error).to_string_lossy();
+            format!(
+                "error:{}:{} - {text}",
+                said.position.line, said.position.column
+            )
+        });
+        Err(said.unwrap_or_else(|| format!("error: {result}")))
+    }
+}
+
+impl Drop for Said {
+    fn drop(&mut self) {
+        // SAFETY: null, which is let be, or made by a call, destroyed once.
+        unsafe { diagnostics::diagnostic_destroy(self.0) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHADER: &str = "OpCapability Shader
+        OpMemoryModel Logical GLSL450
+        OpEntryPoint GLCompute %main \"main\"
+        OpExecutionMode %main LocalSize 1 1 1
+        %void = OpTypeVoid
+        %function = OpTypeFunction %void
+        %main = OpFunction %void None %function
+        %entry = OpLabel
+        OpReturn
+        OpFunctionEnd";
+
+    #[test]
+    fn text_becomes_a_valid_module() {
+        let words = assemble(TargetEnv::Vulkan_1_2, SHADER).unwrap();
+        assert_eq!(words[..2], [0x0723_0203, 0x0001_0500]);
+        assert_eq!(validate(TargetEnv::Vulkan_1_2, &words), Ok(()));
+        assert_eq!(
+            validate_with_scalar_blocks(TargetEnv::Vulkan_1_2, &words),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = assemble(TargetEnv::Vulkan_1_2, "OpCapability\nOpNothing").unwrap_err();
+        assert!(error.starts_with("error:1:0 - Expected operand"), "{error}");
+        let words = assemble(TargetEnv::Vulkan_1_2, &SHADER.replace("Shader", "Kernel")).unwrap();
+        let error = validate(TargetEnv::Vulkan_1_2, &words).unwrap_err();
+        assert!(
+            error.contains("Capability Kernel is not allowed by Vulkan 1.2"),
+            "{error}"
+        );
+        assert_eq!(
+            validate_with_scalar_blocks(TargetEnv::Vulkan_1_2, &words),
+            Err(error)
+        );
+        assert!(validate(TargetEnv::Vulkan_1_2, &[]).is_err());
+    }
+}
