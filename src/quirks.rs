@@ -42,6 +42,7 @@ pub enum Quirk {
     ForgottenRounding,
     ChosenSigns,
     FlushedFloats,
+    HalvesOfMasks,
 }
 
 /// Who makes a driver or a compiler.
@@ -444,7 +445,26 @@ pub static TABLE: &[Row] = &[
         fails_on: "clang 22.1.8 and 15.0.6, a processor with AVX-512",
         again: "2028-01",
     },
+    Row {
+        quirk: Quirk::HalvesOfMasks,
+        name: "halves-of-masks",
+        drivers: CLANG,
+        only: Some(has_avx512_fp16),
+        what: "The bits of a comparison of two values that all work-items share, as a half, have no instruction in AVX-512 FP16: the compiler ends (\"Cannot select: \
+               f16 = bitcast\", in LLVM 15 to 22). Integers that become such a half go through a general register.",
+        test: "miscompiled::comparisons_as_halves",
+        fails_on: "clang 22.1.8, a processor with AVX-512 FP16",
+        again: "2028-01",
+    },
 ];
+
+/// The processor computes with halves in vectors of AVX-512.
+fn has_avx512_fp16() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512fp16");
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
 
 /// The processor has AVX-512.
 fn has_avx512() -> bool {

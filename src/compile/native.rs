@@ -93,6 +93,7 @@ impl Native {
             packing,
             merges_apart: vectors && self.width >= 16 && quirks.has(Quirk::MergedBits),
             bounds_halves: quirks.has(Quirk::HalfOverflow),
+            halves_apart: quirks.has(Quirk::HalvesOfMasks),
             stack: Stack::HERE,
         };
         let maker = format!("{} {shape:?}", generator.identity(self.width));

@@ -214,6 +214,25 @@ fn bits_of_some_lanes() {
     assert_eq!(run(source, "", &input, 60, 60), expected);
 }
 
+/// The bits of a comparison as a half: LLVM had no instruction for it, and the kernel was not built (quirk `halves-of-masks`).
+#[test]
+fn comparisons_as_halves() {
+    if !crate::collectives::has_extension(&Setup::new(), "cl_khr_fp16") {
+        return pumice_tests::left_out("no cl_khr_fp16");
+    }
+    let source = "
+        #pragma OPENCL EXTENSION cl_khr_fp16 : enable
+        kernel void k(global uint *o, global float *in) {
+          uint i = get_global_id(0);
+          half one = as_half((ushort)(in[0] < 2.0f ? 0x3c00 : 0)), least = as_half((ushort)(in[1] != 5.0f));
+          o[i] = as_ushort(one) + i + (least > (half)0.0f) + (as_half((ushort)((in[i] > 7.0f) << 14)) > one);
+        }";
+    let input = [1.0f32, 6.0, 7.0, 8.0, 9.0];
+    let bits: Vec<f32> = run(source, "", &input, 5, 5);
+    let found: Vec<u32> = bits.iter().map(|value| value.to_bits()).collect();
+    assert_eq!(found, [0x3c01, 0x3c02, 0x3c03, 0x3c05, 0x3c06]);
+}
+
 /// Words were written into a private buffer of bytes at any place in it, as programs for processors do, and went to the word
 /// that the place is in.
 #[test]

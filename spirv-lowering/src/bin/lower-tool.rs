@@ -204,6 +204,7 @@ fn main() -> Res<()> {
                         packing,
                         merges_apart: false,
                         bounds_halves: false,
+                        halves_apart: false,
                         stack: native::Stack::Whole,
                     };
                     let text = native::emit(&module, implicit, shape)?;

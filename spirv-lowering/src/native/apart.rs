@@ -1,8 +1,11 @@
-//! What LLVM must not melt into one instruction with a choice of lanes.
+//! What LLVM must not melt into one instruction.
 //!
 //! `x & M | y & !M` for a constant M is one instruction of AVX-512 (vpternlog), and so is its merge with x or y under a mask
 //! of lanes. LLVM before 23 has the operands of the second in a wrong order where the one merged with is not the first. The
 //! runtime's table of quirks knows for which compilers this is needed.
+//!
+//! An integer made of a mask of AVX-512, or of one lane of it, is the mask in a general register; as a half it is the mask in
+//! a register of vectors, for which LLVM has no instruction.
 
 use super::emitter::Emitter;
 use crate::ir::entity::Value;
@@ -41,6 +44,11 @@ fn is_bit_choice(func: &Function, value: Value) -> bool {
         matches!(op, Op::Or | Op::Xor | Op::And | Op::IAdd)
             && args.iter().any(|&arg| is_part(func, arg))
     })
+}
+
+/// An integer out of a register of its type, whatever it was made of.
+pub fn in_register(ty: &str, value: &str) -> String {
+    format!("call {ty} asm \"\", \"=r,0\"({ty} {value})")
 }
 
 impl Emitter<'_> {

@@ -59,6 +59,8 @@ pub struct Emitter<'a> {
     pub packing: Packing,
     /// See [`Shape`].
     pub merges_apart: bool,
+    /// See [`Shape`].
+    pub halves_apart: bool,
     /// Where variables lie in the frame; None: on the stack.
     pub frame: Option<SecondaryMap<crate::ir::entity::Var, u32>>,
     /// Instructions.
@@ -115,6 +117,7 @@ impl<'a> Emitter<'a> {
             lanes: shape.lanes,
             packing: shape.packing,
             merges_apart: shape.merges_apart,
+            halves_apart: shape.halves_apart,
             frame: None,
             text: Text::default(),
             allocas: Text::default(),

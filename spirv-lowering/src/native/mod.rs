@@ -132,6 +132,8 @@ pub struct Shape {
     pub merges_apart: bool,
     /// Integers are bounded before they become halfs ([`bound_halves`]).
     pub bounds_halves: bool,
+    /// LLVM is kept from taking the bits of masks for halfs, for which it has no code.
+    pub halves_apart: bool,
     /// Which stack the code runs on.
     pub stack: Stack,
 }
@@ -239,6 +241,7 @@ fn text_of(func: &str, lanes: u32) -> String {
         packing: Packing::Rows,
         merges_apart: false,
         bounds_halves: false,
+        halves_apart: false,
         stack: Stack::Whole,
     };
     let locals = Locals {

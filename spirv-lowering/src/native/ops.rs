@@ -1,5 +1,6 @@
 //! Instructions that only compute: for one lane or for all of them at once.
 
+use super::apart::in_register;
 use super::classes::Class;
 use super::emitter::{Context, Emitter};
 use super::layout;
@@ -466,6 +467,10 @@ impl Emitter<'_> {
             Op::IntToPtr => format!("inttoptr {ft} {a} to {t}"),
             Op::SpaceCast => return Ok(a.to_owned()),
             Op::Bitcast if scalar(from) == scalar(ty) => return Ok(a.to_owned()),
+            Op::Bitcast if self.halves_apart && ft == "i16" && t == "half" => {
+                let bits = self.text.def(&in_register("i16", a));
+                format!("bitcast i16 {bits} to half")
+            }
             Op::Bitcast => format!("bitcast {ft} {a} to {t}"),
             Op::PtrAdd => format!(
                 "getelementptr i8, {ft} {a}, {} {b}",
