@@ -13,23 +13,28 @@ pub use spirv_tools_sys::shared::TargetEnv;
 
 /// Checks a module by the rules of SPIR-V and of the environment. `Err`: what is wrong, and where.
 pub fn validate(environment: TargetEnv, words: &[u32]) -> Result<(), String> {
-    let context = Context::new(environment)?;
-    let mut said = Said::nothing();
-    // SAFETY: the context is alive, the binary describes `words`, `said` takes a diagnostic.
-    let result = unsafe { val::validate(context.0.as_ptr(), &binary_of(words), &mut said.0) };
-    said.of(result)
+    check(environment, words, false)
 }
 
 /// The same, with the layout of blocks that VK_EXT_scalar_block_layout allows.
 pub fn validate_with_scalar_blocks(environment: TargetEnv, words: &[u32]) -> Result<(), String> {
+    check(environment, words, true)
+}
+
+fn check(environment: TargetEnv, words: &[u32], scalar_blocks: bool) -> Result<(), String> {
     let context = Context::new(environment)?;
     let mut said = Said::nothing();
-    // SAFETY: as above; the options are made here, given to one call, and destroyed.
+    let binary = Binary {
+        code: words.as_ptr(),
+        size: words.len(),
+    };
+    // SAFETY: the context is alive, the binary describes `words`, `said` takes a diagnostic; the options are made here, given to
+    // one call, and destroyed.
     let result = unsafe {
         let options = val::validator_options_create();
-        val::validator_options_set_scalar_block_layout(options, true);
-        let result =
-            val::validate_with_options(context.0.as_ptr(), options, &binary_of(words), &mut said.0);
+        val::validator_options_set_scalar_block_layout(options, scalar_blocks);
+        let context = context.0.as_ptr();
+        let result = val::validate_with_options(context, options, &binary, &mut said.0);
         val::validator_options_destroy(options);
         result
     };
@@ -63,13 +68,6 @@ pub fn assemble(environment: TargetEnv, text: &str) -> Result<Vec<u32>, String> 
         }
     };
     said.of(result).map(|()| words)
-}
-
-fn binary_of(words: &[u32]) -> Binary {
-    Binary {
-        code: words.as_ptr(),
-        size: words.len(),
-    }
 }
 
 /// An `spv_context`.
