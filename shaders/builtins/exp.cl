@@ -60,28 +60,24 @@ static float exp_parts(float x, int *n)
     return exp_near(r);
 }
 
-// e^x where that is a normal number. The lowest bits of `t` are the whole number nearest to x / ln(2).
-static float OVERLOAD exp_plain(float x)
+// y * 2^n for y near 1 and the n in the lowest bits of `t`, in [-180, 180] and of the sign of x: first in the middle of
+// the numbers, so that the product rounds once, to a subnormal number or to an infinite one where it must. There is no
+// branch for those: it costs a driver that runs both sides of branches more. x where that is NaN.
+static float scale_by_sign(float y, float t, float x)
 {
-    float t = mad(x, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
-    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, x));
-    return AS(float, AS(int, exp_near(r)) + (AS(int, t) << 23));
-}
-
-static float OVERLOAD exp_edges(float x)
-{
-    int n;
-    float y = exp_parts(fmin(fmax(x, -110.0f), 100.0f), &n);
-    y = scale(y, n);
+    bool down = x < 0.0f;
+    int middle = AS(int, y) + (AS(int, t) << 23) + (down ? 64 << 23 : -64 << 23);
+    y = AS(float, middle) * (down ? 0x1p-64f : 0x1p+64f);
     return x == x ? y : x;
 }
 
 float OVERLOAD exp(float x)
 {
-    float y = exp_plain(x);
-    if (!(fabs(x) < 87.0f))
-        y = exp_edges(x);
-    return y;
+    x = x < -110.0f ? -110.0f : x;
+    x = x > 100.0f ? 100.0f : x;
+    float t = mad(x, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
+    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, x));
+    return scale_by_sign(exp_near(r), t, x);
 }
 
 // 2^r for |r| <= 1/2.
@@ -97,21 +93,12 @@ static float exp2_near(float r)
     return mad(p, r, 1.0f);
 }
 
-static float exp2_edges(float x)
-{
-    float in_range = fmin(fmax(x, -160.0f), 140.0f);
-    float whole = rint(in_range), r = in_range - whole;
-    float y = scale(exp2_near(r), (int)whole);
-    return x == x ? y : x;
-}
-
 float OVERLOAD exp2(float x)
 {
+    x = x < -160.0f ? -160.0f : x;
+    x = x > 140.0f ? 140.0f : x;
     float t = x + 0x1.8p+23f, whole = t - 0x1.8p+23f;
-    float y = AS(float, AS(int, exp2_near(x - whole)) + (AS(int, t) << 23));
-    if (!(fabs(x) < 125.0f))
-        y = exp2_edges(x);
-    return y;
+    return scale_by_sign(exp2_near(x - whole), t, x);
 }
 
 // (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2: error 2^-55 of e^r - 1.
@@ -138,14 +125,14 @@ static double exp_rest(double x, double *t)
 }
 
 // e^x where that is a normal number.
-static double OVERLOAD exp_plain(double x)
+static double exp_plain(double x)
 {
     double t, r = exp_rest(x, &t);
     double y = mad(exp_curve(r), r * r, r) + 1.0;
     return AS(double, AS(long, y) + (AS(long, t) << 52));
 }
 
-static double OVERLOAD exp_edges(double x)
+static double exp_edges(double x)
 {
     double t, r = exp_rest(fmin(fmax(x, -800.0), 800.0), &t);
     double y = ldexp(mad(exp_curve(r), r * r, r) + 1.0, (int)AS(long, t));
