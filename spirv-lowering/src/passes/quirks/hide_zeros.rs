@@ -179,35 +179,66 @@ impl Brought {
     }
 }
 
-/// How far a value is followed to the counters that it is computed of.
-const FAR: u32 = 8;
-
 /// The conversions to floats of what loops count, which begins as a constant, of what private arrays hold, and of what is computed
 /// of these and constants alone.
 fn conversions(func: &Function) -> FxHashSet<Inst> {
-    let cfg = Cfg::new(func);
-    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
-    let mut counters = FxHashSet::default();
-    for &block in &func.layout {
-        for edge in func.blocks[block].term.targets() {
-            if forest.headed_by(edge.block).is_none() {
-                continue;
-            }
-            let params = func.blocks[edge.block].params.iter().zip(&edge.args);
-            counters.extend(
-                params
-                    .filter(|&(&param, &arg)| {
-                        func.ty(param).is_int() && func.as_const(arg).is_some()
-                    })
-                    .map(|(&param, _)| param),
-            );
-        }
-    }
+    let counted = counted(func);
     (func.layout.iter())
         .flat_map(|&block| func.blocks[block].insts.iter().copied())
         .filter(|&inst| becomes_float(func, inst))
-        .filter(|&inst| counts(func, &counters, func.insts[inst].args[0], FAR))
+        .filter(|&inst| is_known(func, &counted, func.insts[inst].args[0]))
         .collect()
+}
+
+/// What is computed of counters, constants and what private arrays hold alone, but for the constants.
+fn counted(func: &Function) -> FxHashSet<Value> {
+    let cfg = Cfg::new(func);
+    let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let mut brought: FxHashMap<Value, SmallVec<[Value; 4]>> = FxHashMap::default();
+    for &block in &func.layout {
+        for edge in func.blocks[block].term.targets() {
+            for (&param, &arg) in func.blocks[edge.block].params.iter().zip(&edge.args) {
+                brought.entry(param).or_default().push(arg);
+            }
+        }
+    }
+    let mut counted = FxHashSet::default();
+    let mut size = usize::MAX;
+    while counted.len() != size {
+        size = counted.len();
+        for &block in &func.layout {
+            let counts = forest.headed_by(block).is_some();
+            for &param in &func.blocks[block].params {
+                let known = |&arg: &Value| is_known(func, &counted, arg);
+                let brings = brought.get(&param).is_some_and(|args| match counts {
+                    true => func.ty(param).is_int() && args.iter().any(known),
+                    false => args.iter().all(known),
+                });
+                if brings {
+                    counted.insert(param);
+                }
+            }
+            for &inst in &func.blocks[block].insts {
+                let data = &func.insts[inst];
+                let computed = match data.op {
+                    Op::VarLoad(var) => func.vars[var].storage == Storage::Function,
+                    _ => !data.args.is_empty() && data.op.effect() == Effect::Pure,
+                };
+                if computed && data.args.iter().all(|&arg| is_known(func, &counted, arg)) {
+                    counted.extend(
+                        data.results
+                            .iter()
+                            .filter(|&&to| func.as_const(to).is_none()),
+                    );
+                }
+            }
+        }
+    }
+    counted
+}
+
+fn is_known(func: &Function, counted: &FxHashSet<Value>, value: Value) -> bool {
+    counted.contains(&value) || func.as_const(value).is_some()
 }
 
 /// Whether an instruction makes a float of an integer. What an array holds whole has its zeros hidden where they are stored.
@@ -223,22 +254,6 @@ fn becomes_float(func: &Function, inst: Inst) -> bool {
         }
         _ => false,
     }
-}
-
-/// Whether a value is computed of counters, constants and what private arrays hold alone, by so many operations in a row at most.
-fn counts(func: &Function, counters: &FxHashSet<Value>, value: Value, far: u32) -> bool {
-    if counters.contains(&value) || func.as_const(value).is_some() {
-        return true;
-    }
-    func.def_inst(value).is_some_and(|inst| {
-        let data = &func.insts[inst];
-        let mut args = data.args.iter();
-        let computed = match data.op {
-            Op::VarLoad(var) => func.vars[var].storage == Storage::Function,
-            _ => !data.args.is_empty() && data.op.effect() == Effect::Pure,
-        };
-        far > 0 && computed && args.all(|&arg| counts(func, counters, arg, far - 1))
-    })
 }
 
 /// Edges bring what hides the zeros.
