@@ -66,8 +66,8 @@ static float exp_parts(float x, int *n)
 static float scale_by_sign(float y, float t, float x)
 {
     bool down = x < 0.0f;
-    int middle = AS(int, y) + (AS(int, t) << 23) + (down ? 64 << 23 : -64 << 23);
-    y = AS(float, middle) * (down ? 0x1p-64f : 0x1p+64f);
+    int by = (AS(int, t) << 23) + (down ? 64 << 23 : -(64 << 23));
+    y = AS(float, AS(int, y) + by) * (down ? 0x1p-64f : 0x1p+64f);
     return x == x ? y : x;
 }
 

@@ -225,11 +225,7 @@ fn counted(func: &Function) -> FxHashSet<Value> {
                     _ => !data.args.is_empty() && data.op.effect() == Effect::Pure,
                 };
                 if computed && data.args.iter().all(|&arg| is_known(func, &counted, arg)) {
-                    counted.extend(
-                        data.results
-                            .iter()
-                            .filter(|&&to| func.as_const(to).is_none()),
-                    );
+                    counted.extend(&data.results);
                 }
             }
         }
