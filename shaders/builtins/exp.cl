@@ -60,6 +60,14 @@ static float exp_parts(float x, int *n)
     return exp_near(r);
 }
 
+// x - n * ln(2), and n in the lowest bits of `t`.
+static float OVERLOAD exp_rest(float x, float *t)
+{
+    *t = mad(x, 0x1.715476p+0f, 0x1.8p+23f);
+    float whole = *t - 0x1.8p+23f;
+    return mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, x));
+}
+
 // y * 2^n for y near 1 and the n in the lowest bits of `t`, in [-180, 180] and of the sign of x: first in the middle of
 // the numbers, so that the product rounds once, to a subnormal number or to an infinite one where it must. There is no
 // branch for those: it costs a driver that runs both sides of branches more. x where that is NaN.
@@ -75,8 +83,7 @@ float OVERLOAD exp(float x)
 {
     x = x < -110.0f ? -110.0f : x;
     x = x > 100.0f ? 100.0f : x;
-    float t = mad(x, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
-    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, x));
+    float t, r = exp_rest(x, &t);
     return scale_by_sign(exp_near(r), t, x);
 }
 
@@ -116,8 +123,8 @@ static double exp_curve(double r)
     return mad(p, r, 0.5);
 }
 
-// x - n * ln(2), and n in the lowest bits of `t`.
-static double exp_rest(double x, double *t)
+// The same.
+static double OVERLOAD exp_rest(double x, double *t)
 {
     *t = mad(x, 0x1.71547652b82fep+0, 0x1.8p+52);
     double whole = *t - 0x1.8p+52;
@@ -151,8 +158,7 @@ double OVERLOAD exp(double x)
 float OVERLOAD tanh(float x)
 {
     float a = 2.0f * fmin(fabs(x), 10.0f);
-    float t = mad(a, 0x1.715476p+0f, 0x1.8p+23f), whole = t - 0x1.8p+23f;
-    float r = mad(whole, -0x1.0bfbe8p-15f, mad(whole, -0x1.62ep-1f, a));
+    float t, r = exp_rest(a, &t);
     float p = 0x1.6d9878p-10f;
     p = mad(p, r, 0x1.1228eap-7f);
     p = mad(p, r, 0x1.555488p-5f);
