@@ -24,10 +24,12 @@ use crate::target::Target;
 use lowering::Lowering;
 use pass::Runner;
 
-/// Words of Vulkan SPIR-V from which on a form with shared functions is tried too. Drivers compile that much in time.
+/// Words of SPIR-V from which on a form with shared functions is tried too. Compilers take that much in good time.
 const MANY_WORDS: usize = 150_000;
 /// Words that a driver compiles in time that can still be waited for, where the form with shared functions would be wrong.
 const MOST_WORDS: usize = 1_000_000;
+/// Words of SPIR-V that an instruction of KIR becomes. For processors nothing is emitted that could be counted.
+const WORDS_OF_AN_INSTRUCTION: usize = 5;
 
 /// A lowered kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,26 +159,26 @@ fn lower_kernel(
         target,
     };
     let shared = match (forms.inlined, forms.shared) {
-        (Some(inlined), None) => return source.lower(&mut runner, inlined),
+        (Some(inlined), None) => return Ok(source.lower(&mut runner, inlined)?.0),
         (Some(inlined), Some(shared)) => {
-            let lowered = source.lower(&mut runner, inlined)?;
-            if lowered.words.len() <= MANY_WORDS {
+            let (lowered, words) = source.lower(&mut runner, inlined)?;
+            if words <= MANY_WORDS {
                 return Ok(lowered);
             }
             let count = shared.iterations;
-            let other = source.lower(&mut runner, shared.func)?;
-            let smaller = other.words.len() < lowered.words.len() / 2;
+            let (other, words_of_other) = source.lower(&mut runner, shared.func)?;
+            let smaller = words_of_other < words / 2;
             // The loops would end early.
             let too_long = target.loop_limit != 0
                 && count > target.loop_limit.into()
                 && other.interface.resume_bytes == 0
-                && lowered.words.len() <= MOST_WORDS;
+                && words <= MOST_WORDS;
             return Ok(if smaller && !too_long { other } else { lowered });
         }
         (None, shared) => shared,
     };
     let shared = shared.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
-    source.lower(&mut runner, shared.func)
+    Ok(source.lower(&mut runner, shared.func)?.0)
 }
 
 /// What a kernel is made from.
@@ -190,8 +192,8 @@ struct Source<'a> {
 }
 
 impl Source<'_> {
-    /// Takes one form of the kernel the whole way.
-    fn lower(&mut self, runner: &mut Runner, mut func: Function) -> Result<Lowered> {
+    /// Takes one form of the kernel the whole way. Returns how many words it has, too.
+    fn lower(&mut self, runner: &mut Runner, mut func: Function) -> Result<(Lowered, usize)> {
         func.name.clone_from(&self.kernel.name);
         // Lowering adds variables.
         let globals = self.reached.globals.clone();
@@ -212,13 +214,20 @@ impl Source<'_> {
         let variables = self.reached.globals.clone();
         self.reached.globals = globals;
         let interface = interface.ok_or_else(|| LowerError::internal("no interface"))?;
-        let (words, kir) = if target.native {
-            (Vec::new(), native_module(kernel, func, variables))
+        let (words, kir, size) = if target.native {
+            let insts: usize = func
+                .layout
+                .iter()
+                .map(|&b| func.blocks[b].insts.len())
+                .sum();
+            let size = insts * WORDS_OF_AN_INSTRUCTION;
+            (Vec::new(), native_module(kernel, func, variables), size)
         } else {
             let words = runner.time("emit", |_| vulkan::emit(&func, &interface, target))?;
-            (words, String::new())
+            let size = words.len();
+            (words, String::new(), size)
         };
-        Ok(Lowered {
+        let lowered = Lowered {
             words,
             kir,
             printfs: if interface.uses_printf {
@@ -227,7 +236,8 @@ impl Source<'_> {
                 Vec::new()
             },
             interface,
-        })
+        };
+        Ok((lowered, size))
     }
 }
 
