@@ -8,6 +8,7 @@
 //! `hello`, `set-up N LARGE`, `run` and answers each with a line.
 
 mod alone;
+mod builds;
 mod compute;
 mod driver;
 mod functions;

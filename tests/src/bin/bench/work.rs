@@ -1,12 +1,12 @@
 //! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
 //! number of times.
 
-use super::{alone, compute, functions, numeric};
+use super::{alone, builds, compute, functions, numeric};
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
-use std::time::Instant;
 
-const SOURCE: &str = include_str!("bench.cl");
+/// Small kernels, most of them for the workloads of this file.
+pub const SOURCE: &str = include_str!("bench.cl");
 
 /// What a figure is held against with `--check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,8 +175,9 @@ workloads! {
     "sort, groups of one"        Throughput alone::sort;
     "atomic add, one counter"    Throughput |rig| atomics(rig, 1);
     "atomic add, 256 counters"   Throughput |rig| atomics(rig, 256);
-    "build and run, new source"  Info       |rig| build(rig, true);
-    "build and run, known source" Info      |rig| build(rig, false);
+    "build and run, new source"  Info       |rig| builds::small(rig, true);
+    "build and run, known source" Info      |rig| builds::small(rig, false);
+    "build and run, large calls" Info       builds::large;
 }
 
 /// An error unless the result is right.
@@ -573,46 +574,6 @@ fn atomics(rig: &Rig, counters: usize) -> Result<Option<Ready>> {
             queue.finish()
         }),
         figure: Figure::Giga(count as f64, "Gop/s"),
-    }))
-}
-
-fn build(rig: &Rig, new: bool) -> Result<Option<Ready>> {
-    let (context, queue) = rig.open()?;
-    let buffer = context.buffer(256)?;
-    let salt = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |time| time.as_nanos() as u64);
-    let started = Instant::now();
-    let step = move |source: &str| -> Result<()> {
-        let program = context.program(source, "")?;
-        let kernel = program.kernel("bump")?;
-        queue.fill(&buffer, 0i32, 256)?;
-        kernel.arg_buffer(0, &buffer)?;
-        queue.launch(&kernel, &[64], &[64])?;
-        let back: Vec<i32> = queue.read_vec(&buffer, 64)?;
-        expect(back.iter().all(|&x| x == 1), "the new program")
-    };
-    let unique = move || {
-        // A constant that no earlier build had, so that no cache knows the code either.
-        let nonce = salt ^ (started.elapsed().as_nanos() as u64).rotate_left(40);
-        format!(
-            "{SOURCE}\n__kernel void salt(__global ulong *p) {{ p[get_global_id(0)] ^= {nonce}ul; }}\n"
-        )
-    };
-    let known = unique();
-    step(&known)?;
-    Ok(Some(Ready {
-        run: Box::new(move |n| {
-            for _ in 0..n {
-                if new {
-                    step(&unique())?;
-                } else {
-                    step(&known)?;
-                }
-            }
-            Ok(())
-        }),
-        figure: Figure::Millis,
     }))
 }
 
