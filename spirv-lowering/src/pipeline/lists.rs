@@ -68,7 +68,7 @@ pub static VULKAN: &[Step] = &[
             l.guarded = guard_range::run(func)?;
             Ok(l.guarded)
         }),
-        |func, l| !l.target.wide_range && guard_range::applies(func, l.kernel, l.reached),
+        |func, l| !l.target.wide_range && guard_range::applies(func, l.kernel, &l.reached),
     ),
     only_if(
         needed("wide_range", &[], |func, _| wide_range::run(func)),
@@ -83,7 +83,7 @@ pub static VULKAN: &[Step] = &[
         Ok(true)
     }),
     needed("lower_globals", &[Rule::NoProgramVariables], |func, l| {
-        lower_globals::run(func, l.reached, l.layout)?;
+        lower_globals::run(func, &l.reached, l.layout)?;
         Ok(true)
     }),
     needed("lower_dot", &[], |func, l| {
@@ -251,7 +251,7 @@ pub static NATIVE: &[Step] = &[
         Ok(true)
     }),
     needed("lower_globals", &[Rule::NoProgramVariables], |func, l| {
-        lower_globals::run(func, l.reached, l.layout)?;
+        lower_globals::run(func, &l.reached, l.layout)?;
         Ok(true)
     }),
     needed("lower_dot", &[], |func, l| {

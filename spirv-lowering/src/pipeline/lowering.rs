@@ -18,7 +18,7 @@ pub struct Lowering<'a> {
     /// Where the program's variables are.
     pub layout: &'a Layout,
     /// What the kernel reaches of the program. Passes add variables.
-    pub reached: &'a mut Module,
+    pub reached: Module,
     /// `arg_access`: what the kernel does with memory behind its arguments.
     pub access: Access,
     /// `lower_images`: descriptors that take the place of images.
@@ -40,7 +40,7 @@ impl<'a> Lowering<'a> {
         program: &'a Module,
         kernel: &'a Kernel,
         layout: &'a Layout,
-        reached: &'a mut Module,
+        reached: Module,
     ) -> Self {
         Self {
             target,

@@ -4,23 +4,25 @@
 //! extract: a copy of what the kernel reaches, with native built-ins   -> share_calls: one function, inlined
 //!   -> lists::SHARED   -> lists::VULKAN   -> emit
 //! ```
-//! The passes are data ([`lists`]); how one is run stands in [`pass`], what they hand on to one another in [`lowering`].
+//! The passes are data ([`lists`]); how one is run stands in [`pass`], what they hand on to one another in [`lowering`]. A large
+//! kernel goes that way in two forms, and the smaller one is kept ([`form`]).
 //! To add a pass: a file in `passes`, a row in a list.
 
+mod form;
 pub mod lists;
 pub mod lowering;
 pub mod pass;
 
-use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
 use crate::interface::{KernelInterface, ProgramGlobals};
 use crate::ir::entity::{Entity, FuncId, PrimaryMap};
 use crate::ir::function::Function;
-use crate::ir::module::{Global, Kernel, Module, PrintfSite};
+use crate::ir::module::{Global, Module, PrintfSite};
 use crate::ir::op::Op;
 use crate::options::Options;
 use crate::passes::{lower_builtins, lower_globals, share_calls};
 use crate::target::Target;
+use form::Form;
 use lowering::Lowering;
 use pass::Runner;
 
@@ -28,8 +30,6 @@ use pass::Runner;
 const MANY_WORDS: usize = 150_000;
 /// Words that a driver compiles in time that can still be waited for, where the form with shared functions would be wrong.
 const MOST_WORDS: usize = 1_000_000;
-/// Words of SPIR-V that an instruction of KIR becomes. For processors nothing is emitted that could be counted.
-const WORDS_OF_AN_INSTRUCTION: usize = 5;
 
 /// A lowered kernel.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,112 +151,47 @@ fn lower_kernel(
     })?;
     let layout = lower_globals::layout(module)?;
     let forms = runner.time("inline", |_| share_calls::run(&reached, kernel.func))?;
-    let mut source = Source {
-        module,
-        kernel,
-        layout,
-        reached,
-        target,
+    let begin = |runner: &mut Runner, func: Function, reached: Module| {
+        let lowering = Lowering::new(target, module, kernel, &layout, reached);
+        Form::begin(runner, func, lowering)
     };
-    let shared = match (forms.inlined, forms.shared) {
-        (Some(inlined), None) => return Ok(source.lower(&mut runner, inlined)?.0),
-        (Some(inlined), Some(shared)) => {
-            let (lowered, words) = source.lower(&mut runner, inlined)?;
-            if words <= MANY_WORDS {
-                return Ok(lowered);
-            }
-            let count = shared.iterations;
-            let (other, words_of_other) = source.lower(&mut runner, shared.func)?;
-            let smaller = words_of_other < words / 2;
-            // The loops would end early.
-            let too_long = target.loop_limit != 0
-                && count > target.loop_limit.into()
-                && other.interface.resume_bytes == 0
-                && words <= MOST_WORDS;
-            return Ok(if smaller && !too_long { other } else { lowered });
+    let (inlined, shared) = match (forms.inlined, forms.shared) {
+        (Some(inlined), Some(shared)) => (inlined, shared),
+        (inlined, shared) => {
+            let func = inlined.or(shared.map(|shared| shared.func));
+            let func = func.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
+            return Ok(begin(&mut runner, func, reached)?.end(&mut runner)?.0);
         }
-        (None, shared) => shared,
     };
-    let shared = shared.ok_or_else(|| LowerError::internal("inlining left nothing"))?;
-    Ok(source.lower(&mut runner, shared.func)?.0)
-}
-
-/// What a kernel is made from.
-struct Source<'a> {
-    module: &'a Module,
-    kernel: &'a Kernel,
-    layout: lower_globals::Layout,
-    /// What it reaches of the module.
-    reached: Module,
-    target: &'a Target,
-}
-
-impl Source<'_> {
-    /// Takes one form of the kernel the whole way. Returns how many words it has, too.
-    fn lower(&mut self, runner: &mut Runner, mut func: Function) -> Result<(Lowered, usize)> {
-        func.name.clone_from(&self.kernel.name);
-        // Lowering adds variables.
-        let globals = self.reached.globals.clone();
-        let reached = &mut self.reached;
-        let (target, kernel) = (self.target, self.kernel);
-        let mut lowering = Lowering::new(target, self.module, kernel, &self.layout, reached);
-        runner.begin(&func)?;
-        runner.run(lists::SHARED, &mut func, &mut lowering)?;
-        let list = if target.native {
-            lists::NATIVE
-        } else {
-            lists::VULKAN
-        };
-        runner.run(list, &mut func, &mut lowering)?;
-        let Lowering {
-            interface, printfs, ..
-        } = lowering;
-        let variables = self.reached.globals.clone();
-        self.reached.globals = globals;
-        let interface = interface.ok_or_else(|| LowerError::internal("no interface"))?;
-        let (words, kir, size) = if target.native {
-            let insts: usize = func
-                .layout
-                .iter()
-                .map(|&b| func.blocks[b].insts.len())
-                .sum();
-            let size = insts * WORDS_OF_AN_INSTRUCTION;
-            (Vec::new(), native_module(kernel, func, variables), size)
-        } else {
-            let words = runner.time("emit", |_| vulkan::emit(&func, &interface, target))?;
-            let size = words.len();
-            (words, String::new(), size)
-        };
-        let lowered = Lowered {
-            words,
-            kir,
-            printfs: if interface.uses_printf {
-                printfs
-            } else {
-                Vec::new()
-            },
-            interface,
-        };
-        Ok((lowered, size))
-    }
-}
-
-/// A lowered kernel as a module of its own, in text.
-fn native_module(
-    kernel: &Kernel,
-    func: Function,
-    variables: PrimaryMap<crate::ir::entity::GlobalId, Global>,
-) -> String {
-    let mut functions = PrimaryMap::new();
-    let id = functions.push(func);
-    let module = Module {
-        functions,
-        globals: variables,
-        kernels: vec![Kernel {
-            func: id,
-            ..kernel.clone()
-        }],
-        ..Default::default()
+    // The loops would end early.
+    let too_long = |other: &Lowered, words: usize| {
+        target.loop_limit != 0
+            && shared.iterations > target.loop_limit.into()
+            && other.interface.resume_bytes == 0
+            && words <= MOST_WORDS
     };
-    module.to_string()
+    let inlined = begin(&mut runner, inlined, reached.clone())?;
+    let estimate = inlined.words();
+    let (lowered, words, (other, words_of_other)) = if estimate <= MANY_WORDS {
+        let (lowered, words) = inlined.end(&mut runner)?;
+        if words <= MANY_WORDS {
+            return Ok(lowered);
+        }
+        let other = begin(&mut runner, shared.func, reached)?.end(&mut runner)?;
+        (lowered, words, other)
+    } else {
+        let other = begin(&mut runner, shared.func, reached)?.end(&mut runner)?;
+        // The rest of the way does not make it half as large.
+        if other.1 < estimate / 4 && !too_long(&other.0, estimate) {
+            return Ok(other.0);
+        }
+        let (lowered, words) = inlined.end(&mut runner)?;
+        (lowered, words, other)
+    };
+    let smaller = words_of_other < words / 2;
+    Ok(if smaller && !too_long(&other, words) {
+        other
+    } else {
+        lowered
+    })
 }

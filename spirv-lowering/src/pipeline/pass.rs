@@ -38,6 +38,13 @@ pub struct Runner<'o, 'a> {
     pub options: &'o mut Options<'a>,
     /// The verifier runs after each pass.
     verify: bool,
+    /// With the function that is at hand.
+    progress: Progress,
+}
+
+/// How far a function is.
+#[derive(Default)]
+pub struct Progress {
     /// What passes that have run promise.
     rules: Vec<Rule>,
     /// Something has changed since the last clean-up.
@@ -50,16 +57,27 @@ impl<'o, 'a> Runner<'o, 'a> {
         Self {
             verify: options.verify || cfg!(debug_assertions),
             options,
-            rules: Vec::new(),
-            changed: true,
+            progress: Progress::default(),
         }
     }
 
     /// Begins with another function.
     pub fn begin(&mut self, func: &Function) -> Result<()> {
-        self.rules = vec![Rule::NoCalls];
-        self.changed = true;
+        self.progress = Progress {
+            rules: vec![Rule::NoCalls],
+            changed: true,
+        };
         self.after("inline", func)
+    }
+
+    /// Stops with a function, to [resume](Self::resume) with it behind another.
+    pub fn leave(&mut self) -> Progress {
+        std::mem::take(&mut self.progress)
+    }
+
+    /// Goes on with a function that was left.
+    pub fn resume(&mut self, progress: Progress) {
+        self.progress = progress;
     }
 
     /// Runs a list of passes.
@@ -71,7 +89,7 @@ impl<'o, 'a> Runner<'o, 'a> {
     ) -> Result<()> {
         for step in list {
             match step {
-                Step::CleanUp if self.changed => self.clean_up(func)?,
+                Step::CleanUp if self.progress.changed => self.clean_up(func)?,
                 Step::CleanUp => {}
                 Step::Pass(pass) => self.pass(pass, func, lowering)?,
             }
@@ -81,19 +99,19 @@ impl<'o, 'a> Runner<'o, 'a> {
 
     fn pass(&mut self, pass: &Pass, func: &mut Function, lowering: &mut Lowering) -> Result<()> {
         if !(pass.when)(func, lowering) {
-            self.rules.extend(pass.leaves);
+            self.progress.rules.extend(pass.leaves);
             return Ok(());
         }
         if !self.options.admits(pass.name, pass.needed) {
             return Ok(());
         }
-        self.changed |= self.time(pass.name, |_| (pass.run)(func, lowering))?;
-        self.rules.extend(pass.leaves);
+        self.progress.changed |= self.time(pass.name, |_| (pass.run)(func, lowering))?;
+        self.progress.rules.extend(pass.leaves);
         self.after(pass.name, func)
     }
 
     fn clean_up(&mut self, func: &mut Function) -> Result<()> {
-        self.changed = false;
+        self.progress.changed = false;
         clean_up(func, &mut |&CleanUp { name, run }, func| {
             if !self.options.admits(name, false) {
                 return Ok(false);
@@ -131,7 +149,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         }
         let wrong = |what: String| LowerError::internal(format!("after {name}: {what}"));
         verify::verify_standalone(func).map_err(|e| wrong(e.to_string()))?;
-        for rule in &self.rules {
+        for rule in &self.progress.rules {
             rule.check(func).map_err(wrong)?;
         }
         Ok(())
