@@ -74,16 +74,16 @@ impl<'a> Form<'a> {
             },
             interface,
         };
-        if target.native {
+        let size = if target.native {
             let size = words(&func);
             lowered.kir = native_module(kernel, func, reached);
-            Ok((lowered, size))
+            size
         } else {
             let emit = |_: &mut Runner| vulkan::emit(&func, &lowered.interface, target);
             lowered.words = runner.time("emit", emit)?;
-            let size = lowered.words.len();
-            Ok((lowered, size))
-        }
+            lowered.words.len()
+        };
+        Ok((lowered, size))
     }
 }
 
