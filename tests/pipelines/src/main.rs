@@ -132,9 +132,18 @@ fn run() -> Result<bool, String> {
     let modules = modules(&args.paths)?;
     let mut right = true;
     let mut now = Expected::default();
-    for family in &args.families {
-        let text = make(family, &manifest, &modules)?;
-        let (driver, kernels, failures) = stats::parse(&text)?;
+    // Each family's compiler runs on one processor.
+    let made = std::thread::scope(|scope| {
+        let (manifest, modules) = (&manifest, &modules);
+        let start = |family| scope.spawn(move || make(family, manifest, modules));
+        let makers: Vec<_> = args.families.iter().map(|family| start(family)).collect();
+        makers
+            .into_iter()
+            .map(|maker| maker.join().map_err(|_| "a thread panicked".to_string())?)
+            .collect::<Result<Vec<String>, String>>()
+    })?;
+    for (family, text) in args.families.iter().zip(&made) {
+        let (driver, kernels, failures) = stats::parse(text)?;
         let totals = Totals::of(&kernels);
         println!(
             "{family}: {} pipelines, {} failures, {totals}",

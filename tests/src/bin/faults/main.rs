@@ -12,14 +12,15 @@
 mod host;
 mod process;
 mod scenario;
+mod tally;
 mod vulkan;
 
 use process::Said;
 use pumice_tests::rng::Rng;
 use pumice_tests::Scratch;
-use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::Instant;
+use tally::Tally;
 
 const USAGE: &str = "\
 faults [--host] [--seconds S] [--seed SEED] [--only CALL] [--case CALL:NUMBER:CODE] [--patience S]
@@ -64,7 +65,7 @@ impl Case {
 }
 
 /// A kind of calls that can be had to fail.
-pub trait Faults {
+pub trait Faults: Sync {
     /// Runs a child with a case (empty: none), which is told what usually lives.
     fn run(&self, case: &str, usual: &str, patience: u64) -> Said;
     /// The last call of a function that is tried.
@@ -196,13 +197,12 @@ fn all(faults: &dyn Faults, options: &Options) -> bool {
         );
         return false;
     }
-    let usual = without.usual();
     if let Some(text) = &options.case {
         let Some(case) = Case::parse(text) else {
             println!("{text}: no case");
             return false;
         };
-        let said = faults.run(text, &usual, options.patience);
+        let said = faults.run(text, &without.usual(), options.patience);
         print!("{}", said.all);
         let wrong = faults.judge(&case, &said, &without);
         println!("{wrong:#?}");
@@ -210,42 +210,9 @@ fn all(faults: &dyn Faults, options: &Options) -> bool {
     }
     let cases = cases(&without, faults, options);
     let total = cases.len();
-    // Of each call and code: how many were tried, ended in an error, went without, failed, did not come.
-    let mut table: BTreeMap<(String, String), [usize; 5]> = BTreeMap::new();
-    let mut tried = 0;
-    for case in cases {
-        if started.elapsed().as_secs_f64() > options.seconds {
-            break;
-        }
-        tried += 1;
-        let text = case.text();
-        let said = faults.run(&text, &usual, options.patience);
-        let row = (case.name.clone(), case.error.clone());
-        let row = table.entry(row).or_default();
-        // A lost race of two threads: a look at a semaphore less than without a fault.
-        if said.end.is_none() && !faults.came(&case, &said) {
-            row[4] += 1;
-            continue;
-        }
-        let wrong = faults.judge(&case, &said, &without);
-        for problem in &wrong {
-            println!("{text}: {problem}");
-        }
-        row[0] += 1;
-        row[match (wrong.is_empty(), said.after("first error ").next()) {
-            (false, _) => 3,
-            (true, Some(_)) => 1,
-            (true, None) => 2,
-        }] += 1;
-    }
-    println!(
-        "{:34} {:>12} {:>6} {:>6} {:>8} {:>6} {:>11}",
-        "call", "code", "tried", "error", "no error", "failed", "not reached"
-    );
-    for ((name, code), [tried, error, none, failed, gone]) in &table {
-        println!("{name:34} {code:>12} {tried:>6} {error:>6} {none:>8} {failed:>6} {gone:>11}");
-    }
-    let failed: usize = table.values().map(|row| row[3]).sum();
+    let tally = Tally::of(&cases, faults, &without, started, options);
+    print!("{tally}");
+    let (tried, failed) = (tally.tried(), tally.failed());
     println!(
         "faults: {tried} of {total} cases, {failed} failed, {:.0} s",
         started.elapsed().as_secs_f64()
