@@ -47,7 +47,8 @@ fn passes_keep_what_kernels_do() {
 
 /// Seeds that showed a fault once: shared code that came back to a call that never ends; copies of memory that took more steps
 /// than a run may; the sign of a value that may be a NaN, and the other bits of a negated one, which the interpreter took for known;
-/// more printf than its buffer held; what is promised not to be infinite and may be, in sign or size, which it took for known.
+/// more printf than its buffer held; what is promised not to be infinite and may be, in sign or size, which it took for known; a
+/// loop at the beginning of another, made one with it, and its barrier then in each copy of an unrolled body.
 const FOUND: &[u64] = &[
     9_008_281,
     30_010_206,
@@ -57,6 +58,7 @@ const FOUND: &[u64] = &[
     2_000_655_592,
     2_000_763_213,
     2_100_499_217,
+    8_310_134_623,
 ];
 
 #[test]

@@ -192,6 +192,39 @@ fn redundant_params(func: &mut Function) -> bool {
     true
 }
 
+/// Skips that are followed, at most: cycles of empty blocks have no end.
+const MAX_SKIPS: usize = 64;
+
+/// A loop that begins with another one is not made one loop with it where convergent operations are. The work-items that leave the
+/// inner one wait for each other behind it; in one loop some would be at a barrier while others are back at its beginning.
+fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge>>) {
+    let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
+    if !insts.any(|&inst| func.insts[inst].op.effect() == Effect::Convergent) {
+        return;
+    }
+    let cfg = Cfg::new(func);
+    let mut place: SecondaryMap<Block, usize> = SecondaryMap::new();
+    for (i, &block) in cfg.rpo().iter().enumerate() {
+        place[block] = i;
+    }
+    let is_header = |block: Block| cfg.preds(block).iter().any(|&p| place[p] >= place[block]);
+    for &block in cfg.rpo() {
+        if skip[block].is_none() || !is_header(block) {
+            continue;
+        }
+        let mut end = block;
+        for _ in 0..MAX_SKIPS {
+            match &skip[end] {
+                Some(next) => end = next.block,
+                None => break,
+            }
+        }
+        if is_header(end) {
+            skip[block] = None;
+        }
+    }
+}
+
 /// Jumps to blocks that only jump on go to the end of the way.
 fn forward_empty(func: &mut Function) -> bool {
     let entry = func.entry();
@@ -217,6 +250,7 @@ fn forward_empty(func: &mut Function) -> bool {
     if !any {
         return false;
     }
+    keep_nested_loops(func, &mut skip);
     let mut changed = false;
     for i in 0..func.layout.len() {
         let block = func.layout[i];
@@ -226,8 +260,7 @@ fn forward_empty(func: &mut Function) -> bool {
         }
         let mut term = std::mem::take(&mut func.blocks[block].term);
         for target in term.targets_mut() {
-            // Cycles of empty blocks are cut by the bound.
-            for _ in 0..64 {
+            for _ in 0..MAX_SKIPS {
                 let Some(next) = &skip[target.block] else {
                     break;
                 };
