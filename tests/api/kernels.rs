@@ -3,6 +3,7 @@
 mod arithmetic;
 mod atomics;
 mod groups_of_one;
+mod nested_loops;
 mod sizes;
 mod wide;
 

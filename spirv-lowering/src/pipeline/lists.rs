@@ -21,6 +21,7 @@ use Step::CleanUp;
 /// From the kernel as it was inlined to KIR without generic pointers, program-scope variables and printf.
 pub static SHARED: &[Step] = &[
     CleanUp,
+    optional("separate_loops", |func, _| Ok(separate_loops::run(func))),
     // What was deleted is left behind in the arenas; the passes to come run faster without.
     optional("compact", |func, _| {
         *func = compact(func);
