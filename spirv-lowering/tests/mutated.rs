@@ -11,7 +11,7 @@ use spirv_lowering::testing::rng::Rng;
 
 type Pass = (&'static str, fn(&mut Function) -> bool);
 
-const PASSES: [Pass; 7] = [
+const PASSES: [Pass; 8] = [
     ("separate_loops", passes::separate_loops::run),
     ("simplify_cfg", passes::simplify_cfg::run),
     ("const_fold", passes::const_fold::run),
