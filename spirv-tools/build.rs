@@ -51,7 +51,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&unit, text)?;
         units.push(unit);
     }
-    // What more than -O2 does takes twice the time to compile, for nothing that can be measured.
+    // As the profile says, but no more than -O2.
     let optimisation = env::var("OPT_LEVEL")?.parse().unwrap_or(2).min(2);
     let mut build = cc::Build::new();
     build

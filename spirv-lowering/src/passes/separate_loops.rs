@@ -8,40 +8,47 @@
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
 use crate::analysis::loops::{Loop, LoopForest};
+use crate::edit::flow::Edit;
 use crate::ir::entity::Block;
-use crate::ir::function::{Edge, Function, Terminator};
+use crate::ir::function::{Edge, Function};
 use crate::ir::op::{Op, Scope};
 use rustc_hash::FxHashSet;
 
 /// Runs the pass. True if the function changed.
 pub fn run(func: &mut Function) -> bool {
-    // All work-items come to these.
-    let common = |func: &Function, block: Block| {
-        let is_common = |op| matches!(op, Op::Barrier { .. } | Op::Group(_, Scope::WorkGroup));
-        let mut insts = func.blocks[block].insts.iter();
-        insts.any(|&inst| is_common(func.insts[inst].op))
+    let (Some(entry), None) = (func.entry(), &func.structure) else {
+        return false;
     };
-    let common: FxHashSet<Block> = func
-        .layout
-        .iter()
-        .copied()
-        .filter(|&block| common(func, block))
-        .collect();
-    if common.is_empty() || func.structure.is_some() {
+    let blocks = func.layout.iter().copied();
+    let common: FxHashSet<Block> = blocks.filter(|&b| is_common(func, b)).collect();
+    if common.is_empty() {
         return false;
     }
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
+    let mut edit = Edit::new(func, entry);
     let mut changed = false;
     for lp in forest.loops.values() {
         let outer = behind(&cfg, lp, &common);
-        let is_inner = |&latch: &Block| !outer.contains(&latch);
+        let is_inner = |latch: &Block| !outer.contains(latch);
         if lp.latches.iter().any(is_inner) && !lp.latches.iter().all(is_inner) {
-            separate(func, cfg.preds(lp.header), lp, &outer);
+            separate(&mut edit, cfg.preds(lp.header), lp, &outer);
             changed = true;
         }
     }
+    edit.finish();
     changed
+}
+
+/// All work-items come to something in a block.
+fn is_common(func: &Function, block: Block) -> bool {
+    let mut insts = func.blocks[block].insts.iter();
+    insts.any(|&inst| {
+        matches!(
+            func.insts[inst].op,
+            Op::Barrier { .. } | Op::Group(_, Scope::WorkGroup)
+        )
+    })
 }
 
 /// The blocks of a loop that are reached from some of its blocks, those among them, without its header.
@@ -60,24 +67,19 @@ fn behind(cfg: &Cfg, lp: &Loop, from: &FxHashSet<Block>) -> FxHashSet<Block> {
 }
 
 /// Puts a header before that of a loop, for all that came to it but for the latches that are not among `outer`.
-fn separate(func: &mut Function, preds: &[Block], lp: &Loop, outer: &FxHashSet<Block>) {
-    let before = func.add_block();
-    let types: Vec<_> = func.blocks[lp.header].params.clone();
-    let types = types.into_iter().map(|param| func.ty(param));
-    let args = types.collect::<Vec<_>>().into_iter();
-    let args = args.map(|ty| func.add_param(before, ty)).collect();
-    func.blocks[before].term = Terminator::Jump(Edge {
-        block: lp.header,
-        args,
-    });
+fn separate(edit: &mut Edit, preds: &[Block], lp: &Loop, outer: &FxHashSet<Block>) {
+    let before = edit.forwarder(lp.header);
     for &pred in preds {
         if lp.latches.contains(&pred) && !outer.contains(&pred) {
             continue;
         }
-        for target in func.blocks[pred].term.targets_mut() {
-            if target.block == lp.header {
-                target.block = before;
-            }
-        }
+        edit.redirect(
+            pred,
+            |target| target.block == lp.header,
+            |_, target| Edge {
+                block: before,
+                args: target.args,
+            },
+        );
     }
 }

@@ -203,11 +203,8 @@ fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge
         return;
     }
     let cfg = Cfg::new(func);
-    let mut place: SecondaryMap<Block, usize> = SecondaryMap::new();
-    for (i, &block) in cfg.rpo().iter().enumerate() {
-        place[block] = i;
-    }
-    let is_header = |block: Block| cfg.preds(block).iter().any(|&p| place[p] >= place[block]);
+    let place = |block| cfg.rpo_index(block);
+    let is_header = |block| cfg.preds(block).iter().any(|&p| place(p) >= place(block));
     for &block in cfg.rpo() {
         if skip[block].is_none() || !is_header(block) {
             continue;

@@ -135,8 +135,10 @@ fn run() -> Result<bool, String> {
     // Each family's compiler runs on one processor.
     let made = std::thread::scope(|scope| {
         let (manifest, modules) = (&manifest, &modules);
-        let start = |family| scope.spawn(move || make(family, manifest, modules));
-        let makers: Vec<_> = args.families.iter().map(|family| start(family)).collect();
+        let families = args.families.iter();
+        let makers: Vec<_> = families
+            .map(|family| scope.spawn(move || make(family, manifest, modules)))
+            .collect();
         makers
             .into_iter()
             .map(|maker| maker.join().map_err(|_| "a thread panicked".to_string())?)

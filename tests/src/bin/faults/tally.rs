@@ -35,9 +35,10 @@ impl<'a> Tally<'a> {
         started: Instant,
         options: &Options,
     ) -> Self {
+        let usual = without.usual();
         let next = AtomicUsize::new(0);
         let tally = Mutex::new(Self::default());
-        let processors = std::thread::available_parallelism().map_or(1, |number| number.get());
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
         std::thread::scope(|scope| {
             for _ in 0..=processors {
                 scope.spawn(|| {
@@ -45,7 +46,8 @@ impl<'a> Tally<'a> {
                         let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) else {
                             break;
                         };
-                        let outcome = attempt(case, faults, without, options.patience);
+                        let said = faults.run(&case.text(), &usual, options.patience);
+                        let outcome = outcome(case, faults, without, &said);
                         let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
                         let row = tally.0.entry((&case.name, &case.error)).or_default();
                         row[outcome as usize] += 1;
@@ -89,16 +91,14 @@ impl fmt::Display for Tally<'_> {
     }
 }
 
-/// Runs a case, and prints what is wrong with it.
-fn attempt(case: &Case, faults: &dyn Faults, without: &Said, patience: u64) -> Outcome {
-    let text = case.text();
-    let said = faults.run(&text, &without.usual(), patience);
-    if said.end.is_none() && !faults.came(case, &said) {
+/// What came of a case by what its process said. Prints what is wrong with it.
+fn outcome(case: &Case, faults: &dyn Faults, without: &Said, said: &Said) -> Outcome {
+    if said.end.is_none() && !faults.came(case, said) {
         return Outcome::NotReached;
     }
-    let wrong = faults.judge(case, &said, without);
+    let wrong = faults.judge(case, said, without);
     for problem in &wrong {
-        println!("{text}: {problem}");
+        println!("{}: {problem}", case.text());
     }
     let error = said.after("first error ").next().is_some();
     match (wrong.is_empty(), error) {
