@@ -10,19 +10,17 @@ use super::launch::{Machine, Place};
 use super::memory::{Memory, Region};
 use super::printf;
 use super::scalar::Scalar;
+use super::spaces;
 use super::watch::{Fact, Wrong};
 use crate::ir::entity::{Block, Entity, Value, Var};
 use crate::ir::function::{Edge, Function, InstData, Storage, Terminator};
 use crate::ir::op::Op;
 use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
-use crate::passes::lower_generic_ptr::{TAG_LOCAL, TAG_PRIVATE};
 use smallvec::SmallVec;
 
 /// Calls within calls.
 const MOST_FRAMES: usize = 256;
-/// The bits of a generic pointer that name the space.
-const TAGS: u64 = TAG_LOCAL | TAG_PRIVATE;
 
 type Scalars = SmallVec<[Scalar; 8]>;
 
@@ -360,14 +358,7 @@ impl Step<'_, '_, '_> {
     fn address(&mut self, index: usize) -> Result<(Space, u64), Error> {
         let bits = self.decided(self.arg(index), "an address")?;
         let space = self.arg_ty(index).space().unwrap_or(Space::Global);
-        Ok(match space {
-            Space::Generic => match bits & TAGS {
-                TAG_LOCAL => (Space::Local, bits & !TAGS),
-                TAG_PRIVATE => (Space::Private, bits & !TAGS),
-                _ => (Space::Global, bits),
-            },
-            space => (space, bits),
-        })
+        Ok(spaces::place(space, bits))
     }
 
     fn memory(&mut self, space: Space) -> &mut Memory {
@@ -513,8 +504,12 @@ impl Step<'_, '_, '_> {
                 types.map(|ty| Scalar::unknown(ty, noise)).collect()
             }
             Op::GlobalAddr(id) => one(Scalar::known(self.global(id)?)),
-            Op::SpaceCast => one(self.space_cast(a)),
-            Op::PtrIsIn(space) => one(self.is_in(a, space)),
+            Op::SpaceCast => {
+                let from = self.arg_ty(0).space().unwrap_or(Space::Global);
+                let to = self.result_ty().space().unwrap_or(Space::Global);
+                one(spaces::cast(a, from, to))
+            }
+            Op::PtrIsIn(space) => one(spaces::is_in(a, self.arg_ty(0).space(), space)),
             Op::Alloca { size, align } => {
                 self.item.private_bytes += u64::from(size);
                 if self.item.private_bytes > MOST_BYTES {
@@ -678,53 +673,6 @@ impl Step<'_, '_, '_> {
         let offset = self.machine.global_offset(id)?;
         base.map(|base| base.wrapping_add(offset))
             .ok_or_else(|| Error::invalid("program-scope variables that are not in memory"))
-    }
-
-    fn space_cast(&self, pointer: Scalar) -> Scalar {
-        let to = self.result_ty().space().unwrap_or(Space::Global);
-        let tag = |space| match space {
-            Space::Local => TAG_LOCAL,
-            Space::Private => TAG_PRIVATE,
-            _ => 0,
-        };
-        let near = |space| matches!(space, Space::Global | Space::Constant);
-        let null = Scalar::known(0);
-        // Whether it is null, or of that space, is not known.
-        let open = Scalar {
-            unknown: u64::MAX,
-            ..pointer
-        };
-        match (self.arg_ty(0).space().unwrap_or(Space::Global), to) {
-            (from, to) if from == to || near(from) && near(to) => pointer,
-            (_, Space::Generic) if !pointer.is_known() && pointer.bits & !pointer.unknown == 0 => {
-                open
-            }
-            (Space::Generic, _) if pointer.unknown & TAGS != 0 => open,
-            (from, Space::Generic) if pointer.bits != 0 => Scalar {
-                bits: pointer.bits | tag(from),
-                ..pointer
-            },
-            (Space::Generic, to) if pointer.bits & TAGS == tag(to) => Scalar {
-                bits: pointer.bits & !TAGS,
-                unknown: pointer.unknown & !TAGS,
-            },
-            _ => null,
-        }
-    }
-
-    fn is_in(&self, pointer: Scalar, space: Space) -> Scalar {
-        if pointer.bits == 0 || !pointer.is_known() {
-            return Scalar::unknown(Type::Bool, pointer.bits);
-        }
-        let holds = match (self.arg_ty(0).space(), space) {
-            (Some(Space::Generic) | None, Space::Local) => pointer.bits & TAGS == TAG_LOCAL,
-            (Some(Space::Generic) | None, Space::Private) => pointer.bits & TAGS == TAG_PRIVATE,
-            (Some(Space::Generic) | None, _) => {
-                !matches!(pointer.bits & TAGS, TAG_LOCAL | TAG_PRIVATE)
-            }
-            (Some(own), space) => own == space,
-        };
-        Scalar::known(holds.into())
     }
 
     fn copy(&mut self, size: u64, align: u64) -> Result<(), Error> {

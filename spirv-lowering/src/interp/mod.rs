@@ -43,6 +43,7 @@ mod lowered;
 mod memory;
 mod printf;
 mod scalar;
+mod spaces;
 mod texels;
 mod watch;
 mod watched;
