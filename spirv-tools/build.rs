@@ -10,8 +10,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Units that share the files.
+/// Units that share the files where it is optimised.
 const UNITS: usize = 8;
+/// Where it is not, and most of the time goes to the headers.
+const FEW_UNITS: usize = 2;
 
 /// Files that are a unit each: they have a name that another file uses for something else.
 const ALONE: [&str; 1] = ["validate_ray_tracing_reorder.cpp"];
@@ -28,6 +30,11 @@ const UNUSED: [&str; 6] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=build.rs");
+    // Clippy links nothing. What a build script made for it is not used for a build, so all would be compiled twice.
+    println!("cargo:rerun-if-env-changed=CLIPPY_ARGS");
+    if env::var_os("CLIPPY_ARGS").is_some() {
+        return Ok(());
+    }
     let tools = sources()?;
     let mut files = Vec::new();
     for folder in ["source/val", "source/util", "source"] {
@@ -37,8 +44,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         files.into_iter().partition(|file| is_one_of(file, &ALONE));
     together.sort();
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or("no OUT_DIR")?);
+    // As the profile says, but no more than -O2.
+    let optimisation = env::var("OPT_LEVEL")?.parse().unwrap_or(2).min(2);
+    let shared = if optimisation < 2 { FEW_UNITS } else { UNITS };
     let mut units = alone;
-    for (number, files) in together.chunks(together.len().div_ceil(UNITS)).enumerate() {
+    for (number, files) in together.chunks(together.len().div_ceil(shared)).enumerate() {
         let mut text = String::new();
         for file in files {
             writeln!(
@@ -51,8 +61,6 @@ fn main() -> Result<(), Box<dyn Error>> {
         fs::write(&unit, text)?;
         units.push(unit);
     }
-    // As the profile says, but no more than -O2.
-    let optimisation = env::var("OPT_LEVEL")?.parse().unwrap_or(2).min(2);
     let mut build = cc::Build::new();
     build
         .cpp(true)

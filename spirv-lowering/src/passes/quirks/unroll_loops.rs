@@ -2,7 +2,7 @@
 //!
 //! Mesa's llvmpipe counts the iterations of all loops of a shader together and at 65535 treats each loop as finished:
 //! kernels that loop for longer silently compute something else. A copy of the body costs no iteration, so the
-//! bodies are repeated, exits included, inner loops first and as often as a budget of instructions permits. That
+//! bodies are repeated, exits included, inner loops first and as often as budgets of instructions and atomic operations permit. That
 //! moves the limit by an order of magnitude for the small loops that run so long; it cannot remove it. Loops that are
 //! known to run only a few times stay as they are. Barriers and group operations are copied too, which is right only where,
 //! as in llvmpipe, the work-items that left a loop just wait behind it; each one costs the driver much, so loops with them
@@ -25,6 +25,9 @@ pub const MAX_FACTOR: usize = 16;
 const MAX_CONVERGENT: usize = 4;
 /// Instructions of an unrolled loop, at most.
 const LOOP_BUDGET: usize = 512;
+/// Atomic operations in loops that stand beside one another, at most: each is a loop over the lanes to the driver, and hundreds
+/// take it seconds to compile.
+const ATOMIC_BUDGET: usize = 64;
 /// Instructions of a function in which more loops are unrolled, at most.
 const FUNCTION_BUDGET: usize = 8192;
 
@@ -60,9 +63,13 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
         if ready.is_empty() {
             return changed;
         }
+        let in_all: usize = ready.iter().map(|lp| atomics(func, lp)).sum();
         for lp in ready {
             done.insert(lp.header);
-            let factor = factor(func, lp).min(max_factor);
+            let mut factor = factor(func, lp).min(max_factor);
+            if atomics(func, lp) > 0 {
+                factor = factor.min(ATOMIC_BUDGET / in_all);
+            }
             if factor > 1 && weight(func, &func.layout) < FUNCTION_BUDGET {
                 // Loops inside have had their turn, and so have their copies.
                 let copied = unroll(func, lp, factor, |b| done.contains(&b));
@@ -99,6 +106,26 @@ fn factor(func: &Function, lp: &Loop) -> usize {
         MAX_FACTOR
     };
     (LOOP_BUDGET / weight(func, &lp.blocks).max(1)).min(most)
+}
+
+/// Atomic operations in a loop.
+fn atomics(func: &Function, lp: &Loop) -> usize {
+    let instructions = lp.blocks.iter().flat_map(|&b| &func.blocks[b].insts);
+    instructions
+        .filter(|&&i| {
+            matches!(
+                func.insts[i].op,
+                Op::AtomicLoad { .. }
+                    | Op::AtomicStore { .. }
+                    | Op::AtomicRmw { .. }
+                    | Op::AtomicCmpXchg { .. }
+                    | Op::VarAtomicLoad { .. }
+                    | Op::VarAtomicStore { .. }
+                    | Op::VarRmw { .. }
+                    | Op::VarCmpXchg { .. }
+            )
+        })
+        .count()
 }
 
 /// Puts copies of a loop's body between its end and its beginning. Returns the copies of the blocks that are `wanted`.
