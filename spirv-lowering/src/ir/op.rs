@@ -657,6 +657,21 @@ impl Op {
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
         }
     }
+    /// Accesses memory or a variable in one step.
+    pub fn is_atomic(self) -> bool {
+        use Op::*;
+        matches!(
+            self,
+            AtomicLoad { .. }
+                | AtomicStore { .. }
+                | AtomicRmw { .. }
+                | AtomicCmpXchg { .. }
+                | VarAtomicLoad { .. }
+                | VarAtomicStore { .. }
+                | VarRmw { .. }
+                | VarCmpXchg { .. }
+        )
+    }
     /// May be deleted when no result is used.
     pub fn is_removable(self) -> bool {
         matches!(self.effect(), Effect::Pure | Effect::Read) || matches!(self, Op::Alloca { .. })

@@ -127,15 +127,8 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
 
 /// The width in bytes of an atomic on local memory.
 fn local_width(func: &Function, data: &InstData) -> Option<u32> {
-    let atomic = matches!(
-        data.op,
-        Op::AtomicLoad { .. }
-            | Op::AtomicStore { .. }
-            | Op::AtomicRmw { .. }
-            | Op::AtomicCmpXchg { .. }
-    );
     let pointer = *data.args.first()?;
-    if !atomic || func.ty(pointer) != Type::Ptr(Space::Local) {
+    if !data.op.is_atomic() || func.ty(pointer) != Type::Ptr(Space::Local) {
         return None;
     }
     let value = data.results.first().or(data.args.get(1))?;

@@ -63,11 +63,13 @@ pub fn run(func: &mut Function, limit: u32, max_factor: usize) -> bool {
         if ready.is_empty() {
             return changed;
         }
-        let in_all: usize = ready.iter().map(|lp| atomics(func, lp)).sum();
-        for lp in ready {
+        let atomics = |lp: &&Loop| ops(func, lp).filter(|op| op.is_atomic()).count();
+        let atomics: Vec<usize> = ready.iter().map(atomics).collect();
+        let in_all: usize = atomics.iter().sum();
+        for (lp, atomics) in ready.into_iter().zip(atomics) {
             done.insert(lp.header);
             let mut factor = factor(func, lp).min(max_factor);
-            if atomics(func, lp) > 0 {
+            if atomics > 0 {
                 factor = factor.min(ATOMIC_BUDGET / in_all);
             }
             if factor > 1 && weight(func, &func.layout) < FUNCTION_BUDGET {
@@ -94,12 +96,7 @@ pub(super) fn weight(func: &Function, blocks: &[Block]) -> usize {
 
 /// How often to repeat the body of a loop.
 fn factor(func: &Function, lp: &Loop) -> usize {
-    let convergent = lp.blocks.iter().any(|&b| {
-        let insts = &func.blocks[b].insts;
-        insts
-            .iter()
-            .any(|&i| func.insts[i].op.effect() == Effect::Convergent)
-    });
+    let convergent = ops(func, lp).any(|op| op.effect() == Effect::Convergent);
     let most = if convergent {
         MAX_CONVERGENT
     } else {
@@ -108,24 +105,10 @@ fn factor(func: &Function, lp: &Loop) -> usize {
     (LOOP_BUDGET / weight(func, &lp.blocks).max(1)).min(most)
 }
 
-/// Atomic operations in a loop.
-fn atomics(func: &Function, lp: &Loop) -> usize {
-    let instructions = lp.blocks.iter().flat_map(|&b| &func.blocks[b].insts);
-    instructions
-        .filter(|&&i| {
-            matches!(
-                func.insts[i].op,
-                Op::AtomicLoad { .. }
-                    | Op::AtomicStore { .. }
-                    | Op::AtomicRmw { .. }
-                    | Op::AtomicCmpXchg { .. }
-                    | Op::VarAtomicLoad { .. }
-                    | Op::VarAtomicStore { .. }
-                    | Op::VarRmw { .. }
-                    | Op::VarCmpXchg { .. }
-            )
-        })
-        .count()
+/// The operations of a loop.
+fn ops<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Op> + 'a {
+    let insts = lp.blocks.iter().flat_map(|&b| &func.blocks[b].insts);
+    insts.map(|&inst| func.insts[inst].op)
 }
 
 /// Puts copies of a loop's body between its end and its beginning. Returns the copies of the blocks that are `wanted`.

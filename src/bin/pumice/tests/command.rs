@@ -5,6 +5,8 @@ use std::process::{Command, Output, Stdio};
 fn pumice(words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pumice"));
     command.args(words).env("PUMICE_DEVICES", "cpu");
+    // The IR is checked after each pass.
+    command.env("PUMICE_PASSES", "verify");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
     command.stderr(Stdio::piped());
     command
