@@ -88,6 +88,10 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 misrounds_doubles: true,
                 miscounts_narrow_bits: true,
                 miscounts_wrapping: true,
+                drops_chosen_signs: true,
+                widens_overflow: true,
+                forgets_rounding: true,
+                flushes_narrowed: true,
                 fp64: plain,
                 ..full.clone()
             },
@@ -104,6 +108,13 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 subgroup_arithmetic: false,
                 subgroup_size: 4,
                 dot_4x8: [false; 3],
+                ..full.clone()
+            },
+        ),
+        (
+            "wide",
+            Target {
+                wide_range: true,
                 ..full
             },
         ),
@@ -384,12 +395,18 @@ struct Stages {
 
 fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Difference> {
     let mut functions: Vec<(String, Function)> = Vec::new();
-    let mut last = 0;
+    let (mut last, mut structured) = (0, false);
     let mut name_of_last = String::new();
     let mut dump = |name: &str, func: &Function| {
         name_of_last = name.to_owned();
-        if depth == Depth::Last && name != "structurize" {
-            return;
+        structured |= name == "structurize";
+        if depth == Depth::Last {
+            // What comes of one pass behind it is emitted in place of what it made.
+            if !structured {
+                return;
+            }
+            functions.clear();
+            last = 0;
         }
         let print = fingerprint(func);
         if print != last {
