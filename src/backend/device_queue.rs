@@ -10,7 +10,7 @@
 
 use super::words::{Place, Words};
 use super::{Device, Result};
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use smallvec::SmallVec;
 use spirv_lowering::device_queue::{queue, record};
 use std::collections::VecDeque;
@@ -78,9 +78,9 @@ pub struct QueueMemory {
     size: u32,
     /// The host sees what kernels write in their order, so that a record whose last word is there is there.
     ordered: bool,
-    taking: Mutex<Taking>,
+    taking: Mutex<Taking, { rank::ENQUEUED_BY_KERNELS }>,
     /// Bytes of records that were read and not launched.
-    waiting: Mutex<u32>,
+    waiting: parking_lot::Mutex<u32>,
 }
 
 /// A queue begins at a place of the count of its own: what others left in the memory must not be taken for its records.
@@ -110,7 +110,7 @@ impl QueueMemory {
                 next,
                 pieces: VecDeque::new(),
             }),
-            waiting: Mutex::new(0),
+            waiting: Default::default(),
         })
     }
 

@@ -12,7 +12,7 @@ use super::words::{to_bytes, BuildFailure, SpirvModule};
 use crate::backend::{
     staging, Code, Device, DeviceError, MachineCode, Memory, NativeCode, Placement,
 };
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use spirv_lowering::device_queue::block_number;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::interface::{KernelRole, ProgramGlobals};
@@ -31,7 +31,7 @@ pub struct LoweredKernel {
     /// What records of device queues call it, if kernels enqueue it.
     pub number: u64,
     code: OnceLock<Arc<dyn Code>>,
-    loading: Mutex<()>,
+    loading: Mutex<(), { rank::KERNEL_LOADING }>,
     /// Where the device is the processor.
     for_any_group: Arc<ForAnyGroup>,
 }
@@ -63,11 +63,11 @@ pub struct Executable {
     finalizers: Vec<LoweredKernel>,
     blocks: Vec<LoweredKernel>,
     globals: ProgramGlobals,
-    instance: Mutex<Option<Arc<Instance>>>,
+    instance: Mutex<Option<Arc<Instance>>, { rank::PROGRAM_VARIABLES }>,
     companion: OnceLock<Arc<dyn Any + Send + Sync>>,
     sources: Option<Sources>,
     wide: OnceLock<Box<Executable>>,
-    widening: Mutex<()>,
+    widening: Mutex<(), { rank::WIDE_KERNELS }>,
     objects: OnceLock<Vec<u8>>,
 }
 

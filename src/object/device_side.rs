@@ -11,7 +11,8 @@ use crate::backend::event_times::EventTimes;
 use crate::backend::{Device, Point};
 use crate::cl::{self, cl_command_queue_properties};
 use crate::error::ClResult;
-use parking_lot::{Condvar, Mutex};
+use crate::util::lock::{rank, Mutex};
+use parking_lot::Condvar;
 use rustc_hash::FxHashMap;
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -32,7 +33,7 @@ pub const PROPERTIES: cl_command_queue_properties =
 
 /// Records for a family, with the queues that they lie in.
 #[derive(Default)]
-pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>>);
+pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>, { rank::FAMILY_INBOX }>);
 
 impl Inbox {
     /// Takes what has come.
@@ -73,18 +74,18 @@ impl Drop for UnderWay {
 pub struct DeviceSide {
     events: EventsMemory,
     times: EventTimes,
-    queues: Mutex<Vec<Weak<QueueMemory>>>,
+    queues: parking_lot::Mutex<Vec<Weak<QueueMemory>>>,
     /// The default queue, which knows what it is: it stands above.
-    default: Mutex<Option<Weak<dyn Any + Send + Sync>>>,
-    families: Mutex<FxHashMap<u32, Arc<Inbox>>>,
+    default: parking_lot::Mutex<Option<Weak<dyn Any + Send + Sync>>>,
+    families: Mutex<FxHashMap<u32, Arc<Inbox>>, { rank::ENQUEUING_FAMILIES }>,
     next: AtomicU64,
     /// How many [`UnderWay`] there are.
     under_way: AtomicU32,
     /// How many families are over, and where the streams that they ran on had come to.
     families_over: AtomicU64,
-    last_points: Mutex<Vec<Point>>,
+    last_points: parking_lot::Mutex<Vec<Point>>,
     /// How many launches have ended whose kernels could set events.
-    ended: Mutex<u64>,
+    ended: parking_lot::Mutex<u64>,
     changed: Condvar,
 }
 
@@ -94,14 +95,14 @@ impl DeviceSide {
         Ok(Self {
             events: EventsMemory::new(device, MAX_EVENTS)?,
             times: EventTimes::default(),
-            queues: Mutex::default(),
-            default: Mutex::default(),
+            queues: Default::default(),
+            default: Default::default(),
             families: Mutex::default(),
             next: AtomicU64::new(0),
             under_way: AtomicU32::new(0),
             families_over: AtomicU64::new(0),
-            last_points: Mutex::default(),
-            ended: Mutex::new(0),
+            last_points: Default::default(),
+            ended: Default::default(),
             changed: Condvar::new(),
         })
     }

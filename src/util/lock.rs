@@ -34,6 +34,8 @@ ranks! {
     KERNEL_ARGS
     /// What a kernel may touch besides its arguments.
     KERNEL_EXEC
+    /// The program-scope variables of a program; held while they are initialised.
+    PROGRAM_VARIABLES
     /// A queue: its stream, open batch and held commands.
     QUEUE
     /// The maps of a memory object.
@@ -52,6 +54,12 @@ ranks! {
     PROGRESS
     /// The queues of a context.
     CONTEXT_QUEUES
+    /// The reading of what kernels have enqueued.
+    ENQUEUED_BY_KERNELS
+    /// The launches whose kernels may enqueue others.
+    ENQUEUING_FAMILIES
+    /// What the kernels of such a launch have enqueued.
+    FAMILY_INBOX
     /// Allocations of shared virtual memory, by address.
     ALLOCATIONS
     /// Buffers whose addresses are known.
@@ -62,6 +70,10 @@ ranks! {
     MIRROR
     /// Ranges of such a block.
     MIRROR_RANGES
+    /// The making of a program's kernels for launches beyond 32 bits.
+    WIDE_KERNELS
+    /// The making of a kernel's code.
+    KERNEL_LOADING
     /// The making of a VkDevice.
     DEVICE_OPENING
     /// The pipeline cache before there is a VkDevice.
@@ -114,6 +126,8 @@ ranks! {
     CPU_POOL
     /// For those that wait for a timeline of the processor.
     CPU_SLEEPERS
+    /// A checked launch whose kernels enqueue others.
+    CHECKED_LAUNCH
     /// Memory that checked kernels may use.
     CHECKED_MEMORY
     /// What checks have found.

@@ -6,7 +6,7 @@ use super::report;
 use super::source::Real;
 use crate::backend::cpu::image::Descriptor;
 use crate::backend::NativeCode;
-use parking_lot::Mutex;
+use crate::util::lock::{rank, Mutex};
 use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{run_checked, Checks, Dispatched, Memory};
 use spirv_lowering::ir::module::Module;
@@ -34,7 +34,7 @@ pub struct CheckedKernel {
 }
 
 /// Held by launches that use device queues.
-static ENQUEUING: Mutex<()> = Mutex::new(());
+static ENQUEUING: Mutex<(), { rank::CHECKED_LAUNCH }> = Mutex::new(());
 
 impl CheckedKernel {
     /// For sub-groups of so many work-items.
