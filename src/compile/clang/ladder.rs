@@ -8,9 +8,10 @@
 //! | read: the source to IR without passes | it may have a library of functions, or says `__attribute__((used))` | 1 |
 //! | the ladder | always | 9, with llvm-spirv 6 |
 //! | read and the ladder again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
+//! | long arrays: the source to IR once more, which tells their lengths (`mend/long_arrays.rs`) | the source may have arrays of 2^32 elements | 1 |
 //! | describe: what the source calls the arguments of kernels | asked for, or `vec_type_hint` | 1 |
 //!
-//! So one source starts at most 21 compilers (`MOST_STARTS`, with the tests), one after the other; nearly all start one or two. A job whose
+//! So one source starts at most 22 compilers (`MOST_STARTS`, with the tests), one after the other; nearly all start one or two. A job whose
 //! server does not answer is run again in a process of its own (`process.rs`), and counts once here.
 
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
@@ -164,9 +165,9 @@ const fn most_starts(ladder: &[Rung]) -> usize {
     ladder[0].starts + between + ladder[ladder.len() - 1].starts
 }
 
-/// Compilers that one source starts at most: read, ladder, both again, describe.
+/// Compilers that one source starts at most: read, ladder, both again, long arrays, describe.
 #[cfg(test)]
-const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 1;
+const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 
 /// What became of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -444,6 +445,6 @@ mod tests {
             }
             assert_eq!(reached, most);
         }
-        assert_eq!(MOST_STARTS, 21);
+        assert_eq!(MOST_STARTS, 22);
     }
 }
