@@ -156,6 +156,7 @@ pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<V
     // As exact as the interpreter.
     let mut options = Options {
         correctly_rounded_divide_sqrt: true,
+        verify: true,
         library: Some(builtin_library::get()?),
         ..Options::default()
     };

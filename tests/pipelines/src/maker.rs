@@ -36,6 +36,7 @@ pub fn run(modules: &[PathBuf]) -> Result<(), String> {
         };
         for kernel in program.kernels() {
             let mut options = Options {
+                verify: true,
                 library: Some(library),
                 ..Options::default()
             };
