@@ -105,8 +105,6 @@ pub struct Target {
     pub clock_device: bool,
     /// Shaders can read a clock that the work-items of a sub-group share (shaderSubgroupClock).
     pub clock_subgroup: bool,
-    /// The driver's reductions and scans give what they should.
-    pub subgroup_arithmetic: bool,
     /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
     /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
     pub fences_wait: bool,
@@ -148,6 +146,8 @@ pub struct Target {
     /// An integer that is infinite as a half is itself again as a wider number
     /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
     pub widens_overflow: bool,
+    /// A number that a half rounds is itself again as a wider one ([`lower_convert`](crate::passes::lower_convert)).
+    pub forgets_halves: bool,
     /// A double or an integer that a float or a half rounds is itself again as a wider number
     /// ([`lower_convert`](crate::passes::lower_convert)).
     pub forgets_rounding: bool,
@@ -208,7 +208,6 @@ impl Target {
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,
-            subgroup_arithmetic: true,
             clock_device: true,
             clock_subgroup: true,
             fences_wait: false,
@@ -226,6 +225,7 @@ impl Target {
             miscounts_narrow_bits: false,
             drops_chosen_signs: false,
             widens_overflow: false,
+            forgets_halves: false,
             forgets_rounding: false,
             flushes_narrowed: false,
             misrounds_doubles: false,

@@ -1,4 +1,4 @@
-//! Atomic functions on `half` (cl_ext_float_atomics), two of which share a word.
+//! Values of `half`: conversions to it and back, and atomic functions (cl_ext_float_atomics), where two of them share a word.
 
 use super::collectives;
 use pumice_tests::{info_value, Setup};
@@ -146,4 +146,43 @@ fn exchanges_of_halves_lose_nothing() {
             assert_eq!(all, expected, "mask {mask}, one of {some}");
         }
     }
+}
+
+/// A number that became a half and is widened again is the half's, not what it was (quirk `forgotten-halves`).
+#[test]
+fn a_number_that_comes_back_was_rounded() {
+    let setup = Setup::new();
+    if !collectives::has_extension(&setup, "cl_khr_fp16") {
+        return pumice_tests::left_out("no cl_khr_fp16");
+    }
+    let source = "#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+         kernel void f(global float *out, global float *in, int n) {
+             uint i = get_global_id(0);
+             half plain = (half)in[i], last = 0;
+             half chosen = n > 0 ? plain : -plain;
+             for (int k = 0; k < n; k++) last = (half)in[i];
+             out[3 * i] = plain; out[3 * i + 1] = chosen; out[3 * i + 2] = fabs(last);
+         }";
+    let table = [
+        (1.000_244_1_f32, 1.0f32),
+        (2049.0, 2048.0),
+        (2051.0, 2052.0),
+        (65519.0, 65504.0),
+        (65520.0, f32::INFINITY),
+        (0.1, 0.099_975_586),
+        (3.0, 3.0),
+    ];
+    let input: Vec<f32> = table.iter().map(|&(x, _)| x).collect();
+    let program = setup.build(source);
+    let kernel = setup.kernel(&program, "f");
+    let (out, from) = (
+        setup.buffer_of(&[0f32; 21]),
+        setup.buffer_of(input.as_slice()),
+    );
+    kernel.set_buffer(0, &out);
+    kernel.set_buffer(1, &from);
+    kernel.set(2, 2i32);
+    setup.run(&kernel, &[table.len()], None);
+    let expected: Vec<f32> = table.iter().flat_map(|&(_, y)| [y; 3]).collect();
+    assert_eq!(setup.read::<f32>(&out, 21), expected);
 }

@@ -6,9 +6,9 @@
 //! - Float to integer: round in the float type first, then select the limits.
 //! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
 //! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
-//!   To half precision by integer arithmetic where the device does not promise to round to nearest, and where what is
-//!   narrowed is widened again (see [`comes_back`]). Where the device forgets what a `float` has
-//!   rounded of a `double` or an integer, the `float` is hidden from it, and integers that become a `half` take the same way.
+//!   To half precision by integer arithmetic where the device does not promise to round to nearest. Where it forgets what has been
+//!   rounded, too, if what is narrowed is widened again (see [`comes_back`]); what a `float` has rounded of a `double` or an integer
+//!   is hidden from it, and integers that become a `half` take the same way.
 
 use crate::analysis::cfg::Cfg;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -347,9 +347,9 @@ fn hidden(r: &mut Rewriter, float: Value) -> Value {
 
 /// The values whose bits are those of a `half` that is widened, with `floats` those of a `float`, too.
 ///
-/// What a driver knows to be a conversion there and back it takes for the identity (seen with NVIDIA's on `half`), so that
-/// nothing is rounded. A `half` that comes back is made by integers. One that only reaches arithmetic or memory is not
-/// among them.
+/// For a device that takes a conversion there and back for the identity, so that nothing is rounded
+/// ([`Target::forgets_halves`], [`Target::forgets_rounding`]). A `half` that comes back is made by integers. One that only
+/// reaches arithmetic or memory is not among them.
 fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
     let mut known = FxHashSet::default();
     let mut open: Vec<Value> = Vec::new();
@@ -400,7 +400,10 @@ fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
     let forgets = target.forgets_rounding;
-    let back = comes_back(func, forgets);
+    let back = match forgets || target.forgets_halves {
+        true => comes_back(func, forgets),
+        false => FxHashSet::default(),
+    };
     rewrite(func, |r, inst| {
         let data = &r.func.insts[inst];
         let (Some(&x), Some(&result)) = (data.args.first(), data.results.first()) else {

@@ -174,7 +174,7 @@ impl Lower<'_> {
             subgroup::ARITHMETIC
         };
         let plain = matches!(ty, Type::I32 | Type::F32) || self.target.subgroup_extended_types;
-        ops & needed != 0 && plain && ty != Type::Bool && self.target.subgroup_arithmetic
+        ops & needed != 0 && plain && ty != Type::Bool
     }
 
     /// A reduction or scan over lanes of the sub-group that are active.

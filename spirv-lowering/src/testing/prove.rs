@@ -16,7 +16,7 @@ use crate::ir::verify::verify_module;
 use crate::options::Options;
 use crate::passes;
 use crate::program::Program;
-use crate::target::{FloatCaps, Target};
+use crate::target::{subgroup, FloatCaps, Target};
 use std::hash::{Hash, Hasher};
 
 /// Steps of a run of the original, at most.
@@ -90,6 +90,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 miscounts_wrapping: true,
                 drops_chosen_signs: true,
                 widens_overflow: true,
+                forgets_halves: true,
                 forgets_rounding: true,
                 flushes_narrowed: true,
                 fp64: plain,
@@ -105,7 +106,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 workgroup_explicit_layout: false,
                 miscounts_to_negations: true,
                 subgroup_extended_types: false,
-                subgroup_arithmetic: false,
+                subgroup_ops: full.subgroup_ops & !(subgroup::ARITHMETIC | subgroup::CLUSTERED),
                 subgroup_size: 4,
                 dot_4x8: [false; 3],
                 ..full.clone()

@@ -26,8 +26,9 @@ struct Queue {
 pub struct Queues {
     /// Their device.
     pub device: Arc<LogicalDevice>,
-    /// Semaphores that work on them has used, to be destroyed.
-    pub retired: RetiredSemaphores,
+    /// Semaphores that work on them has used, to be destroyed a while later; where the driver needs it
+    /// ([`Tuning::keeps_semaphores`](super::tuning::Tuning)).
+    retired: Option<RetiredSemaphores>,
     list: Vec<Queue>,
     next: AtomicUsize,
     /// Taken before the lock of a queue; where the driver needs it
@@ -49,8 +50,17 @@ impl Queues {
                 .collect(),
             next: AtomicUsize::new(0),
             gate: (device.adapter.tuning.pipelines_apart).then(RwLock::default),
-            retired: RetiredSemaphores::default(),
+            retired: (device.adapter.tuning.keeps_semaphores).then(RetiredSemaphores::default),
             device: Arc::clone(device),
+        }
+    }
+
+    /// Destroys a semaphore that nothing uses any more.
+    pub fn retire(&self, semaphore: vk::Semaphore) {
+        match &self.retired {
+            Some(retired) => retired.take(&self.device.raw, semaphore),
+            // SAFETY: nothing uses it, as the caller says.
+            None => unsafe { self.device.raw.destroy_semaphore(semaphore, None) },
         }
     }
 
@@ -180,7 +190,9 @@ impl Busy for Queues {
 impl Drop for Queues {
     fn drop(&mut self) {
         if !leaving::is_leaving() {
-            self.retired.destroy(&self.device.raw);
+            if let Some(retired) = &self.retired {
+                retired.destroy(&self.device.raw);
+            }
         }
     }
 }

@@ -1,15 +1,12 @@
-//! Semaphores that nothing uses any more, and are destroyed a while later.
+//! Semaphores that nothing uses any more, and are destroyed a while later, for drivers that touch them once more
+//! ([`Quirk::LateSemaphores`](crate::quirks::Quirk)).
 
 use crate::util::lock::{rank, Mutex};
 use ash::vk;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Semaphores that nothing uses any more, destroyed a while later.
-///
-/// Mesa's emulated timelines (lavapipe 22.3) touch a semaphore that a batch waited for once more *after* the completion
-/// of that batch can be seen, in the thread that submits: a semaphore destroyed at that moment was written to after its
-/// memory was freed. Look again with Mesa 24 or later. 2026-11.
+/// Them, in the order in which they came.
 #[derive(Default)]
 pub struct RetiredSemaphores(
     Mutex<VecDeque<(Instant, vk::Semaphore)>, { rank::RETIRED_SEMAPHORES }>,

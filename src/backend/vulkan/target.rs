@@ -145,7 +145,6 @@ pub fn of(
         subgroup_ops: told.subgroup_ops(),
         subgroup_size,
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
-        subgroup_arithmetic: true,
         clock_device: on(features.clock.shader_device_clock),
         clock_subgroup: on(features.clock.shader_subgroup_clock),
         loop_limit: if quirks.has(Quirk::LoopLimit) {
@@ -164,6 +163,7 @@ pub fn of(
         drops_zeros: quirks.has(Quirk::ConstantZeros),
         miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
         widens_overflow: quirks.has(Quirk::HalfOverflow),
+        forgets_halves: quirks.has(Quirk::ForgottenHalves),
         forgets_rounding: quirks.has(Quirk::ForgottenRounding),
         flushes_narrowed: quirks.has(Quirk::FlushedFloats),
         misrounds_doubles: quirks.has(Quirk::Doubles),

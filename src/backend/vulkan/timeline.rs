@@ -208,9 +208,7 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
-        self.queues
-            .retired
-            .take(&self.queues.device.raw, self.semaphore);
+        self.queues.retire(self.semaphore);
     }
 }
 
