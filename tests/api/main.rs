@@ -2,6 +2,7 @@
 
 mod addresses;
 mod applications;
+mod bounds;
 mod buffers;
 mod builds;
 mod caches;

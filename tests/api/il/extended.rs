@@ -1,144 +1,139 @@
 //! Every instruction of OpenCL.std.
 
 use super::{Data, Il};
+use crate::bounds::{Bound, Function, Precision};
 use pumice_tests::Setup;
 use std::fmt::Write;
 
-/// Of x = 0.375 (acosh: 1.375).
+/// Instructions on floats and doubles, each held against the function of OpenCL C that has its name.
 #[rustfmt::skip]
-const UNARY: &[(&str, f64)] = &[
-    ("acos", 1.1863995522992576),
-    ("asin", 0.3843967744956391),
-    ("atan", 0.35877067027057225),
-    ("asinh", 0.36672460423013675),
-    ("atanh", 0.3942286801821351),
-    ("cos", 0.9305076219123143),
-    ("cosh", 1.0711403467045868),
-    ("exp", 1.4549914146182013),
-    ("exp2", 1.2968395546510096),
-    ("expm1", 0.45499141461820136),
-    ("log", -0.9808292530117262),
-    ("log2", -1.415037499278844),
-    ("log10", -0.42596873227228116),
-    ("log1p", 0.3184537311185346),
-    ("sin", 0.36627252908604757),
-    ("sinh", 0.38385106791361456),
-    ("sqrt", 0.6123724356957945),
-    ("tan", 0.39362657592563277),
-    ("tanh", 0.35835739835078595),
-    ("erf", 0.4041169094348223),
-    ("erfc", 0.5958830905651777),
-    ("lgamma", 0.8630739822706475),
-    ("acosh", 0.8410193220114457),
-    ("acospi", 0.37764270646087694),
-    ("asinpi", 0.12235729353912313),
-    ("atanpi", 0.11420025121990815),
-    ("cospi", 0.38268343236508984),
-    ("sinpi", 0.9238795325112867),
-    ("tanpi", 2.414213562373095),
-    ("cbrt", 0.7211247851537042),
-    ("exp10", 2.371373705661655),
-    ("tgamma", 2.370436184416601),
-    ("logb", -2.0),
-    ("rsqrt", 1.632993161855452),
-    ("fabs", 0.375),
-    ("floor", 0.0),
-    ("ceil", 1.0),
-    ("rint", 0.0),
-    ("round", 0.0),
-    ("trunc", 0.0),
-    ("degrees", 21.48591731740587),
-    ("radians", 0.006544984694978736),
-    ("sign", 1.0),
+const ELEMENTARY: &[&str] = &[
+    "acos", "acosh", "acospi", "asin", "asinh", "asinpi", "atan", "atan2", "atan2pi", "atanh", "atanpi", "cbrt", "ceil",
+    "copysign", "cos", "cosh", "cospi", "degrees", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "fabs", "fclamp", "fdim",
+    "floor", "fma", "fmax", "fmax_common", "fmin", "fmin_common", "fmod", "hypot", "lgamma", "log", "log10", "log1p",
+    "log2", "logb", "mad", "maxmag", "minmag", "mix", "pow", "powr", "radians", "remainder", "rint", "round", "rsqrt",
+    "sign", "sin", "sinh", "sinpi", "sqrt", "step", "tan", "tanh", "tanpi", "tgamma", "trunc",
 ];
 
-/// The same, less exact.
-#[rustfmt::skip]
-const ROUGH: &[(&str, f64)] = &[
-    ("half_cos", 0.9305076219123143),
-    ("native_cos", 0.9305076219123143),
-    ("half_exp", 1.4549914146182013),
-    ("native_exp", 1.4549914146182013),
-    ("half_exp2", 1.2968395546510096),
-    ("native_exp2", 1.2968395546510096),
-    ("half_exp10", 2.371373705661655),
-    ("native_exp10", 2.371373705661655),
-    ("half_log", -0.9808292530117262),
-    ("native_log", -0.9808292530117262),
-    ("half_log2", -1.415037499278844),
-    ("native_log2", -1.415037499278844),
-    ("half_log10", -0.42596873227228116),
-    ("native_log10", -0.42596873227228116),
-    ("half_rsqrt", 1.632993161855452),
-    ("native_rsqrt", 1.632993161855452),
-    ("half_sin", 0.36627252908604757),
-    ("native_sin", 0.36627252908604757),
-    ("half_sqrt", 0.6123724356957945),
-    ("native_sqrt", 0.6123724356957945),
-    ("half_tan", 0.39362657592563277),
-    ("native_tan", 0.39362657592563277),
-    ("half_recip", 2.6666666666666665),
-    ("native_recip", 2.6666666666666665),
+/// On floats alone, with the prefixes `half_` and `native_`.
+const ROUGH: &[&str] = &[
+    "cos", "divide", "exp", "exp10", "exp2", "log", "log10", "log2", "powr", "recip", "rsqrt",
+    "sin", "sqrt", "tan",
 ];
 
-/// Of x and y = 1.375.
-#[rustfmt::skip]
-const BINARY: &[(&str, f64)] = &[
-    ("atan2", 0.2662520491509254),
-    ("atan2pi", 0.08475065946143209),
-    ("copysign", 0.375),
-    ("fdim", 0.0),
-    ("fmax", 1.375),
-    ("fmin", 0.375),
-    ("fmod", 0.375),
-    ("hypot", 1.4252192813739224),
-    ("maxmag", 1.375),
-    ("minmag", 0.375),
-    ("pow", 0.2595930093935005),
-    ("powr", 0.2595930093935005),
-    ("remainder", 0.375),
-    ("fmax_common", 1.375),
-    ("fmin_common", 0.375),
-    ("step", 1.0),
+/// What the specification defines alike: but for operands that are no numbers, and but for how often mad rounds.
+const ALIKE: &[[&str; 2]] = &[
+    ["fmax", "fmax_common"],
+    ["fmin", "fmin_common"],
+    ["fma", "mad"],
 ];
 
-#[rustfmt::skip]
-const ROUGH_BINARY: &[(&str, f64)] = &[
-    ("half_divide", 0.2727272727272727),
-    ("half_powr", 0.2595930093935005),
-    ("native_divide", 0.2727272727272727),
-    ("native_powr", 0.2595930093935005),
-];
+/// A half_ function is within so many units of the last place. The error of a native_ function is implementation-defined:
+/// the same is asked of it.
+const ROUGHLY: Bound = Bound::Ulp(8192.0);
 
-/// Of x, y and 0.25.
-#[rustfmt::skip]
-const TERNARY: &[(&str, f64)] = &[
-    ("fma", 0.765625),
-    ("mad", 0.765625),
-    ("mix", 0.625),
-    ("fclamp", 0.25),
+/// Operands by how many a function takes. What is defined of some of them alone is NaN elsewhere.
+const UNARY: [[f64; 3]; 7] = [
+    [0.375, 0.0, 0.0],
+    [-0.6875, 0.0, 0.0],
+    [0.8125, 0.0, 0.0],
+    [1.375, 0.0, 0.0],
+    [2.5, 0.0, 0.0],
+    [-2.5, 0.0, 0.0],
+    [3.25, 0.0, 0.0],
 ];
-/// Instructions of so many operands on vectors of `float` and on `double`s; results within a tolerance.
+/// Each is the larger once, by its value and by its magnitude.
+const BINARY: [[f64; 3]; 6] = [
+    [0.375, 1.375, 0.0],
+    [-1.5, 3.0, 0.0],
+    [5.5, -2.0, 0.0],
+    [2.25, 0.625, 0.0],
+    [-0.75, -2.5, 0.0],
+    [-7.25, 1.5, 0.0],
+];
+/// The second is not above the third, and the third between 0 and 1: clamp and mix are undefined of others. Of the last but
+/// one a float's product has to be rounded, of the last a double's.
+const TERNARY: [[f64; 3]; 5] = [
+    [0.375, -1.375, 0.25],
+    [-2.5, -0.5, 0.75],
+    [0.125, -1.5, 0.625],
+    [1.0 + TINY, -0.5 - TINY / 2.0, 0.5 + TINY],
+    [1.0 + TINIER, -0.5 - TINIER / 2.0, 0.5 + TINIER],
+];
+/// 2^-12 and 2^-27, whose squares are half a unit of a float and of a double above 1.
+const TINY: f64 = 1.0 / 4096.0;
+const TINIER: f64 = f32::EPSILON as f64 / 16.0;
+
+/// An instruction and what it gives.
+struct Instruction {
+    name: String,
+    function: &'static Function,
+    /// Other than that of the function.
+    bound: Option<Bound>,
+}
+
+impl Instruction {
+    fn new(name: &str) -> Self {
+        let rough = (name.strip_prefix("half_")).or_else(|| name.strip_prefix("native_"));
+        let function = match name {
+            "fclamp" => "clamp",
+            "fmax_common" => "max",
+            "fmin_common" => "min",
+            _ => rough.unwrap_or(name),
+        };
+        Self {
+            name: name.to_owned(),
+            function: Function::named(function),
+            bound: rough.map(|_| ROUGHLY),
+        }
+    }
+
+    fn points(&self) -> &'static [[f64; 3]] {
+        match self.function.operands() {
+            1 => &UNARY,
+            2 => &BINARY,
+            _ => &TERNARY,
+        }
+    }
+
+    /// Whether it may give this of a point.
+    fn admits(&self, precision: Precision, point: [f64; 3], got: f64) -> bool {
+        let point = point.map(|x| precision.round(x));
+        match self.bound {
+            // Rough functions need not tell what is no operand of theirs.
+            Some(_) if self.function.want(point).is_nan() => true,
+            Some(bound) => self.function.admits_within(bound, precision, point, got),
+            None => self.function.admits(precision, point, got),
+        }
+    }
+}
+
+fn elementary() -> Vec<Instruction> {
+    ELEMENTARY
+        .iter()
+        .map(|name| Instruction::new(name))
+        .collect()
+}
+
+fn rough() -> Vec<Instruction> {
+    let names = |name: &&str| {
+        ["half_", "native_"].map(|prefix| Instruction::new(&format!("{prefix}{name}")))
+    };
+    ROUGH.iter().flat_map(names).collect()
+}
+
+/// Runs instructions with the same number of operands on vectors of two floats, and on doubles.
 #[track_caller]
-fn elementwise(
-    setup: &Setup,
-    table: &[(&str, f64)],
-    operands: usize,
-    tolerance: f64,
-    double: bool,
-) {
-    for part in table.chunks(30) {
+fn elementwise(setup: &Setup, instructions: &[&Instruction], double: bool) {
+    for part in instructions.chunks(30) {
+        let (operands, points) = (part[0].function.operands(), part[0].points());
         let mut body = String::new();
-        for i in 0..3 {
+        for i in 0..operands {
             let _ = writeln!(body, "%f{i} = in f32x2 {i}\n%d{i} = in f64 {}", i + 3);
         }
-        for (i, (name, _)) in part.iter().enumerate() {
-            let first = if *name == "acosh" { 1 } else { 0 };
-            let list = |letter: char| -> String {
-                (first..first + operands)
-                    .map(|n| format!(" %{letter}{n}"))
-                    .collect()
-            };
+        let list =
+            |letter: char| -> String { (0..operands).map(|n| format!(" %{letter}{n}")).collect() };
+        for (i, Instruction { name, .. }) in part.iter().enumerate() {
             let _ = writeln!(
                 body,
                 "%r{i} = OpExtInst %f32x2 %cl {name}{}\nout {i} f32x2 %r{i}",
@@ -153,36 +148,83 @@ fn elementwise(
                 );
             }
         }
-        let mut input = Data::new();
-        for (i, value) in [0.375f64, 1.375, 0.25].into_iter().enumerate() {
-            input = input.put(i, &[value as f32; 2]).put(i + 3, &[value]);
-        }
-        let out = Il::new(&body).run(setup, &input);
-        for (i, (name, expected)) in part.iter().enumerate() {
-            let near = |got: f64, tolerance: f64| {
-                (got - expected).abs() <= tolerance * expected.abs().max(1e-3)
-            };
-            let got = out.get::<f32, 2>(i);
-            assert!(
-                got.iter().all(|&v| near(v.into(), tolerance)),
-                "{name}: {got:?}, not {expected}"
-            );
-            if double {
-                let got = out.one::<f64>(i + 30);
-                assert!(near(got, 1e-13), "{name}: {got}, not {expected}");
+        let il = Il::new(&body);
+        let program =
+            super::build(setup, &il.words()).unwrap_or_else(|log| panic!("{log}\n{}", il.text()));
+        // Each point in both components, and the components differ.
+        for (i, &point) in points.iter().enumerate() {
+            let pair = [point, points[(i + 1) % points.len()]];
+            let mut input = Data::new();
+            for n in 0..operands {
+                input = input
+                    .put(n, &pair.map(|x| x[n] as f32))
+                    .put(n + 3, &[point[n]]);
+            }
+            let out = super::run_program(setup, &program, &input, 1);
+            for (i, instruction) in part.iter().enumerate() {
+                let check = |precision: Precision, x: [f64; 3], got: f64| {
+                    let want = instruction.function.want(x.map(|x| precision.round(x)));
+                    let bound = instruction
+                        .bound
+                        .unwrap_or(instruction.function.bound(precision));
+                    assert!(
+                        instruction.admits(precision, x, got),
+                        "{} of {:?}: {got:?}, not {want:?}: {:.2} units of the last place in {precision:?}, {bound:?}",
+                        instruction.name,
+                        &x[..operands],
+                        precision.ulps(got, want),
+                    );
+                };
+                for (x, got) in pair.into_iter().zip(out.get::<f32, 2>(i)) {
+                    check(Precision::Single, x, got.into());
+                }
+                if double {
+                    check(Precision::Double, point, out.one(i + 30));
+                }
             }
         }
     }
 }
 
+/// Instructions with one operand, with two, with three.
+fn by_operands(all: &[Instruction]) -> [Vec<&Instruction>; 3] {
+    [1, 2, 3].map(|n| all.iter().filter(|x| x.function.operands() == n).collect())
+}
+
 #[test]
 fn elementary_functions() {
     let setup = Setup::new();
-    elementwise(&setup, UNARY, 1, 2e-6, true);
-    elementwise(&setup, ROUGH, 1, 1e-3, false);
-    elementwise(&setup, BINARY, 2, 2e-6, true);
-    elementwise(&setup, ROUGH_BINARY, 2, 1e-3, false);
-    elementwise(&setup, TERNARY, 3, 1e-6, true);
+    for (all, double) in [(elementary(), true), (rough(), false)] {
+        for list in by_operands(&all).iter().filter(|list| !list.is_empty()) {
+            elementwise(&setup, list, double);
+        }
+    }
+}
+
+/// What one instruction gives is no result of another of as many operands, so that `elementary_functions` tells them apart.
+#[test]
+fn elementary_functions_differ() {
+    let alike = |a: &Instruction, b: &Instruction| {
+        let pair = [a.name.as_str(), &b.name];
+        let listed = |[c, d]: &[&str; 2]| pair == [*c, d] || pair == [*d, c];
+        a.function.name == b.function.name || ALIKE.iter().any(listed)
+    };
+    for all in [elementary(), rough()] {
+        for list in by_operands(&all) {
+            for (a, b) in list.iter().flat_map(|a| list.iter().map(move |b| (a, b))) {
+                if alike(a, b) {
+                    continue;
+                }
+                for precision in [Precision::Single, Precision::Double] {
+                    let told = a.points().iter().any(|&x| {
+                        let other = b.function.want(x.map(|x| precision.round(x)));
+                        !a.admits(precision, x, precision.round(other))
+                    });
+                    assert!(told, "{} may be {} in {precision:?}", a.name, b.name);
+                }
+            }
+        }
+    }
 }
 
 /// Those with operands or results of other types.
@@ -204,11 +246,12 @@ fn mixed_functions() {
          out 4 f32x2 %na
          %fp = OpVariable %p_f32x2 Function
          %np = OpVariable %p_u32x2 Function
-         %fr = OpExtInst %f32x2 %cl fract %x %fp
+         %w = in f32x2 3
+         %fr = OpExtInst %f32x2 %cl fract %w %fp
          %fl = OpLoad %f32x2 %fp
          out 5 f32x2 %fr
          out 6 f32x2 %fl
-         %mo = OpExtInst %f32x2 %cl modf %x %fp
+         %mo = OpExtInst %f32x2 %cl modf %w %fp
          %mi = OpLoad %f32x2 %fp
          out 7 f32x2 %mo
          out 8 f32x2 %mi
@@ -240,33 +283,45 @@ fn mixed_functions() {
     );
     let x = [2.75f32, 0.75];
     let y = [2.0f32, 0.5];
-    let input = Data::new().put(0, &x).put(1, &[3u32, 2]).put(2, &y);
+    let w = [-2.25f32, 0.75];
+    let input = Data::new()
+        .put(0, &x)
+        .put(1, &[3u32, 2])
+        .put(2, &y)
+        .put(3, &w);
     let out = il.run(&setup, &input);
-    let near = |slot: usize, expected: [f32; 2]| {
-        let got = out.get::<f32, 2>(slot);
-        let good = (0..2).all(|i| (got[i] - expected[i]).abs() <= 3e-6 * expected[i].abs());
-        assert!(good, "slot {slot}: {got:?}, not {expected:?}");
+    let near = |slot: usize, name: &str, operands: [[f64; 2]; 3]| {
+        let function = Function::named(name);
+        for (i, got) in out.get::<f32, 2>(slot).into_iter().enumerate() {
+            let at = operands.map(|x| x[i]);
+            let good = function.admits(Precision::Single, at, got.into());
+            assert!(
+                good,
+                "{name} of {at:?}: {got:?}, not {:?}",
+                function.want(at)
+            );
+        }
     };
-    near(0, [22.0, 3.0]);
-    near(1, [2.75 * 2.75 * 2.75, 0.5625]);
-    near(2, [2.75f32.powf(1.0 / 3.0), 0.75f32.sqrt()]);
+    let (zero, single) = ([0.0; 2], x.map(f64::from));
+    assert_eq!(out.get::<f32, 2>(0), [22.0, 3.0]);
+    near(1, "pown", [single, [3.0, 2.0], zero]);
+    near(2, "rootn", [single, [3.0, 2.0], zero]);
     assert_eq!(out.get::<i32, 2>(3), [1, -1]);
     assert_eq!(out.get::<u32, 2>(4), [0x7fc0_0003, 0x7fc0_0002]);
-    near(5, [0.75, 0.75]);
-    near(6, [2.0, 0.0]);
-    near(7, [0.75, 0.75]);
-    near(8, [2.0, 0.0]);
-    near(9, x.map(f32::sin));
-    near(10, x.map(f32::cos));
-    near(11, [0.6875, 0.75]);
+    assert_eq!(out.get::<f32, 2>(5), [0.75, 0.75]);
+    assert_eq!(out.get::<f32, 2>(6), [-3.0, 0.0]);
+    assert_eq!(out.get::<f32, 2>(7), [-0.25, 0.75]);
+    assert_eq!(out.get::<f32, 2>(8), [-2.0, 0.0]);
+    near(9, "sin", [single, zero, zero]);
+    near(10, "cos", [single, zero, zero]);
+    assert_eq!(out.get::<f32, 2>(11), [0.6875, 0.75]);
     assert_eq!(out.get::<i32, 2>(12), [2, 0]);
-    near(13, [0.475_214_66, 0.203_280_95]);
+    near(13, "lgamma", [single, zero, zero]);
     assert_eq!(out.get::<i32, 2>(14), [1, 1]);
-    near(15, [0.75, -0.25]);
+    assert_eq!(out.get::<f32, 2>(15), [0.75, -0.25]);
     assert_eq!(out.get::<i32, 2>(16).map(|q| q & 7), [1, 2]);
-    assert_eq!(out.one::<u32>(17), x[0].to_bits() - 1);
-    let smooth = |t: f32| t * t * (3.0 - 2.0 * t);
-    near(18, [smooth(0.2), smooth(0.05)]);
+    assert_eq!(out.get::<u32, 2>(17), x.map(|x| x.to_bits() - 1));
+    near(18, "smoothstep", [zero, [10.0; 2], y.map(f64::from)]);
 }
 
 /// Integer functions, of 8, 32 and 64 bits.
@@ -507,26 +562,22 @@ fn vectors_in_memory() {
     assert_eq!(stored[8..11], [0x4500, 0x4600, 0x4700]);
     assert_eq!(stored[12..16], [0x3555, 0x3555, 0x3555, 0x3555]);
     let (y, v) = ([4f32, 5.0, 6.0], [1f32, 2.0, 3.0]);
-    let close = |slot: usize, expected: f32, tolerance: f32| {
-        let got = out.one::<f32>(slot);
-        assert!(
-            (got - expected).abs() <= tolerance,
-            "slot {slot}: {got}, not {expected}"
-        );
+    // As section 7.4 has them, of vectors of 4 and 3 numbers.
+    let close = |slot: usize, expected: &[f64], ulp: f64| {
+        for (i, want) in expected.iter().enumerate() {
+            let got = out.get::<f32, 3>(slot)[i];
+            let off = Precision::Single.ulps(got.into(), *want);
+            assert!(off <= ulp, "slot {slot}: {got}, not {want}: {off:.2} ulp");
+        }
     };
-    let length = (16f32 + 25.0 + 36.0 + 36.0).sqrt();
-    close(3, length, 1e-5);
-    close(4, 27f32.sqrt(), 1e-5);
-    close(5, length, 1e-2);
-    close(6, 27f32.sqrt(), 1e-2);
-    let norm = 77f32.sqrt();
-    for (slot, tolerance) in [(7, 1e-6), (8, 1e-2)] {
-        let got = out.get::<f32, 3>(slot);
-        assert!(
-            (0..3).all(|i| (got[i] - y[i] / norm).abs() <= tolerance),
-            "{got:?}"
-        );
-    }
+    let length = (16f64 + 25.0 + 36.0 + 36.0).sqrt();
+    close(3, &[length], 2.75 + 0.5 * 4.0);
+    close(4, &[27f64.sqrt()], 2.5 + 2.0 * 3.0);
+    close(5, &[length], 8191.5 + 4.0);
+    close(6, &[27f64.sqrt()], 8191.5 + 2.0 * 3.0);
+    let normal = y.map(|y| f64::from(y) / 77f64.sqrt());
+    close(7, &normal, 2.0 + 3.0);
+    close(8, &normal, 8192.0 + 3.0);
     assert_eq!(
         out.get::<f32, 3>(9),
         [
