@@ -125,10 +125,7 @@ fn run() -> Result<bool, String> {
     if args.make {
         return maker::run(&args.paths).map(|()| true);
     }
-    let Some(manifest) = manifest() else {
-        println!("no RADV: left out");
-        return Ok(true);
-    };
+    let manifest = manifest().ok_or("no RADV (Debian: mesa-vulkan-drivers)")?;
     let modules = modules(&args.paths)?;
     let mut right = true;
     let mut now = Expected::default();

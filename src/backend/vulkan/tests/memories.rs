@@ -44,10 +44,11 @@ fn memory_of_every_placement() {
 fn large_pages() {
     let _silence = Silence::new();
     let Some(device) = device(false) else { return };
-    if !device.logical().expect("a device").adapter.host_addresses
-        || !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists()
-    {
-        return;
+    if !device.logical().expect("a device").adapter.host_addresses {
+        return left_out("the device's memory is not the host's");
+    }
+    if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+        return left_out("no large pages");
     }
     let memory = device
         .allocate(40 << 20, Placement::Device)
