@@ -7,7 +7,7 @@
 //!
 //! Blocks are dealt out in ranges, as those of a single device. A block lives as long as one of its ranges does.
 
-use super::kept::keep;
+use super::owned_memory::with_owner;
 use super::{Device, DeviceError, Memory, Replay, ReplayKind, Result, SharedKind};
 use crate::util::address::{Reservation, PAGE};
 use crate::util::lock::{rank, Mutex};
@@ -122,7 +122,7 @@ fn lease(block: &Arc<Block>, size: u64, align: u64) -> Result<Option<Vec<Arc<dyn
     let part = |(device, whole): (&Arc<dyn Device>, &Arc<dyn Memory>)| {
         let memory = device.part(whole, begin, size)?;
         // Each keeps its range of the block.
-        Ok(keep(memory, lease.clone()))
+        Ok(with_owner(memory, lease.clone()))
     };
     let pairs = block.devices.iter().zip(&block.memories);
     pairs.map(part).collect::<Result<_>>().map(Some)

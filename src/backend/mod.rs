@@ -20,10 +20,10 @@ pub mod event_times;
 #[cfg(test)]
 pub mod fake;
 pub mod image;
-pub mod kept;
 pub mod machine;
 pub mod mirror;
 pub mod op;
+pub mod owned_memory;
 pub mod processors;
 pub mod spare_stream;
 pub mod staging;

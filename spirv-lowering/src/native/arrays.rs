@@ -108,7 +108,7 @@ impl Emitter<'_> {
             None => vector,
             // The place is ours: no other lane writes in between.
             Some(mask) => {
-                let vector = self.apart(value, vector);
+                let vector = self.fenced(value, vector);
                 let old = self
                     .text
                     .def(&format!("load {vec}, ptr {at}, align {align}"));

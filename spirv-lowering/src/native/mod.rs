@@ -17,7 +17,6 @@
 //! frame serves all packs, and zeros.
 
 mod access;
-mod apart;
 mod arrays;
 mod classes;
 mod collective;
@@ -28,6 +27,7 @@ mod groups;
 mod ids;
 mod lanes;
 mod ops;
+mod optimization_barrier;
 mod regions;
 mod serial;
 mod texels;

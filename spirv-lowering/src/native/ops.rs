@@ -1,9 +1,9 @@
 //! Instructions that only compute: for one lane or for all of them at once.
 
-use super::apart::in_register;
 use super::classes::Class;
 use super::emitter::{Context, Emitter};
 use super::layout;
+use super::optimization_barrier::in_register;
 use super::text::{scalar, suffix};
 use super::Packing;
 use crate::error::{LowerError, Result};
@@ -434,8 +434,8 @@ impl Emitter<'_> {
                 let c = self.ty(form, Type::Bool);
                 let (mut b, mut other) = (b.to_owned(), arg(2).to_owned());
                 if form == Form::Vector {
-                    b = self.apart(data.args[1], b);
-                    other = self.apart(data.args[2], other);
+                    b = self.fenced(data.args[1], b);
+                    other = self.fenced(data.args[2], other);
                 }
                 format!("select {c} {a}, {t} {b}, {t} {other}")
             }

@@ -185,7 +185,7 @@ impl Emitter<'_> {
             let blend = self.classes.escaping.contains(&value);
             let mask = if blend { &cx.mask } else { &None };
             let vector = match mask {
-                Some(_) => self.apart(value, vector),
+                Some(_) => self.fenced(value, vector),
                 None => vector,
             };
             self.store_slot(&slot, &ty, &vector, mask);
@@ -252,7 +252,7 @@ impl Emitter<'_> {
                 None
             };
             if mask.is_some() {
-                value = self.apart(arg, value);
+                value = self.fenced(arg, value);
             }
             // What is told from the first lane that runs is nothing if none does.
             if let (Class::Affine { .. }, Some(lanes), false) =

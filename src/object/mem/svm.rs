@@ -4,7 +4,7 @@
 use super::map::{MapId, Mapping};
 use super::store::Store;
 use super::Mem;
-use crate::backend::kept::keep;
+use crate::backend::owned_memory::with_owner;
 use crate::backend::Memory;
 use crate::cl::{self, cl_map_flags, cl_mem_flags};
 use crate::error::{err, ClResult};
@@ -117,5 +117,5 @@ pub(crate) fn same_bytes(owner: &Arc<dyn Memory>, device: &Device) -> ClResult<A
             "the devices see the memory at different addresses",
         );
     }
-    Ok(keep(memory, owner.clone()))
+    Ok(with_owner(memory, owner.clone()))
 }

@@ -1,25 +1,25 @@
-//! Memory that keeps something else alive: the block it is a part of, the owner of the bytes.
+//! Memory with an owner that it keeps alive: the block it is a part of, or who has the bytes.
 
 use super::Memory;
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Memory, and what must live as long.
-struct Kept<K> {
+/// Memory, and its owner, which must live as long.
+struct OwnedMemory<K> {
     memory: Arc<dyn Memory>,
-    _keeps: K,
+    _owner: K,
 }
 
-/// `memory`, which keeps `other`.
-pub fn keep<K: Send + Sync + 'static>(memory: Arc<dyn Memory>, other: K) -> Arc<dyn Memory> {
-    Arc::new(Kept {
+/// `memory`, which keeps `owner` alive.
+pub fn with_owner<K: Send + Sync + 'static>(memory: Arc<dyn Memory>, owner: K) -> Arc<dyn Memory> {
+    Arc::new(OwnedMemory {
         memory,
-        _keeps: other,
+        _owner: owner,
     })
 }
 
-impl<K: Send + Sync + 'static> Memory for Kept<K> {
+impl<K: Send + Sync + 'static> Memory for OwnedMemory<K> {
     fn address(&self) -> u64 {
         self.memory.address()
     }

@@ -1,4 +1,4 @@
-//! What LLVM must not melt into one instruction.
+//! Optimization barriers: values through which LLVM does not look, so that it does not make one instruction of several.
 //!
 //! `x & M | y & !M` for a constant M is one instruction of AVX-512 (vpternlog), and so is its merge with x or y under a mask
 //! of lanes. LLVM before 23 has the operands of the second in a wrong order where the one merged with is not the first. The
@@ -52,8 +52,8 @@ pub fn in_register(ty: &str, value: &str) -> String {
 }
 
 impl Emitter<'_> {
-    /// The vector of a value that is to be merged with another under a mask, kept apart from that where it must be.
-    pub fn apart(&mut self, value: Value, vector: String) -> String {
+    /// The vector of a value that is to be merged with another under a mask, behind a barrier where it must not be melted with what made it.
+    pub fn fenced(&mut self, value: Value, vector: String) -> String {
         let ty = self.func.ty(value);
         let integer = matches!(ty, Type::I8 | Type::I16 | Type::I32 | Type::I64);
         if !self.merges_apart || !integer || !is_bit_choice(self.func, value) {
