@@ -179,7 +179,7 @@ impl Program {
     }
 }
 
-fn kernel_info(kernel: &crate::ir::module::Kernel) -> KernelInfo {
+fn kernel_info(kernel: &crate::ir::module::EntryPoint) -> KernelInfo {
     KernelInfo {
         name: kernel.name.clone(),
         attributes: kernel.attributes.clone(),

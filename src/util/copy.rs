@@ -16,29 +16,29 @@ const THREADS: usize = 4;
 /// Parts for each of them.
 const SHARES: usize = 4;
 
-struct Part {
+struct CopyJob {
     src: usize,
     dst: usize,
     size: usize,
     left: Arc<AtomicUsize>,
 }
 
-fn work(parts: &Receiver<Part>) {
+fn work(parts: &Receiver<CopyJob>) {
     for part in parts {
         work_one(&part);
     }
 }
 
-fn work_one(part: &Part) {
+fn work_one(part: &CopyJob) {
     // SAFETY: whoever sent the part waits until it is done and vouches for both ranges till then.
     unsafe { std::ptr::copy_nonoverlapping(part.src as *const u8, part.dst as *mut u8, part.size) };
     part.left.fetch_sub(1, Ordering::Release);
 }
 
 struct Helpers {
-    sender: Sender<Part>,
+    sender: Sender<CopyJob>,
     /// For the caller, who helps.
-    receiver: Receiver<Part>,
+    receiver: Receiver<CopyJob>,
     threads: usize,
 }
 
@@ -47,7 +47,7 @@ fn helpers() -> Option<&'static Helpers> {
     HELPERS
         .get_or_init(|| {
             let wanted = super::cores().min(THREADS).saturating_sub(1);
-            let (sender, receiver) = crossbeam_channel::unbounded::<Part>();
+            let (sender, receiver) = crossbeam_channel::unbounded::<CopyJob>();
             let started = (0..wanted)
                 .filter(|_| {
                     let receiver = receiver.clone();
@@ -87,7 +87,7 @@ pub unsafe fn copy(src: usize, dst: usize, size: usize) {
     while at < size {
         let length = part.min(size - at);
         left.fetch_add(1, Ordering::Relaxed);
-        let job = Part {
+        let job = CopyJob {
             src: src + at,
             dst: dst + at,
             size: length,

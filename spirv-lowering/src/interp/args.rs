@@ -4,7 +4,7 @@ use super::error::Error;
 use super::scalar::Scalar;
 use crate::interface::LOCAL_ARG_ALIGN;
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, ParamKind};
+use crate::ir::module::{EntryPoint, ParamKind};
 use crate::ir::types::Space;
 
 /// The value of a kernel argument.
@@ -57,7 +57,11 @@ pub(super) fn rounded(bytes: u64) -> u64 {
 
 /// What the parameters of a kernel's function are given: all of them, or, once the others are read from the argument
 /// block, those in local memory.
-pub(super) fn bind(func: &Function, kernel: &Kernel, args: &[Arg]) -> Result<Vec<Bound>, Error> {
+pub(super) fn bind(
+    func: &Function,
+    kernel: &EntryPoint,
+    args: &[Arg],
+) -> Result<Vec<Bound>, Error> {
     if args.len() != kernel.params.len() {
         return Err(Error::invalid(format!(
             "{} arguments for the {} of the kernel",

@@ -11,7 +11,7 @@ use crate::analysis::cfg::Cfg;
 use crate::interface::Implicit;
 use crate::ir::entity::{Block, GlobalId};
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, Module};
+use crate::ir::module::{EntryPoint, Module};
 use crate::ir::op::{Builtin, HwVar};
 use crate::passes::lower_globals;
 use rustc_hash::FxHashMap;
@@ -206,7 +206,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    pub fn bind_kernel(&mut self, kernel: &Kernel, args: &[Arg]) -> Result<(), Error> {
+    pub fn bind_kernel(&mut self, kernel: &EntryPoint, args: &[Arg]) -> Result<(), Error> {
         self.bound = args::bind(self.func, kernel, args)?;
         Ok(())
     }

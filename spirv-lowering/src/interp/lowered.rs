@@ -12,7 +12,7 @@ use crate::interface::{
     SPEC_LOCAL_SIZE, SPEC_PART, SPEC_RESUME,
 };
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, Module};
+use crate::ir::module::{EntryPoint, Module};
 use crate::ir::op::Op;
 
 /// Bytes of the printf buffer: more than a run of a generated kernel fills (3,208 records, once).
@@ -24,7 +24,7 @@ pub struct Lowered<'a> {
     /// The module that it comes from.
     pub module: &'a Module,
     /// Its kernel there.
-    pub kernel: &'a Kernel,
+    pub kernel: &'a EntryPoint,
     /// Its function after some of the passes.
     pub func: &'a Function,
     /// Its interface after all of them.

@@ -122,7 +122,7 @@ pub struct KernelParam {
 
 /// A kernel: entry point of a module.
 #[derive(Debug, Clone)]
-pub struct Kernel {
+pub struct EntryPoint {
     /// Name.
     pub name: String,
     /// Its function. Other functions may call it too.
@@ -164,7 +164,7 @@ pub struct Module {
     /// Module-level variables.
     pub globals: PrimaryMap<GlobalId, Global>,
     /// Kernels.
-    pub kernels: Vec<Kernel>,
+    pub kernels: Vec<EntryPoint>,
     /// printf call sites, by the index in `Op::Printf`.
     pub printfs: Vec<PrintfSite>,
     /// Functions by linkage name (exports, link-once and imports).

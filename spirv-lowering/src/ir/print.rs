@@ -8,7 +8,7 @@
 use super::entity::{Block, Entity, FuncId, Inst, SecondaryMap, Value};
 use super::fold::sext;
 use super::function::{Edge, FpFlags, Function, Linkage, Merge, Storage, Terminator};
-use super::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg};
+use super::module::{EntryPoint, Global, KernelParam, Module, ParamKind, PrintfArg};
 use super::names::{op_text, Name};
 use super::op::Op;
 use super::types::Type;
@@ -429,7 +429,7 @@ fn write_kernel_param(f: &mut Formatter<'_>, param: &KernelParam) -> fmt::Result
     Ok(())
 }
 
-fn write_kernel(f: &mut Formatter<'_>, kernel: &Kernel) -> fmt::Result {
+fn write_kernel(f: &mut Formatter<'_>, kernel: &EntryPoint) -> fmt::Result {
     write!(
         f,
         "kernel {} {}",

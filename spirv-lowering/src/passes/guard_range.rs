@@ -11,12 +11,12 @@ use crate::error::Result;
 use crate::interface::{Implicit, SPEC_GUARD};
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, Module, ParamKind};
+use crate::ir::module::{EntryPoint, Module, ParamKind};
 use crate::ir::op::{Builtin, HwVar, IntCond, Op};
 use crate::ir::types::{Space, Type};
 
 /// Whether the kernel behaves alike however its work-items are grouped. Asked before built-in variables are lowered.
-pub fn applies(func: &Function, kernel: &Kernel, module: &Module) -> bool {
+pub fn applies(func: &Function, kernel: &EntryPoint, module: &Module) -> bool {
     let attributes = &kernel.attributes;
     if attributes.required_work_group_size.is_some() || attributes.required_sub_groups.is_some() {
         return false;

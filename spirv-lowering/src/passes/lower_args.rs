@@ -25,7 +25,7 @@ use crate::interface::{
 };
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
-use crate::ir::module::{Kernel, ParamKind};
+use crate::ir::module::{EntryPoint, ParamKind};
 use crate::ir::op::{Op, Scope};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
@@ -348,7 +348,7 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
 /// `lower_images`.
 pub fn run(
     func: &mut Function,
-    kernel: &Kernel,
+    kernel: &EntryPoint,
     access: &Access,
     images: &Descriptors,
     target: &Target,

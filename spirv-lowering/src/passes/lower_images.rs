@@ -21,7 +21,7 @@ use crate::error::{LowerError, Result};
 use crate::interface::{AccessQualifier, ImageDim, KernelRole, SamplerBinding, SamplerSource};
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, ParamKind};
+use crate::ir::module::{EntryPoint, ParamKind};
 use crate::ir::op::{HwVar, ImageSlot, ImageType, Op, Texel};
 use crate::ir::types::Type;
 use crate::target::Target;
@@ -81,7 +81,7 @@ const FIRST_SHIFT: u32 = 16;
 const MOST_STEPS: usize = 64;
 
 /// Runs the pass.
-pub fn run(func: &mut Function, kernel: &Kernel, target: &Target) -> Result<Descriptors> {
+pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<Descriptors> {
     let mut samplers: Vec<SamplerBinding> = Vec::new();
     let Some(entry) = func.entry() else {
         return Ok(Descriptors::default());

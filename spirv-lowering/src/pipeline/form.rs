@@ -7,7 +7,7 @@ use crate::emit::vulkan;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::PrimaryMap;
 use crate::ir::function::Function;
-use crate::ir::module::{Kernel, Module};
+use crate::ir::module::{EntryPoint, Module};
 
 /// Words of SPIR-V that an instruction of KIR becomes.
 const WORDS_OF_AN_INSTRUCTION: usize = 5;
@@ -93,13 +93,13 @@ fn words(func: &Function) -> usize {
 }
 
 /// A lowered kernel as a module of its own, in text.
-fn native_module(kernel: &Kernel, func: Function, reached: Module) -> String {
+fn native_module(kernel: &EntryPoint, func: Function, reached: Module) -> String {
     let mut functions = PrimaryMap::new();
     let id = functions.push(func);
     let module = Module {
         functions,
         globals: reached.globals,
-        kernels: vec![Kernel {
+        kernels: vec![EntryPoint {
             func: id,
             ..kernel.clone()
         }],

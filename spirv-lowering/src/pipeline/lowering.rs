@@ -2,7 +2,7 @@
 
 use crate::analysis::arg_access::Access;
 use crate::interface::KernelInterface;
-use crate::ir::module::{Kernel, Module, PrintfSite};
+use crate::ir::module::{EntryPoint, Module, PrintfSite};
 use crate::passes::lower_globals::Layout;
 use crate::passes::lower_images::Descriptors;
 use crate::target::Target;
@@ -14,7 +14,7 @@ pub struct Lowering<'a> {
     /// The program.
     pub program: &'a Module,
     /// The kernel.
-    pub kernel: &'a Kernel,
+    pub kernel: &'a EntryPoint,
     /// Where the program's variables are.
     pub layout: &'a Layout,
     /// What the kernel reaches of the program. Passes add variables.
@@ -38,7 +38,7 @@ impl<'a> Lowering<'a> {
     pub fn new(
         target: &'a Target,
         program: &'a Module,
-        kernel: &'a Kernel,
+        kernel: &'a EntryPoint,
         layout: &'a Layout,
         reached: Module,
     ) -> Self {

@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes, KernelRole};
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, Linkage, Terminator, Values};
-use crate::ir::module::{Kernel, KernelParam, ParamKind};
+use crate::ir::module::{EntryPoint, KernelParam, ParamKind};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use spirv::ExecutionMode;
@@ -102,7 +102,7 @@ impl Output<'_> {
         };
         let captured = param(Space::Global, AddressQualifier::Global);
         let local = param(Space::Local, AddressQualifier::Local);
-        self.module.kernels.push(Kernel {
+        self.module.kernels.push(EntryPoint {
             name,
             func,
             params: std::iter::once(captured)

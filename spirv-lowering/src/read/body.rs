@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// What an id of a function names.
-pub(super) enum Slot {
+pub(super) enum IdMeaning {
     /// A value: type, scalars, the built-in vector it is (indexing out of range has a meaning there).
     Value(TyId, Values, Option<u32>),
     /// A block.
@@ -62,8 +62,8 @@ pub(super) struct Body<'a, 'm> {
     pub out: &'a mut Output<'m>,
     pub f: Function,
     pub block: Block,
-    pub(super) slots: Vec<Slot>,
-    /// Slot number plus one of each id.
+    pub(super) meanings: Vec<IdMeaning>,
+    /// Position in `meanings` plus one of each id.
     pub(super) index: &'a mut Vec<u32>,
     pub(super) touched: Vec<u32>,
     /// Instructions that go to the start of the entry block.
@@ -108,7 +108,7 @@ pub(super) fn read_function(
         out,
         f,
         block: Entity::new(0),
-        slots: Vec::new(),
+        meanings: Vec::new(),
         index,
         touched: Vec::new(),
         prologue: Vec::new(),
@@ -240,7 +240,7 @@ impl Body<'_, '_> {
                     let label = inst.word(0)?;
                     let block = self.f.add_block();
                     self.block = block;
-                    self.define(label, Slot::Label(block))
+                    self.define(label, IdMeaning::Label(block))
                         .map_err(|e| inst.blame(e))?;
                     starts.push(Start {
                         block,

@@ -1,6 +1,6 @@
 //! Vectors and aggregates: construct, take apart, shuffle; copies and bit casts.
 
-use super::body::{bad, Body, Slot};
+use super::body::{bad, Body, IdMeaning};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
 use super::words::Instruction;
@@ -77,8 +77,10 @@ impl Body<'_, '_> {
             S::VectorExtractDynamic => {
                 let (ty, id) = self.result(inst)?;
                 let vector = inst.word(2)?;
-                let builtin = match self.slot(vector) {
-                    Some(Slot::Value(_, _, Some(which))) => super::builtin::out_of_range(*which),
+                let builtin = match self.meaning(vector) {
+                    Some(IdMeaning::Value(_, _, Some(which))) => {
+                        super::builtin::out_of_range(*which)
+                    }
                     _ => None,
                 };
                 let (values, _) = self.uniform(vector)?;
@@ -133,8 +135,8 @@ impl Body<'_, '_> {
     }
 
     fn is_builtin_ptr(&self, id: u32) -> bool {
-        match self.slot(id) {
-            Some(slot) => matches!(slot, Slot::Builtin { .. }),
+        match self.meaning(id) {
+            Some(meaning) => matches!(meaning, IdMeaning::Builtin { .. }),
             None => match self.p.defs.get(id as usize) {
                 Some(Def::Var(index)) => self
                     .p
@@ -148,8 +150,8 @@ impl Body<'_, '_> {
 
     /// The same value under another id (and with other pointee types).
     fn copy(&mut self, id: u32, ty: TyId, from: u32) -> Result<()> {
-        match self.slot(from) {
-            Some(&Slot::Builtin {
+        match self.meaning(from) {
+            Some(&IdMeaning::Builtin {
                 which,
                 offset,
                 index,
@@ -157,7 +159,7 @@ impl Body<'_, '_> {
             }) => {
                 return self.set_builtin_ptr(id, ty, which, offset, index);
             }
-            Some(&Slot::Value(_, ref values, Some(which))) => {
+            Some(&IdMeaning::Value(_, ref values, Some(which))) => {
                 let values = values.clone();
                 return self.set_builtin(id, ty, values, which);
             }

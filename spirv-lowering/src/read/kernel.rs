@@ -5,7 +5,7 @@ use super::parsed::{FuncDef, Parsed};
 use super::types::{Kind, Opaque, TyId};
 use crate::error::{LowerError, Result};
 use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes, KernelRole};
-use crate::ir::module::{Kernel, KernelParam, ParamKind};
+use crate::ir::module::{EntryPoint, KernelParam, ParamKind};
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, ExecutionMode as Mode, FunctionParameterAttribute as Attr};
@@ -84,7 +84,7 @@ pub(super) fn read_kernels(p: &Parsed, out: &mut Output) -> Result<()> {
         if let Some(hint) = texts.get("kernel_vec_type_hint", &entry.name, 0) {
             attributes.vec_type_hint = Some(hint.to_owned());
         }
-        out.module.kernels.push(Kernel {
+        out.module.kernels.push(EntryPoint {
             name: entry.name.clone(),
             func,
             params,

@@ -1,6 +1,6 @@
 //! Memory instructions: variables, access chains, loads, stores, copies, pointer conversions.
 
-use super::body::{bad, Body, Slot};
+use super::body::{bad, Body, IdMeaning};
 use super::parsed::Def;
 use super::types::{Kind, TyId};
 use super::words::Instruction;
@@ -192,8 +192,8 @@ impl Body<'_, '_> {
 
     /// The built-in variable that an id points to: which, byte offset, dynamic component.
     fn builtin_ptr(&self, id: u32) -> Option<(u32, i64, Option<Value>)> {
-        match self.slot(id) {
-            Some(&Slot::Builtin {
+        match self.meaning(id) {
+            Some(&IdMeaning::Builtin {
                 which,
                 offset,
                 index,

@@ -6,7 +6,7 @@
 //! are extended before, results cut after. In memory it takes its bytes, without those of the wider integer. Wider than 64
 //! bits is nothing.
 
-use super::body::{bad, unsupported, Body, Slot};
+use super::body::{bad, unsupported, Body, IdMeaning};
 use super::types::TyId;
 use super::words::Instruction;
 use crate::error::{LowerError, Result};
@@ -283,9 +283,9 @@ impl Body<'_, '_> {
 
     /// Gives an id that has a value another one of the same types.
     fn replace(&mut self, id: u32, values: Values) -> Result<()> {
-        let slot = self.index.get(id as usize).and_then(|at| at.checked_sub(1));
-        match slot.and_then(|at| self.slots.get_mut(at as usize)) {
-            Some(Slot::Value(_, old, _)) => {
+        let meaning = self.index.get(id as usize).and_then(|at| at.checked_sub(1));
+        match meaning.and_then(|at| self.meanings.get_mut(at as usize)) {
+            Some(IdMeaning::Value(_, old, _)) => {
                 *old = values;
                 Ok(())
             }

@@ -1,6 +1,6 @@
 //! What ids of a function stand for, and the instructions and constants that translation adds.
 
-use super::body::{bad, unsupported, Body, Slot};
+use super::body::{bad, unsupported, Body, IdMeaning};
 use super::parsed::Lane;
 use super::parsed::{fp_flags, Def};
 use super::types::TyId;
@@ -19,12 +19,12 @@ fn variable_size(size: u64) -> Result<u32> {
 }
 
 impl Body<'_, '_> {
-    pub(super) fn define(&mut self, id: u32, slot: Slot) -> Result<()> {
+    pub(super) fn define(&mut self, id: u32, meaning: IdMeaning) -> Result<()> {
         let p = self.p;
         match (p.defs.get(id as usize), self.index.get_mut(id as usize)) {
             (Some(Def::None), Some(entry)) if *entry == 0 && id != 0 => {
-                self.slots.push(slot);
-                *entry = self.slots.len() as u32;
+                self.meanings.push(meaning);
+                *entry = self.meanings.len() as u32;
                 self.touched.push(id);
                 Ok(())
             }
@@ -33,9 +33,9 @@ impl Body<'_, '_> {
         }
     }
 
-    pub fn slot(&self, id: u32) -> Option<&Slot> {
+    pub fn meaning(&self, id: u32) -> Option<&IdMeaning> {
         let index = *self.index.get(id as usize)?;
-        self.slots.get((index as usize).checked_sub(1)?)
+        self.meanings.get((index as usize).checked_sub(1)?)
     }
 
     /// Gives an id its value, after comparing the scalars with the declared type.
@@ -54,13 +54,13 @@ impl Body<'_, '_> {
         if !fits {
             return bad("its operands do not fit its result type");
         }
-        self.define(id, Slot::Value(ty, values, None))
+        self.define(id, IdMeaning::Value(ty, values, None))
     }
 
     /// Gives an id the value of (part of) a built-in variable.
     pub fn set_builtin(&mut self, id: u32, ty: TyId, values: Values, which: u32) -> Result<()> {
         self.set(id, ty, values)?;
-        if let Some(Slot::Value(_, _, builtin)) = self.slots.last_mut() {
+        if let Some(IdMeaning::Value(_, _, builtin)) = self.meanings.last_mut() {
             *builtin = Some(which);
         }
         Ok(())
@@ -77,7 +77,7 @@ impl Body<'_, '_> {
     ) -> Result<()> {
         self.define(
             id,
-            Slot::Builtin {
+            IdMeaning::Builtin {
                 ty,
                 which,
                 offset,
@@ -87,17 +87,17 @@ impl Body<'_, '_> {
     }
 
     pub fn label(&self, id: u32) -> Result<Block> {
-        match self.slot(id) {
-            Some(Slot::Label(block)) => Ok(*block),
+        match self.meaning(id) {
+            Some(IdMeaning::Label(block)) => Ok(*block),
             _ => bad(format!("%{id} is not a block of this function")),
         }
     }
 
     /// The type of a value, constant or variable.
     pub fn type_of(&self, id: u32) -> Result<TyId> {
-        match self.slot(id) {
-            Some(Slot::Value(ty, ..) | Slot::Builtin { ty, .. }) => Ok(*ty),
-            Some(Slot::Label(_)) => bad(format!("%{id} is a block")),
+        match self.meaning(id) {
+            Some(IdMeaning::Value(ty, ..) | IdMeaning::Builtin { ty, .. }) => Ok(*ty),
+            Some(IdMeaning::Label(_)) => bad(format!("%{id} is a block")),
             None => self
                 .p
                 .const_ty(id)
@@ -107,15 +107,15 @@ impl Body<'_, '_> {
 
     /// The scalars of a value.
     pub fn value(&mut self, id: u32) -> Result<Values> {
-        match self.slot(id) {
-            Some(Slot::Value(_, values, _)) => return Ok(values.clone()),
-            Some(&Slot::Builtin {
+        match self.meaning(id) {
+            Some(IdMeaning::Value(_, values, _)) => return Ok(values.clone()),
+            Some(&IdMeaning::Builtin {
                 which,
                 offset,
                 index,
                 ..
             }) => return self.builtin_memory(which, offset, index),
-            Some(Slot::Label(_)) => return bad(format!("%{id} is a block")),
+            Some(IdMeaning::Label(_)) => return bad(format!("%{id} is a block")),
             None => {}
         }
         match self.p.defs.get(id as usize) {
@@ -140,8 +140,9 @@ impl Body<'_, '_> {
             values.push(self.const_lane(lane, ty)?);
         }
         if let Some(entry) = self.index.get_mut(id as usize) {
-            self.slots.push(Slot::Value(ty, values.clone(), None));
-            *entry = self.slots.len() as u32;
+            self.meanings
+                .push(IdMeaning::Value(ty, values.clone(), None));
+            *entry = self.meanings.len() as u32;
             self.touched.push(id);
         }
         Ok(values)
@@ -198,8 +199,8 @@ impl Body<'_, '_> {
         if let Some(bits) = self.p.const_u64(id) {
             return Some(bits);
         }
-        match self.slot(id) {
-            Some(Slot::Value(_, values, _)) => match values.as_slice() {
+        match self.meaning(id) {
+            Some(IdMeaning::Value(_, values, _)) => match values.as_slice() {
                 [value] => self.f.as_const(*value),
                 _ => None,
             },

@@ -11,7 +11,7 @@ use crate::interp::NdRange;
 use crate::ir::entity::{Block, Value};
 use crate::ir::fold::{convert, fold};
 use crate::ir::function::{FpFlags, Function, Linkage, Terminator};
-use crate::ir::module::{Kernel, KernelParam, Module, ParamKind};
+use crate::ir::module::{EntryPoint, KernelParam, Module, ParamKind};
 use crate::ir::names::{op_text, Name};
 use crate::ir::op::{Builtin, FloatCond, IntCond, Op, Rounding};
 use crate::ir::types::{Space, Type};
@@ -141,7 +141,7 @@ impl Operations {
         let mut module = Module::default();
         let func = module.functions.push(kernel(ty, &list));
         let params: Vec<KernelParam> = buffers.iter().map(|_| pointer()).collect();
-        module.kernels.push(Kernel {
+        module.kernels.push(EntryPoint {
             name: "k".to_owned(),
             func,
             params,

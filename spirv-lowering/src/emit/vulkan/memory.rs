@@ -15,14 +15,14 @@ use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope
 const MAX_ACCESS: u32 = 16;
 
 /// One access: some lanes of a load or store.
-struct Part {
+struct PartialAccess {
     lanes: u32,
     /// What is accessed: elements, or words (of 32 or 64 bits) of several narrower elements.
     unit: Type,
     units: u32,
 }
 
-impl Part {
+impl PartialAccess {
     /// The next part of an access with so many lanes left. `long`: words of 64 bits are better than two of 32.
     fn next(left: u32, elem: Type, align: u32, long: bool) -> Self {
         let size = elem.size();
@@ -313,7 +313,7 @@ impl Emitter<'_> {
                     let offset = at as u32 * elem.size();
                     let align = align_at(align, offset);
                     let left = (values.len() - at) as u32;
-                    let part = Part::next(left, elem, align, self.target.long_words);
+                    let part = PartialAccess::next(left, elem, align, self.target.long_words);
                     let lanes = &values[at..at + part.lanes as usize];
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
@@ -561,7 +561,7 @@ impl Emitter<'_> {
             let offset = at as u32 * elem.size();
             let align = align_at(align, offset);
             let left = (results.len() - at) as u32;
-            let part = Part::next(left, elem, align, self.target.long_words);
+            let part = PartialAccess::next(left, elem, align, self.target.long_words);
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let access = Access::Load.of_shared(shared);
@@ -636,7 +636,7 @@ impl Emitter<'_> {
     }
 
     /// The value to store for the lanes of a part.
-    fn gather(&mut self, part: &Part, elem: Type, lanes: &[Id]) -> Id {
+    fn gather(&mut self, part: &PartialAccess, elem: Type, lanes: &[Id]) -> Id {
         let per_unit = (part.lanes / part.units) as usize;
         let mut units = Vec::with_capacity(part.units as usize);
         for group in lanes.chunks(per_unit) {

@@ -16,7 +16,7 @@ use crate::ir::function::{
     ValueData, ValueDef, Values, VarData, VarLen,
 };
 use crate::ir::module::{
-    Global, GlobalReloc, Kernel, KernelParam, Module, ParamKind, PrintfArg, PrintfSite,
+    EntryPoint, Global, GlobalReloc, KernelParam, Module, ParamKind, PrintfArg, PrintfSite,
 };
 use crate::ir::names::{parse_op, Name};
 use crate::ir::op::Op;
@@ -295,7 +295,7 @@ impl Parser {
         Ok(param)
     }
 
-    fn kernel(&mut self) -> Result<Kernel> {
+    fn kernel(&mut self) -> Result<EntryPoint> {
         let name = self.text()?;
         let func = FuncId::new(self.entity("fn")? as usize);
         let contraction_off = self.eat_word("contraction_off");
@@ -330,7 +330,7 @@ impl Parser {
         while !self.eat('}') {
             params.push(self.kernel_param()?);
         }
-        Ok(Kernel {
+        Ok(EntryPoint {
             name,
             func,
             params,

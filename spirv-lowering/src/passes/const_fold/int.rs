@@ -8,7 +8,7 @@ use crate::ir::types::Type;
 use smallvec::SmallVec;
 
 /// Some bits of a value, moved.
-struct Part {
+struct ShiftedBits {
     x: Value,
     shift: i64,
     mask: u64,
@@ -150,7 +150,7 @@ impl Folder<'_> {
     }
 
     /// A value as `(x >> shift) & mask`, where a negative shift goes left.
-    fn part(&self, ty: Type, value: Value) -> Part {
+    fn part(&self, ty: Type, value: Value) -> ShiftedBits {
         let mut steps: SmallVec<[(Op, u64); 6]> = SmallVec::new();
         let mut x = value;
         while steps.len() < 6 {
@@ -164,7 +164,7 @@ impl Folder<'_> {
             steps.push((op, k));
             x = args[0];
         }
-        let mut part = Part {
+        let mut part = ShiftedBits {
             x,
             shift: 0,
             mask: ty.mask(),

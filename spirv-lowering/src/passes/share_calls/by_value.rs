@@ -1,6 +1,6 @@
 //! Private memory behind pointer parameters of shared functions, passed by value: in, and out where it is written.
 //!
-//! All accesses must be at constant offsets; each of the places that they go to is a *slot*. The function gets memory of its
+//! All accesses must be at constant offsets; each of the places that they go to is a *part*. The function gets memory of its
 //! own, filled from parameters at its start and read back where it returns; the callers load before the call and store behind it.
 
 use crate::edit::rewrite::{rewrite, Action};
@@ -15,18 +15,18 @@ const PRIVATE: Type = Type::Ptr(Space::Private);
 
 /// A part of the memory behind a pointer parameter.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct PointeePart {
     ty: Type,
     written: bool,
     /// What all accesses say of its alignment.
     align: u32,
 }
 
-/// The slots behind a parameter by their offsets.
-type Slots = BTreeMap<u64, Slot>;
+/// The parts behind a parameter by their offsets.
+type PointeeParts = BTreeMap<u64, PointeePart>;
 
-fn slots_end(slots: &Slots) -> u64 {
-    slots
+fn parts_end(parts: &PointeeParts) -> u64 {
+    parts
         .iter()
         .map(|(at, s)| at + u64::from(s.ty.size()))
         .max()
@@ -70,8 +70,8 @@ pub(super) fn has_escapes(func: &Function) -> bool {
 }
 
 /// The accesses through one parameter, if all are loads and stores at constant offsets that agree in type.
-fn slots_of(func: &Function, param: Value) -> Option<Slots> {
-    let mut slots = Slots::new();
+fn parts_of(func: &Function, param: Value) -> Option<PointeeParts> {
+    let mut parts = PointeeParts::new();
     let mut derived: FxHashSet<Value> = FxHashSet::default();
     derived.insert(param);
     for &block in &func.layout {
@@ -114,12 +114,14 @@ fn slots_of(func: &Function, param: Value) -> Option<Slots> {
                     0 => align,
                     behind => align.min(1 << behind.trailing_zeros().min(4)),
                 };
-                let slot = slots.entry(at).or_insert(Slot { ty, written, align });
-                if slot.ty.size() != ty.size() {
+                let part = parts
+                    .entry(at)
+                    .or_insert(PointeePart { ty, written, align });
+                if part.ty.size() != ty.size() {
                     return None;
                 }
-                slot.written |= written;
-                slot.align = slot.align.min(align);
+                part.written |= written;
+                part.align = part.align.min(align);
                 at += u64::from(ty.size());
             }
         }
@@ -131,27 +133,27 @@ fn slots_of(func: &Function, param: Value) -> Option<Slots> {
             return None;
         }
     }
-    let disjoint = slots
+    let disjoint = parts
         .iter()
-        .zip(slots.iter().skip(1))
-        .all(|((at, slot), (next, _))| at + u64::from(slot.ty.size()) <= *next);
-    (disjoint && slots.len() <= 256).then_some(slots)
+        .zip(parts.iter().skip(1))
+        .all(|((at, part), (next, _))| at + u64::from(part.ty.size()) <= *next);
+    (disjoint && parts.len() <= 256).then_some(parts)
 }
 
-/// Parameters of a shared function: those passed by value have their slots.
-pub(super) struct Plan(Vec<Option<Slots>>);
+/// Parameters of a shared function: those passed by value have their parts.
+pub(super) struct Plan(Vec<Option<PointeeParts>>);
 
 /// What can be passed by value to a function.
 pub(super) fn plan(func: &Function) -> Option<Plan> {
     let params = &func.blocks[func.entry()?].params;
-    let slots = |&p: &Value| match func.ty(p) {
-        PRIVATE => slots_of(func, p),
+    let parts = |&p: &Value| match func.ty(p) {
+        PRIVATE => parts_of(func, p),
         _ => None,
     };
-    Some(Plan(params.iter().map(slots).collect()))
+    Some(Plan(params.iter().map(parts).collect()))
 }
 
-/// Passes the slots by value in the function itself.
+/// Passes the parts by value in the function itself.
 pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     let entry = func.entry()?;
     let old = std::mem::take(&mut func.blocks[entry].params);
@@ -171,31 +173,31 @@ pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
             None => func.add_param(entry, ty),
         }
     };
-    for (&param, slots) in old.iter().zip(&plan.0) {
-        let Some(slots) = slots else {
+    for (&param, parts) in old.iter().zip(&plan.0) {
+        let Some(parts) = parts else {
             let ty = func.ty(param);
             push(func, ty, &mut params, Some(param));
             continue;
         };
-        let size = slots_end(slots).max(1) as u32;
+        let size = parts_end(parts).max(1) as u32;
         let memory = func.make_inst(Op::Alloca { size, align: 16 }, [], &[PRIVATE]);
         head.push(memory);
         let memory = func.insts[memory].results[0];
         renamed.insert(param, memory);
-        for (&at, slot) in slots {
-            let value = push(func, slot.ty, &mut params, None);
+        for (&at, part) in parts {
+            let value = push(func, part.ty, &mut params, None);
             let by = func.make_inst(Op::Const(at), [], &[Type::I64]);
             let by_value = func.insts[by].results[0];
             let address = func.make_inst(Op::PtrAdd, [memory, by_value], &[PRIVATE]);
             let address_value = func.insts[address].results[0];
             let store = Op::Store {
-                align: slot_align(at),
+                align: part_align(at),
                 volatile: false,
             };
             let store = func.make_inst(store, [address_value, value], &[]);
             head.extend([by, address, store]);
-            if slot.written {
-                outputs.push((address_value, slot.ty, slot_align(at)));
+            if part.written {
+                outputs.push((address_value, part.ty, part_align(at)));
             }
         }
     }
@@ -219,8 +221,8 @@ pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     Some(())
 }
 
-/// Alignment of a slot in an aggregate aligned to 16 bytes (natural at most).
-fn slot_align(at: u64) -> u32 {
+/// Alignment of a part in an aggregate aligned to 16 bytes (natural at most).
+fn part_align(at: u64) -> u32 {
     if at == 0 {
         16
     } else {
@@ -229,8 +231,12 @@ fn slot_align(at: u64) -> u32 {
 }
 
 /// May the memory behind two arguments of a call overlap?
-fn overlap(func: &Function, a: (Value, Option<&Slots>), b: (Value, Option<&Slots>)) -> bool {
-    let written = |s: Option<&Slots>| s.is_none_or(|s| s.values().any(|s| s.written));
+fn overlap(
+    func: &Function,
+    a: (Value, Option<&PointeeParts>),
+    b: (Value, Option<&PointeeParts>),
+) -> bool {
+    let written = |s: Option<&PointeeParts>| s.is_none_or(|s| s.values().any(|s| s.written));
     if !written(a.1) && !written(b.1) {
         return false;
     }
@@ -250,8 +256,8 @@ fn overlap(func: &Function, a: (Value, Option<&Slots>), b: (Value, Option<&Slots
     if base_a != base_b {
         return false;
     }
-    let range = |at: u64, slots: Option<&Slots>| match slots {
-        Some(slots) => Some((at + slots.keys().next()?, at + slots_end(slots))),
+    let range = |at: u64, parts: Option<&PointeeParts>| match parts {
+        Some(parts) => Some((at + parts.keys().next()?, at + parts_end(parts))),
         None => Some((0, u64::MAX)),
     };
     match (range(at_a, a.1), range(at_b, b.1)) {
@@ -261,7 +267,7 @@ fn overlap(func: &Function, a: (Value, Option<&Slots>), b: (Value, Option<&Slots
     }
 }
 
-/// Passes the slots by value at the calls in another function. None: the call does not allow it.
+/// Passes the parts by value at the calls in another function. None: the call does not allow it.
 pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()> {
     // Check first.
     for &block in &func.layout {
@@ -273,7 +279,7 @@ pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -
             if data.args.len() != plan.0.len() {
                 return None;
             }
-            let pointers: Vec<(Value, Option<&Slots>)> = data
+            let pointers: Vec<(Value, Option<&PointeeParts>)> = data
                 .args
                 .iter()
                 .zip(&plan.0)
@@ -284,11 +290,11 @@ pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -
                 if pointers[i + 1..].iter().any(|&b| overlap(func, a, b)) {
                     return None;
                 }
-                let Some(slots) = a.1 else { continue };
+                let Some(parts) = a.1 else { continue };
                 let (from, at) = base(func, a.0)?;
                 if let Some(Op::Alloca { size, .. }) = func.def_inst(from).map(|i| func.insts[i].op)
                 {
-                    if at.checked_add(slots_end(slots))? > u64::from(size) {
+                    if at.checked_add(parts_end(parts))? > u64::from(size) {
                         return None;
                     }
                 }
@@ -302,24 +308,24 @@ pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -
         }
         let mut args = Vec::new();
         let mut outputs = Vec::new();
-        for (&arg, slots) in data.args.iter().zip(&plan.0) {
-            let Some(slots) = slots else {
+        for (&arg, parts) in data.args.iter().zip(&plan.0) {
+            let Some(parts) = parts else {
                 args.push(arg);
                 continue;
             };
-            for (&at, slot) in slots {
+            for (&at, part) in parts {
                 let address = r.offset(arg, at);
-                let align = slot.align;
+                let align = part.align;
                 args.push(r.op(
                     Op::Load {
                         align,
                         volatile: false,
                     },
                     [address],
-                    slot.ty,
+                    part.ty,
                 ));
-                if slot.written {
-                    outputs.push((address, slot.ty, align));
+                if part.written {
+                    outputs.push((address, part.ty, align));
                 }
             }
         }

@@ -20,7 +20,9 @@ use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
 use crate::interp::{Arg, Memory, NdRange};
 use crate::ir::entity::{FuncId, GlobalId};
 use crate::ir::function::{Function, Linkage};
-use crate::ir::module::{Global, Kernel, KernelParam, Module, ParamKind, PrintfArg, PrintfSite};
+use crate::ir::module::{
+    EntryPoint, Global, KernelParam, Module, ParamKind, PrintfArg, PrintfSite,
+};
 use crate::ir::types::{Space, Type};
 use body::Body;
 
@@ -353,7 +355,7 @@ pub fn generate(seed: u64) -> Case {
     func.name = "k".to_owned();
     func.linkage = Linkage::Export;
     g.module.functions[id] = func;
-    g.module.kernels.push(Kernel {
+    g.module.kernels.push(EntryPoint {
         name: "k".to_owned(),
         func: id,
         params,
