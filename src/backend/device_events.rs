@@ -1,6 +1,6 @@
 //! The events of a device, in memory that kernels and the runtime share. `spirv_lowering::device_queue` has the layout.
 
-use super::words::{in_order, Place, Words};
+use super::words::{in_order, MainUser, Words};
 use super::{Device, Result};
 use parking_lot::Mutex;
 use spirv_lowering::device_queue::{event, events};
@@ -21,7 +21,7 @@ impl EventsMemory {
     /// So many events, a power of two, all free.
     pub fn new(device: &dyn Device, count: u32) -> Result<Self> {
         let size = events::FIRST + count as usize * event::SIZE;
-        let words = Words::new(device, size, Place::OfDevice)?.cleared();
+        let words = Words::new(device, size, MainUser::Device)?.cleared();
         words.set(events::COUNT, count);
         Ok(Self {
             words,

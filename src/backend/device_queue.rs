@@ -8,7 +8,7 @@
 //! Kernels may write anything there, as to any memory: what is read is checked, and numbers that cannot be are taken for
 //! the end of what there is.
 
-use super::words::{Place, Words};
+use super::words::{MainUser, Words};
 use super::{Device, Result};
 use crate::util::lock::{rank, Mutex};
 use smallvec::SmallVec;
@@ -93,8 +93,8 @@ impl QueueMemory {
     /// An empty queue for so many bytes of records, at most [`queue::MOST`].
     pub fn new(device: &dyn Device, limit: u32) -> Result<Self> {
         let size = queue::ring(limit);
-        let words = Words::new(device, queue::SIZE, Place::OfDevice)?.cleared();
-        let ring = Words::new(device, size as usize, Place::OfHost)?;
+        let words = Words::new(device, queue::SIZE, MainUser::Device)?.cleared();
+        let ring = Words::new(device, size as usize, MainUser::Host)?;
         let next = beginning();
         words.set(queue::LAST, size - 1);
         words.set(queue::LIMIT, limit);

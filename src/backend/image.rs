@@ -192,7 +192,7 @@ impl PixelFormat {
 
 /// What kernels may do with images of a format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Access {
+pub struct ImageAccess {
     /// Read them, with samplers too.
     pub read: bool,
     /// Write them.
@@ -207,12 +207,12 @@ pub struct Support {
     /// The format.
     pub format: PixelFormat,
     /// For each of [`DIMS`].
-    pub dims: [Access; 6],
+    pub dims: [ImageAccess; 6],
 }
 
 impl Support {
     /// For one geometry.
-    pub fn access(&self, dim: ImageDim) -> Access {
+    pub fn access(&self, dim: ImageDim) -> ImageAccess {
         let place = DIMS.iter().position(|known| *known == dim);
         place
             .and_then(|place| self.dims.get(place))

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 /// Who goes through the memory most.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum MainUser {
     /// Kernels do, with atomic operations; the host reads a word now and then.
-    OfDevice,
+    Device,
     /// The host reads all of it.
-    OfHost,
+    Host,
 }
 
 /// Mapped memory, in words that others write too.
@@ -33,10 +33,10 @@ unsafe impl Sync for Words {}
 
 impl Words {
     /// So many bytes of memory, with anything in them.
-    pub fn new(device: &dyn Device, size: usize, place: Place) -> Result<Self> {
+    pub fn new(device: &dyn Device, size: usize, place: MainUser) -> Result<Self> {
         let placement = match place {
-            Place::OfDevice => Placement::DeviceMapped,
-            Place::OfHost => Placement::HostRead,
+            MainUser::Device => Placement::DeviceMapped,
+            MainUser::Host => Placement::HostRead,
         };
         let memory = device.allocate(size as u64, placement)?;
         // A device may leave memory of its own unmapped although it could be.

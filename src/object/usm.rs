@@ -52,7 +52,7 @@ fn flags(
 
 /// Which of the three kinds, and for which device.
 #[derive(Clone)]
-pub enum Place {
+pub enum UsmKind {
     /// clHostMemAllocINTEL
     Host,
     /// clDeviceMemAllocINTEL
@@ -64,34 +64,34 @@ pub enum Place {
 /// clHostMemAllocINTEL, clDeviceMemAllocINTEL, clSharedMemAllocINTEL.
 pub fn alloc(
     context: &Ref<Context>,
-    place: Place,
+    place: UsmKind,
     properties: &[cl_mem_properties_intel],
     size: usize,
     align: cl_uint,
 ) -> ClResult<Arc<Allocation>> {
     let (kind, param, device) = match &place {
-        Place::Host => (
+        UsmKind::Host => (
             cl::CL_MEM_TYPE_HOST_INTEL,
             cl::CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL,
             None,
         ),
-        Place::Device(device) => (
+        UsmKind::Device(device) => (
             cl::CL_MEM_TYPE_DEVICE_INTEL,
             cl::CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL,
             Some(device),
         ),
-        Place::Shared(Some(device)) => (
+        UsmKind::Shared(Some(device)) => (
             cl::CL_MEM_TYPE_SHARED_INTEL,
             cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             Some(device),
         ),
         // With one device there is nothing to cross.
-        Place::Shared(None) if context.devices().len() == 1 => (
+        UsmKind::Shared(None) if context.devices().len() == 1 => (
             cl::CL_MEM_TYPE_SHARED_INTEL,
             cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             None,
         ),
-        Place::Shared(None) => (
+        UsmKind::Shared(None) => (
             cl::CL_MEM_TYPE_SHARED_INTEL,
             cl::CL_DEVICE_CROSS_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             None,

@@ -3,9 +3,9 @@
 //! launches in `launch`.
 
 use super::host::Action;
-use super::host_tasks::Place;
+use super::host_tasks::QueuePosition;
 use super::staging::Piece;
-use super::state::State;
+use super::state::QueueState;
 use super::Queue;
 use crate::backend::{BufferCopy, Op, Point, Slice};
 use crate::cl;
@@ -66,7 +66,7 @@ impl Queue {
     /// Encodes a command whose wait list is resolved.
     pub(super) fn encode(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         command: &Command,
         ready: Ready,
         how: How,
@@ -95,7 +95,7 @@ impl Queue {
             state.barrier()?;
         }
         state.order += 1;
-        let idle = |state: &State| nothing_to_wait_for && state.idle();
+        let idle = |state: &QueueState| nothing_to_wait_for && state.idle();
         match &command.work {
             Work::Read { mem, host, region } => {
                 let idle = idle(state);
@@ -188,7 +188,7 @@ impl Queue {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // All before it, with what it waits for itself.
                 encoded.place.host_seq = state.host.posted;
-                state.barrier_place = Place {
+                state.barrier_place = QueuePosition {
                     value: state.value(),
                     host_seq: state.host.posted,
                 };
@@ -198,7 +198,7 @@ impl Queue {
     }
 
     /// What kernels enqueued by kernels wrote, on streams of their own, is visible to the command.
-    fn see_children(&self, state: &mut State) {
+    fn see_children(&self, state: &mut QueueState) {
         let Some(on_device) = self.target.context.known_on_device(self.target.index) else {
             return;
         };
@@ -213,7 +213,7 @@ impl Queue {
 
     fn encode_unmap(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         mapping: &Mapping,
         ready: &Ready,
@@ -236,14 +236,14 @@ impl Queue {
     }
 
     /// A copy or fill within the device's memory is among what is recorded.
-    pub(super) fn note_copy(&self, state: &mut State, bytes: u64) {
+    pub(super) fn note_copy(&self, state: &mut QueueState, bytes: u64) {
         let fast = self.target.device.backend().caps().fast_copies;
         state.note_work(if fast { bytes / 8 } else { bytes });
     }
 
     pub(super) fn on_device(
         &self,
-        state: &State,
+        state: &QueueState,
         slots: SmallVec<[crate::backend::ProfileSlot; 2]>,
     ) -> Encoded {
         Encoded {
@@ -260,7 +260,7 @@ impl Queue {
     }
 
     /// Submits what is recorded. Returns the value on the timeline when that is done; an error if it is not submitted.
-    pub(super) fn submit_now(&self, state: &mut State) -> ClResult<u64> {
+    pub(super) fn submit_now(&self, state: &mut QueueState) -> ClResult<u64> {
         let value = state.value();
         state.submit();
         if self.progress.submitted() < value {
@@ -277,7 +277,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn read_out(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mut encoded: Encoded,
         piece: Piece,
         host: &HostSide,
@@ -310,7 +310,7 @@ impl Queue {
         }
     }
 
-    fn place(&self, state: &State) -> Recorded {
+    fn place(&self, state: &QueueState) -> Recorded {
         // Out of order, host parts of other commands matter only if they are before a barrier.
         let host_seq = if state.in_order() {
             state.host.posted
@@ -325,7 +325,7 @@ impl Queue {
         }
     }
 
-    fn encode_nothing(&self, state: &mut State, ready: &Ready, how: How) -> ClResult<Encoded> {
+    fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> ClResult<Encoded> {
         let mut slots = SmallVec::new();
         let quiet = self.progress.host_done() >= state.host.posted;
         if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
@@ -349,7 +349,7 @@ impl Queue {
 
     fn encode_host(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         work: &Arc<dyn HostWork>,
         how: How,
     ) -> ClResult<Encoded> {
@@ -366,7 +366,7 @@ impl Queue {
     }
 
     /// A command that was carried out on the host just now, from `start` on.
-    pub(super) fn on_host(&self, state: &State, start: u64) -> Encoded {
+    pub(super) fn on_host(&self, state: &QueueState, start: u64) -> Encoded {
         let times = if self.is_measuring() {
             Times::Known(start, now_ns())
         } else {
@@ -389,7 +389,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn piece(&self, state: &mut State, up: bool, size: u64) -> ClResult<Piece> {
+    pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
         let progress = self.progress.clone();
         let pool = if up { &mut state.up } else { &mut state.down };
@@ -399,7 +399,7 @@ impl Queue {
     }
 
     /// Mapped memory that kernels of the open batch read, or write for later ones of the same launch.
-    pub(super) fn argument_piece(&self, state: &mut State, size: u64) -> ClResult<Piece> {
+    pub(super) fn argument_piece(&self, state: &mut QueueState, size: u64) -> ClResult<Piece> {
         let value = state.stream.open_value();
         let progress = self.progress.clone();
         let completed = || progress.timeline.completed().unwrap_or(0);
@@ -408,7 +408,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     /// A command will leave a part to the host: to the host thread, or to the caller if that waits.
     pub(super) fn prepare_host_part(&mut self, how: How) -> ClResult {
         if !how.blocking {

@@ -14,7 +14,7 @@ use super::encode::{Encoded, How, Ready};
 use super::held::refuse;
 use super::host::Task;
 use super::resolve::Resolved;
-use super::state::State;
+use super::state::QueueState;
 use super::Queue;
 use crate::cl;
 use crate::command::{Command, Work};
@@ -40,7 +40,7 @@ enum Turn<'a> {
     /// It is done: the event, if it is wanted.
     Over(ClResult<Option<Ref<Event>>>),
     /// It must be held.
-    Hold(MutexGuard<'a, State>, Resolved),
+    Hold(MutexGuard<'a, QueueState>, Resolved),
 }
 
 impl Request<'_> {
@@ -155,7 +155,7 @@ impl Queue {
         command: &Command,
     ) -> ClResult<Option<Ref<Event>>> {
         refuse(command);
-        let status = State::DEPENDENCY_FAILED;
+        let status = QueueState::DEPENDENCY_FAILED;
         if request.blocking {
             return err(status, "an event of the wait list has failed");
         }
@@ -170,7 +170,7 @@ impl Queue {
         &self,
         request: Request<'_>,
         command: Command,
-        mut state: MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, QueueState>,
         resolved: Resolved,
     ) -> ClResult<Option<Ref<Event>>> {
         let owner = request.owner();
@@ -199,7 +199,7 @@ impl Queue {
         &self,
         request: &Request<'_>,
         command: &Command,
-        mut state: MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, QueueState>,
         ready: Ready,
     ) -> ClResult<Option<Ref<Event>>> {
         let how = How {
@@ -264,7 +264,7 @@ impl Queue {
     /// that is made later waits for what is left like that ([`Queue::new`]).
     fn must_wait(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         request: &Request<'_>,
         command: &Command,
         encoded: &Encoded,
@@ -295,7 +295,7 @@ impl Queue {
         &self,
         request: &Request<'_>,
         command: &Command,
-        mut state: MutexGuard<'_, State>,
+        mut state: MutexGuard<'_, QueueState>,
         encoded: Encoded,
     ) -> ClResult<Option<Ref<Event>>> {
         let place = encoded.place;
@@ -331,7 +331,7 @@ impl Queue {
     }
 
     /// Markers and barriers of out-of-order queues wait for what is held.
-    fn can_encode(&self, state: &State, command: &Command, wait: &[Ref<Event>]) -> bool {
+    fn can_encode(&self, state: &QueueState, command: &Command, wait: &[Ref<Event>]) -> bool {
         state.held.is_empty()
             || !wait.is_empty()
             || !matches!(command.work, Work::Marker | Work::Barrier)

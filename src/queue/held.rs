@@ -2,9 +2,9 @@
 
 use super::encode::{Encoded, How, Ready};
 use super::host::Task;
-use super::host_tasks::Place;
+use super::host_tasks::QueuePosition;
 use super::resolve::Resolved;
-use super::state::{Held, State};
+use super::state::{Held, QueueState};
 use super::Queue;
 use crate::cl;
 use crate::command::{Command, Work};
@@ -27,7 +27,7 @@ impl Queue {
     /// Keeps a command.
     pub(super) fn hold(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         command: Command,
         wait: &[Ref<Event>],
         owner: Arc<dyn Owner>,
@@ -115,7 +115,7 @@ impl Queue {
                             };
                             refuse(&held.command);
                             state.clear_barrier(&held.event);
-                            let after = held.event.settle(State::DEPENDENCY_FAILED);
+                            let after = held.event.settle(QueueState::DEPENDENCY_FAILED);
                             state.after.push(after);
                             over.push(held);
                         }
@@ -164,12 +164,13 @@ impl Queue {
     /// Has the host thread wake the queue when it has come as far as a held command needs. False: it has come that far.
     fn wake_at(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         index: usize,
-        place: Place,
+        place: QueuePosition,
         owner: &Arc<dyn Owner>,
     ) -> bool {
-        let asked = |known: &Place| known.value >= place.value && known.host_seq >= place.host_seq;
+        let asked =
+            |known: &QueuePosition| known.value >= place.value && known.host_seq >= place.host_seq;
         let held = state.held.get(index);
         if held.is_none_or(|held| held.behind.as_ref().is_some_and(asked)) {
             return true;
@@ -191,7 +192,7 @@ impl Queue {
             failed: None,
         });
         if let Some(held) = state.held.get_mut(index) {
-            held.behind = Some(Place {
+            held.behind = Some(QueuePosition {
                 host_seq: seq,
                 ..place
             });
@@ -200,7 +201,7 @@ impl Queue {
         posted.is_ok()
     }
 
-    fn run_held(&self, state: &mut State, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {
+    fn run_held(&self, state: &mut QueueState, held: &Held, ready: Ready, owner: &Arc<dyn Owner>) {
         let how = How {
             profile: self.is_measuring(),
             blocking: false,
@@ -263,7 +264,7 @@ impl Queue {
     }
 }
 
-impl State {
+impl QueueState {
     fn clear_barrier(&mut self, event: &Ref<Event>) {
         if self
             .barrier

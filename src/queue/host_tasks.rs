@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A place in a queue: its timeline and its host tasks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct QueuePosition {
     /// Value of the timeline.
     pub value: u64,
     /// Number of the host task.

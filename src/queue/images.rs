@@ -4,7 +4,7 @@
 use super::encode::{Encoded, How};
 use super::host::copy_region;
 use super::staging::Piece;
-use super::state::State;
+use super::state::QueueState;
 use super::Queue;
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::{BufferCopy, Image, Op, ProfileSlot, Slice};
@@ -71,7 +71,7 @@ impl Queue {
     /// Encodes a command on images alone.
     pub(super) fn encode_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         work: &Work,
         how: How,
         idle: bool,
@@ -128,7 +128,7 @@ impl Queue {
     /// The map of an image.
     pub(super) fn map_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         mapping: &Mapping,
         how: How,
@@ -143,7 +143,7 @@ impl Queue {
     /// The end of a map of an image.
     pub(super) fn unmap_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         mapping: &Mapping,
         how: How,
@@ -164,7 +164,7 @@ impl Queue {
     }
 
     /// A piece of staging memory.
-    fn staging(&self, state: &mut State, up: bool, size: u64) -> ClResult<Piece> {
+    fn staging(&self, state: &mut QueueState, up: bool, size: u64) -> ClResult<Piece> {
         self.piece(state, up, size)
     }
 
@@ -181,7 +181,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments)]
     fn read_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         at: &ImageRegion,
         host: &HostSide,
@@ -241,7 +241,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments)]
     fn read_image_parts(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         image: &Arc<dyn Image>,
         at: &ImageRegion,
         host: &HostSide,
@@ -286,7 +286,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments)]
     fn write_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         at: &ImageRegion,
         host: &HostSide,
@@ -363,7 +363,7 @@ impl Queue {
     /// A box of an image to packed bytes.
     fn image_to_slice(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         at: &ImageRegion,
         dst: &Slice,
@@ -414,7 +414,7 @@ impl Queue {
     /// Packed bytes to a box of an image.
     fn slice_to_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         at: &ImageRegion,
         src: &Slice,
@@ -457,7 +457,7 @@ impl Queue {
 
     fn copy_images(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         src: &Ref<Mem>,
         dst: &Ref<Mem>,
         from: &ImageRegion,
@@ -520,7 +520,7 @@ impl Queue {
 
     fn fill_image(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         at: &ImageRegion,
         pixel: &[u8],

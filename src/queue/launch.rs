@@ -7,7 +7,7 @@ use super::encode::{Encoded, How};
 use super::host::{is_host_thread, Action};
 use super::print_buffers::PrintBuffer;
 use super::staging::Piece;
-use super::state::State;
+use super::state::QueueState;
 use super::Queue;
 use crate::backend::{Op, Point, ProfileSlot, Use};
 use crate::command::Launch;
@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 /// The open batch of a queue.
 struct InQueue<'a> {
     queue: &'a Queue,
-    state: &'a mut State,
+    state: &'a mut QueueState,
     profile: bool,
     slots: SmallVec<[ProfileSlot; 2]>,
 }
@@ -57,7 +57,7 @@ impl Queue {
 
     pub(super) fn encode_launch(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         launch: &Launch,
         how: How,
     ) -> ClResult<Encoded> {

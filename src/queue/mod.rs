@@ -49,7 +49,7 @@ use crate::object::device_queue::DeviceQueue;
 use crate::object::event::{ContextQueue, Event, Owner, Progress};
 use crate::util::lock::{rank, Mutex, MutexGuard};
 use host::Task;
-use state::State;
+use state::QueueState;
 use std::collections::VecDeque;
 use std::ffi::c_void;
 use std::sync::{Arc, Weak};
@@ -61,7 +61,7 @@ pub struct Queue {
     measuring: bool,
     list: Vec<cl_queue_properties>,
     progress: Arc<Progress>,
-    state: Mutex<State, { rank::QUEUE }>,
+    state: Mutex<QueueState, { rank::QUEUE }>,
     /// Profiled operations whose event is gone, and when they are done, in that order.
     unwanted: Mutex<VecDeque<(u64, ProfileSlot)>, { rank::UNWANTED_TIMES }>,
     me: Weak<Object<Queue>>,
@@ -244,7 +244,7 @@ impl Queue {
         } else {
             OrderRule::Unordered
         };
-        let state = Mutex::new(State::new(stream, progress.clone(), rule, measuring));
+        let state = Mutex::new(QueueState::new(stream, progress.clone(), rule, measuring));
         let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
@@ -323,7 +323,7 @@ impl Queue {
     }
 
     /// Releases the lock, then does what had to wait for that.
-    fn unlock(&self, mut state: MutexGuard<'_, State>) {
+    fn unlock(&self, mut state: MutexGuard<'_, QueueState>) {
         if state.after.is_empty() && state.reports.is_empty() {
             return;
         }
@@ -339,7 +339,7 @@ impl Queue {
     }
 
     /// Frees what measured operations whose times nobody can ask for any more.
-    fn free_unwanted(&self, state: &mut State) {
+    fn free_unwanted(&self, state: &mut QueueState) {
         let mut unwanted = self.unwanted.lock();
         if unwanted.is_empty() {
             return;

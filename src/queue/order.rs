@@ -16,22 +16,22 @@
 //! |---|---|---|
 //! | device | device | barriers of the stream, semaphores |
 //! | device | late | the late part waits for the timeline |
-//! | device | early | [`State::is_behind`]: where devices reach the memory the command is held until all before is done |
+//! | device | early | [`QueueState::is_behind`]: where devices reach the memory the command is held until all before is done |
 //! | late | late | the host thread does one after the other; events of others count as done only then |
-//! | late | device, early | [`State::meets_host_tasks`]: where ranges meet the command is held until the task is done |
+//! | late | device, early | [`QueueState::meets_host_tasks`]: where ranges meet the command is held until the task is done |
 //! | early | any | it is over |
 //!
 //! Where the host side of a command is memory that the device has too, the device does the work and there is neither an
 //! early nor a late part (`HostSide::visible`): nothing is held. Commands that touch memory of the device alone ask
 //! nothing of this file but whether there are host tasks, a comparison of two numbers.
 
-use super::host_tasks::Place;
-use super::state::State;
+use super::host_tasks::QueuePosition;
+use super::state::QueueState;
 use crate::command::access::{Early, Ranges};
 use crate::command::Work;
 use crate::object::context::Context;
 
-impl State {
+impl QueueState {
     /// A host task was made, which touches these ranges of memory (`shared`: which devices reach). Gives its number.
     pub fn new_host_task(&mut self, ranges: Ranges, shared: bool) -> u64 {
         self.host.add(self.progress.host_done(), ranges, shared)
@@ -54,9 +54,9 @@ impl State {
 
     /// The place that must be reached before a command whose early part follows all that is recorded before it.
     /// `None`: it is reached.
-    pub fn is_behind(&self) -> Option<Place> {
+    pub fn is_behind(&self) -> Option<QueuePosition> {
         let place = match self.in_order() {
-            true => Place {
+            true => QueuePosition {
                 value: self.value(),
                 host_seq: self.host.posted,
             },

@@ -1,8 +1,8 @@
 //! What a command waits for: whether it can be encoded, must be held, or has failed already.
 
 use super::encode::Ready;
-use super::host_tasks::Place;
-use super::state::State;
+use super::host_tasks::QueuePosition;
+use super::state::QueueState;
 use super::Queue;
 use crate::backend::Point;
 use crate::command::Work;
@@ -17,7 +17,7 @@ pub(super) struct Pending {
     /// These events (true: only when they are done).
     pub(super) events: SmallVec<[(Ref<Event>, bool); 2]>,
     /// The queue itself, when it has come that far.
-    pub(super) behind: Option<Place>,
+    pub(super) behind: Option<QueuePosition>,
 }
 
 /// What can be done about a command.
@@ -35,7 +35,7 @@ pub(super) enum Resolved {
 impl Queue {
     /// A command without dependencies has nothing to wait for: most have not.
     #[inline]
-    pub(super) fn waits_for_nothing(&self, state: &State, work: &Work) -> bool {
+    pub(super) fn waits_for_nothing(&self, state: &QueueState, work: &Work) -> bool {
         !state.follows_all(&self.target.context, work) && !state.meets_host_tasks(work)
     }
 
@@ -43,7 +43,7 @@ impl Queue {
     /// others only come first in the queue, and a failure among them does not spread.
     pub(super) fn resolve(
         &self,
-        state: &State,
+        state: &QueueState,
         deps: &[Ref<Event>],
         listed: usize,
         work: &Work,

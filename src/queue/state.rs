@@ -1,7 +1,7 @@
 //! What a queue's lock protects: the stream, what its open batch will complete, the commands that are held.
 
 use super::host::{self, Task};
-use super::host_tasks::{HostTasks, Place};
+use super::host_tasks::{HostTasks, QueuePosition};
 use super::print_buffers::PrintBuffers;
 use super::staging::Pool;
 use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
@@ -33,11 +33,11 @@ pub struct Held {
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
     /// The host thread has been asked to wake the queue at this place.
-    pub behind: Option<Place>,
+    pub behind: Option<QueuePosition>,
 }
 
 /// What is under the lock.
-pub struct State {
+pub struct QueueState {
     /// The stream.
     pub stream: Box<dyn Stream>,
     /// How far the queue is.
@@ -62,7 +62,7 @@ pub struct State {
     /// All commands up to this one are before a barrier.
     pub last_barrier: u64,
     /// The last barrier that the application has asked for, in an out-of-order queue.
-    pub barrier_place: Place,
+    pub barrier_place: QueuePosition,
     /// Families of launches that are over, whose writes are visible to what is recorded.
     pub families_seen: u64,
     heavy: bool,
@@ -80,7 +80,7 @@ pub struct State {
     pub reports: Vec<String>,
 }
 
-impl State {
+impl QueueState {
     /// Of a new queue.
     pub fn new(
         stream: Box<dyn Stream>,
@@ -101,7 +101,7 @@ impl State {
             barrier: None,
             order: 0,
             last_barrier: 0,
-            barrier_place: Place::default(),
+            barrier_place: QueuePosition::default(),
             families_seen: 0,
             heavy: false,
             up: Pool::new(Placement::HostWrite, 1 << 20),
@@ -178,7 +178,7 @@ impl State {
     }
 
     /// There is a host thread, or none can be made. To be asked before anything is recorded that leaves a task to it: once
-    /// a task is counted ([`State::new_host_task`]) everyone waits for it.
+    /// a task is counted ([`QueueState::new_host_task`]) everyone waits for it.
     pub fn host_thread(&mut self) -> ClResult<&Sender<Task>> {
         let tasks = self.tasks.take();
         let sender = match tasks {

@@ -3,7 +3,7 @@
 use super::encode::{Encoded, How};
 use super::host::copy_region;
 use super::staging::Piece;
-use super::state::State;
+use super::state::QueueState;
 use super::Queue;
 use crate::backend::{BufferCopy, Op, Slice};
 use crate::command::{extent, HostSide};
@@ -76,7 +76,7 @@ impl Queue {
     /// Records a copy of a region.
     fn copied(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         src: &Slice,
         dst: &Slice,
         region: BufferCopy,
@@ -89,7 +89,7 @@ impl Queue {
     /// Writes a region of mapped memory that nothing on the device uses now. It begins at `to`.
     fn write_mapped(
         &self,
-        state: &State,
+        state: &QueueState,
         host: &HostSide,
         region: &BufferCopy,
         to: usize,
@@ -104,7 +104,7 @@ impl Queue {
     /// Reads a region of mapped memory that the device does not write now. It begins at `from`.
     fn read_mapped(
         &self,
-        state: &State,
+        state: &QueueState,
         host: &HostSide,
         region: &BufferCopy,
         from: usize,
@@ -120,7 +120,7 @@ impl Queue {
     #[allow(clippy::too_many_arguments)]
     pub(super) fn encode_read(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         host: &HostSide,
         region: &BufferCopy,
@@ -208,7 +208,7 @@ impl Queue {
     /// A large blocking read: the device fills chunks of staging while the host empties those before.
     fn read_chunks(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         src: &Slice,
         base: usize,
         how: How,
@@ -256,7 +256,7 @@ impl Queue {
 
     pub(super) fn encode_write(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         mem: &Ref<Mem>,
         host: &HostSide,
         region: &BufferCopy,
@@ -326,7 +326,7 @@ impl Queue {
     /// A large write: the host fills chunks of staging while the device takes those before.
     fn write_chunks(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         dst: &Slice,
         base: usize,
         how: How,
@@ -366,7 +366,7 @@ impl Queue {
 
     pub(super) fn encode_copy(
         &self,
-        state: &mut State,
+        state: &mut QueueState,
         src: &Ref<Mem>,
         dst: &Ref<Mem>,
         region: &BufferCopy,

@@ -4,7 +4,7 @@ use std::ptr::NonNull;
 
 /// What may be done with pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum Protection {
     /// Nothing.
     None,
     /// Reading and writing.
@@ -15,13 +15,13 @@ pub enum Access {
 
 /// New pages of zeros at an address of the system's choice; None: there are none to be had. Those that nobody touches take
 /// no memory. On Windows they count as if they did, but for those without any access, before they get one.
-pub fn map(size: usize, access: Access) -> Option<NonNull<u8>> {
+pub fn map(size: usize, access: Protection) -> Option<NonNull<u8>> {
     system::map(0, size, access)
 }
 
 /// The same at this address, a multiple of [`GRANULE`]; None: a part of the range is in use, or cannot be had.
 pub fn map_at(base: usize, size: usize) -> Option<NonNull<u8>> {
-    let found = system::map(base, size, Access::ReadWrite)?;
+    let found = system::map(base, size, Protection::ReadWrite)?;
     if found.as_ptr() as usize == base {
         return Some(found);
     }
@@ -43,7 +43,7 @@ pub unsafe fn unmap(base: NonNull<u8>, size: usize) {
 ///
 /// # Safety
 /// The range is within a mapping of the caller's, and nothing is under way there that the new access forbids.
-pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> bool {
     // SAFETY: as the caller promises.
     unsafe { system::protect(base, size, access) }
 }
@@ -61,7 +61,7 @@ pub use system::{page, readable, GRANULE};
 
 #[cfg(unix)]
 mod system {
-    use super::{Access, NonNull};
+    use super::{NonNull, Protection};
 
     /// What addresses that we choose are multiples of.
     pub const GRANULE: usize = 4096;
@@ -89,15 +89,15 @@ mod system {
         ranges.collect()
     }
 
-    fn flags(access: Access) -> i32 {
+    fn flags(access: Protection) -> i32 {
         match access {
-            Access::None => libc::PROT_NONE,
-            Access::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
-            Access::ReadExecute => libc::PROT_READ | libc::PROT_EXEC,
+            Protection::None => libc::PROT_NONE,
+            Protection::ReadWrite => libc::PROT_READ | libc::PROT_WRITE,
+            Protection::ReadExecute => libc::PROT_READ | libc::PROT_EXEC,
         }
     }
 
-    pub fn map(base: usize, size: usize, access: Access) -> Option<NonNull<u8>> {
+    pub fn map(base: usize, size: usize, access: Protection) -> Option<NonNull<u8>> {
         let mut kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         if base != 0 {
             kind |= libc::MAP_FIXED_NOREPLACE;
@@ -115,7 +115,7 @@ mod system {
         unsafe { libc::munmap(base.as_ptr().cast(), size) };
     }
 
-    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> bool {
         // SAFETY: as the caller promises.
         unsafe { libc::mprotect(base.as_ptr().cast(), size, flags(access)) == 0 }
     }
@@ -132,7 +132,7 @@ mod system {
 
 #[cfg(windows)]
 mod system {
-    use super::{Access, NonNull};
+    use super::{NonNull, Protection};
     use crate::util::win32;
 
     /// What addresses that we choose are multiples of.
@@ -161,17 +161,17 @@ mod system {
         found
     }
 
-    fn flags(access: Access) -> u32 {
+    fn flags(access: Protection) -> u32 {
         match access {
-            Access::None => win32::PAGE_NOACCESS,
-            Access::ReadWrite => win32::PAGE_READWRITE,
-            Access::ReadExecute => win32::PAGE_EXECUTE_READ,
+            Protection::None => win32::PAGE_NOACCESS,
+            Protection::ReadWrite => win32::PAGE_READWRITE,
+            Protection::ReadExecute => win32::PAGE_EXECUTE_READ,
         }
     }
 
-    pub fn map(base: usize, size: usize, access: Access) -> Option<NonNull<u8>> {
+    pub fn map(base: usize, size: usize, access: Protection) -> Option<NonNull<u8>> {
         let kind = match access {
-            Access::None => win32::MEM_RESERVE,
+            Protection::None => win32::MEM_RESERVE,
             _ => win32::MEM_RESERVE | win32::MEM_COMMIT,
         };
         // SAFETY: new pages: a range that is in use is refused.
@@ -184,7 +184,7 @@ mod system {
         unsafe { win32::VirtualFree(base.as_ptr().cast(), 0, win32::MEM_RELEASE) };
     }
 
-    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Access) -> bool {
+    pub unsafe fn protect(base: NonNull<u8>, size: usize, access: Protection) -> bool {
         let mut before = 0;
         let base = base.as_ptr().cast();
         // SAFETY: as the caller promises; pages that are committed keep what is in them.
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn what_may_be_read_is_told() {
         let size = 4 * GRANULE;
-        let base = map(size, Access::None).expect("pages");
+        let base = map(size, Protection::None).expect("pages");
         let first = base.as_ptr() as u64;
         let told = |address: u64| {
             readable()
@@ -215,7 +215,7 @@ mod tests {
         assert!(!told(first));
         // SAFETY: our own mapping, of that size.
         unsafe {
-            assert!(protect(base, page(), Access::ReadWrite));
+            assert!(protect(base, page(), Protection::ReadWrite));
             assert!(told(first) && told(first + page() as u64 - 1));
             assert!(!told(first + page() as u64));
             unmap(base, size);
@@ -237,14 +237,14 @@ mod tests {
             about.state
         };
         let size = 4 * page();
-        let base = map(size, Access::None).expect("pages");
+        let base = map(size, Protection::None).expect("pages");
         // SAFETY: our own mapping, of that size; written to only while that is allowed.
         unsafe {
             let second = base.add(page());
-            assert!(protect(second, 2 * page(), Access::ReadWrite));
+            assert!(protect(second, 2 * page(), Protection::ReadWrite));
             second.write(7);
             // Where some pages are committed and some are not.
-            assert!(protect(second, 3 * page(), Access::ReadWrite));
+            assert!(protect(second, 3 * page(), Protection::ReadWrite));
             assert_eq!(second.read(), 7);
             base.add(size - 1).write(1);
             assert_eq!(state(base.as_ptr()), win32::MEM_RESERVE);
@@ -256,13 +256,13 @@ mod tests {
     #[test]
     fn pages_come_and_change() {
         let size = 4 * page();
-        let base = map(size, Access::None).expect("pages");
+        let base = map(size, Protection::None).expect("pages");
         // SAFETY: our own mapping, of that size; written to only while that is allowed.
         unsafe {
-            assert!(protect(base, size, Access::ReadWrite));
+            assert!(protect(base, size, Protection::ReadWrite));
             assert_eq!(base.as_ptr().read(), 0);
             base.as_ptr().add(size - 1).write(0xc3);
-            assert!(protect(base, size, Access::ReadExecute));
+            assert!(protect(base, size, Protection::ReadExecute));
             assert_eq!(base.as_ptr().add(size - 1).read(), 0xc3);
             assert!(map_at(base.as_ptr() as usize, size).is_none(), "in use");
             unmap(base, size);

@@ -11,13 +11,13 @@ use pumice_runtime::error::{err, ClResult};
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::svm;
-use pumice_runtime::object::usm::{self, Place};
+use pumice_runtime::object::usm::{self, UsmKind};
 use pumice_runtime::queue::{self, Queue};
 use std::ffi::c_void;
 
 fn alloc(
     context: Handle,
-    place: impl FnOnce() -> ClResult<Place>,
+    place: impl FnOnce() -> ClResult<UsmKind>,
     properties: In<cl_mem_properties_intel>,
     size: usize,
     alignment: cl_uint,
@@ -34,7 +34,7 @@ pub fn host_alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    alloc(context, || Ok(Place::Host), properties, size, alignment)
+    alloc(context, || Ok(UsmKind::Host), properties, size, alignment)
 }
 
 pub fn device_alloc(
@@ -44,7 +44,7 @@ pub fn device_alloc(
     size: usize,
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
-    let place = || Ok(Place::Device(device.object::<Device>()?));
+    let place = || Ok(UsmKind::Device(device.object::<Device>()?));
     alloc(context, place, properties, size, alignment)
 }
 
@@ -56,7 +56,7 @@ pub fn shared_alloc(
     alignment: cl_uint,
 ) -> ClResult<*mut c_void> {
     let place = || {
-        Ok(Place::Shared(match device.is_null() {
+        Ok(UsmKind::Shared(match device.is_null() {
             true => None,
             false => Some(device.object::<Device>()?),
         }))

@@ -10,16 +10,16 @@ use crate::ir::function::Function;
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
-/// The bit of [`Access::args`] for reading.
+/// The bit of [`ArgAccess::args`] for reading.
 pub const READ: u8 = 1;
-/// The bit of [`Access::args`] for writing.
+/// The bit of [`ArgAccess::args`] for writing.
 pub const WRITE: u8 = 2;
 /// The bit for what blocks that are enqueued may do with an image.
 pub const PASS_ON: u8 = 4;
 
 /// The result.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Access {
+pub struct ArgAccess {
     /// For each parameter of the function, [`READ`], [`WRITE`] and [`PASS_ON`].
     pub params: Vec<u8>,
     /// Memory is reached through pointers that are not arguments (nor variables of the program).
@@ -32,8 +32,8 @@ const UNKNOWN: u64 = 1 << 63;
 const LAST: usize = 62;
 
 /// Runs the analysis.
-pub fn analyse(func: &Function) -> Access {
-    let mut access = Access {
+pub fn analyse(func: &Function) -> ArgAccess {
+    let mut access = ArgAccess {
         params: vec![0; func.params.len()],
         indirect: false,
     };
@@ -195,7 +195,7 @@ mod tests {
         f.blocks[next].term = Terminator::Return(Default::default());
         assert_eq!(
             analyse(&f),
-            Access {
+            ArgAccess {
                 params: vec![WRITE, WRITE, READ],
                 indirect: false
             }
@@ -220,7 +220,7 @@ mod tests {
         f.blocks[entry].term = Terminator::Return(Default::default());
         assert_eq!(
             analyse(&f),
-            Access {
+            ArgAccess {
                 params: vec![READ],
                 indirect: true
             }

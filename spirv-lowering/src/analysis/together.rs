@@ -14,7 +14,7 @@ use rustc_hash::FxHashSet;
 /// The headers of such loops. Control flow must be reducible.
 pub fn headers(func: &Function, cfg: &Cfg, dom: &DomTree) -> FxHashSet<Block> {
     let forest = LoopForest::new(cfg, dom);
-    let mut state = State {
+    let mut state = Divergence {
         func,
         homes: SecondaryMap::new(),
         differs: FxHashSet::default(),
@@ -30,7 +30,7 @@ pub fn headers(func: &Function, cfg: &Cfg, dom: &DomTree) -> FxHashSet<Block> {
         }
     }
     while state.step(cfg, dom) {}
-    let State { forest, apart, .. } = state;
+    let Divergence { forest, apart, .. } = state;
     let loops = forest.loops.iter();
     loops
         .filter(|(id, _)| !apart.contains(id))
@@ -38,7 +38,7 @@ pub fn headers(func: &Function, cfg: &Cfg, dom: &DomTree) -> FxHashSet<Block> {
         .collect()
 }
 
-struct State<'f> {
+struct Divergence<'f> {
     func: &'f Function,
     forest: LoopForest,
     /// The innermost loop around the definition of a value.
@@ -49,7 +49,7 @@ struct State<'f> {
     apart: FxHashSet<LoopId>,
 }
 
-impl State<'_> {
+impl Divergence<'_> {
     /// Whether work-items may see different values in a block.
     fn differs(&self, value: Value, block: Block) -> bool {
         let mut at = self.homes[value];

@@ -8,8 +8,8 @@ use super::args::Bound;
 use super::arrays::{Arrays, Local, MOST_BYTES};
 use super::collective;
 use super::error::Error;
-use super::item::{Item, State};
-use super::launch::{Dispatch, Machine, Place};
+use super::item::{Item, ItemState};
+use super::launch::{Dispatch, LocalPosition, Machine};
 use super::memory::Memory;
 use super::scalar::Scalar;
 use super::watch::{Fact, Wrong};
@@ -79,7 +79,7 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
     for z in 0..size[2] {
         for y in 0..size[1] {
             for x in 0..size[0] {
-                let place = Place {
+                let place = LocalPosition {
                     id: [x, y, z],
                     index: (z * size[1] + y) * size[0] + x,
                 };
@@ -92,10 +92,10 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
     loop {
         let mut waiting = false;
         for item in &mut items {
-            if item.state == State::Ready {
+            if item.state == ItemState::Ready {
                 item.run(machine, &mut local, &arrays)?;
             }
-            waiting |= item.state == State::Waiting;
+            waiting |= item.state == ItemState::Waiting;
         }
         if !waiting {
             break;
@@ -138,7 +138,7 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
     for lanes in items.chunks_mut(machine.options.subgroup_size as usize) {
         let mut first: Option<Point> = None;
         for item in lanes.iter() {
-            if item.state == State::Waiting
+            if item.state == ItemState::Waiting
                 && matches!(scope(item), Some(Scope::SubGroup | Scope::WorkItem))
             {
                 let here = point(machine, item);
@@ -151,7 +151,7 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
         any = true;
         let mut active: Vec<&mut Item> = Vec::new();
         for item in lanes.iter_mut() {
-            if item.state == State::Waiting && point(machine, item) == first {
+            if item.state == ItemState::Waiting && point(machine, item) == first {
                 active.push(item);
             }
         }
@@ -163,7 +163,7 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
 /// Notes that the work-items do not come together.
 fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
     let barriers = machine.watch.as_ref().is_some_and(|w| w.checks.barriers);
-    let waits = items.iter().find(|item| item.state == State::Waiting);
+    let waits = items.iter().find(|item| item.state == ItemState::Waiting);
     if let Some(item) = waits.filter(|_| barriers) {
         let fact = Fact::new(Wrong::Barrier);
         machine.wrong(item, Fact { note, ..fact });
@@ -174,7 +174,7 @@ fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
 fn together<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<(), Error> {
     let mut first: Option<Point> = None;
     for item in items.iter() {
-        if item.state != State::Waiting {
+        if item.state != ItemState::Waiting {
             return Err(Error::Divergence(format!(
                 "work-item {} has ended, others wait",
                 item.place.index

@@ -6,7 +6,7 @@ use super::atomic::modify;
 use super::concrete::concrete;
 use super::error::{Error, Fault};
 use super::eval::eval;
-use super::launch::{Machine, Place};
+use super::launch::{LocalPosition, Machine};
 use super::memory::{Memory, Region};
 use super::printf;
 use super::scalar::Scalar;
@@ -26,7 +26,7 @@ type Scalars = SmallVec<[Scalar; 8]>;
 
 /// What a work-item is about to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum State {
+pub(super) enum ItemState {
     Ready,
     Waiting,
     Done,
@@ -90,8 +90,8 @@ impl<'a> Frame<'a> {
 
 /// A work-item.
 pub(super) struct Item<'a> {
-    pub place: Place,
-    pub state: State,
+    pub place: LocalPosition,
+    pub state: ItemState,
     pub frames: Vec<Frame<'a>>,
     pub results: Vec<Scalar>,
     private: Memory,
@@ -104,7 +104,7 @@ impl<'a> Item<'a> {
     /// At the beginning of the kernel. `shared`: the parameters, but for structures by value.
     pub fn new(
         machine: &mut Machine<'a>,
-        place: Place,
+        place: LocalPosition,
         shared: &[Option<Scalar>],
         arrays: Vec<Region>,
     ) -> Result<Self, Error> {
@@ -125,7 +125,7 @@ impl<'a> Item<'a> {
             .ok_or_else(|| Error::NotInterpreted(format!("`{}`", machine.func.name)))?;
         Ok(Self {
             place,
-            state: State::Ready,
+            state: ItemState::Ready,
             frames: vec![frame],
             results: Vec::new(),
             private,
@@ -164,7 +164,7 @@ impl<'a> Item<'a> {
                 frame.pc += 1;
             }
         }
-        self.state = State::Ready;
+        self.state = ItemState::Ready;
     }
 
     /// Where it is, for messages.
@@ -187,19 +187,19 @@ impl<'a> Item<'a> {
                 return Err(Error::Steps);
             }
             let Some(frame) = self.frames.last_mut() else {
-                self.state = State::Done;
+                self.state = ItemState::Done;
                 return Ok(());
             };
             let Some(data) = frame.inst() else {
                 self.end_block(machine)?;
                 if self.frames.is_empty() {
-                    self.state = State::Done;
+                    self.state = ItemState::Done;
                     return Ok(());
                 }
                 continue;
             };
             if let Op::Barrier { .. } | Op::Group(..) = data.op {
-                self.state = State::Waiting;
+                self.state = ItemState::Waiting;
                 return Ok(());
             }
             let args: Scalars = data.args.iter().map(|&v| frame.value(v)).collect();
@@ -207,7 +207,7 @@ impl<'a> Item<'a> {
                 self.enter(machine, id, &args)?;
                 continue;
             }
-            let mut step = Step {
+            let mut step = InstRun {
                 machine: &mut *machine,
                 local: &mut *local,
                 arrays,
@@ -298,7 +298,7 @@ impl<'a> Item<'a> {
 }
 
 /// One instruction that does not wait.
-pub(super) struct Step<'s, 'm, 'a> {
+pub(super) struct InstRun<'s, 'm, 'a> {
     pub machine: &'s mut Machine<'m>,
     local: &'s mut Local,
     arrays: &'s Arrays,
@@ -309,7 +309,7 @@ pub(super) struct Step<'s, 'm, 'a> {
     pub atomic: bool,
 }
 
-impl Step<'_, '_, '_> {
+impl InstRun<'_, '_, '_> {
     pub(super) fn place(&self) -> String {
         self.item.whereabouts()
     }

@@ -256,7 +256,7 @@ impl<'a> Machine<'a> {
     }
 
     /// An OpenCL built-in variable of a work-item.
-    pub fn builtin(&self, which: Builtin, item: &Place) -> u64 {
+    pub fn builtin(&self, which: Builtin, item: &LocalPosition) -> u64 {
         let lanes = self.options.subgroup_size;
         let range = &self.range;
         let local = self.dispatch.local;
@@ -297,7 +297,7 @@ impl<'a> Machine<'a> {
     }
 
     /// A Vulkan built-in variable of a work-item.
-    pub fn hw(&self, which: HwVar, item: &Place) -> u64 {
+    pub fn hw(&self, which: HwVar, item: &LocalPosition) -> u64 {
         let lanes = self.options.subgroup_size;
         let at = |d: u8| usize::from(d.min(2));
         match which {
@@ -341,7 +341,7 @@ impl<'a> Machine<'a> {
 
 /// Where a work-item is in its work-group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LocalPosition {
     pub id: [u32; 3],
     /// Linear local id.
     pub index: u32,

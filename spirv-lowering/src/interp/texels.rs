@@ -4,11 +4,11 @@
 
 use super::error::{Error, Fault};
 use super::images::View;
-use super::item::Step;
+use super::item::InstRun;
 use super::scalar::Scalar;
 use super::watch::{Fact, Pixel, Shared, Wrong};
 
-impl Step<'_, '_, '_> {
+impl InstRun<'_, '_, '_> {
     /// The place that the first three operands name, and the texel if there is one.
     fn pixel(&mut self, binding: u32, writes: bool) -> Result<(Pixel, Option<[u32; 3]>), Error> {
         let view = self.machine.images.as_ref().map(|i| i.view(binding));

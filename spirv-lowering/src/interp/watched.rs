@@ -1,7 +1,7 @@
 //! Work-items under [`Watch`](super::watch::Watch): what they do is told to it, and what they may not do has no effect.
 
 use super::error::{Error, Fault};
-use super::item::{Item, Step};
+use super::item::{InstRun, Item};
 use super::launch::Machine;
 use super::scalar::Scalar;
 use super::watch::{Fact, Finding, Shared, Touch, WorkItem, Wrong};
@@ -93,7 +93,7 @@ impl Machine<'_> {
     }
 }
 
-impl Step<'_, '_, '_> {
+impl InstRun<'_, '_, '_> {
     /// Notes something wrong, where that is looked for.
     pub(super) fn note(&mut self, fact: Fact) {
         let watch = self.machine.watch.as_ref();

@@ -8,7 +8,7 @@
 //! An edge is *soft* if only some of the work-items that run together take it: control goes on with the others, and those
 //! wait where it leads. A loop *leaks* if it loses work-items by soft edges while others go on.
 
-use super::tree::{Chain, ConstructId, Edge, Item, Place, PlaceKind, Tree};
+use super::tree::{Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Tree};
 use super::Packing;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::fold::sext;
@@ -81,7 +81,7 @@ pub struct Classes {
 struct Leaving {
     edge: Edge,
     from: Option<ConstructId>,
-    place: Option<Place>,
+    place: Option<JumpTarget>,
 }
 
 impl Classes {
@@ -127,7 +127,7 @@ impl Classes {
                 edges.entry(target.block).or_default().push((block, i));
             }
         }
-        let mut places: FxHashMap<Block, Place> = FxHashMap::default();
+        let mut places: FxHashMap<Block, JumpTarget> = FxHashMap::default();
         for l in &leaving {
             if let Some(place) = l.place {
                 places.insert(l.edge.to, place);
@@ -252,7 +252,7 @@ impl Classes {
         tree: &Tree,
         block: Block,
         edges: &FxHashMap<Block, Vec<(Block, usize)>>,
-        places: &FxHashMap<Block, Place>,
+        places: &FxHashMap<Block, JumpTarget>,
     ) -> bool {
         let Some(edges) = edges.get(&block) else {
             return false;
@@ -260,16 +260,16 @@ impl Classes {
         let place = places.get(&block);
         let soft = edges.iter().any(|e| self.soft.contains(e));
         let apart = match place.map(|p| (p.kind, tree.constructs[p.construct].is_loop)) {
-            Some((PlaceKind::Merge, true)) => soft,
-            Some((PlaceKind::Merge, false)) => {
+            Some((JumpTargetKind::Merge, true)) => soft,
+            Some((JumpTargetKind::Merge, false)) => {
                 let own = place.is_some_and(|p| self.divergent[p.construct]);
                 (soft || own) && edges.len() > 1
             }
-            Some((PlaceKind::Continue, _)) => soft && edges.len() > 1,
+            Some((JumpTargetKind::Continue, _)) => soft && edges.len() > 1,
             _ => false,
         };
         let mut changed = apart && self.joins.insert(block);
-        let after_loop = matches!(place, Some(p) if p.kind == PlaceKind::Merge && tree.constructs[p.construct].is_loop);
+        let after_loop = matches!(place, Some(p) if p.kind == JumpTargetKind::Merge && tree.constructs[p.construct].is_loop);
         for (i, &param) in func.blocks[block].params.iter().enumerate() {
             let args: Vec<Value> = edges
                 .iter()
@@ -383,12 +383,12 @@ impl Classes {
         loop {
             let mut again = false;
             // Places where lanes wait, as far as is known.
-            let waiting: FxHashSet<Place> = leaving
+            let waiting: FxHashSet<JumpTarget> = leaving
                 .iter()
                 .filter(|l| self.soft.contains(&(l.edge.from, l.edge.index)))
                 .filter_map(|l| l.place)
                 .collect();
-            let waits = |construct, kind| waiting.contains(&Place { construct, kind });
+            let waits = |construct, kind| waiting.contains(&JumpTarget { construct, kind });
             let mut found = Vec::new();
             for l in leaving {
                 let known = match l.place {
@@ -405,15 +405,16 @@ impl Classes {
                     if l.place.is_some_and(|p| p.construct == id) {
                         let kind = l.place.map(|p| p.kind);
                         soft |= if here.is_loop {
-                            kind == Some(PlaceKind::Merge) && waits(id, PlaceKind::Continue)
+                            kind == Some(JumpTargetKind::Merge)
+                                && waits(id, JumpTargetKind::Continue)
                         } else {
                             self.divergent[id]
                         };
                         break;
                     }
-                    soft |= waits(id, PlaceKind::Merge)
+                    soft |= waits(id, JumpTargetKind::Merge)
                         || if here.is_loop {
-                            waits(id, PlaceKind::Continue)
+                            waits(id, JumpTargetKind::Continue)
                         } else {
                             self.divergent[id]
                         };
@@ -429,13 +430,13 @@ impl Classes {
                     Some(_) => self.soft.insert((l.edge.from, l.edge.index)),
                     None => self.soft_returns.insert(l.edge.from),
                 };
-                if let Some(place) = l.place.filter(|p| p.kind == PlaceKind::Header) {
+                if let Some(place) = l.place.filter(|p| p.kind == JumpTargetKind::Header) {
                     self.parting[place.construct] = true;
                 }
                 let mut at = l.from;
                 while let Some(id) = at {
                     if let Some(place) = l.place.filter(|p| p.construct == id) {
-                        if tree.constructs[id].is_loop && place.kind == PlaceKind::Merge {
+                        if tree.constructs[id].is_loop && place.kind == JumpTargetKind::Merge {
                             self.leaking[id] = true;
                         }
                         break;

@@ -6,7 +6,7 @@
 use super::classes::Class;
 use super::emitter::{Context, Emitter, Mask, Open};
 use super::text::{constant, scalar};
-use super::tree::{Chain, ConstructId, Edge, Item, Loop, Place, PlaceKind, Select};
+use super::tree::{Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Loop, Select};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Value};
 use crate::ir::function::Terminator;
@@ -19,11 +19,11 @@ const SMALL: usize = 6;
 /// Values that no lane has, which may be merged into others without asking.
 const MOST_BLENDS: usize = 2;
 
-fn at(kind: PlaceKind) -> usize {
+fn at(kind: JumpTargetKind) -> usize {
     match kind {
-        PlaceKind::Merge => 0,
-        PlaceKind::Continue => 1,
-        PlaceKind::Header => 2,
+        JumpTargetKind::Merge => 0,
+        JumpTargetKind::Continue => 1,
+        JumpTargetKind::Header => 2,
     }
 }
 
@@ -105,11 +105,11 @@ impl Emitter<'_> {
 
     fn edge(&mut self, edge: &Edge, cx: &Context) -> Result<()> {
         self.assign(edge, cx)?;
-        let Some(Place { construct, kind }) = edge.place else {
+        let Some(JumpTarget { construct, kind }) = edge.place else {
             return Ok(());
         };
         let open = self.open[construct].clone();
-        if kind == PlaceKind::Header {
+        if kind == JumpTargetKind::Header {
             if let Some(running) = &open.running {
                 let mask = self.mask_vector(&cx.mask);
                 let ty = self.mask_type();
@@ -121,7 +121,10 @@ impl Emitter<'_> {
             let mask = self.mask_vector(&cx.mask);
             let sum = self.text.def(&format!("or {ty} {old}, {mask}"));
             self.store_slot(slot, &ty, &sum, &None);
-            if let Some(flag) = open.some_continue.filter(|_| kind == PlaceKind::Continue) {
+            if let Some(flag) = open
+                .some_continue
+                .filter(|_| kind == JumpTargetKind::Continue)
+            {
                 let some = if cx.some {
                     "true".to_owned()
                 } else {
@@ -139,7 +142,7 @@ impl Emitter<'_> {
                 .clone()
                 .ok_or_else(|| LowerError::internal("an edge to a place that is closed"))?;
             match &self.hint {
-                Some((of, hint)) if kind == PlaceKind::Header && *of == construct => self
+                Some((of, hint)) if kind == JumpTargetKind::Header && *of == construct => self
                     .text
                     .line(&format!("br label %{label}, !llvm.loop {hint}")),
                 _ => self.text.jump(&label),
@@ -206,7 +209,7 @@ impl Emitter<'_> {
         };
         let params = &self.func.blocks[last.to].params;
         // Values that all lanes have in common would be those of no lane.
-        last.place.is_some_and(|p| p.kind == PlaceKind::Merge)
+        last.place.is_some_and(|p| p.kind == JumpTargetKind::Merge)
             && self.classes.is_soft(last)
             && params.len() <= MOST_BLENDS
             && params
@@ -390,7 +393,7 @@ impl Emitter<'_> {
                 }
                 // Lanes that leave a loop do not come back: worth asking.
                 Item::Edge(edge) => {
-                    if edge.place.is_some_and(|p| p.kind == PlaceKind::Header) {
+                    if edge.place.is_some_and(|p| p.kind == JumpTargetKind::Header) {
                         return false;
                     }
                 }

@@ -44,22 +44,22 @@ pub struct Edge {
     /// Where it goes.
     pub to: Block,
     /// The place of an enclosing construct that it goes to. None: the next block of the chain.
-    pub place: Option<Place>,
+    pub place: Option<JumpTarget>,
 }
 
 /// A place that edges go to from within a construct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct JumpTarget {
     /// Of which construct.
     pub construct: ConstructId,
     /// Which.
-    pub kind: PlaceKind,
+    pub kind: JumpTargetKind,
 }
 
-/// See [`Place`].
+/// See [`JumpTarget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
-pub enum PlaceKind {
+pub enum JumpTargetKind {
     Merge,
     Continue,
     Header,
@@ -120,7 +120,7 @@ struct Builder<'f> {
     func: &'f Function,
     tree: Tree,
     /// Constructs around what is being built, with their places.
-    around: Vec<(ConstructId, [(Option<Block>, PlaceKind); 3])>,
+    around: Vec<(ConstructId, [(Option<Block>, JumpTargetKind); 3])>,
 }
 
 /// Deeper nesting would need more stack than a thread may have.
@@ -157,11 +157,11 @@ impl Builder<'_> {
     }
 
     /// The place of an enclosing construct that a block is.
-    fn place(&self, block: Block) -> Option<Place> {
+    fn place(&self, block: Block) -> Option<JumpTarget> {
         for &(construct, places) in self.around.iter().rev() {
             for (at, kind) in places {
                 if at == Some(block) {
-                    return Some(Place { construct, kind });
+                    return Some(JumpTarget { construct, kind });
                 }
             }
         }
@@ -172,7 +172,7 @@ impl Builder<'_> {
         &mut self,
         block: Block,
         is_loop: bool,
-        places: [(Option<Block>, PlaceKind); 3],
+        places: [(Option<Block>, JumpTargetKind); 3],
     ) -> Result<ConstructId> {
         if self.around.len() > DEEPEST {
             return Err(LowerError::unsupported("control flow nested that deep"));
@@ -232,9 +232,9 @@ impl Builder<'_> {
         cont: Block,
     ) -> Result<()> {
         let places = [
-            (Some(merge), PlaceKind::Merge),
-            (Some(cont), PlaceKind::Continue),
-            (Some(header), PlaceKind::Header),
+            (Some(merge), JumpTargetKind::Merge),
+            (Some(cont), JumpTargetKind::Continue),
+            (Some(header), JumpTargetKind::Header),
         ];
         let construct = self.open(header, true, places)?;
         let mut body = Chain::default();
@@ -292,9 +292,9 @@ impl Builder<'_> {
                     }
                 };
                 let places = [
-                    (merge, PlaceKind::Merge),
-                    (None, PlaceKind::Merge),
-                    (None, PlaceKind::Merge),
+                    (merge, JumpTargetKind::Merge),
+                    (None, JumpTargetKind::Merge),
+                    (None, JumpTargetKind::Merge),
                 ];
                 let construct = self.open(block, false, places)?;
                 let mut arms = Vec::with_capacity(targets.len());

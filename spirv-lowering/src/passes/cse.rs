@@ -90,21 +90,21 @@ pub fn run(func: &mut Function) -> bool {
     let mut subst = Subst::new();
     let mut table = Table::new(func);
 
-    enum Step {
+    enum Visit {
         Enter(Block),
         Leave(usize, Mark),
     }
-    let mut stack = vec![Step::Enter(entry)];
+    let mut stack = vec![Visit::Enter(entry)];
     while let Some(step) = stack.pop() {
         let block = match step {
-            Step::Leave(len, mark) => {
+            Visit::Leave(len, mark) => {
                 table.undo(len);
                 memory.undo(mark);
                 continue;
             }
-            Step::Enter(block) => block,
+            Visit::Enter(block) => block,
         };
-        stack.push(Step::Leave(table.added.len(), memory.mark()));
+        stack.push(Visit::Leave(table.added.len(), memory.mark()));
         if cfg.single_pred(block).is_none() || cfg.single_pred(block) != dom.idom(block) {
             memory.forget_all();
         }
@@ -140,7 +140,7 @@ pub fn run(func: &mut Function) -> bool {
         }
         func.blocks[block].insts = out;
         func.blocks[block].term.map_uses(|v| subst.get(v));
-        stack.extend(dom.children(block).iter().map(|&b| Step::Enter(b)));
+        stack.extend(dom.children(block).iter().map(|&b| Visit::Enter(b)));
     }
     let changed = !subst.is_empty();
     subst.apply(func);

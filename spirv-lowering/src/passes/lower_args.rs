@@ -15,7 +15,7 @@
 //!   `SPEC_FIRST_LOCAL_ARG + i`. All other parameters are gone.
 
 use super::lower_images::Descriptors;
-use crate::analysis::arg_access::{Access, PASS_ON};
+use crate::analysis::arg_access::{ArgAccess, PASS_ON};
 use crate::analysis::waits;
 use crate::edit::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
@@ -349,7 +349,7 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
 pub fn run(
     func: &mut Function,
     kernel: &EntryPoint,
-    access: &Access,
+    access: &ArgAccess,
     images: &Descriptors,
     target: &Target,
 ) -> Result<KernelInterface> {

@@ -256,7 +256,7 @@ fn rename(
     plan: &Plan,
     placed: &SecondaryMap<Block, Vec<(u32, Value)>>,
 ) {
-    enum Step {
+    enum Visit {
         Enter(Block),
         /// Undo the changes beyond this length of the log.
         Leave(usize),
@@ -272,18 +272,18 @@ fn rename(
             .or_insert_with(|| func.make_inst(Op::Undef, [], &[ty]));
         func.insts[inst].results[0]
     };
-    let mut stack = vec![Step::Enter(entry)];
+    let mut stack = vec![Visit::Enter(entry)];
     while let Some(step) = stack.pop() {
         let block = match step {
-            Step::Leave(len) => {
+            Visit::Leave(len) => {
                 for (slot, old) in log.drain(len..).rev() {
                     current[slot as usize] = old;
                 }
                 continue;
             }
-            Step::Enter(block) => block,
+            Visit::Enter(block) => block,
         };
-        stack.push(Step::Leave(log.len()));
+        stack.push(Visit::Leave(log.len()));
         let mut set = |current: &mut Vec<Option<Value>>, slot: u32, value: Value| {
             log.push((slot, current[slot as usize]));
             current[slot as usize] = Some(value);
@@ -341,7 +341,7 @@ fn rename(
             }
         }
         func.blocks[block].term = term;
-        stack.extend(dom.children(block).iter().map(|&b| Step::Enter(b)));
+        stack.extend(dom.children(block).iter().map(|&b| Visit::Enter(b)));
     }
     let mut made: Vec<Inst> = undefs.into_values().collect();
     made.sort();

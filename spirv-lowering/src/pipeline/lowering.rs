@@ -1,6 +1,6 @@
 //! What the passes of one kernel know of it beside its function, and what they leave for those that come later.
 
-use crate::analysis::arg_access::Access;
+use crate::analysis::arg_access::ArgAccess;
 use crate::interface::KernelInterface;
 use crate::ir::module::{EntryPoint, Module, PrintfSite};
 use crate::passes::lower_globals::Layout;
@@ -20,7 +20,7 @@ pub struct Lowering<'a> {
     /// What the kernel reaches of the program. Passes add variables.
     pub reached: Module,
     /// `arg_access`: what the kernel does with memory behind its arguments.
-    pub access: Access,
+    pub access: ArgAccess,
     /// `lower_images`: descriptors that take the place of images.
     pub images: Descriptors,
     /// `lower_printf`: the printf sites by the index in printf records.
@@ -48,7 +48,7 @@ impl<'a> Lowering<'a> {
             kernel,
             layout,
             reached,
-            access: Access::default(),
+            access: ArgAccess::default(),
             images: Descriptors::default(),
             printfs: Vec::new(),
             collective: false,

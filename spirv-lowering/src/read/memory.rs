@@ -13,16 +13,16 @@ use crate::ir::types::{Space, Type};
 use spirv::{Decoration, Op as S};
 
 /// Memory operands of a load, store or copy.
-struct Access {
+struct MemoryOperands {
     volatile: bool,
     align: Option<u32>,
     /// Word after them.
     next: usize,
 }
 
-fn access(inst: &Instruction, at: usize) -> Result<Access> {
+fn access(inst: &Instruction, at: usize) -> Result<MemoryOperands> {
     let Some(&mask) = inst.words.get(at) else {
-        return Ok(Access {
+        return Ok(MemoryOperands {
             volatile: false,
             align: None,
             next: at,
@@ -39,7 +39,7 @@ fn access(inst: &Instruction, at: usize) -> Result<Access> {
         next += 1;
     }
     next += (mask & 0x3_0018).count_ones() as usize;
-    Ok(Access {
+    Ok(MemoryOperands {
         volatile: mask & 1 != 0,
         align,
         next,

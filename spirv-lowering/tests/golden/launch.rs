@@ -4,7 +4,7 @@
 //! (`8/4+100`), and the arguments in their order: buffers by their bytes or of so many zeros, the bytes of values, local memory,
 //! null pointers.
 
-use spirv_lowering::analysis::arg_access::Access;
+use spirv_lowering::analysis::arg_access::ArgAccess;
 use spirv_lowering::interface::{KernelInterface, SPEC_GUARD};
 use spirv_lowering::interp::{self, run_lowered, Arg, Lowered, Memory, NdRange, Options, Record};
 use spirv_lowering::ir::function::Function;
@@ -164,7 +164,7 @@ fn differ(want: &Left, got: &Left) -> bool {
 fn interface(module: &Module) -> Result<KernelInterface, String> {
     let kernel = module.kernels.first().ok_or("no kernel")?;
     let mut func = module.functions[kernel.func].clone();
-    let (access, images) = (Access::default(), Descriptors::default());
+    let (access, images) = (ArgAccess::default(), Descriptors::default());
     lower_args::run(&mut func, kernel, &access, &images, &Target::full()).map_err(|e| e.to_string())
 }
 

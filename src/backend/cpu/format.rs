@@ -1,6 +1,6 @@
 //! Formats of images in software: which there are, how channels are stored, and which component each becomes.
 
-use crate::backend::image::{Access, PixelFormat, Support, DIMS};
+use crate::backend::image::{ImageAccess, PixelFormat, Support, DIMS};
 use crate::backend::ImageDim;
 use crate::cl;
 
@@ -110,7 +110,7 @@ pub fn layout(format: PixelFormat) -> Option<Layout> {
 }
 
 /// What kernels may do with images of a format and geometry.
-fn access(format: PixelFormat, dim: ImageDim) -> Access {
+fn access(format: PixelFormat, dim: ImageDim) -> ImageAccess {
     let depth = format.order == cl::CL_DEPTH;
     let flat = matches!(dim, ImageDim::D2 | ImageDim::D2Array);
     // Work-items that write pixels beside one another would write the same bytes. Sensors make planes of them, no volumes.
@@ -119,9 +119,9 @@ fn access(format: PixelFormat, dim: ImageDim) -> Access {
         || (format.is_srgb() && dim == ImageDim::Buffer)
         || (shared && dim == ImageDim::D3)
     {
-        return Access::default();
+        return ImageAccess::default();
     }
-    Access {
+    ImageAccess {
         read: true,
         write: !format.is_srgb() && !shared,
         read_write: !format.is_srgb() && !shared && !depth,
@@ -150,7 +150,7 @@ mod tests {
         let access = |order, data, dim| {
             let format = PixelFormat { order, data };
             let found = all.iter().find(|support| support.format == format);
-            found.map_or(Access::default(), |support| support.access(dim))
+            found.map_or(ImageAccess::default(), |support| support.access(dim))
         };
         let plain = [
             cl::CL_UNORM_INT8,

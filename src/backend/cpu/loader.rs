@@ -6,7 +6,7 @@
 
 use super::symbols;
 use crate::backend::{DeviceError, Result};
-use crate::util::pages::{self, Access};
+use crate::util::pages::{self, Protection};
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use rustc_hash::FxHashMap;
 use std::ptr::NonNull;
@@ -74,7 +74,7 @@ impl Loaded {
         let size = (stubs_at + relocations * STUB)
             .max(1)
             .next_multiple_of(pages::page());
-        let mapped = pages::map(size, Access::ReadWrite);
+        let mapped = pages::map(size, Protection::ReadWrite);
         let base = mapped.ok_or(DeviceError::OutOfHostMemory)?;
         let mut this = Self {
             base,
@@ -107,7 +107,7 @@ impl Loaded {
             }
         }
         // SAFETY: our own mapping; nothing holds a reference into it.
-        if !unsafe { pages::protect(base, size, Access::ReadExecute) } {
+        if !unsafe { pages::protect(base, size, Protection::ReadExecute) } {
             return Err(bad("the system does not let memory become executable"));
         }
         #[cfg(not(target_arch = "x86_64"))]

@@ -3,7 +3,7 @@
 use super::check;
 use super::check::allocations::{self, Allocation};
 use crate::backend::{DeviceError, Memory, Result};
-use crate::util::pages::{self, Access};
+use crate::util::pages::{self, Protection};
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -93,15 +93,15 @@ impl CpuMemory {
         // On Windows what is closed is not committed, so that the room for the alignment does not count.
         let closed = guard != 0 || cfg!(windows);
         let access = if closed {
-            Access::None
+            Protection::None
         } else {
-            Access::ReadWrite
+            Protection::ReadWrite
         };
         let start = pages::map(room, access)?;
         let base = (start.as_ptr() as usize + guard).next_multiple_of(align) as *mut u8;
         let base = NonNull::new(base)?;
         // SAFETY: whole pages within the mapping.
-        if closed && !unsafe { pages::protect(base, inner, Access::ReadWrite) } {
+        if closed && !unsafe { pages::protect(base, inner, Protection::ReadWrite) } {
             // SAFETY: our own mapping, which nobody has seen.
             unsafe { pages::unmap(start, room) };
             return None;

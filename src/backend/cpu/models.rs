@@ -4,7 +4,7 @@
 //! that is lost). Preemptions are bounded, as the orders grow too many: what needs more of them than that is not seen.
 
 use super::pool::{Pool, Shared, Task};
-use super::step::{Action, Batch, Step};
+use super::step::{Action, Batch, TimedAction};
 use super::timeline::{CpuTimeline, Follower};
 use super::track::Track;
 use crate::backend::{Call, Timeline};
@@ -191,7 +191,7 @@ impl Call for Next {
 
 fn batch(value: u64, order: &Arc<Cell>) -> Batch {
     Batch {
-        steps: vec![Step {
+        steps: vec![TimedAction {
             action: Action::Call(Arc::new(Next(value, order.clone()))),
             profile: None,
         }],

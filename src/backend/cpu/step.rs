@@ -16,13 +16,13 @@ use std::any::Any;
 use std::sync::Arc;
 
 /// A range of memory that the batch keeps.
-pub struct Place {
+pub struct MemoryRange {
     pub pointer: *mut u8,
     pub size: u64,
 }
 
 // SAFETY: a plain address; the batch keeps the memory and the runtime the order of accesses.
-unsafe impl Send for Place {}
+unsafe impl Send for MemoryRange {}
 
 /// The argument block, aligned for all that stands in it.
 pub type Push = SmallVec<[u64; 16]>;
@@ -32,7 +32,7 @@ pub struct Dispatch {
     pub pipeline: Arc<dyn Pipeline>,
     pub groups: [u32; 3],
     /// Where instead the numbers of work-groups stand, three words in each 16 bytes.
-    pub indirect: Option<Place>,
+    pub indirect: Option<MemoryRange>,
     pub push: Push,
     pub descriptors: Vec<Descriptor>,
     /// Where kernels are checked: begin and end of the memory that the launch was given. Empty: it may access any.
@@ -43,18 +43,18 @@ pub struct Dispatch {
 #[allow(clippy::large_enum_variant)]
 pub enum Action {
     Dispatch(Dispatch),
-    Copy(Place, Place, BufferCopy),
-    Fill(Place, SmallVec<[u8; 16]>),
-    Update(Place, Box<[u8]>),
-    ImageToMemory(Arc<dyn Image>, ImageRegion, Place, u32, u32),
-    MemoryToImage(Place, u32, u32, Arc<dyn Image>, ImageRegion),
+    Copy(MemoryRange, MemoryRange, BufferCopy),
+    Fill(MemoryRange, SmallVec<[u8; 16]>),
+    Update(MemoryRange, Box<[u8]>),
+    ImageToMemory(Arc<dyn Image>, ImageRegion, MemoryRange, u32, u32),
+    MemoryToImage(MemoryRange, u32, u32, Arc<dyn Image>, ImageRegion),
     ImageCopy(Arc<dyn Image>, [u32; 3], Arc<dyn Image>, [u32; 3], [u32; 3]),
     Call(Arc<dyn Call>),
     Nothing,
 }
 
 /// An operation and where its times go.
-pub struct Step {
+pub struct TimedAction {
     pub action: Action,
     pub profile: Option<u64>,
 }
@@ -65,7 +65,7 @@ pub type AllTimes = Arc<Mutex<FxHashMap<u64, Times>, { rank::CPU_TIMES }>>;
 /// Operations that are submitted together.
 #[derive(Default)]
 pub struct Batch {
-    pub steps: Vec<Step>,
+    pub steps: Vec<TimedAction>,
     /// Values of other streams' timelines.
     pub waits: SmallVec<[(Arc<CpuTimeline>, u64); 2]>,
     /// The value when it has completed.

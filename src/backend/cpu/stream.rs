@@ -5,7 +5,7 @@ use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
 use super::pool::Pool;
-use super::step::{Action, AllTimes, Batch, Dispatch, Place, Push, Step};
+use super::step::{Action, AllTimes, Batch, Dispatch, MemoryRange, Push, TimedAction};
 use super::timeline::CpuTimeline;
 use super::track::Track;
 use crate::backend::image::Resource;
@@ -49,11 +49,11 @@ impl CpuStream {
     }
 
     /// Where a slice lies; the batch keeps its memory.
-    fn place(&mut self, slice: &Slice) -> Result<Place> {
+    fn place(&mut self, slice: &Slice) -> Result<MemoryRange> {
         let ours = memory::of(slice.memory.as_ref())?;
         let pointer = ours.pointer().wrapping_add(slice.offset as usize);
         self.keep(slice);
-        Ok(Place {
+        Ok(MemoryRange {
             pointer,
             size: slice.size,
         })
@@ -76,7 +76,7 @@ impl CpuStream {
         bindings: &[Binding],
         anything: bool,
         groups: [u32; 3],
-        indirect: Option<Place>,
+        indirect: Option<MemoryRange>,
     ) -> Result<Dispatch> {
         code::of(pipeline.as_ref())?;
         for one in uses {
@@ -237,7 +237,7 @@ impl Stream for CpuStream {
             self.open.times = Some(self.times.clone());
             self.next_slot
         });
-        self.open.steps.push(Step {
+        self.open.steps.push(TimedAction {
             action,
             profile: slot,
         });

@@ -140,7 +140,7 @@ impl Follower for Track {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::{Action, Step};
+    use super::super::step::{Action, TimedAction};
     use super::*;
     use crate::backend::{Call, Timeline};
     use parking_lot::Mutex;
@@ -176,7 +176,7 @@ mod tests {
         fn batch(&self, value: u64) -> Batch {
             let action = Action::Call(Arc::new(Note(value, self.notes.clone())));
             Batch {
-                steps: vec![Step {
+                steps: vec![TimedAction {
                     action,
                     profile: None,
                 }],

@@ -6,7 +6,7 @@
 //! all optional, are not offered: by the specification their border is transparent, by the conformance tests opaque.
 
 use super::adapter::Adapter;
-use crate::backend::image::{Access, ImageDim, PixelFormat, Support, DIMS};
+use crate::backend::image::{ImageAccess, ImageDim, PixelFormat, Support, DIMS};
 use crate::cl;
 use ash::vk;
 
@@ -178,12 +178,12 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
         let depth = format.order == cl::CL_DEPTH;
         let dims = DIMS.map(|dim| {
             if depth && !matches!(dim, ImageDim::D2 | ImageDim::D2Array) {
-                return Access::default();
+                return ImageAccess::default();
             }
             if dim == ImageDim::Buffer {
                 let read = plain && has(texels, P::UNIFORM_TEXEL_BUFFER);
                 let write = read && limits.write_any && has(texels, P::STORAGE_TEXEL_BUFFER);
-                return Access {
+                return ImageAccess {
                     read,
                     write,
                     read_write: write,
@@ -205,7 +205,7 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
             };
             let read = read && possible(false);
             let write = read && write && possible(true);
-            Access {
+            ImageAccess {
                 read,
                 write,
                 read_write: write,

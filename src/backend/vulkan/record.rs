@@ -6,7 +6,7 @@ use super::image::VulkanImage;
 use super::memory::VulkanMemory;
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
-use super::tracker::{Access, Accesses, Order};
+use super::tracker::{AccessedRange, Accesses, Order};
 use crate::backend::image::{ImageDim, ImageRegion, Resource};
 use crate::backend::{
     Binding, BufferCopy, DeviceError, Image, Memory, Op, OrderRule, ProfileSlot, Result, Slice,
@@ -38,7 +38,7 @@ impl Batch {
     ) -> Result {
         let ours = VulkanMemory::of(&*slice.memory)?;
         let base = ours.address() + slice.offset;
-        list.push(Access {
+        list.push(AccessedRange {
             begin: base + begin,
             end: base + end,
             write,
@@ -52,7 +52,7 @@ impl Batch {
     fn access_image(&mut self, kept: &Arc<dyn Image>, write: bool, list: &mut Accesses) -> Result {
         let ours = VulkanImage::of(&**kept)?;
         let (begin, end, host) = ours.range()?;
-        list.push(Access { begin, end, write });
+        list.push(AccessedRange { begin, end, write });
         self.writes_host_memory |= write && host;
         if ours.first_use(self.id) {
             self.images.push(Arc::clone(kept));

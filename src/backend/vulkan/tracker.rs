@@ -12,7 +12,7 @@ const MOST_RANGES: usize = 48;
 
 /// A range of device addresses that an operation reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Access {
+pub struct AccessedRange {
     /// First byte.
     pub begin: u64,
     /// One past the last byte.
@@ -22,7 +22,7 @@ pub struct Access {
 }
 
 /// The accesses of one operation.
-pub type Accesses = SmallVec<[Access; 16]>;
+pub type Accesses = SmallVec<[AccessedRange; 16]>;
 
 /// What was accessed since the last barrier.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct Tracker {
     stages: vk::PipelineStageFlags,
 }
 
-fn overlaps(list: &[(u64, u64)], access: &Access) -> bool {
+fn overlaps(list: &[(u64, u64)], access: &AccessedRange) -> bool {
     list.iter()
         .any(|(begin, end)| *begin < access.end && access.begin < *end)
 }
@@ -58,7 +58,7 @@ impl Tracker {
     }
 
     /// Whether an operation with these accesses must not run before the ones since the last barrier have ended.
-    pub fn conflicts(&self, accesses: &[Access], anything: bool) -> bool {
+    pub fn conflicts(&self, accesses: &[AccessedRange], anything: bool) -> bool {
         if self.is_clear() {
             return false;
         }
@@ -71,7 +71,12 @@ impl Tracker {
     }
 
     /// Remembers an operation. Unknown accesses conflict with everything.
-    pub fn add(&mut self, accesses: &[Access], unknown: bool, stages: vk::PipelineStageFlags) {
+    pub fn add(
+        &mut self,
+        accesses: &[AccessedRange],
+        unknown: bool,
+        stages: vk::PipelineStageFlags,
+    ) {
         self.stages |= stages;
         if unknown || self.unknown {
             self.unknown = true;
@@ -111,7 +116,7 @@ impl Order {
     /// The stages that a barrier before an operation with these accesses must wait for; None: it needs no barrier.
     pub fn barrier_for(
         &mut self,
-        accesses: &[Access],
+        accesses: &[AccessedRange],
         anything: bool,
         rule: OrderRule,
     ) -> Option<vk::PipelineStageFlags> {
@@ -150,16 +155,16 @@ mod tests {
 
     const COMPUTE: vk::PipelineStageFlags = vk::PipelineStageFlags::COMPUTE_SHADER;
 
-    fn read(begin: u64, end: u64) -> Access {
-        Access {
+    fn read(begin: u64, end: u64) -> AccessedRange {
+        AccessedRange {
             begin,
             end,
             write: false,
         }
     }
 
-    fn write(begin: u64, end: u64) -> Access {
-        Access {
+    fn write(begin: u64, end: u64) -> AccessedRange {
+        AccessedRange {
             begin,
             end,
             write: true,

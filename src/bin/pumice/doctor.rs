@@ -18,7 +18,7 @@ use std::process::Command;
 
 /// How a thing stands.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum State {
+pub(super) enum Health {
     Good,
     /// Something does not work without it; the rest does.
     Lacking,
@@ -27,7 +27,7 @@ pub(super) enum State {
 
 /// One line of the report.
 pub(super) struct Finding {
-    state: State,
+    state: Health,
     what: String,
     /// What to do about it.
     remedy: Option<String>,
@@ -35,13 +35,13 @@ pub(super) struct Finding {
 
 pub(super) fn good(what: impl Into<String>) -> Finding {
     Finding {
-        state: State::Good,
+        state: Health::Good,
         what: what.into(),
         remedy: None,
     }
 }
 
-pub(super) fn wrong(state: State, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
+pub(super) fn wrong(state: Health, what: impl Into<String>, remedy: impl Into<String>) -> Finding {
     Finding {
         state,
         what: what.into(),
@@ -79,9 +79,9 @@ fn write_parts(out: &mut dyn Write, parts: &[(&str, Vec<Finding>)]) -> io::Resul
         writeln!(out, "{name}")?;
         for finding in findings {
             let word = match finding.state {
-                State::Good => "ok     ",
-                State::Lacking => "lacking",
-                State::Bad => "BAD    ",
+                Health::Good => "ok     ",
+                Health::Lacking => "lacking",
+                Health::Bad => "BAD    ",
             };
             writeln!(out, "  {word} {}", finding.what)?;
             if let Some(remedy) = &finding.remedy {
@@ -98,7 +98,7 @@ fn loader() -> Vec<Finding> {
     let first = match library::load("OpenCL.dll") {
         Ok(()) => good("OpenCL.dll"),
         Err(said) => wrong(
-            State::Bad,
+            Health::Bad,
             said,
             "put Khronos' loader (OpenCL.dll) beside the program, or install a driver that brings it",
         ),
@@ -112,7 +112,7 @@ fn loader() -> Vec<Finding> {
     let first = match library::load("libOpenCL.so.1") {
         Ok(()) => good("libOpenCL.so.1"),
         Err(said) => wrong(
-            State::Bad,
+            Health::Bad,
             said,
             "install an OpenCL loader (Debian: ocl-icd-libopencl1, Fedora and Arch: ocl-icd)",
         ),
@@ -145,7 +145,7 @@ fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Findi
         Err(_) if place.is_file() => vec![place.to_owned()],
         Err(error) => {
             let what = format!("{}: {error}", place.display());
-            return vec![wrong(State::Bad, what, installing(place))];
+            return vec![wrong(Health::Bad, what, installing(place))];
         }
     };
     files.retain(|file| file.extension().is_some_and(|ending| ending == "icd"));
@@ -158,7 +158,7 @@ fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Findi
         let Some(name) = text.lines().next().map(str::trim).filter(|n| !n.is_empty()) else {
             let remedy = "its first line has to be the path of a driver's library";
             findings.push(wrong(
-                State::Lacking,
+                Health::Lacking,
                 format!("{shown} names nothing"),
                 remedy,
             ));
@@ -175,13 +175,13 @@ fn vendors(place: &Path, load: impl Fn(&str) -> Result<(), String>) -> Vec<Findi
             }
             Err(said) => {
                 let what = format!("{shown}: {said}");
-                findings.push(wrong(State::Bad, what, installing(place)));
+                findings.push(wrong(Health::Bad, what, installing(place)));
             }
         }
     }
     if !ours {
         let what = format!("nothing at {} leads to Pumice", place.display());
-        findings.push(wrong(State::Lacking, what, installing(place)));
+        findings.push(wrong(Health::Lacking, what, installing(place)));
     }
     findings
 }
@@ -209,13 +209,13 @@ fn vulkan_devices(offered: &[Ref<Device>]) -> Vec<Finding> {
             .into_iter()
             .map(|absent| match absent.on_purpose {
                 true => Finding {
-                    state: State::Good,
+                    state: Health::Good,
                     what: format!("{}, not offered: {}", absent.name, absent.reason),
                     remedy: Some(absent.remedy),
                 },
                 false => {
                     let what = format!("{} is left out: {}", absent.name, absent.reason);
-                    wrong(State::Lacking, what, absent.remedy)
+                    wrong(Health::Lacking, what, absent.remedy)
                 }
             }),
     );
@@ -229,7 +229,7 @@ pub const INSTALL_CLANG: &str =
 /// The compilers, which are run.
 fn compiler() -> Vec<Finding> {
     let Some(found) = toolchain::get() else {
-        return vec![wrong(State::Bad, "no clang", INSTALL_CLANG)];
+        return vec![wrong(Health::Bad, "no clang", INSTALL_CLANG)];
     };
     let mut findings = vec![program_version(&found.clang, found.driver())];
     if let Some(tool) = &found.llvm_spirv {
@@ -250,9 +250,9 @@ fn program_version(path: &Path, mut command: Command) -> Finding {
         Ok(output) => {
             let said = String::from_utf8_lossy(&output.stderr);
             let what = format!("{shown} --version: {}: {}", output.status, said.trim());
-            wrong(State::Bad, what, INSTALL_CLANG)
+            wrong(Health::Bad, what, INSTALL_CLANG)
         }
-        Err(error) => wrong(State::Bad, format!("{shown}: {error}"), INSTALL_CLANG),
+        Err(error) => wrong(Health::Bad, format!("{shown}: {error}"), INSTALL_CLANG),
     }
 }
 
@@ -260,7 +260,7 @@ fn program_version(path: &Path, mut command: Command) -> Finding {
 fn cache(dir: Option<&Path>) -> Finding {
     let Some(dir) = dir else {
         return wrong(
-            State::Lacking,
+            Health::Lacking,
             "none: every run compiles all kernels again",
             "set PUMICE_CACHE_DIR to a directory, or HOME",
         );
@@ -273,7 +273,7 @@ fn cache(dir: Option<&Path>) -> Finding {
     match written {
         Ok(()) => good(format!("{shown} can be written")),
         Err(error) => wrong(
-            State::Lacking,
+            Health::Lacking,
             format!("{shown}: {error}: every run compiles all kernels again"),
             "make it writable for this user, or set PUMICE_CACHE_DIR to another directory",
         ),
@@ -284,7 +284,7 @@ fn tried_devices(tried: &[(&Ref<Device>, ClResult)]) -> Vec<Finding> {
     if tried.is_empty() {
         let what = "none is offered";
         let remedy = "see above; or PUMICE_DEVICES, if set, excludes all that there are";
-        return vec![wrong(State::Bad, what, remedy)];
+        return vec![wrong(Health::Bad, what, remedy)];
     }
     let findings = tried.iter().map(|(device, result)| {
         let name = &device.caps().name;
@@ -292,7 +292,7 @@ fn tried_devices(tried: &[(&Ref<Device>, ClResult)]) -> Vec<Finding> {
             Ok(()) => good(format!("{name}: compiled and ran a kernel")),
             Err(error) => {
                 let what = format!("{name}: {error}");
-                wrong(State::Bad, what, "see above; PUMICE_LOG=info says more")
+                wrong(Health::Bad, what, "see above; PUMICE_LOG=info says more")
             }
         }
     });
@@ -334,21 +334,21 @@ mod tests {
             "/gone/libpumice.so" => Err("no such file".to_owned()),
             other => panic!("{other} was loaded"),
         };
-        let states = || -> Vec<State> {
+        let states = || -> Vec<Health> {
             let findings = vendors(&dir, load);
             findings.iter().map(|finding| finding.state).collect()
         };
         // Nothing there, nothing in it, another's: none of them leads to us.
-        assert!(states() == [State::Lacking]);
+        assert!(states() == [Health::Lacking]);
         std::fs::write(dir.join("a.icd"), "\n").unwrap();
         std::fs::write(dir.join("b.icd"), "/other/libother.so\n").unwrap();
         std::fs::write(dir.join("not one"), "/good/libpumice.so\n").unwrap();
-        assert!(states() == [State::Lacking, State::Good, State::Lacking]);
+        assert!(states() == [Health::Lacking, Health::Good, Health::Lacking]);
         std::fs::write(dir.join("c.icd"), "/gone/libpumice.so\n").unwrap();
-        assert!(states()[2..] == [State::Bad, State::Lacking]);
+        assert!(states()[2..] == [Health::Bad, Health::Lacking]);
         std::fs::write(dir.join("c.icd"), "/good/libpumice.so\n").unwrap();
-        assert!(states()[2..] == [State::Good]);
+        assert!(states()[2..] == [Health::Good]);
         std::fs::remove_dir_all(&dir).unwrap();
-        assert!(states() == [State::Bad]);
+        assert!(states() == [Health::Bad]);
     }
 }

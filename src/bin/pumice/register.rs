@@ -1,6 +1,6 @@
 //! `pumice register` and `pumice unregister`: on Windows loaders find drivers in the registry.
 
-use super::doctor::{good, wrong, Finding, State};
+use super::doctor::{good, wrong, Finding, Health};
 use super::run::{library, LIBRARY};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use pumice_runtime::util::registry::{self, Hive};
@@ -85,12 +85,12 @@ pub fn finding() -> Finding {
             good(format!("{}: {library}", hive.name()))
         }
         Some((hive, library)) => wrong(
-            State::Bad,
+            Health::Bad,
             format!("{}: {library} is not there", hive.name()),
             "use `pumice register`",
         ),
         None => wrong(
-            State::Lacking,
+            Health::Lacking,
             "Pumice is not registered",
             "use `pumice register`, or `pumice run`",
         ),

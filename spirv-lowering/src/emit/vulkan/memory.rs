@@ -108,7 +108,7 @@ fn fence_bits(order: Order, fences: Fences) -> u32 {
 }
 
 /// A place that an atomic works on.
-struct Place {
+struct AtomicTarget {
     pointer: Id,
     elem: Type,
     /// Of these the element of an array is a vector, if several.
@@ -117,7 +117,7 @@ struct Place {
     volatile: bool,
 }
 
-impl Place {
+impl AtomicTarget {
     /// Who shares a volatile array.
     fn volatile(&self) -> Option<Scope> {
         self.volatile.then_some(Scope::WorkGroup)
@@ -196,7 +196,7 @@ impl Emitter<'_> {
     }
 
     /// A pointer to an element of an array.
-    fn element(&mut self, var: Var, index: Value) -> Result<Place> {
+    fn element(&mut self, var: Var, index: Value) -> Result<AtomicTarget> {
         let data = self
             .func
             .vars
@@ -220,7 +220,7 @@ impl Emitter<'_> {
         } else {
             self.op(S::AccessChain, ty, &[base, index])
         };
-        Ok(Place {
+        Ok(AtomicTarget {
             pointer,
             elem,
             lanes,
@@ -655,12 +655,12 @@ impl Emitter<'_> {
 
     // --- atomics
 
-    fn atomic_place(&mut self, inst: Inst, ty: Type) -> Result<Place> {
+    fn atomic_place(&mut self, inst: Inst, ty: Type) -> Result<AtomicTarget> {
         self.atomic_place_as(inst, ty, false)
     }
 
     /// The place that an atomic works on: an integer, unless `float` is asked for.
-    fn atomic_place_as(&mut self, inst: Inst, ty: Type, float: bool) -> Result<Place> {
+    fn atomic_place_as(&mut self, inst: Inst, ty: Type, float: bool) -> Result<AtomicTarget> {
         let elem = if float {
             ty
         } else {
@@ -689,7 +689,7 @@ impl Emitter<'_> {
             _ => {
                 let (address, _) = self.address_of(inst)?;
                 let pointer = self.physical(address, 0, elem, 1);
-                Place {
+                AtomicTarget {
                     pointer,
                     elem,
                     lanes: 1,

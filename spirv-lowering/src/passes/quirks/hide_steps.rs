@@ -30,7 +30,7 @@ pub fn run(func: &mut Function) -> Result<bool> {
 /// Hides the steps of which that is true. Returns whether there are any.
 pub(super) fn hide_those(
     func: &mut Function,
-    is_one: impl Fn(&Function, &Loop, &Step) -> bool,
+    is_one: impl Fn(&Function, &Loop, &CounterStep) -> bool,
 ) -> Result<bool> {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -67,7 +67,7 @@ pub(super) fn hide_those(
 }
 
 /// A parameter of a loop's header to which each iteration adds a constant.
-pub(super) struct Step {
+pub(super) struct CounterStep {
     pub(super) param: Value,
     /// Its value in the next iteration.
     pub(super) next: Value,
@@ -77,7 +77,7 @@ pub(super) struct Step {
     pub(super) by: u64,
 }
 
-fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Step> + 'a {
+fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = CounterStep> + 'a {
     let edges = (lp.latches.iter()).flat_map(|&latch| func.blocks[latch].term.targets());
     let params = &func.blocks[lp.header].params;
     edges
@@ -94,7 +94,7 @@ fn stepped<'a>(func: &'a Function, lp: &'a Loop) -> impl Iterator<Item = Step> +
                 Op::IAdd | Op::FAdd if b == param => func.as_const(a)?,
                 _ => return None,
             };
-            Some(Step {
+            Some(CounterStep {
                 param,
                 next,
                 inst,
@@ -109,7 +109,7 @@ fn is_large(ty: Type, step: u64) -> bool {
 }
 
 /// A comparison in the loop is of the counter, or of little that is made of it.
-fn compared(func: &Function, lp: &Loop, step: &Step) -> bool {
+fn compared(func: &Function, lp: &Loop, step: &CounterStep) -> bool {
     let insts = |block: &Block| func.blocks[*block].insts.iter().copied();
     lp.blocks.iter().flat_map(insts).any(|inst| {
         let data = &func.insts[inst];
