@@ -154,6 +154,89 @@ fn masks_of_wider_values() {
     }
 }
 
+/// The same, with operands computed from others that were truncated.
+#[test]
+fn masks_of_computed_values() {
+    let source = "
+        kernel void k(global ulong *out, global const uint *in) {
+          uint gid = (uint)(get_global_id(0));
+          ulong v0 = in[(gid * 8 + 49) & 255] + ((ulong)in[(gid + 0) & 255] << 0);
+          ulong v1 = in[7] + ((ulong)in[(gid + 1) & 255] << 0);
+          ulong v2 = in[5] + ((ulong)in[1] << 0);
+          for (uint i3 = 0; i3 < 2u + (in[1] & 1u); i3++) {
+            { v1 ^= (ulong)sub_group_broadcast_first((uint)(v0 * 3u)); }
+            v1 += i3 * (gid & 3u);
+          }
+          v2 ^= (ulong)work_group_scan_exclusive_add((int)(v1));
+          out[gid] = v0 * 31u + v1 * 7u + v2;
+        }";
+    const ITEMS: usize = 16;
+    // All work-items have the same v0, whatever sub-groups they are in.
+    let v0 = 0x1_4000_0003u64;
+    let mut input: Vec<u32> = (0..256u32)
+        .map(|i| i.wrapping_mul(0x9e37_79b9) >> 1 | 1 << 31)
+        .collect();
+    for item in 0..ITEMS {
+        input[item * 8 + 49] = (v0 - u64::from(input[item])) as u32;
+    }
+    let word = |at: usize| u64::from(input[at]);
+    let mut scanned = 0i32;
+    let expected: Vec<u64> = (0..ITEMS)
+        .map(|item| {
+            let mut v1 = word(7) + word(item + 1);
+            for i in 0..2 + (word(1) & 1) {
+                v1 ^= v0 * 3 & 0xffff_ffff;
+                v1 += i * (item as u64 & 3);
+            }
+            let v2 = (word(5) + word(1)) ^ scanned as u64;
+            scanned = scanned.wrapping_add(v1 as i32);
+            (v0 * 31).wrapping_add(v1.wrapping_mul(7)).wrapping_add(v2)
+        })
+        .collect();
+    let setup = Setup::new();
+    for options in ["", "-cl-opt-disable"] {
+        let options = format!("-cl-std=CL3.0 {options}");
+        let program: Program = setup
+            .try_build(source, &options)
+            .unwrap_or_else(|log| panic!("{log}"));
+        let kernel = setup.kernel(&program, "k");
+        let (out, input) = (setup.buffer_of(&[0u64; ITEMS]), setup.buffer_of(&input));
+        kernel.set_buffer(0, &out).set_buffer(1, &input);
+        setup.enqueue(&kernel, &[ITEMS], Some(&[ITEMS]));
+        assert_eq!(setup.read::<u64>(&out, ITEMS), expected, "{options}");
+    }
+}
+
+/// Plain data that shares a union with a pointer to local or private memory lost its upper half.
+#[test]
+fn data_beside_pointers_in_unions() {
+    for space in ["local", "private"] {
+        let source = format!(
+            "typedef struct {{ ulong tag; union {{ {space} int *p; ulong x; }} u; }} V;
+             kernel void k(global V *o, global const V *in) {{
+               size_t i = get_global_id(0);
+               {space} int l[4];
+               l[i & 3] = 7;
+               V v = in[i];
+               if (v.tag == 5) {{ v.u.p = l + (i & 3); v.tag = *v.u.p; }}
+               o[i] = v;
+             }}"
+        );
+        for options in ["", "-cl-opt-disable"] {
+            let mut input: Vec<u64> = (0..4)
+                .flat_map(|i| [1, 0x1234_5678_0000_0010 + i])
+                .collect();
+            let out = run(&source, options, &input, 8, 4);
+            assert_eq!(out, input, "{space} {options}");
+            // And the pointer is one.
+            input[4] = 5;
+            let out = run(&source, options, &input, 8, 4);
+            assert_eq!(out[4], 7, "{space} {options}");
+            assert_eq!((&out[..4], &out[6..]), (&input[..4], &input[6..]));
+        }
+    }
+}
+
 /// A function that calls share took and gave parts of a packed structure with the alignment of their size.
 #[test]
 fn shared_functions_take_packed_structures() {

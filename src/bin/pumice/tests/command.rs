@@ -96,6 +96,24 @@ fn the_processor_takes_no_vulkan_spirv() {
     assert!(refused.stdout.is_empty());
 }
 
+/// Types are those of the source: the compiler's modules have bytes behind every pointer.
+#[test]
+fn reflection_has_the_types_of_the_source() {
+    let file = concat!(env!("CARGO_TARGET_TMPDIR"), "/reflection.cl");
+    let source = "typedef struct { int x; } pair;
+        kernel void k(global int *out, constant uchar *bytes, local float4 *row, const global pair *pairs, uint n) {}";
+    std::fs::write(file, source).expect("a source");
+    let output = output(&["compile", file, "--emit", "reflection"]);
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let types: Vec<&str> = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("type_name: "))
+        .collect();
+    let expected = ["int*", "uchar*", "float4*", "pair*", "uint"];
+    assert_eq!(types, expected.map(|ty| format!("\"{ty}\",")), "{text}");
+}
+
 /// What cannot be written for another reason is a failure.
 #[test]
 fn a_full_disk_is_a_failure() {
