@@ -185,7 +185,7 @@ fn masks_of_computed_values() {
         .map(|item| {
             let mut v1 = word(7) + word(item + 1);
             for i in 0..2 + (word(1) & 1) {
-                v1 ^= v0 * 3 & 0xffff_ffff;
+                v1 ^= u64::from((v0 * 3) as u32);
                 v1 += i * (item as u64 & 3);
             }
             let v2 = (word(5) + word(1)) ^ scanned as u64;
