@@ -22,7 +22,10 @@ const CXX_FOR_OPENCL: &str = "cl_ext_cxx_for_opencl";
 /// A name with its version: major, minor, patch.
 pub type Versioned = (&'static str, (u32, u32, u32));
 
-/// What works on a device.
+/// What works on a device, of what does not work on every one. Program-scope variables, the generic address space, pipes (the
+/// library's, over global memory), queues on the device, integer dot products, atomic functions on `float` (loops, where the
+/// device has nothing better), acquire and release, SPIR-V and device UUIDs do: pipes and queues are ordered by atomics of the
+/// scope of the device, or of that of a queue family, as all queues are of one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub struct Features {
@@ -32,34 +35,22 @@ pub struct Features {
     pub int64_atomics: bool,
     /// Atomics with memory_scope_device order memory of other work-groups.
     pub atomic_scope_device: bool,
-    /// The two orders above relaxed.
-    pub atomic_acq_rel: bool,
     pub atomic_seq_cst: bool,
     pub images: bool,
     pub image_3d_writes: bool,
     pub read_write_images: bool,
     /// Images of RAW10 and RAW12.
     pub raw_images: bool,
-    pub generic_address_space: bool,
     pub work_group_collectives: bool,
     pub subgroups: bool,
     /// Sub-groups of a work-group make progress independently of one another.
     pub independent_subgroups: bool,
-    pub program_scope_variables: bool,
-    pub pipes: bool,
-    pub device_enqueue: bool,
-    pub integer_dot_product: bool,
-    /// Atomic functions on `float`.
-    pub float_atomics: bool,
     /// Atomic functions on `double`: on global memory, on local memory.
     pub double_atomics: [bool; 2],
     /// Atomic functions on `half`.
     pub half_atomics: bool,
     /// Clocks of the device and of the processor that a sub-group runs on.
     pub clocks: [bool; 2],
-    /// SPIR-V through clCreateProgramWithIL.
-    pub il: bool,
-    pub device_uuid: bool,
     pub pci_bus_info: bool,
     /// Allocations of the host that the device sees at their address.
     pub usm: bool,
@@ -74,33 +65,20 @@ impl Features {
             fp64: caps.fp64 && target.fp64.supported,
             int64_atomics: caps.int64_atomics && caps.int64_atomics_local,
             atomic_scope_device: target.memory_model_device_scope,
-            atomic_acq_rel: true,
             // The compiler orders sequentially consistent operations by acquire-release fences on both sides.
             atomic_seq_cst: target.memory_model_device_scope,
             images: caps.images.full_profile(),
             image_3d_writes: caps.images.full_profile(),
             read_write_images: caps.images.full_profile(),
             raw_images: caps.images.full_profile() && caps.images.raw,
-            generic_address_space: true,
             work_group_collectives: subgroups,
             subgroups,
             independent_subgroups: subgroups && caps.independent_subgroups,
-            program_scope_variables: true,
-            // The library's, over global memory. Both ends are ordered by atomics: of the scope of the device, or of that
-            // of a queue family, as all queues are of one.
-            pipes: true,
-            // Likewise, over memory that the host has mapped.
-            device_enqueue: true,
-            integer_dot_product: true,
-            // Loops around a compare-and-exchange, where the device has nothing better.
-            float_atomics: true,
             double_atomics: [target.int64_atomics_global, target.int64_atomics_local]
                 .map(|atomics| atomics && target.fp64.supported),
             // Loops around one of the word of 32 bits, or of the 16 bits themselves.
             half_atomics: caps.fp16 && target.fp16.supported,
             clocks: [target.clock_device, target.clock_subgroup],
-            il: true,
-            device_uuid: true,
             pci_bus_info: caps.pci.is_some(),
             usm: caps.svm.coarse && caps.svm.fine,
         }
@@ -110,10 +88,9 @@ impl Features {
     /// shuffle), SPIR-V 1.0 to 1.4, device UUID, extended bit operations, integer dot products, SPIR-V queries and
     /// suggested work-group sizes.
     pub fn version(&self) -> (u32, u32) {
-        if self.subgroups && self.integer_dot_product && self.il && self.device_uuid {
-            VERSION
-        } else {
-            (3, 0)
+        match self.subgroups {
+            true => VERSION,
+            false => (3, 0),
         }
     }
 
@@ -136,20 +113,20 @@ impl Features {
             (true, "cl_khr_expect_assume", one),
             (true, "cl_khr_extended_bit_ops", one),
             (true, "cl_khr_extended_async_copies", one),
-            (self.float_atomics, "cl_ext_float_atomics", one),
+            (true, "cl_ext_float_atomics", one),
             (self.kernel_clock(), "cl_khr_kernel_clock", one),
-            (self.il, "cl_khr_il_program", one),
-            (self.il, "cl_khr_spirv_queries", one),
-            (self.il, "cl_khr_spirv_linkonce_odr", one),
+            (true, "cl_khr_il_program", one),
+            (true, "cl_khr_spirv_queries", one),
+            (true, "cl_khr_spirv_linkonce_odr", one),
             // The decorations are read and carry no obligation.
-            (self.il, "cl_khr_spirv_no_integer_wrap_decoration", one),
+            (true, "cl_khr_spirv_no_integer_wrap_decoration", one),
             (true, "cl_khr_create_command_queue", one),
             (true, "cl_khr_suggested_local_work_size", one),
             // Obeyed where the driver has queues of several priorities.
             (true, "cl_khr_priority_hints", one),
             // How the host waits for a queue: the device's own clocks are not ours to set.
             (true, "cl_khr_throttle_hints", one),
-            (self.device_uuid, "cl_khr_device_uuid", one),
+            (true, "cl_khr_device_uuid", one),
             (self.pci_bus_info, "cl_khr_pci_bus_info", one),
             (true, "cl_ext_immutable_memory_objects", one),
             // Global memory is addressed so in any case.
@@ -182,11 +159,7 @@ impl Features {
                 "cl_khr_work_group_uniform_arithmetic",
                 one,
             ),
-            (
-                self.integer_dot_product,
-                "cl_khr_integer_dot_product",
-                (2, 0, 0),
-            ),
+            (true, "cl_khr_integer_dot_product", (2, 0, 0)),
         ];
         list.extend(
             device
@@ -203,7 +176,7 @@ impl Features {
         let features: &[(bool, &'static str)] = &[
             (true, "__opencl_c_int64"),
             (self.fp64, "__opencl_c_fp64"),
-            (self.atomic_acq_rel, "__opencl_c_atomic_order_acq_rel"),
+            (true, "__opencl_c_atomic_order_acq_rel"),
             (self.atomic_seq_cst, "__opencl_c_atomic_order_seq_cst"),
             (self.atomic_scope_device, "__opencl_c_atomic_scope_device"),
             // Without SVM atomics, all devices means this device.
@@ -215,49 +188,25 @@ impl Features {
             (self.image_3d_writes, "__opencl_c_3d_image_writes"),
             (self.read_write_images, "__opencl_c_read_write_images"),
             (self.raw_images, "__opencl_c_ext_image_raw10_raw12"),
-            (
-                self.generic_address_space,
-                "__opencl_c_generic_address_space",
-            ),
+            (true, "__opencl_c_generic_address_space"),
             (
                 self.work_group_collectives,
                 "__opencl_c_work_group_collective_functions",
             ),
             (self.subgroups, "__opencl_c_subgroups"),
-            (
-                self.program_scope_variables,
-                "__opencl_c_program_scope_global_variables",
-            ),
-            (self.pipes, "__opencl_c_pipes"),
-            (self.device_enqueue, "__opencl_c_device_enqueue"),
-            (
-                self.integer_dot_product,
-                "__opencl_c_integer_dot_product_input_4x8bit",
-            ),
-            (
-                self.integer_dot_product,
-                "__opencl_c_integer_dot_product_input_4x8bit_packed",
-            ),
-            (
-                self.float_atomics,
-                "__opencl_c_ext_fp32_global_atomic_load_store",
-            ),
+            (true, "__opencl_c_program_scope_global_variables"),
+            (true, "__opencl_c_pipes"),
+            (true, "__opencl_c_device_enqueue"),
+            (true, "__opencl_c_integer_dot_product_input_4x8bit"),
+            (true, "__opencl_c_integer_dot_product_input_4x8bit_packed"),
+            (true, "__opencl_c_ext_fp32_global_atomic_load_store"),
             (self.clocks[0], "__opencl_c_kernel_clock_scope_device"),
             (self.clocks[1], "__opencl_c_kernel_clock_scope_sub_group"),
-            (self.float_atomics, "__opencl_c_ext_fp32_global_atomic_add"),
-            (
-                self.float_atomics,
-                "__opencl_c_ext_fp32_global_atomic_min_max",
-            ),
-            (
-                self.float_atomics,
-                "__opencl_c_ext_fp32_local_atomic_load_store",
-            ),
-            (self.float_atomics, "__opencl_c_ext_fp32_local_atomic_add"),
-            (
-                self.float_atomics,
-                "__opencl_c_ext_fp32_local_atomic_min_max",
-            ),
+            (true, "__opencl_c_ext_fp32_global_atomic_add"),
+            (true, "__opencl_c_ext_fp32_global_atomic_min_max"),
+            (true, "__opencl_c_ext_fp32_local_atomic_load_store"),
+            (true, "__opencl_c_ext_fp32_local_atomic_add"),
+            (true, "__opencl_c_ext_fp32_local_atomic_min_max"),
             (
                 self.half_atomics,
                 "__opencl_c_ext_fp16_global_atomic_load_store",
@@ -315,52 +264,32 @@ impl Features {
 
     /// Versions of SPIR-V that clCreateProgramWithIL takes, newest first.
     pub fn spirv_versions(&self) -> Vec<(u32, u32)> {
-        if self.il {
-            vec![(1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
-        } else {
-            Vec::new()
-        }
+        vec![(1, 6), (1, 5), (1, 4), (1, 3), (1, 2), (1, 1), (1, 0)]
     }
 
     /// SPIR-V extended instruction sets.
     pub fn spirv_extended_instruction_sets(&self) -> Vec<&'static CStr> {
-        if self.il {
-            // Debug information is read over. cl_khr_spirv_extended_debug_info, which says so, too, is unknown to the CTS,
-            // whose `compiler_defines_for_extensions` fails on it.
-            vec![c"OpenCL.std", c"OpenCL.DebugInfo.100"]
-        } else {
-            Vec::new()
-        }
+        // Debug information is read over. cl_khr_spirv_extended_debug_info, which says so, too, is unknown to the CTS,
+        // whose `compiler_defines_for_extensions` fails on it.
+        vec![c"OpenCL.std", c"OpenCL.DebugInfo.100"]
     }
 
     /// SPIR-V extensions.
     pub fn spirv_extensions(&self) -> Vec<&'static CStr> {
         let all: &[(bool, &'static CStr)] = &[
-            (self.il, c"SPV_KHR_no_integer_wrap_decoration"),
-            (self.il, c"SPV_KHR_expect_assume"),
-            (self.il, c"SPV_KHR_bit_instructions"),
-            (self.il, c"SPV_KHR_linkonce_odr"),
-            (self.il, c"SPV_KHR_untyped_pointers"),
+            (true, c"SPV_KHR_no_integer_wrap_decoration"),
+            (true, c"SPV_KHR_expect_assume"),
+            (true, c"SPV_KHR_bit_instructions"),
+            (true, c"SPV_KHR_linkonce_odr"),
+            (true, c"SPV_KHR_untyped_pointers"),
+            (true, c"SPV_KHR_integer_dot_product"),
+            (self.subgroups, c"SPV_KHR_subgroup_rotate"),
+            (self.kernel_clock(), c"SPV_KHR_shader_clock"),
+            (true, c"SPV_EXT_shader_atomic_float_add"),
+            (self.half_atomics, c"SPV_EXT_shader_atomic_float16_add"),
+            (true, c"SPV_EXT_shader_atomic_float_min_max"),
             (
-                self.il && self.integer_dot_product,
-                c"SPV_KHR_integer_dot_product",
-            ),
-            (self.il && self.subgroups, c"SPV_KHR_subgroup_rotate"),
-            (self.il && self.kernel_clock(), c"SPV_KHR_shader_clock"),
-            (
-                self.il && self.float_atomics,
-                c"SPV_EXT_shader_atomic_float_add",
-            ),
-            (
-                self.il && self.half_atomics,
-                c"SPV_EXT_shader_atomic_float16_add",
-            ),
-            (
-                self.il && self.float_atomics,
-                c"SPV_EXT_shader_atomic_float_min_max",
-            ),
-            (
-                self.il && self.work_group_collectives,
+                self.work_group_collectives,
                 c"SPV_KHR_uniform_group_instructions",
             ),
         ];
@@ -388,16 +317,16 @@ impl Features {
             (self.int64_atomics, 12),            // Int64Atomics
             (self.images, 13),                   // ImageBasic
             (self.read_write_images, 14),        // ImageReadWrite
-            (self.pipes, 17),                    // Pipes
-            (self.pipes, 60),                    // PipeStorage
+            (true, 17),                          // Pipes
+            (true, 60),                          // PipeStorage
             (groups, 18),                        // Groups
-            (self.device_enqueue, 19),           // DeviceEnqueue
+            (true, 19),                          // DeviceEnqueue
             (true, 22),                          // Int16
-            (self.generic_address_space, 38),    // GenericPointer
+            (true, 38),                          // GenericPointer
             (true, 39),                          // Int8
-            (self.integer_dot_product, 6017),    // DotProductInput4x8Bit
-            (self.integer_dot_product, 6018),    // DotProductInput4x8BitPacked
-            (self.integer_dot_product, 6019),    // DotProduct
+            (true, 6017),                        // DotProductInput4x8Bit
+            (true, 6018),                        // DotProductInput4x8BitPacked
+            (true, 6019),                        // DotProduct
             (true, 5629),                        // ExpectAssumeKHR
             (true, 6025),                        // BitInstructions
             (true, 71),                          // UniformDecoration
@@ -408,8 +337,8 @@ impl Features {
             (self.images, 46),                   // SampledBuffer
             (self.images, 47),                   // ImageBuffer
             (self.subgroups, 58),                // SubgroupDispatch
-            (self.float_atomics, 6033),          // AtomicFloat32AddEXT
-            (self.float_atomics, 5612),          // AtomicFloat32MinMaxEXT
+            (true, 6033),                        // AtomicFloat32AddEXT
+            (true, 5612),                        // AtomicFloat32MinMaxEXT
             (self.half_atomics, 6095),           // AtomicFloat16AddEXT
             (self.half_atomics, 5616),           // AtomicFloat16MinMaxEXT
             (doubles, 6034),                     // AtomicFloat64AddEXT
@@ -425,7 +354,7 @@ impl Features {
             (self.subgroups, 6026),              // GroupNonUniformRotateKHR
             (self.work_group_collectives, 6400), // GroupUniformArithmeticKHR
         ];
-        let works = |&&(works, _): &&(bool, u32)| works && self.il;
+        let works = |&&(works, _): &&(bool, u32)| works;
         all.iter().filter(works).map(|&(_, value)| value).collect()
     }
 
@@ -450,7 +379,7 @@ impl Features {
         };
         let [global, local] = self.double_atomics;
         [
-            bits(self.float_atomics, self.float_atomics),
+            bits(true, true),
             bits(global, local),
             bits(self.half_atomics, self.half_atomics),
         ]
@@ -458,10 +387,9 @@ impl Features {
 
     /// CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES
     pub fn atomic_memory_capabilities(&self) -> cl_bitfield {
-        let mut bits = cl::CL_DEVICE_ATOMIC_ORDER_RELAXED | cl::CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP;
-        if self.atomic_acq_rel {
-            bits |= cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL;
-        }
+        let mut bits = cl::CL_DEVICE_ATOMIC_ORDER_RELAXED
+            | cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL
+            | cl::CL_DEVICE_ATOMIC_SCOPE_WORK_GROUP;
         if self.atomic_seq_cst {
             bits |= cl::CL_DEVICE_ATOMIC_ORDER_SEQ_CST;
         }

@@ -473,49 +473,22 @@ impl Device {
 
             // Program-scope variables; shared virtual memory; queues on the device.
             cl::CL_DEVICE_MAX_GLOBAL_VARIABLE_SIZE
-            | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => {
-                out.write(if features.program_scope_variables {
-                    1usize << 20
-                } else {
-                    0
-                })
-            }
+            | cl::CL_DEVICE_GLOBAL_VARIABLE_PREFERRED_TOTAL_SIZE => out.write(1usize << 20),
             cl::CL_DEVICE_SVM_CAPABILITIES => out.write(self.svm_capabilities()),
             cl::CL_DEVICE_DEVICE_ENQUEUE_CAPABILITIES => {
-                out.write(cl::cl_bitfield::from(match features.device_enqueue {
-                    true => cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT,
-                    false => 0,
-                }))
+                let both = cl::CL_DEVICE_QUEUE_SUPPORTED | cl::CL_DEVICE_QUEUE_REPLACEABLE_DEFAULT;
+                out.write(cl::cl_bitfield::from(both))
             }
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(match features.device_enqueue {
-                true => device_side::PROPERTIES,
-                false => 0,
-            }),
-            cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE
-            | cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE
-            | cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES
-            | cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS
-                if !features.device_enqueue =>
-            {
-                out.write(0u32)
-            }
+            cl::CL_DEVICE_QUEUE_ON_DEVICE_PROPERTIES => out.write(device_side::PROPERTIES),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_PREFERRED_SIZE => out.write(device_side::PREFERRED_SIZE),
             cl::CL_DEVICE_QUEUE_ON_DEVICE_MAX_SIZE => out.write(device_side::MAX_SIZE),
             cl::CL_DEVICE_MAX_ON_DEVICE_QUEUES => out.write(device_side::MAX_QUEUES),
             cl::CL_DEVICE_MAX_ON_DEVICE_EVENTS => out.write(device_side::MAX_EVENTS),
 
-            cl::CL_DEVICE_PIPE_SUPPORT => out.write(features.pipes),
-            cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(if features.pipes { PIPE_ARGS } else { 0 }),
-            cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS => out.write(if features.pipes {
-                PIPE_MAX_ACTIVE_RESERVATIONS
-            } else {
-                0
-            }),
-            cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(if features.pipes {
-                PIPE_MAX_PACKET_SIZE
-            } else {
-                0
-            }),
+            cl::CL_DEVICE_PIPE_SUPPORT => out.write(true),
+            cl::CL_DEVICE_MAX_PIPE_ARGS => out.write(PIPE_ARGS),
+            cl::CL_DEVICE_PIPE_MAX_ACTIVE_RESERVATIONS => out.write(PIPE_MAX_ACTIVE_RESERVATIONS),
+            cl::CL_DEVICE_PIPE_MAX_PACKET_SIZE => out.write(PIPE_MAX_PACKET_SIZE),
 
             // Zero: aligned to the natural size of the type.
             cl::CL_DEVICE_PREFERRED_PLATFORM_ATOMIC_ALIGNMENT
@@ -543,9 +516,7 @@ impl Device {
             cl::CL_DEVICE_WORK_GROUP_COLLECTIVE_FUNCTIONS_SUPPORT => {
                 out.write(features.work_group_collectives)
             }
-            cl::CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT => {
-                out.write(features.generic_address_space)
-            }
+            cl::CL_DEVICE_GENERIC_ADDRESS_SPACE_SUPPORT => out.write(true),
 
             // cl_khr_device_uuid
             cl::CL_DEVICE_UUID => out.write(caps.device_uuid),
@@ -555,21 +526,14 @@ impl Device {
             cl::CL_DEVICE_NODE_MASK => out.write(caps.node_mask),
 
             // OpenCL 3.1. Integer dot products: packed and unpacked inputs are required, acceleration is not.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES if features.integer_dot_product => out
-                .write(
-                    cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
-                        | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
-                ),
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_CAPABILITIES => out.write(
+                cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT_PACKED
+                    | cl::CL_DEVICE_INTEGER_DOT_PRODUCT_INPUT_4x8BIT,
+            ),
             // Plain arithmetic.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT
-                if features.integer_dot_product =>
-            {
-                out.write([false; 6])
-            }
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_8BIT => out.write([false; 6]),
             // Without accumulation, that is.
-            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED
-                if features.integer_dot_product =>
-            {
+            cl::CL_DEVICE_INTEGER_DOT_PRODUCT_ACCELERATION_PROPERTIES_4x8BIT_PACKED => {
                 let [signed, unsigned, mixed] = self.backend.target().dot_4x8;
                 out.write([signed, unsigned, mixed, false, false, false])
             }
@@ -630,7 +594,7 @@ impl Device {
         match (param, self.caps().pci) {
             (cl::CL_DEVICE_PCI_BUS_INFO_KHR, Some(pci)) => out.write(pci),
             // CL_DEVICE_SINGLE_FP_ATOMIC_CAPABILITIES_EXT, that of double, that of half.
-            (0x4231..=0x4233, _) if self.features.float_atomics => {
+            (0x4231..=0x4233, _) => {
                 let [single, double, half] = self.features.float_atomic_capabilities();
                 out.write(match param {
                     0x4231 => single,

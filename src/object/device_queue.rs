@@ -36,12 +36,6 @@ impl DeviceQueue {
         list: Vec<cl_queue_properties>,
     ) -> ClResult<Ref<Self>> {
         let index = context.device_index(device)?;
-        if !device.features().device_enqueue {
-            return err(
-                cl::CL_INVALID_QUEUE_PROPERTIES,
-                "the device has no device queues",
-            );
-        }
         let size = size.unwrap_or(PREFERRED_SIZE.into());
         if size == 0 || size > MAX_SIZE.into() {
             return err(

@@ -2,9 +2,9 @@
 
 use crate::abi::{self, Handle, In, Out};
 use pumice_runtime::cl::{
-    self, cl_bool, cl_command_queue_info, cl_command_queue_properties, cl_queue_properties,
+    cl_bool, cl_command_queue_info, cl_command_queue_properties, cl_queue_properties,
 };
-use pumice_runtime::error::{err, ClResult};
+use pumice_runtime::error::ClResult;
 use pumice_runtime::object::context::Context;
 use pumice_runtime::object::device::Device;
 use pumice_runtime::object::device_queue::{self, DeviceQueue};
@@ -81,11 +81,5 @@ pub fn set_default_device_queue(context: Handle, device: Handle, queue: Handle) 
     let context = context.object::<Context>()?;
     let device = device.object::<Device>()?;
     context.device_index(&device)?;
-    if !device.features().device_enqueue {
-        return err(
-            cl::CL_INVALID_OPERATION,
-            "the device has no replaceable default queue",
-        );
-    }
     device_queue::set_default(&context, &device, &queue.object::<DeviceQueue>()?)
 }

@@ -8,7 +8,7 @@ use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::callback::Destructors;
 use crate::object::context::Context;
-use crate::object::device::{Device, PIPE_MAX_PACKET_SIZE};
+use crate::object::device::PIPE_MAX_PACKET_SIZE;
 use crate::object::info::{unknown, InfoOut, Written};
 use crate::util::lock::Mutex;
 use spirv_lowering::pipe;
@@ -31,13 +31,6 @@ impl Mem {
         max_packets: cl_uint,
         properties: Option<&[cl_pipe_properties]>,
     ) -> ClResult<Ref<Self>> {
-        let has_pipes = |device: &&Ref<Device>| device.features().pipes;
-        if !context.devices().iter().any(|device| has_pipes(&device)) {
-            return err(
-                cl::CL_INVALID_OPERATION,
-                "no device of the context supports pipes",
-            );
-        }
         // "Only CL_MEM_READ_WRITE and CL_MEM_HOST_NO_ACCESS can be specified when creating a pipe object. If the value
         // specified for flags is 0, the default is used which is CL_MEM_READ_WRITE | CL_MEM_HOST_NO_ACCESS."
         let both = cl::CL_MEM_READ_WRITE | cl::CL_MEM_HOST_NO_ACCESS;
@@ -59,8 +52,8 @@ impl Mem {
                 format!("{max_packets} packets of {packet_size} bytes"),
             );
         }
-        let most = context.devices().iter().filter(has_pipes);
-        let most = most.map(|device| device.caps().max_alloc_size).max();
+        let sizes = context.devices().iter();
+        let most = sizes.map(|device| device.caps().max_alloc_size).max();
         let fits = |size: &u64| *size <= most.unwrap_or(0);
         let (size, header) = match (
             pipe::size(packet_size, max_packets).filter(fits),
