@@ -38,6 +38,7 @@ mod long_code;
 mod long_loops;
 mod loop_bounds;
 mod meeting;
+mod memory_order;
 mod miscompiled;
 mod native_kernels;
 mod numerics;
