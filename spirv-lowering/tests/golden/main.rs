@@ -86,7 +86,13 @@ fn passes(folder: &str) -> Option<Pass> {
         }),
         "legalize" => Pass::Try(passes::legalize::run),
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
-        "lower_convert" => Pass::Try(|f| passes::lower_convert::run(f, &Target::full())),
+        "lower_convert" => Pass::Try(|f| {
+            let target = Target {
+                forgets_halves: true,
+                ..Target::full()
+            };
+            passes::lower_convert::run(f, &target)
+        }),
         "lower_private" => Pass::Try(|f| passes::lower_private::run(f).map(|_| ())),
         "split_parts" => Pass::Function(|f| passes::quirks::split_parts::run(f, 4) > 1),
         "structurize" => Pass::Try(passes::structurize::run),
