@@ -23,7 +23,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "PUMICE_DUMP",
-        "directory for the source, IR after each pass and output of every build",
+        "directory for the source, IR after each pass and output of every build that the cache does not have",
     ),
     (
         "PUMICE_TRACE",

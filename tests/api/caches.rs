@@ -142,24 +142,6 @@ fn damage(setup: &Setup, place: &Path) {
     }
 }
 
-/// `PUMICE_DUMP` shows how a program is made, which the cache has already.
-#[test]
-fn dumps_of_what_the_cache_has() {
-    let (cache, dumps) = (scratch("dump-cache"), scratch("dumps"));
-    child("once", &cache);
-    assert!(!files(&cache).is_empty(), "nothing is cached");
-    let variables = [
-        ("PUMICE_CACHE_DIR", &cache as &Path),
-        ("PUMICE_DUMP", &dumps),
-    ];
-    good_child("caches::inner", "once", &variables);
-    let found = files(&dumps);
-    for kind in ["cl", "kir"] {
-        let is = |file: &PathBuf| file.extension().is_some_and(|extension| extension == kind);
-        assert!(found.iter().any(is), "no .{kind} among {found:?}");
-    }
-}
-
 #[test]
 fn entries_damaged_anywhere() {
     let place = scratch("damaged");

@@ -1,6 +1,7 @@
 //! Kernel arguments, and how they arrive in the parameters of a function.
 
 use super::error::Error;
+use super::pictures::Picture;
 use super::scalar::Scalar;
 use crate::interface::LOCAL_ARG_ALIGN;
 use crate::ir::function::Function;
@@ -16,6 +17,8 @@ pub enum Arg {
     Pointer(u64),
     /// Local memory of so many bytes.
     Local(u64),
+    /// An image.
+    Image(Picture),
     /// An image or sampler: it cannot be used.
     Handle,
 }
@@ -26,7 +29,7 @@ impl Arg {
         match self {
             Self::Value(bytes) => bytes.clone(),
             Self::Pointer(address) => address.to_le_bytes().to_vec(),
-            Self::Local(_) | Self::Handle => Vec::new(),
+            Self::Local(_) | Self::Image(_) | Self::Handle => Vec::new(),
         }
     }
 }
@@ -80,7 +83,7 @@ pub(super) fn bind(
     if func.params.is_empty() {
         return Ok(bound);
     }
-    for (param, arg) in kernel.params.iter().zip(args) {
+    for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
         if only_local && !is_local(&param.kind) {
             continue;
         }
@@ -111,6 +114,9 @@ pub(super) fn bind(
                 &Arg::Pointer(address),
             ) => {
                 bound.push(Bound::Value(Scalar::known(address)));
+            }
+            (ParamKind::Image { dim, .. }, Arg::Image(picture)) if dim == picture.dim => {
+                bound.push(Bound::Value(Scalar::known(index as u64 + 1)));
             }
             (ParamKind::Image { .. } | ParamKind::Sampler, Arg::Handle) => {
                 bound.push(Bound::Value(Scalar::known(0)));

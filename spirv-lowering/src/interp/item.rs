@@ -632,17 +632,38 @@ impl InstRun<'_, '_, '_> {
             }
             Op::Printf(index) => one(self.printf(index)?),
             Op::TexelFetch(slot) | Op::TexelLoad(slot) => {
-                let texel = self.read_texel(slot.binding)?;
+                let texel = match self.machine.images {
+                    Some(_) => self.read_texel(slot.binding)?,
+                    None => {
+                        let picture = self.picture_at(slot.binding)?;
+                        self.read_picture(&picture, 0)?
+                    }
+                };
                 texel.into_iter().collect()
             }
             Op::TexelStore(slot) => {
-                self.write_texel(slot.binding)?;
+                if self.machine.images.is_some() {
+                    self.write_texel(slot.binding)?;
+                } else {
+                    let picture = self.picture_at(slot.binding)?;
+                    self.write_picture(&picture, 0)?;
+                }
                 none
             }
-            Op::ImageRead(_)
-            | Op::ImageWrite(_)
-            | Op::ImageFilter
-            | Op::ImageQuery(_)
+            Op::ImageRead(_) => {
+                let picture = self.picture()?;
+                self.read_picture(&picture, 1)?.into_iter().collect()
+            }
+            Op::ImageWrite(_) => {
+                let picture = self.picture()?;
+                self.write_picture(&picture, 1)?;
+                none
+            }
+            Op::ImageQuery(property) => {
+                let word = self.picture()?.property(property);
+                one(Scalar::known(word.into()))
+            }
+            Op::ImageFilter
             | Op::SamplerWord
             | Op::ImageNumber
             | Op::ImageAt(_)

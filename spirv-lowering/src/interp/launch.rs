@@ -4,6 +4,7 @@ use super::args::{self, Arg, Bound};
 use super::error::Error;
 use super::images::Images;
 use super::memory::{Memory, Region, Source};
+use super::pictures::Picture;
 use super::printf::Record;
 use super::scalar::Scalar;
 use super::watch::Watch;
@@ -156,6 +157,10 @@ pub(super) struct Machine<'a> {
     pub source: Option<&'a mut dyn Source>,
     /// The images of the launch.
     pub images: Option<&'a mut dyn Images>,
+    /// Or those among the arguments, in the place of these.
+    pub pictures: Vec<Option<Picture>>,
+    /// Which of the arguments is at a binding.
+    pub bindings: FxHashMap<u32, usize>,
     /// What is looked for.
     pub watch: Option<Watch>,
     /// Where implicit arguments lie in the argument block.
@@ -199,6 +204,8 @@ impl<'a> Machine<'a> {
             group: [0; 3],
             source: None,
             images: None,
+            pictures: Vec::new(),
+            bindings: FxHashMap::default(),
             watch: None,
             pushed: Vec::new(),
             orders: FxHashMap::default(),
@@ -208,6 +215,11 @@ impl<'a> Machine<'a> {
 
     pub fn bind_kernel(&mut self, kernel: &EntryPoint, args: &[Arg]) -> Result<(), Error> {
         self.bound = args::bind(self.func, kernel, args)?;
+        let picture = |arg: &Arg| match arg {
+            Arg::Image(picture) => Some(*picture),
+            _ => None,
+        };
+        self.pictures = args.iter().map(picture).collect();
         Ok(())
     }
 

@@ -13,7 +13,8 @@ use crate::interface::{
 };
 use crate::ir::function::Function;
 use crate::ir::module::{EntryPoint, Module};
-use crate::ir::op::Op;
+use crate::ir::op::{ImageProperty, Op};
+use rustc_hash::FxHashMap;
 
 /// Bytes of the printf buffer: more than a run of a generated kernel fills (3,208 records, once).
 const PRINTF_BYTES: usize = 512 << 10;
@@ -46,6 +47,7 @@ pub fn run_lowered(
 ) -> Result<Outcome, Error> {
     let interface = lowered.interface;
     let block = argument_block(interface, args)?;
+    let bindings = bindings(interface);
     let uses = Uses::of(lowered.func);
     let buffer = (uses.arg_buffer).then(|| memory.add(block.bytes.clone(), 128));
     let printf = uses.printf.then(|| {
@@ -85,6 +87,7 @@ pub fn run_lowered(
                 machine.steps = outcome.steps;
                 machine.bind_kernel(lowered.kernel, args)?;
                 machine.arg_block = block.clone();
+                machine.bindings = bindings.clone();
                 for (arg, kind) in args.iter().zip(interface.args.iter().map(|a| a.kind)) {
                     if let (&Arg::Local(size), ArgKind::Local { spec_id }) = (arg, kind) {
                         let size = args::rounded(size) as u32;
@@ -156,6 +159,18 @@ impl Uses {
     }
 }
 
+/// Which of the arguments is at a binding.
+fn bindings(interface: &KernelInterface) -> FxHashMap<u32, usize> {
+    let mut bindings = FxHashMap::default();
+    for (argument, place) in interface.args.iter().enumerate() {
+        if let ArgKind::Image(image) = &place.kind {
+            let both = image.sampled.into_iter().chain(image.storage);
+            bindings.extend(both.map(|binding| (binding, argument)));
+        }
+    }
+    bindings
+}
+
 /// The explicit arguments at their offsets. What is between them is unknown.
 fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, Error> {
     if args.len() != interface.args.len() {
@@ -166,7 +181,18 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
         false => interface.push_size,
     };
     let mut block = Region::fresh(0, size.into(), 0x5eed);
+    let outside = || Error::invalid("an argument beyond the block");
     for (arg, place) in args.iter().zip(&interface.args) {
+        if let (ArgKind::Image(image), Arg::Image(picture)) = (&place.kind, arg) {
+            for property in ImageProperty::ALL
+                .into_iter()
+                .filter(|_| image.info.is_some())
+            {
+                let at = image.info.unwrap_or(0) + property.offset();
+                let word = Scalar::known(picture.property(property).into());
+                block.write(at as usize, 4, word).ok_or_else(outside)?;
+            }
+        }
         let offset = match place.kind {
             ArgKind::Value { offset, .. }
             | ArgKind::Buffer { offset, .. }
@@ -180,7 +206,7 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
         for (i, byte) in arg.bytes().into_iter().enumerate() {
             block
                 .write(offset as usize + i, 1, Scalar::known(byte.into()))
-                .ok_or_else(|| Error::invalid("an argument beyond the block"))?;
+                .ok_or_else(outside)?;
         }
     }
     Ok(block)

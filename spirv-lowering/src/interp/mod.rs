@@ -23,8 +23,8 @@
 //! Variables lie at addresses that are no better aligned than they ask for.
 //!
 //! # Not interpreted
-//! Calls of functions without a body, and images and samplers by handle: [`Error::NotInterpreted`]. Lowered kernels have
-//! images by descriptor, whose texels are read and written by [`Images`]. Native functions of the target give unknown values.
+//! Calls of functions without a body, samplers, and images that come from memory: [`Error::NotInterpreted`]. Images are
+//! arguments whose texels are memory of the run ([`Picture`]), or by descriptor what [`Images`] reads and writes. Native functions of the target give unknown values.
 //! Everything is sequentially consistent; races are not found.
 
 mod args;
@@ -41,6 +41,7 @@ mod item;
 mod launch;
 mod lowered;
 mod memory;
+mod pictures;
 mod printf;
 mod scalar;
 mod spaces;
@@ -56,6 +57,7 @@ pub use images::{Images, View};
 pub use launch::{NdRange, Options, Outcome};
 pub use lowered::{run_lowered, Lowered};
 pub use memory::{Memory, Region, Source};
+pub use pictures::{coordinates, Picture, TEXEL_BYTES};
 pub use printf::{read_records, Record};
 pub use scalar::Scalar;
 pub use watch::{Checks, Finding, Pixel, WorkItem, Wrong};

@@ -25,8 +25,6 @@ use std::time::{Duration, SystemTime};
 
 /// The kinds of entries: folders of the cache.
 pub const KINDS: [&str; 7] = ["spv", "ir", "unit", "vk", "clang", "native", "pipeline"];
-/// Those that are made again where `PUMICE_DUMP` is to show how.
-const SHOWN: [&str; 5] = ["spv", "ir", "unit", "vk", "native"];
 const MAGIC: [u8; 8] = *b"PUMICEc2";
 /// Bytes that the cache may take.
 const LIMIT: u64 = 512 << 20;
@@ -81,9 +79,6 @@ fn directory(kind: &str) -> Option<PathBuf> {
 
 /// The payload of an entry.
 pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
-    if config::get().dump.is_some() && SHOWN.contains(&kind) {
-        return None;
-    }
     let path = directory(kind)?.join(key.name());
     let (payload, used) = read_entry(&path)?;
     touch(&path, used);

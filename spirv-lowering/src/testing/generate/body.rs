@@ -56,6 +56,8 @@ pub(super) struct Body<'g> {
     pub pointers: Vec<(Value, Space)>,
     /// Slots of the work-group in local memory: base, index of the own slot.
     pub locals: Vec<Value>,
+    /// Images among the arguments.
+    pub handles: Vec<Value>,
     /// Global memory: the counters of all, the buffer with a slot for each work-item.
     pub counters: Option<Value>,
     pub share: Option<Value>,
@@ -91,6 +93,7 @@ impl<'g> Body<'g> {
             objects: Vec::new(),
             pointers: Vec::new(),
             locals: Vec::new(),
+            handles: Vec::new(),
             counters: None,
             share: None,
             null: None,
@@ -369,10 +372,12 @@ impl<'g> Body<'g> {
                         _ => pointers.push(value),
                     }
                 }
-                ParamKind::Image { .. }
-                | ParamKind::Sampler
-                | ParamKind::Pipe
-                | ParamKind::Queue => {}
+                ParamKind::Image { .. } => {
+                    types.push(Type::Handle);
+                    let value = body.func.add_param(block, Type::Handle);
+                    body.handles.push(value);
+                }
+                ParamKind::Sampler | ParamKind::Pipe | ParamKind::Queue => {}
             }
         }
         body.func.params = types;
@@ -478,6 +483,10 @@ impl<'g> Body<'g> {
                 i += 4;
             }
         }
+    }
+
+    /// The end of a kernel.
+    pub fn end(&mut self) {
         self.func.blocks[self.block].term = Terminator::Return(Default::default());
     }
 

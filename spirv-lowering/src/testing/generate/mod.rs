@@ -2,7 +2,7 @@
 //!
 //! A kernel computes on scalars, private variables and its own slots of local and global memory, meets the other
 //! work-items at barriers, in collective operations and atomics whose result does not depend on order, and in the end
-//! writes everything it knows to its own part of the buffer `out`. All accesses are within bounds and free of races; loops
+//! writes everything it knows to its own part of the buffer `out`. Some go on with images. All accesses are within bounds and free of races; loops
 //! end. What is left open (NaN bits, a few operations on purpose) is for the interpreter to track.
 //!
 //! Values are *uniform* where all work-items of a group have the same: conditions around barriers are made of those.
@@ -10,14 +10,15 @@
 mod body;
 mod expr;
 mod flow;
+mod images;
 mod memory;
 mod pointers;
 mod sync;
 mod wide;
 
 use super::rng::Rng;
-use crate::interface::{AccessQualifier, AddressQualifier, KernelAttributes};
-use crate::interp::{Arg, Memory, NdRange};
+use crate::interface::{AccessQualifier, AddressQualifier, ImageDim, KernelAttributes};
+use crate::interp::{Arg, Memory, NdRange, Picture};
 use crate::ir::entity::{FuncId, GlobalId};
 use crate::ir::function::{Function, Linkage};
 use crate::ir::module::{
@@ -57,6 +58,13 @@ pub enum CaseArg {
     Null,
     /// Local memory of so many bytes.
     Local(u64),
+    /// An image, whose texels are in a buffer of the case.
+    #[allow(missing_docs)]
+    Image {
+        buffer: usize,
+        dim: ImageDim,
+        size: [u32; 3],
+    },
 }
 
 /// A kernel and how to run it.
@@ -89,6 +97,11 @@ impl Case {
                 CaseArg::Buffer(i) => Arg::Pointer(addresses.get(*i).copied().unwrap_or(0)),
                 CaseArg::Null => Arg::Pointer(0),
                 CaseArg::Local(size) => Arg::Local(*size),
+                &CaseArg::Image { buffer, dim, size } => Arg::Image(Picture {
+                    at: addresses.get(buffer).copied().unwrap_or(0),
+                    dim,
+                    size,
+                }),
             })
             .collect();
         Ok((memory, args, addresses))
@@ -349,8 +362,19 @@ pub fn generate(seed: u64) -> Case {
             args.push(CaseArg::Local(u64::from(MOST_ITEMS * SLOT_BYTES)));
         }
     }
+    let mut rng = Rng::new(!seed);
+    let mut list = Vec::new();
+    if images::has_these(seed) {
+        list = images::choose(&mut rng, g.items);
+        let lists = (&mut params, &mut args, &mut buffers);
+        images::add(&mut g, &mut rng, &list, lists);
+    }
     let mut body = Body::kernel(&mut g, &params);
     body.fill_kernel();
+    if !list.is_empty() {
+        body.images(rng, &list);
+    }
+    body.end();
     let mut func = body.finish();
     func.name = "k".to_owned();
     func.linkage = Linkage::Export;
