@@ -1,9 +1,6 @@
 //! Images whose texels are memory of the run, four words each, one after the other: what a kernel does to one is compared as
-//! what it does to any memory is, unknown bits included. By handle, and by descriptor, as `lower_images` leaves them.
+//! what it does to any memory is, unknown bits included.
 
-use super::error::{Error, Fault};
-use super::item::InstRun;
-use super::scalar::Scalar;
 use crate::interface::ImageDim;
 use crate::ir::op::ImageProperty;
 
@@ -32,7 +29,7 @@ pub fn coordinates(dim: ImageDim) -> usize {
 
 impl Picture {
     /// The address of a texel. None: there is no such texel.
-    fn address(&self, at: [u32; 3]) -> Option<u64> {
+    pub fn address(&self, at: [u32; 3]) -> Option<u64> {
         let counted = at.iter().zip(self.size).take(coordinates(self.dim));
         let mut index = 0;
         for (&at, size) in counted.rev() {
@@ -58,67 +55,6 @@ impl Picture {
             // Nothing goes by the rest here.
             (other, _) => 0x1000 + other.offset(),
         }
-    }
-}
-
-impl InstRun<'_, '_, '_> {
-    /// The image that the first operand is.
-    pub(super) fn picture(&mut self) -> Result<Picture, Error> {
-        let number = self.decided(self.arg(0), "an image")?;
-        let argument = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
-        let picture = argument.and_then(|argument| self.machine.pictures.get(argument));
-        let none = Error::NotInterpreted(self.place());
-        picture.copied().flatten().ok_or(none)
-    }
-
-    /// The image at a binding.
-    pub(super) fn picture_at(&mut self, binding: u32) -> Result<Picture, Error> {
-        let argument = self.machine.bindings.get(&binding);
-        let picture = argument.and_then(|&argument| self.machine.pictures.get(argument));
-        let none = Error::NotInterpreted(self.place());
-        picture.copied().flatten().ok_or(none)
-    }
-
-    /// The texel at the coordinates that stand from an operand on.
-    fn texel_of(&mut self, picture: &Picture, first: usize) -> Result<Option<u64>, Error> {
-        let mut at = [0; 3];
-        for (i, at) in at.iter_mut().enumerate().take(coordinates(picture.dim)) {
-            *at = self.decided(self.arg(first + i), "a coordinate of an image")? as u32;
-        }
-        Ok(picture.address(at))
-    }
-
-    /// The components of a texel.
-    pub(super) fn read_picture(
-        &mut self,
-        picture: &Picture,
-        first: usize,
-    ) -> Result<[Scalar; 4], Error> {
-        let outside = Fault::Outside {
-            address: picture.at,
-            size: TEXEL_BYTES.into(),
-        };
-        let at = self.texel_of(picture, first)?;
-        let at = at.ok_or_else(|| self.fault(None)(outside))?;
-        let mut components = [Scalar::known(0); 4];
-        for (component, at) in components.iter_mut().zip((at..).step_by(4)) {
-            let read = self.machine.memory.read(at, 4);
-            *component = read.map_err(|fault| self.fault(None)(fault))?;
-        }
-        Ok(components)
-    }
-
-    /// Writes a texel, whose components stand behind the coordinates; nothing, where there is none.
-    pub(super) fn write_picture(&mut self, picture: &Picture, first: usize) -> Result<(), Error> {
-        let Some(at) = self.texel_of(picture, first)? else {
-            return Ok(());
-        };
-        for (i, at) in (0..4).zip((at..).step_by(4)) {
-            let component = self.arg(first + 3 + i);
-            let written = self.machine.memory.write(at, 4, component);
-            written.map_err(|fault| self.fault(None)(fault))?;
-        }
-        Ok(())
     }
 }
 

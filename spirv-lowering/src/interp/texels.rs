@@ -1,10 +1,11 @@
 //! Texels of images by descriptor, and what a kernel may not do with them: read or write a texel that there is not (OpenCL
 //! C, section 6.15.15: the result is undefined; coordinates that a sampler has brought into the image are in it), store what
-//! was never written, race.
+//! was never written, race. And those of images that are memory of the run.
 
 use super::error::{Error, Fault};
 use super::images::View;
 use super::item::InstRun;
+use super::pictures::{coordinates, Picture, TEXEL_BYTES};
 use super::scalar::Scalar;
 use super::watch::{Fact, Pixel, Shared, Wrong};
 
@@ -83,6 +84,68 @@ impl InstRun<'_, '_, '_> {
         let images = self.machine.images.as_mut();
         let changed = images.is_some_and(|images| images.store(binding, at, values));
         self.touch_texel(pixel, at, true, !changed);
+        Ok(())
+    }
+}
+
+/// Images among the arguments: by handle, and by descriptor, as `lower_images` leaves them.
+impl InstRun<'_, '_, '_> {
+    /// The image that the first operand is.
+    pub(super) fn picture(&mut self) -> Result<Picture, Error> {
+        let number = self.decided(self.arg(0), "an image")?;
+        let argument = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+        let picture = argument.and_then(|argument| self.machine.pictures.get(argument));
+        let none = Error::NotInterpreted(self.place());
+        picture.copied().flatten().ok_or(none)
+    }
+
+    /// The image at a binding.
+    pub(super) fn picture_at(&mut self, binding: u32) -> Result<Picture, Error> {
+        let argument = self.machine.bindings.get(&binding);
+        let picture = argument.and_then(|&argument| self.machine.pictures.get(argument));
+        let none = Error::NotInterpreted(self.place());
+        picture.copied().flatten().ok_or(none)
+    }
+
+    /// The texel at the coordinates that stand from an operand on.
+    fn texel_of(&mut self, picture: &Picture, first: usize) -> Result<Option<u64>, Error> {
+        let mut at = [0; 3];
+        for (i, at) in at.iter_mut().enumerate().take(coordinates(picture.dim)) {
+            *at = self.decided(self.arg(first + i), "a coordinate of an image")? as u32;
+        }
+        Ok(picture.address(at))
+    }
+
+    /// The components of a texel.
+    pub(super) fn read_picture(
+        &mut self,
+        picture: &Picture,
+        first: usize,
+    ) -> Result<[Scalar; 4], Error> {
+        let outside = Fault::Outside {
+            address: picture.at,
+            size: TEXEL_BYTES.into(),
+        };
+        let at = self.texel_of(picture, first)?;
+        let at = at.ok_or_else(|| self.fault(None)(outside))?;
+        let mut components = [Scalar::known(0); 4];
+        for (component, at) in components.iter_mut().zip((at..).step_by(4)) {
+            let read = self.machine.memory.read(at, 4);
+            *component = read.map_err(|fault| self.fault(None)(fault))?;
+        }
+        Ok(components)
+    }
+
+    /// Writes a texel, whose components stand behind the coordinates; nothing, where there is none.
+    pub(super) fn write_picture(&mut self, picture: &Picture, first: usize) -> Result<(), Error> {
+        let Some(at) = self.texel_of(picture, first)? else {
+            return Ok(());
+        };
+        for (i, at) in (0..4).zip((at..).step_by(4)) {
+            let component = self.arg(first + 3 + i);
+            let written = self.machine.memory.write(at, 4, component);
+            written.map_err(|fault| self.fault(None)(fault))?;
+        }
         Ok(())
     }
 }
