@@ -2,11 +2,12 @@
 //!
 //! A kernel computes on scalars, private variables and its own slots of local and global memory, meets the other
 //! work-items at barriers, in collective operations and atomics whose result does not depend on order, and in the end
-//! writes everything it knows to its own part of the buffer `out`. Some go on with images. All accesses are within bounds and free of races; loops
+//! writes everything it knows to its own part of the buffer `out`. Some go on with addresses or images. All accesses are within bounds and free of races; loops
 //! end. What is left open (NaN bits, a few operations on purpose) is for the interpreter to track.
 //!
 //! Values are *uniform* where all work-items of a group have the same: conditions around barriers are made of those.
 
+mod addresses;
 mod body;
 mod expr;
 mod flow;
@@ -371,6 +372,9 @@ pub fn generate(seed: u64) -> Case {
     }
     let mut body = Body::kernel(&mut g, &params);
     body.fill_kernel();
+    if addresses::has_these(seed) {
+        body.addresses(Rng::new(seed.rotate_left(32)));
+    }
     if !list.is_empty() {
         body.images(rng, &list);
     }

@@ -10,7 +10,7 @@ const GENERIC: Type = Type::Ptr(Space::Generic);
 
 impl Body<'_> {
     /// Objects of at least 16 writable bytes aligned to 4.
-    fn targets(&self, private: bool) -> Vec<Value> {
+    pub(super) fn targets(&self, private: bool) -> Vec<Value> {
         self.objects
             .iter()
             .filter(|o| o.size >= 16 && o.align >= 4 && o.writable)
