@@ -149,6 +149,10 @@ fn block(
 
 /// Launches the kernel and gives what is in its buffers and program-scope variables.
 pub fn run(device: &Arc<dyn Device>, case: &Case, trace: &Trace) -> Result<Vec<Vec<u8>>, String> {
+    let image = |arg: &CaseArg| matches!(arg, CaseArg::Image { .. });
+    if case.args.iter().any(image) {
+        return Err("unsupported: images".to_owned());
+    }
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let target = device.target();
     let program = Program::from_module(case.module.clone());
