@@ -191,6 +191,27 @@ pub enum ImageDim {
     D3,
 }
 
+impl ImageDim {
+    /// Every geometry.
+    pub const ALL: [Self; 6] = [
+        Self::D1,
+        Self::D1Array,
+        Self::Buffer,
+        Self::D2,
+        Self::D2Array,
+        Self::D3,
+    ];
+
+    /// How many coordinates it has, that of the layer included.
+    pub fn coordinates(self) -> usize {
+        match self {
+            Self::D1 | Self::Buffer => 1,
+            Self::D1Array | Self::D2 => 2,
+            Self::D2Array | Self::D3 => 3,
+        }
+    }
+}
+
 /// An image argument: its descriptors and where what is known of it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageArg {

@@ -8,16 +8,6 @@ pub use spirv_lowering::interface::ImageDim;
 use std::any::Any;
 use std::sync::Arc;
 
-/// Every geometry, in the order of [`Support::dims`].
-pub const DIMS: [ImageDim; 6] = [
-    ImageDim::D1,
-    ImageDim::D1Array,
-    ImageDim::Buffer,
-    ImageDim::D2,
-    ImageDim::D2Array,
-    ImageDim::D3,
-];
-
 /// Channel order and channel data type of a pixel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PixelFormat {
@@ -206,14 +196,14 @@ pub struct ImageAccess {
 pub struct Support {
     /// The format.
     pub format: PixelFormat,
-    /// For each of [`DIMS`].
+    /// For each of [`ImageDim::ALL`].
     pub dims: [ImageAccess; 6],
 }
 
 impl Support {
     /// For one geometry.
     pub fn access(&self, dim: ImageDim) -> ImageAccess {
-        let place = DIMS.iter().position(|known| *known == dim);
+        let place = ImageDim::ALL.iter().position(|known| *known == dim);
         place
             .and_then(|place| self.dims.get(place))
             .copied()

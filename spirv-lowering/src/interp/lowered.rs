@@ -183,12 +183,13 @@ fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, E
     let mut block = Region::fresh(0, size.into(), 0x5eed);
     let outside = || Error::invalid("an argument beyond the block");
     for (arg, place) in args.iter().zip(&interface.args) {
-        if let (ArgKind::Image(image), Arg::Image(picture)) = (&place.kind, arg) {
-            for property in ImageProperty::ALL
-                .into_iter()
-                .filter(|_| image.info.is_some())
-            {
-                let at = image.info.unwrap_or(0) + property.offset();
+        let info = match place.kind {
+            ArgKind::Image(image) => image.info,
+            _ => None,
+        };
+        if let (Some(info), Arg::Image(picture)) = (info, arg) {
+            for property in ImageProperty::ALL {
+                let at = info + property.offset();
                 let word = Scalar::known(picture.property(property).into());
                 block.write(at as usize, 4, word).ok_or_else(outside)?;
             }

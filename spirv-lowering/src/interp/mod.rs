@@ -57,7 +57,7 @@ pub use images::{Images, View};
 pub use launch::{NdRange, Options, Outcome};
 pub use lowered::{run_lowered, Lowered};
 pub use memory::{Memory, Region, Source};
-pub use pictures::{coordinates, Picture, TEXEL_BYTES};
+pub use pictures::{Picture, TEXEL_BYTES};
 pub use printf::{read_records, Record};
 pub use scalar::Scalar;
 pub use watch::{Checks, Finding, Pixel, WorkItem, Wrong};

@@ -18,19 +18,10 @@ pub struct Picture {
     pub size: [u32; 3],
 }
 
-/// How many coordinates a geometry has, that of the layer included.
-pub fn coordinates(dim: ImageDim) -> usize {
-    match dim {
-        ImageDim::D1 | ImageDim::Buffer => 1,
-        ImageDim::D1Array | ImageDim::D2 => 2,
-        ImageDim::D2Array | ImageDim::D3 => 3,
-    }
-}
-
 impl Picture {
     /// The address of a texel. None: there is no such texel.
     pub fn address(&self, at: [u32; 3]) -> Option<u64> {
-        let counted = at.iter().zip(self.size).take(coordinates(self.dim));
+        let counted = at.iter().zip(self.size).take(self.dim.coordinates());
         let mut index = 0;
         for (&at, size) in counted.rev() {
             if at >= size {

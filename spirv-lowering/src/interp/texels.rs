@@ -5,7 +5,7 @@
 use super::error::{Error, Fault};
 use super::images::View;
 use super::item::InstRun;
-use super::pictures::{coordinates, Picture, TEXEL_BYTES};
+use super::pictures::{Picture, TEXEL_BYTES};
 use super::scalar::Scalar;
 use super::watch::{Fact, Pixel, Shared, Wrong};
 
@@ -94,23 +94,25 @@ impl InstRun<'_, '_, '_> {
     pub(super) fn picture(&mut self) -> Result<Picture, Error> {
         let number = self.decided(self.arg(0), "an image")?;
         let argument = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
+        self.picture_of(argument)
+    }
+
+    /// The image that an argument is.
+    fn picture_of(&self, argument: Option<usize>) -> Result<Picture, Error> {
         let picture = argument.and_then(|argument| self.machine.pictures.get(argument));
         let none = Error::NotInterpreted(self.place());
         picture.copied().flatten().ok_or(none)
     }
 
     /// The image at a binding.
-    pub(super) fn picture_at(&mut self, binding: u32) -> Result<Picture, Error> {
-        let argument = self.machine.bindings.get(&binding);
-        let picture = argument.and_then(|&argument| self.machine.pictures.get(argument));
-        let none = Error::NotInterpreted(self.place());
-        picture.copied().flatten().ok_or(none)
+    pub(super) fn picture_at(&self, binding: u32) -> Result<Picture, Error> {
+        self.picture_of(self.machine.bindings.get(&binding).copied())
     }
 
     /// The texel at the coordinates that stand from an operand on.
     fn texel_of(&mut self, picture: &Picture, first: usize) -> Result<Option<u64>, Error> {
         let mut at = [0; 3];
-        for (i, at) in at.iter_mut().enumerate().take(coordinates(picture.dim)) {
+        for (i, at) in at.iter_mut().enumerate().take(picture.dim.coordinates()) {
             *at = self.decided(self.arg(first + i), "a coordinate of an image")? as u32;
         }
         Ok(picture.address(at))

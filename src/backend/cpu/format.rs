@@ -1,6 +1,6 @@
 //! Formats of images in software: which there are, how channels are stored, and which component each becomes.
 
-use crate::backend::image::{ImageAccess, PixelFormat, Support, DIMS};
+use crate::backend::image::{ImageAccess, PixelFormat, Support};
 use crate::backend::ImageDim;
 use crate::cl;
 
@@ -134,7 +134,7 @@ pub fn all() -> Vec<Support> {
         .filter(|&format| layout(format).is_some() && format.bytes() > 0)
         .map(|format| Support {
             format,
-            dims: DIMS.map(|dim| access(format, dim)),
+            dims: ImageDim::ALL.map(|dim| access(format, dim)),
         })
         .collect()
 }
@@ -168,7 +168,7 @@ mod tests {
         ];
         for order in [cl::CL_R, cl::CL_RG, cl::CL_RGBA] {
             for data in plain {
-                for dim in DIMS {
+                for dim in ImageDim::ALL {
                     let can = access(order, data, dim);
                     assert!(
                         can.read && can.write && can.read_write,

@@ -6,7 +6,7 @@
 //! all optional, are not offered: by the specification their border is transparent, by the conformance tests opaque.
 
 use super::adapter::Adapter;
-use crate::backend::image::{ImageAccess, ImageDim, PixelFormat, Support, DIMS};
+use crate::backend::image::{ImageAccess, ImageDim, PixelFormat, Support};
 use crate::cl;
 use ash::vk;
 
@@ -176,7 +176,7 @@ pub fn supported(adapter: &Adapter) -> Vec<Support> {
         let write = plain && limits.write_any && has(tiled, P::STORAGE_IMAGE);
         let texels = views.buffer_features;
         let depth = format.order == cl::CL_DEPTH;
-        let dims = DIMS.map(|dim| {
+        let dims = ImageDim::ALL.map(|dim| {
             if depth && !matches!(dim, ImageDim::D2 | ImageDim::D2Array) {
                 return ImageAccess::default();
             }

@@ -12,16 +12,6 @@ use crate::error::{err, ClError, ClResult};
 use crate::object::context::Context;
 use crate::object::info::{unknown, InfoOut, Written};
 
-/// Every type that images have.
-const ALL: [ImageDim; 6] = [
-    ImageDim::D1,
-    ImageDim::D1Array,
-    ImageDim::Buffer,
-    ImageDim::D2,
-    ImageDim::D2Array,
-    ImageDim::D3,
-];
-
 /// Bytes of the largest pixel.
 const LARGEST_PIXEL: usize = 16;
 
@@ -139,7 +129,7 @@ pub fn image_requirements(
     let extent = match param {
         cl::CL_IMAGE_REQUIREMENTS_MAX_WIDTH_EXT => Extent {
             place: 0,
-            dims: &ALL,
+            dims: &ImageDim::ALL,
         },
         cl::CL_IMAGE_REQUIREMENTS_MAX_HEIGHT_EXT => Extent {
             place: 1,

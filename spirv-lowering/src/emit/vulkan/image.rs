@@ -9,15 +9,6 @@ use crate::ir::op::{ImageSlot, Op, Texel};
 use crate::ir::types::Type;
 use spirv::{Capability, ImageOperands, Op as S};
 
-/// Number of coordinates, layers included.
-fn coordinates(dim: ImageDim) -> usize {
-    match dim {
-        ImageDim::D1 | ImageDim::Buffer => 1,
-        ImageDim::D1Array | ImageDim::D2 => 2,
-        ImageDim::D2Array | ImageDim::D3 => 3,
-    }
-}
-
 impl Emitter<'_> {
     pub(super) fn image(&mut self, inst: Inst) -> Result<()> {
         let data = &self.func.insts[inst];
@@ -28,7 +19,7 @@ impl Emitter<'_> {
         };
         let (var, ty) = self.w.image(slot, storage);
         let image = self.op(S::Load, ty, &[var]);
-        let n = coordinates(slot.dim);
+        let n = slot.dim.coordinates();
         let at = data.args.get(..n).ok_or_else(|| self.unsupported(inst))?;
         let at = self.texel_vector(at, Type::I32);
         let four = self.w.texel(slot.texel);
@@ -72,7 +63,7 @@ impl Emitter<'_> {
         let sampler = self.op(S::Load, ty, &[var]);
         let both = self.w.sampled_image(image_ty);
         let both = self.op(S::SampledImage, both, &[image, sampler]);
-        let n = coordinates(slot.dim);
+        let n = slot.dim.coordinates();
         let at = data.args.get(..n).ok_or_else(|| self.unsupported(inst))?;
         let at = self.texel_vector(at, Type::F32);
         let four = self.w.texel(slot.texel);

@@ -63,23 +63,29 @@ impl Body<'_> {
         (self.op(Op::PtrToInt, &[at], Type::I64), self.func.ty(at))
     }
 
-    /// So many bytes further on; the zero that nothing sees through may be added, too.
-    fn further(&mut self, rng: &mut Rng, address: Value, bytes: u64) -> Value {
+    /// A pointer to so many bytes further on, and the word there; the zero that nothing sees through may be added, too.
+    fn word_behind(
+        &mut self,
+        rng: &mut Rng,
+        address: Value,
+        bytes: u64,
+        ty: Type,
+    ) -> (Value, Value) {
         let by = self.konst(Type::I64, bytes);
         let by = match self.zero.filter(|_| rng.one_in(2)) {
             Some(zero) => self.op(Op::IAdd, &[by, zero], Type::I64),
             None => by,
         };
-        self.op(Op::IAdd, &[address, by], Type::I64)
+        let address = self.op(Op::IAdd, &[address, by], Type::I64);
+        let pointer = self.op(Op::IntToPtr, &[address], ty);
+        (pointer, self.load_word(pointer))
     }
 
     /// A word of the object is changed by way of its address.
     fn there_and_back(&mut self, rng: &mut Rng, at: Value) {
         let (address, ty) = self.integer(rng, at);
         let bytes = 4 * rng.below(4) as u64;
-        let address = self.further(rng, address, bytes);
-        let pointer = self.op(Op::IntToPtr, &[address], ty);
-        let word = self.load_word(pointer);
+        let (pointer, word) = self.word_behind(rng, address, bytes, ty);
         let by = self.konst(Type::I32, rng.bits() & 0xffff);
         let changed = self.op(Op::Xor, &[word, by], Type::I32);
         let to = match rng.one_in(2) {
@@ -145,9 +151,7 @@ impl Body<'_> {
             address
         };
         let bytes = 4 * rng.below(4) as u64;
-        let address = self.further(rng, address, bytes);
-        let pointer = self.op(Op::IntToPtr, &[address], ty);
-        let word = self.load_word(pointer);
+        let (pointer, word) = self.word_behind(rng, address, bytes, ty);
         let by = self.konst(Type::I32, rng.bits() & 0xff);
         let changed = self.op(Op::IAdd, &[word, by], Type::I32);
         self.store_word(pointer, changed);

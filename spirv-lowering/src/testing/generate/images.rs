@@ -6,7 +6,7 @@
 use super::body::Body;
 use super::{param, CaseArg, Gen};
 use crate::interface::{AccessQualifier, AddressQualifier, ImageDim};
-use crate::interp::{coordinates, TEXEL_BYTES};
+use crate::interp::TEXEL_BYTES;
 use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Terminator};
 use crate::ir::module::{KernelParam, ParamKind};
@@ -38,21 +38,14 @@ pub(super) fn choose(rng: &mut Rng, items: u32) -> Vec<Image> {
     let count = 1 + rng.below(MOST);
     (0..count)
         .map(|i| {
-            let dim = rng.pick(&[
-                ImageDim::D1,
-                ImageDim::D1Array,
-                ImageDim::Buffer,
-                ImageDim::D2,
-                ImageDim::D2Array,
-                ImageDim::D3,
-            ]);
+            let dim = rng.pick(&ImageDim::ALL);
             let access = match rng.below(3) {
                 0 if i > 0 => AccessQualifier::ReadOnly,
                 1 => AccessQualifier::WriteOnly,
                 _ => AccessQualifier::ReadWrite,
             };
             let texel = rng.pick(&[Texel::Unsigned, Texel::Signed, Texel::Float]);
-            let size = match (access, coordinates(dim)) {
+            let size = match (access, dim.coordinates()) {
                 (AccessQualifier::ReadOnly, 1) => [READ_SIZE[0], 1, 1],
                 (AccessQualifier::ReadOnly, 2) => [READ_SIZE[0], READ_SIZE[1], 1],
                 (AccessQualifier::ReadOnly, _) => READ_SIZE,
@@ -190,7 +183,7 @@ impl Statements<'_, '_> {
     /// The coordinates of the own texel.
     fn own(&mut self, image: &Image) -> [Value; 3] {
         let mut rest = self.index;
-        let count = coordinates(image.dim);
+        let count = image.dim.coordinates();
         [0, 1, 2].map(|i| {
             if i >= count {
                 // Does not count.
