@@ -31,7 +31,6 @@ pub enum Quirk {
     RoundingMode,
     PipelinesApart,
     LateWakeUps,
-    LateSemaphores,
     SlowCopies,
     LongGroups,
     ShortChannels,
@@ -391,17 +390,6 @@ pub static TABLE: &[Row] = &[
                submission meanwhile none of 17: so they are made.",
         test: "all of tests/api, many times",
         fails_on: NVIDIA_580,
-        again: "2027-05",
-    },
-    Row {
-        quirk: Quirk::LateSemaphores,
-        name: "late-semaphores",
-        drivers: LLVMPIPE,
-        only: None,
-        what: "A timeline semaphore that a batch has waited for is written to by the thread that submits after the batch can be seen \
-               to have completed. Semaphores are kept for two seconds more.",
-        test: "CTS: api, now and then",
-        fails_on: "llvmpipe, Mesa 22.3.6, on 2026-11-21; not in 320,000 queues made for it on 2026-11-28",
         again: "2027-05",
     },
     Row {

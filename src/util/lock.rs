@@ -112,8 +112,6 @@ ranks! {
     HEAPS
     /// Ranges of a block of shared memory.
     BLOCK_RANGES
-    /// Semaphores to be destroyed.
-    RETIRED_SEMAPHORES
     /// Batches of a stream of the processor.
     CPU_TRACK
     /// Those that completed.

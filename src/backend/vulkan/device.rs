@@ -137,6 +137,13 @@ impl VulkanDevice {
         Ok(&self.heaps()?.queues)
     }
 
+    /// A stream, as its own type.
+    #[cfg(test)]
+    pub fn stream(&self) -> Result<VulkanStream> {
+        let opened = self.opened()?;
+        VulkanStream::new(&opened.tools, &opened.clock, StreamDesc::default())
+    }
+
     fn writable(&self, desc: &ImageDesc) -> bool {
         self.image_formats()
             .iter()

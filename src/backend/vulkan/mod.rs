@@ -50,7 +50,6 @@ mod properties;
 mod queue;
 mod record;
 mod replay;
-mod retired;
 mod sparse;
 mod stream;
 mod subgroups;

@@ -6,7 +6,6 @@
 use super::adapter::queue_class;
 use super::exit::{self, Busy};
 use super::logical::LogicalDevice;
-use super::retired::RetiredSemaphores;
 use crate::backend::{DeviceError, Result};
 use crate::util::forked;
 use crate::util::leaving;
@@ -26,9 +25,6 @@ struct Queue {
 pub struct Queues {
     /// Their device.
     pub device: Arc<LogicalDevice>,
-    /// Semaphores that work on them has used, to be destroyed a while later; where the driver needs it
-    /// ([`Tuning::keeps_semaphores`](super::tuning::Tuning)).
-    retired: Option<RetiredSemaphores>,
     list: Vec<Queue>,
     next: AtomicUsize,
     /// Taken before the lock of a queue; where the driver needs it
@@ -50,17 +46,7 @@ impl Queues {
                 .collect(),
             next: AtomicUsize::new(0),
             gate: (device.adapter.tuning.pipelines_apart).then(RwLock::default),
-            retired: (device.adapter.tuning.keeps_semaphores).then(RetiredSemaphores::default),
             device: Arc::clone(device),
-        }
-    }
-
-    /// Destroys a semaphore that nothing uses any more.
-    pub fn retire(&self, semaphore: vk::Semaphore) {
-        match &self.retired {
-            Some(retired) => retired.take(&self.device.raw, semaphore),
-            // SAFETY: nothing uses it, as the caller says.
-            None => unsafe { self.device.raw.destroy_semaphore(semaphore, None) },
         }
     }
 
@@ -182,16 +168,6 @@ impl Busy for Queues {
             // SAFETY: the fence was submitted.
             if unsafe { raw.wait_for_fences(&[fence], true, left) }.is_err() {
                 return;
-            }
-        }
-    }
-}
-
-impl Drop for Queues {
-    fn drop(&mut self) {
-        if !leaving::is_leaving() {
-            if let Some(retired) = &self.retired {
-                retired.destroy(&self.device.raw);
             }
         }
     }

@@ -384,3 +384,30 @@ pub fn sample_clock(tools: &Arc<Tools>, clock: &Arc<Clock>) -> Result<(u64, u64)
     best.map(|(_, ticks, host)| (ticks, host))
         .ok_or(DeviceError::Lost)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::vulkan::tests;
+
+    /// Mesa's emulated timelines write to a semaphore that a batch has waited for after the batch can be seen to have
+    /// completed; its software driver has one queue, and is given none to wait for.
+    #[test]
+    fn streams_of_one_queue_wait_for_no_semaphore() {
+        let Some(device) = tests::device(false) else {
+            return;
+        };
+        let mut first = device.stream().expect("a stream");
+        for _ in 0..4 {
+            let mut second = device.stream().expect("a stream");
+            let value = first.submit(true).expect("submit");
+            second.wait_for(&Point {
+                timeline: Arc::clone(first.timeline()),
+                value,
+            });
+            let waits = second.open.as_ref().map_or(0, |batch| batch.waits.len());
+            assert_eq!(waits, usize::from(first.queue != second.queue));
+            second.submit(true).expect("submit");
+        }
+    }
+}

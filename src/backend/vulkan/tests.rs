@@ -99,7 +99,7 @@ const ADD: &str = r#"
 
 /// A device of this test's own, with its utility shaders used for nearly everything, or for nothing.
 #[track_caller]
-fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
+pub(super) fn device(shaders: bool) -> Option<Arc<VulkanDevice>> {
     device_with(|tuning| {
         tuning.compute_copy_from = if shaders { 64 } else { u64::MAX };
     })

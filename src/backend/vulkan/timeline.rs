@@ -7,6 +7,7 @@
 use super::conv::During;
 use super::queue::Queues;
 use crate::backend::{DeviceError, Result, Throttle, Timeline};
+use crate::util::leaving;
 use ash::vk;
 use std::any::Any;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -208,7 +209,11 @@ impl Drop for VulkanTimeline {
     fn drop(&mut self) {
         // The stream that signals it waits for its last batch before it drops its Arc, and streams that wait for it
         // keep an Arc until their batch has completed; so no pending work uses it.
-        self.queues.retire(self.semaphore);
+        if leaving::is_leaving() {
+            return;
+        }
+        // SAFETY: as said above; it is destroyed once.
+        unsafe { (self.queues.device.raw).destroy_semaphore(self.semaphore, None) };
     }
 }
 

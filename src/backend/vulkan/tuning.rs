@@ -19,8 +19,6 @@ pub struct Tuning {
     pub slice_ns: u64,
     /// Nothing is submitted while a pipeline is made, and pipelines are made one by one.
     pub pipelines_apart: bool,
-    /// A semaphore that nothing uses is kept for a while.
-    pub keeps_semaphores: bool,
     /// How long a work-group may run before the device is lost, for the log.
     pub group_limit: Option<Duration>,
 }
@@ -42,7 +40,6 @@ impl Tuning {
             spin_yields: !gpu,
             slice_ns: if_quirk(Quirk::LateWakeUps, 1_000_000),
             pipelines_apart: quirks.has(Quirk::PipelinesApart),
-            keeps_semaphores: quirks.has(Quirk::LateSemaphores),
             group_limit: quirks
                 .has(Quirk::LongGroups)
                 .then_some(Duration::from_secs(4)),
