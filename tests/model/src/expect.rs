@@ -30,15 +30,15 @@ pub struct Difference {
     pub got: u8,
 }
 
-/// Bytes made of a number.
+/// Bytes made of a number, eight at a time.
 pub fn pattern(number: u32, size: usize) -> Vec<u8> {
-    let mut word = number.wrapping_mul(2_654_435_761) | 1;
-    let mut bytes = Vec::with_capacity(size + 4);
-    while bytes.len() < size {
-        word ^= word << 13;
-        word ^= word >> 17;
-        word ^= word << 5;
-        bytes.extend_from_slice(&word.to_le_bytes());
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut sum = u64::from(number).wrapping_mul(STEP);
+    let mut bytes = vec![0; size.next_multiple_of(8)];
+    for eight in bytes.as_chunks_mut().0 {
+        sum = sum.wrapping_add(STEP);
+        let word = (sum ^ (sum >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        *eight = (word ^ (word >> 32)).to_le_bytes();
     }
     bytes.truncate(size);
     bytes
@@ -72,6 +72,9 @@ impl Contents {
 
     /// Where other bytes are not these.
     pub fn differs(&self, other: &[u8]) -> Option<Difference> {
+        if self.bytes == other {
+            return None;
+        }
         let mut found: Option<Difference> = None;
         let all = self.bytes.iter().zip(&self.known).zip(other).enumerate();
         for (at, ((&expected, &known), &got)) in all {
@@ -107,7 +110,8 @@ impl Model {
     }
 
     fn fill(&mut self, memory: usize, at: usize, size: usize, pattern: &[u8]) {
-        let bytes = pattern.iter().copied().cycle().take(size).collect();
+        let mut bytes = pattern.repeat(size.div_ceil(pattern.len()));
+        bytes.truncate(size);
         self.memories[memory].put(at, &Contents::new(bytes));
     }
 
@@ -118,16 +122,13 @@ impl Model {
         };
         let ((from, at), (to, put)) = (place(src), place(dst));
         let mut part = self.memories[from].part(at..at + words * 4);
-        for (word, known) in part
-            .bytes
-            .chunks_exact_mut(4)
-            .zip(part.known.chunks_exact_mut(4))
-        {
-            let value = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-            let value = value.wrapping_mul(FACTOR).wrapping_add(add);
-            word.copy_from_slice(&value.to_le_bytes());
-            if known != [1; 4] {
-                known.fill(0);
+        for word in part.bytes.as_chunks_mut().0 {
+            let value = u32::from_le_bytes(*word);
+            *word = value.wrapping_mul(FACTOR).wrapping_add(add).to_le_bytes();
+        }
+        for word in part.known.as_chunks_mut().0 {
+            if *word != [1; 4] {
+                *word = [0; 4];
             }
         }
         self.memories[to].put(put, &part);
