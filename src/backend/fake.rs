@@ -188,7 +188,9 @@ impl FakeDevice {
 type Bytes = Arc<[UnsafeCell<u8>]>;
 
 fn bytes(size: u64, value: u8) -> Bytes {
-    (0..size).map(|_| UnsafeCell::new(value)).collect()
+    let bytes: Arc<[u8]> = vec![value; size as usize].into();
+    // SAFETY: nobody else has the bytes, and a cell of a byte is laid out as the byte is.
+    unsafe { Arc::from_raw(Arc::into_raw(bytes) as *const [UnsafeCell<u8>]) }
 }
 
 struct FakeMemory {
@@ -314,16 +316,14 @@ impl Step {
                 }
             }
             Self::Fill(dst, pattern) => {
-                let length = pattern.len() as u64;
-                for index in 0..dst.size / length {
-                    // SAFETY: as above.
-                    unsafe {
-                        std::ptr::copy_nonoverlapping(
-                            pattern.as_ptr(),
-                            at(dst, index * length, length),
-                            pattern.len(),
-                        );
-                    }
+                let bytes = pattern.repeat(dst.size as usize / pattern.len());
+                // SAFETY: as above.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        bytes.as_ptr(),
+                        at(dst, 0, bytes.len() as u64),
+                        bytes.len(),
+                    );
                 }
             }
             Self::Update(dst, data) => {
