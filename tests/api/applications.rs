@@ -71,11 +71,12 @@ const PARTS: &str = "typedef struct { uint total; uint state[8]; uchar buffer[64
         if (size > 0) copy(h->buffer + left, input, size);
     }
     inline void finish(uchar *output, hash *h) {
-        uchar pad[72] = { 0x80 };
+        uchar length[8], pad[64] = { 0x80 };
         ulong bits = h->total << 3;
-        uint last = h->total & 63, length = last < 56 ? 56 - last : 120 - last;
-        for (int i = 0; i < 8; i++) pad[length + i] = bits >> (56 - 8 * i);
-        update(h, pad, length + 8);
+        for (int i = 0; i < 8; i++) length[i] = bits >> (56 - 8 * i);
+        uint last = h->total & 63;
+        update(h, pad, last < 56 ? 56 - last : 120 - last);
+        update(h, length, 8);
         for (int i = 0; i < 32; i++) output[i] = h->state[i >> 2] >> ((i & 3) * 8);
     }
     inline void hash_of(uint count, const uchar *parts[], const uint *sizes, uchar *output) {
@@ -89,24 +90,22 @@ const PARTS: &str = "typedef struct { uint total; uint state[8]; uchar buffer[64
         uchar pad[64];
         const uchar *all[5];
         uint all_sizes[5], i;
-        for (uint outer = 0; outer < 2; outer++) {
-            uchar with = outer ? 0x5c : 0x36;
-            for (i = 0; i < length; i++) pad[i] = key[i] ^ with;
-            for (; i < 64; i++) pad[i] = with;
-            all[0] = pad;
-            all_sizes[0] = 64;
-            if (outer) {
-                all[1] = output;
-                all_sizes[1] = 32;
-                count = 1;
-            } else {
-                for (i = 0; i < count; i++) {
-                    all[i + 1] = parts[i];
-                    all_sizes[i + 1] = sizes[i];
-                }
-            }
-            hash_of(1 + count, all, all_sizes, output);
+        for (i = 0; i < length; i++) pad[i] = key[i] ^ 0x36;
+        for (; i < 64; i++) pad[i] = 0x36;
+        all[0] = pad;
+        all_sizes[0] = 64;
+        for (i = 0; i < count; i++) {
+            all[i + 1] = parts[i];
+            all_sizes[i + 1] = sizes[i];
         }
+        hash_of(1 + count, all, all_sizes, output);
+        for (i = 0; i < length; i++) pad[i] = key[i] ^ 0x5c;
+        for (; i < 64; i++) pad[i] = 0x5c;
+        all[0] = pad;
+        all_sizes[0] = 64;
+        all[1] = output;
+        all_sizes[1] = 32;
+        hash_of(2, all, all_sizes, output);
     }
     kernel void f(global uint *in, global uchar *out) {
         uint key[8];
