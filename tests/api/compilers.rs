@@ -34,7 +34,7 @@ case $mode in
     refuses-loudly) head -c 40000000 /dev/zero | tr '\0' x >&2; exit 1 ;;
     loud) head -c 40000000 /dev/zero | tr '\0' '\n' >&2; exec @CLANG@ "$@" ;;
     endless) exec tr '\0' x </dev/zero ;;
-    endless-messages) exec tr '\0' x </dev/zero >&2 ;;
+    endless-messages) while head -c 4000000 /dev/zero | tr '\0' x >&2; do sleep 0.05; done ;;
     hangs) exec sleep 100 ;;
     hangs-silently) exec sleep 100 >&- 2>&- ;;
     *) exec @CLANG@ "$@" ;;
