@@ -15,8 +15,6 @@ use pumice_runtime::object::program::{self, Program};
 use pumice_runtime::queue::Queue;
 use std::time::{Duration, Instant};
 
-/// How long a row is measured.
-const TURN: Duration = Duration::from_millis(600);
 /// Bytes of a small transfer.
 const SMALL: usize = 4096;
 /// Work-items of the arithmetic, and steps of each, with two operations on four numbers.
@@ -98,6 +96,14 @@ pub fn command() -> Command {
                 .default_value("0")
                 .help("This device, counted as `pumice info` does"),
         )
+        .arg(
+            Arg::new("milliseconds")
+                .long("milliseconds")
+                .value_name("NUMBER")
+                .value_parser(clap::value_parser!(u64))
+                .default_value("600")
+                .help("Measure each figure for so long"),
+        )
 }
 
 /// Measures and prints.
@@ -107,6 +113,8 @@ pub fn bench(matches: &ArgMatches) -> Result<(), String> {
     let Some(device) = platform.devices().get(index) else {
         return Err(format!("there is no device {index}; see `pumice info`"));
     };
+    let turn = matches.get_one::<u64>("milliseconds").copied();
+    let turn = Duration::from_millis(turn.unwrap_or(600));
     let began = Instant::now();
     super::print(|out| {
         writeln!(out, "{}", device.caps().name)?;
@@ -114,7 +122,7 @@ pub fn bench(matches: &ArgMatches) -> Result<(), String> {
         writeln!(out, "{:27}{first:>18}{second:>18}{third:>20}", "")
     })?;
     let mut wrong = Vec::new();
-    let rig = Rig::new(device).map_err(|error| error.to_string())?;
+    let rig = Rig::new(device, turn).map_err(|error| error.to_string())?;
     for (row, measure) in ROWS {
         if row.name == DOUBLES.name && !device.caps().fp64 {
             continue;
@@ -254,10 +262,12 @@ struct Rig {
     size: usize,
     /// What `a` holds.
     host: Vec<u8>,
+    /// How long a row is measured.
+    turn: Duration,
 }
 
 impl Rig {
-    fn new(device: &Ref<Device>) -> ClResult<Self> {
+    fn new(device: &Ref<Device>, turn: Duration) -> ClResult<Self> {
         let context = Context::new(vec![device.clone()], Vec::new(), None)?;
         let queue = Queue::new(&context, device, Vec::new())?;
         let program = program::with_source(&context, SOURCE.to_owned());
@@ -281,6 +291,7 @@ impl Rig {
             c,
             size,
             host,
+            turn,
         })
     }
 
@@ -385,7 +396,7 @@ impl Rig {
         let began = Instant::now();
         let mut best = f64::MAX;
         let mut rounds = 0;
-        while rounds < 3 || began.elapsed() < TURN {
+        while rounds < 3 || began.elapsed() < self.turn {
             // Short actions are measured together: reading the clock takes time too.
             let turn = Instant::now();
             let mut count = 0;
@@ -395,7 +406,7 @@ impl Rig {
             }
             best = best.min(turn.elapsed().as_secs_f64() / f64::from(count));
             rounds += 1;
-            if began.elapsed() > 4 * TURN {
+            if began.elapsed() > 4 * self.turn {
                 break;
             }
         }

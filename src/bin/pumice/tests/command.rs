@@ -201,7 +201,7 @@ fn info_is_short_and_whole() {
 /// Measures, and finds the results right.
 #[test]
 fn the_bench_measures() {
-    let output = self::output(&["bench"]);
+    let output = self::output(&["bench", "--milliseconds", "20"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{output:?}");
     for row in [
