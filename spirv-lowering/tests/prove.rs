@@ -45,10 +45,11 @@ fn passes_keep_what_kernels_do() {
     prove_seeds(0, count, Depth::Every);
 }
 
-/// Seeds that showed a fault once, in what is emitted, as they do here: shared code that came back to a call that never ends; copies of memory that took more steps
-/// than a run may; the sign of a value that may be a NaN, and the other bits of a negated one, which the interpreter took for known;
-/// more printf than its buffer held; what is promised not to be infinite and may be, in sign or size, which it took for known; a
-/// loop at the beginning of another, made one with it, and its barrier then in each copy of an unrolled body.
+/// Seeds that showed a fault once, in what is emitted, as they do here: shared code that came back to a call that never ends;
+/// copies of memory that took more steps than a run may; the sign of a value that may be a NaN, and the other bits of a negated
+/// one, which the interpreter took for known; more printf than its buffer held; what is promised not to be infinite and may be,
+/// in sign or size, which it took for known; a loop at the beginning of another, made one with it, and its barrier then in each
+/// copy of an unrolled body.
 const FOUND: &[u64] = &[
     9_008_281,
     30_010_206,
