@@ -113,8 +113,8 @@ pub fn bench(matches: &ArgMatches) -> Result<(), String> {
     let Some(device) = platform.devices().get(index) else {
         return Err(format!("there is no device {index}; see `pumice info`"));
     };
-    let turn = matches.get_one::<u64>("milliseconds").copied();
-    let turn = Duration::from_millis(turn.unwrap_or(600));
+    let span = matches.get_one::<u64>("milliseconds").copied();
+    let span = Duration::from_millis(span.unwrap_or(600));
     let began = Instant::now();
     super::print(|out| {
         writeln!(out, "{}", device.caps().name)?;
@@ -122,7 +122,7 @@ pub fn bench(matches: &ArgMatches) -> Result<(), String> {
         writeln!(out, "{:27}{first:>18}{second:>18}{third:>20}", "")
     })?;
     let mut wrong = Vec::new();
-    let rig = Rig::new(device, turn).map_err(|error| error.to_string())?;
+    let rig = Rig::new(device, span).map_err(|error| error.to_string())?;
     for (row, measure) in ROWS {
         if row.name == DOUBLES.name && !device.caps().fp64 {
             continue;
@@ -263,11 +263,11 @@ struct Rig {
     /// What `a` holds.
     host: Vec<u8>,
     /// How long a row is measured.
-    turn: Duration,
+    span: Duration,
 }
 
 impl Rig {
-    fn new(device: &Ref<Device>, turn: Duration) -> ClResult<Self> {
+    fn new(device: &Ref<Device>, span: Duration) -> ClResult<Self> {
         let context = Context::new(vec![device.clone()], Vec::new(), None)?;
         let queue = Queue::new(&context, device, Vec::new())?;
         let program = program::with_source(&context, SOURCE.to_owned());
@@ -291,7 +291,7 @@ impl Rig {
             c,
             size,
             host,
-            turn,
+            span,
         })
     }
 
@@ -396,7 +396,7 @@ impl Rig {
         let began = Instant::now();
         let mut best = f64::MAX;
         let mut rounds = 0;
-        while rounds < 3 || began.elapsed() < self.turn {
+        while rounds < 3 || began.elapsed() < self.span {
             // Short actions are measured together: reading the clock takes time too.
             let turn = Instant::now();
             let mut count = 0;
@@ -406,7 +406,7 @@ impl Rig {
             }
             best = best.min(turn.elapsed().as_secs_f64() / f64::from(count));
             rounds += 1;
-            if began.elapsed() > 4 * self.turn {
+            if began.elapsed() > 4 * self.span {
                 break;
             }
         }
