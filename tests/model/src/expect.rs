@@ -33,7 +33,8 @@ pub struct Difference {
 /// Bytes made of a number, eight at a time.
 pub fn pattern(number: u32, size: usize) -> Vec<u8> {
     const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mut sum = u64::from(number).wrapping_mul(STEP);
+    // Not a multiple of the step: the bytes of one number would be those of another, further on.
+    let mut sum = u64::from(number).wrapping_mul(0xd1b5_4a32_d192_ed03);
     let mut bytes = vec![0; size.next_multiple_of(8)];
     for eight in bytes.as_chunks_mut().0 {
         sum = sum.wrapping_add(STEP);

@@ -393,3 +393,14 @@ fn shrinking_leaves_what_the_fault_needs() -> Result<(), String> {
     assert!(found > 5, "{found}");
     Ok(())
 }
+
+/// Bytes of the wrong place are never the right ones.
+#[test]
+fn patterns_are_nowhere_alike() {
+    let mut seen = std::collections::HashSet::new();
+    for memory in 0..8 {
+        for eight in initial(memory, 4096).chunks(8) {
+            assert!(seen.insert(eight.to_vec()), "memory {memory}");
+        }
+    }
+}
