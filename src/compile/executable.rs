@@ -1,6 +1,7 @@
 //! A linked program for one device: its kernels lowered, loaded on first use.
 
 use super::builtin_library;
+use super::dump;
 use super::instance::{Instance, Lifecycle};
 use super::lower;
 use super::native::{ForAnyGroup, Native};
@@ -8,7 +9,7 @@ use super::options::BuildOptions;
 use super::store::binary::Binary;
 use super::store::entries::{self, CacheKey};
 use super::store::{pipelines, sections};
-use super::words::{to_bytes, BuildFailure, SpirvModule};
+use super::words::{BuildFailure, SpirvModule};
 use crate::backend::{
     staging, Code, Device, DeviceError, MachineCode, Memory, NativeCode, Placement,
 };
@@ -160,8 +161,7 @@ impl Executable {
             lower::lower(&program, name, &target, options, library)
         };
         let mut kernels = Vec::with_capacity(names.len());
-        for ((name, _), lowered) in names.iter().zip(lower_all(&names, lower_one)?) {
-            dump(name, &lowered);
+        for lowered in lower_all(&names, lower_one)? {
             kernels.push(LoweredKernel::new(lowered));
         }
         Ok(Self::new(device, kernels, globals))
@@ -454,7 +454,9 @@ impl Sources {
         if let Some(executable) =
             entries::load(KIND, &key).and_then(|bytes| Executable::from_bytes(device, &bytes))
         {
-            return Ok(executable);
+            if executable.all().all(|kernel| dump::has(&kernel.lowered)) {
+                return Ok(executable);
+            }
         }
         let executable = Executable::lower(device, modules, spec_constants, options, wide)?;
         entries::store(KIND, &key, &executable.to_bytes());
@@ -583,33 +585,6 @@ fn map_parallel<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync
         .collect();
     assert_eq!(results.len(), items.len(), "each item has its result");
     results
-}
-
-/// PUMICE_DUMP: the lowered kernel.
-fn dump(name: &str, lowered: &Lowered) {
-    let Some(dir) = &crate::util::config::get().dump else {
-        return;
-    };
-    let bytes = to_bytes(&lowered.words);
-    let hash = blake3::hash(&bytes).to_hex();
-    let file = dir.join(format!(
-        "{}.{}.vk.spv",
-        &hash.as_str()[..16],
-        name.replace('/', "_")
-    ));
-    let interface = format!("{:#?}\n", lowered.interface);
-    let written = crate::util::files::limited(|| {
-        std::fs::create_dir_all(dir)?;
-        std::fs::write(&file, bytes)?;
-        std::fs::write(file.with_extension("interface"), interface)
-    });
-    if let Err(error) = written {
-        crate::log!(
-            Warn,
-            "PUMICE_DUMP: cannot write {}: {error}",
-            file.display()
-        );
-    }
 }
 
 #[cfg(test)]

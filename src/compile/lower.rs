@@ -1,5 +1,6 @@
 //! One kernel through the compiler's pipeline, as `PUMICE_PASSES` and `PUMICE_DUMP` have it.
 
+use super::dump;
 use super::options::BuildOptions;
 use crate::util::config::{self, Passes};
 use crate::util::{files, trace};
@@ -13,7 +14,7 @@ use std::path::Path;
 /// What is written of each pass: a hundred times the size of a kernel, so not for all of a large one.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Lowers a kernel.
+/// Lowers a kernel to what a target takes, and writes what `PUMICE_DUMP` wants of it.
 pub fn lower(
     program: &Program,
     kernel: &str,
@@ -52,6 +53,9 @@ pub fn lower(
     let lowered = program.lower(kernel, target, &mut options);
     if let Some(dir) = &config.dump {
         steps.write(dir, kernel);
+    }
+    if let Ok(lowered) = &lowered {
+        dump::kernel(lowered);
     }
     if *time {
         timings.sort_by_key(|(_, took)| std::cmp::Reverse(*took));

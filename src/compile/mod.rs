@@ -18,6 +18,7 @@
 pub mod builtin_library;
 pub mod check;
 pub mod clang;
+mod dump;
 pub mod edit;
 pub mod executable;
 pub mod implicit;
@@ -33,6 +34,8 @@ pub mod words;
 
 mod lower;
 pub mod native;
+
+pub use lower::lower;
 
 pub use check::{checked, validate_vulkan};
 pub use clang::{toolchain, unload, Header};
@@ -67,6 +70,7 @@ pub fn compile_source(
     let key = source::key(&source);
     if let Some((bytes, log)) = source::load(source::COMPILED, &key) {
         if let Some(words) = to_words(&bytes) {
+            dump::source(source.text, &words);
             return (Some(Arc::new(words)), log);
         }
     }
@@ -75,27 +79,8 @@ pub fn compile_source(
         let (bytes, log) = (to_bytes(words), &compiled.log);
         source::store(&source, source::COMPILED, &key, &bytes, log, read);
     }
-    if let (Some(dir), Some(words)) = (&crate::util::config::get().dump, &compiled.words) {
-        dump(dir, source.text, words);
+    if let Some(words) = &compiled.words {
+        dump::source(source.text, words);
     }
     (compiled.words.map(Arc::new), compiled.log)
-}
-
-/// PUMICE_DUMP: the source and its SPIR-V, named by the hash of the latter.
-fn dump(dir: &std::path::Path, source: &str, words: &[u32]) {
-    let bytes = to_bytes(words);
-    let name = blake3::hash(&bytes).to_hex();
-    let name = &name.as_str()[..16];
-    let written = crate::util::files::limited(|| {
-        std::fs::create_dir_all(dir)?;
-        std::fs::write(dir.join(format!("{name}.cl")), source)?;
-        std::fs::write(dir.join(format!("{name}.spv")), &bytes)
-    });
-    if let Err(error) = written {
-        crate::log!(
-            Warn,
-            "PUMICE_DUMP: cannot write to {}: {error}",
-            dir.display()
-        );
-    }
 }

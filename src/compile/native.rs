@@ -1,11 +1,11 @@
 //! Kernels for processors: from lowered KIR through LLVM's IR to object files, which are kept in the cache.
 
 use super::clang::native::Generator;
+use super::dump;
 use super::store::entries::{self, CacheKey};
 use super::words::BuildFailure;
 use crate::backend::{DeviceError, NativeCode, Result};
 use crate::quirks::Quirk;
-use crate::util::files;
 use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use spirv_lowering::interface::Implicit;
 use spirv_lowering::ir::parse::parse_module;
@@ -97,7 +97,8 @@ impl Native {
             stack: Stack::HERE,
         };
         let maker = format!("{} {shape:?}", generator.identity(self.width));
-        if let Some(kept) = kept.filter(|kept| kept.maker == maker) {
+        let kept = kept.filter(|kept| kept.maker == maker);
+        if let (Some(kept), None) = (kept, dump::dir()) {
             return Ok(kept.object.clone());
         }
         let text = parse_module(&self.kir)
@@ -105,16 +106,12 @@ impl Native {
             .and_then(|module| {
                 native::emit(&module, &self.implicit, shape).map_err(|error| error.to_string())
             })?;
-        if let Some(dir) = &crate::util::config::get().dump {
-            let hash = blake3::hash(text.as_bytes()).to_hex();
-            let file = format!(
-                "{}.{}.ll",
-                &hash.as_str()[..16],
-                self.name.replace('/', "_")
-            );
-            if let Err(error) = files::limited(|| std::fs::write(dir.join(&file), &text)) {
-                crate::log!(Warn, "PUMICE_DUMP: {file}: {error}");
-            }
+        if dump::dir().is_some() {
+            let (stem, name) = (dump::stem(text.as_bytes()), self.name.replace('/', "_"));
+            dump::write(&format!("{stem}.{name}.ll"), text.as_bytes());
+        }
+        if let Some(kept) = kept {
+            return Ok(kept.object.clone());
         }
         let object = generator
             .object(&text, self.width)

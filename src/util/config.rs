@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
-/// The variables and what they mean, in Markdown: the table of the README and that of the manual page.
+/// The variables and what they mean, in Markdown: the table of docs/use.md and that of the manual page.
 pub const VARIABLES: &[(&str, &str)] = &[
     (
         "PUMICE_DEVICES",
@@ -23,7 +23,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "PUMICE_DUMP",
-        "directory for the source, IR after each pass and output of every build that the cache does not have",
+        "directory for the source, SPIR-V, IR after each pass and result of every build",
     ),
     (
         "PUMICE_TRACE",
@@ -247,9 +247,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_readme_has_the_same_table() {
-        let readme = include_str!("../../README.md");
-        let told: Vec<_> = readme
+    fn the_document_has_the_same_table() {
+        let document = include_str!("../../docs/use.md");
+        let documented: Vec<_> = document
             .lines()
             .filter_map(|line| line.strip_prefix("| `PUMICE_")?.strip_suffix(" |"))
             .collect();
@@ -257,7 +257,7 @@ mod tests {
             .iter()
             .map(|(name, meaning)| format!("{}` | {meaning}", &name["PUMICE_".len()..]))
             .collect();
-        assert_eq!(told, known);
+        assert_eq!(documented, known);
     }
 
     #[test]

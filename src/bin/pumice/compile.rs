@@ -8,7 +8,7 @@ use pumice_runtime::compile::{
 use pumice_runtime::features::Features;
 use pumice_runtime::object::platform::Platform;
 use spirv_lowering::target::Target;
-use spirv_lowering::{LinkOptions, Options, Program};
+use spirv_lowering::{LinkOptions, Program};
 use std::sync::Arc;
 
 /// What to print.
@@ -186,14 +186,7 @@ pub fn compile(matches: &ArgMatches) -> Result<(), String> {
         {
             continue;
         }
-        let mut options = Options {
-            correctly_rounded_divide_sqrt: options.correctly_rounded_divide_sqrt,
-            denorms_are_zero: options.denorms_are_zero,
-            unsafe_math: options.unsafe_math || options.fast_relaxed_math,
-            library: Some(library),
-            ..Options::default()
-        };
-        let lowered = program.lower(&kernel.name, &target, &mut options);
+        let lowered = compile::lower(&program, &kernel.name, &target, &options, library);
         let lowered = lowered.map_err(|e| format!("kernel {}: {e}", kernel.name))?;
         match args.emit {
             Emit::Check => {

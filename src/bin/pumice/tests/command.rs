@@ -229,3 +229,51 @@ fn the_manual_is_a_manual_page() {
         );
     }
 }
+
+/// The names of the files of a folder, and of its folders, without the hashes that they begin with.
+fn kinds(dir: &std::path::Path) -> std::collections::BTreeSet<String> {
+    let entries = std::fs::read_dir(dir).expect("a folder of dumps");
+    entries
+        .map(|entry| {
+            let name = entry.expect("an entry").file_name();
+            let name = name.to_string_lossy();
+            name.split_once('.').map_or("", |(_, kind)| kind).to_owned()
+        })
+        .collect()
+}
+
+/// `PUMICE_DUMP` writes the same files whether or not the cache has the build, for `pumice compile` and for a program.
+#[test]
+fn dumps_are_whole_whatever_the_cache_has() {
+    let dir = std::env::temp_dir().join(format!("pumice-dump-test-{}", std::process::id()));
+    let file = dir.join("k.cl");
+    std::fs::create_dir_all(&dir).expect("a folder");
+    let source = "kernel void k(global int *p) { p[get_global_id(0)] += 7; }";
+    std::fs::write(&file, source).expect("a source");
+    let dumped = |name: &str, words: &[&str]| {
+        let folder = dir.join(name);
+        let mut command = pumice(words);
+        command.env("PUMICE_CACHE_DIR", dir.join("cache"));
+        let done = command.env("PUMICE_DUMP", &folder).output();
+        let done = done.expect("pumice runs");
+        assert!(done.status.success(), "{done:?}");
+        kinds(&folder)
+    };
+    let path = file.to_string_lossy();
+    let compile = &["compile", &*path, "--emit", "vulkan", "-o", "/dev/null"][..];
+    let kinds = dumped("first", compile);
+    for kind in ["cl", "spv", "k.passes", "k.vk.spv", "k.vk.interface"] {
+        assert!(kinds.contains(kind), "{kind} in {kinds:?}");
+    }
+    assert_eq!(dumped("second", compile), kinds);
+    let passes = std::fs::read_dir(dir.join("second")).expect("dumps");
+    let passes = passes.map(|entry| entry.expect("an entry").path());
+    let passes = passes.filter(|path| path.extension().is_some_and(|end| end == "passes"));
+    let count = passes.map(|dir| std::fs::read_dir(dir).expect("passes").count());
+    assert!(count.sum::<usize>() > 3);
+
+    let kinds = dumped("doctor", &["doctor"]);
+    assert!(kinds.iter().any(|kind| kind.ends_with(".ll")), "{kinds:?}");
+    assert_eq!(dumped("again", &["doctor"]), kinds);
+    let _ = std::fs::remove_dir_all(&dir);
+}
