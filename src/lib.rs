@@ -1,11 +1,16 @@
-//! The runtime of Pumice: OpenCL objects on top of a device back end. No C entry points here (see the `icd` crate).
+//! The runtime of Pumice: OpenCL objects on devices. It has no C entry points; the crate `icd` has them.
 //!
 //! ```text
-//! icd entry -> object (resolve, check) -> command (snapshot) -> queue (order) -> backend (record, submit) -> VkQueue
+//! icd entry -> object (resolve, check) -> command (snapshot) -> queue (order) -> backend (record, submit) -> device
 //! ```
 //!
-//! Imports go one way: `queue -> command -> object -> {compile, handle} -> error -> backend -> {cl, util}`.
-//! `ci/layering` checks it.
+//! Each module may import those after it:
+//!
+//! ```text
+//! queue -> command -> object -> features -> {compile, handle} -> error -> backend -> quirks -> {cl, util}
+//! ```
+//!
+//! `ci/layering` checks that, and docs/architecture.md follows a launch and a source through the files.
 
 pub mod backend;
 pub mod cl;
