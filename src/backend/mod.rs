@@ -245,7 +245,8 @@ pub trait Stream: Send {
     fn open_value(&self) -> u64;
     /// Operations recorded in the open batch.
     fn open_len(&self) -> usize;
-    /// The open batch must wait for this point of another stream of the same device, already submitted.
+    /// The open batch must wait for this point of another stream of the same device, or of one with the same root, already
+    /// submitted.
     fn wait_for(&mut self, point: &Point);
     /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
     fn record(
@@ -336,7 +337,8 @@ pub trait Device: Send + Sync {
     fn processors(&self) -> &[Processor] {
         &[]
     }
-    /// A device of some of them, for which code that was loaded here is good too.
+    /// A device of some of them, for which code that was loaded here is good too, and which has the same memory: whatever one of
+    /// them has allocated the other uses.
     fn sub_device(&self, numbers: &[u32]) -> Result<Arc<dyn Device>> {
         Err(DeviceError::Unsupported(format!(
             "a part of processors {numbers:?}"

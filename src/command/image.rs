@@ -365,7 +365,7 @@ pub fn map(
     }
     check_map_access(mem, flags)?;
     let at = place(image, region.origin, region.size)?;
-    let mapping = mem.map_image(target.index, flags, at)?;
+    let mapping = mem.map_image(target.memory, flags, at)?;
     let pitches = mapping.image.map(|m| (m.row_pitch, m.slice_pitch));
     let (row_pitch, slice_pitch) = pitches.unwrap_or_default();
     let mapped = Mapped {

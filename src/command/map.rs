@@ -46,7 +46,7 @@ pub fn map_buffer(
         }
         check_mutable(mem)?;
     }
-    let mapping = mem.map(target.index, flags, offset, size)?;
+    let mapping = mem.map(target.memory, flags, offset, size)?;
     let pointer = mapping.pointer as *mut c_void;
     Ok((
         Command {

@@ -30,6 +30,7 @@ use crate::object::mem::pixel::Pixel;
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::reach::Behind;
 use crate::object::mem::Mem;
+use crate::object::memories::MemoryIndex;
 use crate::object::native_kernel::NativeKernel;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -44,6 +45,8 @@ pub struct QueueTarget {
     pub device: Ref<Device>,
     /// The device's place in the context.
     pub index: usize,
+    /// The device's memory.
+    pub memory: MemoryIndex,
     /// What stands for the queue.
     pub queue: Identity,
 }
@@ -131,7 +134,10 @@ impl HostSide {
     ) -> Self {
         let first = base.wrapping_add(offset as usize);
         let last = extent(first, &rows, row_pitch, slice_pitch).end;
-        let (visible, shared) = match target.context.behind(target.index, &(base..last.max(base))) {
+        let (visible, shared) = match target
+            .context
+            .behind(target.memory, &(base..last.max(base)))
+        {
             Behind::Host => (None, false),
             Behind::Shared => (None, true),
             Behind::Device(slice) => (Some(slice), true),

@@ -51,7 +51,7 @@ pub fn native(
             );
         }
     }
-    let kernel = NativeKernel::new(function, args, buffers, target.index)?;
+    let kernel = NativeKernel::new(function, args, buffers, target.memory)?;
     Ok(Command {
         kind: cl::CL_COMMAND_NATIVE_KERNEL,
         work: Work::Native(Arc::new(kernel)),

@@ -5,6 +5,7 @@
 //! it as something that has an address; those that fill them (`svm`, `mem::address`) say what it is.
 
 use super::mem::reach::Behind;
+use super::memories::MemoryIndex;
 use crate::util::lock::{rank, Mutex};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -14,8 +15,8 @@ use std::sync::{Arc, Weak};
 
 /// Something with an address of the host.
 pub trait HostShared: Any + Send + Sync {
-    /// What lies behind a range of addresses that meets it, for the context's device number `device`.
-    fn behind(&self, device: usize, range: &Range<usize>) -> Behind;
+    /// What lies behind a range of addresses that overlaps it, for devices with this memory.
+    fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind;
 }
 
 struct Entry {
@@ -48,8 +49,8 @@ impl Allocations {
         self.any.load(Ordering::Acquire)
     }
 
-    /// What of them lies behind a range of addresses of the host, for the context's device number `device`.
-    pub(super) fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+    /// What of them lies behind a range of addresses of the host, for devices with this memory.
+    pub(super) fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
         if !self.any() {
             return Behind::Host;
         }
@@ -60,7 +61,7 @@ impl Allocations {
                 _ => return Behind::Host,
             }
         };
-        found.behind(device, range)
+        found.behind(memory, range)
     }
 
     /// Enters an allocation.
@@ -90,29 +91,35 @@ impl Allocations {
     }
 }
 
-/// The buffers of a context whose addresses are known, by device and address.
+/// The buffers of a context whose addresses are known, by memory and address.
 #[derive(Default)]
 pub struct Addressed {
-    by_address: Mutex<BTreeMap<(usize, u64), Weak<dyn Any + Send + Sync>>, { rank::ADDRESSED }>,
+    by_address:
+        Mutex<BTreeMap<(MemoryIndex, u64), Weak<dyn Any + Send + Sync>>, { rank::ADDRESSED }>,
 }
 
 impl Addressed {
-    /// The last buffer that begins at an address of a device or before it, and how far behind its first byte that is. It may
+    /// The last buffer that begins at an address of a memory or before it, and how far behind its first byte that is. It may
     /// be shorter.
     pub(super) fn below(
         &self,
-        device: usize,
+        memory: MemoryIndex,
         address: u64,
     ) -> Option<(Arc<dyn Any + Send + Sync>, u64)> {
         let map = self.by_address.lock();
-        let ((_, begin), found) = map.range((device, 0)..=(device, address)).next_back()?;
+        let ((_, begin), found) = map.range((memory, 0)..=(memory, address)).next_back()?;
         Some((found.upgrade()?, address - begin))
     }
 
     /// Enters a buffer.
-    pub(super) fn insert(&self, device: usize, address: u64, mem: Weak<dyn Any + Send + Sync>) {
+    pub(super) fn insert(
+        &self,
+        memory: MemoryIndex,
+        address: u64,
+        mem: Weak<dyn Any + Send + Sync>,
+    ) {
         let mut map = self.by_address.lock();
         map.retain(|_, known| known.strong_count() > 0);
-        map.insert((device, address), mem);
+        map.insert((memory, address), mem);
     }
 }

@@ -8,6 +8,7 @@ use super::callback::{run_destructors, Callback, DestructorFn, Destructors, Erro
 use super::device::{of_device, Device};
 use super::device_side::DeviceSide;
 use super::mem::reach::{Behind, Reachable};
+use super::memories::{Memories, MemoryIndex};
 use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
 use crate::cl::{self, cl_context_properties};
@@ -23,6 +24,7 @@ use std::sync::{Arc, OnceLock, Weak};
 /// A context.
 pub struct Context {
     devices: Vec<Ref<Device>>,
+    memories: Memories,
     properties: Vec<cl_context_properties>,
     notify: Option<Callback<ErrorFn>>,
     destructors: Destructors,
@@ -63,6 +65,7 @@ impl Context {
         }
         Ok(Object::new_cyclic(|me| Self {
             on_device: unique.iter().map(|_| OnceLock::new()).collect(),
+            memories: Memories::new(&unique),
             devices: unique,
             properties,
             notify,
@@ -82,11 +85,6 @@ impl Context {
         &self.devices
     }
 
-    /// The device of that number.
-    pub fn device_at(&self, index: usize) -> ClResult<&Ref<Device>> {
-        of_device(&self.devices, index)
-    }
-
     /// What kernels that enqueue others share on the device of that number.
     pub fn on_device(&self, index: usize) -> ClResult<&Arc<DeviceSide>> {
         let slot = of_device(&self.on_device, index)?;
@@ -94,7 +92,9 @@ impl Context {
             return Ok(known);
         }
         // Two threads may make one each: the second goes.
-        let made = Arc::new(DeviceSide::new(self.device_at(index)?.backend().as_ref())?);
+        let made = Arc::new(DeviceSide::new(
+            of_device(&self.devices, index)?.backend().as_ref(),
+        )?);
         Ok(slot.get_or_init(|| made))
     }
 
@@ -103,12 +103,31 @@ impl Context {
         self.on_device.get(index)?.get()
     }
 
+    /// Its memories.
+    pub fn memories(&self) -> &Memories {
+        &self.memories
+    }
+
+    /// The memory of one of its devices.
+    pub fn memory_of(&self, device: &Ref<Device>) -> ClResult<MemoryIndex> {
+        self.memories.of(self.device_index(device)?)
+    }
+
     /// Memory with an address that the application got.
     pub fn allocations(&self) -> &Allocations {
         &self.allocations
     }
 
-    /// Memory that several of its devices have at one address.
+    /// The memories of those of its devices that can do something.
+    pub(super) fn memories_of(&self, able: impl Fn(&Ref<Device>) -> bool) -> Vec<MemoryIndex> {
+        let devices = self.devices.iter().filter(|device| able(device));
+        let mut found: Vec<_> = devices.filter_map(|d| self.memory_of(d).ok()).collect();
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Shared virtual memory that several of its memories have at one address.
     pub(super) fn mirror(&self) -> &Mirror {
         &self.mirror
     }
@@ -129,10 +148,10 @@ impl Context {
         self.allocations.any() || !self.reachable.is_empty()
     }
 
-    /// What lies behind a range of addresses of the host, for the device number `device`.
-    pub fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
-        match self.allocations.behind(device, range) {
-            Behind::Host => self.reachable.find(device, range),
+    /// What lies behind a range of addresses of the host, for devices with this memory.
+    pub fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
+        match self.allocations.behind(memory, range) {
+            Behind::Host => self.reachable.find(memory, range),
             found => found,
         }
     }

@@ -98,7 +98,7 @@ impl Device {
     }
 
     /// A sub-device over a part of the device below.
-    pub(super) fn part(
+    pub(crate) fn part(
         parent: &Ref<Self>,
         backend: Arc<dyn backend::Device>,
         kind: Vec<cl_device_partition_property>,

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod late_release;
 pub mod launch;
 pub mod mem;
+pub mod memories;
 pub mod native_kernel;
 mod partition;
 pub mod platform;

@@ -2,6 +2,7 @@
 
 use super::callback::{Callback, NativeFn};
 use super::mem::Mem;
+use super::memories::MemoryIndex;
 use crate::backend::{Call, Slice, Use};
 use crate::error::ClResult;
 use crate::handle::Ref;
@@ -17,16 +18,16 @@ pub struct NativeKernel {
 }
 
 impl NativeKernel {
-    /// Puts the addresses of buffers on a device of their context into the arguments; each offset and a pointer's size fit.
+    /// Puts the addresses of buffers in a memory of their context into the arguments; each offset and a pointer's size fit.
     pub fn new(
         function: Callback<NativeFn>,
         mut args: Vec<u8>,
         buffers: Vec<(Ref<Mem>, usize)>,
-        device: usize,
+        memory: MemoryIndex,
     ) -> ClResult<Self> {
         let mut uses = Vec::with_capacity(buffers.len());
         for (mem, offset) in &buffers {
-            let slice: Slice = mem.slice(device, 0, mem.size() as u64)?;
+            let slice: Slice = mem.slice(memory, 0, mem.size() as u64)?;
             let address = slice.memory.address().wrapping_add(slice.offset);
             let bytes = (address as usize).to_ne_bytes();
             if let Some(place) = args.get_mut(*offset..*offset + bytes.len()) {

@@ -11,6 +11,7 @@ use super::device::Device;
 use super::mem::host_work::HostWork;
 use super::mem::reach::Behind;
 use super::mem::{same_bytes, Mem};
+use super::memories::MemoryIndex;
 use crate::backend::{Memory, SharedKind};
 use crate::cl::{
     self, cl_mem_alloc_flags_intel, cl_svm_mem_flags, cl_uint, cl_unified_shared_memory_type_intel,
@@ -69,10 +70,10 @@ impl Allocation {
 }
 
 impl HostShared for Allocation {
-    fn behind(&self, device: usize, range: &Range<usize>) -> Behind {
+    fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
         let mem = &self.mem;
         let inside = self.address <= range.start && range.end <= self.address + self.size;
-        if !mem.is_seen_by_host() && mem.context().devices().len() == 1 {
+        if !mem.is_seen_by_host() && !mem.context().memories().are_several() {
             // The host's bytes at these addresses are its own: maps copy them.
             return Behind::Host;
         }
@@ -80,7 +81,7 @@ impl HostShared for Allocation {
             return Behind::Shared;
         }
         let (at, size) = (range.start - self.address, range.end - range.start);
-        match mem.slice(device, at as u64, size as u64) {
+        match mem.slice(memory, at as u64, size as u64) {
             Ok(slice) => Behind::Device(slice),
             Err(_) => Behind::Shared,
         }
@@ -170,13 +171,7 @@ pub fn alloc(
     } else {
         SharedKind::Coarse
     };
-    let devices: Vec<usize> = context
-        .devices()
-        .iter()
-        .enumerate()
-        .filter(|(_, device)| supported(device))
-        .map(|(index, _)| index)
-        .collect();
+    let sharing = context.memories_of(|device| supported(device));
     let request = Request {
         access: flags & ACCESS,
         size,
@@ -184,7 +179,7 @@ pub fn alloc(
         kind,
         usm: None,
     };
-    make(context, request, &devices)
+    make(context, request, &sharing)
 }
 
 /// What an allocation is to be.
@@ -198,11 +193,11 @@ pub(super) struct Request {
     pub usm: Option<Usm>,
 }
 
-/// Makes an allocation that these devices of the context share.
+/// Makes an allocation that these memories of the context have at one address.
 pub(super) fn make(
     context: &Ref<Context>,
     request: Request,
-    devices: &[usize],
+    sharing: &[MemoryIndex],
 ) -> ClResult<Arc<Allocation>> {
     let Request {
         access,
@@ -211,31 +206,25 @@ pub(super) fn make(
         kind,
         usm,
     } = request;
-    let too_large = |device: &Ref<Device>| size as u64 > device.caps().max_alloc_size;
-    let used = || {
-        devices
-            .iter()
-            .filter_map(|index| context.devices().get(*index))
-    };
-    if size == 0 || used().any(too_large) {
+    let devices = sharing.iter().map(|at| context.memories().device(*at));
+    let devices: Vec<&Ref<Device>> = devices.collect::<ClResult<_>>()?;
+    let too_large = |device: &&Ref<Device>| size as u64 > device.caps().max_alloc_size;
+    if size == 0 || devices.iter().any(too_large) {
         return err(
             cl::CL_INVALID_BUFFER_SIZE,
             "the size is 0 or more than CL_DEVICE_MAX_MEM_ALLOC_SIZE",
         );
     }
-    let sharing: Vec<&Ref<Device>> = used().collect();
-    let made = memories(context, &sharing, size as u64, align, kind)?;
+    let made = memories(context, &devices, size as u64, align, kind)?;
     let Some(address) = made.first().map(|memory| memory.address() as usize) else {
         return err(cl::CL_INVALID_DEVICE, "no device to allocate for");
     };
     let at = |memory: &Arc<dyn Memory>| memory.mapped().map(|pointer| pointer.as_ptr() as usize);
     let apart = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
-    let mut places: Vec<Option<Arc<dyn Memory>>> = vec![None; context.devices().len()];
-    for (index, memory) in devices.iter().zip(made) {
-        if let Some(place) = places.get_mut(*index) {
-            *place = Some(memory);
-        }
-    }
+    let mut made = made.into_iter();
+    let all = context.memories().all();
+    let places = all.map(|at| sharing.contains(&at).then(|| made.next()).flatten());
+    let places = places.collect();
     let flags = if access == 0 {
         cl::CL_MEM_READ_WRITE
     } else {
@@ -252,7 +241,7 @@ pub(super) fn make(
     Ok(allocation)
 }
 
-/// Memory on each of the devices, all at one address. Devices that read the host's memory by its address see the same.
+/// Memory on each of the devices, none of which has that of another, all at one address. Devices that read the host's memory by its address see the same.
 fn memories(
     context: &Context,
     devices: &[&Ref<Device>],

@@ -85,8 +85,8 @@ pub fn alloc(
             cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             Some(device),
         ),
-        // With one device there is nothing to cross.
-        UsmKind::Shared(None) if context.devices().len() == 1 => (
+        // With one memory there is nothing to cross.
+        UsmKind::Shared(None) if !context.memories().are_several() => (
             cl::CL_MEM_TYPE_SHARED_INTEL,
             cl::CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL,
             None,
@@ -98,23 +98,14 @@ pub fn alloc(
         ),
     };
     let able = |device: &Ref<Device>| device.usm_capabilities(param) != 0;
-    let devices: Vec<usize> = match device {
+    let sharing = match device {
         Some(device) => {
-            let index = context.device_index(device)?;
-            if able(device) {
-                vec![index]
-            } else {
-                Vec::new()
-            }
+            let memory = context.memory_of(device)?;
+            Vec::from_iter(able(device).then_some(memory))
         }
-        None => {
-            let all = context.devices().iter().enumerate();
-            all.filter(|(_, device)| able(device))
-                .map(|(index, _)| index)
-                .collect()
-        }
+        None => context.memories_of(able),
     };
-    if devices.is_empty() {
+    if sharing.is_empty() {
         return err(
             cl::CL_INVALID_OPERATION,
             "no device supports such allocations",
@@ -144,7 +135,7 @@ pub fn alloc(
         },
         usm: Some(usm),
     };
-    make(context, request, &devices)
+    make(context, request, &sharing)
 }
 
 /// The address of an allocation of this extension, or null. CL_INVALID_VALUE for everything else.

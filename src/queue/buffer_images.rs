@@ -8,6 +8,7 @@ use crate::error::ClResult;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::image::{Backing, Image};
 use crate::object::mem::queue_images::Identity;
+use crate::object::memories::MemoryIndex;
 use smallvec::SmallVec;
 
 /// A part of an image over a buffer that one operation copies.
@@ -67,30 +68,30 @@ fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
     starts.map(part).collect()
 }
 
-/// Before a launch: the images beside buffers get the buffers' texels. `device`: the device's place in the context; `queue`: whose
+/// Before a launch: the images beside buffers get the buffers' texels. `memory`: that of the device; `queue`: whose
 /// images.
 pub(super) fn fill_shown_images(
     to: &mut impl Recorder,
-    device: usize,
+    memory: MemoryIndex,
     queue: &Identity,
     kernel: &KernelLaunch,
 ) -> ClResult {
-    show(to, device, queue, kernel, false)
+    show(to, memory, queue, kernel, false)
 }
 
 /// After a launch: the buffers get back what the kernel wrote.
 pub(super) fn empty_shown_images(
     to: &mut impl Recorder,
-    device: usize,
+    memory: MemoryIndex,
     queue: &Identity,
     kernel: &KernelLaunch,
 ) -> ClResult {
-    show(to, device, queue, kernel, true)
+    show(to, memory, queue, kernel, true)
 }
 
 fn show(
     to: &mut impl Recorder,
-    device: usize,
+    memory: MemoryIndex,
     queue: &Identity,
     kernel: &KernelLaunch,
     back: bool,
@@ -106,21 +107,21 @@ fn show(
             to.barrier()?;
         }
         any = true;
-        let texels = mem.shown(device, queue)?;
+        let texels = mem.shown(memory, queue)?;
         for part in shown_parts(image) {
-            let memory = mem.slice(device, part.offset, part.bytes)?;
+            let bytes = mem.slice(memory, part.offset, part.bytes)?;
             let (region, row_texels, slice_rows) = (part.region, part.row_texels, part.slice_rows);
             let op = if back {
                 Op::ImageToMemory {
                     image: &texels,
                     region,
-                    dst: &memory,
+                    dst: &bytes,
                     row_texels,
                     slice_rows,
                 }
             } else {
                 Op::MemoryToImage {
-                    src: &memory,
+                    src: &bytes,
                     row_texels,
                     slice_rows,
                     image: &texels,

@@ -573,9 +573,9 @@ impl Children<'_> {
             None => 0,
         };
         let kernel = &launch.kernel;
-        fill_shown_images(self, family.target.index, &family.identity, kernel)?;
+        fill_shown_images(self, family.target.memory, &family.identity, kernel)?;
         let print = record_launch(self, launch, &mut Uses::new(), enqueue)?;
-        empty_shown_images(self, family.target.index, &family.identity, kernel)?;
+        empty_shown_images(self, family.target.memory, &family.identity, kernel)?;
         Ok(print)
     }
 }

@@ -55,7 +55,7 @@ pub struct Encoded {
     pub wait: bool,
 }
 
-/// The shadow of a map, if it is memory of the queue's device: where there are several devices it may be another's.
+/// The shadow of a map, if it is memory of the queue's device: where there are several memories it may be in another.
 fn visible(mem: &Ref<Mem>, mapping: &Mapping) -> Option<Slice> {
     (!mem.store().is_shared())
         .then(|| mapping.shadow.clone())
@@ -135,8 +135,8 @@ impl Queue {
                 pattern,
             } => {
                 let range = *offset..*offset + *size;
-                mem.prepare_bytes(self.target.index, range, Touch::Overwrite)?;
-                let dst = mem.slice(self.target.index, *offset, *size)?;
+                mem.prepare_bytes(self.target.memory, range, Touch::Overwrite)?;
+                let dst = mem.slice(self.target.memory, *offset, *size)?;
                 self.note_copy(state, *size);
                 let slot = state.record(Op::Fill { dst: &dst, pattern }, how.profile)?;
                 Ok(self.on_device(state, slot.into_iter().collect()))
@@ -144,7 +144,7 @@ impl Queue {
             Work::Migrate { parts, touch } => {
                 for (mem, range) in parts {
                     if let Some(touch) = touch {
-                        mem.prepare_part(self.target.index, range.clone(), *touch)?;
+                        mem.prepare_part(self.target.memory, range.clone(), *touch)?;
                     }
                 }
                 self.encode_nothing(state, &ready, how)
@@ -153,7 +153,7 @@ impl Queue {
             Work::Native(kernel) => {
                 for mem in kernel.buffers() {
                     let range = 0..mem.size() as u64;
-                    mem.prepare_bytes(self.target.index, range, Touch::Modify)?;
+                    mem.prepare_bytes(self.target.memory, range, Touch::Modify)?;
                 }
                 let op = Op::Call {
                     work: kernel.clone(),
@@ -304,7 +304,7 @@ impl Queue {
         match work {
             Work::Map { mapping, .. } => mapping.direct || !mapping.reads(),
             Work::Read { mem, .. } => mem
-                .slice(self.target.index, 0, 0)
+                .slice(self.target.memory, 0, 0)
                 .is_ok_and(|slice| slice.memory.mapped().is_some() && slice.memory.host_cached()),
             _ => false,
         }

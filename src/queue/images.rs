@@ -17,6 +17,7 @@ use crate::object::mem::coherence::Touch;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
+use crate::object::memories::MemoryIndex;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -32,9 +33,13 @@ const IN_FLIGHT: usize = 4;
 type Slots = SmallVec<[ProfileSlot; 2]>;
 
 /// What the rows of a region count from, with `copy` counting from the start of the slice.
-fn rows_slice(mem: &Ref<Mem>, device: usize, copy: &BufferCopy) -> ClResult<(Slice, BufferCopy)> {
+fn rows_slice(
+    mem: &Ref<Mem>,
+    memory: MemoryIndex,
+    copy: &BufferCopy,
+) -> ClResult<(Slice, BufferCopy)> {
     let span = extent(0, copy, copy.src_row_pitch, copy.src_slice_pitch).end as u64;
-    let slice = mem.slice(device, copy.src_offset, span)?;
+    let slice = mem.slice(memory, copy.src_offset, span)?;
     let copy = BufferCopy {
         src_offset: 0,
         ..*copy
@@ -77,7 +82,7 @@ impl Queue {
         idle: bool,
         no_waits: bool,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         match work {
             Work::ReadImage {
                 mem,
@@ -155,10 +160,10 @@ impl Queue {
     }
 
     fn mapped_host(&self, mapping: &Mapping) -> HostSide {
-        let one_device = self.target.context.devices().len() == 1;
+        let one_memory = !self.target.context.memories().are_several();
         HostSide {
             base: mapping.pointer,
-            visible: mapping.shadow.clone().filter(|_| one_device),
+            visible: mapping.shadow.clone().filter(|_| one_memory),
             shared: true,
         }
     }
@@ -200,7 +205,7 @@ impl Queue {
             let region = rect::simplify(region);
             return self.encode_read(state, mem, host, &region, how, idle, no_waits);
         }
-        let index = self.target.index;
+        let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Read)?;
         let image = mem.texels(index)?;
         let element = mem.image()?.element();
@@ -307,7 +312,7 @@ impl Queue {
             let region = rect::simplify(region);
             return self.encode_write(state, mem, host, &region, how, idle);
         }
-        let index = self.target.index;
+        let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Overwrite)?;
         let image = mem.texels(index)?;
         let total = volume(at.size, element);
@@ -369,7 +374,7 @@ impl Queue {
         dst: &Slice,
         how: How,
     ) -> ClResult<Slots> {
-        let index = self.target.index;
+        let index = self.target.memory;
         state.note_work(dst.size);
         if let Some(rows) = buffer_rows(mem, at)? {
             let (src, region) = rows_slice(mem, index, &rows)?;
@@ -420,7 +425,7 @@ impl Queue {
         src: &Slice,
         how: How,
     ) -> ClResult<Slots> {
-        let index = self.target.index;
+        let index = self.target.memory;
         state.note_work(src.size);
         if let Some(rows) = buffer_rows(mem, at)? {
             let (dst, region) = rows_slice(mem, index, &rows)?;
@@ -464,7 +469,7 @@ impl Queue {
         to: &ImageRegion,
         how: How,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         src.prepare_box(index, from, Touch::Read)?;
         dst.prepare_box(index, to, Touch::Overwrite)?;
         let element = src.image()?.element();
@@ -526,7 +531,7 @@ impl Queue {
         pixel: &[u8],
         how: How,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Overwrite)?;
         let element = pixel.len();
         let total = volume(at.size, element);

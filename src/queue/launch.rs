@@ -61,7 +61,7 @@ impl Queue {
         launch: &Launch,
         how: How,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         let kernel = &launch.kernel;
         let interface = kernel.code.interface();
         let prints = kernel.printf.is_some() && interface.uses_printf;

@@ -249,6 +249,7 @@ impl Queue {
             context: context.clone(),
             device: device.clone(),
             index,
+            memory: context.memory_of(device)?,
             queue: Arc::new(()),
         };
         let queue = Object::new_cyclic(|me| Self {

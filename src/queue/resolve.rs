@@ -7,6 +7,7 @@ use super::Queue;
 use crate::backend::Point;
 use crate::command::Work;
 use crate::handle::Ref;
+use crate::object::device::Device;
 use crate::object::event::{Event, Owner, Readiness};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -93,7 +94,10 @@ impl Queue {
                     return Resolved::Flush(owner.clone(), place.value);
                 }
                 Readiness::Recorded(place) => {
-                    let ours = Arc::ptr_eq(owner.device(), &self.target.device);
+                    let ours = Arc::ptr_eq(
+                        Device::root(owner.device()),
+                        Device::root(&self.target.device),
+                    );
                     let point = || Point {
                         timeline: progress.timeline.clone(),
                         value: place.value,

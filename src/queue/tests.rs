@@ -15,7 +15,7 @@ use crate::cl::{self, cl_int};
 use crate::command::kernel::{nd_range, KernelLaunch, NdRange};
 use crate::command::rect::Side;
 use crate::command::{buffer, map, sync, Command};
-use crate::handle::Ref;
+use crate::handle::{Object, Ref};
 use crate::object::callback::Callback;
 use crate::object::context::Context;
 use crate::object::device::Device;

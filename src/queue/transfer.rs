@@ -128,7 +128,7 @@ impl Queue {
         idle: bool,
         no_waits: bool,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         mem.prepare_rows(index, src_rows(region), Touch::Read)?;
         if idle && host.visible.is_none() {
             if let Some(from) = mem.mapped(index, region.src_offset, true)? {
@@ -263,7 +263,7 @@ impl Queue {
         how: How,
         idle: bool,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         if idle && host.visible.is_none() {
             if let Some(to) = mem.mapped(index, region.dst_offset, false)? {
@@ -372,7 +372,7 @@ impl Queue {
         region: &BufferCopy,
         how: How,
     ) -> ClResult<Encoded> {
-        let index = self.target.index;
+        let index = self.target.memory;
         let (read, written) = (src_extent(region), dst_extent(region));
         src.prepare_rows(index, src_rows(region), Touch::Read)?;
         dst.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;

@@ -8,6 +8,7 @@
 //! builds have `parking_lot`'s locks and nothing besides. To have the stress test and the model run under it, build the
 //! library with `cargo build --release -p pumice-icd --features lock-order`.
 
+use super::place;
 use parking_lot::Condvar;
 use std::ops::{Deref, DerefMut};
 use std::time::Instant;
@@ -120,10 +121,10 @@ ranks! {
     CPU_FOLLOWERS
     /// Times of profiled steps on the processor.
     CPU_TIMES
-    /// The work of the processor's threads.
-    CPU_POOL
     /// For those that wait for a timeline of the processor.
     CPU_SLEEPERS
+    /// The work of the processor's threads; taken by one of them that sleeps, under the lock that it sleeps with.
+    CPU_POOL
     /// A checked launch whose kernels enqueue others.
     CHECKED_LAUNCH
     /// Memory that checked kernels may use.
@@ -253,11 +254,13 @@ impl<T, const RANK: u8> Mutex<T, RANK> {
 impl<T> MutexGuard<'_, T> {
     /// Waits for the condition without the lock.
     pub fn wait(&mut self, condition: &Condvar) {
+        let _left = place::leave();
         condition.wait(&mut self.guard);
     }
 
     /// The same, until then. False: that time came first.
     pub fn wait_until(&mut self, condition: &Condvar, end: Instant) -> bool {
+        let _left = place::leave();
         !condition.wait_until(&mut self.guard, end).timed_out()
     }
 }

@@ -1,5 +1,5 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, pages of memory, copies between threads, locks in order,
-//! panics of tasks, calls that are not cancelled, children (Windows), forks, the end of the process, shared libraries, the timeline of a process.
+//! places of threads that sleep, panics of tasks, calls that are not cancelled, children (Windows), forks, the end of the process, shared libraries, the timeline of a process.
 
 pub mod address;
 #[cfg(windows)]
@@ -17,6 +17,7 @@ pub mod library;
 pub mod lock;
 pub mod log;
 pub mod pages;
+pub mod place;
 pub mod ranges;
 #[cfg(windows)]
 pub mod registry;

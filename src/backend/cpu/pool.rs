@@ -2,12 +2,14 @@
 //!
 //! Threads are made when there is work for them, up to the number of processors. One that has nothing to do looks for work
 //! for a short while before it sleeps. A thread of the application that waits for a stream runs the stream's batches itself
-//! (`timeline.rs`), so that a launch that is waited for needs no switch between threads. A forked child has none of them, and
+//! (`timeline.rs`), so that a launch that is waited for needs no switch between threads. A thread of the pool that waits in
+//! a batch of commands, as native kernels may, gives its place to another ([`crate::util::place`]). A forked child has none of them, and
 //! is refused (`util/forked.rs`).
 
 use crate::backend::processors;
 use crate::util::guard::guarded;
 use crate::util::lock::rank;
+use crate::util::place::{self, Place};
 use crate::util::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
@@ -74,6 +76,7 @@ enum Work {
 struct State {
     ready: VecDeque<Arc<dyn Task>>,
     jobs: Vec<Arc<Job>>,
+    /// Threads, but for those that sleep in a task.
     threads: usize,
     sleeping: usize,
     /// Threads that have nothing to do go.
@@ -193,7 +196,9 @@ impl Pool {
                     job.helpers.fetch_sub(1, Ordering::Release);
                 }
                 Work::Run(task) => {
-                    guarded("a batch of commands", || task.serve());
+                    place::within(self.clone(), || {
+                        guarded("a batch of commands", || task.serve())
+                    });
                 }
             }
         }
@@ -209,6 +214,11 @@ impl Pool {
                 continue;
             }
             let mut state = self.state.lock();
+            if state.threads > self.cores {
+                // It has slept in a task, and another has taken its place.
+                state.threads -= 1;
+                return None;
+            }
             if let Some(work) = state.take() {
                 self.pending
                     .store(state.ready.len() + state.jobs.len(), Ordering::Release);
@@ -272,6 +282,21 @@ impl Pool {
     }
 }
 
+impl Place for Pool {
+    fn leave(self: Arc<Self>) {
+        let mut state = self.state.lock();
+        state.threads -= 1;
+        let wanted = state.ready.len() + state.jobs.len();
+        if wanted > 0 {
+            self.call(state, wanted);
+        }
+    }
+
+    fn come_back(self: Arc<Self>) {
+        self.state.lock().threads += 1;
+    }
+}
+
 /// Takes a job out of the list and waits for its helpers.
 struct Leaving<'a> {
     pool: &'a Pool,
@@ -304,6 +329,58 @@ impl Drop for Leaving<'_> {
 mod tests {
     use super::*;
 
+    /// Opened by one task, waited for by others.
+    #[derive(Default)]
+    struct Door {
+        open: crate::util::lock::Mutex<bool, { rank::EVENT }>,
+        changed: parking_lot::Condvar,
+        through: AtomicUsize,
+    }
+
+    struct Waits(Arc<Door>);
+    struct Opens(Arc<Door>);
+
+    impl Task for Waits {
+        fn serve(self: Arc<Self>) {
+            let mut open = self.0.open.lock();
+            while !*open {
+                open.wait(&self.0.changed);
+            }
+            self.0.through.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    impl Task for Opens {
+        fn serve(self: Arc<Self>) {
+            *self.0.open.lock() = true;
+            self.0.changed.notify_all();
+        }
+    }
+
+    /// Tasks that sleep keep no other from running, whether it is there before or comes later; and when they are over there
+    /// are no more threads than before.
+    #[test]
+    fn tasks_that_sleep_give_up_their_places() {
+        for cores in [1, 2] {
+            for late in [false, true] {
+                let (pool, door) = (Pool::new(cores), Arc::new(Door::default()));
+                for _ in 0..5 {
+                    assert!(pool.run(Arc::new(Waits(door.clone()))));
+                }
+                if late {
+                    std::thread::sleep(std::time::Duration::from_millis(20));
+                }
+                assert!(pool.run(Arc::new(Opens(door.clone()))));
+                let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+                while door.through.load(Ordering::SeqCst) < 5 || pool.threads() > cores {
+                    assert!(std::time::Instant::now() < end, "a task waits for ever");
+                    std::thread::yield_now();
+                }
+                end_of(&pool);
+            }
+        }
+    }
+
     struct Count(Vec<AtomicU64>);
 
     impl Shared for Count {
@@ -321,12 +398,12 @@ mod tests {
         for pool in [&pool, &two] {
             let count = Count((0..100).map(|_| AtomicU64::new(0)).collect());
             pool.together(&count, 100, 1);
-            end(pool);
+            end_of(pool);
         }
     }
 
     /// Miri takes threads that outlive the tests for leaks.
-    fn end(pool: &Pool) {
+    fn end_of(pool: &Pool) {
         pool.close();
         while pool.threads() > 0 {
             std::thread::yield_now();
@@ -365,6 +442,6 @@ mod tests {
             pool.together(&count, total, chunk);
             assert!(count.0.iter().all(|n| n.load(Ordering::Relaxed) == 1));
         }
-        end(&pool);
+        end_of(&pool);
     }
 }

@@ -9,6 +9,7 @@ use crate::handle::Object;
 use crate::object::context::Context;
 use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
+use crate::object::memories::MemoryIndex;
 use crate::object::svm;
 use spirv_lowering::interface::ArgKind;
 use std::sync::{Arc, Weak};
@@ -29,13 +30,13 @@ pub(super) struct ExecInfo {
 impl ExecInfo {
     /// Adds what they mean for a launch.
     #[inline]
-    pub(super) fn apply(&self, context: &Context, device: usize, launch: &mut KernelLaunch) {
+    pub(super) fn apply(&self, context: &Context, memory: MemoryIndex, launch: &mut KernelLaunch) {
         launch.host_memory &= !self.no_system;
         if self.reached.is_empty() && self.device_addresses.is_empty() && self.indirect == 0 {
             return;
         }
         let known = self.reached.iter().filter_map(Weak::upgrade);
-        let find = |address: &u64| context.addressed().find(device, *address);
+        let find = |address: &u64| context.addressed().find(memory, *address);
         let addressed = self.device_addresses.iter().filter_map(find);
         launch
             .buffers

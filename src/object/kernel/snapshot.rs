@@ -77,10 +77,10 @@ impl Kernel {
             },
         );
         let context = self.program.context();
-        let place = context.device_index(device)?;
+        let memory = context.memory_of(device)?;
         // Images that blocks may capture.
         let mut shared = Vec::new();
-        self.exec.lock().apply(context, place, &mut launch);
+        self.exec.lock().apply(context, memory, &mut launch);
         let args = self.args.lock();
         for (index, (arg, value)) in interface.args.iter().zip(args.iter()).enumerate() {
             let Some(value) = value else {
@@ -134,7 +134,7 @@ impl Kernel {
                         None if *address == 0 => {}
                         None => {
                             // A device address: the buffer may be known by it.
-                            if let Some(mem) = context.addressed().find(place, *address) {
+                            if let Some(mem) = context.addressed().find(memory, *address) {
                                 let access = interface.arg_access.get(index).copied().unwrap_or(3);
                                 launch.buffers.push((mem, access));
                                 continue;
@@ -187,7 +187,7 @@ impl Kernel {
         }
         if interface.enqueues() {
             launch.enqueues = Some(Arc::new(Enqueues {
-                on_device: context.on_device(place)?.clone(),
+                on_device: context.on_device(context.device_index(device)?)?.clone(),
                 executable: on.executable.clone(),
                 globals: launch.globals.clone(),
                 kept: launch.kept.clone(),
@@ -231,11 +231,11 @@ impl KernelLaunch {
         mem: &Ref<Mem>,
         access: u8,
     ) -> ClResult {
-        let index = mem.context().device_index(device)?;
+        let memory = mem.context().memory_of(device)?;
         mem.check_image(device)?;
         let write = access & 2 != 0;
         if arg.sampled.is_some() || arg.storage.is_some() {
-            let texels = mem.shown(index, queue)?;
+            let texels = mem.shown(memory, queue)?;
             for (binding, resource) in [
                 (arg.sampled, Resource::Sampled(texels.clone())),
                 (arg.storage, Resource::Storage(texels)),

@@ -6,6 +6,7 @@ use crate::cl::{self, cl_mem_device_address_ext, cl_mem_properties};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::addresses::Addressed;
+use crate::object::memories::MemoryIndex;
 use std::sync::{Arc, Weak};
 
 fn pairs(properties: &[cl_mem_properties]) -> impl Iterator<Item = (u64, Option<u64>)> + '_ {
@@ -38,9 +39,9 @@ pub(super) fn check_properties(properties: &[cl_mem_properties]) -> ClResult {
 }
 
 impl Addressed {
-    /// The buffer that an address of a device lies in.
-    pub fn find(&self, device: usize, address: u64) -> Option<Ref<Mem>> {
-        let (found, offset) = self.below(device, address)?;
+    /// The buffer that an address of a memory lies in.
+    pub fn find(&self, memory: MemoryIndex, address: u64) -> Option<Ref<Mem>> {
+        let (found, offset) = self.below(memory, address)?;
         let mem = found.downcast::<Object<Mem>>().ok()?;
         (offset < mem.size() as u64).then_some(mem)
     }
@@ -68,9 +69,10 @@ impl Mem {
 /// Makes the addresses of a new buffer known, if they were asked for.
 pub(super) fn publish(mem: Ref<Mem>) -> ClResult<Ref<Mem>> {
     if mem.is_addressed() {
-        for (index, address) in mem.device_addresses()?.into_iter().enumerate() {
+        for memory in mem.context.memories().all() {
+            let address = mem.device_address(mem.context.memories().device(memory)?)?;
             let known: Weak<Object<Mem>> = Arc::downgrade(&mem);
-            mem.context.addressed().insert(index, address, known);
+            mem.context.addressed().insert(memory, address, known);
         }
     }
     Ok(mem)

@@ -143,7 +143,7 @@ impl Mem {
             // SAFETY: the caller vouches for `size` readable bytes.
             unsafe { std::slice::from_raw_parts(host_ptr as *const u8, size) }
         });
-        let store = Store::new(context.devices(), size as u64, flags, used, initial)?;
+        let store = Store::new(context.memories(), size as u64, flags, used, initial)?;
         if used != 0 {
             let reach = Reach::Store(Arc::downgrade(&store));
             context.reachable().add(used..used + size, reach);

@@ -1,9 +1,11 @@
-//! Which devices of a context have the newest bytes of a memory object, range by range.
+//! Which memories of a context have the newest bytes of a memory object, range by range.
 //!
 //! Ranges matter: two devices may write two sub-buffers of one buffer, or two rectangles, at the same time, and a device
-//! that reads a few bytes need not be brought all. Neighbouring ranges that agree are one, so an object that is used as a
+//! that reads a few bytes does not need all in its memory. Neighbouring ranges that agree are one, so an object that is used as a
 //! whole has one.
 
+use crate::object::memories::MemoryIndex;
+use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Rows of bytes that lie one behind the other: a rectangle of a buffer, or a box of an image over one.
@@ -60,23 +62,26 @@ pub enum Touch {
     Overwrite,
 }
 
-/// Bit per device that has the newest bytes, for every byte. No bit: what the object was made with is the newest.
+/// The memories that have the newest bytes, in ascending order. Empty: what the object was made with is the newest.
+type Holders = SmallVec<[MemoryIndex; 4]>;
+
+/// Which memories have the newest bytes, for every byte.
 #[derive(Debug)]
 pub struct Newest {
     /// Ends of ranges, ascending, with what holds up to there from the end before.
-    spans: Vec<(u64, u64)>,
+    spans: Vec<(u64, Holders)>,
 }
 
 impl Newest {
     /// Of a new object.
     pub fn new(size: u64) -> Self {
         Self {
-            spans: vec![(size, 0)],
+            spans: vec![(size, Holders::new())],
         }
     }
 
     /// The parts of a range with what holds in each.
-    pub fn of(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, u64)> + '_ {
+    fn of(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, &Holders)> + '_ {
         let first = self.spans.partition_point(|(end, _)| *end <= range.start);
         let mut begin = range.start;
         let spans = self.spans.get(first..).unwrap_or_default().iter();
@@ -90,11 +95,11 @@ impl Newest {
                     inside
                 }
             })
-            .map(move |(end, devices)| {
+            .map(move |(end, holders)| {
                 let end = (*end).min(range.end);
                 let part = begin..end;
                 begin = end;
-                (part, *devices)
+                (part, holders)
             })
     }
 
@@ -102,88 +107,101 @@ impl Newest {
     fn change_all(
         &mut self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
-        change: impl Fn(u64) -> u64,
+        change: impl Fn(&Holders) -> Holders,
     ) {
         // Whole objects and what has not changed are the usual cases.
         let same = |range: Range<u64>| {
-            range.is_empty() || self.of(range).all(|(_, now)| change(now) == now)
+            range.is_empty() || self.of(range).all(|(_, now)| change(now) == *now)
         };
         if ranges.clone().all(same) {
             return;
         }
-        let mut new: Vec<(u64, u64)> = Vec::with_capacity(self.spans.len() + 2);
-        let mut add = |end: u64, devices: u64| match new.last_mut() {
-            Some(before) if before.1 == devices => before.0 = end,
-            _ => new.push((end, devices)),
+        let mut new: Vec<(u64, Holders)> = Vec::with_capacity(self.spans.len() + 2);
+        let mut add = |end: u64, holders: Holders| match new.last_mut() {
+            Some(before) if before.1 == holders => before.0 = end,
+            _ => new.push((end, holders)),
         };
-        let mut spans = self.spans.iter().copied().peekable();
+        let mut spans = std::mem::take(&mut self.spans).into_iter().peekable();
         let mut at = 0;
         for range in ranges {
             debug_assert!(at <= range.start, "the ranges ascend");
-            while let Some((end, devices)) = spans.next_if(|(end, _)| *end <= range.start) {
-                add(end, devices);
+            while let Some((end, holders)) = spans.next_if(|(end, _)| *end <= range.start) {
+                add(end, holders);
                 at = end;
             }
             if at < range.start {
-                let Some((_, devices)) = spans.peek() else {
+                let Some((_, holders)) = spans.peek() else {
                     break;
                 };
-                add(range.start, *devices);
+                add(range.start, holders.clone());
                 at = range.start;
             }
-            while let Some((end, devices)) = spans.next_if(|(end, _)| *end <= range.end) {
-                add(end, change(devices));
+            while let Some((end, holders)) = spans.next_if(|(end, _)| *end <= range.end) {
+                add(end, change(&holders));
                 at = end;
             }
             if at < range.end {
-                let Some((_, devices)) = spans.peek() else {
+                let Some((_, holders)) = spans.peek() else {
                     break;
                 };
-                add(range.end, change(*devices));
+                add(range.end, change(holders));
                 at = range.end;
             }
         }
-        spans.for_each(|(end, devices)| add(end, devices));
+        spans.for_each(|(end, holders)| add(end, holders));
         self.spans = new;
     }
 
-    /// Notes that a device with this bit uses ranges so, as for [`Self::change_all`]: what it writes it has alone.
+    /// Notes that ranges of a memory are used so, as for [`Self::change_all`]: what is written is the newest there alone.
     pub fn mark(
         &mut self,
         ranges: impl Iterator<Item = Range<u64>> + Clone,
-        bit: u64,
+        memory: MemoryIndex,
         touch: Touch,
     ) {
-        let keep = if touch == Touch::Read { u64::MAX } else { 0 };
-        self.change_all(ranges, |devices| devices & keep | bit);
+        self.change_all(ranges, |holders| {
+            let mut holders = holders.clone();
+            if touch != Touch::Read {
+                holders.clear();
+            }
+            if let Err(place) = holders.binary_search(&memory) {
+                holders.insert(place, memory);
+            }
+            holders
+        });
     }
 
-    /// The parts that a device with this bit lacks of rows, with what has them. What lies between rows belongs to a part
-    /// where the same holds for it: one large transfer takes less time than many.
-    pub fn missing(&self, rows: Rows, bit: u64) -> Vec<(Range<u64>, u64)> {
-        let mut parts: Vec<(Range<u64>, u64)> = Vec::new();
+    /// The parts that a memory lacks of rows, with a memory that has them; `None`: what the object was made with. What lies
+    /// between rows belongs to a part where the same holds for it: one large transfer takes less time than many.
+    pub fn missing(
+        &self,
+        rows: Rows,
+        memory: MemoryIndex,
+    ) -> Vec<(Range<u64>, Option<MemoryIndex>)> {
+        let mut parts: Vec<(Range<u64>, &Holders)> = Vec::new();
         for row in rows.ranges() {
-            for (part, devices) in self.of(row) {
-                if devices & bit != 0 {
+            for (part, holders) in self.of(row) {
+                if holders.contains(&memory) {
                     continue;
                 }
                 match parts.last_mut() {
                     Some((last, of))
-                        if *of == devices
-                            && self.of(last.end..part.start).all(|(_, d)| d == devices) =>
+                        if *of == holders
+                            && self.of(last.end..part.start).all(|(_, h)| h == holders) =>
                     {
                         last.end = part.end;
                     }
-                    _ => parts.push((part, devices)),
+                    _ => parts.push((part, holders)),
                 }
             }
         }
-        parts
+        let source = |(part, holders): (Range<u64>, &Holders)| (part, holders.first().copied());
+        parts.into_iter().map(source).collect()
     }
 
     /// Some bytes are still those that the object was made with.
     pub fn any_initial(&self) -> bool {
-        self.spans.iter().any(|(_, devices)| *devices == 0)
+        self.spans.iter().any(|(_, holders)| holders.is_empty())
     }
 }
 
@@ -191,33 +209,64 @@ impl Newest {
 mod tests {
     use super::*;
 
+    fn memory(number: usize) -> MemoryIndex {
+        MemoryIndex::for_tests(number)
+    }
+
+    fn holders(numbers: &[usize]) -> Holders {
+        numbers.iter().copied().map(memory).collect()
+    }
+
     impl Newest {
-        fn change(&mut self, range: Range<u64>, change: impl Fn(u64) -> u64) {
-            self.change_all(std::iter::once(range), change);
+        fn set(&mut self, range: Range<u64>, numbers: &[usize]) {
+            self.change_all(std::iter::once(range), |_| holders(numbers));
+        }
+
+        fn read(&mut self, range: Range<u64>, number: usize) {
+            self.mark(std::iter::once(range), memory(number), Touch::Read);
+        }
+
+        fn are(&self, range: Range<u64>, expected: &[(Range<u64>, &[usize])]) {
+            let seen: Vec<_> = self.of(range).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(range, numbers)| (range.clone(), holders(numbers)))
+                .collect();
+            let expected: Vec<_> = expected.iter().map(|(r, h)| (r.clone(), h)).collect();
+            assert_eq!(seen, expected);
         }
     }
 
     #[test]
     fn ranges_split_and_join() {
         let mut newest = Newest::new(100);
-        newest.change(20..40, |_| 1);
-        newest.change(40..60, |_| 2);
-        assert_eq!(newest.spans, [(20, 0), (40, 1), (60, 2), (100, 0)]);
-        let seen: Vec<_> = newest.of(30..70).collect();
-        assert_eq!(seen, [(30..40, 1), (40..60, 2), (60..70, 0)]);
-        newest.change(30..50, |devices| devices | 4);
-        assert_eq!(
-            newest.spans,
-            [(20, 0), (30, 1), (40, 5), (50, 6), (60, 2), (100, 0)]
+        newest.set(20..40, &[0]);
+        newest.set(40..60, &[1]);
+        newest.are(
+            0..100,
+            &[(0..20, &[]), (20..40, &[0]), (40..60, &[1]), (60..100, &[])],
         );
-        newest.change(20..60, |_| 0);
-        assert_eq!(newest.spans, [(100, 0)]);
+        newest.are(30..70, &[(30..40, &[0]), (40..60, &[1]), (60..70, &[])]);
+        newest.read(30..50, 2);
+        newest.are(
+            0..100,
+            &[
+                (0..20, &[]),
+                (20..30, &[0]),
+                (30..40, &[0, 2]),
+                (40..50, &[1, 2]),
+                (50..60, &[1]),
+                (60..100, &[]),
+            ],
+        );
+        newest.set(20..60, &[]);
+        newest.are(0..100, &[(0..100, &[])]);
         assert!(newest.any_initial());
-        newest.change(0..100, |_| 2);
+        newest.set(0..100, &[1]);
         assert!(!newest.any_initial());
-        newest.change(0..1, |_| 1);
-        newest.change(99..100, |_| 1);
-        assert_eq!(newest.spans, [(1, 1), (99, 2), (100, 1)]);
+        newest.set(0..1, &[0]);
+        newest.set(99..100, &[0]);
+        newest.are(0..100, &[(0..1, &[0]), (1..99, &[1]), (99..100, &[0])]);
         assert_eq!(newest.of(50..50).count(), 0);
     }
 
@@ -234,32 +283,35 @@ mod tests {
         };
         let left: Vec<_> = column(1).ranges().collect();
         assert_eq!(left, [1..5, 11..15, 21..25, 41..45, 51..55, 61..65]);
-        newest.change_all(column(1).ranges(), |_| 1);
-        newest.change_all(column(5).ranges(), |_| 2);
-        let seen: Vec<_> = newest.of(0..30).collect();
-        let expected = [
-            (0..1, 0),
-            (1..5, 1),
-            (5..9, 2),
-            (9..11, 0),
-            (11..15, 1),
-            (15..19, 2),
-            (19..21, 0),
-            (21..25, 1),
-            (25..29, 2),
-            (29..30, 0),
-        ];
-        assert_eq!(seen, expected);
-        // Every row of the other device is a part of its own; what nobody has written is brought together.
-        assert!(newest.missing(column(1), 1).is_empty());
-        assert_eq!(newest.missing(column(5), 1).len(), 6);
+        newest.mark(column(1).ranges(), memory(0), Touch::Overwrite);
+        newest.mark(column(5).ranges(), memory(1), Touch::Modify);
+        newest.are(
+            0..30,
+            &[
+                (0..1, &[]),
+                (1..5, &[0]),
+                (5..9, &[1]),
+                (9..11, &[]),
+                (11..15, &[0]),
+                (15..19, &[1]),
+                (19..21, &[]),
+                (21..25, &[0]),
+                (25..29, &[1]),
+                (29..30, &[]),
+            ],
+        );
+        // Every row of the other memory is a part of its own; what nobody has written is brought as one.
+        assert!(newest.missing(column(1), memory(0)).is_empty());
+        assert_eq!(newest.missing(column(5), memory(0)).len(), 6);
         let mut newest = Newest::new(100);
-        assert_eq!(newest.missing(column(1), 1), [(1..65, 0)]);
-        newest.change(0..30, |_| 1);
-        assert_eq!(newest.missing(column(1), 1), [(41..65, 0)]);
-        assert_eq!(newest.missing(column(1), 2), [(1..25, 1), (41..65, 0)]);
+        let of = |newest: &Newest, number| newest.missing(column(1), memory(number));
+        assert_eq!(of(&newest, 0), [(1..65, None)]);
+        newest.set(0..30, &[0]);
+        assert_eq!(of(&newest, 0), [(41..65, None)]);
+        assert_eq!(of(&newest, 1), [(1..25, Some(memory(0))), (41..65, None)]);
     }
 
+    /// With as many memories as there may be: none is taken for another.
     #[test]
     fn agrees_with_a_byte_by_byte_model() {
         let mut state = 0x9e37_79b9u64;
@@ -269,24 +321,33 @@ mod tests {
             state ^= state << 17;
             state % below
         };
-        let (mut newest, mut model) = (Newest::new(64), vec![0u64; 64]);
-        for _ in 0..5000 {
-            let begin = next(64);
-            let end = begin + 1 + next(64 - begin);
-            let bit = 1 << next(3);
-            let only = next(2) == 0;
-            let change = |now: u64| if only { bit } else { now | bit };
-            newest.change(begin..end, change);
-            for byte in &mut model[begin as usize..end as usize] {
-                *byte = change(*byte);
+        for memories in [3, 130] {
+            let (mut newest, mut model) = (Newest::new(64), vec![Holders::new(); 64]);
+            for _ in 0..5000 {
+                let begin = next(64);
+                let end = begin + 1 + next(64 - begin);
+                let user = memory(next(memories) as usize);
+                let touch = match next(2) {
+                    0 => Touch::Modify,
+                    _ => Touch::Read,
+                };
+                newest.mark(std::iter::once(begin..end), user, touch);
+                for byte in &mut model[begin as usize..end as usize] {
+                    if touch == Touch::Modify {
+                        byte.clear();
+                    }
+                    byte.push(user);
+                    byte.sort_unstable();
+                    byte.dedup();
+                }
+                let mut seen = Vec::new();
+                for (range, holders) in newest.of(0..64) {
+                    seen.extend(range.map(|_| holders.clone()));
+                }
+                assert_eq!(seen, model);
+                let joined = newest.spans.windows(2).all(|pair| pair[0].1 != pair[1].1);
+                assert!(joined, "neighbours that agree are one");
             }
-            let mut seen = Vec::new();
-            for (range, devices) in newest.of(0..64) {
-                seen.extend(range.map(|_| devices));
-            }
-            assert_eq!(seen, model);
-            let joined = newest.spans.windows(2).all(|pair| pair[0].1 != pair[1].1);
-            assert!(joined, "neighbours that agree are one");
         }
     }
 }

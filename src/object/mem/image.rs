@@ -25,8 +25,9 @@ use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::callback::Destructors;
 use crate::object::context::Context;
-use crate::object::device::{of_device, Device};
+use crate::object::device::Device;
 use crate::object::info::{unknown, InfoOut, Written};
+use crate::object::memories::MemoryIndex;
 use crate::util::lock::Mutex;
 use std::ffi::c_void;
 use std::ops::Range;
@@ -250,7 +251,7 @@ impl Mem {
                     element,
                     row_pitch: layout.row_pitch,
                     slice_pitch: layout.slice_pitch,
-                    texels: Texels::new(0, desc, None),
+                    texels: Texels::new(context.memories(), desc, None),
                     shown: QueueImages::default(),
                     aliases: None,
                 };
@@ -261,14 +262,15 @@ impl Mem {
                     // SAFETY: the caller vouches for an image of these extents and pitches.
                     initial = Some(unsafe { transfer::packed(base, size, element, y, z) }?);
                 }
-                let devices = context.devices().len();
-                let kept = if devices > 1 { initial.take() } else { None };
+                let several = context.memories().are_several();
+                let kept = if several { initial.take() } else { None };
                 let image = Image {
-                    texels: Texels::new(devices, desc, kept),
+                    texels: Texels::new(context.memories(), desc, kept),
                     ..image
                 };
-                if let (1, Some(device)) = (devices, context.devices().first()) {
-                    let texels = image.texels.on(context, 0)?;
+                if !several {
+                    let device = context.memories().device(MemoryIndex::FIRST)?;
+                    let texels = image.texels.on(context, MemoryIndex::FIRST)?;
                     if let Some(bytes) = initial {
                         let all = ImageRegion {
                             origin: [0; 3],
@@ -360,7 +362,7 @@ impl Mem {
             element,
             row_pitch: layout.row_pitch,
             slice_pitch: layout.slice_pitch,
-            texels: Texels::new(buffer.context.devices().len(), desc, None),
+            texels: Texels::new(buffer.context.memories(), desc, None),
             shown: QueueImages::default(),
             aliases: None,
         };
@@ -413,7 +415,6 @@ impl Mem {
         if of.backing != Backing::Own {
             return bad("the image it is made from is made from a buffer");
         }
-        let devices = parent.context.devices().len();
         let image = Image {
             desc,
             backing: Backing::Own,
@@ -422,7 +423,7 @@ impl Mem {
             slice_pitch: of.slice_pitch,
             texels: Arc::clone(&of.texels),
             shown: QueueImages::default(),
-            aliases: Some((0..devices).map(|_| OnceLock::new()).collect()),
+            aliases: Some(parent.context.memories().each(OnceLock::new)),
         };
         let about = (Some(parent.clone()), Store::absent());
         Ok(Object::new_cyclic(|me| {
@@ -439,25 +440,25 @@ impl Mem {
         }))
     }
 
-    /// The texels on a device of the context, made if need be.
-    pub fn texels(&self, device: usize) -> ClResult<Arc<dyn backend::Image>> {
+    /// The texels in a memory of the context, made if need be.
+    pub fn texels(&self, memory: MemoryIndex) -> ClResult<Arc<dyn backend::Image>> {
         let image = self.image()?;
-        let target = self.context.device_at(device)?;
+        let target = self.context.memories().device(memory)?;
         if image.backing == Backing::Texels {
-            let cell = of_device(&image.texels.images, device)?;
+            let cell = memory.of(&image.texels.images)?;
             if let Some(made) = cell.get() {
                 return Ok(made.clone());
             }
             let bytes = image.desc.width as usize * image.element;
-            let slice = self.slice(device, 0, bytes as u64)?;
+            let slice = self.slice(memory, 0, bytes as u64)?;
             let made = target.backend().texel_buffer(&slice, image.desc.format)?;
             return Ok(cell.get_or_init(|| made).clone());
         }
-        let texels = image.texels.on(&self.context, device)?;
+        let texels = image.texels.on(&self.context, memory)?;
         let Some(aliases) = &image.aliases else {
             return Ok(texels.clone());
         };
-        let cell = of_device(aliases, device)?;
+        let cell = memory.of(aliases)?;
         if let Some(made) = cell.get() {
             return Ok(made.clone());
         }
@@ -465,50 +466,54 @@ impl Mem {
         Ok(cell.get_or_init(|| made).clone())
     }
 
-    /// What kernels of a queue of this device are given.
-    pub fn shown(&self, device: usize, queue: &Identity) -> ClResult<Arc<dyn backend::Image>> {
+    /// What kernels of a queue on a device with this memory are given.
+    pub fn shown(
+        &self,
+        memory: MemoryIndex,
+        queue: &Identity,
+    ) -> ClResult<Arc<dyn backend::Image>> {
         let image = self.image()?;
         if image.backing != Backing::Rows {
-            return self.texels(device);
+            return self.texels(memory);
         }
-        let target = self.context.device_at(device)?;
+        let target = self.context.memories().device(memory)?;
         let make = || Ok(target.backend().create_image(&image.desc)?);
         image.shown.of(queue, make)
     }
 
     /// As [`Store::prepare`], for all of any kind of memory object.
-    pub fn prepare(&self, device: usize, write: bool) -> ClResult {
+    pub fn prepare(&self, memory: MemoryIndex, write: bool) -> ClResult {
         let touch = if write { Touch::Modify } else { Touch::Read };
-        self.prepare_part(device, 0..self.size as u64, touch)
+        self.prepare_part(memory, 0..self.size as u64, touch)
     }
 
     /// As [`Store::prepare`], for bytes that count from the start of the object, or all of an image.
-    pub fn prepare_part(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
+    pub fn prepare_part(&self, memory: MemoryIndex, range: Range<u64>, touch: Touch) -> ClResult {
         match &self.image {
             Some(image) if image.backing == Backing::Own => {
                 let all = ImageRegion {
                     origin: [0; 3],
                     size: image.extent(),
                 };
-                image.texels.prepare(&self.context, device, &all, touch)
+                image.texels.prepare(&self.context, memory, &all, touch)
             }
-            _ => self.prepare_bytes(device, range, touch),
+            _ => self.prepare_bytes(memory, range, touch),
         }
     }
 
     /// The same for a box of an image: the rows that it has a part of, or those parts if the image is made from a buffer.
-    pub fn prepare_box(&self, device: usize, at: &ImageRegion, touch: Touch) -> ClResult {
+    pub fn prepare_box(&self, memory: MemoryIndex, at: &ImageRegion, touch: Touch) -> ClResult {
         let image = self.image()?;
         if image.backing == Backing::Own {
-            return image.texels.prepare(&self.context, device, at, touch);
+            return image.texels.prepare(&self.context, memory, at, touch);
         }
-        self.prepare_rows(device, image.rows(at), touch)
+        self.prepare_rows(memory, image.rows(at), touch)
     }
 
     /// Whether images of this format and geometry work on a device, with the flags of this one.
     pub fn check_image(&self, device: &Device) -> ClResult {
         let image = self.image()?;
-        if self.context.devices().len() == 1 {
+        if !self.context.memories().are_several() {
             // It would not have been made.
             return Ok(());
         }

@@ -1,7 +1,7 @@
 //! Maps: which pointers the application holds into a memory object.
 //!
 //! The pointer of a map is always a base plus the offset of the region, where the base is, in this order: the
-//! application's own memory (CL_MEM_USE_HOST_PTR), the device memory if the host reads it fast and there is one device,
+//! application's own memory (CL_MEM_USE_HOST_PTR), the device memory if the host reads it fast and there is one memory,
 //! or a shadow of the region. So maps within a region that is mapped agree with it. *Direct* maps need no copy; for the others the contents
 //! are copied at map (unless they are invalidated) and back at unmap (if mapped for writing).
 
@@ -12,6 +12,7 @@ use crate::backend::Slice;
 use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
+use crate::object::memories::MemoryIndex;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -79,10 +80,10 @@ impl Mapping {
 }
 
 impl Mem {
-    /// Enters a map of a range that lies within the object, for a queue on the context's device number `device`.
+    /// Enters a map of a range that lies within the object, for a queue on a device with this memory.
     pub(crate) fn map(
         &self,
-        device: usize,
+        index: MemoryIndex,
         flags: cl_map_flags,
         offset: usize,
         size: usize,
@@ -102,7 +103,7 @@ impl Mem {
             );
         }
         let at = self.origin + offset;
-        let memory = self.store.memory(self.context.devices(), device)?;
+        let memory = self.store.memory(self.context.memories(), index)?;
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
             id: MapId::fresh(),
@@ -130,7 +131,7 @@ impl Mem {
                 };
                 let (shadow, start) = self
                     .store
-                    .shadow(self.context.devices(), device, at as u64, size as u64)
+                    .shadow(self.context.memories(), index, at as u64, size as u64)
                     .map_err(failed)?;
                 let Some(base) = shadow.mapped() else {
                     self.store.release_shadow(&shadow);
@@ -154,17 +155,22 @@ impl Mem {
             None => None,
         };
         if !self.store.is_svm() {
-            self.make_reachable(device, &mapping, slice);
+            self.make_reachable(index, &mapping, slice);
         }
         mappings.push(mapping.clone());
         Ok(mapping)
     }
 
     /// Devices reach what the pointer of a map leads to, until the map ends.
-    pub(super) fn make_reachable(&self, device: usize, mapping: &Mapping, slice: Option<Slice>) {
+    pub(super) fn make_reachable(
+        &self,
+        memory: MemoryIndex,
+        mapping: &Mapping,
+        slice: Option<Slice>,
+    ) {
         let slice = slice
-            .filter(|_| !self.store.is_shared() && self.context.devices().len() == 1)
-            .map(|slice| (device, slice));
+            .filter(|_| !self.context.memories().are_several())
+            .map(|slice| (memory, slice));
         let reachable = self.context.reachable();
         reachable.add(mapping.range(), Reach::Map(slice));
     }

@@ -9,6 +9,7 @@ use crate::backend::image::ImageRegion;
 use crate::backend::{Placement, Slice};
 use crate::cl::{self, cl_map_flags};
 use crate::error::{err, ClError, ClResult};
+use crate::object::memories::MemoryIndex;
 
 fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
     (0..3).all(|axis| {
@@ -22,10 +23,10 @@ fn meet(a: &ImageRegion, b: &ImageRegion) -> bool {
 }
 
 impl Mem {
-    /// Enters a map of a box that lies within the image, for a queue on the context's device number `device`.
+    /// Enters a map of a box that lies within the image, for a queue on a device with this memory.
     pub(crate) fn map_image(
         &self,
-        device: usize,
+        index: MemoryIndex,
         flags: cl_map_flags,
         at: ImageRegion,
     ) -> ClResult<Mapping> {
@@ -66,7 +67,7 @@ impl Mem {
         };
         let over_buffer = image.backing() != Backing::Own;
         if over_buffer {
-            let memory = self.store.memory(self.context.devices(), device)?;
+            let memory = self.store.memory(self.context.memories(), index)?;
             let fast = !self.store.is_shared()
                 && if self.host_ptr == 0 {
                     memory.host_cached()
@@ -90,7 +91,7 @@ impl Mem {
                 true => mapped.row_pitch * height,
                 false => 0,
             };
-            let target = self.context.device_at(device)?;
+            let target = self.context.memories().device(index)?;
             let size = (width * height * depth * element) as u64;
             let failed = |e: ClError| ClError::new(cl::CL_MAP_FAILURE, e.what);
             let memory = target
@@ -111,7 +112,7 @@ impl Mem {
         mapping.size = (depth - 1) * z + (height - 1) * y + width * element;
         mapping.image = Some(mapped);
         if !self.store.is_svm() {
-            self.make_reachable(device, &mapping, mapping.shadow.clone());
+            self.make_reachable(index, &mapping, mapping.shadow.clone());
         }
         mappings.push(mapping.clone());
         Ok(mapping)

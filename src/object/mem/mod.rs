@@ -23,6 +23,7 @@ use super::callback::{run_destructors, Callback, DestructorFn, Destructors};
 use super::context::Context;
 use super::device::Device;
 use super::late_release::{self, After};
+use super::memories::MemoryIndex;
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
@@ -148,13 +149,14 @@ impl Mem {
 
     /// The device address of its first byte. Allocates device memory if there is none yet.
     pub fn device_address(&self, device: &Ref<Device>) -> ClResult<u64> {
-        let index = self.context.device_index(device)?;
-        Ok(self.store.memory(self.context.devices(), index)?.address() + self.origin as u64)
+        let memory = self.context.memory_of(device)?;
+        let memory = self.store.memory(self.context.memories(), memory)?;
+        Ok(memory.address() + self.origin as u64)
     }
 
-    /// A range of it in the memory of a device of the context.
-    pub fn slice(&self, device: usize, offset: u64, size: u64) -> ClResult<Slice> {
-        let memory = self.store.memory(self.context.devices(), device)?.clone();
+    /// A range of it in a memory of the context.
+    pub fn slice(&self, memory: MemoryIndex, offset: u64, size: u64) -> ClResult<Slice> {
+        let memory = self.store.memory(self.context.memories(), memory)?.clone();
         Ok(Slice {
             memory,
             offset: self.origin as u64 + offset,
@@ -162,27 +164,31 @@ impl Mem {
         })
     }
 
-    /// The address of a byte of it in the memory of a device of the context, where that is mapped and, if `cached`, in the
-    /// host's cache.
-    pub fn mapped(&self, device: usize, offset: u64, cached: bool) -> ClResult<Option<usize>> {
-        let memory = self.store.memory(self.context.devices(), device)?;
+    /// The address of a byte of it in a memory of the context, where that is mapped and, if `cached`, in the host's cache.
+    pub fn mapped(
+        &self,
+        memory: MemoryIndex,
+        offset: u64,
+        cached: bool,
+    ) -> ClResult<Option<usize>> {
+        let memory = self.store.memory(self.context.memories(), memory)?;
         let place = memory.mapped().filter(|_| !cached || memory.host_cached());
         Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
     }
 
     /// As [`Store::prepare`], for bytes that count from the start of the object.
-    pub fn prepare_bytes(&self, device: usize, range: Range<u64>, touch: Touch) -> ClResult {
-        self.prepare_rows(device, range.into(), touch)
+    pub fn prepare_bytes(&self, memory: MemoryIndex, range: Range<u64>, touch: Touch) -> ClResult {
+        self.prepare_rows(memory, range.into(), touch)
     }
 
     /// The same for rows.
-    pub fn prepare_rows(&self, device: usize, rows: Rows, touch: Touch) -> ClResult {
+    pub fn prepare_rows(&self, memory: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
         let rows = Rows {
             first: self.origin as u64 + rows.first,
             ..rows
         };
         self.store
-            .prepare(self.context.devices(), device, rows, touch)
+            .prepare(self.context.memories(), memory, rows, touch)
     }
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A sub-buffer begins well where

@@ -72,7 +72,7 @@ impl Mem {
         } else {
             flags | cl::CL_MEM_READ_WRITE
         };
-        let store = Store::new(context.devices(), size, flags, 0, Some(&header))?;
+        let store = Store::new(context.memories(), size, flags, 0, Some(&header))?;
         Ok(Object::new_cyclic(|me| Self {
             context: context.clone(),
             object_type: cl::CL_MEM_OBJECT_PIPE,

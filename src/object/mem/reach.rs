@@ -6,6 +6,7 @@
 
 use super::store::Store;
 use crate::backend::Slice;
+use crate::object::memories::MemoryIndex;
 use crate::util::lock::{rank, Mutex};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,8 +27,8 @@ pub enum Behind {
 pub enum Reach {
     /// A buffer in place: its memory is at the range's first byte.
     Store(Weak<Store>),
-    /// A map; with the memory behind its pointer, of the context's device of that number.
-    Map(Option<(usize, Slice)>),
+    /// A map; with what lies behind its pointer in that memory of the context.
+    Map(Option<(MemoryIndex, Slice)>),
 }
 
 struct Entry {
@@ -91,8 +92,8 @@ impl Reachable {
         drop(gone);
     }
 
-    /// What of these lies behind a range, for the context's device number `device`.
-    pub fn find(&self, device: usize, range: &Range<usize>) -> Behind {
+    /// What of these lies behind a range, for devices with this memory.
+    pub fn find(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
         if self.is_empty() {
             return Behind::Host;
         }
@@ -107,7 +108,7 @@ impl Reachable {
             }
             if start <= range.start && range.end <= entry.end {
                 let (at, size) = (range.start - start, range.end - range.start);
-                if let Some(slice) = entry.reach.slice(device, at as u64, size as u64) {
+                if let Some(slice) = entry.reach.slice(memory, at as u64, size as u64) {
                     return Behind::Device(slice);
                 }
             }
@@ -118,12 +119,12 @@ impl Reachable {
 }
 
 impl Reach {
-    fn slice(&self, device: usize, at: u64, size: u64) -> Option<Slice> {
+    fn slice(&self, memory: MemoryIndex, at: u64, size: u64) -> Option<Slice> {
         match self {
-            Self::Store(store) => store.upgrade()?.in_place(device, at, size),
-            Self::Map(memory) => {
-                let (of, slice) = memory.as_ref()?;
-                (*of == device && at + size <= slice.size).then(|| Slice {
+            Self::Store(store) => store.upgrade()?.in_place(memory, at, size),
+            Self::Map(known) => {
+                let (of, slice) = known.as_ref()?;
+                (*of == memory && at + size <= slice.size).then(|| Slice {
                     memory: Arc::clone(&slice.memory),
                     offset: slice.offset + at,
                     size,
@@ -140,7 +141,8 @@ mod tests {
     #[test]
     fn ranges_are_found_while_they_are_there() {
         let all = Reachable::default();
-        let shared = |range: Range<usize>| matches!(all.find(0, &range), Behind::Shared);
+        let shared =
+            |range: Range<usize>| matches!(all.find(MemoryIndex::FIRST, &range), Behind::Shared);
         assert!(!shared(0..100));
         all.add(1000..2000, Reach::Map(None));
         all.add(1100..1200, Reach::Map(None));

@@ -1,9 +1,10 @@
-//! The bytes of a memory object: one allocation for each device that uses it, and which of them are current.
+//! The bytes of a memory object: one allocation in each memory of the context where it is used, and which of them are
+//! current.
 //!
-//! In a context with one device there is one allocation, made and filled when the object is made. With several, each is
+//! In a context with one memory there is one allocation, made and filled when the object is made. With several, each is
 //! made at its first use, and a command finds the newest contents of what it uses brought over before it is encoded
 //! (through the host; what the command depends on is complete by then, since commands wait on the host for events of
-//! other devices).
+//! devices with another memory).
 
 use super::coherence::{Newest, Rows, Touch};
 use super::transfer;
@@ -11,7 +12,8 @@ use crate::backend::{Memory, Placement, Slice};
 use crate::cl::{self, cl_mem_flags};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use crate::object::device::{of_device, Device};
+use crate::object::device::Device;
+use crate::object::memories::{Memories, MemoryIndex};
 use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -71,17 +73,17 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of a new object in a context with these devices, as the methods get them, too. `initial` is how it begins: the application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
+    /// Of a new object in a context with these memories, as the methods get them, too. `initial` is how it begins: the
+    /// application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
     pub fn new(
-        all: &[Ref<Device>],
+        all: &Memories,
         size: u64,
         flags: cl_mem_flags,
         host_ptr: usize,
         initial: Option<&[u8]>,
     ) -> ClResult<Arc<Self>> {
-        let devices = all.len();
         let mut coherence = None;
-        if devices > 1 {
+        if all.are_several() {
             let host = match initial {
                 Some(bytes) => {
                     let mut copy = transfer::room(bytes.len())?;
@@ -97,26 +99,25 @@ impl Store {
             size,
             flags,
             host_ptr,
-            copies: (0..devices).map(|_| OnceLock::new()).collect(),
+            copies: all.each(OnceLock::new),
             making: Mutex::new(()),
             coherence,
             svm: false,
             shadows: Mutex::default(),
         });
-        if devices == 1 {
-            let memory = store.memory(all, 0)?;
-            if let Some(device) = all.first() {
-                if let Some(bytes) = initial {
-                    transfer::upload(device, memory, 0, bytes)?;
-                } else if store.host_ptr != 0 && !store.is_host(memory) {
-                    transfer::upload(device, memory, 0, store.application_bytes())?;
-                }
+        if !all.are_several() {
+            let memory = store.memory(all, MemoryIndex::FIRST)?;
+            let device = all.device(MemoryIndex::FIRST)?;
+            if let Some(bytes) = initial {
+                transfer::upload(device, memory, 0, bytes)?;
+            } else if store.host_ptr != 0 && !store.is_host(memory) {
+                transfer::upload(device, memory, 0, store.application_bytes())?;
             }
         }
         Ok(store)
     }
 
-    /// Of an allocation of shared virtual memory at `address`: one memory for each device of the context that has it.
+    /// Of an allocation of shared virtual memory at `address`: what each memory of the context that has it has there.
     /// Several are the same bytes, unless they are `apart`: then contents are moved between them.
     pub(super) fn shared(
         size: u64,
@@ -171,7 +172,7 @@ impl Store {
         self.size
     }
 
-    /// There is more than one device in the context.
+    /// There is more than one memory that may have its bytes.
     pub fn is_shared(&self) -> bool {
         self.coherence.is_some()
     }
@@ -190,8 +191,8 @@ impl Store {
     }
 
     /// Bytes of the application's memory as the device's own, where the device uses them in place.
-    pub(super) fn in_place(&self, device: usize, at: u64, size: u64) -> Option<Slice> {
-        let memory = self.copies.get(device)?.get()?;
+    pub(super) fn in_place(&self, memory: MemoryIndex, at: u64, size: u64) -> Option<Slice> {
+        let memory = memory.of(&self.copies).ok()?.get()?;
         let fits = at.checked_add(size).is_some_and(|end| end <= self.size);
         (fits && !self.is_shared() && self.is_host(memory)).then(|| Slice {
             memory: memory.clone(),
@@ -206,9 +207,9 @@ impl Store {
         unsafe { std::slice::from_raw_parts(self.host_ptr as *const u8, self.size as usize) }
     }
 
-    /// The memory on a device of the context, allocated if need be.
-    pub fn memory(&self, all: &[Ref<Device>], device: usize) -> ClResult<&Arc<dyn Memory>> {
-        let cell = of_device(&self.copies, device)?;
+    /// The allocation in a memory of the context, made if need be.
+    pub fn memory(&self, all: &Memories, memory: MemoryIndex) -> ClResult<&Arc<dyn Memory>> {
+        let cell = memory.of(&self.copies)?;
         if let Some(memory) = cell.get() {
             return Ok(memory);
         }
@@ -222,7 +223,7 @@ impl Store {
         if let Some(memory) = cell.get() {
             return Ok(memory);
         }
-        let backend = of_device(all, device)?.backend();
+        let backend = all.device(memory)?.backend();
         let caps = backend.caps();
         if let Some(pointer) = NonNull::new(self.host_ptr as *mut u8) {
             let align = caps.host_import_align;
@@ -249,51 +250,39 @@ impl Store {
         Ok(cell.get_or_init(|| memory))
     }
 
-    /// Makes rows (or one range) on a device the newest, before a command that uses them so is encoded. What is written is
-    /// the newest there alone. Free in contexts with one device.
-    pub fn prepare(
-        &self,
-        all: &[Ref<Device>],
-        device: usize,
-        rows: Rows,
-        touch: Touch,
-    ) -> ClResult {
+    /// Makes rows (or one range) in a memory the newest, before a command that uses them so is encoded. What is written is
+    /// the newest there alone. Free in contexts with one memory.
+    pub fn prepare(&self, all: &Memories, at: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
         };
-        let memory = self.memory(all, device)?;
+        let memory = self.memory(all, at)?;
         let mut state = coherence.lock();
-        let bit = 1u64 << (device as u32 % 64);
         if touch != Touch::Overwrite {
-            for (part, devices) in state.newest.missing(rows, bit) {
-                self.bring(all, device, memory, part, devices, &state.host)?;
+            for (part, source) in state.newest.missing(rows, at) {
+                self.bring(all, all.device(at)?, memory, part, source, &state.host)?;
             }
         }
-        state.newest.mark(rows.ranges(), bit, touch);
+        state.newest.mark(rows.ranges(), at, touch);
         if !matches!(state.host, HostCopy::None) && !state.newest.any_initial() {
             state.host = HostCopy::None;
         }
         Ok(())
     }
 
-    /// Brings a range to the memory of a device, from one of those that have it, or else from the host.
+    /// Brings a range to the memory of a device, from one that has it, or else from the host.
     fn bring(
         &self,
-        all: &[Ref<Device>],
-        device: usize,
+        all: &Memories,
+        target: &Ref<Device>,
         memory: &Arc<dyn Memory>,
         range: Range<u64>,
-        devices: u64,
+        source: Option<MemoryIndex>,
         host: &HostCopy,
     ) -> ClResult {
-        let Some(target) = all.get(device) else {
-            return Ok(());
-        };
-        if devices != 0 {
-            let source = devices.trailing_zeros() as usize;
-            let newest = self.copies.get(source).and_then(OnceLock::get);
-            if let (Some(origin), Some(newest)) = (all.get(source), newest) {
-                transfer::between(origin, newest, target, memory, range)?;
+        if let Some(source) = source {
+            if let Some(newest) = source.of(&self.copies)?.get() {
+                transfer::between(all.device(source)?, newest, target, memory, range)?;
             }
             return Ok(());
         }
@@ -312,8 +301,8 @@ impl Store {
     /// one that is mapped already share its memory.
     pub(super) fn shadow(
         &self,
-        all: &[Ref<Device>],
-        device: usize,
+        all: &Memories,
+        memory: MemoryIndex,
         at: u64,
         size: u64,
     ) -> ClResult<(Arc<dyn Memory>, u64)> {
@@ -332,7 +321,7 @@ impl Store {
             (shadow.first, shadow.maps) = (at, 1);
             return Ok((shadow.memory.clone(), 0));
         }
-        let device = of_device(all, device)?;
+        let device = all.device(memory)?;
         let room = size.next_power_of_two().clamp(4096, self.size.max(4096));
         let memory = device
             .backend()

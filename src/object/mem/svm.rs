@@ -18,8 +18,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 impl Mem {
-    /// For an allocation of shared virtual memory at `address`. One memory for each device of the context that has it;
-    /// several are the same bytes, unless they are `apart`.
+    /// For an allocation of shared virtual memory at `address`, with what each memory of the context that has it has
+    /// there. Several are the same bytes, unless they are `apart`.
     pub(crate) fn shared(
         context: &Ref<Context>,
         flags: cl_mem_flags,

@@ -1,33 +1,33 @@
-//! The images of a memory object on the devices of its context, and which of them have its newest rows.
+//! The images of a memory object in the memories of its context, and which of them have its newest rows.
 //!
-//! Contents move between devices by whole rows (see [`Newest`], whose units are rows here, those of one slice or layer
-//! after those of the one before): two devices may write halves of one image, and one that reads a few rows is not
-//! brought all.
+//! Contents move between memories by whole rows (see [`Newest`], whose units are rows here, those of one slice or layer
+//! after those of the one before): two devices may write halves of one image, and one that reads a few rows does not
+//! need all.
 
-use super::coherence::{Newest, Touch};
+use super::coherence::{Newest, Rows, Touch};
 use super::description::extent;
 use super::transfer;
 use crate::backend::image::ImageRegion;
 use crate::backend::{self, ImageDesc};
 use crate::error::ClResult;
 use crate::object::context::Context;
-use crate::object::device::of_device;
+use crate::object::memories::{Memories, MemoryIndex};
 use crate::util::lock::{rank, Mutex};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 struct Coherence {
     newest: Newest,
-    /// What the object was made with, packed, while no device has some of it.
+    /// What the object was made with, packed, while no memory has some of it.
     host: Option<Vec<u8>>,
 }
 
-/// The images of a memory object on the devices of its context. An image made from an image shares them.
+/// The images of a memory object in the memories of its context. An image made from an image shares them.
 pub struct Texels {
     desc: ImageDesc,
     pub(super) images: Box<[OnceLock<Arc<dyn backend::Image>>]>,
     making: Mutex<(), { rank::OBJECT_MEMORY }>,
-    /// Where there are several devices.
+    /// Where there are several memories.
     coherence: Option<Mutex<Coherence, { rank::COHERENCE }>>,
 }
 
@@ -69,25 +69,27 @@ fn boxes(mut range: Range<u64>, width: u32, height: u32) -> Vec<ImageRegion> {
 }
 
 impl Texels {
-    /// Of an image that is not on any device yet. `host`: its initial contents, packed, where they are kept.
-    pub(super) fn new(devices: usize, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
+    /// Of an image that is in no memory yet. `host`: its initial contents, packed, where they are kept.
+    pub(super) fn new(all: &Memories, desc: ImageDesc, host: Option<Vec<u8>>) -> Arc<Self> {
         let [_, height, depth] = extent(&desc).map(u64::from);
         let newest = Newest::new(height * depth);
         Arc::new(Self {
             desc,
-            images: (0..devices).map(|_| OnceLock::new()).collect(),
+            images: all.each(OnceLock::new),
             making: Mutex::new(()),
-            coherence: (devices > 1).then(|| Mutex::new(Coherence { newest, host })),
+            coherence: all
+                .are_several()
+                .then(|| Mutex::new(Coherence { newest, host })),
         })
     }
 
-    /// The image on a device of the context, made if need be.
+    /// The image in a memory of the context, made if need be.
     pub(super) fn on(
         &self,
         context: &Context,
-        device: usize,
+        memory: MemoryIndex,
     ) -> ClResult<&Arc<dyn backend::Image>> {
-        let cell = of_device(&self.images, device)?;
+        let cell = memory.of(&self.images)?;
         if let Some(image) = cell.get() {
             return Ok(image);
         }
@@ -95,24 +97,24 @@ impl Texels {
         if let Some(image) = cell.get() {
             return Ok(image);
         }
-        let target = context.device_at(device)?;
+        let target = context.memories().device(memory)?;
         let made = target.backend().create_image(&self.desc)?;
         Ok(cell.get_or_init(|| made))
     }
 
-    /// Makes the rows of a box on a device the newest, before a command that uses the box so is encoded. What is written
-    /// is the newest there alone. Free in contexts with one device.
+    /// Makes the rows of a box in a memory the newest, before a command that uses the box so is encoded. What is written
+    /// is the newest there alone. Free in contexts with one memory.
     pub(super) fn prepare(
         &self,
         context: &Context,
-        device: usize,
+        memory: MemoryIndex,
         at: &ImageRegion,
         touch: Touch,
     ) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());
         };
-        let image = self.on(context, device)?;
+        let image = self.on(context, memory)?;
         let [width, height, _] = extent(&self.desc);
         let whole_rows = at.size[0] == width;
         let touch = match touch {
@@ -120,17 +122,14 @@ impl Texels {
             touch => touch,
         };
         let mut state = coherence.lock();
-        let bit = 1u64 << (device as u32 % 64);
         for range in rows(at, height) {
             if touch != Touch::Overwrite {
-                for (part, devices) in state.newest.of(range.clone()) {
-                    if devices & bit == 0 {
-                        let host = state.host.as_deref();
-                        self.bring(context, device, image, part, devices, host)?;
-                    }
+                for (part, source) in state.newest.missing(Rows::from(range.clone()), memory) {
+                    let host = state.host.as_deref();
+                    self.bring(context.memories(), memory, image, part, source, host)?;
                 }
             }
-            state.newest.mark(std::iter::once(range), bit, touch);
+            state.newest.mark(std::iter::once(range), memory, touch);
         }
         if state.host.is_some() && !state.newest.any_initial() {
             state.host = None;
@@ -138,30 +137,27 @@ impl Texels {
         Ok(())
     }
 
-    /// Brings rows to the image on a device, from one of those that have them, or else from the host.
+    /// Brings rows to the image in a memory, from one that has them, or else from the host.
     fn bring(
         &self,
-        context: &Context,
-        device: usize,
+        all: &Memories,
+        memory: MemoryIndex,
         image: &Arc<dyn backend::Image>,
         range: Range<u64>,
-        devices: u64,
+        source: Option<MemoryIndex>,
         host: Option<&[u8]>,
     ) -> ClResult {
-        let all = context.devices();
-        let Some(target) = all.get(device) else {
-            return Ok(());
-        };
-        let source = devices.trailing_zeros() as usize;
-        let newest = self.images.get(source).and_then(OnceLock::get);
+        let target = all.device(memory)?;
         let [width, height, _] = extent(&self.desc);
         let row = u64::from(width) * self.desc.format.bytes() as u64;
         let mut at = (range.start * row) as usize;
         for part in boxes(range, width, height) {
-            if let (Some(origin), Some(newest)) = (all.get(source), newest) {
-                let bytes = transfer::image_bytes(origin, newest, &part)?;
-                transfer::fill_image(target, image, &part, &bytes)?;
-            } else if let (0, Some(host)) = (devices, host) {
+            if let Some(source) = source {
+                if let Some(newest) = source.of(&self.images)?.get() {
+                    let bytes = transfer::image_bytes(all.device(source)?, newest, &part)?;
+                    transfer::fill_image(target, image, &part, &bytes)?;
+                }
+            } else if let Some(host) = host {
                 let size = transfer::volume(part.size, self.desc.format.bytes()) as usize;
                 let bytes = host.get(at..at + size).unwrap_or_default();
                 transfer::fill_image(target, image, &part, bytes)?;

@@ -1,4 +1,4 @@
-//! Synchronous transfers outside any queue: initial contents, and contents that move between devices.
+//! Synchronous transfers outside any queue: initial contents, and contents that move between memories.
 
 use crate::backend::image::{Image, ImageRegion};
 use crate::backend::staging::{self, copy, Staging, CHUNK};

@@ -124,6 +124,26 @@ fn migration_brings_contents_or_leaves_them() {
     );
 }
 
+/// A device and its sub-devices have one allocation of a memory object, whichever uses it first.
+#[test]
+fn sub_devices_share_their_memory() {
+    let fakes = [(); 4].map(|()| FakeDevice::new(Reach::Hidden));
+    let [whole, part, other_part, other] = fakes.clone();
+    let whole = Device::for_tests(whole);
+    let part = Object::new(Device::part(&whole, part, vec![]));
+    let within = Object::new(Device::part(&part, other_part, vec![]));
+    let other = Device::for_tests(other);
+    let devices = vec![part.clone(), other.clone(), whole.clone(), within.clone()];
+    let context = Context::new(devices, vec![], None).unwrap();
+    assert_eq!(context.memories().count(), 2);
+    // SAFETY: no host pointer.
+    let buffer = unsafe { Mem::buffer(&context, vec![], 0, 64, std::ptr::null_mut()) }.unwrap();
+    let at = |device: &Ref<Device>| buffer.device_address(device).unwrap();
+    assert_eq!(at(&within), at(&whole));
+    assert_eq!(at(&part), at(&whole));
+    assert_ne!(at(&other), at(&whole));
+}
+
 #[test]
 fn shared_virtual_memory_is_at_one_address() {
     let ways: [&[ReplayKind]; 2] = [&[ReplayKind::Whole], &[ReplayKind::Pieces]];
@@ -135,9 +155,8 @@ fn shared_virtual_memory_is_at_one_address() {
         assert!(two.address().is_multiple_of(4096));
         assert!(two.address().abs_diff(one.address()) >= 1000);
         let mem = one.mem();
-        for (device, _) in pair.fakes.iter().enumerate() {
-            let memory = mem.store().memory(pair.context.devices(), device).unwrap();
-            assert_eq!(memory.address(), one.address() as u64);
+        for device in pair.context.devices() {
+            assert_eq!(mem.device_address(device).unwrap(), one.address() as u64);
         }
         let at = |offset: usize| (one.address() + offset) as *mut u8;
         // SAFETY: the allocation.
