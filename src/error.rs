@@ -51,6 +51,7 @@ impl From<DeviceError> for ClError {
             DeviceError::OutOfDeviceMemory { .. } => cl::CL_MEM_OBJECT_ALLOCATION_FAILURE,
             DeviceError::Unsupported(_) => cl::CL_INVALID_OPERATION,
             DeviceError::Lost | DeviceError::Driver { .. } => cl::CL_OUT_OF_RESOURCES,
+            DeviceError::WaitFailed => cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST,
         };
         Self::new(code, error.to_string())
     }

@@ -392,6 +392,10 @@ impl Stream for FakeStream {
     fn open_value(&self) -> u64 {
         self.submitted + 1
     }
+    fn recorded_value(&self) -> u64 {
+        self.submitted + u64::from(self.length > 0)
+    }
+    fn end_command(&mut self, _observed: bool) {}
     fn open_len(&self) -> usize {
         self.length
     }

@@ -58,6 +58,9 @@ pub enum DeviceError {
     /// The device was lost; nothing on it works any more.
     #[error("device lost")]
     Lost,
+    /// A command that it waits for has failed.
+    #[error("a command that this one waits for has failed")]
+    WaitFailed,
     /// The device cannot do it.
     #[error("not supported by the device: {0}")]
     Unsupported(String),
@@ -123,8 +126,14 @@ pub struct Replay {
 
 /// A timeline: a counter that only grows. One a stream.
 pub trait Timeline: Send + Sync {
-    /// The value reached. Cheap; no waiting.
+    /// Returns the value reached, without waiting. An error means that the device was lost.
     fn completed(&self) -> Result<u64>;
+    /// Returns why the command with this value, which is reached, has failed, if it has. The failure is that command's alone:
+    /// the value is reached like any other.
+    fn failure(&self, value: u64) -> Option<DeviceError> {
+        let _ = value;
+        None
+    }
     /// Waits until `value` is reached: polls for a short while, then blocks. False: time ran out.
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool>;
     /// For the same device's streams.
@@ -237,16 +246,30 @@ pub struct Times {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ProfileSlot(pub u64);
 
-/// An ordered sequence of batches. Used under a lock of the caller's: one thread at a time.
+/// An ordered sequence of commands, each of one or more operations, which are submitted in batches. Used under a lock of the
+/// caller's: one thread at a time.
 pub trait Stream: Send {
     /// Its timeline.
     fn timeline(&self) -> &Arc<dyn Timeline>;
-    /// The value that the open batch will have when it is submitted and completes.
+    /// Returns the value that the timeline reaches when the open command, the operations recorded now and next, is complete.
     fn open_value(&self) -> u64;
+    /// Returns the value at which all that was recorded is complete.
+    fn recorded_value(&self) -> u64;
+    /// Ends the open command. If `observed`, somebody may ask for its completion: it must not depend on commands recorded
+    /// later, which get another value. Otherwise it may share its value with them.
+    fn end_command(&mut self, observed: bool);
+    /// The open command fails, if it has not begun, where the command of this stream with the value has failed.
+    fn depends_on(&mut self, value: u64) {
+        let _ = value;
+    }
+    /// Returns true if commands can fail one by one ([`Timeline::failure`]).
+    fn commands_fail(&self) -> bool {
+        false
+    }
     /// Operations recorded in the open batch.
     fn open_len(&self) -> usize;
-    /// The open batch must wait for this point of another stream of the same device, or of one with the same root, already
-    /// submitted.
+    /// The open command must wait for this point of another stream of the same device, or of one with the same root, already
+    /// submitted. It fails where the command at that point has failed.
     fn wait_for(&mut self, point: &Point);
     /// Records an operation. With `profile`, its start and end are measured (streams made with profiling only).
     fn record(
@@ -257,7 +280,8 @@ pub trait Stream: Send {
     ) -> Result<Option<ProfileSlot>>;
     /// Everything recorded after this sees everything recorded before it.
     fn barrier(&mut self) -> Result;
-    /// Submits the open batch, if there is anything in it (or `force`). Returns the last submitted value.
+    /// Ends the open command and submits the open batch, if there is anything in it (or `force`). Returns the last submitted
+    /// value.
     fn submit(&mut self, force: bool) -> Result<u64>;
     /// Frees what completed batches held. Cheap when there is nothing to do.
     fn reclaim(&mut self);
@@ -287,6 +311,12 @@ pub trait Device: Send + Sync {
     /// # Safety
     /// `pointer` must be valid for reads and writes of `size` bytes as long as the memory lives.
     unsafe fn import_host(&self, pointer: NonNull<u8>, size: u64) -> Result<Arc<dyn Memory>>;
+    /// Returns memory of the host, at any address, as memory of the device for operations that read or write it, if the device
+    /// reaches all memory of the host. Whoever records the operations vouches for the memory until they have run.
+    fn host_memory(&self, address: usize, size: u64) -> Option<Arc<dyn Memory>> {
+        let _ = (address, size);
+        None
+    }
     /// Makes memory of `size` bytes (a multiple of 64 KiB) at an address of the driver's choice, or at that of `like`,
     /// which has the same size and kind. Only memory of [`ReplayKind::Whole`] can be used before [`Device::back`].
     fn place(

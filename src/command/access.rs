@@ -12,9 +12,9 @@ pub type Ranges = SmallVec<[Range<usize>; 4]>;
 
 /// What the thread that encodes a command reads itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Early {
+pub enum SourceCopy {
     /// Nothing: the device, or a host task, has all the work.
-    Nothing,
+    None,
     /// Memory that no device reaches, as far as is known.
     Host,
     /// Memory that devices reach.
@@ -22,7 +22,7 @@ pub enum Early {
 }
 
 /// What a command touches while tasks of the host thread are under way.
-pub enum Touched {
+pub enum HostAccess {
     /// These ranges.
     Ranges(Ranges),
     /// Memory that devices reach, any of it.
@@ -43,17 +43,17 @@ fn destination(host: &HostSide, region: &BufferCopy) -> Range<usize> {
 
 impl Work {
     /// What the thread that encodes it reads.
-    pub fn early(&self) -> Early {
+    pub fn source_copy(&self) -> SourceCopy {
         let of = |host: &HostSide| match (host.visible.is_some(), host.shared) {
-            (true, _) => Early::Nothing,
-            (false, true) => Early::Shared,
-            (false, false) => Early::Host,
+            (true, _) => SourceCopy::None,
+            (false, true) => SourceCopy::Shared,
+            (false, false) => SourceCopy::Host,
         };
         match self {
             Self::Write { host, .. } | Self::WriteImage { host, .. } => of(host),
             // The shadow, unless the device reads that itself; nobody but maps of the object writes there.
-            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => Early::Host,
-            _ => Early::Nothing,
+            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => SourceCopy::Host,
+            _ => SourceCopy::None,
         }
     }
 
@@ -74,7 +74,7 @@ impl Work {
     }
 
     /// What it touches, whoever does.
-    pub fn touched(&self) -> Touched {
+    pub fn host_access(&self) -> HostAccess {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());
         match self {
@@ -117,18 +117,18 @@ impl Work {
             Self::Launch(launch) => {
                 let kernel = &launch.kernel;
                 if kernel.host_memory {
-                    return Touched::Anything;
+                    return HostAccess::Anything;
                 }
                 if kernel.touches_anything {
-                    return Touched::Shared;
+                    return HostAccess::Shared;
                 }
                 let all = kernel.buffers.iter().chain(&kernel.images);
                 all.for_each(|(mem, _)| add(&mut ranges, mem));
             }
             // Its arguments may lead anywhere.
-            Self::Native(_) => return Touched::Anything,
+            Self::Native(_) => return HostAccess::Anything,
             Self::Marker | Self::Barrier => {}
         }
-        Touched::Ranges(ranges)
+        HostAccess::Ranges(ranges)
     }
 }

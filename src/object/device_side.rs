@@ -3,7 +3,7 @@
 //!
 //! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] finds them
 //! and gives each to the *family* it belongs to: a launch of the application's with all that it has enqueued, directly
-//! and not. `queue/children.rs` launches what they say. The queues as objects stand above, in `device_queue.rs`.
+//! and not. `queue/device_enqueue.rs` launches what they say. The queues as objects stand above, in `device_queue.rs`.
 
 use crate::backend::device_events::EventsMemory;
 use crate::backend::device_queue::{Found, QueueMemory};

@@ -1,22 +1,25 @@
-//! Events: where a command stands.
+//! Events: the state of a command.
 //!
 //! # Stages
 //! ```text
-//! Held --encoded--> Recorded { value, .. } --timeline and host parts reached--> Done(status)
-//!   \------------------------- failed dependency, set by the user -----------------^
+//! Pending --encoded--> Recorded { value, .. } --timeline and host parts reached--> Done(status)
+//!    \------------------- failed dependency, set by the user -------------------^
 //! ```
-//! A *held* event is not on a device timeline yet (a user event, or a command that waits for one). A *recorded* one
-//! completes when its queue's timeline has reached `value` and the queue's host thread has finished task `host_seq`;
-//! that is found out lazily, by whoever asks. Only events that somebody is to be told about (callbacks, other queues'
-//! held commands) are *watched* by the queue's host thread.
+//! A *pending* event is not on a device timeline yet (a user event, or a command that waits for one). A *recorded* one
+//! completes when its queue's timeline has reached `value`, which is that of its own command, and the queue's host executor
+//! has finished task `host_seq`; whoever asks finds that out. Only events with callbacks or with pending commands of other
+//! queues behind them are *watched* by the host executor.
+//!
+//! # Dependents
+//! A pending command counts the events that it waits for. Each event has a list of such commands, and notifies each of them
+//! once: so n commands that wait for m events cost n + m.
 //!
 //! # Locks
-//! The event's lock is a leaf: nothing else is locked and no callback runs while it is held. Queues that wait are woken
-//! through [`wake`], which works off a list of its own, so that a long chain of commands unwinds in a loop.
+//! The event's lock is a leaf: nothing else is locked and no callback runs while it is held. Queues are woken through
+//! [`wake`], which works off a list of its own, so that a long chain of commands unwinds in a loop.
 
 use super::callback::{Callback, EventFn};
 use super::context::Context;
-use super::device::Device;
 pub use super::progress::{ContextQueue, Progress};
 use crate::backend::ProfileSlot;
 use crate::cl::{self, cl_command_type, cl_int, cl_ulong};
@@ -28,6 +31,7 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::sync::{Arc, Weak};
 
 const COMPLETE: cl_int = cl::CL_COMPLETE as cl_int;
@@ -37,15 +41,17 @@ const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
 /// What an event's queue can be asked; implemented by the queue, so that events need not know it.
 pub trait Owner: ContextQueue {
-    /// The queue's device.
-    fn device(&self) -> &Ref<Device>;
     /// The application may ask for times.
     fn profiling(&self) -> bool;
     /// It measures times, for whomever.
     fn measures(&self) -> bool;
     /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
-    /// Encodes held commands that have become ready. Called through [`wake`] only.
+    /// One of the events that a pending command waits for has changed.
+    fn dependency_met(&self, command: u64);
+    /// A host task is over that pending commands may wait for.
+    fn host_task_done(&self);
+    /// Encodes pending commands that have become ready. Called through [`wake`] only.
     fn pump(&self);
     /// Start and end over all of the slots, which are freed.
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)>;
@@ -68,7 +74,7 @@ pub struct Recorded {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Held,
+    Pending,
     Recorded(Recorded),
     Done(cl_int),
 }
@@ -87,11 +93,22 @@ pub enum Times {
     Known(u64, u64),
 }
 
+/// A pending command that waits for an event.
+#[derive(Clone)]
+pub struct Dependent {
+    /// Its queue.
+    pub owner: Weak<dyn Owner>,
+    /// Its number in the queue.
+    pub command: u64,
+    /// It waits until the event is done, not only recorded.
+    pub until_done: bool,
+}
+
 struct State {
     stage: Stage,
     watched: bool,
     callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
-    waiters: SmallVec<[Weak<dyn Owner>; 1]>,
+    dependents: SmallVec<[Dependent; 1]>,
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
@@ -127,18 +144,19 @@ pub enum Readiness {
     Pending(Option<Recorded>),
 }
 
-/// What is to be done, outside locks, after an event has changed: see [`Event::settle`].
+/// The callbacks to call and the pending commands to notify, outside locks, after an event has changed: see
+/// [`Event::settle`].
 #[must_use]
 #[derive(Default)]
-pub struct Aftermath {
+pub struct Notifications {
     callbacks: SmallVec<[(cl_int, Callback<EventFn>); 1]>,
-    waiters: SmallVec<[Weak<dyn Owner>; 1]>,
+    dependents: SmallVec<[Dependent; 1]>,
     handle: usize,
     status: cl_int,
 }
 
-impl Aftermath {
-    /// Calls the callbacks and wakes the queues that wait.
+impl Notifications {
+    /// Calls the callbacks and notifies the dependents.
     pub fn run(self) {
         for (kind, callback) in &self.callbacks {
             callback.call(
@@ -146,8 +164,24 @@ impl Aftermath {
                 if self.status < 0 { self.status } else { *kind },
             );
         }
-        wake(self.waiters.iter().filter_map(Weak::upgrade));
+        notify(self.dependents);
     }
+}
+
+/// Notifies pending commands of an event, and has their queues look at them.
+fn notify(dependents: impl IntoIterator<Item = Dependent>) {
+    let mut owners: SmallVec<[Arc<dyn Owner>; 2]> = SmallVec::new();
+    for dependent in dependents {
+        let Some(owner) = dependent.owner.upgrade() else {
+            continue;
+        };
+        owner.dependency_met(dependent.command);
+        let last = owners.last();
+        if !last.is_some_and(|last| Arc::ptr_eq(last, &owner)) {
+            owners.push(owner);
+        }
+    }
+    wake(owners);
 }
 
 impl Event {
@@ -172,7 +206,7 @@ impl Event {
                 stage,
                 watched: false,
                 callbacks: SmallVec::new(),
-                waiters: SmallVec::new(),
+                dependents: SmallVec::new(),
                 times,
                 host_end: 0,
                 children_end: 0,
@@ -189,20 +223,27 @@ impl Event {
             context,
             cl::CL_COMMAND_USER,
             None,
-            Stage::Held,
+            Stage::Pending,
             Times::None,
             0,
         )
     }
 
-    /// Of a command that is held.
-    pub(crate) fn held(
+    /// The event of a pending command.
+    pub(crate) fn pending(
         context: Ref<Context>,
         kind: cl_command_type,
         owner: Arc<dyn Owner>,
         queued: u64,
     ) -> Ref<Self> {
-        Self::make(context, kind, Some(owner), Stage::Held, Times::None, queued)
+        Self::make(
+            context,
+            kind,
+            Some(owner),
+            Stage::Pending,
+            Times::None,
+            queued,
+        )
     }
 
     /// Of a command that is on the timeline.
@@ -283,18 +324,20 @@ impl Object<Event> {
         }
     }
 
-    /// What a command that depends on it can do.
+    /// Returns what a command that depends on it can do.
     pub fn readiness(&self) -> Readiness {
-        match self.stage() {
-            Stage::Held => Readiness::Pending(None),
-            Stage::Done(status) if status < 0 => Readiness::Failed,
-            Stage::Done(_) => Readiness::Done,
-            Stage::Recorded(place) => match &self.owner {
-                Some(owner) if owner.progress().host_done() < place.host_seq => {
-                    Readiness::Pending(Some(place))
-                }
-                _ => Readiness::Recorded(place),
-            },
+        let place = match self.stage() {
+            Stage::Pending => return Readiness::Pending(None),
+            Stage::Done(status) if status < 0 => return Readiness::Failed,
+            Stage::Done(_) => return Readiness::Done,
+            Stage::Recorded(place) => place,
+        };
+        match &self.owner {
+            Some(owner) if owner.progress().host_done() < place.host_seq => {
+                Readiness::Pending(Some(place))
+            }
+            Some(owner) if owner.progress().has_failed(place.value) => Readiness::Failed,
+            _ => Readiness::Recorded(place),
         }
     }
 
@@ -338,7 +381,7 @@ impl Object<Event> {
     pub fn status(self: &Arc<Self>) -> cl_int {
         let place = match self.stage() {
             Stage::Done(status) => return status,
-            Stage::Held => return if self.is_user() { SUBMITTED } else { QUEUED },
+            Stage::Pending => return if self.is_user() { SUBMITTED } else { QUEUED },
             Stage::Recorded(place) => place,
         };
         let Some(owner) = &self.owner else {
@@ -351,7 +394,7 @@ impl Object<Event> {
         match progress.timeline.completed() {
             Ok(now) if now >= place.value => {
                 if progress.host_done() >= place.host_seq {
-                    self.settle_now(COMPLETE)
+                    self.settle_now(progress.status(place.value))
                 } else {
                     RUNNING
                 }
@@ -370,7 +413,7 @@ impl Object<Event> {
                 match state.stage {
                     Stage::Done(status) => return status,
                     Stage::Recorded(place) => place,
-                    Stage::Held => {
+                    Stage::Pending => {
                         state.wait(&self.changed);
                         continue;
                     }
@@ -392,7 +435,7 @@ impl Object<Event> {
             // The host thread, while it has something to do, waits for the timeline: one waiter is enough.
             progress.wait_host(place.host_seq);
             return match progress.timeline.wait(place.value, None) {
-                Ok(true) => self.settle_now(COMPLETE),
+                Ok(true) => self.settle_now(progress.status(place.value)),
                 Ok(false) => continue,
                 Err(error) => self.settle_now(ClError::from(error).code),
             };
@@ -401,7 +444,7 @@ impl Object<Event> {
 
     /// Sets the final status unless there is one already, and takes what is to be told to whom. To be run when no lock
     /// is held.
-    pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Aftermath {
+    pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Notifications {
         let mut state = self.state.lock();
         let status = match state.stage {
             Stage::Done(known) => known,
@@ -411,21 +454,21 @@ impl Object<Event> {
             }
         };
         let mut callbacks = std::mem::take(&mut state.callbacks);
-        let waiters = std::mem::take(&mut state.waiters);
+        let dependents = std::mem::take(&mut state.dependents);
         drop(state);
         self.changed.notify_all();
         // SUBMITTED before RUNNING before COMPLETE; those of the same kind as registered.
         callbacks.sort_by_key(|(kind, _)| -*kind);
-        Aftermath {
+        Notifications {
             callbacks,
-            waiters,
+            dependents,
             handle: Arc::as_ptr(self) as usize,
             status,
         }
     }
 
     /// The callbacks that are due when the command has been submitted.
-    pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Aftermath {
+    pub(crate) fn submitted_callbacks(self: &Arc<Self>) -> Notifications {
         let mut state = self.state.lock();
         let mut due: SmallVec<[_; 1]> = SmallVec::new();
         state.callbacks.retain(|entry| {
@@ -435,54 +478,56 @@ impl Object<Event> {
             }
             !now
         });
-        Aftermath {
+        Notifications {
             callbacks: due,
-            waiters: SmallVec::new(),
+            dependents: SmallVec::new(),
             handle: Arc::as_ptr(self) as usize,
             status: SUBMITTED,
         }
     }
 
-    /// A held command has been encoded. Returns whether somebody wants to be told of its completion (then it counts as
-    /// watched), and whom to wake.
+    /// The pending command has been encoded. Returns whether the host executor must complete the event (then it counts as
+    /// watched), and what to notify.
     pub(crate) fn mark_recorded(
         self: &Arc<Self>,
         place: Recorded,
         times: Times,
         host: bool,
-    ) -> (bool, Aftermath) {
+    ) -> (bool, Notifications) {
         let mut state = self.state.lock();
         state.stage = Stage::Recorded(place);
         state.times = times;
-        let watch = host || !state.callbacks.is_empty();
+        let (rest, dependents) = std::mem::take(&mut state.dependents)
+            .into_iter()
+            .partition::<SmallVec<_>, _>(|dependent| dependent.until_done);
+        state.dependents = rest;
+        let watch = host || !state.callbacks.is_empty() || !state.dependents.is_empty();
         state.watched |= watch;
-        let waiters = std::mem::take(&mut state.waiters);
         drop(state);
         self.changed.notify_all();
         (
             watch,
-            Aftermath {
-                waiters,
-                ..Aftermath::default()
+            Notifications {
+                dependents,
+                ..Notifications::default()
             },
         )
     }
 
-    /// Has `waiter` woken when the event changes. False: it is ready already, nothing was done.
-    pub(crate) fn subscribe(self: &Arc<Self>, waiter: Weak<dyn Owner>, until_done: bool) -> bool {
+    /// Has `dependent` notified once when the event is recorded, with its host part done, or done. Returns false if it is so
+    /// already: nothing will come.
+    pub(crate) fn subscribe(self: &Arc<Self>, dependent: Dependent) -> bool {
         let watch = {
             let mut state = self.state.lock();
             match (state.stage, &self.owner) {
                 (Stage::Done(_), _) => return false,
                 (Stage::Recorded(place), Some(owner))
-                    if !until_done && owner.progress().host_done() >= place.host_seq =>
+                    if !dependent.until_done && owner.progress().host_done() >= place.host_seq =>
                 {
                     return false;
                 }
                 (stage, _) => {
-                    if !state.waiters.iter().any(|known| known.ptr_eq(&waiter)) {
-                        state.waiters.push(waiter);
-                    }
+                    state.dependents.push(dependent);
                     let recorded = matches!(stage, Stage::Recorded(_));
                     let watch = recorded && !state.watched;
                     state.watched |= recorded;
@@ -508,7 +553,7 @@ impl Object<Event> {
             let mut state = self.state.lock();
             match state.stage {
                 Stage::Done(status) => Some(if status < 0 { status } else { kind }),
-                Stage::Held if self.is_user() && kind == SUBMITTED => Some(kind),
+                Stage::Pending if self.is_user() && kind == SUBMITTED => Some(kind),
                 stage => {
                     state.callbacks.push((kind, callback));
                     let watch = matches!(stage, Stage::Recorded(_)) && !state.watched;
@@ -575,7 +620,7 @@ impl Object<Event> {
     pub(crate) fn is_over(&self) -> bool {
         match (self.stage(), &self.owner) {
             (Stage::Done(_), _) => true,
-            (Stage::Held, _) | (_, None) => false,
+            (Stage::Pending, _) | (_, None) => false,
             (Stage::Recorded(place), Some(owner)) => {
                 let progress = owner.progress();
                 match progress.timeline.completed() {
@@ -699,30 +744,32 @@ pub fn wait_all(events: &[Ref<Event>]) -> ClResult {
 pub fn release(handle: *const c_void) -> ClResult {
     let event = handle::lookup::<Event>(handle)?;
     handle::release::<Event>(handle)?;
-    if event.is_user() && event.api_refs() == 0 && event.stage() == Stage::Held {
+    if event.is_user() && event.api_refs() == 0 && event.stage() == Stage::Pending {
         event.settle(cl::CL_INVALID_EVENT).run();
     }
     Ok(())
 }
 
 thread_local! {
-    static WOKEN: RefCell<Option<VecDeque<Arc<dyn Owner>>>> = const { RefCell::new(None) };
+    /// Without a destructor, so that it can be used while the thread ends. Empty but within the outermost [`wake`].
+    static WOKEN: RefCell<ManuallyDrop<Option<VecDeque<Arc<dyn Owner>>>>> =
+        const { RefCell::new(ManuallyDrop::new(None)) };
 }
 
-/// Has queues look at their held commands. Within a call made from here the queues are only put on the list of the
+/// Has queues look at their pending commands. Within a call made from here the queues are only put on the list of the
 /// outermost call: no recursion, however long the chain of commands.
 pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
     let mut owners = owners.into_iter().peekable();
     if owners.peek().is_none() {
         return;
     }
-    let outermost = WOKEN.with_borrow_mut(|list| match list {
+    let outermost = WOKEN.with_borrow_mut(|list| match &mut **list {
         Some(list) => {
             list.extend(owners);
             false
         }
-        None => {
-            *list = Some(owners.collect());
+        none => {
+            *none = Some(owners.collect());
             true
         }
     });
@@ -733,7 +780,7 @@ pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
         let next = WOKEN.with_borrow_mut(|list| {
             let next = list.as_mut().and_then(VecDeque::pop_front);
             if next.is_none() {
-                *list = None;
+                **list = None;
             }
             next
         });

@@ -1,8 +1,12 @@
 //! How far a queue has come, as events and its context see it: counters that are read without the queue's lock.
 
+use super::device::Device;
 use crate::backend::{Throttle, Timeline};
+use crate::cl::{self, cl_int};
+use crate::error::ClError;
+use crate::handle::Ref;
 use crate::util::lock::rank;
-use crate::util::sync::{self, AtomicU64, AtomicUsize, Condvar, Mutex};
+use crate::util::sync::{self, AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
@@ -23,7 +27,9 @@ pub struct Progress {
     follows: AtomicU64,
     /// What blocking writes have left to the timeline.
     left: AtomicU64,
-    held: AtomicUsize,
+    /// Commands that are not on the timeline yet.
+    pending: AtomicUsize,
+    host_watched: AtomicBool,
     lock: Mutex<(), { rank::PROGRESS }>,
     changed: Condvar,
 }
@@ -39,7 +45,8 @@ impl Progress {
             host_done: AtomicU64::new(0),
             follows: AtomicU64::new(0),
             left: AtomicU64::new(0),
-            held: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
+            host_watched: AtomicBool::new(false),
             lock: Mutex::new(()),
             changed: Condvar::new(),
         }
@@ -57,7 +64,7 @@ impl Progress {
 
     /// The last host task finished.
     pub fn host_done(&self) -> u64 {
-        self.host_done.load(Ordering::Acquire)
+        self.host_done.load(Ordering::SeqCst)
     }
 
     /// A kernel is under way, as far as is known, that may touch any memory of the host.
@@ -81,9 +88,34 @@ impl Progress {
         sync::raise(&self.left, value, Ordering::SeqCst);
     }
 
-    /// The number of held commands.
-    pub fn held(&self) -> usize {
-        self.held.load(Ordering::Acquire)
+    /// Returns the number of pending commands.
+    pub fn pending(&self) -> usize {
+        self.pending.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_pending(&self, count: usize) {
+        self.pending.store(count, Ordering::Release);
+    }
+
+    /// Whether a pending command waits for a host task, so that the executor reports the end of each.
+    pub(crate) fn watch_host(&self, watched: bool) {
+        self.host_watched.store(watched, Ordering::SeqCst);
+    }
+
+    /// Returns true if a pending command waits for a host task.
+    pub fn host_watched(&self) -> bool {
+        self.host_watched.load(Ordering::SeqCst)
+    }
+
+    /// Returns true if the command with this value is over and has failed.
+    pub fn has_failed(&self, value: u64) -> bool {
+        self.timeline.failure(value).is_some()
+    }
+
+    /// Returns the status of the command with this value, which is reached: CL_COMPLETE or an error code.
+    pub fn status(&self, value: u64) -> cl_int {
+        let failure = self.timeline.failure(value);
+        failure.map_or(cl::CL_COMPLETE as cl_int, |error| ClError::from(error).code)
     }
 
     pub(crate) fn set_recorded(&self, value: u64) {
@@ -96,17 +128,9 @@ impl Progress {
     }
 
     pub(crate) fn set_host_done(&self, seq: u64) {
-        sync::raise(&self.host_done, seq, Ordering::AcqRel);
+        sync::raise(&self.host_done, seq, Ordering::SeqCst);
         drop(self.lock.lock());
         self.changed.notify_all();
-    }
-
-    pub(crate) fn set_held(&self, count: usize) {
-        let before = self.held.swap(count, Ordering::AcqRel);
-        if count < before {
-            drop(self.lock.lock());
-            self.changed.notify_all();
-        }
     }
 
     /// Waits until host task `seq` has finished.
@@ -131,23 +155,14 @@ impl Progress {
             guard.wait(&self.changed);
         }
     }
-
-    /// Waits until no command is held.
-    pub fn wait_unheld(&self) {
-        if self.held() == 0 {
-            return;
-        }
-        let mut guard = self.lock.lock();
-        while self.held() != 0 {
-            guard.wait(&self.changed);
-        }
-    }
 }
 
 /// A queue as its context knows it; implemented by the queue.
 pub trait ContextQueue: Send + Sync {
     /// Its handle.
     fn handle(&self) -> *mut c_void;
+    /// Its device.
+    fn device(&self) -> &Ref<Device>;
     /// How far it is.
     fn progress(&self) -> &Arc<Progress>;
     /// Submits everything recorded. Failures go to the events concerned.
@@ -191,22 +206,6 @@ mod models {
             });
             progress.set_host_done(1);
             progress.set_host_done(2);
-            thread.join().expect("no panic");
-        });
-    }
-
-    #[test]
-    fn who_waits_for_held_commands_wakes() {
-        loom::model(|| {
-            let progress = progress();
-            progress.set_held(2);
-            let waits = progress.clone();
-            let thread = loom::thread::spawn(move || {
-                waits.wait_unheld();
-                assert_eq!(waits.held(), 0);
-            });
-            progress.set_held(1);
-            progress.set_held(0);
             thread.join().expect("no panic");
         });
     }

@@ -1,29 +1,40 @@
-//! Enqueue: a command is encoded at once, or held (`held`), by what it waits for (`resolve`).
+//! Enqueue: a command is encoded at once or made pending, by its dependencies.
 //!
 //! ```text
 //!            resolve
 //! enqueue ------+--> Flush ----> another queue is flushed; once more from the start
 //!               +--> Failed ---> refused: its event has the error, a map is undone, an unmap made again
-//!               +--> Pending --> held --(an event, the host thread)--> pump: resolve again --> Failed, Pending, Ready
-//!               +--> Ready ----> encoded --> blocking: waited for, its late part done here
-//!                                        \-> else: event recorded, its late part posted to the host thread
+//!               +--> Pending --> pending --(an event, the host executor)--> pump: resolve again
+//!               +--> Ready ----> encoded --> blocking: waited for, its host task done here
+//!                        |              \-> else: event recorded, its host task posted to the executor
+//!                        \--> no room --> pending
 //! ```
 //! Every command that does not come to be encoded is refused exactly once ([`refuse`]), by whoever finds out.
+//!
+//! Who waits holds no lock. A blocking command may therefore take its place in the queue at any moment until it returns:
+//! commands that other threads enqueue meanwhile come before or after it.
 
-use super::encode::{Encoded, How, Ready};
-use super::held::refuse;
+use super::dependencies::Resolved;
+use super::encode::{Encoded, How, Outcome, Ready};
+use super::hazards::QueuePosition;
 use super::host::Task;
-use super::resolve::Resolved;
+use super::pending::{refuse, Slots};
 use super::state::QueueState;
 use super::Queue;
+use crate::backend::Point;
 use crate::cl;
 use crate::command::{Command, Work};
 use crate::error::{err, ClResult};
 use crate::handle::{Object, Ref};
-use crate::object::event::{now_ns, Event, Owner};
+use crate::object::event::{now_ns, wake, Event, Owner};
 use crate::util::lock::MutexGuard;
 use crate::util::trace;
+use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// How often a blocking command that is for the host waits until the queue is idle, before it goes through the device like
+/// any other: others may never leave it idle.
+const IDLE_WAITS: usize = 2;
 
 /// An enqueue, as it came, but for what to do.
 struct Request<'a> {
@@ -39,8 +50,12 @@ struct Request<'a> {
 enum Turn<'a> {
     /// It is done: the event, if it is wanted.
     Over(ClResult<Option<Ref<Event>>>),
-    /// It must be held.
-    Hold(MutexGuard<'a, QueueState>, Resolved),
+    /// It must be pending: so many parts are recorded, and it goes on at this place.
+    Pending(
+        MutexGuard<'a, QueueState>,
+        (usize, Slots),
+        Option<QueuePosition>,
+    ),
 }
 
 impl Request<'_> {
@@ -70,11 +85,6 @@ impl Object<Queue> {
                 "an event of the wait list is of another context than the queue",
             );
         }
-        if let Work::Launch(launch) = &command.work {
-            if launch.kernel.printf.is_some() {
-                self.hold_back_printing();
-            }
-        }
         let traced = (self.is_measuring() && trace::on()).then(|| super::trace::describe(&command));
         let request = Request {
             wait,
@@ -86,7 +96,9 @@ impl Object<Queue> {
         let queued = request.queued;
         let result = match self.take_turn(&request, &command) {
             Turn::Over(result) => result,
-            Turn::Hold(state, resolved) => self.hold_request(request, command, state, resolved),
+            Turn::Pending(state, parts, place) => {
+                self.pend_request(request, command, state, parts, place)
+            }
         };
         let Some(description) = traced else {
             return result;
@@ -104,26 +116,29 @@ impl Queue {
         self.me.upgrade().map(|me| me as Arc<dyn Owner>)
     }
 
-    /// Finds out what a command waits for, and does what follows from that.
+    /// Resolves the dependencies of a command, and does what follows from that.
     #[inline]
     fn take_turn(&self, request: &Request<'_>, command: &Command) -> Turn<'_> {
         let mut flushed = 0;
+        let mut waited = 0;
         loop {
             let state = self.state.lock();
-            let must_hold = if state.in_order() {
-                !state.held.is_empty()
+            let must_pend = if state.in_order() {
+                !state.pending.is_empty()
             } else {
-                state.barrier.is_some()
+                state.pending.barrier().is_some()
             };
             let wait = request.wait;
-            if wait.is_empty() && !must_hold && state.held.is_empty() {
-                // What `resolve` would find out, and `can_encode`.
-                if self.waits_for_nothing(&state, &command.work) {
-                    let ready = Ready::default();
-                    return Turn::Over(self.encode_request(request, command, state, ready));
-                }
-            }
-            match self.resolve(&state, wait, wait.len(), &command.work) {
+            let resolved = if wait.is_empty()
+                && !must_pend
+                && state.pending.is_empty()
+                && self.waits_for_nothing(&state, &command.work)
+            {
+                Resolved::Ready(Ready::default())
+            } else {
+                self.resolve(&state, wait, wait.len(), &command.work)
+            };
+            match resolved {
                 Resolved::Flush(queue, value) => {
                     drop(state);
                     queue.flush();
@@ -140,12 +155,49 @@ impl Queue {
                     drop(state);
                     return Turn::Over(self.fail_request(request, command));
                 }
-                Resolved::Ready(ready) if !must_hold && self.can_encode(&state, command, wait) => {
-                    return Turn::Over(self.encode_request(request, command, state, ready));
+                Resolved::Ready(ready) if !must_pend && self.can_encode(&state, command, wait) => {
+                    if request.blocking && waited < IDLE_WAITS {
+                        if let Some(points) = self.idle_points(&state, &ready, &command.work) {
+                            waited += 1;
+                            if let Err(error) = self.wait_until_idle(state, &points) {
+                                refuse(command);
+                                return Turn::Over(Err(error));
+                            }
+                            continue;
+                        }
+                    }
+                    return self.encode_request(request, command, state, ready);
                 }
-                resolved => return Turn::Hold(state, resolved),
+                _ => return Turn::Pending(state, (0, Slots::new()), None),
             }
         }
+    }
+
+    /// Returns the points of other queues to wait for before the host does a command that the caller waits for, if there is
+    /// anything to wait for.
+    fn idle_points(
+        &self,
+        state: &QueueState,
+        ready: &Ready,
+        work: &Work,
+    ) -> Option<SmallVec<[Point; 2]>> {
+        let unmeasured = !self.is_measuring() && matches!(work, Work::Map { .. });
+        let idle = ready.points.is_empty() && (unmeasured || state.idle());
+        let all = ready.points.iter().chain(&state.left_writes);
+        (!idle && self.is_for_the_host(work)).then(|| all.cloned().collect())
+    }
+
+    /// Waits, without the lock, until all that is recorded is done, and for points of other queues.
+    fn wait_until_idle(&self, mut state: MutexGuard<'_, QueueState>, points: &[Point]) -> ClResult {
+        state.submit();
+        let (value, seq) = (self.progress.submitted(), state.host.posted);
+        self.unlock(state);
+        for point in points {
+            point.timeline.wait(point.value, None)?;
+        }
+        self.progress.wait_host(seq);
+        self.progress.timeline.wait(value, None)?;
+        Ok(())
     }
 
     /// Something in the wait list has failed.
@@ -166,26 +218,25 @@ impl Queue {
         }))
     }
 
-    fn hold_request(
+    fn pend_request(
         &self,
         request: Request<'_>,
         command: Command,
         mut state: MutexGuard<'_, QueueState>,
-        resolved: Resolved,
+        parts: (usize, Slots),
+        place: Option<QueuePosition>,
     ) -> ClResult<Option<Ref<Event>>> {
         let owner = request.owner();
-        let event = self.hold(
-            &mut state,
-            command,
-            request.wait,
-            owner.clone(),
-            request.queued,
-        );
-        let first = state.held.len() == 1;
+        let (wait, queued) = (request.wait, request.queued);
+        let event = self.make_pending(&mut state, command, wait, &owner, queued, parts, place);
+        // Behind others in order, whose turn brings its own.
+        let look = !state.in_order() || state.pending.len() == 1;
         // What it waits for may be in the open batch.
         state.submit();
         self.unlock(state);
-        self.await_events(resolved, first, owner);
+        if look {
+            wake([owner]);
+        }
         if request.blocking {
             let status = event.wait();
             if status < 0 {
@@ -195,25 +246,45 @@ impl Queue {
         Ok(request.want_event.then_some(event))
     }
 
-    fn encode_request(
+    fn encode_request<'a>(
+        &'a self,
+        request: &Request<'_>,
+        command: &Command,
+        mut state: MutexGuard<'a, QueueState>,
+        ready: Ready,
+    ) -> Turn<'a> {
+        let how = How {
+            profile: request.want_event && self.is_measuring(),
+            blocking: request.blocking,
+            event: request.want_event,
+            parts: 0,
+        };
+        match self.encode(&mut state, command, ready, how) {
+            Ok(Outcome::Recorded(encoded)) => {
+                Turn::Over(self.finish_request(request, command, state, encoded))
+            }
+            Ok(Outcome::Unfinished {
+                parts,
+                slots,
+                place,
+            }) => Turn::Pending(state, (parts, slots), Some(place)),
+            Err(error) => {
+                self.unlock(state);
+                refuse(command);
+                Turn::Over(Err(error))
+            }
+        }
+    }
+
+    /// A command is recorded, or done: makes its event, posts its host task, waits for it if the caller does.
+    #[inline]
+    fn finish_request(
         &self,
         request: &Request<'_>,
         command: &Command,
         mut state: MutexGuard<'_, QueueState>,
-        ready: Ready,
+        mut encoded: Encoded,
     ) -> ClResult<Option<Ref<Event>>> {
-        let how = How {
-            profile: request.want_event && self.is_measuring(),
-            blocking: request.blocking,
-        };
-        let mut encoded = match self.encode(&mut state, command, ready, how) {
-            Ok(encoded) => encoded,
-            Err(error) => {
-                self.unlock(state);
-                refuse(command);
-                return Err(error);
-            }
-        };
         encoded.place.depends = !request.wait.is_empty();
         if request.blocking && self.must_wait(&mut state, request, command, &encoded) {
             return self.wait_for_request(request, command, state, encoded);
@@ -236,7 +307,7 @@ impl Queue {
         });
         if let (Some(event), false) = (&event, done) {
             if place.value > self.progress.submitted() {
-                state.open_events.push(event.clone());
+                state.add_open_event(event.clone());
             } else if self.is_measuring() {
                 event.set_submit_time(queued);
             }
@@ -253,6 +324,7 @@ impl Queue {
                 event: event.clone(),
                 owner: request.owner(),
                 failed: None,
+                command: None,
             });
         }
         state.maybe_submit();
@@ -316,6 +388,11 @@ impl Queue {
             refuse(command);
             return Err(error.into());
         }
+        let status = self.progress.status(place.value);
+        if status < 0 {
+            refuse(command);
+            return err(status, "the command or one that it waits for has failed");
+        }
         if let Some(action) = &encoded.action {
             action.run();
         }
@@ -330,9 +407,9 @@ impl Queue {
         }))
     }
 
-    /// Markers and barriers of out-of-order queues wait for what is held.
+    /// Markers and barriers of out-of-order queues wait for pending commands.
     fn can_encode(&self, state: &QueueState, command: &Command, wait: &[Ref<Event>]) -> bool {
-        state.held.is_empty()
+        state.pending.is_empty()
             || !wait.is_empty()
             || !matches!(command.work, Work::Marker | Work::Barrier)
             || {

@@ -1,36 +1,53 @@
-//! Command queues: the only active part of the runtime.
+//! Command queues.
 //!
+//! # The contract of a queue
+//! 1. An event is complete when its own command is, never later because of a command behind it.
+//! 2. A call that may not block waits for no device, nor for a thread that does. Who blocks holds no lock.
+//! 3. What is enqueued after a wait has begun does not prolong it.
+//! 4. A failure ends its command with its own code, and what waits for that with
+//!    CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST; nothing else.
+//! 5. An operation on n pending commands costs what its own dependencies cost, and memory in use is bounded by what the
+//!    application handed over.
+//!
+//! # The states of a command
 //! ```text
-//! enqueue: resolve wait list -> encode into the stream's open batch (caller's thread) -> event = (timeline, value)
-//!                            \-> hold: kept as data until what it waits for is on a timeline of this device
-//! host thread: host parts of commands (copies out of staging, printf), callbacks, waking queues with held commands
+//! enqueue --dependencies--> PENDING --all met, place reached--> encoder
+//!    |                         ^                                  |  |
+//!    \-------- none -----------|---------- no room --------------/  v
+//!                              |                             RECORDED in the open batch
+//!    failed <-- a dependency --/                                  v submit
+//!                                                            SUBMITTED (timeline value of its own)
+//!                                  host executor <-- value reached --> done
+//!                                        \--> host task, callbacks, pending commands notified
 //! ```
 //!
-//! # Invariants
+//! # Parts
+//! - `pending`, `dependencies`, `pump`: commands that wait, with counted dependencies.
+//! - `hazards`: host tasks against commands: RAW, WAR, WAW.
+//! - `encode`, `transfer`: commands become operations of the stream, with bounded staging memory.
+//! - `host`: the executor of host tasks and callbacks.
+//! - `device_enqueue`: kernels that kernels enqueue.
+//! - `state`: what the lock protects.
+//!
+//! # How it is kept
+//! - Each command whose event somebody holds has a value of its own on the timeline ([`QueueState::end_command`]).
 //! - A stream waits only for points that are submitted: a queue that another one is to wait for is flushed first.
-//! - In an in-order queue nothing is encoded while something before it is held.
-//! - An event is complete when the timeline is there *and* the host tasks of the queue up to its own are done, so
+//! - In an in-order queue nothing is encoded while something before it is pending.
+//! - An event is complete when the timeline is at its value *and* the host tasks of the queue up to its own are done, so
 //!   completion in an in-order queue is seen in order.
-//! - The queue's lock is never held while another queue's is taken, while application code runs, or while a memory
-//!   object may die. The device may be waited for under it, but only for what is submitted; host tasks may not.
-//! - Whatever resolves a held command encodes *and submits* it, so waiting for it needs no flush.
+//! - The queue's lock is never held while another queue's is taken, while application code runs, while a memory object may
+//!   die, or while the device is waited for.
+//! - Whatever resolves a pending command encodes *and submits* it, so waiting for it needs no flush.
 
-mod buffer_images;
-mod children;
-mod dispatches;
+mod dependencies;
+mod device_enqueue;
 mod encode;
 mod enqueue;
-mod held;
+mod hazards;
 mod host;
-mod host_tasks;
-mod images;
 mod info;
-mod launch;
-mod order;
-mod print_buffers;
-mod resolve;
-mod resume;
-mod staging;
+mod pending;
+mod pump;
 mod state;
 mod trace;
 mod transfer;
@@ -38,9 +55,9 @@ mod transfer;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::{OrderRule, ProfileSlot, StreamDesc, Throttle};
+use crate::backend::{OrderRule, Point, ProfileSlot, StreamDesc, Throttle};
 use crate::cl::{self, cl_command_queue_properties, cl_int, cl_queue_properties};
-use crate::command::QueueTarget;
+use crate::command::{Command, QueueTarget, Work};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{self, Body, Kind, Object, Ref};
 use crate::object::context::Context;
@@ -244,7 +261,9 @@ impl Queue {
         } else {
             OrderRule::Unordered
         };
-        let state = Mutex::new(QueueState::new(stream, progress.clone(), rule, measuring));
+        let host_memory = device.backend().host_memory(1, 1).is_some();
+        let state = QueueState::new(stream, progress.clone(), rule, measuring, host_memory);
+        let state = Mutex::new(state);
         let target = QueueTarget {
             context: context.clone(),
             device: device.clone(),
@@ -264,19 +283,8 @@ impl Queue {
         });
         let owner: Arc<dyn ContextQueue> = queue.clone();
         context.add_queue(Arc::downgrade(&owner));
-        // What blocking writes of other queues have left on its way is done for this one.
-        for other in context.queues() {
-            let (progress, left) = (other.progress(), other.progress().left());
-            if progress.timeline.completed().is_ok_and(|now| now >= left) {
-                continue;
-            }
-            if progress.submitted() < left {
-                other.flush();
-            }
-            if progress.submitted() >= left {
-                let _ = progress.timeline.wait(left, None);
-            }
-        }
+        // Once the others see this one.
+        wait_for_left_writes(context, device, &queue.state);
         Ok(queue)
     }
 
@@ -368,20 +376,20 @@ impl Queue {
         Ok(())
     }
 
-    /// clFinish. Failures of commands are told by their events.
+    /// Waits until all that was enqueued before is complete (clFinish). Failures of commands are reported by their events.
     pub fn finish(&self) -> ClResult {
-        self.submit_all();
-        if self.progress.held() > 0 {
-            self.progress.wait_unheld();
+        let mut state = self.state.lock();
+        if self.is_measuring() {
+            self.free_unwanted(&mut state);
         }
-        let (value, seq) = {
-            let mut state = self.state.lock();
-            state.submit();
-            let place = (self.progress.submitted(), state.host.posted);
-            self.unlock(state);
-            place
-        };
-        // While the host thread has something to do it waits for the timeline; two threads that wait for one semaphore
+        if !state.pending.is_empty() {
+            drop(state);
+            return self.finish_pending();
+        }
+        state.submit();
+        let (value, seq) = (self.progress.submitted(), state.host.posted);
+        self.unlock(state);
+        // While the host executor has something to do it waits for the timeline; two threads that wait for one semaphore
         // make NVIDIA's driver miss wake-ups for 10 ms.
         self.progress.wait_host(seq);
         self.progress
@@ -390,6 +398,54 @@ impl Queue {
             .map_err(ClError::from)?;
         self.state.lock().stream.reclaim();
         Ok(())
+    }
+
+    /// Waits for pending commands, and not for those that come later: a marker stands for all before it.
+    fn finish_pending(&self) -> ClResult {
+        let Some(me) = self.me.upgrade() else {
+            return Ok(());
+        };
+        let marker = Command {
+            kind: cl::CL_COMMAND_MARKER,
+            work: Work::Marker,
+        };
+        if let Some(event) = me.enqueue(marker, &[], false, true)? {
+            event.wait();
+        }
+        self.state.lock().stream.reclaim();
+        Ok(())
+    }
+}
+
+/// Has a new queue's commands wait for what blocking writes of other queues have left to their devices.
+fn wait_for_left_writes(
+    context: &Context,
+    device: &Ref<Device>,
+    state: &Mutex<QueueState, { rank::QUEUE }>,
+) {
+    for other in context.queues() {
+        let (progress, left) = (other.progress(), other.progress().left());
+        if progress.timeline.completed().is_ok_and(|now| now >= left) {
+            continue;
+        }
+        if progress.submitted() < left {
+            other.flush();
+        }
+        if progress.submitted() < left {
+            continue;
+        }
+        if Arc::ptr_eq(other.device(), device) {
+            let point = Point {
+                timeline: progress.timeline.clone(),
+                value: left,
+            };
+            let mut state = state.lock();
+            state.stream.wait_for(&point);
+            state.left_writes.push(point);
+        } else {
+            // There is no device that both know: the host waits.
+            let _ = progress.timeline.wait(left, None);
+        }
     }
 }
 
@@ -402,16 +458,16 @@ impl ContextQueue for Object<Queue> {
         &self.progress
     }
 
+    fn device(&self) -> &Ref<Device> {
+        &self.target.device
+    }
+
     fn flush(&self) {
         self.submit_all();
     }
 }
 
 impl Owner for Object<Queue> {
-    fn device(&self) -> &Ref<Device> {
-        &self.target.device
-    }
-
     fn profiling(&self) -> bool {
         self.is_profiling()
     }
@@ -424,9 +480,14 @@ impl Owner for Object<Queue> {
         let Some(owner) = event.owner().cloned() else {
             return;
         };
+        // Who is over already is not to wait for the executor, which may be waiting for something later.
+        if event.is_over() {
+            let status = event.status();
+            return event.settle(status).run();
+        }
         let mut state = self.state.lock();
         let Some(value) = event.value() else {
-            // Another thread has found it over meanwhile, and left it to us to tell those who wait.
+            // Another thread has found it over meanwhile, and left it to us to notify those who wait.
             drop(state);
             event.settle(cl::CL_COMPLETE as cl_int).run();
             return;
@@ -438,6 +499,7 @@ impl Owner for Object<Queue> {
             event: Some(event.clone()),
             owner,
             failed: None,
+            command: None,
         });
         self.unlock(state);
         if let Err(error) = posted {
@@ -448,8 +510,16 @@ impl Owner for Object<Queue> {
         }
     }
 
+    fn dependency_met(&self, command: u64) {
+        self.state.lock().pending.met(command);
+    }
+
+    fn host_task_done(&self) {
+        self.state.lock().host_tasks_done();
+    }
+
     fn pump(&self) {
-        self.pump_held();
+        self.pump_pending();
     }
 
     fn take_times(&self, slots: &[ProfileSlot]) -> ClResult<(u64, u64)> {

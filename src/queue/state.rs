@@ -1,17 +1,18 @@
-//! What a queue's lock protects: the stream, what its open batch will complete, the commands that are held.
+//! The state that a queue's lock protects: the stream, what its open batch will complete, the pending commands.
 
-use super::host::{self, Task};
-use super::host_tasks::{HostTasks, QueuePosition};
-use super::print_buffers::PrintBuffers;
-use super::staging::Pool;
+use super::hazards::{HostTasks, QueuePosition};
+use super::host::print_buffers::PrintBuffers;
+use super::host::{Executor, Task};
+use super::pending::PendingCommands;
+use super::transfer::staging::{Pool, UNBOUNDED};
 use crate::backend::{Op, OrderRule, Placement, Point, ProfileSlot, Stream};
 use crate::cl::{self, cl_int};
-use crate::command::Command;
+use crate::command::access::{Ranges, SourceCopy};
+use crate::command::Work;
 use crate::error::{ClError, ClResult};
 use crate::handle::Ref;
-use crate::object::event::{now_ns, Aftermath, Event, Progress};
-use crossbeam_channel::Sender;
-use smallvec::SmallVec;
+use crate::object::context::Context;
+use crate::object::event::{now_ns, Event, Notifications, Progress};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -19,24 +20,23 @@ use std::sync::Arc;
 const BATCH: usize = 256;
 /// A batch is submitted after so many operations when the device has nothing to do.
 const EAGER: usize = 16;
+/// Bytes of staging memory in each direction at most.
+const STAGING: u64 = 16 << 20;
 /// An operation that keeps a device busy for long enough to be submitted at once when it has nothing to do.
 pub const HEAVY: u64 = 1 << 22;
 
-/// A command that is not on the timeline yet.
-pub struct Held {
-    /// What to do.
-    pub command: Command,
-    /// What it waits for: first its wait list, then what comes before it in the queue.
-    pub deps: SmallVec<[Ref<Event>; 4]>,
-    /// How many of them are of the wait list.
-    pub listed: usize,
-    /// Its event, whether the application has it or not.
-    pub event: Ref<Event>,
-    /// The host thread has been asked to wake the queue at this place.
-    pub behind: Option<QueuePosition>,
+/// Who may ask for the completion of the open command.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Observed {
+    /// Nobody.
+    No,
+    /// Whoever holds the last of the open events.
+    ByEvent,
+    /// A host task.
+    ByTask,
 }
 
-/// What is under the lock.
+/// The state under the lock.
 pub struct QueueState {
     /// The stream.
     pub stream: Box<dyn Stream>,
@@ -47,16 +47,18 @@ pub struct QueueState {
     /// Events are to have times.
     pub profiling: bool,
     /// Events of the open batch.
-    pub open_events: Vec<Ref<Event>>,
+    open_events: Vec<Ref<Event>>,
     /// Host tasks of the open batch.
-    pub open_tasks: Vec<Task>,
-    tasks: Option<Sender<Task>>,
-    /// Tasks of the host thread.
+    open_tasks: Vec<Task>,
+    /// Somebody may ask for the completion of the open command.
+    observed: Observed,
+    executor: Arc<Executor>,
+    /// Tasks of the host executor.
     pub host: HostTasks,
     /// Commands that wait for something not on a timeline.
-    pub held: VecDeque<Held>,
-    /// A barrier among them: every later command waits for it.
-    pub barrier: Option<Ref<Event>>,
+    pub pending: PendingCommands,
+    /// The device reads and writes all memory of the host.
+    pub host_memory: bool,
     /// Number of the last command recorded.
     pub order: u64,
     /// All commands up to this one are before a barrier.
@@ -65,6 +67,8 @@ pub struct QueueState {
     pub barrier_place: QueuePosition,
     /// Families of launches that are over, whose writes are visible to what is recorded.
     pub families_seen: u64,
+    /// Writes that other queues had left to the device when the queue was made.
+    pub left_writes: Vec<Point>,
     heavy: bool,
     /// Staging towards the device.
     pub up: Pool,
@@ -72,10 +76,12 @@ pub struct QueueState {
     pub down: Pool,
     /// Argument buffers.
     pub args: Pool,
-    /// What launches print to.
+    /// The buffers that launches print to.
     pub printing: Arc<PrintBuffers>,
+    /// The host tasks that print, in order.
+    pub print_tasks: VecDeque<u64>,
     /// To be run when the lock is released.
-    pub after: Vec<Aftermath>,
+    pub after: Vec<Notifications>,
     /// To be told to the context when the lock is released.
     pub reports: Vec<String>,
 }
@@ -87,7 +93,9 @@ impl QueueState {
         progress: Arc<Progress>,
         rule: OrderRule,
         profiling: bool,
+        host_memory: bool,
     ) -> Self {
+        let executor = Executor::new(progress.clone());
         Self {
             stream,
             progress,
@@ -95,19 +103,22 @@ impl QueueState {
             profiling,
             open_events: Vec::new(),
             open_tasks: Vec::new(),
-            tasks: None,
+            observed: Observed::No,
+            executor,
             host: HostTasks::default(),
-            held: VecDeque::new(),
-            barrier: None,
+            pending: PendingCommands::default(),
+            host_memory,
             order: 0,
             last_barrier: 0,
             barrier_place: QueuePosition::default(),
             families_seen: 0,
+            left_writes: Vec::new(),
             heavy: false,
-            up: Pool::new(Placement::HostWrite, 1 << 20),
-            down: Pool::new(Placement::HostRead, 1 << 20),
-            args: Pool::new(Placement::HostWrite, 256 << 10),
+            up: Pool::new(Placement::HostWrite, 1 << 20, STAGING),
+            down: Pool::new(Placement::HostRead, 1 << 20, STAGING),
+            args: Pool::new(Placement::HostWrite, 256 << 10, UNBOUNDED),
             printing: Arc::default(),
+            print_tasks: VecDeque::new(),
             after: Vec::new(),
             reports: Vec::new(),
         }
@@ -118,13 +129,47 @@ impl QueueState {
         self.rule == OrderRule::InOrder
     }
 
-    /// The timeline value at which everything recorded is done.
+    /// Returns the timeline value at which everything recorded is done.
     pub fn value(&self) -> u64 {
-        if self.stream.open_len() > 0 {
-            self.stream.open_value()
-        } else {
-            self.progress.submitted()
+        self.stream.recorded_value()
+    }
+
+    /// Returns the first host task that prints and is not over.
+    pub fn first_print_task(&mut self) -> Option<u64> {
+        let done = self.progress.host_done();
+        while self.print_tasks.front().is_some_and(|seq| *seq <= done) {
+            self.print_tasks.pop_front();
         }
+        self.print_tasks.front().copied()
+    }
+
+    /// Ends the open command: what is recorded from now on is of another. No event that somebody holds may depend on it.
+    pub fn end_command(&mut self) {
+        let observed = match self.observed {
+            Observed::No => false,
+            // One reference is ours.
+            Observed::ByEvent => {
+                (self.open_events.last()).is_some_and(|event| Arc::strong_count(event) > 1)
+            }
+            Observed::ByTask => true,
+        };
+        self.observed = Observed::No;
+        self.stream.end_command(observed);
+    }
+
+    /// The event of the open command.
+    pub fn add_open_event(&mut self, event: Ref<Event>) {
+        self.open_events.push(event);
+        if self.observed == Observed::No {
+            self.observed = Observed::ByEvent;
+        }
+    }
+
+    /// Host tasks up to the last that is over are done: commands that waited for them are to be looked at.
+    pub fn host_tasks_done(&mut self) {
+        let done = self.progress.host_done();
+        let more = self.pending.host_done(done);
+        self.progress.watch_host(more);
     }
 
     /// The device has finished everything submitted. False where that cannot be found out.
@@ -137,7 +182,10 @@ impl QueueState {
 
     /// Nothing is recorded, submitted or left to the host.
     pub fn idle(&self) -> bool {
-        self.stream.open_len() == 0
+        let reached =
+            |point: &Point| (point.timeline.completed()).is_ok_and(|now| now >= point.value);
+        self.left_writes.iter().all(reached)
+            && self.stream.open_len() == 0
             && self.progress.host_done() >= self.host.posted
             && self.device_idle()
     }
@@ -177,28 +225,27 @@ impl QueueState {
         Ok(())
     }
 
-    /// There is a host thread, or none can be made. To be asked before anything is recorded that leaves a task to it: once
+    /// Makes sure that the host executor has a thread. To be asked before anything is recorded that leaves a task to it: once
     /// a task is counted ([`QueueState::new_host_task`]) everyone waits for it.
-    pub fn host_thread(&mut self) -> ClResult<&Sender<Task>> {
-        let tasks = self.tasks.take();
-        let sender = match tasks {
-            Some(sender) => sender,
-            None => host::start(self.progress.clone()).map_err(|e| {
-                ClError::new(cl::CL_OUT_OF_HOST_MEMORY, format!("no host thread: {e}"))
-            })?,
-        };
-        Ok(self.tasks.insert(sender))
+    pub fn host_thread(&mut self) -> ClResult {
+        self.executor.start().map_err(|error| {
+            ClError::new(
+                cl::CL_OUT_OF_HOST_MEMORY,
+                format!("no thread for host tasks: {error}"),
+            )
+        })
     }
 
-    /// Gives a task to the host thread, at once or with the open batch.
+    /// Gives a task to the host executor, at once or with the open batch.
     pub fn post(&mut self, task: Task) -> ClResult {
         let submitted = self.progress.submitted();
-        let sender = self.host_thread()?;
+        self.host_thread()?;
         if task.value > submitted {
             self.open_tasks.push(task);
+            self.executor.promise();
+            self.observed = Observed::ByTask;
         } else {
-            // The thread lives as long as the sender: this cannot fail.
-            let _ = sender.send(task);
+            self.executor.post([task], 0);
         }
         Ok(())
     }
@@ -218,6 +265,7 @@ impl QueueState {
         if self.stream.open_len() == 0 {
             return;
         }
+        self.observed = Observed::No;
         // Before the device can begin: it may be done when this returns.
         let now = if self.profiling { now_ns() } else { 0 };
         let failed = match self.stream.submit(false) {
@@ -251,7 +299,7 @@ impl QueueState {
                         .iter()
                         .any(|t| t.event.as_ref().is_some_and(|e| Arc::ptr_eq(e, event)))
                 };
-                let settled: Vec<Aftermath> = events
+                let settled: Vec<Notifications> = events
                     .iter()
                     .filter(|event| !with_host(event))
                     .map(|event| event.settle(code))
@@ -259,15 +307,66 @@ impl QueueState {
                 self.after.extend(settled);
             }
         }
-        if let Some(sender) = &self.tasks {
-            for mut task in self.open_tasks.drain(..) {
+        if !self.open_tasks.is_empty() {
+            let promised = self.open_tasks.len();
+            let tasks = self.open_tasks.drain(..).map(|mut task| {
                 task.failed = failed;
-                let _ = sender.send(task);
-            }
+                task
+            });
+            self.executor.post(tasks, promised);
         }
         self.stream.reclaim();
     }
 
     /// The status of commands that the failure of another takes along.
     pub const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+}
+
+impl QueueState {
+    /// Adds a host task that accesses these ranges of memory (`shared`: which devices access). Returns its number.
+    pub fn new_host_task(&mut self, ranges: Ranges, shared: bool) -> u64 {
+        self.host.add(self.progress.host_done(), ranges, shared)
+    }
+
+    /// Returns the last host task of this queue that must be over before `work` begins.
+    pub fn host_hazard(&self, work: &Work) -> Option<u64> {
+        let done = self.progress.host_done();
+        self.host.hazard(done, self.in_order(), work)
+    }
+
+    /// Returns true if all that comes before a command must be done before it is encoded: the thread that encodes it copies
+    /// from memory that devices access.
+    pub fn follows_all(&self, context: &Context, work: &Work) -> bool {
+        if self.host_memory {
+            return false;
+        }
+        match work.source_copy() {
+            SourceCopy::None => false,
+            SourceCopy::Shared => true,
+            SourceCopy::Host => context.pointers_are_followed(),
+        }
+    }
+
+    /// Returns the place that must be reached before a command that follows all that is recorded before it, unless it is
+    /// reached.
+    pub fn unreached(&self) -> Option<QueuePosition> {
+        let place = match self.in_order() {
+            true => QueuePosition {
+                value: self.value(),
+                host_seq: self.host.posted,
+            },
+            false => self.barrier_place,
+        };
+        (!self.has_reached(place)).then_some(place)
+    }
+
+    /// Returns true if the timeline and the host executor have come to a place.
+    pub fn has_reached(&self, place: QueuePosition) -> bool {
+        self.progress.host_done() >= place.host_seq
+            && self
+                .progress
+                .timeline
+                .completed()
+                .is_ok_and(|now| now >= place.value)
+    }
 }

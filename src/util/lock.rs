@@ -123,6 +123,8 @@ ranks! {
     CPU_TIMES
     /// For those that wait for a timeline of the processor.
     CPU_SLEEPERS
+    /// Commands of a stream of the processor that have failed.
+    CPU_FAILURES
     /// The work of the processor's threads; taken by one of them that sleeps, under the lock that it sleeps with.
     CPU_POOL
     /// A checked launch whose kernels enqueue others.

@@ -29,6 +29,16 @@ mod plain {
         }
     }
 
+    /// Lowers a number to this value, unless it is below it.
+    pub fn lower(number: &AtomicU64, value: u64, order: Ordering) {
+        let mut now = number.load(Ordering::Relaxed);
+        while let Err(other) =
+            number.compare_exchange_weak(now, now.min(value), order, Ordering::Relaxed)
+        {
+            now = other;
+        }
+    }
+
     /// A thread of ours, which ends on its own.
     pub fn spawn(
         name: &str,

@@ -33,6 +33,12 @@ pub fn raise(number: &AtomicU64, value: u64, order: Ordering) {
     number.fetch_max(value, order);
 }
 
+/// Lowers a number to this value, unless it is below it.
+#[track_caller]
+pub fn lower(number: &AtomicU64, value: u64, order: Ordering) {
+    number.fetch_min(value, order);
+}
+
 fn ordered<T>(order: Ordering, operation: impl FnOnce() -> T) -> T {
     let total = order == Ordering::SeqCst;
     if total {

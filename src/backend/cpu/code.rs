@@ -86,6 +86,9 @@ pub struct Checked {
     pub local_args: Vec<(u32, u32)>,
 }
 
+/// Bytes of private memory of a work-group at most, for each thread that runs some.
+const MOST_PRIVATE: u32 = 256 << 20;
+
 impl CpuPipeline {
     fn new(
         variant: &Arc<Variant>,
@@ -315,7 +318,10 @@ impl Code for CpuCode {
         false
     }
 
+    /// The work-items of a group keep their private memory over barriers: as many as [`MOST_PRIVATE`] has room for, so that what
+    /// is promised can be launched.
     fn max_work_group_size(&self) -> u32 {
-        self.max_group
+        let room = MOST_PRIVATE / self.interface.private_size.max(1);
+        self.max_group.min(room.max(1))
     }
 }

@@ -143,6 +143,12 @@ impl Device for CpuDevice {
         Ok(Arc::new(unsafe { CpuMemory::import(pointer, size) }))
     }
 
+    fn host_memory(&self, address: usize, size: u64) -> Option<Arc<dyn Memory>> {
+        let pointer = NonNull::new(address as *mut u8)?;
+        // SAFETY: used by operations alone, and as long as whoever records them vouches for it.
+        Some(Arc::new(unsafe { CpuMemory::import(pointer, size) }))
+    }
+
     fn part(&self, whole: &Arc<dyn Memory>, offset: u64, size: u64) -> Result<Arc<dyn Memory>> {
         Ok(Arc::new(CpuMemory::part(whole, offset, size)?))
     }

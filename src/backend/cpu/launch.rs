@@ -7,6 +7,7 @@ use super::float_mode::FloatMode;
 use super::image::Descriptor;
 use super::pool::{Pool, Shared};
 use super::scratch;
+use crate::backend::{DeviceError, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -43,8 +44,7 @@ impl Shared for Groups<'_> {
     }
 }
 
-/// Runs all work-groups of a launch. False: some were not run, for want of memory.
-#[must_use]
+/// Runs all work-groups of a launch. An error means that some were not run, for want of memory.
 pub fn run(
     pool: &Arc<Pool>,
     pipeline: &CpuPipeline,
@@ -52,10 +52,10 @@ pub fn run(
     push: &[u64],
     descriptors: &[Descriptor],
     given: &[(u64, u64)],
-) -> bool {
+) -> Result {
     let total = groups.iter().map(|&n| u64::from(n)).product::<u64>();
     if total == 0 {
-        return true;
+        return Ok(());
     }
     if let Some(checked) = &pipeline.checked {
         // SAFETY: of the same words, which live.
@@ -68,7 +68,7 @@ pub fn run(
         };
         // SAFETY: the runtime has checked the arguments as far as it can, as for the code.
         if unsafe { checked.kernel.run(groups, pipeline.local_size, told) } {
-            return true;
+            return Ok(());
         }
     }
     let launch = Launch {
@@ -89,7 +89,10 @@ pub fn run(
     };
     run_groups(pool, &work, total);
     // Those who ran some have said that they are done.
-    !work.failed.into_inner()
+    match work.failed.into_inner() {
+        true => Err(DeviceError::OutOfHostMemory),
+        false => Ok(()),
+    }
 }
 
 /// All groups, in this thread or in several.

@@ -4,10 +4,10 @@
 //! that is lost). Preemptions are bounded, as the orders grow too many: what needs more of them than that is not seen.
 
 use super::pool::{Pool, Shared, Task};
-use super::step::{Action, Batch, TimedAction};
+use super::step::{Action, Batch, Step, StepWait};
 use super::timeline::{CpuTimeline, Follower};
 use super::track::Track;
-use crate::backend::{Call, Timeline};
+use crate::backend::{Call, DeviceError, Timeline};
 use crate::util::sync::AtomicU64;
 use loom::cell::UnsafeCell;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -137,18 +137,34 @@ fn a_wait_ends_and_sees() {
     });
 }
 
-/// A failed value is an error for all who wait for it or for a later one.
+/// Two threads that wait for different values both wake.
 #[test]
-fn a_failure_is_seen_by_all_who_wait() {
+fn waits_for_two_values_end() {
+    model(2, || {
+        let timeline = CpuTimeline::new();
+        let threads = [1, 2].map(|value| {
+            let waits = timeline.clone();
+            loom::thread::spawn(move || assert!(waits.wait(value, None).expect("a wait")))
+        });
+        timeline.advance(1);
+        timeline.advance(2);
+        threads.map(|thread| thread.join().expect("no panic"));
+    });
+}
+
+/// Who waits for a command that fails sees the failure.
+#[test]
+fn a_failure_is_seen_by_who_waits() {
     model(3, || {
         let timeline = CpuTimeline::new();
         let waits = timeline.clone();
         let thread = loom::thread::spawn(move || {
-            assert!(waits.wait(1, None).is_err());
+            assert!(waits.wait(1, None).expect("a wait"));
+            assert!(waits.failure(1).is_some());
         });
-        timeline.fail(1);
+        timeline.fail(1, DeviceError::OutOfHostMemory);
         timeline.advance(1);
-        assert!(timeline.wait(1, None).is_err());
+        assert!(timeline.failure(1).is_some());
         thread.join().expect("no panic");
     });
 }
@@ -190,14 +206,11 @@ impl Call for Next {
 }
 
 fn batch(value: u64, order: &Arc<Cell>) -> Batch {
-    Batch {
-        steps: vec![TimedAction {
-            action: Action::Call(Arc::new(Next(value, order.clone()))),
-            profile: None,
-        }],
+    Batch::of(vec![Step {
+        action: Action::Call(Arc::new(Next(value, order.clone()))),
+        profile: None,
         value,
-        ..Batch::default()
-    }
+    }])
 }
 
 /// Batches run once and in their order, whether a thread of the pool runs them, or the one that waits, or both in turn.
@@ -211,7 +224,7 @@ fn batches_run_in_their_order() {
         assert!(timeline.wait(2, None).expect("a wait"));
         assert_eq!(order.get(), 2);
         let done = track.take_done();
-        assert!(done.iter().map(|batch| batch.value).eq(1..=2));
+        assert!(done.iter().map(|batch| batch.last_value()).eq(1..=2));
         pool.close();
     });
 }
@@ -241,7 +254,11 @@ fn a_batch_waits_for_another_stream() {
         let (first, second) = (CpuTimeline::new(), CpuTimeline::new());
         let (one, other) = (Track::new(&first, &pool), Track::new(&second, &pool));
         let mut later = batch(2, &order);
-        later.waits.push((first.clone(), 1));
+        later.waits.push(StepWait {
+            step: 0,
+            timeline: first.clone(),
+            value: 1,
+        });
         other.submit(later);
         one.submit(batch(1, &order));
         assert!(second.wait(2, None).expect("a wait"));

@@ -50,7 +50,8 @@ unsafe impl Send for Job {}
 unsafe impl Sync for Job {}
 
 impl Job {
-    fn work(&self) {
+    /// Does pieces until there are none left, or `stop` says so between two.
+    fn work(&self, stop: impl Fn() -> bool) {
         loop {
             let first = self.next.fetch_add(self.chunk, Ordering::Relaxed);
             if first >= self.total {
@@ -59,6 +60,9 @@ impl Job {
             let count = self.chunk.min(self.total - first);
             // SAFETY: whoever is here is the leader, or is counted in `helpers`.
             unsafe { &*self.task }.run(first, count);
+            if stop() {
+                return;
+            }
         }
     }
 
@@ -84,12 +88,15 @@ struct State {
 }
 
 impl State {
+    /// Takes the next piece of work. Tasks come first: a small command of one stream runs while a long launch of another, whose
+    /// threads come here after each of its pieces, goes on.
     fn take(&mut self) -> Option<Work> {
-        if let Some(job) = self.jobs.iter().find(|job| job.has_work()) {
-            job.helpers.fetch_add(1, Ordering::Relaxed);
-            return Some(Work::Help(job.clone()));
+        if let Some(task) = self.ready.pop_front() {
+            return Some(Work::Run(task));
         }
-        self.ready.pop_front().map(Work::Run)
+        let job = self.jobs.iter().find(|job| job.has_work())?;
+        job.helpers.fetch_add(1, Ordering::Relaxed);
+        Some(Work::Help(job.clone()))
     }
 }
 
@@ -99,6 +106,8 @@ pub struct Pool {
     wake: Condvar,
     /// Tasks and jobs in the lists.
     pending: AtomicUsize,
+    /// Tasks in the list.
+    tasks: AtomicUsize,
     cores: usize,
     /// The processors that the threads stay on. None: all that there are.
     only_on: Option<Vec<u32>>,
@@ -120,6 +129,7 @@ impl Pool {
             state: Mutex::default(),
             wake: Condvar::new(),
             pending: AtomicUsize::new(0),
+            tasks: AtomicUsize::new(0),
             cores: cores.max(1),
             only_on,
         })
@@ -147,10 +157,16 @@ impl Pool {
         self.state.lock().threads
     }
 
+    /// Notes how much there is in the lists, for threads that look without the lock.
+    fn count(&self, state: &State) {
+        let (tasks, jobs) = (state.ready.len(), state.jobs.len());
+        self.tasks.store(tasks, Ordering::Release);
+        self.pending.store(tasks + jobs, Ordering::Release);
+    }
+
     /// Makes or wakes threads for work that was put into the lists. False: there is no thread at all.
     fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
-        self.pending
-            .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+        self.count(&state);
         let mut more = wanted.saturating_sub(state.sleeping);
         while more > 0 && state.threads < self.cores {
             crate::util::forked::needs_threads();
@@ -189,7 +205,9 @@ impl Pool {
         while let Some(work) = self.find(looks) {
             match work {
                 Work::Help(job) => {
-                    if !guarded("a piece of a command", || job.work()) {
+                    // A task may wait for this thread.
+                    let stop = || self.tasks.load(Ordering::Relaxed) > 0;
+                    if !guarded("a piece of a command", || job.work(stop)) {
                         job.failed.store(true, Ordering::Relaxed);
                         job.next.store(job.total, Ordering::Relaxed);
                     }
@@ -220,8 +238,7 @@ impl Pool {
                 return None;
             }
             if let Some(work) = state.take() {
-                self.pending
-                    .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+                self.count(&state);
                 return Some(work);
             }
             if state.closed {
@@ -273,7 +290,7 @@ impl Pool {
             pool: self,
             job: &job,
         };
-        job.work();
+        job.work(|| false);
         drop(gone);
         if job.failed.load(Ordering::Relaxed) {
             // As if the piece had been this thread's.
@@ -309,9 +326,7 @@ impl Drop for Leaving<'_> {
         {
             let mut state = self.pool.state.lock();
             state.jobs.retain(|other| !Arc::ptr_eq(other, self.job));
-            self.pool
-                .pending
-                .store(state.ready.len() + state.jobs.len(), Ordering::Release);
+            self.pool.count(&state);
         }
         let mut looks = 0u32;
         while self.job.helpers.load(Ordering::Acquire) > 0 {

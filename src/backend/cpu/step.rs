@@ -1,4 +1,4 @@
-//! What a batch consists of, and how it is run.
+//! Batches: the steps of commands, and how they are run.
 
 use super::code::CpuPipeline;
 use super::copy;
@@ -8,7 +8,10 @@ use super::pool::Pool;
 use super::texel_copy;
 use super::timeline::CpuTimeline;
 use crate::backend::image::ImageRegion;
-use crate::backend::{BufferCopy, Call, Image, Memory, Pipeline, Times};
+use crate::backend::{
+    BufferCopy, Call, DeviceError, Image, Memory, Pipeline, Result, Timeline, Times,
+};
+use crate::util::guard::guarded;
 use crate::util::lock::{rank, Mutex};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -53,70 +56,146 @@ pub enum Action {
     Nothing,
 }
 
-/// An operation and where its times go.
-pub struct TimedAction {
+/// An operation of a command, and where its times go.
+pub struct Step {
     pub action: Action,
     pub profile: Option<u64>,
+    /// The value of the timeline when the command is complete.
+    pub value: u64,
+}
+
+/// A point of another timeline, or of the stream's own, that the command which begins with a step waits for.
+pub struct StepWait {
+    pub step: usize,
+    pub timeline: Arc<CpuTimeline>,
+    pub value: u64,
 }
 
 /// Times of operations, by slot.
 pub type AllTimes = Arc<Mutex<FxHashMap<u64, Times>, { rank::CPU_TIMES }>>;
 
-/// Operations that are submitted together.
+/// Commands that are submitted together, and how many of their steps have run.
 #[derive(Default)]
 pub struct Batch {
-    pub steps: Vec<TimedAction>,
-    /// Values of other streams' timelines.
-    pub waits: SmallVec<[(Arc<CpuTimeline>, u64); 2]>,
-    /// The value when it has completed.
-    pub value: u64,
+    pub steps: Vec<Step>,
+    /// In the order of their steps.
+    pub waits: Vec<StepWait>,
     pub memories: Vec<Arc<dyn Memory>>,
     pub images: Vec<Arc<dyn Image>>,
     pub others: Vec<Arc<dyn Any + Send + Sync>>,
     pub times: Option<AllTimes>,
+    next_step: usize,
+    next_wait: usize,
+    /// Why the command under way has failed.
+    failed: Option<DeviceError>,
+}
+
+/// Why [`Batch::run`] has returned.
+pub enum Stop {
+    /// All commands have run. The last one is not complete on the timeline yet.
+    Done,
+    /// The next command is beyond the limit.
+    Limit,
+    /// The next command waits for this value of this timeline.
+    Wait(Arc<CpuTimeline>, u64),
 }
 
 impl Batch {
-    /// Lets go of everything, to be used again.
+    /// Makes a batch of steps.
+    #[cfg(test)]
+    pub fn of(steps: Vec<Step>) -> Self {
+        Self {
+            steps,
+            ..Self::default()
+        }
+    }
+
+    /// Releases everything, so that the batch can be used again.
     pub fn clear(&mut self) {
         self.steps.clear();
         self.waits.clear();
         self.memories.clear();
         self.images.clear();
         self.others.clear();
+        (self.next_step, self.next_wait, self.failed) = (0, 0, None);
     }
 
-    /// Runs all operations in their order. False: one could not be done, and the rest was left.
-    #[must_use]
-    pub fn run(&self, pool: &Arc<Pool>) -> bool {
-        for step in &self.steps {
-            let Some(slot) = step.profile else {
-                if !step.action.run(pool) {
-                    return false;
-                }
-                continue;
-            };
-            let start = crate::util::monotonic_ns();
-            if !step.action.run(pool) {
-                return false;
+    /// Returns the value of the command that runs next.
+    pub fn next_value(&self) -> Option<u64> {
+        self.steps.get(self.next_step).map(|step| step.value)
+    }
+
+    /// Returns the value at which all commands are complete.
+    pub fn last_value(&self) -> u64 {
+        self.steps.last().map_or(0, |step| step.value)
+    }
+
+    /// Runs commands in their order, as far as those with values up to `limit`, and completes each on the timeline when it has
+    /// run, but for the last one of the batch.
+    pub fn run(&mut self, limit: u64, pool: &Arc<Pool>, timeline: &CpuTimeline) -> Stop {
+        while let Some(value) = self.next_value() {
+            if value > limit {
+                return Stop::Limit;
             }
-            let end = crate::util::monotonic_ns();
-            if let Some(times) = &self.times {
-                times.lock().insert(slot, Times { start, end });
+            while let Some(wait) = self.waits.get(self.next_wait) {
+                if wait.step != self.next_step {
+                    break;
+                }
+                if wait.timeline.reached() < wait.value {
+                    return Stop::Wait(wait.timeline.clone(), wait.value);
+                }
+                if wait.timeline.failure(wait.value).is_some() {
+                    self.failed = Some(DeviceError::WaitFailed);
+                }
+                self.next_wait += 1;
+            }
+            if self.failed.is_none() {
+                self.failed = self.run_step(pool).err();
+            }
+            self.next_step += 1;
+            let following = self.next_value();
+            if following == Some(value) {
+                continue;
+            }
+            if let Some(error) = self.failed.take() {
+                crate::log!(Error, "a command has failed: {error}");
+                timeline.fail(value, error);
+            }
+            if following.is_some() {
+                timeline.advance(value);
             }
         }
-        true
+        Stop::Done
+    }
+
+    fn run_step(&self, pool: &Arc<Pool>) -> Result {
+        let Some(step) = self.steps.get(self.next_step) else {
+            return Ok(());
+        };
+        let mut result = Ok(());
+        let run = || result = step.action.run(pool);
+        let start = step.profile.map(|_| crate::util::monotonic_ns());
+        if !guarded("a command", run) {
+            return Err(DeviceError::Driver {
+                call: "a command",
+                code: "an internal error".to_owned(),
+            });
+        }
+        if let (Some(slot), Some(start), Some(times)) = (step.profile, start, &self.times) {
+            let end = crate::util::monotonic_ns();
+            times.lock().insert(slot, Times { start, end });
+        }
+        result
     }
 }
 
 impl Action {
-    /// False: it could not be done.
-    fn run(&self, pool: &Arc<Pool>) -> bool {
+    fn run(&self, pool: &Arc<Pool>) -> Result {
         match self {
             Self::Dispatch(dispatch) => {
                 let Some(pipeline) = dispatch.pipeline.as_any().downcast_ref::<CpuPipeline>()
                 else {
-                    return false;
+                    return Err(DeviceError::Unsupported("a foreign pipeline".to_owned()));
                 };
                 let one = |groups: [u32; 3]| {
                     launch::run(
@@ -131,7 +210,7 @@ impl Action {
                 return match &dispatch.indirect {
                     None => one(dispatch.groups),
                     Some(place) => {
-                        (0..place.size / 16).all(|at| {
+                        (0..place.size / 16).try_for_each(|at| {
                             // SAFETY: within the range, which the batch keeps.
                             one(unsafe {
                                 place
@@ -171,6 +250,6 @@ impl Action {
             Self::Call(work) => work.call(),
             Self::Nothing => {}
         }
-        true
+        Ok(())
     }
 }

@@ -5,7 +5,7 @@ use super::code;
 use super::image::{self, Descriptor};
 use super::memory;
 use super::pool::Pool;
-use super::step::{Action, AllTimes, Batch, Dispatch, MemoryRange, Push, TimedAction};
+use super::step::{Action, AllTimes, Batch, Dispatch, MemoryRange, Push, Step, StepWait};
 use super::timeline::CpuTimeline;
 use super::track::Track;
 use crate::backend::image::Resource;
@@ -24,6 +24,10 @@ pub struct CpuStream {
     timeline: Arc<CpuTimeline>,
     timeline_dyn: Arc<dyn Timeline>,
     open: Batch,
+    /// The value of the open command.
+    open_value: u64,
+    /// Steps of the open batch that are of commands which have ended.
+    ended: usize,
     submitted: u64,
     spare: Vec<Batch>,
     next_slot: u64,
@@ -40,6 +44,8 @@ impl CpuStream {
             timeline_dyn: timeline.clone(),
             timeline,
             open: Batch::default(),
+            open_value: 1,
+            ended: 0,
             submitted: 0,
             spare: Vec::new(),
             next_slot: 0,
@@ -57,6 +63,18 @@ impl CpuStream {
             pointer,
             size: slice.size,
         })
+    }
+
+    /// The open command waits for a value.
+    fn add_wait(&mut self, timeline: Arc<CpuTimeline>, value: u64) {
+        // What has been reached well is not waited for.
+        if timeline.reached() < value || timeline.failure(value).is_some() {
+            self.open.waits.push(StepWait {
+                step: self.open.steps.len(),
+                timeline,
+                value,
+            });
+        }
     }
 
     fn keep(&mut self, slice: &Slice) {
@@ -207,7 +225,28 @@ impl Stream for CpuStream {
     }
 
     fn open_value(&self) -> u64 {
-        self.submitted + 1
+        self.open_value
+    }
+
+    fn recorded_value(&self) -> u64 {
+        self.open_value - u64::from(self.open.steps.len() == self.ended)
+    }
+
+    /// Each command has a value of its own, whether or not somebody observes it: that costs a store.
+    fn end_command(&mut self, _observed: bool) {
+        if self.open.steps.len() > self.ended {
+            self.ended = self.open.steps.len();
+            self.open_value += 1;
+        }
+    }
+
+    fn commands_fail(&self) -> bool {
+        true
+    }
+
+    fn depends_on(&mut self, value: u64) {
+        let timeline = self.timeline.clone();
+        self.add_wait(timeline, value);
     }
 
     fn open_len(&self) -> usize {
@@ -216,12 +255,11 @@ impl Stream for CpuStream {
 
     fn wait_for(&mut self, point: &Point) {
         let ours = point.timeline.as_any().downcast_ref::<CpuTimeline>();
-        let Some(timeline) = ours.and_then(CpuTimeline::myself) else {
-            return;
-        };
         // Its own work is in order.
-        if !Arc::ptr_eq(&timeline, &self.timeline) && timeline.reached() < point.value {
-            self.open.waits.push((timeline, point.value));
+        if let Some(timeline) = ours.and_then(CpuTimeline::myself) {
+            if !Arc::ptr_eq(&timeline, &self.timeline) {
+                self.add_wait(timeline, point.value);
+            }
         }
     }
 
@@ -237,9 +275,10 @@ impl Stream for CpuStream {
             self.open.times = Some(self.times.clone());
             self.next_slot
         });
-        self.open.steps.push(TimedAction {
+        self.open.steps.push(Step {
             action,
             profile: slot,
+            value: self.open_value,
         });
         Ok(slot.map(ProfileSlot))
     }
@@ -249,14 +288,18 @@ impl Stream for CpuStream {
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
-        if self.open.steps.is_empty() && !force {
-            return Ok(self.submitted);
+        if self.open.steps.is_empty() {
+            if !force {
+                return Ok(self.submitted);
+            }
+            self.record(Op::Marker, OrderRule::InOrder, false)?;
         }
+        self.end_command(true);
         self.reclaim();
         let next = self.spare.pop().unwrap_or_default();
-        let mut batch = std::mem::replace(&mut self.open, next);
-        self.submitted += 1;
-        batch.value = self.submitted;
+        let batch = std::mem::replace(&mut self.open, next);
+        self.ended = 0;
+        self.submitted = batch.last_value();
         self.track.submit(batch);
         Ok(self.submitted)
     }

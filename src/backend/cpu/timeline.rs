@@ -2,8 +2,9 @@
 
 use crate::backend::{DeviceError, Result, Timeline};
 use crate::util::lock::rank;
-use crate::util::sync::{self, AtomicU64, AtomicUsize, Condvar, Mutex};
+use crate::util::sync::{self, AtomicBool, AtomicU64, Condvar, Mutex};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 const LOOKS: u32 = 2000;
 const LOOKS_FEW_CORES: u32 = 100;
 
-/// What comes after a value.
+/// Work that waits for a value of a timeline.
 pub trait Follower: Send + Sync {
     /// The value that it waited for has been reached.
     fn reached(self: Arc<Self>);
@@ -20,19 +21,24 @@ pub trait Follower: Send + Sync {
     fn help(self: Arc<Self>, value: u64);
 }
 
-/// The timeline of a stream.
+/// No value: what nobody waits for.
+const NONE: u64 = u64::MAX;
+
+/// The timeline of a stream: its value is that of the last command that is complete.
 pub struct CpuTimeline {
     value: AtomicU64,
-    /// The first value whose batch failed, with all after it; `u64::MAX`: none.
-    failed: AtomicU64,
-    /// Threads that sleep.
-    sleepers: AtomicUsize,
+    /// The least value that a sleeping thread waits for.
+    wanted: AtomicU64,
     lock: Mutex<(), { rank::CPU_SLEEPERS }>,
     changed: Condvar,
-    /// Streams whose next batch waits for a value.
-    following: AtomicUsize,
-    followers: Mutex<Vec<Arc<dyn Follower>>, { rank::CPU_FOLLOWERS }>,
-    /// What advances it.
+    /// The least value that a follower waits for.
+    followed: AtomicU64,
+    followers: Mutex<Vec<(u64, Arc<dyn Follower>)>, { rank::CPU_FOLLOWERS }>,
+    /// A command has failed.
+    any_failed: AtomicBool,
+    /// Commands that have failed: the first value of a range of them, the last, and why.
+    failures: Mutex<BTreeMap<u64, (u64, DeviceError)>, { rank::CPU_FAILURES }>,
+    /// The stream that advances it.
     stream: OnceLock<Weak<dyn Follower>>,
     myself: Weak<CpuTimeline>,
 }
@@ -43,12 +49,13 @@ impl CpuTimeline {
         Arc::new_cyclic(|myself| Self {
             myself: myself.clone(),
             value: AtomicU64::new(0),
-            failed: AtomicU64::new(u64::MAX),
-            sleepers: AtomicUsize::new(0),
+            wanted: AtomicU64::new(NONE),
             lock: Mutex::new(()),
             changed: Condvar::new(),
-            following: AtomicUsize::new(0),
+            followed: AtomicU64::new(NONE),
             followers: Mutex::default(),
+            any_failed: AtomicBool::new(false),
+            failures: Mutex::default(),
             stream: OnceLock::new(),
         })
     }
@@ -68,47 +75,57 @@ impl CpuTimeline {
         self.value.load(Ordering::SeqCst)
     }
 
-    /// A batch has failed: waiting for it, or for what comes after it, is an error.
-    pub fn fail(&self, value: u64) {
-        self.failed.fetch_min(value, Ordering::SeqCst);
-    }
-
-    /// An error if the value is reached, but by a failure.
-    fn checked(&self, value: u64) -> Result<()> {
-        if value >= self.failed.load(Ordering::SeqCst) {
-            return Err(DeviceError::Lost);
+    /// Records that the command with this value has failed. Called before the value is reached.
+    pub fn fail(&self, value: u64, error: DeviceError) {
+        let mut failures = self.failures.lock();
+        self.any_failed.store(true, Ordering::SeqCst);
+        if let Some((_, (last, known))) = failures.range_mut(..value).next_back() {
+            // A program that goes on after failures keeps one entry, not one a command.
+            if *last + 1 == value && known.to_string() == error.to_string() {
+                *last = value;
+                return;
+            }
         }
-        Ok(())
+        failures.insert(value, (value, error));
     }
 
-    /// A batch has completed.
+    /// Completes all commands up to this value.
     pub fn advance(&self, value: u64) {
         self.value.store(value, Ordering::SeqCst);
-        if self.sleepers.load(Ordering::SeqCst) > 0 {
-            drop(self.lock.lock());
+        if self.wanted.load(Ordering::SeqCst) <= value {
+            let guard = self.lock.lock();
+            self.wanted.store(NONE, Ordering::SeqCst);
+            drop(guard);
+            // Who waits for a later value says so again.
             self.changed.notify_all();
         }
-        if self.following.load(Ordering::SeqCst) > 0 {
+        if self.followed.load(Ordering::SeqCst) <= value {
             let followers = {
                 let mut list = self.followers.lock();
-                self.following.store(0, Ordering::SeqCst);
-                std::mem::take(&mut *list)
+                let (due, rest) = std::mem::take(&mut *list)
+                    .into_iter()
+                    .partition::<Vec<_>, _>(|(wanted, _)| *wanted <= value);
+                *list = rest;
+                let least = list.iter().map(|(wanted, _)| *wanted).min();
+                self.followed.store(least.unwrap_or(NONE), Ordering::SeqCst);
+                due
             };
-            for follower in followers {
+            for (_, follower) in followers {
                 follower.reached();
             }
         }
     }
 
-    /// The follower is told once a value is reached. False: it is.
+    /// Calls the follower once a value is reached. Returns false if it is reached already.
     pub fn follow(&self, value: u64, follower: Arc<dyn Follower>) -> bool {
         let mut list = self.followers.lock();
-        self.following.store(list.len() + 1, Ordering::SeqCst);
+        let before = self.followed.load(Ordering::SeqCst);
+        self.followed.store(before.min(value), Ordering::SeqCst);
         if self.reached() >= value {
-            self.following.store(list.len(), Ordering::SeqCst);
+            self.followed.store(before, Ordering::SeqCst);
             return false;
         }
-        list.push(follower);
+        list.push((value, follower));
         true
     }
 
@@ -129,14 +146,21 @@ impl CpuTimeline {
 
 impl Timeline for CpuTimeline {
     fn completed(&self) -> Result<u64> {
-        let reached = self.reached();
-        self.checked(reached)?;
-        Ok(reached)
+        Ok(self.reached())
+    }
+
+    fn failure(&self, value: u64) -> Option<DeviceError> {
+        if !self.any_failed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let failures = self.failures.lock();
+        let (_, (last, error)) = failures.range(..=value).next_back()?;
+        (*last >= value).then(|| error.clone())
     }
 
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool> {
         if self.reached() >= value {
-            return self.checked(value).map(|()| true);
+            return Ok(true);
         }
         let end = timeout.map(|time| Instant::now() + time);
         // Who may wait as long as it takes does the work.
@@ -146,27 +170,23 @@ impl Timeline for CpuTimeline {
             }
         }
         if self.look(value) {
-            return self.checked(value).map(|()| true);
+            return Ok(true);
         }
         let mut guard = self.lock.lock();
-        self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let mut reached = true;
-        while self.reached() < value {
+        loop {
+            sync::lower(&self.wanted, value, Ordering::SeqCst);
+            if self.reached() >= value {
+                return Ok(true);
+            }
             match end {
                 None => guard.wait(&self.changed),
                 Some(end) => {
                     if !guard.wait_until(&self.changed, end) {
-                        reached = self.reached() >= value;
-                        break;
+                        return Ok(self.reached() >= value);
                     }
                 }
             }
         }
-        self.sleepers.fetch_sub(1, Ordering::SeqCst);
-        if reached {
-            self.checked(value)?;
-        }
-        Ok(reached)
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -1,9 +1,9 @@
-//! The batches of a stream, one after the other, run by whoever has the time: a thread of the pool, or one that waits.
+//! The batches of a stream, one after the other, run by whoever has the time: a thread of the pool, or one that waits, which
+//! runs no command behind the one that it waits for.
 
 use super::pool::{Pool, Task};
-use super::step::Batch;
+use super::step::{Batch, Stop};
 use super::timeline::{CpuTimeline, Follower};
-use crate::util::guard::guarded;
 use crate::util::lock::rank;
 use crate::util::sync::Mutex;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ struct State {
     batches: VecDeque<Batch>,
     /// A thread runs a batch.
     running: bool,
-    /// It stands in the pool's list.
+    /// The track is in the pool's list.
     listed: bool,
 }
 
@@ -61,48 +61,49 @@ impl Track {
         }
     }
 
-    fn run(self: &Arc<Self>, value: u64) {
-        let mut first = true;
-        loop {
-            let batch = {
-                let mut state = self.state.lock();
-                if first && state.running {
-                    return;
+    /// Takes the first batch for the caller to run, unless its next command is beyond the limit. `runs`: the caller runs
+    /// batches of this track; else nothing is taken while another thread does.
+    fn take(&self, limit: u64, runs: bool) -> Option<Batch> {
+        let mut state = self.state.lock();
+        if state.running && !runs {
+            return None;
+        }
+        let next = state.batches.front().and_then(Batch::next_value);
+        state.running = next.is_some_and(|value| value <= limit);
+        match state.running {
+            true => state.batches.pop_front(),
+            false => None,
+        }
+    }
+
+    /// Puts back a batch whose commands have not all run.
+    fn put_back(&self, batch: Batch) {
+        let mut state = self.state.lock();
+        state.batches.push_front(batch);
+        state.running = false;
+    }
+
+    /// Runs commands with values up to `limit`, unless another thread runs some.
+    fn run(self: &Arc<Self>, limit: u64) {
+        let mut runs = false;
+        while let Some(mut batch) = self.take(limit, runs) {
+            runs = true;
+            match batch.run(limit, &self.pool, &self.timeline) {
+                Stop::Done => {
+                    let value = batch.last_value();
+                    self.done.lock().push(batch);
+                    self.timeline.advance(value);
                 }
-                first = false;
-                let wanted = state.batches.front().is_some_and(|b| b.value <= value);
-                state.running = wanted;
-                if !wanted {
-                    return;
+                Stop::Limit => return self.put_back(batch),
+                Stop::Wait(timeline, value) => {
+                    self.put_back(batch);
+                    if timeline.follow(value, Arc::clone(self) as Arc<dyn Follower>) {
+                        return;
+                    }
+                    // It has been reached meanwhile.
+                    runs = false;
                 }
-                state.batches.pop_front()
-            };
-            let Some(batch) = batch else {
-                return;
-            };
-            let unreached = batch.waits.iter().find_map(|(timeline, value)| {
-                (timeline.reached() < *value).then(|| (timeline.clone(), *value))
-            });
-            if let Some((timeline, value)) = unreached {
-                {
-                    let mut state = self.state.lock();
-                    state.batches.push_front(batch);
-                    state.running = false;
-                }
-                if timeline.follow(value, Arc::clone(self) as Arc<dyn Follower>) {
-                    return;
-                }
-                first = true;
-                continue;
             }
-            let value = batch.value;
-            let mut done = false;
-            guarded("a batch of commands", || done = batch.run(&self.pool));
-            if !done {
-                self.timeline.fail(value);
-            }
-            self.done.lock().push(batch);
-            self.timeline.advance(value);
         }
     }
 
@@ -140,9 +141,9 @@ impl Follower for Track {
 
 #[cfg(test)]
 mod tests {
-    use super::super::step::{Action, TimedAction};
+    use super::super::step::{Action, Step, StepWait};
     use super::*;
-    use crate::backend::{Call, Timeline};
+    use crate::backend::{Call, DeviceError, Timeline};
     use parking_lot::Mutex;
     use std::time::Duration;
 
@@ -175,14 +176,11 @@ mod tests {
 
         fn batch(&self, value: u64) -> Batch {
             let action = Action::Call(Arc::new(Note(value, self.notes.clone())));
-            Batch {
-                steps: vec![TimedAction {
-                    action,
-                    profile: None,
-                }],
+            Batch::of(vec![Step {
+                action,
+                profile: None,
                 value,
-                ..Batch::default()
-            }
+            }])
         }
 
         fn wait(&self, value: u64) -> bool {
@@ -213,7 +211,7 @@ mod tests {
             assert!(scene.wait(300));
             assert_eq!(*scene.notes.lock(), (1..=300).collect::<Vec<_>>());
             let done = scene.track.take_done();
-            assert!(done.iter().map(|batch| batch.value).eq(1..=300));
+            assert!(done.iter().map(|batch| batch.last_value()).eq(1..=300));
             assert!(scene.track.take_done().is_empty());
         }
     }
@@ -226,29 +224,69 @@ mod tests {
         }
     }
 
-    /// A batch that panics fails, with what comes after it on its timeline; nobody waits for ever.
+    /// A command that panics fails, and those that wait for it; no other one does.
     #[test]
-    fn a_batch_that_panics() {
+    fn a_command_that_panics() {
         let scene = Scene::new(1);
-        scene.track.submit(scene.batch(1));
-        let mut second = scene.batch(2);
-        second.steps[0].action = Action::Call(Arc::new(Falls));
-        scene.track.submit(second);
-        scene.track.submit(scene.batch(3));
-        assert!(scene.wait(1));
-        for value in [2, 3] {
-            assert!(scene.timeline.wait(value, None).is_err());
-        }
-        assert!(scene.timeline.completed().is_err());
-        assert!(scene.timeline.wait(1, None).is_ok());
-        // Others that wait for it go on, in the same thread of the pool.
+        let mut first = scene.batch(1);
+        first.steps.extend(scene.batch(2).steps);
+        first.steps[1].action = Action::Call(Arc::new(Falls));
+        first.steps.extend(scene.batch(3).steps);
+        first.steps.extend(scene.batch(4).steps);
+        // The last one waits for the one that fails.
+        first.waits.push(StepWait {
+            step: 3,
+            timeline: scene.timeline.clone(),
+            value: 2,
+        });
+        scene.track.submit(first);
+        assert!(scene.wait(4));
+        assert_eq!(*scene.notes.lock(), [1, 3]);
+        let failed = |value| scene.timeline.failure(value).is_some();
+        assert_eq!([1, 2, 3, 4].map(failed), [false, true, false, true]);
+        // One of another stream that waits for it fails as well.
         let other = CpuTimeline::new();
         let beside = Track::new(&other, &scene.pool);
         let mut batch = scene.batch(1);
-        batch.waits.push((scene.timeline.clone(), 3));
+        batch.waits.push(StepWait {
+            step: 0,
+            timeline: scene.timeline.clone(),
+            value: 2,
+        });
         beside.submit(batch);
         let long = Some(Duration::from_secs(20));
         assert!(other.wait(1, long).expect("a wait"));
+        assert!(matches!(other.failure(1), Some(DeviceError::WaitFailed)));
+    }
+
+    /// A command is complete while the one behind it in its batch runs, and who waits for it runs no other.
+    #[test]
+    fn a_command_completes_before_the_next() {
+        struct Gate(Mutex<bool>, parking_lot::Condvar);
+        impl Call for Gate {
+            fn call(&self) {
+                let mut open = self.0.lock();
+                while !*open {
+                    self.1.wait(&mut open);
+                }
+            }
+        }
+        for cores in [1, 3] {
+            let scene = Scene::new(cores);
+            let gate = Arc::new(Gate(Mutex::new(false), parking_lot::Condvar::new()));
+            let mut batch = scene.batch(1);
+            batch.steps.push(Step {
+                action: Action::Call(gate.clone()),
+                profile: None,
+                value: 2,
+            });
+            scene.track.submit(batch);
+            assert!(scene.timeline.wait(1, None).expect("a wait"));
+            assert_eq!(scene.timeline.reached(), 1);
+            *gate.0.lock() = true;
+            gate.1.notify_all();
+            assert!(scene.wait(2));
+        }
     }
 
     /// A batch that waits for another timeline holds those behind it, and no thread.
@@ -258,7 +296,11 @@ mod tests {
         let other = CpuTimeline::new();
         scene.track.submit(scene.batch(1));
         let mut second = scene.batch(2);
-        second.waits.push((other.clone(), 5));
+        second.waits.push(StepWait {
+            step: 0,
+            timeline: other.clone(),
+            value: 5,
+        });
         scene.track.submit(second);
         scene.track.submit(scene.batch(3));
         assert!(scene.wait(1));

@@ -1,5 +1,6 @@
 //! Batches: commands that are submitted together, and what they keep alive.
 
+use super::barrier;
 use super::descriptor::Sets;
 use super::heap::Heaps;
 use super::image::Images;
@@ -51,18 +52,31 @@ const STAGING: u64 = 256 << 10;
 /// A value of another stream's timeline that a batch waits for; the timeline is kept alive.
 pub type Wait = (Arc<dyn Timeline>, vk::Semaphore, u64);
 
-/// Commands that are submitted together.
+/// Recorded commands with a value of their own on the timeline.
+#[derive(Clone, Copy)]
+pub struct Segment {
+    /// The command buffer, ended.
+    pub commands: vk::CommandBuffer,
+    /// The value when they are complete.
+    pub value: u64,
+}
+
+/// Commands that are submitted together: ended segments, then the open one.
 pub struct Batch {
     /// What it is recorded with.
     pub tools: Arc<Tools>,
     pool: vk::CommandPool,
-    /// The command buffer.
+    /// All command buffers of the pool that segments are recorded into.
+    buffers: Vec<vk::CommandBuffer>,
+    /// Segments that have ended, in order.
+    pub segments: Vec<Segment>,
+    /// The command buffer of the open segment.
     pub commands: vk::CommandBuffer,
     /// Another, for the transitions of new images.
     transitions: Option<vk::CommandBuffer>,
     /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
     pub id: u64,
-    /// The command buffer is being recorded.
+    /// The command buffer of the open segment is being recorded.
     pub begun: bool,
     /// Something is in it, or is about to be.
     pub used: bool,
@@ -72,6 +86,8 @@ pub struct Batch {
     pub value: u64,
     /// Operations recorded.
     pub operations: usize,
+    /// Operations in segments that have ended.
+    ended_operations: usize,
     /// Something writes to memory that the host sees.
     pub writes_host_memory: bool,
     /// The pipeline bound last.
@@ -127,6 +143,8 @@ impl Batch {
         Ok(Self {
             tools: Arc::clone(tools),
             pool,
+            buffers: vec![commands],
+            segments: Vec::new(),
             commands,
             transitions: None,
             id: tools.new_batch_id(),
@@ -135,6 +153,7 @@ impl Batch {
             dirty: false,
             value: 0,
             operations: 0,
+            ended_operations: 0,
             writes_host_memory: false,
             bound: vk::Pipeline::null(),
             bound_set: vk::DescriptorSet::null(),
@@ -156,7 +175,7 @@ impl Batch {
         if self.begun {
             return Ok(());
         }
-        if self.dirty {
+        if self.dirty && self.segments.is_empty() {
             // SAFETY: the commands are not pending: the batch has completed or was never submitted.
             unsafe {
                 device
@@ -175,23 +194,80 @@ impl Batch {
         Ok(())
     }
 
-    /// A second command buffer, which brings new images to their layout. The batch keeps them.
-    pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
-        self.begin()?;
+    /// Allocates a command buffer.
+    fn allocate(&self) -> Result<vk::CommandBuffer> {
         let device = &self.tools.device;
-        self.used = true;
         let info = vk::CommandBufferAllocateInfo::default()
             .command_pool(self.pool)
             .level(vk::CommandBufferLevel::PRIMARY)
             .command_buffer_count(1);
+        // SAFETY: the pool is used by this thread alone.
+        unsafe { device.raw.allocate_command_buffers(&info) }
+            .map_err(|result| device.failed("vkAllocateCommandBuffers", result))?
+            .first()
+            .copied()
+            .ok_or(DeviceError::OutOfHostMemory)
+    }
+
+    /// Ends the command buffer of the open segment, if anything is in it: it completes with this value.
+    pub fn end(&mut self, value: u64) -> Result {
+        if !self.used {
+            return Ok(());
+        }
+        let device = &self.tools.device;
+        if self.writes_host_memory {
+            barrier::before_host(device, self.commands);
+        }
+        // SAFETY: the command buffer is being recorded by this thread.
+        unsafe { device.raw.end_command_buffer(self.commands) }
+            .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
+        self.segments.push(Segment {
+            commands: self.commands,
+            value,
+        });
+        (self.begun, self.used, self.writes_host_memory) = (false, false, false);
+        self.ended_operations = self.operations;
+        Ok(())
+    }
+
+    /// Ends the open segment with this value and opens another. Returns false if there is no command buffer for that: the
+    /// segment goes on.
+    pub fn next_segment(&mut self, value: u64) -> Result<bool> {
+        let at = self.segments.len() + 1;
+        let Some(next) = (match self.buffers.get(at) {
+            Some(known) => Some(*known),
+            None => self.allocate().ok(),
+        }) else {
+            return Ok(false);
+        };
+        if at == self.buffers.len() {
+            self.buffers.push(next);
+        }
+        self.end(value)?;
+        self.commands = next;
+        // What is bound is so in one command buffer.
+        self.bound = vk::Pipeline::null();
+        self.bound_set = vk::DescriptorSet::null();
+        Ok(true)
+    }
+
+    /// Returns true if there are operations in the open segment: barriers alone complete with what follows.
+    pub fn has_open_operations(&self) -> bool {
+        self.operations > self.ended_operations
+    }
+
+    /// Returns true if the batch has commands.
+    pub fn has_commands(&self) -> bool {
+        self.used || !self.segments.is_empty()
+    }
+
+    /// A second command buffer, which brings new images to their layout. The batch keeps them.
+    pub fn transition(&mut self, pending: &PendingTransitions<'_>) -> Result<vk::CommandBuffer> {
+        self.begin()?;
+        let device = &self.tools.device;
         let commands = match self.transitions {
             Some(commands) => commands,
-            // SAFETY: the pool is used by this thread alone.
-            None => unsafe { device.raw.allocate_command_buffers(&info) }
-                .map_err(|result| device.failed("vkAllocateCommandBuffers", result))?
-                .first()
-                .copied()
-                .ok_or(DeviceError::OutOfHostMemory)?,
+            None => self.allocate()?,
         };
         self.transitions = Some(commands);
         let info = vk::CommandBufferBeginInfo::default()
@@ -221,11 +297,14 @@ impl Batch {
         self.staging.truncate(1);
         self.staged = 0;
         self.operations = 0;
+        self.ended_operations = 0;
         self.writes_host_memory = false;
         self.bound = vk::Pipeline::null();
         self.bound_set = vk::DescriptorSet::null();
         self.id = self.tools.new_batch_id();
-        self.dirty |= self.begun;
+        self.dirty |= self.begun || !self.segments.is_empty() || self.transitions.is_some();
+        self.segments.clear();
+        self.commands = self.buffers.first().copied().unwrap_or_default();
         self.begun = false;
         self.used = false;
     }

@@ -3,8 +3,8 @@
 //! A stream owns a timeline semaphore, the open batch (recorded in the caller's thread), the batches in flight, and
 //! spare ones that are used again without allocating. It submits to one queue all its life.
 
-use super::barrier::{self, STAGES};
-use super::batch::{Batch, Tools};
+use super::barrier::STAGES;
+use super::batch::{Batch, Segment, Tools};
 use super::clock::Clock;
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
@@ -169,14 +169,7 @@ impl VulkanStream {
             Some(pending) if !pending.images.is_empty() => Some(batch.transition(pending)?),
             _ => None,
         };
-        if batch.used {
-            if batch.writes_host_memory {
-                barrier::before_host(device, batch.commands);
-            }
-            // SAFETY: the command buffer is being recorded by this thread.
-            unsafe { device.raw.end_command_buffer(batch.commands) }
-                .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
-        }
+        batch.end(value)?;
         let mut semaphores: SmallVec<[vk::Semaphore; 8]> = batch
             .waits
             .iter()
@@ -190,24 +183,46 @@ impl VulkanStream {
         }
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
             semaphores.iter().map(|_| STAGES).collect();
-        let (signal, signal_values, commands) =
-            ([self.timeline.semaphore], [value], [batch.commands]);
-        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
-            .wait_semaphore_values(&values)
-            .signal_semaphore_values(&signal_values);
-        let info = vk::SubmitInfo::default()
-            .wait_semaphores(&semaphores)
-            .wait_dst_stage_mask(&stages)
-            .command_buffers(if batch.used { &commands } else { &[] })
-            .signal_semaphores(&signal)
-            .push_next(&mut timeline);
-        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 2]> = SmallVec::new();
+        // Each segment signals its value; the first one waits for all that the batch waits for.
+        let none = Segment {
+            commands: vk::CommandBuffer::null(),
+            value,
+        };
+        let segments = match batch.segments.as_slice() {
+            [] => std::slice::from_ref(&none),
+            segments => segments,
+        };
+        let signal = [self.timeline.semaphore];
+        let mut timelines: SmallVec<[vk::TimelineSemaphoreSubmitInfo<'_>; 4]> = segments
+            .iter()
+            .enumerate()
+            .map(|(number, segment)| {
+                vk::TimelineSemaphoreSubmitInfo::default()
+                    .wait_semaphore_values(if number == 0 { &values } else { &[] })
+                    .signal_semaphore_values(std::slice::from_ref(&segment.value))
+            })
+            .collect();
+        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 4]> = SmallVec::new();
         let mut transition_values;
         if let (Some(pending), Some(commands)) = (&pending, &transitions) {
             transition_values = pending.values();
             infos.push(pending.submission(std::slice::from_ref(commands), &mut transition_values));
         }
-        infos.push(info);
+        for ((number, segment), timeline) in segments.iter().enumerate().zip(&mut timelines) {
+            let info = vk::SubmitInfo::default()
+                .signal_semaphores(&signal)
+                .push_next(timeline);
+            let info = match number {
+                0 => info
+                    .wait_semaphores(&semaphores)
+                    .wait_dst_stage_mask(&stages),
+                _ => info,
+            };
+            infos.push(match segment.commands == vk::CommandBuffer::null() {
+                true => info,
+                false => info.command_buffers(std::slice::from_ref(&segment.commands)),
+            });
+        }
         // SAFETY: all handles belong to the device, and the batch keeps them until the value is reached.
         let submitted = unsafe { self.queues.submit(self.queue, &infos) };
         drop(infos);
@@ -224,7 +239,28 @@ impl Stream for VulkanStream {
     }
 
     fn open_value(&self) -> u64 {
-        self.submitted + 1
+        let ended = self.open.as_ref().map_or(0, |batch| batch.segments.len());
+        self.submitted + 1 + ended as u64
+    }
+
+    fn recorded_value(&self) -> u64 {
+        let open = self.open.as_ref().is_some_and(Batch::has_open_operations);
+        self.open_value() - u64::from(!open)
+    }
+
+    fn end_command(&mut self, observed: bool) {
+        let value = self.open_value();
+        let Some(batch) = self
+            .open
+            .as_mut()
+            .filter(|batch| observed && batch.has_open_operations())
+        else {
+            return;
+        };
+        if let Err(error) = batch.next_segment(value) {
+            // The device is lost, as what is submitted next will find.
+            crate::log!(Error, "the end of a command buffer failed: {error}");
+        }
     }
 
     fn open_len(&self) -> usize {
@@ -303,7 +339,7 @@ impl Stream for VulkanStream {
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
-        let used = self.open.as_ref().is_some_and(|batch| batch.used);
+        let used = self.open.as_ref().is_some_and(Batch::has_commands);
         if !used && !force {
             return Ok(self.submitted);
         }
@@ -315,7 +351,9 @@ impl Stream for VulkanStream {
         let Some(mut batch) = self.open.take() else {
             return Ok(self.submitted);
         };
-        let value = self.submitted + 1;
+        // That of the last segment, which is ended already where nothing came behind it.
+        let ended = batch.segments.len() as u64;
+        let value = self.submitted + ended + u64::from(batch.used || ended == 0);
         if let Err(error) = self.submit_batch(&mut batch, value) {
             self.put_away(batch);
             return Err(error);

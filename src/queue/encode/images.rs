@@ -1,13 +1,9 @@
 //! Commands on images become operations of the stream. Texels of the device's own go through staging memory in packed
-//! rows; images over buffers are copies of the buffer's rows.
+//! rows, in parts if they are large; images over buffers are copies of the buffer's rows.
 
-use super::encode::{Encoded, How};
-use super::host::copy_region;
-use super::staging::Piece;
-use super::state::QueueState;
-use super::Queue;
+use super::{How, Outcome};
 use crate::backend::image::{ImageDim, ImageRegion};
-use crate::backend::{BufferCopy, Image, Op, ProfileSlot, Slice};
+use crate::backend::{BufferCopy, Image, Op, Slice};
 use crate::cl;
 use crate::command::image::{buffer_rows, mapped_rows, reversed};
 use crate::command::{extent, rect, HostSide, Work};
@@ -18,19 +14,29 @@ use crate::object::mem::map::Mapping;
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
-use smallvec::SmallVec;
-use std::collections::VecDeque;
+use crate::queue::hazards::QueuePosition;
+use crate::queue::host::copy_region;
+use crate::queue::pending::Slots;
+use crate::queue::state::QueueState;
+use crate::queue::Queue;
 use std::sync::Arc;
 
 /// Bytes of a fill that are made at once: the device copies them as often as needed.
 const FILL: u64 = 1 << 20;
-/// Transfers beyond this are cut into parts.
-const BIG: u64 = 16 << 20;
-const PART: u64 = 8 << 20;
-/// Parts under way at a time.
-const IN_FLIGHT: usize = 4;
+/// Bytes of a part of a transfer.
+const PART: u64 = 4 << 20;
 
-type Slots = SmallVec<[ProfileSlot; 2]>;
+/// What needs staging memory: when there is some, if there is none now.
+type Staged<T> = ClResult<Result<T, QueuePosition>>;
+
+/// A command that has to begin anew when the queue has come to a place.
+fn not_yet(place: QueuePosition) -> Outcome {
+    Outcome::Unfinished {
+        parts: 0,
+        slots: Slots::new(),
+        place,
+    }
+}
 
 /// What the rows of a region count from, with `copy` counting from the start of the slice.
 fn rows_slice(
@@ -47,8 +53,8 @@ fn rows_slice(
     Ok((slice, copy))
 }
 
-/// Whether one operation copies between two images: not between one-dimensional ones and others.
-fn alike(a: &Arc<dyn Image>, b: &Arc<dyn Image>) -> bool {
+/// Returns true if one operation copies between two images: not between one-dimensional ones and others.
+fn is_one_copy(a: &Arc<dyn Image>, b: &Arc<dyn Image>) -> bool {
     let line =
         |image: &Arc<dyn Image>| matches!(image.desc().dim, ImageDim::D1 | ImageDim::D1Array);
     line(a) == line(b)
@@ -80,8 +86,7 @@ impl Queue {
         work: &Work,
         how: How,
         idle: bool,
-        no_waits: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let index = self.target.memory;
         match work {
             Work::ReadImage {
@@ -89,7 +94,7 @@ impl Queue {
                 at,
                 host,
                 rows,
-            } => self.read_image(state, mem, at, host, rows, how, idle, no_waits),
+            } => self.read_image(state, mem, at, host, rows, how, idle),
             Work::WriteImage {
                 mem,
                 at,
@@ -110,7 +115,7 @@ impl Queue {
                 buffer.prepare_bytes(index, *offset..*offset + total, Touch::Overwrite)?;
                 let to = buffer.slice(index, *offset, total)?;
                 let slots = self.image_to_slice(state, image, at, &to, how)?;
-                Ok(self.on_device(state, slots))
+                Ok(self.staged(state, slots))
             }
             Work::BufferToImage {
                 image,
@@ -123,7 +128,7 @@ impl Queue {
                 image.prepare_box(index, at, Touch::Overwrite)?;
                 let from = buffer.slice(index, *offset, total)?;
                 let slots = self.slice_to_image(state, image, at, &from, how)?;
-                Ok(self.on_device(state, slots))
+                Ok(self.staged(state, slots))
             }
             Work::FillImage { mem, at, pixel } => self.fill_image(state, mem, at, pixel, how),
             _ => err(cl::CL_INVALID_OPERATION, "not a command on images"),
@@ -138,11 +143,10 @@ impl Queue {
         mapping: &Mapping,
         how: How,
         idle: bool,
-        no_waits: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let (at, rows) = mapped_rows(mem, mapping)?;
         let host = self.mapped_host(mapping);
-        self.read_image(state, mem, &at, &host, &rows, how, idle, no_waits)
+        self.read_image(state, mem, &at, &host, &rows, how, idle)
     }
 
     /// The end of a map of an image.
@@ -153,7 +157,7 @@ impl Queue {
         mapping: &Mapping,
         how: How,
         idle: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let (at, rows) = mapped_rows(mem, mapping)?;
         let host = self.mapped_host(mapping);
         self.write_image(state, mem, &at, &host, &reversed(&rows), how, idle)
@@ -168,19 +172,33 @@ impl Queue {
         }
     }
 
-    /// A piece of staging memory.
-    fn staging(&self, state: &mut QueueState, up: bool, size: u64) -> ClResult<Piece> {
-        self.piece(state, up, size)
+    /// The outcome of a command that its operations are, unless there was no staging memory.
+    fn staged(&self, state: &QueueState, slots: Result<Slots, QueuePosition>) -> Outcome {
+        match slots {
+            Ok(slots) => self.on_device(state, slots).into(),
+            Err(place) => not_yet(place),
+        }
     }
 
-    /// Waits until few enough parts are under way.
-    fn make_room(&self, under_way: &mut VecDeque<u64>) -> ClResult {
-        while under_way.len() >= IN_FLIGHT {
-            if let Some(oldest) = under_way.pop_front() {
-                self.progress.timeline.wait(oldest, None)?;
-            }
+    /// The host's side of a transfer as memory of the device, with the texels of a row and the rows of a slice, where the
+    /// device has that memory. `rows` are those of the box there, as destination.
+    fn host_texels(
+        &self,
+        host: &HostSide,
+        rows: &BufferCopy,
+        element: usize,
+    ) -> Option<(Slice, u32, u32)> {
+        if let Some(visible) = &host.visible {
+            return Some((visible.clone(), 0, 0));
         }
-        Ok(())
+        let (row, slice) = (rows.dst_row_pitch, rows.dst_slice_pitch);
+        let whole = row.is_multiple_of(element as u64) && slice.is_multiple_of(row.max(1));
+        let (row_texels, slice_rows) = (row / element as u64, slice / row.max(1));
+        let first = host.base.wrapping_add(rows.dst_offset as usize);
+        let side = self.host_slice(extent(first, rows, row, slice))?;
+        let row_texels = u32::try_from(row_texels).ok()?;
+        let slice_rows = u32::try_from(slice_rows).ok()?;
+        whole.then_some((side, row_texels, slice_rows))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -193,8 +211,7 @@ impl Queue {
         rows: &BufferCopy,
         how: How,
         idle: bool,
-        no_waits: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         if let Some(source) = buffer_rows(mem, at)? {
             let region = BufferCopy {
                 dst_offset: 0,
@@ -203,89 +220,63 @@ impl Queue {
                 ..source
             };
             let region = rect::simplify(region);
-            return self.encode_read(state, mem, host, &region, how, idle, no_waits);
+            return self.encode_read(state, mem, host, &region, how, idle);
         }
         let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Read)?;
         let image = mem.texels(index)?;
         let element = mem.image()?.element();
-        let total = volume(at.size, element);
-        state.note_work(total);
-        if let Some(visible) = &host.visible {
+        state.note_work(volume(at.size, element));
+        if let Some((dst, row_texels, slice_rows)) = self.host_texels(host, rows, element) {
             let op = Op::ImageToMemory {
                 image: &image,
                 region: *at,
-                dst: visible,
-                row_texels: 0,
-                slice_rows: 0,
+                dst: &dst,
+                row_texels,
+                slice_rows,
             };
             let slot = state.record(op, how.profile)?;
             let mut encoded = self.on_device(state, slot.into_iter().collect());
             encoded.wait = true;
-            return Ok(encoded);
-        }
-        if how.blocking && total > BIG && self.progress.host_done() >= state.host.posted {
-            return self.read_image_parts(state, &image, at, host, rows, element, how);
+            return Ok(encoded.into());
         }
         state.prepare_host_part(how)?;
-        let piece = self.staging(state, false, total)?;
-        let op = Op::ImageToMemory {
-            image: &image,
-            region: *at,
-            dst: &piece.slice(),
-            row_texels: 0,
-            slice_rows: 0,
-        };
-        let slot = state.record(op, how.profile)?;
-        let encoded = self.on_device(state, slot.into_iter().collect());
-        let packed = rect::simplify(*rows);
-        Ok(self.read_out(state, encoded, piece, host, rows, packed, how))
-    }
-
-    /// A large blocking read: the device fills parts while the host empties those before.
-    #[allow(clippy::too_many_arguments)]
-    fn read_image_parts(
-        &self,
-        state: &mut QueueState,
-        image: &Arc<dyn Image>,
-        at: &ImageRegion,
-        host: &HostSide,
-        rows: &BufferCopy,
-        element: usize,
-        how: How,
-    ) -> ClResult<Encoded> {
-        let mut slots = Slots::new();
-        let mut under_way: VecDeque<(u64, Piece, BufferCopy)> = VecDeque::new();
-        let empty = |(value, piece, region): (u64, Piece, BufferCopy)| -> ClResult {
-            self.progress.timeline.wait(value, None)?;
-            // SAFETY: the piece is filled and holds the packed part; the application keeps the destination valid.
-            unsafe { copy_region(piece.pointer, host.base, &region) };
-            Ok(())
-        };
         let parts = split(at.size, element, PART);
         let last = parts.len().saturating_sub(1);
-        for (number, part) in parts.iter().enumerate() {
-            if under_way.len() >= IN_FLIGHT {
-                if let Some(oldest) = under_way.pop_front() {
-                    empty(oldest)?;
+        if last > 0 {
+            state.host_thread()?;
+        }
+        let mut slots = Slots::new();
+        for (number, part) in parts.iter().enumerate().skip(how.parts) {
+            let piece = match self.piece(state, false, volume(part.size, element))? {
+                Ok(piece) => piece,
+                Err(place) => {
+                    return Ok(Outcome::Unfinished {
+                        parts: number,
+                        slots,
+                        place,
+                    })
                 }
-            }
-            let piece = self.staging(state, false, volume(part.size, element))?;
+            };
             let op = Op::ImageToMemory {
-                image,
+                image: &image,
                 region: within(at, part),
                 dst: &piece.slice(),
                 row_texels: 0,
                 slice_rows: 0,
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            let value = self.submit_now(state)?;
-            under_way.push_back((value, piece, part_rows(rows, part, element as u64)));
+            let out = part_rows(rows, part, element as u64);
+            if number == last {
+                let encoded = self.on_device(state, slots);
+                return Ok(self
+                    .read_out(state, encoded, piece, host, &out, out, how)
+                    .into());
+            }
+            self.post_read_out(state, piece, host, &out, out)?;
+            state.submit();
         }
-        under_way.into_iter().try_for_each(empty)?;
-        let mut encoded = self.on_device(state, slots);
-        encoded.done = true;
-        Ok(encoded)
+        Ok(self.on_device(state, slots).into())
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -298,7 +289,7 @@ impl Queue {
         rows: &BufferCopy,
         how: How,
         idle: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let element = mem.image()?.element();
         // As destination in host memory, packed as source.
         let rows = reversed(rows);
@@ -315,42 +306,36 @@ impl Queue {
         let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Overwrite)?;
         let image = mem.texels(index)?;
-        let total = volume(at.size, element);
-        state.note_work(total);
-        let mut slots = Slots::new();
-        if let Some(visible) = &host.visible {
+        state.note_work(volume(at.size, element));
+        if let Some((src, row_texels, slice_rows)) = self.host_texels(host, &rows, element) {
             let op = Op::MemoryToImage {
-                src: visible,
-                row_texels: 0,
-                slice_rows: 0,
+                src: &src,
+                row_texels,
+                slice_rows,
                 image: &image,
                 region: *at,
             };
-            slots.extend(state.record(op, how.profile)?);
-            return Ok(self.on_device(state, slots));
+            let slot = state.record(op, how.profile)?;
+            let mut encoded = self.on_device(state, slot.into_iter().collect());
+            encoded.wait = true;
+            return Ok(encoded.into());
         }
-        if total <= BIG {
-            let piece = self.staging(state, true, total)?;
-            // SAFETY: the piece has room for the packed rows; the application keeps the source valid.
-            unsafe { copy_region(host.base, piece.pointer, &rect::simplify(reversed(&rows))) };
-            let op = Op::MemoryToImage {
-                src: &piece.slice(),
-                row_texels: 0,
-                slice_rows: 0,
-                image: &image,
-                region: *at,
-            };
-            slots.extend(state.record(op, how.profile)?);
-            return Ok(self.on_device(state, slots));
-        }
-        let mut under_way = VecDeque::new();
         let parts = split(at.size, element, PART);
         let last = parts.len().saturating_sub(1);
-        for (number, part) in parts.iter().enumerate() {
-            self.make_room(&mut under_way)?;
-            let piece = self.staging(state, true, volume(part.size, element))?;
+        let mut slots = Slots::new();
+        for (number, part) in parts.iter().enumerate().skip(how.parts) {
+            let piece = match self.piece(state, true, volume(part.size, element))? {
+                Ok(piece) => piece,
+                Err(place) => {
+                    return Ok(Outcome::Unfinished {
+                        parts: number,
+                        slots,
+                        place,
+                    })
+                }
+            };
             let region = reversed(&part_rows(&rows, part, element as u64));
-            // SAFETY: as above, for the rows of a part.
+            // SAFETY: the piece has room for the packed rows; the application keeps the source valid.
             unsafe { copy_region(host.base, piece.pointer, &region) };
             let op = Op::MemoryToImage {
                 src: &piece.slice(),
@@ -360,9 +345,12 @@ impl Queue {
                 region: within(at, part),
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
-            under_way.push_back(self.submit_now(state)?);
+            if number < last {
+                // The device takes it while the host fills the next.
+                state.submit();
+            }
         }
-        Ok(self.on_device(state, slots))
+        Ok(self.on_device(state, slots).into())
     }
 
     /// A box of an image to packed bytes.
@@ -373,7 +361,7 @@ impl Queue {
         at: &ImageRegion,
         dst: &Slice,
         how: How,
-    ) -> ClResult<Slots> {
+    ) -> Staged<Slots> {
         let index = self.target.memory;
         state.note_work(dst.size);
         if let Some(rows) = buffer_rows(mem, at)? {
@@ -383,7 +371,7 @@ impl Queue {
                 dst,
                 region,
             };
-            return Ok(state.record(op, how.profile)?.into_iter().collect());
+            return Ok(Ok(state.record(op, how.profile)?.into_iter().collect()));
         }
         let image = mem.texels(index)?;
         // The place of texels in memory is a multiple of their size.
@@ -395,9 +383,12 @@ impl Queue {
                 row_texels: 0,
                 slice_rows: 0,
             };
-            return Ok(state.record(op, how.profile)?.into_iter().collect());
+            return Ok(Ok(state.record(op, how.profile)?.into_iter().collect()));
         }
-        let between = self.staging(state, false, dst.size)?.slice();
+        let between = match self.piece(state, false, dst.size)? {
+            Ok(piece) => piece.slice(),
+            Err(place) => return Ok(Err(place)),
+        };
         let op = Op::ImageToMemory {
             image: &image,
             region: *at,
@@ -413,7 +404,7 @@ impl Queue {
             region: BufferCopy::linear(0, 0, dst.size),
         };
         slots.extend(state.record(op, how.profile)?);
-        Ok(slots)
+        Ok(Ok(slots))
     }
 
     /// Packed bytes to a box of an image.
@@ -424,7 +415,7 @@ impl Queue {
         at: &ImageRegion,
         src: &Slice,
         how: How,
-    ) -> ClResult<Slots> {
+    ) -> Staged<Slots> {
         let index = self.target.memory;
         state.note_work(src.size);
         if let Some(rows) = buffer_rows(mem, at)? {
@@ -434,13 +425,16 @@ impl Queue {
                 dst: &dst,
                 region: reversed(&region),
             };
-            return Ok(state.record(op, how.profile)?.into_iter().collect());
+            return Ok(Ok(state.record(op, how.profile)?.into_iter().collect()));
         }
         let image = mem.texels(index)?;
         let mut slots = Slots::new();
         let mut from = src.clone();
         if !src.offset.is_multiple_of(mem.image()?.element() as u64) {
-            from = self.staging(state, false, src.size)?.slice();
+            from = match self.piece(state, false, src.size)? {
+                Ok(piece) => piece.slice(),
+                Err(place) => return Ok(Err(place)),
+            };
             let op = Op::Copy {
                 src,
                 dst: &from,
@@ -457,7 +451,7 @@ impl Queue {
             region: *at,
         };
         slots.extend(state.record(op, how.profile)?);
-        Ok(slots)
+        Ok(Ok(slots))
     }
 
     fn copy_images(
@@ -468,7 +462,7 @@ impl Queue {
         from: &ImageRegion,
         to: &ImageRegion,
         how: How,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let index = self.target.memory;
         src.prepare_box(index, from, Touch::Read)?;
         dst.prepare_box(index, to, Touch::Overwrite)?;
@@ -478,7 +472,7 @@ impl Queue {
         let slots = match (buffer_rows(src, from)?, buffer_rows(dst, to)?) {
             (None, None) => {
                 let (a, b) = (src.texels(index)?, dst.texels(index)?);
-                if alike(&a, &b) {
+                if is_one_copy(&a, &b) {
                     let op = Op::ImageCopy {
                         src: &a,
                         src_origin: from.origin,
@@ -488,11 +482,7 @@ impl Queue {
                     };
                     state.record(op, how.profile)?.into_iter().collect()
                 } else {
-                    let between = self.staging(state, false, total)?.slice();
-                    let mut slots = self.image_to_slice(state, src, from, &between, how)?;
-                    state.unordered_barrier()?;
-                    slots.extend(self.slice_to_image(state, dst, to, &between, how)?);
-                    slots
+                    return self.copy_by_bytes(state, (src, from), (dst, to), total, how);
                 }
             }
             (Some(rows), _) | (None, Some(rows)) => {
@@ -512,15 +502,36 @@ impl Queue {
                     };
                     state.record(op, how.profile)?.into_iter().collect()
                 } else {
-                    let between = self.staging(state, false, total)?.slice();
-                    let mut slots = self.image_to_slice(state, src, from, &between, how)?;
-                    state.unordered_barrier()?;
-                    slots.extend(self.slice_to_image(state, dst, to, &between, how)?);
-                    slots
+                    return self.copy_by_bytes(state, (src, from), (dst, to), total, how);
                 }
             }
         };
-        Ok(self.on_device(state, slots))
+        Ok(self.on_device(state, slots).into())
+    }
+
+    /// Copies a box by way of packed bytes.
+    fn copy_by_bytes(
+        &self,
+        state: &mut QueueState,
+        (src, from): (&Ref<Mem>, &ImageRegion),
+        (dst, to): (&Ref<Mem>, &ImageRegion),
+        total: u64,
+        how: How,
+    ) -> ClResult<Outcome> {
+        let between = match self.piece(state, false, total)? {
+            Ok(piece) => piece.slice(),
+            Err(place) => return Ok(not_yet(place)),
+        };
+        // Both take the bytes where they lie: a piece is aligned for any texel.
+        let mut slots = match self.image_to_slice(state, src, from, &between, how)? {
+            Ok(slots) => slots,
+            Err(place) => return Ok(not_yet(place)),
+        };
+        state.unordered_barrier()?;
+        if let Ok(more) = self.slice_to_image(state, dst, to, &between, how)? {
+            slots.extend(more);
+        }
+        Ok(self.on_device(state, slots).into())
     }
 
     fn fill_image(
@@ -530,7 +541,7 @@ impl Queue {
         at: &ImageRegion,
         pixel: &[u8],
         how: How,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let index = self.target.memory;
         mem.prepare_box(index, at, Touch::Overwrite)?;
         let element = pixel.len();
@@ -551,13 +562,16 @@ impl Queue {
                 };
                 slots.extend(state.record(op, how.profile && (row == (0, 0) || row == last))?);
             }
-            return Ok(self.on_device(state, slots));
+            return Ok(self.on_device(state, slots).into());
         }
         let image = mem.texels(index)?;
         let row = u64::from(at.size[0]) * element as u64;
         let parts = split(at.size, element, FILL.max(row));
         let largest = parts.iter().map(|part| volume(part.size, element)).max();
-        let piece = self.staging(state, true, largest.unwrap_or(row))?;
+        let piece = match self.piece(state, true, largest.unwrap_or(row))? {
+            Ok(piece) => piece,
+            Err(place) => return Ok(not_yet(place)),
+        };
         // SAFETY: mapped memory of that size which nothing else uses.
         let bytes = unsafe {
             std::slice::from_raw_parts_mut(piece.pointer as *mut u8, piece.size as usize)
@@ -580,6 +594,6 @@ impl Queue {
             };
             slots.extend(state.record(op, how.profile && (number == 0 || number == last))?);
         }
-        Ok(self.on_device(state, slots))
+        Ok(self.on_device(state, slots).into())
     }
 }

@@ -1,13 +1,22 @@
-//! Commands become operations of the stream, or are done on the spot where the memory is mapped and idle: which of them
-//! become what, and what is left to the host afterwards. Transfers of buffers are in `transfer`, of images in `images`,
-//! launches in `launch`.
+//! The encoder: commands become operations of the stream, or are done on the spot where the memory is mapped and idle, and
+//! leave tasks to the host executor. Transfers of buffers are in `transfer`, of images in `images`, launches in `launch`.
+//!
+//! Nothing here waits. What there is no room for yet is left unfinished, and goes on when the queue has come to a place.
 
+pub(super) mod buffer_images;
+pub(super) mod dispatches;
+mod images;
+mod launch;
+mod resume;
+
+use super::hazards::QueuePosition;
 use super::host::Action;
-use super::host_tasks::QueuePosition;
-use super::staging::Piece;
+use super::pending::Slots;
 use super::state::QueueState;
+use super::transfer::parts::is_quick_read;
+use super::transfer::staging::{Piece, Room};
 use super::Queue;
-use crate::backend::{BufferCopy, Op, Point, Slice};
+use crate::backend::{BufferCopy, Call, Op, Point, Slice};
 use crate::cl;
 use crate::command::{extent, Command, HostSide, Work};
 use crate::error::{err, ClResult};
@@ -20,13 +29,15 @@ use crate::object::mem::Mem;
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
-/// What the stream must do before a command.
+/// The waits and barriers that the stream needs before a command.
 #[derive(Default)]
 pub struct Ready {
     /// Points of other streams.
     pub points: SmallVec<[Point; 2]>,
     /// A point of another stream that is reached already: what was done there must be visible here.
     pub seen: Option<Point>,
+    /// Values of this queue's own timeline: the command fails with the commands there.
+    pub own: SmallVec<[u64; 2]>,
     /// A barrier, in an out-of-order queue.
     pub barrier: bool,
 }
@@ -38,6 +49,31 @@ pub struct How {
     pub profile: bool,
     /// The caller waits for it.
     pub blocking: bool,
+    /// The command has an event, which has a status of its own.
+    pub event: bool,
+    /// Parts of its transfer that are recorded already.
+    pub parts: usize,
+}
+
+/// The outcome of encoding a command.
+pub enum Outcome {
+    /// The command is on the stream, or done.
+    Recorded(Encoded),
+    /// There is no room for more than so many parts of its transfer before the queue has come to a place.
+    Unfinished {
+        /// Parts that are recorded.
+        parts: usize,
+        /// Their profiled operations.
+        slots: Slots,
+        /// When to go on.
+        place: QueuePosition,
+    },
+}
+
+impl From<Encoded> for Outcome {
+    fn from(encoded: Encoded) -> Self {
+        Self::Recorded(encoded)
+    }
 }
 
 /// A command that is encoded.
@@ -70,25 +106,19 @@ impl Queue {
         command: &Command,
         ready: Ready,
         how: How,
-    ) -> ClResult<Encoded> {
-        let mut ready = ready;
+    ) -> ClResult<Outcome> {
         if how.profile {
             self.free_unwanted(state);
         }
-        if how.blocking && !ready.points.is_empty() && self.is_for_the_host(&command.work) {
-            // The host waits for other queues itself, rather than for a batch of this one that does.
-            self.submit_now(state)?;
-            for point in &ready.points {
-                point.timeline.wait(point.value, None)?;
-            }
-            state.wait_for(&ready.points)?;
-            ready.points.clear();
-        }
+        state.end_command();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
         if let Some(point) = &ready.seen {
             // The host has seen it: only its writes are to be made visible.
             state.stream.wait_for(point);
+        }
+        for value in &ready.own {
+            state.stream.depends_on(*value);
         }
         self.see_children(state);
         if ready.barrier {
@@ -96,22 +126,23 @@ impl Queue {
         }
         state.order += 1;
         let idle = |state: &QueueState| nothing_to_wait_for && state.idle();
-        match &command.work {
+        let recorded = match &command.work {
             Work::Read { mem, host, region } => {
                 let idle = idle(state);
-                self.encode_read(state, mem, host, region, how, idle, nothing_to_wait_for)
+                return self.encode_read(state, mem, host, region, how, idle);
             }
             Work::Write { mem, host, region } => {
                 let idle = idle(state);
-                self.encode_write(state, mem, host, region, how, idle)
+                return self.encode_write(state, mem, host, region, how, idle);
+            }
+            Work::Map { mem, mapping } if mapping.direct || !mapping.reads() => {
+                let _ = mem;
+                self.encode_nothing(state, &ready, how)
             }
             Work::Map { mem, mapping } => {
-                if mapping.direct || !mapping.reads() {
-                    return self.encode_nothing(state, &ready, how);
-                }
                 if mapping.image.is_some() {
                     let idle = idle(state);
-                    return self.map_image(state, mem, mapping, how, idle, nothing_to_wait_for);
+                    return self.map_image(state, mem, mapping, how, idle);
                 }
                 let region = BufferCopy::linear(mapping.offset as u64, 0, mapping.size as u64);
                 let host = HostSide {
@@ -120,12 +151,22 @@ impl Queue {
                     shared: true,
                 };
                 let idle = idle(state);
-                self.encode_read(state, mem, &host, &region, how, idle, nothing_to_wait_for)
+                return self.encode_read(state, mem, &host, &region, how, idle);
             }
             Work::Unmap { mem, mapping } => {
-                let encoded = self.encode_unmap(state, mem, mapping, &ready, how, idle(state))?;
-                map::over(mem, mapping);
-                Ok(encoded)
+                if state.host_memory {
+                    // Copies of the host's memory that come before it may read or write what the pointer leads to.
+                    let direct = (mapping.direct).then(|| mem.slice(self.target.memory, 0, 0));
+                    let kept = direct.transpose()?.or_else(|| mapping.shadow.clone());
+                    if let Some(kept) = kept {
+                        state.record(Op::Keep(Arc::new(kept)), false)?;
+                    }
+                }
+                let outcome = self.encode_unmap(state, mem, mapping, &ready, how, idle(state))?;
+                if matches!(outcome, Outcome::Recorded(_)) {
+                    map::over(mem, mapping);
+                }
+                return Ok(outcome);
             }
             Work::Copy { src, dst, region } => self.encode_copy(state, src, dst, region, how),
             Work::Fill {
@@ -162,7 +203,7 @@ impl Queue {
                 let slot = state.record(op, how.profile)?;
                 Ok(self.on_device(state, slot.into_iter().collect()))
             }
-            Work::Launch(launch) => self.encode_launch(state, launch, how),
+            Work::Launch(launch) => return self.encode_launch(state, launch, how),
             work @ (Work::ReadImage { .. }
             | Work::WriteImage { .. }
             | Work::CopyImage { .. }
@@ -170,7 +211,7 @@ impl Queue {
             | Work::BufferToImage { .. }
             | Work::FillImage { .. }) => {
                 let idle = idle(state);
-                self.encode_image(state, work, how, idle, nothing_to_wait_for)
+                return self.encode_image(state, work, how, idle);
             }
             Work::Marker => {
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
@@ -180,10 +221,8 @@ impl Queue {
                 }
                 Ok(encoded)
             }
+            Work::Barrier if state.in_order() => self.encode_nothing(state, &ready, how),
             Work::Barrier => {
-                if state.in_order() {
-                    return self.encode_nothing(state, &ready, how);
-                }
                 state.barrier()?;
                 let mut encoded = self.encode_nothing(state, &ready, how)?;
                 // All before it, with what it waits for itself.
@@ -194,7 +233,8 @@ impl Queue {
                 };
                 Ok(encoded)
             }
-        }
+        };
+        recorded.map(Outcome::from)
     }
 
     /// What kernels enqueued by kernels wrote, on streams of their own, is visible to the command.
@@ -219,9 +259,9 @@ impl Queue {
         ready: &Ready,
         how: How,
         idle: bool,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         if mapping.direct || !mapping.writes() {
-            return self.encode_nothing(state, ready, how);
+            return self.encode_nothing(state, ready, how).map(Outcome::from);
         }
         if mapping.image.is_some() {
             return self.unmap_image(state, mem, mapping, how, idle);
@@ -241,11 +281,7 @@ impl Queue {
         state.note_work(if fast { bytes / 8 } else { bytes });
     }
 
-    pub(super) fn on_device(
-        &self,
-        state: &QueueState,
-        slots: SmallVec<[crate::backend::ProfileSlot; 2]>,
-    ) -> Encoded {
+    pub(super) fn on_device(&self, state: &QueueState, slots: Slots) -> Encoded {
         Encoded {
             place: self.place(state),
             times: if slots.is_empty() {
@@ -257,19 +293,6 @@ impl Queue {
             done: false,
             wait: false,
         }
-    }
-
-    /// Submits what is recorded. Returns the value on the timeline when that is done; an error if it is not submitted.
-    pub(super) fn submit_now(&self, state: &mut QueueState) -> ClResult<u64> {
-        let value = state.value();
-        state.submit();
-        if self.progress.submitted() < value {
-            return err(
-                cl::CL_OUT_OF_RESOURCES,
-                "a batch of commands could not be submitted",
-            );
-        }
-        Ok(value)
     }
 
     /// What is left of a read after the copy to `piece` was recorded: the host's copy from there, which `host` and `rows`
@@ -289,6 +312,7 @@ impl Queue {
             let base = host.base.wrapping_add(rows.dst_offset as usize);
             let writes = extent(base, rows, rows.dst_row_pitch, rows.dst_slice_pitch);
             encoded.place.host_seq = state.new_host_task(smallvec![writes], host.shared);
+            state.down.set_task(&piece, encoded.place.host_seq);
         }
         encoded.action = Some(Action::CopyOut {
             piece,
@@ -299,15 +323,35 @@ impl Queue {
         encoded
     }
 
-    /// The device has nothing to do for a command, at least once all before it is done.
-    fn is_for_the_host(&self, work: &Work) -> bool {
+    /// Returns true if the device has nothing to do for a command once all before it is done: whoever waits for it anyhow
+    /// waits for that, and then does the command itself.
+    pub(super) fn is_for_the_host(&self, work: &Work) -> bool {
         match work {
             Work::Map { mapping, .. } => mapping.direct || !mapping.reads(),
-            Work::Read { mem, .. } => mem
-                .slice(self.target.memory, 0, 0)
-                .is_ok_and(|slice| slice.memory.mapped().is_some() && slice.memory.host_cached()),
+            Work::Read { mem, host, region } => {
+                host.visible.is_none()
+                    && mem.slice(self.target.memory, 0, 0).is_ok_and(|slice| {
+                        slice.memory.mapped().is_some()
+                            && (slice.memory.host_cached() || is_quick_read(region))
+                    })
+            }
             _ => false,
         }
+    }
+
+    /// Memory of the host as the device's, where that reaches all of it.
+    pub(super) fn host_slice(&self, range: std::ops::Range<usize>) -> Option<Slice> {
+        let size = (range.end - range.start) as u64;
+        let memory = self
+            .target
+            .device
+            .backend()
+            .host_memory(range.start, size)?;
+        Some(Slice {
+            memory,
+            offset: 0,
+            size,
+        })
     }
 
     fn place(&self, state: &QueueState) -> Recorded {
@@ -326,18 +370,17 @@ impl Queue {
     }
 
     fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> ClResult<Encoded> {
-        let mut slots = SmallVec::new();
-        let quiet = self.progress.host_done() >= state.host.posted;
-        if how.blocking && how.profile && quiet && ready.points.is_empty() && !ready.barrier {
-            // Nothing to measure but when all before it is done.
-            let value = self.submit_now(state)?;
-            self.progress.timeline.wait(value, None)?;
-        } else if how.profile || !ready.points.is_empty() {
+        let mut slots = Slots::new();
+        let waits = !ready.points.is_empty();
+        // Where commands fail one by one, one that does nothing has an operation, too: else it would fail with the one before.
+        let idle = !waits && !ready.barrier && state.idle();
+        let fails = how.event && state.stream.commands_fail();
+        if waits || (!idle && (how.profile || fails)) {
             slots.extend(state.record(Op::Marker, how.profile)?);
         }
         let mut encoded = self.on_device(state, slots);
         encoded.wait = true;
-        if matches!(encoded.times, Times::None) && state.idle() && ready.points.is_empty() {
+        if idle {
             encoded.done = true;
             if self.is_measuring() {
                 let now = now_ns();
@@ -353,8 +396,16 @@ impl Queue {
         work: &Arc<dyn HostWork>,
         how: How,
     ) -> ClResult<Encoded> {
+        if state.host_memory {
+            let op = Op::Call {
+                work: Arc::new(HostCall(work.clone())),
+                uses: &[],
+            };
+            let slot = state.record(op, how.profile)?;
+            return Ok(self.on_device(state, slot.into_iter().collect()));
+        }
         state.prepare_host_part(how)?;
-        // The place on the timeline that the host thread waits for.
+        // The place on the timeline that the executor waits for.
         let slot = state.record(Op::Marker, how.profile)?;
         let mut encoded = self.on_device(state, slot.into_iter().collect());
         if !how.blocking {
@@ -389,12 +440,22 @@ impl Queue {
         }
     }
 
-    pub(super) fn piece(&self, state: &mut QueueState, up: bool, size: u64) -> ClResult<Piece> {
+    /// Takes staging memory, or returns when there is some.
+    pub(super) fn piece(
+        &self,
+        state: &mut QueueState,
+        up: bool,
+        size: u64,
+    ) -> ClResult<Result<Piece, QueuePosition>> {
         let value = state.stream.open_value();
         let progress = self.progress.clone();
         let pool = if up { &mut state.up } else { &mut state.down };
-        pool.take(self.target.device.backend(), size, value, || {
+        let room = pool.take(self.target.device.backend(), size, value, || {
             progress.timeline.completed().unwrap_or(0)
+        })?;
+        Ok(match room {
+            Room::Piece(piece) => Ok(piece),
+            Room::At(place) => Err(place),
         })
     }
 
@@ -404,7 +465,19 @@ impl Queue {
         let progress = self.progress.clone();
         let completed = || progress.timeline.completed().unwrap_or(0);
         let device = self.target.device.backend();
-        state.args.take(device, size, value, completed)
+        match state.args.take(device, size, value, completed)? {
+            Room::Piece(piece) => Ok(piece),
+            Room::At(_) => err(cl::CL_OUT_OF_RESOURCES, "no memory for arguments"),
+        }
+    }
+}
+
+/// Work of the host as an operation of a device that calls functions of the host.
+struct HostCall(Arc<dyn HostWork>);
+
+impl Call for HostCall {
+    fn call(&self) {
+        self.0.run();
     }
 }
 

@@ -1,9 +1,8 @@
 //! Buffers that launches print to: memory that the host reads where the kernel wrote it, so that a launch costs what it prints
 //! and not what it might.
 //!
-//! A launch has a buffer of its own until the host thread has printed what is in it; then the next one takes it. When many are
-//! under way, a thread of the application that enqueues another launch waits for earlier ones, but only while those get on:
-//! what they wait for may be for the application to do.
+//! A launch has a buffer of its own until the host executor has printed its records; then the next one takes it. While many are
+//! in use, the next launch that prints is pending.
 
 use crate::backend::{self, Memory, Placement, Slice};
 use crate::cl;
@@ -13,22 +12,16 @@ use parking_lot::Mutex;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-/// Buffers that launches under way have before the next is held back.
+/// Buffers in use at most.
 const MANY: usize = 32;
 /// Free ones that are kept.
 const KEEP: usize = 4;
-/// Without one of them being printed for so long, the next launch is not held back any longer.
-const PATIENCE: Duration = Duration::from_millis(100);
-
 /// The buffers of a queue.
 #[derive(Default)]
 pub struct PrintBuffers {
     free: Mutex<Vec<Arc<dyn Memory>>>,
     out: AtomicUsize,
-    /// How many have come back.
-    printed: AtomicUsize,
 }
 
 /// The buffer of a launch. Goes back when dropped, unless the launch may still be writing to it.
@@ -39,21 +32,9 @@ pub struct PrintBuffer {
 }
 
 impl PrintBuffers {
-    /// So many are out that a launch is worth holding back.
+    /// Returns true if as many are in use as may be.
     pub fn many(&self) -> bool {
         self.out.load(Ordering::Relaxed) >= MANY
-    }
-
-    /// Waits until there are fewer, as long as some come back. What was enqueued must have been submitted.
-    pub fn wait(&self) {
-        let (mut seen, mut since) = (self.printed.load(Ordering::Relaxed), Instant::now());
-        while self.many() && since.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_micros(100));
-            let now = self.printed.load(Ordering::Relaxed);
-            if now != seen {
-                (seen, since) = (now, Instant::now());
-            }
-        }
     }
 
     /// A buffer with an empty list of records.
@@ -115,7 +96,6 @@ impl Drop for PrintBuffer {
             free.push(self.memory.clone());
         }
         drop(free);
-        self.pool.printed.fetch_add(1, Ordering::Relaxed);
         self.pool.out.fetch_sub(1, Ordering::Relaxed);
     }
 }

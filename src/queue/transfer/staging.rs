@@ -1,15 +1,19 @@
 //! Pools of mapped memory from which commands take short-lived pieces: staging up and down, argument buffers.
 //!
 //! A piece is free again when the batch that uses it has completed and no host task holds it. Chunks are bumped through
-//! and reused whole, so taking a piece is an addition in nearly all cases.
+//! and reused whole, so taking a piece is an addition in nearly all cases. A pool has a limit: beyond it whoever wants a piece
+//! learns when to come again.
 
 use crate::backend::{self, Memory, Placement, Slice};
 use crate::cl;
 use crate::error::{err, ClResult};
+use crate::queue::hazards::QueuePosition;
 use std::sync::Arc;
 
-/// Free chunks kept in all, in bytes.
-const KEEP: u64 = 128 << 20;
+/// The limit of a pool that has none.
+pub const UNBOUNDED: u64 = u64::MAX;
+/// Free chunks that such a pool keeps in all, in bytes.
+const KEEP: u64 = 16 << 20;
 const ALIGN: u64 = 256;
 
 struct Chunk {
@@ -18,7 +22,17 @@ struct Chunk {
     used: u64,
     /// Timeline value after which the device no longer uses it.
     until: u64,
+    /// The last host task that uses it.
+    seq: u64,
     users: Arc<()>,
+}
+
+/// What asking for a piece has come to.
+pub enum Room {
+    /// A piece.
+    Piece(Piece),
+    /// There may be one when the queue has come to this place.
+    At(QueuePosition),
 }
 
 /// A piece of mapped memory.
@@ -63,16 +77,18 @@ impl Piece {
 pub struct Pool {
     placement: Placement,
     least: u64,
+    limit: u64,
     chunks: Vec<Chunk>,
     current: usize,
 }
 
 impl Pool {
-    /// An empty pool that allocates at least `least` bytes at a time.
-    pub fn new(placement: Placement, least: u64) -> Self {
+    /// Makes an empty pool that allocates at least `least` bytes at a time, and no more than `limit` in all, but for one chunk.
+    pub fn new(placement: Placement, least: u64, limit: u64) -> Self {
         Self {
             placement,
             least,
+            limit,
             chunks: Vec::new(),
             current: 0,
         }
@@ -85,11 +101,14 @@ impl Pool {
         size: u64,
         value: u64,
         completed: impl FnOnce() -> u64,
-    ) -> ClResult<Piece> {
+    ) -> ClResult<Room> {
         let wanted = size.next_multiple_of(ALIGN);
         let fits = |chunk: &Chunk| chunk.memory.size() - chunk.used >= wanted;
         if !self.chunks.get(self.current).is_some_and(fits) {
-            self.current = self.find(device, wanted, completed())?;
+            match self.find(device, wanted, completed())? {
+                Ok(found) => self.current = found,
+                Err(place) => return Ok(Room::At(place)),
+            }
         }
         let Some(chunk) = self.chunks.get_mut(self.current) else {
             return err(cl::CL_OUT_OF_RESOURCES, "no staging memory");
@@ -97,13 +116,21 @@ impl Pool {
         let offset = chunk.used;
         chunk.used += wanted;
         chunk.until = chunk.until.max(value);
-        Ok(Piece {
+        Ok(Room::Piece(Piece {
             memory: chunk.memory.clone(),
             offset,
             pointer: chunk.pointer + offset as usize,
             size,
             _user: chunk.users.clone(),
-        })
+        }))
+    }
+
+    /// Notes the host task that holds a piece.
+    pub fn set_task(&mut self, piece: &Piece, seq: u64) {
+        let same = |chunk: &&mut Chunk| Arc::ptr_eq(&chunk.memory, &piece.memory);
+        if let Some(chunk) = self.chunks.iter_mut().find(same) {
+            chunk.seq = seq;
+        }
     }
 
     fn find(
@@ -111,12 +138,13 @@ impl Pool {
         device: &Arc<dyn backend::Device>,
         wanted: u64,
         completed: u64,
-    ) -> ClResult<usize> {
+    ) -> ClResult<Result<usize, QueuePosition>> {
         let free = |chunk: &Chunk| chunk.until <= completed && Arc::strong_count(&chunk.users) == 1;
+        let most = self.limit.min(KEEP);
         let mut kept = 0;
         self.chunks.retain(|chunk| {
             kept += chunk.memory.size();
-            kept <= KEEP || !free(chunk)
+            kept <= most || !free(chunk)
         });
         let best = self
             .chunks
@@ -128,9 +156,24 @@ impl Pool {
             if let Some(chunk) = self.chunks.get_mut(index) {
                 chunk.used = 0;
             }
-            return Ok(index);
+            return Ok(Ok(index));
         }
-        let memory = device.allocate(wanted.max(self.least).next_power_of_two(), self.placement)?;
+        // Free ones that are too small give way.
+        let size = wanted.max(self.least).next_power_of_two();
+        let used: u64 = self.chunks.iter().map(|chunk| chunk.memory.size()).sum();
+        if used.saturating_add(size) > self.limit {
+            self.chunks.retain(|chunk| !free(chunk));
+        }
+        let used: u64 = self.chunks.iter().map(|chunk| chunk.memory.size()).sum();
+        if used > 0 && used.saturating_add(size) > self.limit {
+            let oldest = self.chunks.iter().min_by_key(|chunk| chunk.until);
+            let place = oldest.map_or_else(QueuePosition::default, |chunk| QueuePosition {
+                value: chunk.until,
+                host_seq: chunk.seq,
+            });
+            return Ok(Err(place));
+        }
+        let memory = device.allocate(size, self.placement)?;
         let Some(pointer) = memory.mapped() else {
             return err(cl::CL_OUT_OF_RESOURCES, "staging memory is not mapped");
         };
@@ -140,8 +183,9 @@ impl Pool {
             pointer,
             used: 0,
             until: 0,
+            seq: 0,
             users: Arc::new(()),
         });
-        Ok(self.chunks.len() - 1)
+        Ok(Ok(self.chunks.len() - 1))
     }
 }

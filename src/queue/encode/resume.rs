@@ -4,10 +4,10 @@
 //! The dispatches are recorded with the launch, since nothing that follows it may begin before its loops have ended.
 //! Their numbers of work-groups lie in memory; they are zero, and cost next to nothing, unless a work-item asked.
 
-use super::staging::Piece;
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
 use crate::object::grid::Dispatch;
+use crate::queue::transfer::staging::Piece;
 use spirv_lowering::interface::RESUME_HEADER;
 
 /// Work-items beyond the end of the ND-range have records, too.
@@ -17,13 +17,13 @@ fn items(launch: &Launch) -> u64 {
 }
 
 /// Bytes of that memory.
-pub(super) fn resume_size(launch: &Launch) -> u64 {
+pub(in crate::queue) fn resume_size(launch: &Launch) -> u64 {
     let record = u64::from(launch.kernel.code.interface().resume_bytes);
     u64::from(RESUME_HEADER) + items(launch) * record
 }
 
 /// Sets it up for the first dispatch.
-pub(super) fn set_up(piece: &Piece, launch: &Launch) {
+pub(in crate::queue) fn set_up(piece: &Piece, launch: &Launch) {
     let record = u64::from(launch.kernel.code.interface().resume_bytes);
     let [_, y, z] = launch.grid.groups;
     for round in 1..=u64::from(launch.grid.resumes) + 1 {
@@ -43,7 +43,7 @@ pub(super) fn set_up(piece: &Piece, launch: &Launch) {
 }
 
 /// Gives the operation with the dispatches that follow the first one of a launch, for loops that ask for them.
-pub(super) fn with_resumes<T>(
+pub(in crate::queue) fn with_resumes<T>(
     launch: &Launch,
     dispatch: &Dispatch,
     piece: &Piece,

@@ -70,7 +70,7 @@ fn shown_parts(image: &Image) -> SmallVec<[ShownPart; 1]> {
 
 /// Before a launch: the images beside buffers get the buffers' texels. `memory`: that of the device; `queue`: whose
 /// images.
-pub(super) fn fill_shown_images(
+pub(in crate::queue) fn fill_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,
     queue: &Identity,
@@ -80,7 +80,7 @@ pub(super) fn fill_shown_images(
 }
 
 /// After a launch: the buffers get back what the kernel wrote.
-pub(super) fn empty_shown_images(
+pub(in crate::queue) fn empty_shown_images(
     to: &mut impl Recorder,
     memory: MemoryIndex,
     queue: &Identity,

@@ -1,17 +1,19 @@
 //! Launches of kernels in a queue: the memory objects that they use, and what the host does when they have ended.
 
 use super::buffer_images::{empty_shown_images, fill_shown_images};
-use super::children::Family;
 use super::dispatches::{record_launch, Recorder, Uses};
-use super::encode::{Encoded, How};
-use super::host::{is_host_thread, Action};
-use super::print_buffers::PrintBuffer;
-use super::staging::Piece;
-use super::state::QueueState;
-use super::Queue;
-use crate::backend::{Op, Point, ProfileSlot, Use};
+use super::{How, Outcome};
+use crate::backend::{Op, Point, Use};
 use crate::command::Launch;
 use crate::error::ClResult;
+use crate::queue::device_enqueue::Family;
+use crate::queue::hazards::QueuePosition;
+use crate::queue::host::print_buffers::PrintBuffer;
+use crate::queue::host::Action;
+use crate::queue::pending::Slots;
+use crate::queue::state::QueueState;
+use crate::queue::transfer::staging::Piece;
+use crate::queue::Queue;
 use smallvec::SmallVec;
 
 /// The open batch of a queue.
@@ -19,7 +21,7 @@ struct InQueue<'a> {
     queue: &'a Queue,
     state: &'a mut QueueState,
     profile: bool,
-    slots: SmallVec<[ProfileSlot; 2]>,
+    slots: Slots,
 }
 
 impl Recorder for InQueue<'_> {
@@ -46,27 +48,28 @@ impl Recorder for InQueue<'_> {
 }
 
 impl Queue {
-    /// Before a launch that prints, without a lock: waits where too many of them are under way.
-    pub(super) fn hold_back_printing(&self) {
-        let printing = self.state.lock().printing.clone();
-        if printing.many() && !is_host_thread() {
-            self.submit_all();
-            printing.wait();
-        }
-    }
-
     pub(super) fn encode_launch(
         &self,
         state: &mut QueueState,
         launch: &Launch,
         how: How,
-    ) -> ClResult<Encoded> {
+    ) -> ClResult<Outcome> {
         let index = self.target.memory;
         let kernel = &launch.kernel;
         let interface = kernel.code.interface();
         let prints = kernel.printf.is_some() && interface.uses_printf;
         if prints || kernel.kept.is_some() || kernel.enqueues.is_some() {
             state.host_thread()?;
+        }
+        if prints && state.printing.many() {
+            // When the oldest of them has been printed.
+            if let Some(host_seq) = state.first_print_task() {
+                return Ok(Outcome::Unfinished {
+                    parts: 0,
+                    slots: Slots::new(),
+                    place: QueuePosition { value: 0, host_seq },
+                });
+            }
         }
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
@@ -85,7 +88,7 @@ impl Queue {
             queue: self,
             state,
             profile: how.profile,
-            slots: SmallVec::new(),
+            slots: Slots::new(),
         };
         let queue = &self.target.queue;
         if !kernel.images.is_empty() {
@@ -124,7 +127,7 @@ impl Queue {
                 family: Box::new(family),
                 printf,
             });
-            return Ok(encoded);
+            return Ok(encoded.into());
         }
         if let Some((buffer, sites)) = printf {
             encoded.place.value = state.value();
@@ -139,7 +142,11 @@ impl Queue {
         }
         if encoded.action.is_some() {
             encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);
+            if prints {
+                state.first_print_task();
+                state.print_tasks.push_back(encoded.place.host_seq);
+            }
         }
-        Ok(encoded)
+        Ok(encoded.into())
     }
 }

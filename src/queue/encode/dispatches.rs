@@ -1,25 +1,25 @@
 //! The dispatches of a launch: what memory they use, what they are told, and how they follow one another. The same for launches
 //! of the application's (`launch.rs`) and those that kernels enqueue (`children.rs`).
 
-use super::print_buffers::PrintBuffer;
 use super::resume::{resume_size, set_up, with_resumes};
-use super::staging::Piece;
 use crate::backend::{Op, Slice, Use};
 use crate::command::Launch;
 use crate::compile::implicit::ImplicitValues;
 use crate::error::ClResult;
+use crate::queue::host::print_buffers::PrintBuffer;
+use crate::queue::transfer::staging::Piece;
 use smallvec::SmallVec;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::Arc;
 
 /// Memory that operations use.
-pub(super) type Uses = SmallVec<[Use; 8]>;
+pub(in crate::queue) type Uses = SmallVec<[Use; 8]>;
 
 /// What a launch prints to, with what it may print.
-pub(super) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
+pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
 
 /// Where launches are recorded.
-pub(super) trait Recorder {
+pub(in crate::queue) trait Recorder {
     /// Mapped memory for this launch alone.
     fn room(&mut self, size: u64) -> ClResult<Piece>;
     /// A buffer for what it prints.
@@ -32,7 +32,7 @@ pub(super) trait Recorder {
 
 /// Records the dispatches of a launch, which use this memory besides what is its own. `enqueue`: the address of what it knows
 /// of device queues, 0: nothing. What it prints to, if it prints.
-pub(super) fn record_launch(
+pub(in crate::queue) fn record_launch(
     to: &mut impl Recorder,
     launch: &Launch,
     uses: &mut Uses,

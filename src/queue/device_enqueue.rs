@@ -14,10 +14,10 @@
 //! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
 //! meanwhile run kernels that set the events which a family waits for.
 
-use super::buffer_images::{empty_shown_images, fill_shown_images};
-use super::dispatches::{record_launch, Print, Recorder, Uses};
-use super::print_buffers::{PrintBuffer, PrintBuffers};
-use super::staging::{Piece, Pool};
+use super::encode::buffer_images::{empty_shown_images, fill_shown_images};
+use super::encode::dispatches::{record_launch, Print, Recorder, Uses};
+use super::host::print_buffers::{PrintBuffer, PrintBuffers};
+use super::transfer::staging::{Piece, Pool, Room, UNBOUNDED};
 use crate::backend::device_queue::{Found, QueueMemory, Record};
 use crate::backend::spare_stream::Lent;
 use crate::backend::{Op, OrderRule, Placement, Point};
@@ -124,7 +124,7 @@ impl Family {
         let mut children = Children {
             family: self,
             stream,
-            memory: Pool::new(Placement::HostWrite, 64 << 10),
+            memory: Pool::new(Placement::HostWrite, 64 << 10, UNBOUNDED),
             nodes: vec![Node {
                 parent: NONE,
                 open: 0,
@@ -586,7 +586,10 @@ impl Recorder for Children<'_> {
         let value = self.stream.open_value();
         let timeline = self.stream.timeline().clone();
         let completed = || timeline.completed().unwrap_or(0);
-        self.memory.take(device, size, value, completed)
+        match self.memory.take(device, size, value, completed)? {
+            Room::Piece(piece) => Ok(piece),
+            Room::At(_) => crate::error::err(cl::CL_OUT_OF_RESOURCES, "no memory for arguments"),
+        }
     }
 
     fn print_buffer(&mut self) -> ClResult<PrintBuffer> {

@@ -1,7 +1,7 @@
-//! What a command waits for: whether it can be encoded, must be held, or has failed already.
+//! The dependencies of a command: whether it can be encoded, must be pending, or has failed already.
 
 use super::encode::Ready;
-use super::host_tasks::QueuePosition;
+use super::hazards::QueuePosition;
 use super::state::QueueState;
 use super::Queue;
 use crate::backend::Point;
@@ -12,15 +12,6 @@ use crate::object::event::{Event, Owner, Readiness};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What a held command is woken by, besides the end of host tasks.
-#[derive(Default)]
-pub(super) struct Pending {
-    /// These events (true: only when they are done).
-    pub(super) events: SmallVec<[(Ref<Event>, bool); 2]>,
-    /// The queue itself, when it has come that far.
-    pub(super) behind: Option<QueuePosition>,
-}
-
 /// What can be done about a command.
 pub(super) enum Resolved {
     /// It can be encoded.
@@ -29,18 +20,20 @@ pub(super) enum Resolved {
     Flush(Arc<dyn Owner>, u64),
     /// Something it waits for has failed.
     Failed,
-    /// It must be held.
-    Pending(Pending),
+    /// It is pending until these events are recorded (true: done).
+    Pending(SmallVec<[(Ref<Event>, bool); 2]>),
+    /// It is pending until the queue has come to this place.
+    Unreached(QueuePosition),
 }
 
 impl Queue {
-    /// A command without dependencies has nothing to wait for: most have not.
+    /// Returns true if a command without a wait list has nothing to wait for: most have not.
     #[inline]
     pub(super) fn waits_for_nothing(&self, state: &QueueState, work: &Work) -> bool {
-        !state.follows_all(&self.target.context, work) && !state.meets_host_tasks(work)
+        !state.follows_all(&self.target.context, work) && state.host_hazard(work).is_none()
     }
 
-    /// What can be done about a command with these dependencies. `listed`: how many of the events are of the wait list. The
+    /// Returns what can be done about a command with these dependencies, of which the first `listed` are its wait list. The
     /// others only come first in the queue, and a failure among them does not spread.
     pub(super) fn resolve(
         &self,
@@ -49,13 +42,13 @@ impl Queue {
         listed: usize,
         work: &Work,
     ) -> Resolved {
-        // Asked before what follows: a kernel of another queue that is recorded meanwhile says that it follows pointers first, and
-        // then its event that it is recorded.
+        // Queried before what follows: a kernel of another queue that is recorded meanwhile says that it follows pointers
+        // first, and then its event that it is recorded.
         let stages: SmallVec<[Readiness; 4]> = deps.iter().map(|event| event.readiness()).collect();
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
         let mut ready = Ready::default();
-        let mut pending = Pending::default();
+        let mut pending = SmallVec::new();
         for (number, (event, stage)) in deps.iter().zip(stages).enumerate() {
             let readiness = match stage {
                 Readiness::Failed if number >= listed => Readiness::Done,
@@ -65,7 +58,7 @@ impl Queue {
                 match readiness {
                     Readiness::Failed => return Resolved::Failed,
                     Readiness::Done => {}
-                    _ => pending.events.push((event.clone(), false)),
+                    _ => pending.push((event.clone(), false)),
                 }
                 continue;
             };
@@ -75,19 +68,22 @@ impl Queue {
             match readiness {
                 Readiness::Done => {}
                 Readiness::Failed => return Resolved::Failed,
-                // In order it comes first anyhow.
-                Readiness::Pending(Some(_)) | Readiness::Recorded(_) if own && state.in_order() => {
+                // In order it comes first anyhow, and its failure is seen by the stream.
+                Readiness::Pending(Some(_)) if own && state.in_order() => {}
+                Readiness::Recorded(place) if own && state.in_order() => {
+                    ready.own.push(place.value);
                 }
                 // Its host part begins when the batch is submitted: nobody else may ever do that. Ours is, by whoever
-                // holds the command.
+                // makes the command pending.
                 Readiness::Pending(Some(place)) if !own && progress.submitted() < place.value => {
                     return Resolved::Flush(owner.clone(), place.value);
                 }
-                Readiness::Pending(_) => pending.events.push((event.clone(), false)),
+                Readiness::Pending(_) => pending.push((event.clone(), false)),
                 Readiness::Recorded(place) if own => {
                     if follows && !reached(place.value) {
-                        pending.events.push((event.clone(), true));
+                        pending.push((event.clone(), true));
                     }
+                    ready.own.push(place.value);
                     ready.barrier |= place.order > state.last_barrier;
                 }
                 Readiness::Recorded(place) if progress.submitted() < place.value => {
@@ -106,20 +102,22 @@ impl Queue {
                         (true, true) => ready.seen = Some(point()),
                         (true, false) => {}
                         (false, true) if !follows => ready.points.push(point()),
-                        (false, _) => pending.events.push((event.clone(), true)),
+                        (false, _) => pending.push((event.clone(), true)),
                     }
                 }
             }
         }
-        if !pending.events.is_empty() {
+        if !pending.is_empty() {
             return Resolved::Pending(pending);
         }
         if follows {
-            pending.behind = state.is_behind();
+            if let Some(place) = state.unreached() {
+                return Resolved::Unreached(place);
+            }
         }
-        if pending.behind.is_some() || state.meets_host_tasks(work) {
-            return Resolved::Pending(pending);
+        match state.host_hazard(work) {
+            Some(host_seq) => Resolved::Unreached(QueuePosition { value: 0, host_seq }),
+            None => Resolved::Ready(ready),
         }
-        Resolved::Ready(ready)
     }
 }

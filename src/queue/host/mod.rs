@@ -1,0 +1,341 @@
+//! The host executor of a queue: what has to be done on the host after the device has done its part.
+//!
+//! It has one thread, started when there is something to do and ended when there has been nothing for a while. Tasks come
+//! submitted; the thread waits for the timeline, does the task's work, completes its event and runs callbacks. Tasks are done
+//! in the order of the timeline ([`Due`]), those with a sequence number in that order too, which is what keeps the visible
+//! completion of an in-order queue in order. The thread holds no lock while it waits or calls back. A task that panics fails,
+//! with its event; the next one is done all the same.
+//!
+//! A callback for an event may be registered while the thread waits for a later one. So it waits for [`SLICE`] at most and
+//! then looks at what has come meanwhile.
+
+pub(super) mod print_buffers;
+
+use super::device_enqueue::Family;
+use super::transfer::staging::Piece;
+use crate::backend::BufferCopy;
+use crate::cl::{self, cl_int};
+use crate::error::ClError;
+use crate::handle::Ref;
+use crate::object::event::{now_ns, wake, Event, Owner, Progress};
+use crate::object::launch::Kept;
+use crate::object::mem::host_work::HostWork;
+use crate::util::copy;
+use crate::util::forked;
+use crate::util::guard::guarded;
+use crate::util::leaving::Call;
+use crate::util::sync;
+use parking_lot::{Condvar, Mutex};
+use print_buffers::PrintBuffer;
+use spirv_lowering::ir::module::PrintfSite;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Work on the host.
+pub enum Action {
+    /// Copies from staging to where the application wants it. The source of the region counts from the piece.
+    CopyOut {
+        #[allow(missing_docs)]
+        piece: Piece,
+        /// Destination that the region counts from.
+        base: usize,
+        #[allow(missing_docs)]
+        region: BufferCopy,
+    },
+    /// What a command says.
+    Work(Arc<dyn HostWork>),
+    /// Prints what a kernel has left in its printf buffer.
+    Printf {
+        #[allow(missing_docs)]
+        buffer: PrintBuffer,
+        #[allow(missing_docs)]
+        sites: Arc<Vec<PrintfSite>>,
+        /// Goes with the action.
+        #[allow(dead_code)]
+        kept: Option<Kept>,
+    },
+    /// Launches what a kernel has enqueued.
+    Children {
+        #[allow(missing_docs)]
+        family: Box<Family>,
+        /// What the kernel has printed to.
+        printf: Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>,
+    },
+    /// Nothing: what was kept until the device is done may go.
+    LetGo(#[allow(dead_code)] Kept),
+}
+
+impl Action {
+    /// Does it. The status of the command.
+    pub fn run(&self) -> cl_int {
+        match self {
+            Self::CopyOut {
+                piece,
+                base,
+                region,
+            } => {
+                // SAFETY: the piece holds the packed region, its batch is complete; the application keeps the
+                // destination valid until the command has completed, which it does after this.
+                unsafe { copy_region(piece.pointer, *base, region) }
+            }
+            Self::Work(work) => work.run(),
+            Self::LetGo(_) => {}
+            Self::Printf { buffer, sites, .. } => buffer.print(sites),
+            Self::Children { family, printf } => {
+                if let Some((buffer, sites)) = printf {
+                    buffer.print(sites);
+                }
+                return family.run();
+            }
+        }
+        cl::CL_COMPLETE as cl_int
+    }
+}
+
+/// Copies a region between two places in host memory.
+///
+/// # Safety
+/// Every row of the region must be readable from `src` and writable from `dst` on.
+pub unsafe fn copy_region(src: usize, dst: usize, region: &BufferCopy) {
+    for slice in 0..region.slices {
+        for row in 0..region.rows {
+            let from =
+                region.src_offset + slice * region.src_slice_pitch + row * region.src_row_pitch;
+            let to =
+                region.dst_offset + slice * region.dst_slice_pitch + row * region.dst_row_pitch;
+            let (from, to) = (
+                src.wrapping_add(from as usize),
+                dst.wrapping_add(to as usize),
+            );
+            // SAFETY: the caller vouches for every row.
+            unsafe { copy::copy(from, to, region.bytes as usize) };
+        }
+    }
+}
+
+/// A task of the host executor.
+pub struct Task {
+    /// It is due when the timeline has reached this.
+    pub value: u64,
+    /// Its number, 0: not counted.
+    pub seq: u64,
+    /// The work.
+    pub action: Option<Action>,
+    /// The event to complete.
+    pub event: Option<Ref<Event>>,
+    /// The queue, kept alive until the task is done.
+    pub owner: Arc<dyn Owner>,
+    /// The batch could not be submitted.
+    pub failed: Option<cl_int>,
+    /// The number of a pending command that waits for the value.
+    pub command: Option<u64>,
+}
+
+/// The stack of the thread, on which callbacks of the application run, in bytes.
+const STACK: usize = 8 << 20;
+/// How long the thread waits for the timeline before it looks for tasks that are due earlier.
+const SLICE: Duration = Duration::from_millis(1);
+/// How long the thread stays without a task.
+const IDLE: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+struct Inbox {
+    tasks: Vec<Task>,
+    /// There is a thread, which sees what is added.
+    thread: bool,
+    /// When somebody last said that tasks would come.
+    expected: Option<Instant>,
+    /// Tasks that will come when their batch is submitted, for which the thread stays.
+    promised: usize,
+}
+
+/// The executor of a queue.
+pub struct Executor {
+    inbox: Mutex<Inbox>,
+    arrived: Condvar,
+    progress: Arc<Progress>,
+}
+
+impl Executor {
+    /// An executor without a thread.
+    pub fn new(progress: Arc<Progress>) -> Arc<Self> {
+        Arc::new(Self {
+            inbox: Mutex::default(),
+            arrived: Condvar::new(),
+            progress,
+        })
+    }
+
+    /// Makes sure that there is a thread, for tasks that are posted within [`IDLE`]. A forked child does not have it.
+    pub fn start(self: &Arc<Self>) -> std::io::Result<()> {
+        let mut inbox = self.inbox.lock();
+        inbox.expected = Some(Instant::now());
+        if inbox.thread {
+            return Ok(());
+        }
+        forked::needs_threads();
+        let executor = self.clone();
+        sync::spawn("pumice-host", STACK, move || executor.run())?;
+        inbox.thread = true;
+        Ok(())
+    }
+
+    /// Has the thread stay for a task that comes when its batch is submitted. [`Executor::start`] has succeeded just before.
+    pub fn promise(&self) {
+        self.inbox.lock().promised += 1;
+    }
+
+    /// Adds tasks, of which so many were promised. For others [`Executor::start`] has succeeded just before.
+    pub fn post(&self, tasks: impl IntoIterator<Item = Task>, promised: usize) {
+        let mut inbox = self.inbox.lock();
+        inbox.tasks.extend(tasks);
+        inbox.promised = inbox.promised.saturating_sub(promised);
+        drop(inbox);
+        self.arrived.notify_one();
+    }
+
+    /// Waits for tasks. Returns none when none has come for a while: the thread ends.
+    fn receive(&self) -> Vec<Task> {
+        let mut inbox = self.inbox.lock();
+        loop {
+            if !inbox.tasks.is_empty() {
+                return std::mem::take(&mut inbox.tasks);
+            }
+            let timed_out = self.arrived.wait_for(&mut inbox, IDLE).timed_out();
+            let expected = inbox.expected.is_some_and(|at| at.elapsed() < IDLE);
+            if timed_out && !expected && inbox.promised == 0 && inbox.tasks.is_empty() {
+                inbox.thread = false;
+                return Vec::new();
+            }
+        }
+    }
+
+    fn run(&self) {
+        let mut due = Due::default();
+        loop {
+            let arrived = match due.tasks.is_empty() {
+                true => self.receive(),
+                false => std::mem::take(&mut self.inbox.lock().tasks),
+            };
+            due.add_all(arrived);
+            let Some(value) = due.first() else {
+                return;
+            };
+            if let Some(status) = self.wait_for(value) {
+                // What has come meanwhile may be due before it.
+                due.add_all(std::mem::take(&mut self.inbox.lock().tasks));
+                if let Some(task) = due.take() {
+                    perform(task, status, &self.progress);
+                }
+            }
+        }
+    }
+
+    /// Waits for a value of the timeline, for [`SLICE`] at most. Returns the status of what is due then, when the value is
+    /// reached or never will be.
+    fn wait_for(&self, value: u64) -> Option<cl_int> {
+        let Some(_call) = Call::enter() else {
+            return Some(cl::CL_OUT_OF_RESOURCES);
+        };
+        match self.progress.timeline.wait(value, Some(SLICE)) {
+            Ok(true) => Some(cl::CL_COMPLETE as cl_int),
+            Ok(false) => None,
+            Err(error) => Some(ClError::from(error).code),
+        }
+    }
+}
+
+/// Tasks that have come, by when they are due: a value of the timeline, then the order in which they came.
+#[derive(Default)]
+struct Due {
+    tasks: BTreeMap<(u64, u64), Task>,
+    came: u64,
+    /// When the last task with a sequence number is due: the next one not before.
+    counted: u64,
+}
+
+impl Due {
+    fn add(&mut self, task: Task) {
+        // The timeline never comes to what was not submitted.
+        let mut value = if task.failed.is_some() { 0 } else { task.value };
+        if task.seq > 0 {
+            self.counted = self.counted.max(value);
+            value = self.counted;
+        }
+        self.came += 1;
+        self.tasks.insert((value, self.came), task);
+    }
+
+    /// Takes over what has come. Each task was submitted, which some callbacks are for.
+    fn add_all(&mut self, tasks: Vec<Task>) {
+        for task in tasks {
+            if let (Some(event), None, Some(_call)) = (&task.event, task.failed, Call::enter()) {
+                guarded("a callback", || event.submitted_callbacks().run());
+            }
+            self.add(task);
+        }
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.tasks.keys().next().map(|(value, _)| *value)
+    }
+
+    fn take(&mut self) -> Option<Task> {
+        self.tasks.pop_first().map(|(_, task)| task)
+    }
+}
+
+/// Does a task that is due.
+fn perform(task: Task, reached: cl_int, progress: &Progress) {
+    let Task {
+        value,
+        seq,
+        action,
+        event,
+        owner,
+        failed,
+        command,
+    } = task;
+    let Some(_call) = Call::enter() else {
+        // The process is ending; what holds on to memory of the device is left.
+        let after = event
+            .as_ref()
+            .map(|event| event.settle(cl::CL_OUT_OF_RESOURCES));
+        std::mem::forget((after, action, event, owner));
+        return;
+    };
+    let mut status = failed.unwrap_or(reached);
+    if status >= 0 {
+        status = progress.status(value);
+    }
+    if let (Some(action), true) = (&action, status >= 0) {
+        if !guarded("the host's part of a command", || status = action.run()) {
+            status = cl::CL_OUT_OF_RESOURCES;
+        }
+        if let (Some(event), true) = (&event, owner.measures()) {
+            match action {
+                Action::Children { .. } => event.set_children_end(now_ns()),
+                _ => event.set_host_end(now_ns()),
+            }
+        }
+    }
+    drop(action);
+    let after = event.as_ref().map(|event| event.settle(status));
+    if seq > 0 {
+        progress.set_host_done(seq);
+    }
+    if let Some(after) = after {
+        guarded("a callback", || after.run());
+    }
+    guarded("a command that waited", || {
+        if let Some(command) = command {
+            owner.dependency_met(command);
+            wake([owner.clone()]);
+        }
+        if seq > 0 && progress.host_watched() {
+            owner.host_task_done();
+            wake([owner.clone()]);
+        }
+    });
+}

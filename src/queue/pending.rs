@@ -1,0 +1,168 @@
+//! Pending commands: kept as data until all that they wait for is on a timeline of this device.
+//!
+//! Each counts what it waits for: events that have to be recorded or done, a place that the queue has to reach, earlier
+//! pending commands. Whatever happens lowers the count once, and a command without a count is looked at again (`pump`). So an
+//! operation on n pending commands costs no more than its own dependencies, and a lookup by number.
+//!
+//! In an in-order queue only the first pending command is looked at: all others come after it.
+
+use crate::backend::ProfileSlot;
+use crate::command::{Command, Work};
+use crate::handle::Ref;
+use crate::object::event::Event;
+use crate::object::mem::map;
+use smallvec::SmallVec;
+use std::collections::{BTreeMap, VecDeque};
+
+/// The profiled operations of a command.
+pub type Slots = SmallVec<[ProfileSlot; 2]>;
+
+/// Undoes what was prepared for a command that will not be carried out: a map never was, an unmap leaves the map as it is.
+pub(super) fn refuse(command: &Command) {
+    match &command.work {
+        Work::Map { mem, mapping } => map::undo(mem, mapping),
+        Work::Unmap { mem, mapping } => map::redo(mem, mapping.clone()),
+        _ => {}
+    }
+}
+
+/// A command that is not on the timeline yet.
+pub struct Pending {
+    /// The command.
+    pub command: Command,
+    /// The events that it waits for: its wait list, then perhaps a barrier.
+    pub deps: SmallVec<[Ref<Event>; 4]>,
+    /// How many of them are of the wait list.
+    pub listed: usize,
+    /// Its event, whether the application has it or not.
+    pub event: Ref<Event>,
+    /// What it still waits for: it is looked at when that is zero.
+    pub count: usize,
+    /// The number of parts of its transfer that are recorded.
+    pub parts: usize,
+    /// The profiled operations of the parts.
+    pub slots: Slots,
+}
+
+/// The pending commands of a queue, in the order in which they were enqueued.
+#[derive(Default)]
+pub struct PendingCommands {
+    /// By number. None: it is being encoded.
+    list: BTreeMap<u64, Option<Pending>>,
+    /// The number of the last one.
+    last: u64,
+    /// Those to look at, of an out-of-order queue.
+    ready: VecDeque<u64>,
+    /// Markers and barriers without a wait list, of an out-of-order queue, that wait for all earlier ones.
+    after_all: VecDeque<u64>,
+    /// A barrier among them, which every later command waits for.
+    barrier: Option<(u64, Ref<Event>)>,
+    /// Those that wait for a host task, by its number.
+    for_host: BTreeMap<u64, SmallVec<[u64; 1]>>,
+}
+
+impl PendingCommands {
+    /// Returns the number of commands.
+    pub fn len(&self) -> usize {
+        self.list.len()
+    }
+
+    /// Returns true if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// Adds a command. `after_all`: it waits for all that are here. Returns its number.
+    pub fn add(&mut self, mut pending: Pending, after_all: bool) -> u64 {
+        self.last += 1;
+        let number = self.last;
+        if after_all && !self.list.is_empty() {
+            pending.count += 1;
+            self.after_all.push_back(number);
+        }
+        if pending.count == 0 {
+            self.ready.push_back(number);
+        }
+        self.list.insert(number, Some(pending));
+        number
+    }
+
+    /// Returns the next command to look at.
+    pub fn candidate(&mut self, in_order: bool) -> Option<u64> {
+        if in_order {
+            self.ready.clear();
+            let (number, first) = self.list.first_key_value()?;
+            return (first.as_ref()?.count == 0).then_some(*number);
+        }
+        self.ready.pop_front()
+    }
+
+    /// A command is to be looked at once more.
+    pub fn look_again(&mut self, number: u64) {
+        self.ready.push_back(number);
+    }
+
+    /// Something that a command waited for has come.
+    pub fn met(&mut self, number: u64) {
+        let Some(pending) = self.get_mut(number) else {
+            return;
+        };
+        pending.count = pending.count.saturating_sub(1);
+        if pending.count == 0 {
+            self.ready.push_back(number);
+        }
+    }
+
+    /// Returns the event of the barrier that later commands wait for.
+    pub fn barrier(&self) -> Option<&Ref<Event>> {
+        self.barrier.as_ref().map(|(_, event)| event)
+    }
+
+    /// Every later command waits for this one.
+    pub fn set_barrier(&mut self, number: u64, event: Ref<Event>) {
+        self.barrier = Some((number, event));
+    }
+
+    /// Has a command looked at when a host task is over. [`PendingCommands::host_done`] says so.
+    pub fn wait_for_host(&mut self, number: u64, seq: u64) {
+        self.for_host.entry(seq).or_default().push(number);
+    }
+
+    /// Those that wait for host tasks up to this one are to be looked at. Returns true if others wait for later ones.
+    pub fn host_done(&mut self, seq: u64) -> bool {
+        while let Some(entry) = self.for_host.first_entry().filter(|e| *e.key() <= seq) {
+            for number in entry.remove() {
+                self.met(number);
+            }
+        }
+        !self.for_host.is_empty()
+    }
+
+    /// Returns a command that is not being encoded.
+    pub fn get_mut(&mut self, number: u64) -> Option<&mut Pending> {
+        self.list.get_mut(&number)?.as_mut()
+    }
+
+    /// Takes a command to encode it. It still counts as pending, until it is put back or removed.
+    pub fn take(&mut self, number: u64) -> Option<Pending> {
+        self.list.get_mut(&number)?.take()
+    }
+
+    /// Puts back a command that was taken.
+    pub fn put_back(&mut self, number: u64, pending: Pending) {
+        self.list.insert(number, Some(pending));
+    }
+
+    /// Removes a command that was taken.
+    pub fn remove(&mut self, number: u64) {
+        self.list.remove(&number);
+        if self.barrier.as_ref().is_some_and(|(own, _)| *own == number) {
+            self.barrier = None;
+        }
+        let first = self.list.first_key_value().map(|(number, _)| *number);
+        if let Some(next) = first.filter(|first| self.after_all.front() == Some(first)) {
+            self.after_all.pop_front();
+            self.met(next);
+        }
+    }
+}
