@@ -9,6 +9,7 @@ mod api;
 mod child;
 pub mod client;
 mod fixture;
+pub mod gate;
 pub mod json;
 mod left_out;
 pub mod process;

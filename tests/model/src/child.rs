@@ -6,10 +6,12 @@
 //! It is a process of its own because a driver that crashes or hangs is a finding too. It says what the devices can do,
 //! then answers each program, which ends with `go`, by `same` or `differs` and what differs.
 
+use crate::hostile::{self, Hostile};
 use crate::parse;
-use crate::run::run;
-use crate::world::{self, World};
+use crate::run::{run, Conduct};
+use crate::world::{self, Which, World};
 use std::io::{BufRead, Write};
+use std::time::Duration;
 
 /// The argument that makes the process one.
 pub const ARGUMENT: &str = "--child";
@@ -20,8 +22,45 @@ fn answer(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
-/// Runs what comes, on so many devices, until nothing more comes.
-pub fn main(devices: usize) {
+/// How a process runs programs.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting {
+    /// On what.
+    pub which: Which,
+    /// How.
+    pub conduct: Conduct,
+}
+
+impl Setting {
+    /// As arguments.
+    pub fn to_words(self) -> [String; 4] {
+        [
+            self.which.most.to_string(),
+            self.which.parts.to_string(),
+            self.conduct.grace.as_millis().to_string(),
+            self.conduct.hostile.to_string(),
+        ]
+    }
+
+    /// From such arguments.
+    pub fn from_words(mut words: impl Iterator<Item = String>) -> Option<Self> {
+        let mut number = || words.next()?.parse().ok();
+        let which = Which {
+            most: number()?,
+            parts: number()?,
+        };
+        let grace = Duration::from_millis(number()? as u64);
+        let hostile = Hostile::read(&words.next().unwrap_or_default())?;
+        Some(Self {
+            which,
+            conduct: Conduct { grace, hostile },
+        })
+    }
+}
+
+/// Runs what comes until nothing more comes.
+pub fn main(setting: Setting) {
+    let Setting { which, conduct } = setting;
     let default = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         default(info);
@@ -33,7 +72,10 @@ pub fn main(devices: usize) {
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL)
     };
-    answer(&world::caps(devices).to_line());
+    answer(&world::caps(which).to_line());
+    if conduct.hostile.signals {
+        hostile::begin_signals();
+    }
     let mut worlds: [Option<World>; 3] = [None, None, None];
     let mut text = String::new();
     for line in std::io::stdin().lock().lines() {
@@ -46,7 +88,8 @@ pub fn main(devices: usize) {
         let messages = pumice_tests::validation_messages();
         let result = parse::program(&text).and_then(|program| {
             let world = &mut worlds[program.sharing() as usize];
-            run(world.get_or_insert_with(|| World::new(devices)), &program)
+            let world = world.get_or_insert_with(|| World::new(which));
+            run(world, &program, conduct)
         });
         let more = pumice_tests::validation_messages() - messages;
         match result {

@@ -5,7 +5,7 @@ mod kernels;
 
 use crate::generate::{weighted, Scope};
 use crate::plan::Planner;
-use crate::program::{Action, Kind, MapHow, Memory, Operand, Place, Program, Side, What};
+use crate::program::{Action, Kind, MapHow, Memory, Operand, Place, Program, Side, Thread, What};
 use pumice_tests::rng::Rng;
 use std::ops::Range;
 
@@ -84,7 +84,9 @@ impl<'a> Chooser<'a> {
         // What is made behind a call that blocks shows whether all was over.
         let last = self.program().actions.last();
         let blocked = last.is_some_and(|action| action.blocking);
-        let list: [(usize, Choice<'a>); 22] = [
+        let closed = !self.planner.state().closed.is_empty();
+        let if_ = |name: &str, weight: usize| if self.scope.with(name) { weight } else { 0 };
+        let list: [(usize, Choice<'a>); 28] = [
             (26, Self::kernel),
             (13, Self::read),
             (15, Self::write),
@@ -107,6 +109,12 @@ impl<'a> Chooser<'a> {
             (2, |own| own.queue().map(What::Finish)),
             (4, Self::wait),
             (4, |own| Some(What::Sleep(10 + own.rng.below(290) as u64))),
+            (if_("gates", 5), |_| Some(What::Hold)),
+            (if_("gates", 7), Self::gate_kernel),
+            (if_("gates", 4), |_| Some(What::GateNative)),
+            (if closed { 8 } else { 0 }, Self::open),
+            (if_("failures", 6), Self::doomed),
+            (if_("threads", 8), Self::thread),
         ];
         let what = weighted(self.rng, &list)?(self)?;
         let mut action = Action::host(what);
@@ -117,6 +125,18 @@ impl<'a> Chooser<'a> {
             action.callback = self.rng.percent(7);
             if self.rng.percent(18) {
                 action.waits.extend(self.event());
+            }
+            let bit = 1u128.checked_shl(self.program().queues[action.queue].device as u32);
+            let is_in = |set: u128| bit.is_some_and(|bit| set & bit != 0);
+            match &mut action.what {
+                What::GateKernel(alone) => *alone = !is_in(self.scope.caps.beside),
+                What::GateNative if !is_in(self.scope.caps.native) => return None,
+                _ => {}
+            }
+            // What must have happened is seen by events.
+            if self.scope.with("gates") && self.rng.percent(50) {
+                action.event = true;
+                action.callback |= self.rng.percent(30);
             }
         }
         Some(action)
@@ -143,7 +163,10 @@ impl<'a> Chooser<'a> {
         let mut list: Vec<usize> = (0..actions.len())
             .filter(|&at| actions[at].what.is_command())
             .collect();
-        let gate = |at: &usize| matches!(actions[*at].what, What::Gate(_) | What::Refuse(_));
+        let gate = |at: &usize| {
+            let what = &actions[*at].what;
+            matches!(what, What::Gate(_) | What::Refuse(_) | What::Doomed) || what.is_gate()
+        };
         let gates: Vec<usize> = (0..actions.len()).filter(gate).collect();
         if !gates.is_empty() && self.rng.percent(70) {
             list = gates;
@@ -161,6 +184,23 @@ impl<'a> Chooser<'a> {
             true => What::Refuse(time),
             false => What::Gate(time),
         })
+    }
+
+    fn gate_kernel(&mut self) -> Option<What> {
+        self.scope.caps.gates.then_some(What::GateKernel(false))
+    }
+
+    fn open(&mut self) -> Option<What> {
+        Some(What::Open(*self.rng.pick(&self.planner.state().closed)))
+    }
+
+    fn doomed(&mut self) -> Option<What> {
+        self.scope.caps.doomed.then_some(What::Doomed)
+    }
+
+    fn thread(&mut self) -> Option<What> {
+        let how = [Thread::Fresh, Thread::Local, Thread::Key];
+        Some(What::Thread(*self.rng.pick(&how)))
     }
 
     /// One of some things that belong to memories: rather of the one that was written last.

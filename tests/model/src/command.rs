@@ -1,6 +1,7 @@
 //! The commands of a program: one call of OpenCL for each action.
 
 mod kernels;
+mod waiting;
 
 use crate::program::{MapHow, Place, Shape, Side, What};
 use crate::run::{Mapped, Run};
@@ -101,6 +102,9 @@ impl Run<'_> {
                 add,
                 spins,
             } => self.kernel(call, *dst, *src, *words, [*add, *spins as u32]),
+            What::GateKernel(_) => self.gate_kernel(call, index),
+            What::GateNative => self.gate_native(call, index),
+            What::Doomed => self.doomed(call),
             What::Marker => call!(clEnqueueMarkerWithWaitList(
                 call.queue, call.count, call.list, call.event
             )),

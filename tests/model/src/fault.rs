@@ -41,6 +41,10 @@ pub fn fault(program: &Program, shown: &Outcome) -> &'static str {
         Outcome::Differs(text) => text,
     };
     for (part, name) in [
+        ("does not return", "call waits for gate"),
+        ("not complete while", "event waits for gate"),
+        ("before its gate", "gate overtaken"),
+        ("while gates are closed", "gate"),
         ("it gave", "refused"),
         ("callback", "callback"),
         ("its event", "event"),

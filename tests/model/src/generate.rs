@@ -16,9 +16,26 @@ pub struct Scope {
     pub caps: Caps,
     /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
     pub without: Vec<String>,
+    /// What programs have only where it is asked for: `gates`, `failures`, `threads`.
+    pub with: Vec<String>,
 }
 
 impl Scope {
+    /// A name is asked for.
+    pub fn with(&self, name: &str) -> bool {
+        self.with.iter().any(|with| with == name)
+    }
+
+    /// A number of a device; with many, often one of those whose numbers differ by 64.
+    fn device(&self, rng: &mut Rng) -> usize {
+        let devices = self.caps.devices.max(1);
+        let far = *rng.pick(&[0, 64, 128]);
+        match devices > 64 && rng.percent(60) {
+            true if far < devices => far,
+            _ => rng.below(devices),
+        }
+    }
+
     /// A name is not left out.
     pub fn has(&self, name: &str) -> bool {
         let name = name.split('+').next().unwrap_or(name);
@@ -140,14 +157,14 @@ fn memory(rng: &mut Rng, scope: &Scope, kind: Kind, usual: usize) -> Memory {
         kind,
         size,
         views,
-        device: rng.below(scope.caps.devices.max(1)),
+        device: scope.device(rng),
         late,
     }
 }
 
 fn queue(rng: &mut Rng, scope: &Scope, first: bool) -> Queue {
     Queue {
-        device: rng.below(scope.caps.devices.max(1)),
+        device: scope.device(rng),
         in_order: rng.percent(65) || !scope.has("out-of-order"),
         profiling: rng.percent(20),
         late: !first && rng.percent(35),

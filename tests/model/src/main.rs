@@ -4,15 +4,21 @@
 //! planner ([`plan`]) lets in only what the specification defines the result of. Processes run the programs ([`worker`],
 //! [`child`], [`run`]) and compare what they see with the model ([`expect`]). What differs, crashes or hangs is made small
 //! ([`shrink`]) and printed. Exit status 0 if nothing did.
+//!
+//! Gates ([`gates`]) make *when* something happens a part of what programs show. What pending commands cost is fitted by itself
+//! ([`cost`]).
 
 mod access;
 mod child;
 mod choose;
 mod command;
+mod cost;
 mod expect;
 mod fault;
 mod finding;
+mod gates;
 mod generate;
+mod hostile;
 mod options;
 mod order;
 mod parse;
@@ -25,7 +31,9 @@ mod stage;
 #[cfg(test)]
 mod tests;
 mod text;
+mod threads;
 mod valid;
+mod watch;
 mod worker;
 mod world;
 
@@ -66,10 +74,11 @@ impl Session {
 
     /// Runs programs until it is over.
     fn work(&self) -> Result<(), String> {
-        let mut worker = Worker::new(self.options.devices, self.options.patience)?;
+        let mut worker = Worker::new(self.options.setting, self.options.patience)?;
         let scope = Scope {
             caps: worker.caps,
             without: self.options.without.clone(),
+            with: self.options.with.clone(),
         };
         while !self.is_over() {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -151,7 +160,7 @@ fn single(options: &Options, program: &Program) -> Result<usize, String> {
     if options.print {
         return Ok(0);
     }
-    let mut worker = Worker::new(options.devices, options.patience)?;
+    let mut worker = Worker::new(options.setting, options.patience)?;
     let mut wrong = 0;
     for _ in 0..options.repeat {
         match worker.run(program)? {
@@ -168,12 +177,23 @@ fn single(options: &Options, program: &Program) -> Result<usize, String> {
 
 fn scope(options: &Options) -> Result<Scope, String> {
     Ok(Scope {
-        caps: Worker::new(options.devices, options.patience)?.caps,
+        caps: Worker::new(options.setting, options.patience)?.caps,
         without: options.without.clone(),
+        with: options.with.clone(),
     })
 }
 
 fn session(options: Options) -> Result<usize, String> {
+    if options.cost {
+        let (which, time) = (options.setting.which, options.time);
+        return cost::run(
+            which,
+            options.seed,
+            options.programs,
+            time,
+            options.patience,
+        );
+    }
     if let Some(path) = &options.file {
         let text = std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
         return single(&options, &parse::program(&text)?);
@@ -206,10 +226,26 @@ fn session(options: Options) -> Result<usize, String> {
 }
 
 fn main() {
-    let mut args = std::env::args().skip(1);
+    let args = std::env::args().skip(1);
     if std::env::args().nth(1).as_deref() == Some(child::ARGUMENT) {
-        let devices = args.nth(1).and_then(|word| word.parse().ok());
-        child::main(devices.unwrap_or(1));
+        match child::Setting::from_words(args.skip(1)) {
+            Some(setting) => child::main(setting),
+            None => std::process::exit(2),
+        }
+        return;
+    }
+    if std::env::args().nth(1).as_deref() == Some(cost::ARGUMENT) {
+        let words: Vec<u64> = args.skip(1).filter_map(|word| word.parse().ok()).collect();
+        let [most, parts, seed] = words[..] else {
+            std::process::exit(2);
+        };
+        let which = world::Which {
+            most: most as usize,
+            parts: parts as usize,
+        };
+        if cost::child(which, seed).is_err() {
+            std::process::exit(1);
+        }
         return;
     }
     let Some(options) = Options::read(args) else {

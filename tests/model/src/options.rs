@@ -1,11 +1,16 @@
 //! The command line.
 
+use crate::child::Setting;
+use crate::hostile::Hostile;
+use crate::run::Conduct;
+use crate::world::Which;
 use std::time::Duration;
 
 /// What the command line is.
 pub const USAGE: &str = "\
 model [--seconds S] [--programs N] [--workers N] [--devices N] [--seed X] [--only SEED] [--file PATH] [--print]
-      [--repeat N] [--shrink N] [--findings N] [--patience S] [--without NAMES]
+      [--repeat N] [--shrink N] [--findings N] [--patience S] [--without NAMES] [--with NAMES]
+      [--sub-devices N] [--grace S] [--hostile NAMES] [--cost]
 
 --seconds   how long (default 10)
 --programs  how many programs (default: as many as there is time for)
@@ -19,6 +24,12 @@ model [--seconds S] [--programs N] [--workers N] [--devices N] [--seed X] [--onl
 --shrink    programs to try in order to make a finding small (default 400; 0: leave it as it is)
 --findings  stop after so many (default 5)
 --patience  seconds after which a program hangs (default 20)
+--with      what programs have only where it is asked for, with commas between: gates (commands that wait for the program),
+            failures (launches that fail), threads (that end)
+--sub-devices  so many sub-devices of the first device in place of it (default 0: the device)
+--grace     seconds after which what must happen while gates are closed has not (default 5)
+--hostile   what processes are like, with commas between: floats (floating-point modes), signals
+--cost      run shapes of pending commands in place of programs, and fit what they cost
 --without   kinds of memory, actions and out-of-order queues to leave out, as in the text of programs, with commas between
 
 PUMICE_LIB names another library; PUMICE_VALIDATION=1 turns the validation layer on. Exit status 0: no findings.";
@@ -32,8 +43,8 @@ pub struct Options {
     pub programs: u64,
     /// How many processes.
     pub workers: usize,
-    /// How many devices.
-    pub devices: usize,
+    /// On what programs run, and how.
+    pub setting: Setting,
     /// Of the first program.
     pub seed: u64,
     /// A single program.
@@ -52,6 +63,10 @@ pub struct Options {
     pub patience: Duration,
     /// What is left out.
     pub without: Vec<String>,
+    /// Fit what pending commands cost, in place of programs.
+    pub cost: bool,
+    /// What is not left out.
+    pub with: Vec<String>,
 }
 
 impl Options {
@@ -64,7 +79,13 @@ impl Options {
             time: Duration::from_secs(10),
             programs: u64::MAX,
             workers: 2,
-            devices: 1,
+            setting: Setting {
+                which: Which { most: 1, parts: 0 },
+                conduct: Conduct {
+                    grace: Duration::from_secs(5),
+                    hostile: Hostile::default(),
+                },
+            },
             seed: clock,
             only: None,
             file: None,
@@ -74,11 +95,17 @@ impl Options {
             findings: 5,
             patience: Duration::from_secs(20),
             without: Vec::new(),
+            with: Vec::new(),
+            cost: false,
         };
         let (mut args, mut timed) = (args, false);
         while let Some(name) = args.next() {
-            if name == "--print" {
-                options.print = true;
+            match name.as_str() {
+                "--print" => options.print = true,
+                "--cost" => options.cost = true,
+                _ => {}
+            }
+            if matches!(name.as_str(), "--print" | "--cost") {
                 continue;
             }
             let value = args.next()?;
@@ -89,7 +116,14 @@ impl Options {
                 }
                 "--programs" => options.programs = value.parse().ok()?,
                 "--workers" => options.workers = value.parse::<usize>().ok()?.max(1),
-                "--devices" => options.devices = value.parse().ok()?,
+                "--devices" => options.setting.which.most = value.parse().ok()?,
+                "--sub-devices" => options.setting.which.parts = value.parse().ok()?,
+                "--grace" => {
+                    let seconds = value.parse().ok()?;
+                    options.setting.conduct.grace = Duration::try_from_secs_f64(seconds).ok()?;
+                }
+                "--hostile" => options.setting.conduct.hostile = Hostile::read(&value)?,
+                "--with" => options.with = value.split(',').map(str::to_owned).collect(),
                 "--seed" => options.seed = value.parse().ok()?,
                 "--only" => options.only = Some(value.parse().ok()?),
                 "--file" => options.file = Some(value),

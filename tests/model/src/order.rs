@@ -16,12 +16,18 @@ struct Lane {
     all: Set,
     /// The last command of an in-order queue, the last barrier of another, with what comes before it.
     fence: Set,
+    /// As `all`, with what may come before it.
+    slow_all: Set,
+    /// As `fence`, with what may come before it.
+    slow_fence: Set,
 }
 
 /// The order of the actions so far.
 #[derive(Debug, Clone)]
 pub struct Order {
     before: Vec<Set>,
+    /// What may have to be over before the action is: more than `before` where an action fails.
+    slow: Vec<Set>,
     host: Set,
     lanes: Vec<Lane>,
 }
@@ -33,9 +39,12 @@ impl Order {
             in_order: queue.in_order,
             all: 0,
             fence: 0,
+            slow_all: 0,
+            slow_fence: 0,
         };
         Self {
             before: Vec::new(),
+            slow: Vec::new(),
             host: 0,
             lanes: program.queues.iter().map(lane).collect(),
         }
@@ -59,9 +68,53 @@ impl Order {
         set
     }
 
+    /// The actions that are over before this one begins.
+    pub fn known(&self, index: usize) -> Set {
+        self.before[index]
+    }
+
+    /// The action, and all that it may have to wait for.
+    pub fn slow(&self, index: usize) -> Set {
+        self.slow[index] | 1 << index
+    }
+
+    /// All that this action, if it came next, might have to wait for.
+    pub fn slow_before(&self, action: &Action) -> Set {
+        let set = action.waits.iter().fold(0, |set, &of| set | self.slow(of));
+        match action.what.is_command() {
+            true if matches!(action.what, What::Marker | What::Barrier)
+                && action.waits.is_empty() =>
+            {
+                set | self.lanes[action.queue].slow_all
+            }
+            true => set | self.lanes[action.queue].slow_fence,
+            false => set,
+        }
+    }
+
+    /// The commands of a queue, and all that they may have to wait for.
+    pub fn slow_queue(&self, queue: usize) -> Set {
+        self.lanes[queue].slow_all
+    }
+
+    /// Notes what the next action may have to wait for.
+    fn push_slow(&mut self, action: &Action) {
+        let set = self.slow_before(action);
+        let index = self.slow.len();
+        self.slow.push(set);
+        if action.what.is_command() {
+            let lane = &mut self.lanes[action.queue];
+            lane.slow_all |= set | 1 << index;
+            if lane.in_order || action.what == What::Barrier {
+                lane.slow_fence |= set | 1 << index;
+            }
+        }
+    }
+
     /// It comes next, and fails: that is known as soon as one that it waits for has failed.
     pub fn push_failing(&mut self, action: &Action) {
         let index = self.before.len();
+        self.push_slow(action);
         self.before.push(self.host);
         if action.what.is_command() {
             self.lanes[action.queue].all |= 1 << index;
@@ -75,6 +128,7 @@ impl Order {
     pub fn push(&mut self, action: &Action) {
         let index = self.before.len();
         let before = self.before(action);
+        self.push_slow(action);
         self.before.push(before);
         let with = self.with(index);
         if action.what.is_command() {
@@ -89,7 +143,7 @@ impl Order {
             return;
         }
         self.host |= match action.what {
-            What::Gate(_) | What::Refuse(_) => 0,
+            What::Gate(_) | What::Refuse(_) | What::Hold => 0,
             What::Wait(of) => 1 << index | self.with(of),
             What::Finish(queue) => 1 << index | self.lanes[queue].all,
             _ => 1 << index,

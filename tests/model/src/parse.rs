@@ -1,7 +1,8 @@
 //! Reads the text of programs ([`crate::text`] has the form).
 
 use crate::program::{
-    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Usm, What,
+    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Thread, Usm,
+    What,
 };
 use std::iter::Peekable;
 use std::ops::Range;
@@ -196,6 +197,15 @@ fn what(words: &mut Words<'_>) -> Option<What> {
         "end-queue" => What::EndQueue(words.number()?),
         "gate" => What::Gate(words.number()?),
         "refuse" => What::Refuse(words.number()?),
+        "hold" => What::Hold,
+        "gate-kernel" => What::GateKernel(false),
+        "gate-kernel-alone" => What::GateKernel(true),
+        "gate-native" => What::GateNative,
+        "open" => What::Open(words.number()?),
+        "doomed" => What::Doomed,
+        "thread" => What::Thread(Thread::Fresh),
+        "thread-local" => What::Thread(Thread::Local),
+        "thread-key" => What::Thread(Thread::Key),
         "store" => What::Store(words.place()?, words.number()?, words.number()?),
         "check" => What::Check(words.place()?, words.number()?),
         "flush" => What::Flush(words.number()?),

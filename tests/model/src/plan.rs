@@ -5,6 +5,7 @@
 //! of every memory are those of the actions carried out one after the other.
 
 use crate::access::{accesses, Access, By};
+use crate::gates::Promises;
 use crate::order::Order;
 use crate::program::{Action, Operand, Program, What};
 use crate::valid::State;
@@ -18,6 +19,8 @@ pub enum Refusal {
     Mapped,
     /// It would run beside this earlier action.
     Race(usize),
+    /// The host would wait for a gate that is closed.
+    Closed,
 }
 
 /// A program that grows.
@@ -78,6 +81,11 @@ impl Planner {
         Ok(planner)
     }
 
+    /// What holds while the gates are as they are now.
+    pub fn promises(&self) -> Promises<'_> {
+        Promises::new(&self.program, &self.order, &self.state.closed)
+    }
+
     /// An action's own sides must not meet, unless a kernel works in place.
     fn meets_itself(&self, what: &What, list: &[Access]) -> bool {
         let [first, second] = list else { return false };
@@ -93,6 +101,9 @@ impl Planner {
         self.state
             .check(&self.program, action)
             .map_err(Refusal::Invalid)?;
+        if self.promises().holds_up(action) {
+            return Err(Refusal::Closed);
+        }
         let list = accesses(&self.program, action);
         if self.meets_itself(&action.what, &list) {
             return Err(Refusal::Invalid("its sides meet"));

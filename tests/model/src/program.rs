@@ -209,6 +209,17 @@ pub enum MapHow {
     Invalidate,
 }
 
+/// Where the actions that follow are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thread {
+    /// In a new thread, which ends after them.
+    Fresh,
+    /// In the destructor of a thread-local variable of a thread that ends.
+    Local,
+    /// In the destructor of a key of a thread that ends.
+    Key,
+}
+
 /// What an action does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
@@ -263,6 +274,18 @@ pub enum What {
     Gate(u64),
     /// The same, set to an error: what waits for it fails.
     Refuse(u64),
+    /// A gate: a user event that the program sets later.
+    Hold,
+    /// A gate: a kernel that waits for a flag. If true, the device runs nothing beside it.
+    GateKernel(bool),
+    /// A gate: a native kernel that waits for a flag.
+    GateNative,
+    /// What has to have happened while the gates are closed is checked, and the gate of this action opened.
+    Open(usize),
+    /// A kernel whose launch fails, as it needs more memory than the process may have.
+    Doomed,
+    /// The actions that follow are made in another thread. The one that made those before ends.
+    Thread(Thread),
     /// The host writes bytes, made of a number, through a pointer.
     Store(Place, usize, u32),
     /// The host reads bytes through a pointer and compares them.
@@ -289,6 +312,9 @@ impl What {
                 | EndQueue(_)
                 | Gate(_)
                 | Refuse(_)
+                | Hold
+                | Open(_)
+                | Thread(_)
                 | Store(..)
                 | Check(..)
                 | Flush(_)
@@ -296,6 +322,16 @@ impl What {
                 | Wait(_)
                 | Sleep(_)
         )
+    }
+
+    /// It waits until the program opens it.
+    pub fn is_gate(&self) -> bool {
+        matches!(self, Self::Hold) || self.is_gate_of_device()
+    }
+
+    /// The same, and occupies a device meanwhile.
+    pub fn is_gate_of_device(&self) -> bool {
+        matches!(self, Self::GateKernel(_) | Self::GateNative)
     }
 
     /// The call has a flag for it.
@@ -383,7 +419,12 @@ impl Program {
     /// An action that comes next fails, or its event does: something in its wait list has failed. Then it has no effect.
     pub fn would_fail(&self, action: &Action) -> bool {
         let fails = |&of: &usize| self.actions.get(of).is_some_and(|one| self.would_fail(one));
-        matches!(action.what, What::Refuse(_)) || action.waits.iter().any(fails)
+        matches!(action.what, What::Refuse(_) | What::Doomed) || action.waits.iter().any(fails)
+    }
+
+    /// Some action is such a one.
+    pub fn has(&self, fits: impl Fn(&What) -> bool) -> bool {
+        self.actions.iter().any(|action| fits(&action.what))
     }
 
     /// The action fails.
@@ -401,7 +442,7 @@ impl Program {
         let any = |fits: &dyn Fn(Kind) -> bool| self.memories.iter().any(|one| fits(one.kind));
         if any(&|kind| kind == Kind::System) || self.actions.iter().any(follows) {
             Sharing::Followed
-        } else if any(&Kind::has_address) {
+        } else if any(&Kind::has_address) || self.has(|what| matches!(what, What::GateKernel(_))) {
             Sharing::Allocated
         } else {
             Sharing::Nothing

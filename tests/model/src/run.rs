@@ -1,9 +1,17 @@
 //! Runs a program: the host's actions and the order of all; the commands are in [`crate::command`].
 
+mod closed;
+mod limit;
+
 use crate::expect::{expected, pattern, Contents, Expected};
+use crate::hostile::{self, Hostile};
+use crate::plan::Planner;
 use crate::program::{Kind, Place, Program, What};
 use crate::stage::{bytes_at, put_at, Stage};
+use crate::threads;
+use crate::watch::{new_flags, Key, Watch};
 use crate::world::World;
+use pumice_tests::process::resident;
 use pumice_tests::sys::*;
 use pumice_tests::{call, code_name, create, info_value, ok};
 use std::ffi::c_void;
@@ -36,9 +44,27 @@ pub struct Run<'a> {
     expected: Expected,
     open: Vec<usize>,
     gates: Vec<JoinHandle<()>>,
-    callbacks: Vec<(usize, Arc<AtomicU32>)>,
+    pub(crate) callbacks: Vec<(usize, Arc<AtomicU32>)>,
     /// Markers behind all of a queue that is released.
     ends: Vec<cl_event>,
+    /// Who opens the gates; None: there are none.
+    pub(crate) watch: Option<Watch>,
+    /// What native kernels wait for, by their actions.
+    pub(crate) flags: &'static [AtomicU32],
+    /// The actions so far, as the planner has them.
+    planner: Planner,
+    /// Memory of the process before the first gate closed.
+    resident: i64,
+    conduct: Conduct,
+}
+
+/// How programs are run.
+#[derive(Debug, Clone, Copy)]
+pub struct Conduct {
+    /// So late may come what must have happened while gates are closed.
+    pub grace: Duration,
+    /// What the process is like.
+    pub hostile: Hostile,
 }
 
 extern "C" fn called(_: cl_event, _: cl_int, data: *mut c_void) {
@@ -59,7 +85,18 @@ fn rest(micros: u64) {
 }
 
 /// Runs a program. What it shows and should not: where, and what.
-pub fn run(world: &World, program: &Program) -> Result<(), String> {
+pub fn run(world: &World, program: &Program, conduct: Conduct) -> Result<(), String> {
+    let has_gates = program.has(What::is_gate);
+    let native = program.has(|what| *what == What::GateNative);
+    if program.has(|what| matches!(what, What::GateKernel(_))) {
+        world.waiting();
+    }
+    let _limit = program.has(|what| *what == What::Doomed).then(|| {
+        let needed = (world.failing().group as u64) << 20;
+        limit::Limit::new(needed / 2)
+    });
+    let hostile = conduct.hostile;
+    let _floats = hostile.floats.then(|| hostile::floats(program.seed));
     let mut run = Run {
         world,
         program,
@@ -71,16 +108,28 @@ pub fn run(world: &World, program: &Program) -> Result<(), String> {
         gates: Vec::new(),
         callbacks: Vec::new(),
         ends: Vec::new(),
+        watch: has_gates.then(|| Watch::new(conduct.grace)),
+        flags: if native { new_flags() } else { &[] },
+        planner: Planner::new(program),
+        resident: 0,
+        conduct,
     };
-    let mut result = Ok(());
-    for index in 0..program.actions.len() {
-        let seen = run.action(index);
-        result = result.and(seen);
-    }
+    let mut result = run.actions();
     let ended = run.finish();
+    if let Some(late) = run.watch.take().and_then(|watch| watch.late()) {
+        result = Err(late);
+    }
     let result = result.and(ended).and_then(|()| run.check_last());
     let events = run.check_events();
-    result.and(events)
+    let floats = match hostile.floats && program.seed % 16 == 3 {
+        true => hostile::check_floats(world, program.seed),
+        false => Ok(()),
+    };
+    let result = result.and(events).and(floats);
+    match hostile::signals_taken() {
+        0 => result,
+        count => result.and(Err(format!("a thread of the driver took {count} signals"))),
+    }
 }
 
 impl Run<'_> {
@@ -101,9 +150,67 @@ impl Run<'_> {
             }
     }
 
+    /// All actions, each part in its thread.
+    fn actions(&mut self) -> Result<(), String> {
+        let all = &self.program.actions;
+        let thread = |at: usize| match all[at].what {
+            What::Thread(how) => Some(how),
+            _ => None,
+        };
+        let (mut result, mut start) = (Ok(()), 0);
+        while start < all.len() {
+            let later = (start + 1..all.len()).find(|&at| thread(at).is_some());
+            let end = later.unwrap_or(all.len());
+            let mut part = || {
+                for index in start..end {
+                    let seen = self.one(index);
+                    result = std::mem::replace(&mut result, Ok(())).and(seen);
+                }
+            };
+            match thread(start) {
+                None => part(),
+                Some(how) => {
+                    let mut first = || {
+                        let mut count = 0;
+                        let platform = null_mut();
+                        ok!(clGetPlatformIDs(0, platform, &mut count));
+                    };
+                    threads::run(how, start % 2 == 0, &mut first, &mut part);
+                }
+            }
+            start = end;
+        }
+        result
+    }
+
+    /// One action, watched while gates are closed.
+    fn one(&mut self, index: usize) -> Result<(), String> {
+        if self.conduct.hostile.signals {
+            hostile::block_signals((self.program.seed >> (index % 40)) & 1 == 1);
+        }
+        if let Some(watch) = &self.watch {
+            watch.begin(index);
+        }
+        let result = self.action(index);
+        if self.watch.is_some() {
+            // The planner let the action in when the program was made.
+            let _ = self.planner.add(self.program.actions[index].clone());
+        }
+        if let Some(watch) = &self.watch {
+            watch.end();
+        }
+        result
+    }
+
     fn action(&mut self, index: usize) -> Result<(), String> {
         let action = &self.program.actions[index];
+        if action.what.is_gate() && self.planner.state().closed.is_empty() {
+            self.resident = resident();
+        }
         match action.what {
+            What::Hold => self.hold(index),
+            What::Open(gate) => return self.open_gate(index, gate),
+            What::Thread(_) => {}
             What::Gate(micros) => self.gate(index, micros, CL_COMPLETE),
             What::Refuse(micros) => self.gate(index, micros, -1),
             What::Store(place, size, number) => {
@@ -161,6 +268,27 @@ impl Run<'_> {
         }));
     }
 
+    fn hold(&mut self, index: usize) {
+        let event = create!(clCreateUserEvent(self.world.context));
+        self.events[index] = event;
+        if let Some(watch) = &self.watch {
+            watch.close(index, Key::Event(event as usize));
+        }
+    }
+
+    /// Checks what has to have happened, and opens a gate: by an action, or at the end.
+    fn open_gate(&mut self, by: usize, gate: usize) -> Result<(), String> {
+        if let Some(watch) = &self.watch {
+            watch.end();
+        }
+        let result = self.check_closed(by);
+        if let Some(watch) = &self.watch {
+            watch.begin(by);
+            watch.open(gate);
+        }
+        result
+    }
+
     fn end_queue(&mut self, queue: usize) {
         let id = std::mem::replace(&mut self.stage.queues[queue], null_mut());
         let mut event = null_mut();
@@ -194,6 +322,23 @@ impl Run<'_> {
 
     /// Ends all that is under way.
     fn finish(&mut self) -> Result<(), String> {
+        let mut result = Ok(());
+        while let Some(&gate) = self.planner.state().closed.first() {
+            let seen = self.open_gate(self.program.actions.len(), gate);
+            result = result.and(seen);
+            let open = crate::program::Action::host(What::Open(gate));
+            if self.planner.add(open).is_err() {
+                break;
+            }
+        }
+        if let Some(watch) = &self.watch {
+            watch.end();
+        }
+        self.finish_all().and(result)
+    }
+
+    /// The same, where no gate is closed.
+    fn finish_all(&mut self) -> Result<(), String> {
         for gate in self.gates.drain(..) {
             gate.join().map_err(|_| "a gate failed".to_owned())?;
         }

@@ -350,6 +350,14 @@ pub fn apply(program: &Program, edit: &Edit) -> Option<Program> {
             }
         }
         Edit::DropQueue(index) => {
+            // What a device can do of gates stands in the actions.
+            let of = &program.actions;
+            let gate = of
+                .iter()
+                .any(|one| one.queue == *index && one.what.is_gate_of_device());
+            if gate && program.queues[*index].device != program.queues[0].device {
+                return None;
+            }
             next.queues.remove(*index);
             let lower = |of: &mut usize| match *of == *index {
                 true => *of = 0,
@@ -410,7 +418,7 @@ pub fn replay(program: &Program, gone: &Range<usize>) -> Program {
 fn moved(action: &Action, now: &[Option<usize>]) -> Option<Action> {
     let mut action = action.clone();
     action.waits = action.waits.iter().filter_map(|&of| now[of]).collect();
-    if let What::Unmap(of) | What::Wait(of) = &mut action.what {
+    if let What::Unmap(of) | What::Wait(of) | What::Open(of) = &mut action.what {
         *of = now[*of]?;
     }
     let mut whole = true;

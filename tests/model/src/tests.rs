@@ -51,13 +51,31 @@ fn scope() -> Scope {
             system: true,
             usm: [true; 3],
             images: true,
+            gates: true,
+            native: 3,
+            beside: 1,
+            doomed: true,
         },
         without: Vec::new(),
+        with: Vec::new(),
+    }
+}
+
+fn scope_with(names: &str) -> Scope {
+    Scope {
+        with: names.split(' ').map(str::to_owned).collect(),
+        ..scope()
     }
 }
 
 fn programs(count: u64) -> impl Iterator<Item = Program> {
     (1..=count).map(|seed| generate(seed, &scope()))
+}
+
+/// Programs with all that is asked for by name.
+fn all_programs(count: u64) -> impl Iterator<Item = Program> {
+    let scope = scope_with("gates failures threads");
+    programs(count).chain((1..=count).map(move |seed| generate(seed, &scope)))
 }
 
 /// Programs that drivers got wrong, and that are right.
@@ -315,7 +333,7 @@ fn the_model_does_one_action_after_the_other() {
 #[test]
 fn generated_programs_are_legal_and_can_be_printed_and_read() {
     let mut waits = 0;
-    for program in programs(400) {
+    for program in all_programs(400) {
         assert!(Planner::check(&program).is_ok(), "{program}");
         let text = program.to_string();
         assert_eq!(parse::program(&text).as_ref(), Ok(&program), "{text}");
@@ -329,6 +347,105 @@ fn generated_programs_are_legal_and_can_be_printed_and_read() {
     assert!(waits > 100, "{waits}");
 }
 
+/// What is said of the commands of a program before the gates are opened: promised, stuck, or neither.
+fn said(actions: &str) -> String {
+    let planner = Planner::check(&program(actions)).expect("a legal program");
+    let promises = planner.promises();
+    let say = |index: usize| match (promises.promised(index), promises.stuck(index)) {
+        (true, false) => 'p',
+        (false, true) => 's',
+        (false, false) => '-',
+        (true, true) => panic!("action {index} is promised and stuck"),
+    };
+    (0..planner.program().actions.len()).map(say).collect()
+}
+
+#[test]
+fn closed_gates_say_what_has_happened() {
+    let fill = |index: usize, queue: usize| format!("{index} q{queue} fill m{queue}/0@0 4 ab");
+    let (before, after, beside) = (fill(0, 2), fill(2, 2), fill(3, 1));
+    for (gate, all) in [
+        ("gate-kernel", "pssp"),
+        ("gate-native", "pssp"),
+        ("gate-kernel-alone", "pss-"),
+    ] {
+        let text = format!("{before}\n1 q2 {gate}\n{after}\n{beside}");
+        assert_eq!(said(&text), all, "{gate}");
+        assert_eq!(said(&format!("{text}\n4 open 1")), "ppppp", "{gate}");
+    }
+    // One that is alone on its device, but does not begin.
+    let text = format!("0 hold\n1 q2 gate-kernel-alone after 0\n{after}\n{beside}");
+    assert_eq!(said(&text), "sssp");
+    // Out of order: events, markers and barriers alone.
+    let text = "0 q1 gate-kernel\n1 q1 fill m1/0@0 4 ab\n2 q1 fill m2/0@0 4 ab after 0\n3 q1 marker\n4 q1 marker after 1
+         5 q1 barrier after 1\n6 q1 fill m2/0@8 4 ab\n7 q1 barrier\n8 q1 fill m2/0@16 4 ab";
+    assert_eq!(said(text), "spsspppss");
+    // What fails may be over before its queue gets there, or not.
+    let text = "0 refuse 5\n1 q0 gate-kernel\n2 q0 fill m1/0@0 4 ab after 0\n3 q2 fill m1/0@0 4 ab after 0";
+    assert_eq!(said(text), "ps-p");
+}
+
+#[test]
+fn the_host_waits_for_no_closed_gate() {
+    let kernel = "0 q0 gate-kernel\n1 q1 fill m1/0@0 4 ab\n";
+    let alone = "0 q0 gate-kernel-alone\n1 q1 fill m1/0@0 4 ab\n";
+    let other = "2 q1 read m2/0@0 m0@0 4 blocking";
+    for last in ["2 finish 0", "2 wait 0", "2 q0 read m2/0@0 m0@0 4 blocking"] {
+        for gate in [kernel, alone, "0 hold\n1 q0 marker after 0\n"] {
+            assert_eq!(
+                refused(&format!("{gate}{last}")),
+                (2, Refusal::Closed),
+                "{last}"
+            );
+            let gates = match gate.contains("hold") {
+                true => "2 open 0\n3 finish 0",
+                false => "2 open 0\n3 wait 0",
+            };
+            is_legal(last, &format!("{gate}{gates}"));
+        }
+    }
+    for last in ["2 finish 1", "2 wait 1", other] {
+        is_legal(last, &format!("{kernel}{last}"));
+        assert_eq!(
+            refused(&format!("{alone}{last}")),
+            (2, Refusal::Closed),
+            "{last}"
+        );
+    }
+    // A device has one gate at a time, and each is opened once.
+    assert!(matches!(
+        refused(&format!("{kernel}2 q1 gate-native")),
+        (2, Refusal::Invalid(_))
+    ));
+    assert!(matches!(
+        refused("0 hold\n1 open 0\n2 open 0"),
+        (2, Refusal::Invalid(_))
+    ));
+}
+
+#[test]
+fn gates_meet_all_kinds_of_actions() {
+    let scope = scope_with("gates failures threads");
+    let (mut promised, mut stuck, mut neither) = (0, 0, 0);
+    for seed in 1..=400 {
+        let program = generate(seed, &scope);
+        let planner = Planner::check(&program).expect("a legal program");
+        let promises = planner.promises();
+        for index in 0..program.actions.len() {
+            match (promises.promised(index), promises.stuck(index)) {
+                (true, false) => promised += 1,
+                (false, true) => stuck += 1,
+                (false, false) => neither += 1,
+                (true, true) => panic!("{program}action {index} is promised and stuck"),
+            }
+        }
+    }
+    assert!(
+        promised > 1000 && stuck > 300 && neither > 30,
+        "{promised} {stuck} {neither}"
+    );
+}
+
 #[test]
 fn a_seed_makes_one_program() {
     assert_eq!(generate(7, &scope()), generate(7, &scope()));
@@ -337,7 +454,7 @@ fn a_seed_makes_one_program() {
 
 #[test]
 fn edits_leave_programs_legal_and_make_them_simpler() {
-    for program in programs(40) {
+    for program in all_programs(40) {
         for edit in edits(&program) {
             let Some(next) = apply(&program, &edit) else {
                 continue;

@@ -14,7 +14,8 @@
 //! mapped, `*m0@0` by a number that a kernel makes a pointer of. Rows are `bytes x rows : pitch : pitch`.
 
 use crate::program::{
-    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Usm, What,
+    Action, Kind, MapHow, Memory, Operand, Origin, Place, Program, Queue, Shape, Side, Thread, Usm,
+    What,
 };
 use std::fmt::{Display, Formatter, Result};
 
@@ -151,6 +152,15 @@ impl What {
             Self::EndQueue(_) => "end-queue",
             Self::Gate(_) => "gate",
             Self::Refuse(_) => "refuse",
+            Self::Hold => "hold",
+            Self::GateKernel(false) => "gate-kernel",
+            Self::GateKernel(true) => "gate-kernel-alone",
+            Self::GateNative => "gate-native",
+            Self::Open(_) => "open",
+            Self::Doomed => "doomed",
+            Self::Thread(Thread::Fresh) => "thread",
+            Self::Thread(Thread::Local) => "thread-local",
+            Self::Thread(Thread::Key) => "thread-key",
             Self::Store(..) => "store",
             Self::Check(..) => "check",
             Self::Flush(_) => "flush",
@@ -181,7 +191,13 @@ impl Display for What {
                 add,
                 spins,
             } => write!(out, " {dst} {src} words {words} add {add} spins {spins}"),
-            Self::Marker | Self::Barrier => Ok(()),
+            Self::Marker
+            | Self::Barrier
+            | Self::Hold
+            | Self::GateKernel(_)
+            | Self::GateNative
+            | Self::Doomed
+            | Self::Thread(_) => Ok(()),
             Self::Store(place, size, number) => write!(out, " {place} {size} {number}"),
             Self::Check(place, size) => write!(out, " {place} {size}"),
             Self::Unmap(number)
@@ -193,6 +209,7 @@ impl Display for What {
             | Self::EndQueue(number)
             | Self::Flush(number)
             | Self::Finish(number)
+            | Self::Open(number)
             | Self::Wait(number) => write!(out, " {number}"),
             Self::Gate(time) | Self::Refuse(time) | Self::Sleep(time) => write!(out, " {time}"),
         }

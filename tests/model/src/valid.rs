@@ -15,6 +15,8 @@ pub struct State {
     pub memories: Vec<bool>,
     /// Maps without an unmap so far.
     pub open: Vec<usize>,
+    /// Gates that are closed.
+    pub closed: Vec<usize>,
 }
 
 type Verdict = Result<(), &'static str>;
@@ -46,6 +48,7 @@ impl State {
                 .collect(),
             memories: vec![true; program.memories.len()],
             open: Vec::new(),
+            closed: Vec::new(),
         }
     }
 
@@ -59,6 +62,8 @@ impl State {
             What::Release(memory) => self.objects[memory] = false,
             What::NewQueue(queue) => self.queues[queue] = true,
             What::EndQueue(queue) => self.queues[queue] = false,
+            What::Open(gate) => self.closed.retain(|closed| *closed != gate),
+            _ if action.what.is_gate() => self.closed.push(index),
             _ => {}
         }
     }
@@ -232,14 +237,18 @@ impl State {
         check(index < MOST, "too many actions")?;
         let events = |of: &usize| {
             program.actions.get(*of).is_some_and(|one| match one.what {
-                What::Gate(_) | What::Refuse(_) => true,
+                What::Gate(_) | What::Refuse(_) | What::Hold => true,
                 // A call that fails gives no event.
                 _ => one.what.is_command() && !(one.blocking && program.fails(*of)),
             })
         };
         // Whether what follows comes behind one that fails is not said.
         let fence = matches!(action.what, What::Marker | What::Barrier);
-        check(!fence || !program.would_fail(action), "a fence that fails")?;
+        let gate = action.what.is_gate_of_device();
+        check(
+            !(fence || gate) || !program.would_fail(action),
+            "a fence or gate that fails",
+        )?;
         check(action.waits.iter().all(events), "not an event")?;
         if action.what.is_command() {
             let there = self.queues.get(action.queue) == Some(&true);
@@ -343,9 +352,24 @@ impl State {
             What::Store(place, size, _) => self.host(program, *place, *size, true),
             What::Check(place, size) => self.host(program, *place, *size, false),
             What::Wait(of) => check(events(of), "not an event"),
-            What::Marker | What::Barrier | What::Gate(_) | What::Refuse(_) | What::Sleep(_) => {
-                Ok(())
+            What::Open(gate) => check(self.closed.contains(gate), "not a closed gate"),
+            // Who occupies a device of two processors twice leaves nothing of it for others.
+            What::GateKernel(_) | What::GateNative => {
+                let device = |queue: usize| program.queues[queue].device;
+                let other = self.closed.iter().any(|&of| {
+                    let one = &program.actions[of];
+                    one.what.is_gate_of_device() && device(one.queue) == device(action.queue)
+                });
+                check(!other, "the device is occupied")
             }
+            What::Marker
+            | What::Barrier
+            | What::Gate(_)
+            | What::Refuse(_)
+            | What::Hold
+            | What::Doomed
+            | What::Thread(_)
+            | What::Sleep(_) => Ok(()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The other end of a process that runs programs: starts it, asks it, and notices when it ends or hangs.
 
-use crate::child;
+use crate::child::{self, Setting};
 use crate::program::Program;
 use crate::world::Caps;
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ struct Process {
 
 /// Runs programs, in one process after the other.
 pub struct Worker {
-    devices: usize,
+    setting: Setting,
     patience: Duration,
     process: Option<Process>,
     /// What the devices can do.
@@ -69,9 +69,10 @@ fn listen(from: impl Read + Send + 'static, mut to: impl FnMut(String) -> bool +
 }
 
 impl Process {
-    fn start(devices: usize) -> std::io::Result<Self> {
+    fn start(setting: Setting) -> std::io::Result<Self> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args([child::ARGUMENT, &devices.to_string()])
+            .arg(child::ARGUMENT)
+            .args(setting.to_words())
             // Messages of the validation layer are wanted only where somebody asks for it.
             .env(
                 "PUMICE_VALIDATION",
@@ -125,10 +126,10 @@ impl Process {
 }
 
 impl Worker {
-    /// With a process for so many devices, which answers in time or hangs.
-    pub fn new(devices: usize, patience: Duration) -> Result<Self, String> {
+    /// With a process in this setting, which answers in time or hangs.
+    pub fn new(setting: Setting, patience: Duration) -> Result<Self, String> {
         let mut worker = Self {
-            devices,
+            setting,
             patience,
             process: None,
             caps: Caps::default(),
@@ -138,7 +139,7 @@ impl Worker {
     }
 
     fn start(&mut self) -> Result<(), String> {
-        let process = Process::start(self.devices).map_err(|error| error.to_string())?;
+        let process = Process::start(self.setting).map_err(|error| error.to_string())?;
         // The kernels are built first, which takes what it takes.
         match process.answers.recv_timeout(self.patience * 4) {
             Ok(line) => {

@@ -1,7 +1,10 @@
 //! What all programs of a process share: the context with its devices, what these can do, and the kernels.
 
+use crate::program::MOST;
+use pumice_tests::gate::{GATE, GATE_OPTIONS};
 use pumice_tests::sys::*;
 use pumice_tests::{call, create, info_text, info_value, ok};
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};
 use std::ptr::{null, null_mut};
@@ -23,6 +26,14 @@ pub struct Caps {
     pub usm: [bool; 3],
     /// Images.
     pub images: bool,
+    /// Kernels that wait for a flag: fine-grained memory with atomics.
+    pub gates: bool,
+    /// Devices that run native kernels, as bits.
+    pub native: u128,
+    /// Devices that run other commands beside a kernel that waits, as bits.
+    pub beside: u128,
+    /// Launches fail for want of memory.
+    pub doomed: bool,
 }
 
 impl Caps {
@@ -36,30 +47,37 @@ impl Caps {
             self.usm[1],
             self.usm[2],
             self.images,
+            self.gates,
+            self.doomed,
         ];
         let flags = flags.map(|flag| if flag { "1" } else { "0" }).join(" ");
-        format!("{} {} {flags}", self.devices, self.align)
+        let (devices, align) = (self.devices, self.align);
+        format!("{devices} {align} {flags} {} {}", self.native, self.beside)
     }
 
     /// From such a line.
     pub fn from_line(line: &str) -> Option<Self> {
-        let numbers: Option<Vec<usize>> = line
+        let numbers: Option<Vec<u128>> = line
             .split_whitespace()
             .map(|word| word.parse().ok())
             .collect();
-        let &[devices, align, coarse, fine, system, host, device, shared, images] =
+        let &[devices, align, coarse, fine, system, host, device, shared, images, gates, doomed, native, beside] =
             numbers?.as_slice()
         else {
             return None;
         };
         Some(Self {
-            devices,
-            align,
+            devices: devices as usize,
+            align: align as usize,
             coarse: coarse == 1,
             fine: fine == 1,
             system: system == 1,
             usm: [host == 1, device == 1, shared == 1],
             images: images == 1,
+            gates: gates == 1,
+            native,
+            beside,
+            doomed: doomed == 1,
         })
     }
 }
@@ -74,6 +92,29 @@ pub struct World {
     pub devices: Vec<cl_device_id>,
     program: cl_program,
     kernels: HashMap<&'static str, cl_kernel>,
+    waiting: OnceCell<Waiting>,
+    failing: OnceCell<Failing>,
+    /// The devices are sub-devices, which go with the context.
+    parts: bool,
+}
+
+/// A kernel that waits for a flag, and flags for it.
+pub struct Waiting {
+    program: cl_program,
+    /// Its argument is a flag.
+    pub kernel: cl_kernel,
+    /// Flags, 64 bytes apart.
+    pub flags: usize,
+}
+
+/// A kernel whose work-groups need more memory than there is.
+pub struct Failing {
+    program: cl_program,
+    buffer: cl_mem,
+    /// All its arguments are set.
+    pub kernel: cl_kernel,
+    /// Work-items of a group.
+    pub group: usize,
 }
 
 /// A side of a kernel: a pointer, a number that becomes one, an image.
@@ -107,15 +148,66 @@ fn has(device: cl_device_id, extension: &str) -> bool {
     all.split(' ').any(|name| name == extension)
 }
 
-/// What so many devices at most have in common, 0: all.
-pub fn caps(most: usize) -> Caps {
-    let (_, devices, context) = new_context(most);
+/// The devices of a context.
+#[derive(Debug, Clone, Copy)]
+pub struct Which {
+    /// So many of the platform's at most, 0: all.
+    pub most: usize,
+    /// So many sub-devices of the first one, of a unit each, in place of it; 0: none.
+    pub parts: usize,
+}
+
+/// What the devices have in common.
+pub fn caps(which: Which) -> Caps {
+    let (_, devices, context) = new_context(which);
     let caps = common(context, &devices);
     ok!(clReleaseContext(context));
+    release(which, &devices);
     caps
 }
 
-fn new_context(most: usize) -> (cl_platform_id, Vec<cl_device_id>, cl_context) {
+fn release(which: Which, devices: &[cl_device_id]) {
+    for device in &devices[..which.parts.min(devices.len())] {
+        ok!(clReleaseDevice(*device));
+    }
+}
+
+/// Sub-devices of a unit each. Partitioned again and again, as a device may have few units.
+fn parts(device: cl_device_id, count: usize) -> Vec<cl_device_id> {
+    let mut list = Vec::new();
+    let by = [
+        CL_DEVICE_PARTITION_EQUALLY as cl_device_partition_property,
+        1,
+        0,
+    ];
+    while list.len() < count {
+        let mut made = 0;
+        ok!(clCreateSubDevices(
+            device,
+            by.as_ptr(),
+            0,
+            null_mut(),
+            &mut made
+        ));
+        let mut some = vec![null_mut(); made as usize];
+        let place = some.as_mut_ptr();
+        ok!(clCreateSubDevices(
+            device,
+            by.as_ptr(),
+            made,
+            place,
+            null_mut()
+        ));
+        list.extend(some);
+    }
+    for device in list.split_off(count) {
+        ok!(clReleaseDevice(device));
+    }
+    list
+}
+
+fn new_context(which: Which) -> (cl_platform_id, Vec<cl_device_id>, cl_context) {
+    let most = which.most;
     let platform = pumice_tests::platform();
     let (all, mut count) = (CL_DEVICE_TYPE_ALL, 0);
     ok!(clGetDeviceIDs(platform, all, 0, null_mut(), &mut count));
@@ -124,6 +216,10 @@ fn new_context(most: usize) -> (cl_platform_id, Vec<cl_device_id>, cl_context) {
     ok!(clGetDeviceIDs(platform, all, count, list, null_mut()));
     if most > 0 {
         devices.truncate(most);
+    }
+    if which.parts > 0 {
+        let first = devices.remove(0);
+        devices.splice(0..0, parts(first, which.parts));
     }
     let (count, list) = (devices.len() as cl_uint, devices.as_ptr());
     let context = create!(clCreateContext(null(), count, list, None, null_mut()));
@@ -172,35 +268,86 @@ fn common(context: cl_context, devices: &[cl_device_id]) -> Caps {
         system: svm(CL_DEVICE_SVM_FINE_GRAIN_SYSTEM),
         usm,
         images: has_images(devices),
+        gates: svm(CL_DEVICE_SVM_ATOMICS) && given(FLAGS),
+        native: bits(devices, runs_native_kernels),
+        beside: bits(devices, |device| {
+            let param = CL_DEVICE_MAX_COMPUTE_UNITS;
+            let units = info_value!(cl_uint, clGetDeviceInfo(device), param);
+            runs_native_kernels(device) && units > 1
+        }),
+        // Whose kernels have their private memory from the process.
+        doomed: cfg!(target_os = "linux") && all(&runs_native_kernels),
     }
+}
+
+const FLAGS: cl_svm_mem_flags =
+    CL_MEM_READ_WRITE | CL_MEM_SVM_FINE_GRAIN_BUFFER | CL_MEM_SVM_ATOMICS;
+
+/// The devices of which something holds, of the first 128.
+fn bits(devices: &[cl_device_id], holds: impl Fn(cl_device_id) -> bool) -> u128 {
+    let first = devices.iter().take(128).enumerate();
+    first.fold(0, |set, (at, device)| {
+        set | u128::from(holds(*device)) << at
+    })
+}
+
+/// The CPU device does.
+fn runs_native_kernels(device: cl_device_id) -> bool {
+    let param = CL_DEVICE_EXECUTION_CAPABILITIES;
+    info_value!(cl_bitfield, clGetDeviceInfo(device), param) & CL_EXEC_NATIVE_KERNEL != 0
 }
 
 const NAMES: [&str; 9] = ["PP", "PN", "PI", "NP", "NN", "NI", "IP", "IN", "II"];
 
 fn build(context: cl_context, devices: &[cl_device_id], images: bool) -> cl_program {
     let mut source = SIDES.to_owned();
+    source += &bodies(images);
+    built(context, devices, &source, c"")
+}
+
+fn bodies(images: bool) -> String {
+    let mut source = String::new();
     for name in NAMES.iter().filter(|name| images || !name.contains('I')) {
         let body = BODY.replace("NAME", name);
         let body = body.replace("A_", &format!("{}_", &name[..1]));
         source += &body.replace("B_", &format!("{}_", &name[1..]));
     }
+    source
+}
+
+fn built(
+    context: cl_context,
+    devices: &[cl_device_id],
+    source: &str,
+    options: &CStr,
+) -> cl_program {
     let (mut text, length): (*const c_char, _) = (source.as_ptr().cast(), source.len());
     let program = create!(clCreateProgramWithSource(context, 1, &mut text, &length));
     ok!(clBuildProgram(
         program,
         devices.len() as cl_uint,
         devices.as_ptr(),
-        null(),
+        options.as_ptr(),
         None,
         null_mut()
     ));
     program
 }
 
+const FAILING: &str = "kernel void large(global int *x) {
+    int p[262144];
+    for (int i = 0; i < 262144; i++) p[i] = i + get_local_id(0);
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    int s = 0;
+    for (int i = 0; i < 262144; i += 7) s += p[(i * x[0]) % 262144];
+    barrier(CLK_GLOBAL_MEM_FENCE);
+    x[get_global_id(0)] = s;
+}";
+
 impl World {
-    /// A context of so many devices at most, 0: of all.
-    pub fn new(most: usize) -> Self {
-        let (platform, devices, context) = new_context(most);
+    /// A context of some devices.
+    pub fn new(which: Which) -> Self {
+        let (platform, devices, context) = new_context(which);
         let images = has_images(&devices);
         let program = build(context, &devices, images);
         let mut world = Self {
@@ -209,6 +356,9 @@ impl World {
             devices,
             program,
             kernels: HashMap::new(),
+            waiting: OnceCell::new(),
+            failing: OnceCell::new(),
+            parts: which.parts > 0,
         };
         for name in NAMES
             .into_iter()
@@ -231,6 +381,70 @@ impl World {
         self.kernels.get(name).copied()
     }
 
+    /// The kernel that waits for a flag. It has run on all devices.
+    pub fn waiting(&self) -> &Waiting {
+        self.waiting.get_or_init(|| {
+            let options = CString::new(GATE_OPTIONS).unwrap_or_default();
+            let program = built(self.context, &self.devices, GATE, &options);
+            let kernel = create!(clCreateKernel(program, c"gate".as_ptr()));
+            let flags = call!(clSVMAlloc(self.context, FLAGS, 64 * MOST, 0));
+            assert!(!flags.is_null(), "memory for flags");
+            // SAFETY: memory of that size, which nothing uses yet.
+            unsafe { flags.cast::<u8>().write_bytes(0xff, 64 * MOST) };
+            ok!(clSetKernelArgSVMPointer(kernel, 0, flags));
+            self.run_everywhere(kernel, 1, 1);
+            Waiting {
+                program,
+                kernel,
+                flags: flags as usize,
+            }
+        })
+    }
+
+    /// The kernel that needs much memory. It has run on all devices in groups of one.
+    pub fn failing(&self) -> &Failing {
+        self.failing.get_or_init(|| {
+            let program = built(self.context, &self.devices, FAILING, c"");
+            let kernel = create!(clCreateKernel(program, c"large".as_ptr()));
+            let (context, flags) = (self.context, CL_MEM_READ_WRITE);
+            let buffer = create!(clCreateBuffer(context, flags, 1 << 16, null_mut()));
+            let (size, value) = (size_of::<cl_mem>(), (&raw const buffer).cast());
+            ok!(clSetKernelArg(kernel, 0, size, value));
+            let of = |&device: &cl_device_id| {
+                let param = CL_KERNEL_WORK_GROUP_SIZE;
+                info_value!(usize, clGetKernelWorkGroupInfo(kernel, device), param)
+            };
+            let group = self.devices.iter().map(of).min().unwrap_or(1);
+            self.run_everywhere(kernel, 1, 1);
+            Failing {
+                program,
+                buffer,
+                kernel,
+                group,
+            }
+        })
+    }
+
+    fn run_everywhere(&self, kernel: cl_kernel, global: usize, local: usize) {
+        for &device in &self.devices {
+            let context = self.context;
+            let queue = create!(clCreateCommandQueueWithProperties(context, device, null()));
+            ok!(clEnqueueNDRangeKernel(
+                queue,
+                kernel,
+                1,
+                null(),
+                &global,
+                &local,
+                0,
+                null(),
+                null_mut()
+            ));
+            ok!(clFinish(queue));
+            ok!(clReleaseCommandQueue(queue));
+        }
+    }
+
     /// A function of an extension.
     pub fn function<F: Copy>(&self, name: &CStr) -> F {
         let address: *mut c_void = call!(clGetExtensionFunctionAddressForPlatform(
@@ -249,7 +463,23 @@ impl Drop for World {
         for kernel in self.kernels.values() {
             ok!(clReleaseKernel(*kernel));
         }
+        if let Some(waiting) = self.waiting.take() {
+            ok!(clReleaseKernel(waiting.kernel));
+            ok!(clReleaseProgram(waiting.program));
+            call!(clSVMFree(self.context, waiting.flags as *mut c_void));
+        }
+        if let Some(failing) = self.failing.take() {
+            ok!(clReleaseKernel(failing.kernel));
+            ok!(clReleaseProgram(failing.program));
+            ok!(clReleaseMemObject(failing.buffer));
+        }
         ok!(clReleaseProgram(self.program));
         ok!(clReleaseContext(self.context));
+        if self.parts {
+            // Of devices that are no sub-devices nothing is released.
+            for device in &self.devices {
+                call!(clReleaseDevice(*device));
+            }
+        }
     }
 }
