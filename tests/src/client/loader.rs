@@ -86,6 +86,8 @@ api! {
     clSetKernelArg clSetKernelArg_t
     clGetKernelWorkGroupInfo clGetKernelWorkGroupInfo_t
     clWaitForEvents clWaitForEvents_t
+    clCreateUserEvent clCreateUserEvent_t
+    clSetUserEventStatus clSetUserEventStatus_t
     clReleaseEvent clReleaseEvent_t
     clFlush clFlush_t
     clFinish clFinish_t

@@ -272,6 +272,33 @@ impl Context {
         })
     }
 
+    /// An out-of-order queue.
+    pub fn out_of_order(&self) -> Result<Queue> {
+        let mut status = 0;
+        let properties = sys::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE;
+        // SAFETY: handles of this context.
+        let id = unsafe {
+            (self.device.api.clCreateCommandQueue)(self.id, self.device.id, properties, &mut status)
+        };
+        check("clCreateCommandQueue", status)?;
+        Ok(Queue {
+            device: self.device,
+            id,
+        })
+    }
+
+    /// A user event.
+    pub fn user_event(&self) -> Result<Event> {
+        let mut status = 0;
+        // SAFETY: a handle, and a place for the status.
+        let id = unsafe { (self.device.api.clCreateUserEvent)(self.id, &mut status) };
+        check("clCreateUserEvent", status)?;
+        Ok(Event {
+            device: self.device,
+            id,
+        })
+    }
+
     /// A buffer of `bytes`, readable and writable by kernels.
     pub fn buffer(&self, bytes: usize) -> Result<Buffer> {
         let mut status = 0;
@@ -489,6 +516,72 @@ impl Queue {
         check("clEnqueueNDRangeKernel", status)
     }
 
+    /// Begins to write to a buffer after some events; returns its own.
+    ///
+    /// # Safety
+    /// The data live until that is complete.
+    pub unsafe fn start_write<T: Plain>(
+        &self,
+        buffer: &Buffer,
+        data: &[T],
+        after: &[&Event],
+    ) -> Result<Event> {
+        let waits: Vec<cl_event> = after.iter().map(|event| event.id).collect();
+        let (list, mut id) = (first_of(&waits), null_mut());
+        // SAFETY: as many bytes as said, for as long as the caller promises.
+        let status = unsafe {
+            (self.device.api.clEnqueueWriteBuffer)(
+                self.id,
+                buffer.id,
+                sys::CL_FALSE,
+                0,
+                size_of_val(data),
+                data.as_ptr().cast(),
+                waits.len() as u32,
+                list,
+                &mut id,
+            )
+        };
+        check("clEnqueueWriteBuffer", status)?;
+        Ok(Event {
+            device: self.device,
+            id,
+        })
+    }
+
+    /// Begins to read from a buffer after some events; returns its own.
+    ///
+    /// # Safety
+    /// The data live, and are not used otherwise, until that is complete.
+    pub unsafe fn start_read<T: Plain>(
+        &self,
+        buffer: &Buffer,
+        data: &mut [T],
+        after: &[&Event],
+    ) -> Result<Event> {
+        let waits: Vec<cl_event> = after.iter().map(|event| event.id).collect();
+        let (list, mut id) = (first_of(&waits), null_mut());
+        // SAFETY: as many bytes as said, for as long as the caller promises; any bytes are values of T.
+        let status = unsafe {
+            (self.device.api.clEnqueueReadBuffer)(
+                self.id,
+                buffer.id,
+                sys::CL_FALSE,
+                0,
+                size_of_val(data),
+                data.as_mut_ptr().cast(),
+                waits.len() as u32,
+                list,
+                &mut id,
+            )
+        };
+        check("clEnqueueReadBuffer", status)?;
+        Ok(Event {
+            device: self.device,
+            id,
+        })
+    }
+
     /// Writes to a buffer and waits.
     pub fn write<T: Plain>(&self, buffer: &Buffer, data: &[T]) -> Result<()> {
         // SAFETY: blocking, so the data outlive the call's use of them.
@@ -630,7 +723,23 @@ impl Queue {
     }
 }
 
+/// Where a list begins; null if it is empty.
+fn first_of(list: &[cl_event]) -> *const cl_event {
+    match list.is_empty() {
+        true => null(),
+        false => list.as_ptr(),
+    }
+}
+
 impl Event {
+    /// Sets the status of a user event to complete.
+    pub fn complete(&self) -> Result<()> {
+        // SAFETY: a live handle.
+        check("clSetUserEventStatus", unsafe {
+            (self.device.api.clSetUserEventStatus)(self.id, sys::CL_COMPLETE)
+        })
+    }
+
     /// Waits for it.
     pub fn wait(&self) -> Result<()> {
         // SAFETY: one live handle.

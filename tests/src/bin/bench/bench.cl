@@ -4,6 +4,16 @@ __kernel void nothing(__global int *p) {}
 
 __kernel void bump(__global int *p) { p[get_global_id(0)] += 1; }
 
+// One work-group works on `count` words, `rounds` times each.
+__kernel void grind(__global uint *p, uint count, uint rounds)
+{
+    for (uint i = get_local_id(0); i < count; i += get_local_size(0)) {
+        uint x = p[i];
+        for (uint k = 0; k < rounds; k++) x = x * 1664525u + 1013904223u;
+        p[i] = x;
+    }
+}
+
 __kernel void triad(__global float *a, __global const float *b, __global const float *c, float s)
 {
     size_t i = get_global_id(0);

@@ -1,7 +1,7 @@
 //! What is measured. Each workload sets itself up on a device, shows that its result is right, and can then be run any
 //! number of times.
 
-use super::{alone, builds, compute, functions, numeric};
+use super::{alone, builds, compute, contract, functions, numeric};
 use opencl_sys as sys;
 use pumice_tests::client::{problem, Buffer, Context, Device, Event, Queue, Result};
 
@@ -53,6 +53,19 @@ impl Figure {
     pub fn less_is_better(self) -> bool {
         !matches!(self, Self::Giga(..))
     }
+}
+
+thread_local! {
+    /// Seconds of this turn that do not count.
+    pub static UNCOUNTED: std::cell::Cell<f64> = const { std::cell::Cell::new(0.0) };
+}
+
+/// Does something whose time does not count.
+pub fn uncounted<R>(run: impl FnOnce() -> R) -> R {
+    let start = std::time::Instant::now();
+    let result = run();
+    UNCOUNTED.set(UNCOUNTED.get() + start.elapsed().as_secs_f64());
+    result
 }
 
 /// A workload that is set up: runs `n` operations to their end.
@@ -130,6 +143,13 @@ workloads! {
     "launches back to back"      Launch     launches;
     "dependent launches"         Info       dependent_launches;
     "event chain, two queues"    Info       event_chain;
+    "launches, each with an event" Info     contract::launches_with_events;
+    "event before a long kernel" Info       contract::event_before_a_long_kernel;
+    "held commands, 1,000"       Info       |rig| contract::held(rig, 1000);
+    "held commands, 10,000"      Info       |rig| contract::held(rig, 10_000);
+    "held commands, 100,000"     Info       |rig| contract::held(rig, 100_000);
+    "held commands, 1,000,000"   Info       |rig| contract::held(rig, 1_000_000);
+    "double buffering"           Info       contract::double_buffering;
     "write 4 KiB"                Info       |rig| transfer(rig, 4096, true);
     "read 4 KiB"                 Info       |rig| transfer(rig, 4096, false);
     "write 64 MiB"               Throughput |rig| transfer(rig, 64 << 20, true);
