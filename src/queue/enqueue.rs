@@ -155,18 +155,25 @@ impl Queue {
                     drop(state);
                     return Turn::Over(self.fail_request(request, command));
                 }
-                Resolved::Ready(ready) if !must_pend && self.can_encode(&state, command, wait) => {
-                    if request.blocking && waited < IDLE_WAITS {
-                        if let Some(points) = self.idle_points(&state, &ready, &command.work) {
-                            waited += 1;
-                            if let Err(error) = self.wait_until_idle(state, &points) {
-                                refuse(command);
-                                return Turn::Over(Err(error));
-                            }
-                            continue;
+                Resolved::Ready(mut ready)
+                    if !must_pend && self.can_encode(&state, command, wait) =>
+                {
+                    let points = (request.blocking && waited < IDLE_WAITS)
+                        .then(|| self.idle_points(&state, &ready, &command.work))
+                        .flatten();
+                    let Some(points) = points else {
+                        return self.encode_request(request, command, state, ready);
+                    };
+                    waited += 1;
+                    if !state.in_order() {
+                        if let Err(error) = self.wait_until_idle(state, &points, None) {
+                            refuse(command);
+                            return Turn::Over(Err(error));
                         }
+                        continue;
                     }
-                    return self.encode_request(request, command, state, ready);
+                    ready.points.clear();
+                    return self.encode_when_idle(request, command, state, ready, &points);
                 }
                 _ => return Turn::Pending(state, (0, Slots::new()), None),
             }
@@ -187,17 +194,51 @@ impl Queue {
         (!idle && self.is_for_the_host(work)).then(|| all.cloned().collect())
     }
 
-    /// Waits, without the lock, until all that is recorded is done, and for points of other queues.
-    fn wait_until_idle(&self, mut state: MutexGuard<'_, QueueState>, points: &[Point]) -> ClResult {
+    /// Waits, without the lock, until all that is recorded is done, but for a host task, and for points of other queues.
+    fn wait_until_idle(
+        &self,
+        mut state: MutexGuard<'_, QueueState>,
+        points: &[Point],
+        but: Option<u64>,
+    ) -> ClResult {
         state.submit();
         let (value, seq) = (self.progress.submitted(), state.host.posted);
         self.unlock(state);
         for point in points {
             point.timeline.wait(point.value, None)?;
         }
-        self.progress.wait_host(seq);
+        self.progress.wait_host(but.map_or(seq, |own| own - 1));
         self.progress.timeline.wait(value, None)?;
         Ok(())
+    }
+
+    /// Encodes a command of an in-order queue, which is for the host and which the caller waits for, when the queue is idle.
+    /// Until then it counts as a host task that may access anything: what other threads enqueue comes after it, and is pending.
+    fn encode_when_idle<'a>(
+        &'a self,
+        request: &Request<'_>,
+        command: &Command,
+        mut state: MutexGuard<'a, QueueState>,
+        ready: Ready,
+        points: &[Point],
+    ) -> Turn<'a> {
+        let seq = state.host.add_launches(self.progress.host_done());
+        let waited = self.wait_until_idle(state, points, Some(seq));
+        let mut state = self.state.lock();
+        self.progress.set_host_done(seq);
+        state.host_tasks_done();
+        let turn = match waited {
+            Ok(()) => self.encode_request(request, command, state, ready),
+            Err(error) => {
+                self.unlock(state);
+                refuse(command);
+                Turn::Over(Err(error))
+            }
+        };
+        if let (Turn::Over(_), true) = (&turn, self.progress.pending() > 0) {
+            wake(self.owner());
+        }
+        turn
     }
 
     /// Something in the wait list has failed.

@@ -9,6 +9,9 @@
 //! 5. An operation on n pending commands costs what its own dependencies cost, and memory in use is bounded by what the
 //!    application handed over.
 //!
+//! Nothing is promised of commands of one out-of-order queue beside one another: the specification lets a device run them one
+//! after the other, and the CPU device does. A command that waits for the host holds up those enqueued after it in its queue.
+//!
 //! # The states of a command
 //! ```text
 //! enqueue --dependencies--> PENDING --all met, place reached--> encoder
