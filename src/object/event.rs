@@ -514,6 +514,12 @@ impl Object<Event> {
         )
     }
 
+    /// Completes the event of a pending command that was done when it was encoded. Returns what to notify.
+    pub(crate) fn complete(self: &Arc<Self>, times: Times) -> Notifications {
+        self.state.lock().times = times;
+        self.settle(COMPLETE)
+    }
+
     /// Has `dependent` notified once when the event is recorded, with its host part done, or done. Returns false if it is so
     /// already: nothing will come.
     pub(crate) fn subscribe(self: &Arc<Self>, dependent: Dependent) -> bool {

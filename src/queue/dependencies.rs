@@ -47,6 +47,9 @@ impl Queue {
         let stages: SmallVec<[Readiness; 4]> = deps.iter().map(|event| event.readiness()).collect();
         // All before it must be done, not only on a timeline.
         let follows = state.follows_all(&self.target.context, work);
+        // A map or unmap that fails on the stream would have to be undone: it begins when nothing can fail any more.
+        let undone =
+            state.stream.commands_fail() && matches!(work, Work::Map { .. } | Work::Unmap { .. });
         let mut ready = Ready::default();
         let mut pending = SmallVec::new();
         for (number, (event, stage)) in deps.iter().zip(stages).enumerate() {
@@ -71,7 +74,10 @@ impl Queue {
                 // In order it comes first anyhow, and its failure is seen by the stream.
                 Readiness::Pending(Some(_)) if own && state.in_order() => {}
                 Readiness::Recorded(place) if own && state.in_order() => {
-                    ready.own.push(place.value);
+                    match undone && !reached(place.value) {
+                        true => pending.push((event.clone(), true)),
+                        false => ready.own.push(place.value),
+                    }
                 }
                 // Its host part begins when the batch is submitted: nobody else may ever do that. Ours is, by whoever
                 // makes the command pending.
@@ -80,7 +86,7 @@ impl Queue {
                 }
                 Readiness::Pending(_) => pending.push((event.clone(), false)),
                 Readiness::Recorded(place) if own => {
-                    if follows && !reached(place.value) {
+                    if (follows || undone) && !reached(place.value) {
                         pending.push((event.clone(), true));
                     }
                     ready.own.push(place.value);
@@ -101,7 +107,10 @@ impl Queue {
                     match (reached(place.value), ours) {
                         (true, true) => ready.seen = Some(point()),
                         (true, false) => {}
-                        (false, true) if !follows => ready.points.push(point()),
+                        // Out of order, what the stream waits for would hold up commands that do not.
+                        (false, true) if !follows && !undone && state.in_order() => {
+                            ready.points.push(point());
+                        }
                         (false, _) => pending.push((event.clone(), true)),
                     }
                 }

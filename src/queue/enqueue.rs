@@ -227,7 +227,16 @@ impl Queue {
         let mut state = self.state.lock();
         self.progress.set_host_done(seq);
         state.host_tasks_done();
+        let failed = ready
+            .own
+            .iter()
+            .any(|value| self.progress.has_failed(*value))
+            || (points.iter()).any(|point| point.timeline.failure(point.value).is_some());
         let turn = match waited {
+            Ok(()) if failed => {
+                self.unlock(state);
+                Turn::Over(self.fail_request(request, command))
+            }
             Ok(()) => self.encode_request(request, command, state, ready),
             Err(error) => {
                 self.unlock(state);

@@ -10,7 +10,8 @@
 //!    application handed over.
 //!
 //! Nothing is promised of commands of one out-of-order queue beside one another: the specification lets a device run them one
-//! after the other, and the CPU device does. A command that waits for the host holds up those enqueued after it in its queue.
+//! after the other, and the CPU device does. A command that runs for ever holds up those enqueued after it in its queue; one
+//! that waits for an event does not.
 //!
 //! # The states of a command
 //! ```text

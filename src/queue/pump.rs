@@ -258,17 +258,17 @@ impl Queue {
         if let Times::Slots(slots) = &mut times {
             slots.extend(pending.slots.drain(..));
         }
+        if done {
+            // Its place is that of a command before it, whose status is not its own.
+            state.after.push(event.complete(times));
+            return Look::Gone(Box::new(pending));
+        }
         let place = Recorded {
             depends: !pending.deps.is_empty(),
             ..place
         };
         let (watch, notifications) = event.mark_recorded(place, times, action.is_some());
         state.after.push(notifications);
-        if done {
-            let after = event.settle(cl::CL_COMPLETE as cl::cl_int);
-            state.after.push(after);
-            return Look::Gone(Box::new(pending));
-        }
         if place.value > self.progress.submitted() {
             state.add_open_event(event.clone());
         } else if self.is_measuring() {

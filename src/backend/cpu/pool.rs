@@ -164,9 +164,11 @@ impl Pool {
         self.pending.store(tasks + jobs, Ordering::Release);
     }
 
-    /// Makes or wakes threads for work that was put into the lists. False: there is no thread at all.
+    /// Makes or wakes threads for the tasks in the list, and for `wanted` helpers of a job. Returns false if there is no thread.
     fn call(self: &Arc<Self>, mut state: MutexGuard<'_, State>, wanted: usize) -> bool {
         self.count(&state);
+        // A thread that was notified sleeps until it wakes: the tasks that wait for it count, too. One of them may run for ever.
+        let wanted = wanted + state.ready.len();
         let mut more = wanted.saturating_sub(state.sleeping);
         while more > 0 && state.threads < self.cores {
             crate::util::forked::needs_threads();
@@ -191,7 +193,7 @@ impl Pool {
     pub fn run(self: &Arc<Self>, task: Arc<dyn Task>) -> bool {
         let mut state = self.state.lock();
         state.ready.push_back(task);
-        self.call(state, 1)
+        self.call(state, 0)
     }
 
     fn serve(self: Arc<Self>) {

@@ -371,10 +371,11 @@ impl Queue {
 
     fn encode_nothing(&self, state: &mut QueueState, ready: &Ready, how: How) -> ClResult<Encoded> {
         let mut slots = Slots::new();
-        let waits = !ready.points.is_empty();
+        let commands_fail = state.stream.commands_fail();
+        let waits = !ready.points.is_empty() || (commands_fail && !ready.own.is_empty());
         // Where commands fail one by one, one that does nothing has an operation, too: else it would fail with the one before.
         let idle = !waits && !ready.barrier && state.idle();
-        let fails = how.event && state.stream.commands_fail();
+        let fails = (how.event || how.blocking) && commands_fail;
         if waits || (!idle && (how.profile || fails)) {
             slots.extend(state.record(Op::Marker, how.profile)?);
         }
