@@ -35,15 +35,15 @@ pub struct NdRange<'a> {
 }
 
 impl NdRange<'_> {
-    /// Whether ids or sizes need more than 32 bits. Work-items there run a form of the kernel of its own
-    /// ([`crate::compile::Executable::wide`]).
+    /// Whether ids or sizes need more than 31 bits. Work-items there run a form of the kernel of its own
+    /// ([`crate::compile::Executable::wide`]); in the usual one an id is the same extended by zeros and by its sign.
     pub fn is_wide(&self) -> bool {
         let IndexSpace { offset, global, .. } = self.whole();
         let ends = global
             .iter()
             .zip(&offset)
             .map(|(n, at)| n.saturating_add(*at));
-        !global.contains(&0) && ends.max() > Some(u32::MAX as usize)
+        !global.contains(&0) && ends.max() > Some(1 << 31)
     }
 
     /// With all three dimensions. No global size is an empty one (OpenCL 2.1).
@@ -636,11 +636,11 @@ mod tests {
                     .map(|s| s.global[0]),
             )
         };
-        let most = u32::MAX as usize;
+        let most = 1 << 31;
         assert_eq!(of(&[0], &[most]), (false, Ok(most as u64)));
         assert_eq!(of(&[1], &[most]), (true, Ok(most as u64)));
         assert_eq!(of(&[0, most], &[1, 1]), (true, Ok(1)));
-        assert_eq!(of(&[0], &[most + 1]), (true, Ok(1 << 32)));
+        assert_eq!(of(&[0], &[most + 1]), (true, Ok(most as u64 + 1)));
         assert_eq!(of(&[usize::MAX - 7], &[7]), (true, Ok(7)));
         assert_eq!(of(&[most + 1], &[0]), (false, Ok(0)));
         let refused = Err(cl::CL_INVALID_GLOBAL_OFFSET);

@@ -14,6 +14,7 @@ mod contexts;
 mod cxx;
 mod device_enqueue;
 mod devices;
+mod divergence;
 mod drivers;
 mod edges;
 mod environment;

@@ -1,9 +1,10 @@
 //! Memory: whole vectors where addresses are affine, one access where they are uniform, else gathers and scatters; atomics
 //! lane by lane.
 
-use super::classes::Class;
 use super::emitter::{Context, Emitter};
 use super::ops::Form;
+use super::slots::Lanes;
+use super::strides::{Class, Reach};
 use super::text::{scalar, suffix};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Inst, Value};
@@ -220,8 +221,7 @@ impl Emitter<'_> {
 
     /// Whether lanes may have the same of a value that is not known to be uniform.
     fn may_meet(&self, value: Value, cx: &Context) -> bool {
-        self.lanes > 1
-            && !matches!(self.class(value, cx), Class::Affine { stride, .. } if stride != 0)
+        self.lanes > 1 && !matches!(self.reach(value, cx), Reach::Strided(_))
     }
 
     /// Whether the addresses are all the same shows when it runs: counters that everybody shares are the usual case, and to ask
@@ -314,8 +314,8 @@ impl Emitter<'_> {
                 align.min(1 << (i as u64 * size).trailing_zeros())
             }
         };
-        match self.class(address, cx) {
-            Class::Uniform => {
+        match self.reach(address, cx) {
+            Reach::Same => {
                 let at = self.scalar(address, cx)?;
                 let v = if volatile { "volatile " } else { "" };
                 for (i, &result) in results.iter().enumerate() {
@@ -326,21 +326,21 @@ impl Emitter<'_> {
                         part(i)
                     ));
                     if self.classes.of(result) == Class::Uniform {
-                        self.define(result, Some(loaded), None, cx);
+                        self.define(result, Lanes::Same(loaded), cx);
                     } else {
                         let all = self.splat(ty, &loaded);
-                        self.define(result, None, Some(all), cx);
+                        self.define(result, Lanes::each(all), cx);
                     }
                 }
                 Ok(())
             }
-            Class::Affine { stride, .. }
+            Reach::Strided(stride)
                 if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
             {
-                let at = self.anchored(address, cx)?;
+                let at = self.anchored(address, stride, cx)?;
                 let parts = self.load_interleaved(ty, &at, n, align, cx);
                 for (&result, part) in results.iter().zip(parts) {
-                    self.define(result, None, Some(part), cx);
+                    self.define(result, Lanes::each(part), cx);
                 }
                 Ok(())
             }
@@ -349,7 +349,7 @@ impl Emitter<'_> {
                 for (i, &result) in results.iter().enumerate() {
                     let at = self.vector_behind(&at, i as u64 * size);
                     let loaded = self.gather(ty, &at, part(i), cx);
-                    self.define(result, None, Some(loaded), cx);
+                    self.define(result, Lanes::each(loaded), cx);
                 }
                 Ok(())
             }
@@ -533,8 +533,8 @@ impl Emitter<'_> {
                 align.min(1 << (i as u64 * size).trailing_zeros())
             }
         };
-        match self.class(address, cx) {
-            Class::Uniform => {
+        match self.reach(address, cx) {
+            Reach::Same => {
                 let at = self.scalar(address, cx)?;
                 let v = if volatile { "volatile " } else { "" };
                 for (i, &value) in values.iter().enumerate() {
@@ -548,10 +548,10 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            Class::Affine { stride, .. }
+            Reach::Strided(stride)
                 if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
             {
-                let at = self.anchored(address, cx)?;
+                let at = self.anchored(address, stride, cx)?;
                 let values: Vec<String> = values
                     .iter()
                     .map(|&v| self.vector(v, cx))

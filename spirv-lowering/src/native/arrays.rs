@@ -1,7 +1,8 @@
 //! Variables of a work-item: element after element, each for all lanes.
 
-use super::classes::Class;
 use super::emitter::{Context, Emitter};
+use super::slots::Lanes;
+use super::strides::Class;
 use super::text::scalar;
 use crate::error::Result;
 use crate::ir::entity::{Value, Var};
@@ -60,7 +61,7 @@ impl Emitter<'_> {
             Element::Shared(base) => {
                 let load = format!("load {}, ptr {base}, align 8", scalar(elem));
                 let loaded = self.text.def(&load);
-                self.define(result, Some(loaded), None, cx);
+                self.define(result, Lanes::Same(loaded), cx);
                 return Ok(());
             }
             Element::Row(at) => {
@@ -70,7 +71,7 @@ impl Emitter<'_> {
             }
             Element::Apart(at) => self.gather(elem, &at, elem.size(), cx),
         };
-        self.define(result, None, Some(loaded), cx);
+        self.define(result, Lanes::each(loaded), cx);
         Ok(())
     }
 
@@ -86,7 +87,7 @@ impl Emitter<'_> {
             Element::Shared(base) => {
                 // An affine value is told by its first lane, which runs wherever there is a barrier.
                 let one = match self.class(value, cx) {
-                    Class::Affine { .. } => self.anchored(value, cx)?,
+                    Class::Affine(stride) => self.anchored(value, stride, cx)?,
                     _ => self.scalar(value, cx)?,
                 };
                 self.text.line(&format!(

@@ -1,66 +1,27 @@
 //! Which values the work-items of a pack have in common, and where their ways part.
 //!
-//! A value is *uniform* if all work-items that are active where it is defined have the same, *affine* if that of lane n is
-//! that of lane 0 plus n times a constant, else *varying*. Affine values whose type is wider than that in which they were
-//! computed are *loose*: they are affine for lanes between which the narrow one does not wrap around, which are all that
-//! can reach memory by them (an object would have to be larger than the narrow type can say).
+//! A value has two classes, for the two ways of using it, and neither can be used as the other.
+//!
+//! - As data ([`Class`]) it is *uniform* if all work-items that are active where it is defined have the same, *affine* if that
+//!   of lane n is that of lane 0 plus n times a constant, modulo 2 to the power of its bits, else *varying*.
+//! - As an address ([`Reach`]) it is *strided* if that holds of the lanes that reach memory by it. This is more than
+//!   the first: a value that was extended from 32 bits in which neighbours wrap around is not affine, but an object
+//!   that lanes on both sides of the wrap reach would have to be larger than 32 bits can say.
 //!
 //! An edge is *soft* if only some of the work-items that run together take it: control goes on with the others, and those
 //! wait where it leads. A loop *leaks* if it loses work-items by soft edges while others go on.
 
-use super::tree::{Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Tree};
+use super::strides::{affine, Class, Found, Reach};
+use super::tree::{distinct, Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Tree};
 use super::Packing;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
-use crate::ir::fold::sext;
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::{Effect, GroupOp, HwVar, Op};
-use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
-
-/// See the module.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[allow(missing_docs)]
-pub enum Class {
-    /// Nothing is known yet.
-    #[default]
-    Unknown,
-    Uniform,
-    Affine {
-        stride: i64,
-        loose: bool,
-    },
-    Varying,
-}
-
-impl Class {
-    fn meet(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::Unknown, c) | (c, Self::Unknown) => c,
-            (Self::Uniform, Self::Uniform) => Self::Uniform,
-            // Between blocks the first active lane counts: what it says is affine for the others.
-            (Self::Affine { stride: a, .. }, Self::Affine { stride: b, .. }) if a == b => {
-                Self::Affine {
-                    stride: a,
-                    loose: false,
-                }
-            }
-            _ => Self::Varying,
-        }
-    }
-
-    /// The difference between neighbours, 0 for uniform ones.
-    fn stride(self) -> Option<(i64, bool)> {
-        match self {
-            Self::Uniform => Some((0, false)),
-            Self::Affine { stride, loose } => Some((stride, loose)),
-            _ => None,
-        }
-    }
-}
 
 /// What is found out.
 pub struct Classes {
-    values: SecondaryMap<Value, Class>,
+    values: SecondaryMap<Value, Found>,
     /// The innermost construct around the definition of each value; None too for what is the same everywhere.
     homes: SecondaryMap<Value, Option<ConstructId>>,
     /// Values that are used outside of a leaking loop that defines them: each lane has that of its last iteration.
@@ -123,8 +84,8 @@ impl Classes {
                     }
                 }
             }
-            for (i, target) in func.blocks[block].term.targets().iter().enumerate() {
-                edges.entry(target.block).or_default().push((block, i));
+            for (targets, to) in distinct(&func.blocks[block].term) {
+                edges.entry(to).or_default().push((block, targets[0]));
             }
         }
         let mut places: FxHashMap<Block, JumpTarget> = FxHashMap::default();
@@ -135,7 +96,7 @@ impl Classes {
         }
         if let Some(entry) = func.entry() {
             for &param in &func.blocks[entry].params {
-                this.values[param] = Class::Uniform;
+                this.values[param] = Found::Uniform;
             }
         }
         loop {
@@ -157,43 +118,27 @@ impl Classes {
         }
     }
 
-    fn set(&mut self, value: Value, class: Class) -> bool {
+    fn set(&mut self, value: Value, found: Found) -> bool {
         let old = self.values[value];
         // Only downwards, so that this ends.
-        let new = match (old, class) {
-            (Class::Varying, _) => Class::Varying,
-            (Class::Unknown, c) => c,
-            (o, Class::Unknown) => o,
-            (o, c) if o == c => o,
-            (
-                Class::Affine { stride: a, .. },
-                Class::Affine {
-                    stride: b,
-                    loose: true,
-                },
-            ) if a == b => Class::Affine {
-                stride: a,
-                loose: true,
-            },
-            (
-                Class::Affine {
-                    stride: a,
-                    loose: true,
-                },
-                Class::Affine { stride: b, .. },
-            ) if a == b => old,
-            _ => Class::Varying,
-        };
+        let new = old.meet(found);
         self.values[value] = new;
         new != old
     }
 
-    /// The class of a value where it is defined.
+    /// The class of a value as data, where it is defined.
     pub fn of(&self, value: Value) -> Class {
-        match self.values[value] {
-            Class::Unknown => Class::Uniform,
-            class => class,
-        }
+        self.values[value].class()
+    }
+
+    /// The class of a value as data, for those who use it in a block.
+    pub fn class(&self, tree: &Tree, value: Value, at: Block) -> Class {
+        self.seen(tree, value, at).class()
+    }
+
+    /// The class of a value as an address, for those who use it in a block.
+    pub fn reach(&self, tree: &Tree, value: Value, at: Block) -> Reach {
+        self.seen(tree, value, at).reach()
     }
 
     /// Is the value used in a block outside of a leaking loop that defines it?
@@ -208,12 +153,12 @@ impl Classes {
         false
     }
 
-    /// The class that a value has for those who use it in a block.
-    fn seen(&self, tree: &Tree, value: Value, at: Block) -> Class {
+    /// What is known of a value by those who use it in a block.
+    fn seen(&self, tree: &Tree, value: Value, at: Block) -> Found {
         match self.values[value] {
-            Class::Unknown => Class::Unknown,
-            _ if self.escapes_to(tree, value, at) => Class::Varying,
-            class => class,
+            Found::Unknown => Found::Unknown,
+            _ if self.escapes_to(tree, value, at) => Found::Varying,
+            found => found,
         }
     }
 
@@ -279,25 +224,16 @@ impl Classes {
                 })
                 .collect();
             let same = args.windows(2).all(|w| w[0] == w[1]);
-            let class = if apart && (after_loop || !same) {
-                Class::Varying
+            let found = if apart && (after_loop || !same) {
+                Found::Varying
             } else {
                 args.iter()
                     .zip(edges)
-                    .fold(Class::Unknown, |c, (&a, &(from, _))| {
+                    .fold(Found::Unknown, |c, (&a, &(from, _))| {
                         c.meet(self.seen(tree, a, from))
                     })
             };
-            let class = match class {
-                // One base in a register stands for integers and pointers alone.
-                Class::Affine { .. } if !may_be_affine(func.ty(param)) => Class::Varying,
-                Class::Affine { stride, .. } => Class::Affine {
-                    stride,
-                    loose: false,
-                },
-                c => c,
-            };
-            changed |= self.set(param, class);
+            changed |= self.set(param, found);
         }
         changed
     }
@@ -309,39 +245,36 @@ impl Classes {
         (block, inst): (Block, Inst),
         packing: Packing,
         uniform: &SecondaryMap<Var, bool>,
-    ) -> Class {
+    ) -> Found {
         let data = &func.insts[inst];
         let args = || data.args.iter().map(|&v| self.seen(tree, v, block));
-        let all_uniform = || -> Class {
+        let all_uniform = || -> Found {
             let mut any_unknown = false;
             for class in args() {
                 match class {
-                    Class::Uniform => {}
-                    Class::Unknown => any_unknown = true,
-                    _ => return Class::Varying,
+                    Found::Uniform => {}
+                    Found::Unknown => any_unknown = true,
+                    _ => return Found::Varying,
                 }
             }
             if any_unknown {
-                Class::Unknown
+                Found::Unknown
             } else {
-                Class::Uniform
+                Found::Uniform
             }
         };
         match data.op {
-            Op::Const(_) | Op::Undef | Op::GlobalAddr(_) => Class::Uniform,
-            Op::Implicit(..) | Op::ArgLoad(_) | Op::SpecSize(_) | Op::Clock(_) => Class::Uniform,
+            Op::Const(_) | Op::Undef | Op::GlobalAddr(_) => Found::Uniform,
+            Op::Implicit(..) | Op::ArgLoad(_) | Op::SpecSize(_) | Op::Clock(_) => Found::Uniform,
             Op::Hw(var) => hw_class(var, packing),
             Op::Load {
                 volatile: false, ..
-            } => match all_uniform() {
-                Class::Uniform => Class::Uniform,
-                c => c,
-            },
+            } => all_uniform(),
             Op::VarLoad(var) => {
                 if uniform[var] {
-                    Class::Uniform
+                    Found::Uniform
                 } else {
-                    Class::Varying
+                    Found::Varying
                 }
             }
             Op::Group(
@@ -351,16 +284,16 @@ impl Classes {
                 | GroupOp::Ballot
                 | GroupOp::Reduce(_),
                 _,
-            ) => Class::Uniform,
+            ) => Found::Uniform,
             op if op.effect() == Effect::Pure => {
                 let class = all_uniform();
-                if class != Class::Varying {
+                if class != Found::Varying {
                     return class;
                 }
-                let args: Vec<Class> = args().collect();
+                let args: Vec<Found> = args().collect();
                 affine(func, data.op, &data.args, &data.results, &args)
             }
-            _ => Class::Varying,
+            _ => Found::Varying,
         }
     }
 
@@ -375,7 +308,7 @@ impl Classes {
                 _ => continue,
             };
             let class = self.seen(tree, cond, construct.block);
-            if !matches!(class, Class::Uniform | Class::Unknown) {
+            if !matches!(class, Found::Uniform | Found::Unknown) {
                 self.divergent[id] = true;
                 changed = true;
             }
@@ -520,7 +453,7 @@ fn collect(chain: &Chain, from: Option<ConstructId>, out: &mut Vec<Leaving>) {
             }),
             Item::Select(select) => {
                 for arm in &select.arms {
-                    collect(arm, Some(select.construct), out);
+                    collect(&arm.body, Some(select.construct), out);
                 }
             }
             Item::Loop(l) => {
@@ -531,120 +464,105 @@ fn collect(chain: &Chain, from: Option<ConstructId>, out: &mut Vec<Leaving>) {
     }
 }
 
-fn hw_class(var: HwVar, packing: Packing) -> Class {
-    let next = Class::Affine {
-        stride: 1,
-        loose: false,
-    };
+fn hw_class(var: HwVar, packing: Packing) -> Found {
     match var {
-        HwVar::LocalInvocationIndex | HwVar::SubgroupInvocationId => next,
-        HwVar::LocalInvocationId(_) if packing == Packing::Linear => Class::Varying,
-        HwVar::LocalInvocationId(0) => next,
-        HwVar::WorkgroupId(0) if packing == Packing::Groups => next,
-        _ => Class::Uniform,
+        HwVar::LocalInvocationIndex | HwVar::SubgroupInvocationId => Found::Affine(1),
+        HwVar::LocalInvocationId(_) if packing == Packing::Linear => Found::Varying,
+        HwVar::LocalInvocationId(0) => Found::Affine(1),
+        HwVar::WorkgroupId(0) if packing == Packing::Groups => Found::Affine(1),
+        _ => Found::Uniform,
     }
 }
 
-fn may_be_affine(ty: Type) -> bool {
-    ty.is_int() || ty.is_ptr()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ir::entity::Entity;
+    use crate::ir::parse::parse_function;
+    use crate::native::regions;
+
+    /// The classes of the values of a function, by their numbers.
+    fn classes(text: &str, values: &[u32]) -> Vec<(Class, Reach)> {
+        let func = parse_function(text).unwrap();
+        let region = regions::split(&func, Packing::Rows).unwrap().remove(0);
+        let tree = Tree::new(&region.func).unwrap();
+        let found = Classes::new(&region.func, &tree, Packing::Rows, &region.uniform);
+        let of = |&number: &u32| {
+            let value = Value::new(number as usize);
+            (found.of(value), found.values[value].reach())
+        };
+        values.iter().map(of).collect()
+    }
+
+    /// An extended sum may wrap around between lanes: it has a stride as an address alone, also as a parameter of a block.
+    #[test]
+    fn extended_values_are_affine_as_addresses_alone() {
+        let text = "func fn0 \"f\" () -> () {
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = arg_load.0 : i32
+  v2 = iadd v0, v1 : i32
+  v3 = zext v0 : i64
+  v4 = zext v2 : i64
+  v5 = const 1 : i64
+  v6 = const 24 : i32
+  v7 = shl v0, v6 : i32
+  v8 = ashr v7, v6 : i32
+  jump block1(v3, v4)
+block1(v9: i64, v10: i64):
+  v11 = iadd v9, v5 : i64
+  v12 = iadd v10, v5 : i64
+  v13 = icmp.eq v1, v6 : bool
+  br v13, block1(v11, v12), block2
+block2:
+  return
 }
-
-/// The most that lanes may be apart.
-const WIDEST: i64 = 1 << 62;
-
-fn affine(func: &Function, op: Op, args: &[Value], results: &[Value], classes: &[Class]) -> Class {
-    let Some(&result) = results.first() else {
-        return Class::Varying;
-    };
-    if classes.contains(&Class::Unknown) {
-        return Class::Unknown;
+";
+        let affine = (Class::Affine(1), Reach::Strided(1));
+        let address = (Class::Varying, Reach::Strided(1));
+        let apart = (Class::Varying, Reach::Apart);
+        let found = classes(text, &[2, 3, 4, 8]);
+        assert_eq!(found, [affine, affine, address, apart]);
+        let found: Vec<_> = classes(text, &(9..30).collect::<Vec<_>>());
+        assert!(
+            found.contains(&affine) && found.contains(&address),
+            "{found:?}"
+        );
+        assert!(!found.contains(&apart), "{found:?}");
     }
-    if !may_be_affine(func.ty(result)) {
-        return Class::Varying;
-    }
-    let constant = |i: usize| {
-        let value = *args.get(i)?;
-        let bits = func.as_const(value)?;
-        Some(sext(func.ty(value), bits))
-    };
-    let stride = |i: usize| classes.get(i).and_then(|c| c.stride());
-    let found = (|| match op {
-        Op::IAdd | Op::PtrAdd => {
-            let ((a, x), (b, y)) = (stride(0)?, stride(1)?);
-            Some((a.checked_add(b)?, x | y))
-        }
-        Op::ISub => {
-            let ((a, x), (b, y)) = (stride(0)?, stride(1)?);
-            Some((a.checked_sub(b)?, x | y))
-        }
-        Op::INeg => stride(0).map(|(a, x)| (-a, x)),
-        Op::IMul => {
-            let ((a, x), by) = match (constant(0), constant(1)) {
-                (_, Some(by)) => (stride(0)?, by),
-                (Some(by), _) => (stride(1)?, by),
-                _ => return None,
-            };
-            Some((a.checked_mul(by)?, x))
-        }
-        Op::Shl => {
-            let by = constant(1).filter(|by| (0..62).contains(by))?;
-            let (a, x) = stride(0)?;
-            Some((a.checked_mul(1 << by)?, x))
-        }
-        // The lower bits alone, extended again.
-        Op::AShr | Op::LShr => {
-            let by = constant(1).filter(|by| (0..=32).contains(by))?;
-            let shifted = &func.insts[func.def_inst(args[0])?];
-            let before = shifted.args.get(1).and_then(|&v| func.as_const(v));
-            if shifted.op != Op::Shl || before != Some(by as u64) {
-                return None;
-            }
-            let (a, _) = stride(0)?;
-            Some((a >> by, true))
-        }
-        Op::And if constant(1) == Some(0xffff_ffff) => stride(0).map(|(a, _)| (a, true)),
-        Op::ZExt | Op::SExt if func.ty(args[0]) != Type::Bool => {
-            let (a, x) = stride(0)?;
-            Some((a, x || !is_identity(func, args[0])))
-        }
-        Op::Trunc => {
-            let (a, x) = stride(0)?;
-            let bits = func.ty(result).bits();
-            if bits < 32 {
-                return None;
-            }
-            Some((a, x))
-        }
-        Op::PtrToInt | Op::IntToPtr | Op::SpaceCast => stride(0),
-        Op::Bitcast if may_be_affine(func.ty(args[0])) => stride(0),
-        _ => None,
-    })();
-    match found {
-        Some((0, false)) => Class::Uniform,
-        Some((stride, loose)) if stride != 0 && stride.abs() <= WIDEST => {
-            Class::Affine { stride, loose }
-        }
-        _ => Class::Varying,
-    }
-}
 
-/// An id of a work-item: within 32 bits for all that there are.
-fn is_identity(func: &Function, value: Value) -> bool {
-    let Some(inst) = func.def_inst(value) else {
-        return false;
-    };
-    let data = &func.insts[inst];
-    match data.op {
-        Op::Hw(_) | Op::Implicit(..) => true,
-        Op::IAdd => data.args.iter().all(|&a| is_identity(func, a)),
-        Op::IMul => data.args.iter().all(|&a| {
-            func.def_inst(a).is_some_and(|i| {
-                matches!(
-                    func.insts[i].op,
-                    Op::Hw(HwVar::WorkgroupId(_) | HwVar::WorkgroupSize(_))
-                )
-            })
-        }),
-        _ => false,
+    /// Sums of ids are ids only where they are those of one dimension, each once.
+    #[test]
+    fn ids_are_sums_of_their_parts() {
+        let extended = |second: &str, third: &str| {
+            let text = format!(
+                "func fn0 \"f\" () -> () {{
+block0:
+  v0 = hw.local_invocation_id.0 : i32
+  v1 = hw.workgroup_id.0 : i32
+  v2 = hw.workgroup_size.0 : i32
+  v3 = imul v1, v2 : i32
+  v4 = {second} : i32
+  v5 = iadd v0, v4 : i32
+  v6 = {third} : i32
+  v7 = iadd v5, v6 : i32
+  v8 = sext v7 : i64
+  return
+}}
+"
+            );
+            classes(&text, &[8])[0].0
+        };
+        let base = "implicit.global_base.0";
+        assert_eq!(extended("imul v1, v2", base), Class::Affine(1));
+        assert_eq!(
+            extended("imul v1, v2", "implicit.global_size.0"),
+            Class::Varying
+        );
+        assert_eq!(
+            extended("imul v1, v2", "implicit.global_base.1"),
+            Class::Varying
+        );
+        assert_eq!(extended(base, base), Class::Varying);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::emitter::{Context, Emitter};
 use super::ops::Form;
+use super::slots::Lanes;
 use super::text::{scalar, suffix};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Inst;
@@ -30,7 +31,7 @@ impl Emitter<'_> {
                     let bits = self.mask_bits(&Some(off));
                     self.text.def(&format!("icmp eq i{w} {bits}, 0"))
                 };
-                self.define(results[0], Some(result), None, cx);
+                self.define(results[0], Lanes::Same(result), cx);
             }
             GroupOp::AllEqual => {
                 let ty = func.ty(args[0]);
@@ -49,7 +50,7 @@ impl Emitter<'_> {
                 let differs = self.text.def(&format!("and {masks} {differs}, {active}"));
                 let bits = self.mask_bits(&Some(differs));
                 let result = self.text.def(&format!("icmp eq i{w} {bits}, 0"));
-                self.define(results[0], Some(result), None, cx);
+                self.define(results[0], Lanes::Same(result), cx);
             }
             GroupOp::Elect => {
                 let lane = self.first_lane(&cx.mask);
@@ -57,7 +58,7 @@ impl Emitter<'_> {
                 let result = self.text.def(&format!(
                     "insertelement {masks} {none}, i1 true, i64 {lane}"
                 ));
-                self.define(results[0], None, Some(result), cx);
+                self.define(results[0], Lanes::each(result), cx);
             }
             GroupOp::Ballot => {
                 let value = self.vector(args[0], cx)?;
@@ -74,7 +75,7 @@ impl Emitter<'_> {
                         (0, _) => self.text.def(&format!("zext i{w} {bits} to i32")),
                         _ => "0".to_owned(),
                     };
-                    self.define(result, Some(word), None, cx);
+                    self.define(result, Lanes::Same(word), cx);
                 }
             }
             GroupOp::Shuffle | GroupOp::Broadcast => {
@@ -83,14 +84,14 @@ impl Emitter<'_> {
                 let lane = self.vector(args[1], cx)?;
                 let lane_type = func.ty(args[1]);
                 let result = self.shuffle(ty, &value, lane_type, &lane);
-                self.define(results[0], None, Some(result), cx);
+                self.define(results[0], Lanes::each(result), cx);
             }
             GroupOp::Reduce(arith) => {
                 let ty = func.ty(args[0]);
                 let value = self.vector(args[0], cx)?;
                 let value = self.or_identity(arith, ty, &value, cx);
                 let result = self.reduce(arith, ty, &value)?;
-                self.define(results[0], Some(result), None, cx);
+                self.define(results[0], Lanes::Same(result), cx);
             }
             GroupOp::ClusteredReduce(arith) => {
                 let ty = func.ty(args[0]);
@@ -113,7 +114,7 @@ impl Emitter<'_> {
                     value = self.combine(arith, ty, Form::Vector, &value, &other)?;
                     by *= 2;
                 }
-                self.define(results[0], None, Some(value), cx);
+                self.define(results[0], Lanes::each(value), cx);
             }
             GroupOp::InclusiveScan(arith) | GroupOp::ExclusiveScan(arith) => {
                 let ty = func.ty(args[0]);
@@ -121,7 +122,7 @@ impl Emitter<'_> {
                 let value = self.or_identity(arith, ty, &value, cx);
                 let exclusive = matches!(op, GroupOp::ExclusiveScan(_));
                 let value = self.scan(arith, ty, value, exclusive)?;
-                self.define(results[0], None, Some(value), cx);
+                self.define(results[0], Lanes::each(value), cx);
             }
             _ => return Err(LowerError::unsupported(format!("{op:?} on the processor"))),
         }

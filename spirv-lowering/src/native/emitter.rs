@@ -1,6 +1,7 @@
 //! What is known while a region is written: the text so far, where values lie, and the small things of which all else is made.
 
 use super::classes::Classes;
+use super::slots::Places;
 use super::text::{constant, scalar, Text};
 use super::tree::{ConstructId, Tree};
 use super::{Locals, Packing, Region, Shape};
@@ -11,15 +12,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The lanes that run. None: all.
 pub type Mask = Option<String>;
-
-/// A value as far as it was written: the scalar of uniform and (lane 0 of) affine ones, the vector of others and affine ones.
-#[derive(Debug, Clone, Default)]
-pub struct Written {
-    pub scalar: Option<String>,
-    pub vector: Option<String>,
-    /// The chain in which that happened.
-    pub chain: usize,
-}
 
 /// Where a chain is.
 #[derive(Clone)]
@@ -73,21 +65,15 @@ pub struct Emitter<'a> {
     pub loaded: FxHashMap<String, String>,
     /// Intrinsics that are used, with their declarations.
     pub declared: &'a mut std::collections::BTreeSet<String>,
-    /// Values that need a slot, as found out the first time.
-    pub wanted: FxHashSet<Value>,
-    /// Those that were missing one.
-    pub missing: FxHashSet<Value>,
-    pub slots: FxHashMap<Value, String>,
-    pub written: SecondaryMap<Value, Written>,
-    pub chains: Vec<usize>,
+    /// Where values lie.
+    pub places: Places<'a>,
     pub open: Vec<Open>,
     /// The name of the slot for the next region.
     pub next: Option<String>,
     /// The label at the end of a pack.
     pub done: String,
-    /// The classes of one lane alone, and those of all lanes while that is written.
+    /// The classes of one lane alone.
     pub of_one_lane: &'a Classes,
-    pub of_all: Option<&'a Classes>,
     /// What LLVM is told of a loop at its edge back, see `serial`.
     pub hint: Option<(ConstructId, String)>,
     /// Variables on the stack.
@@ -124,16 +110,11 @@ impl<'a> Emitter<'a> {
             prologue: Text::default(),
             loaded: FxHashMap::default(),
             declared,
-            wanted,
-            missing: FxHashSet::default(),
-            slots: FxHashMap::default(),
-            written: SecondaryMap::new(),
-            chains: vec![0],
+            places: Places::new(wanted),
             open: vec![Open::default(); tree.constructs.len()],
             next: None,
             done: String::new(),
             of_one_lane,
-            of_all: None,
             hint: None,
             arrays: SecondaryMap::new(),
             ids,
@@ -238,11 +219,5 @@ impl<'a> Emitter<'a> {
         self.prologue.line(&format!("{name} = {text}"));
         self.loaded.insert(text.to_owned(), name.clone());
         name
-    }
-
-    /// A chain of text within another, or after it.
-    pub fn new_chain(&mut self, parent: usize) -> usize {
-        self.chains.push(parent);
-        self.chains.len() - 1
     }
 }

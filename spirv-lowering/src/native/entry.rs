@@ -4,6 +4,7 @@ use super::classes::Classes;
 use super::emitter::{Emitter, Mask};
 use super::ids::Ids;
 use super::layout;
+use super::slots::Lanes;
 use super::text::Text;
 use super::tree::Tree;
 use super::{Locals, Packing, Region, Shape, VERSION};
@@ -137,10 +138,11 @@ fn function(
         );
         e.frame = frame.clone();
         let text = body(&mut e, number, several)?;
-        if e.missing.is_empty() {
+        let missing = e.places.missing();
+        if missing.is_empty() {
             return Ok(text);
         }
-        wanted.extend(e.missing);
+        wanted.extend(missing);
     }
     Err(LowerError::internal(
         "values are read where they are not written",
@@ -178,7 +180,7 @@ fn body(e: &mut Emitter, number: usize, several: bool) -> Result<String> {
             end: String::new(),
             block,
         };
-        e.define(param, Some(address), None, &cx);
+        e.define(param, Lanes::Same(address), &cx);
     }
     e.text.jump("next_pack");
     let mut mask: Mask = None;

@@ -3,8 +3,8 @@
 //! The mask says which lanes run; None: all. Code runs only while some lane does, but for arms so small that skipping them
 //! costs more than running them without lanes.
 
-use super::classes::Class;
 use super::emitter::{Context, Emitter, Mask, Open};
+use super::strides::Class;
 use super::text::{constant, scalar};
 use super::tree::{Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Loop, Select};
 use crate::error::{LowerError, Result};
@@ -258,18 +258,23 @@ impl Emitter<'_> {
     fn together(&mut self, select: &Select, cx: &Context, end: &str) -> Result<()> {
         let func = self.func;
         let labels: Vec<String> = select.arms.iter().map(|_| self.text.label()).collect();
+        // The label of each target.
+        let mut to = vec![""; func.blocks[select.block].term.targets().len()];
+        for (arm, label) in select.arms.iter().zip(&labels) {
+            arm.targets.iter().for_each(|&target| to[target] = label);
+        }
         match &func.blocks[select.block].term {
             Terminator::Branch(cond, ..) => {
                 let cond = self.scalar(*cond, cx)?;
-                self.text.branch(&cond, &labels[0], &labels[1]);
+                self.text.branch(&cond, to[0], to[1]);
             }
             Terminator::Switch(value, cases, _) => {
                 let ty = func.ty(*value);
                 let scalar_type = scalar(ty);
                 let on = self.scalar(*value, cx)?;
-                let default = labels.last().cloned().unwrap_or_default();
+                let default = to[cases.len()];
                 let mut line = format!("switch {scalar_type} {on}, label %{default} [");
-                for ((bits, _), label) in cases.iter().zip(&labels) {
+                for ((bits, _), label) in cases.iter().zip(&to) {
                     let _ = write!(
                         line,
                         " {scalar_type} {}, label %{label}",
@@ -283,13 +288,13 @@ impl Emitter<'_> {
         }
         for (arm, label) in select.arms.iter().zip(&labels) {
             self.text.begin(label);
-            let chain = self.new_chain(cx.chain);
+            let chain = self.places.new_chain(cx.chain);
             let inner = Context {
                 chain,
                 end: end.to_owned(),
                 ..cx.clone()
             };
-            self.chain(arm, inner)?;
+            self.chain(&arm.body, inner)?;
         }
         Ok(())
     }
@@ -300,6 +305,7 @@ impl Emitter<'_> {
         let ty = self.mask_type();
         let mut masks = Vec::new();
         match &func.blocks[select.block].term {
+            _ if select.arms.len() == 1 => masks.push(self.mask_vector(&cx.mask)),
             Terminator::Branch(cond, ..) => {
                 let wide = self.is_wide_comparison(*cond);
                 let cond = self.vector(*cond, cx)?;
@@ -321,16 +327,30 @@ impl Emitter<'_> {
                 let value_type = func.ty(*value);
                 let vec = self.vec(value_type);
                 let on = self.vector(*value, cx)?;
+                let all = self.splat_const(Type::Bool, 1);
                 let mut rest = self.mask_vector(&cx.mask);
-                for (bits, _) in cases {
-                    let case = self.splat_const(value_type, *bits);
-                    let is = self.text.def(&format!("icmp eq {vec} {on}, {case}"));
-                    masks.push(self.and(&cx.mask, &is));
-                    let all = self.splat_const(Type::Bool, 1);
-                    let not = self.text.def(&format!("xor {ty} {is}, {all}"));
-                    rest = self.text.def(&format!("and {ty} {rest}, {not}"));
+                for arm in &select.arms {
+                    // The default's lanes are those of no other arm.
+                    if arm.targets.contains(&cases.len()) {
+                        masks.push(String::new());
+                        continue;
+                    }
+                    let mut taken: Option<String> = None;
+                    for &target in &arm.targets {
+                        let case = self.splat_const(value_type, cases[target].0);
+                        let is = self.text.def(&format!("icmp eq {vec} {on}, {case}"));
+                        let not = self.text.def(&format!("xor {ty} {is}, {all}"));
+                        rest = self.text.def(&format!("and {ty} {rest}, {not}"));
+                        taken = Some(match taken {
+                            Some(before) => self.text.def(&format!("or {ty} {before}, {is}")),
+                            None => is,
+                        });
+                    }
+                    masks.push(self.and(&cx.mask, &taken.unwrap_or_default()));
                 }
-                masks.push(rest);
+                for mask in masks.iter_mut().filter(|mask| mask.is_empty()) {
+                    mask.clone_from(&rest);
+                }
             }
             _ => return Err(LowerError::internal("a selection without a branch")),
         }
@@ -341,8 +361,8 @@ impl Emitter<'_> {
             } else {
                 self.text.label()
             };
-            let chain = self.new_chain(cx.chain);
-            let small = self.are_small(&arm.items);
+            let chain = self.places.new_chain(cx.chain);
+            let small = self.are_small(&arm.body.items);
             let inner = Context {
                 mask: Some(mask.clone()),
                 some: !small,
@@ -356,7 +376,7 @@ impl Emitter<'_> {
                 self.text.branch(&any, &label, &after);
                 self.text.begin(&label);
             }
-            self.chain(arm, inner)?;
+            self.chain(&arm.body, inner)?;
             if i + 1 < count {
                 self.text.begin(&after);
             }
@@ -417,8 +437,7 @@ impl Emitter<'_> {
                 continue;
             }
             for &param in &func.blocks[block].params {
-                let (slot, ty, _) = self.param_slot(param);
-                self.store_slot(&slot, &ty, "undef", &None);
+                self.forget_param(param);
             }
         }
     }
@@ -456,7 +475,7 @@ impl Emitter<'_> {
         self.text.jump(&header);
         self.text.begin(&header);
         // What is within does not dominate what comes after: the text may leave from anywhere.
-        let chain = self.new_chain(cx.chain);
+        let chain = self.places.new_chain(cx.chain);
         let mut inner = cx.clone();
         inner.chain = chain;
         inner.end = cont.clone();
@@ -481,7 +500,7 @@ impl Emitter<'_> {
         let mut latch = inner;
         latch.end = gone.clone();
         // The text may come here from anywhere in the body.
-        latch.chain = self.new_chain(cx.chain);
+        latch.chain = self.places.new_chain(cx.chain);
         if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
             let mask = self
                 .text
@@ -580,6 +599,38 @@ block3(v13: i32):
         let opposite = |ty| text_of(&leaving(ty), 16).contains(", <i1 true, i1 true,");
         assert!(!opposite("i64"));
         assert!(opposite("i32"));
+    }
+
+    /// Cases with one target are one arm: its code stands there once, however many labels it has, at any depth.
+    #[test]
+    fn cases_with_one_target_are_written_once() {
+        let stores = |levels: u32, ids: &str| {
+            let mut text = format!(
+                "func fn0 \"f\" () -> () {{
+block0:
+  v0 = {ids} : i32
+  v1 = arg_load.0 : i64
+  v2 = int_to_ptr v1 : ptr.global
+  jump block1
+"
+            );
+            for level in 1..=levels {
+                let (next, last) = (level + 1, levels + 1);
+                text += &format!(
+                    "block{level}:
+  switch v0, [0: block{next}, 3: block{next}, 7: block{next}, 9: block{last}], block{last}
+"
+                );
+            }
+            text += &format!(
+                "block{}:\n  store.align4 v2, v0\n  return\n}}\n",
+                levels + 1
+            );
+            text_of(&text, 16).matches("store i32 %").count()
+        };
+        for ids in ["hw.local_invocation_id.0", "arg_load.8"] {
+            assert_eq!([1, 2, 6].map(|levels| stores(levels, ids)), [1; 3]);
+        }
     }
 
     #[test]

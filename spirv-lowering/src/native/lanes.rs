@@ -1,6 +1,5 @@
 //! One lane out of many: its part of a vector, and what is done lane by lane.
 
-use super::classes::Class;
 use super::emitter::{Context, Emitter, Mask};
 use super::text::scalar;
 use crate::error::Result;
@@ -10,6 +9,9 @@ use crate::ir::types::Type;
 impl Emitter<'_> {
     /// The number of the first lane that runs.
     pub fn first_lane(&mut self, mask: &Mask) -> String {
+        if let Some(lane) = self.lane_alone() {
+            return lane;
+        }
         if mask.is_none() {
             return "0".to_owned();
         }
@@ -23,41 +25,6 @@ impl Emitter<'_> {
             return lane;
         }
         self.text.def(&format!("zext i{n} {lane} to i64"))
-    }
-
-    /// What lane 0 of an affine value would have to have, so that it is right for the first lane that runs.
-    pub fn anchored(&mut self, value: Value, cx: &Context) -> Result<String> {
-        let Class::Affine { stride, loose } = self.class(value, cx) else {
-            return self.scalar(value, cx);
-        };
-        let written = self.get(value, cx)?;
-        if !loose || cx.mask.is_none() {
-            if let Some(scalar) = written.scalar {
-                return Ok(scalar);
-            }
-        }
-        let vector = self.vector(value, cx)?;
-        let lane = self.first_lane(&cx.mask);
-        let ty = self.func.ty(value);
-        let vec = self.vec(ty);
-        let first = self
-            .text
-            .def(&format!("extractelement {vec} {vector}, i64 {lane}"));
-        let back = self.text.def(&format!("mul i64 {lane}, {}", -stride));
-        if ty.is_ptr() {
-            return Ok(self
-                .text
-                .def(&format!("getelementptr i8, ptr {first}, i64 {back}")));
-        }
-        let back = if ty == Type::I64 {
-            back
-        } else {
-            self.text
-                .def(&format!("trunc i64 {back} to {}", scalar(ty)))
-        };
-        Ok(self
-            .text
-            .def(&format!("add {} {first}, {back}", scalar(ty))))
     }
 
     /// What the last lane that runs has: lanes write to one place in their order.

@@ -30,6 +30,8 @@ mod ops;
 mod optimization_barrier;
 mod regions;
 mod serial;
+mod slots;
+mod strides;
 mod texels;
 mod text;
 mod tree;

@@ -1,9 +1,10 @@
 //! Instructions that only compute: for one lane or for all of them at once.
 
-use super::classes::Class;
 use super::emitter::{Context, Emitter};
 use super::layout;
 use super::optimization_barrier::in_register;
+use super::slots::Lanes;
+use super::strides::{Class, Reach};
 use super::text::{scalar, suffix};
 use super::Packing;
 use crate::error::{LowerError, Result};
@@ -75,15 +76,8 @@ impl Emitter<'_> {
             Op::Const(_) => Ok(()),
             Op::Undef => {
                 let ty = func.ty(data.results[0]);
-                let (s, v) = (
-                    self.number(Form::Scalar, ty, 0),
-                    "zeroinitializer".to_owned(),
-                );
-                let s = match ty {
-                    Type::Ptr(_) => "null".to_owned(),
-                    _ => s,
-                };
-                self.define(data.results[0], Some(s), Some(v), cx);
+                let zero = self.number(Form::Scalar, ty, 0);
+                self.define(data.results[0], Lanes::Same(zero), cx);
                 Ok(())
             }
             Op::Hw(var) => self.hw(var, data.results[0], cx),
@@ -93,14 +87,14 @@ impl Emitter<'_> {
                     let ty = func.ty(result);
                     let at = offset + ty.size() * i as u32;
                     let name = self.push(at, ty);
-                    self.define(result, Some(name), None, cx);
+                    self.define(result, Lanes::Same(name), cx);
                 }
                 Ok(())
             }
             Op::GlobalAddr(id) => {
                 let offset = self.locals.offsets[id];
                 let name = self.invariant(&format!("getelementptr i8, ptr %local, i64 {offset}"));
-                self.define(data.results[0], Some(name), None, cx);
+                self.define(data.results[0], Lanes::Same(name), cx);
                 Ok(())
             }
             Op::Load { .. }
@@ -128,7 +122,7 @@ impl Emitter<'_> {
             Op::Clock(_) => {
                 self.declare("declare i64 @llvm.readcyclecounter()".to_owned());
                 let ticks = self.text.def("call i64 @llvm.readcyclecounter()");
-                self.define(data.results[0], Some(ticks), None, cx);
+                self.define(data.results[0], Lanes::Same(ticks), cx);
                 Ok(())
             }
             op if op.effect() == Effect::Pure && data.results.len() == 1 => self.pure(data, cx),
@@ -185,7 +179,7 @@ impl Emitter<'_> {
         };
         let ty = self.func.ty(result);
         let name = self.push(offset + u32::from(component) * 4, ty);
-        self.define(result, Some(name), None, cx);
+        self.define(result, Lanes::Same(name), cx);
         Ok(())
     }
 
@@ -197,37 +191,37 @@ impl Emitter<'_> {
                 .ok_or_else(|| LowerError::internal("a dimension above 2"))
         };
         let stride_one = |this: &mut Self, base: String| {
-            let vector = this.spread(Type::I32, &base, 1);
-            (Some(base), Some(vector))
+            let all = this.spread(Type::I32, &base, 1);
+            Lanes::Affine { first: base, all }
         };
-        let (s, v) = match var {
+        let lanes = match var {
             HwVar::LocalInvocationId(d) if self.packing == Packing::Linear => {
-                (None, Some(at(d, &ids.local)?))
+                Lanes::each(at(d, &ids.local)?)
             }
             HwVar::LocalInvocationId(0) => stride_one(self, ids.local[0].clone()),
-            HwVar::LocalInvocationId(d) => (Some(at(d, &ids.local)?), None),
+            HwVar::LocalInvocationId(d) => Lanes::Same(at(d, &ids.local)?),
             HwVar::WorkgroupId(0) if self.packing == Packing::Groups => {
                 stride_one(self, ids.group[0].clone())
             }
-            HwVar::WorkgroupId(d) => (Some(at(d, &ids.group)?), None),
+            HwVar::WorkgroupId(d) => Lanes::Same(at(d, &ids.group)?),
             HwVar::NumWorkgroups(d) => {
                 let field = self.launch_field(layout::GROUPS + 4 * u32::from(d.min(2)), "i32");
-                (Some(field), None)
+                Lanes::Same(field)
             }
             HwVar::WorkgroupSize(d) => {
                 let field = self.launch_field(layout::LOCAL_SIZE + 4 * u32::from(d.min(2)), "i32");
-                (Some(field), None)
+                Lanes::Same(field)
             }
             HwVar::LocalInvocationIndex => stride_one(self, ids.index.clone()),
-            HwVar::SubgroupSize => (Some(self.lanes.to_string()), None),
+            HwVar::SubgroupSize => Lanes::Same(self.lanes.to_string()),
             HwVar::SubgroupInvocationId => stride_one(self, "0".to_owned()),
-            HwVar::SubgroupId => (Some(ids.pack.clone()), None),
+            HwVar::SubgroupId => Lanes::Same(ids.pack.clone()),
             HwVar::NumSubgroups => {
                 let field = self.launch_field(layout::PACKS, "i32");
-                (Some(field), None)
+                Lanes::Same(field)
             }
         };
-        self.define(result, s, v, cx);
+        self.define(result, lanes, cx);
         Ok(())
     }
 
@@ -235,61 +229,51 @@ impl Emitter<'_> {
         let result = data.results[0];
         let class = self.classes.of(result);
         // Of a uniform result all operands are, but for differences of affine ones.
-        let scalars = |this: &mut Self| -> Result<Vec<String>> {
-            data.args.iter().map(|&a| this.first(a, cx)).collect()
-        };
-        let vectors = |this: &mut Self| -> Result<Vec<String>> {
-            data.args.iter().map(|&a| this.vector(a, cx)).collect()
-        };
-        let mut s = None;
-        let mut v = None;
-        if matches!(class, Class::Uniform | Class::Affine { .. }) {
-            let args = scalars(self)?;
-            s = Some(self.compute(data, Form::Scalar, &args)?);
-        }
-        match class {
-            Class::Affine {
-                stride,
-                loose: false,
-            } => {
-                let base = s.clone().unwrap_or_default();
-                v = Some(self.spread(self.func.ty(result), &base, stride));
+        let mut first = None;
+        if class != Class::Varying || self.reach(result, cx) != Reach::Apart {
+            let mut args = Vec::with_capacity(data.args.len());
+            for &arg in &data.args {
+                args.push(self.of_lane_0(arg, cx)?);
             }
-            Class::Affine { loose: true, .. } | Class::Varying => {
-                v = Some(match data.op {
-                    Op::PtrAdd => self.vector_offset(data, cx)?,
-                    Op::Select if self.is_uniform(data.args[0], cx) => {
-                        let cond = self.scalar(data.args[0], cx)?;
-                        let (a, b) = (
-                            self.vector(data.args[1], cx)?,
-                            self.vector(data.args[2], cx)?,
-                        );
-                        let ty = self.vec(self.func.ty(result));
-                        self.text
-                            .def(&format!("select i1 {cond}, {ty} {a}, {ty} {b}"))
-                    }
-                    _ => {
-                        let args = vectors(self)?;
-                        self.compute(data, Form::Vector, &args)?
-                    }
-                });
-            }
-            _ => {}
+            first = Some(self.compute(data, Form::Scalar, &args)?);
         }
-        self.define(result, s, v, cx);
+        let lanes = match (class, first) {
+            (Class::Uniform, Some(one)) => Lanes::Same(one),
+            (Class::Affine(stride), Some(first)) => {
+                let all = self.spread(self.func.ty(result), &first, stride);
+                Lanes::Affine { first, all }
+            }
+            (_, first) => {
+                let all = self.pure_vector(data, cx)?;
+                Lanes::Each { all, first }
+            }
+        };
+        self.define(result, lanes, cx);
         Ok(())
     }
 
-    /// The scalar of a uniform value, that of lane 0 of an affine one.
-    fn first(&mut self, value: Value, cx: &Context) -> Result<String> {
-        if let Class::Affine { .. } = self.class(value, cx) {
-            let whole = Context {
-                mask: None,
-                ..cx.clone()
-            };
-            return self.anchored(value, &whole);
+    fn pure_vector(&mut self, data: &InstData, cx: &mut Context) -> Result<String> {
+        match data.op {
+            Op::PtrAdd => self.vector_offset(data, cx),
+            Op::Select if self.is_uniform(data.args[0], cx) => {
+                let cond = self.scalar(data.args[0], cx)?;
+                let (a, b) = (
+                    self.vector(data.args[1], cx)?,
+                    self.vector(data.args[2], cx)?,
+                );
+                let ty = self.vec(self.func.ty(data.results[0]));
+                Ok(self
+                    .text
+                    .def(&format!("select i1 {cond}, {ty} {a}, {ty} {b}")))
+            }
+            _ => {
+                let mut args = Vec::with_capacity(data.args.len());
+                for &arg in &data.args {
+                    args.push(self.vector(arg, cx)?);
+                }
+                self.compute(data, Form::Vector, &args)
+            }
         }
-        self.scalar(value, cx)
     }
 
     /// Addresses with one base, as gathers like them.

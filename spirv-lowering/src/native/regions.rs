@@ -4,7 +4,8 @@
 //! piece to go on with. Values that are needed behind a barrier are stored in front of it, in variables that lie in the
 //! pack's frame: one for all lanes if they are uniform or affine. What can be computed again is not stored.
 
-use super::classes::{is_invariant, Class, Classes};
+use super::classes::{is_invariant, Classes};
+use super::strides::Class;
 use super::tree::Tree;
 use super::{Packing, Region};
 use crate::analysis::live;
@@ -50,21 +51,13 @@ pub fn split(func: &Function, packing: Packing) -> Result<Vec<Region>> {
     }
     let tree = Tree::new(&whole)?;
     let classes = Classes::new(&whole, &tree, packing, &SecondaryMap::new());
-    let mut class: SecondaryMap<Value, Class> = SecondaryMap::new();
-    for value in whole.values.keys() {
-        class[value] = if classes.escaping.contains(&value) {
-            Class::Varying
-        } else {
-            classes.of(value)
-        };
-    }
     whole.structure = None;
-    Cutter::new(whole, class).run()
+    Cutter::new(whole, classes).run()
 }
 
 struct Cutter {
     func: Function,
-    class: SecondaryMap<Value, Class>,
+    classes: Classes,
     uniform: SecondaryMap<Var, bool>,
     vars: FxHashMap<Value, Var>,
     /// Blocks that end with a barrier, and where it goes on.
@@ -72,10 +65,10 @@ struct Cutter {
 }
 
 impl Cutter {
-    fn new(func: Function, class: SecondaryMap<Value, Class>) -> Self {
+    fn new(func: Function, classes: Classes) -> Self {
         Self {
             func,
-            class,
+            classes,
             uniform: SecondaryMap::new(),
             vars: FxHashMap::default(),
             barriers: Vec::new(),
@@ -168,6 +161,14 @@ impl Cutter {
         true
     }
 
+    /// What the lanes have of a value at any place.
+    fn class(&self, value: Value) -> Class {
+        match self.classes.escaping.contains(&value) {
+            true => Class::Varying,
+            false => self.classes.of(value),
+        }
+    }
+
     /// The place of a value in the frame.
     fn var(&mut self, value: Value) -> Var {
         if let Some(&var) = self.vars.get(&value) {
@@ -189,10 +190,7 @@ impl Cutter {
             },
             alias: None,
         });
-        self.uniform[var] = matches!(
-            self.class[value],
-            Class::Uniform | Class::Affine { loose: false, .. }
-        );
+        self.uniform[var] = self.class(value) != Class::Varying;
         self.vars.insert(value, var);
         var
     }
@@ -307,7 +305,7 @@ impl Cutter {
         let elem = func.vars[var].elem;
         let zero = func.append_const(block, Type::I32, 0);
         let mut loaded = func.append1(block, Op::VarLoad(var), [zero], elem);
-        if let (true, Class::Affine { stride, .. }) = (self.uniform[var], self.class[value]) {
+        if let (true, Class::Affine(stride)) = (self.uniform[var], self.class(value)) {
             let lane = func.append1(block, Op::Hw(HwVar::SubgroupInvocationId), [], Type::I32);
             let lane = match elem.bits().cmp(&32) {
                 std::cmp::Ordering::Less => func.append1(block, Op::Trunc, [lane], elem),

@@ -4,9 +4,11 @@
 //! takes as long as as many loads, and lanes that are done wait for the last one. Such a loop is written as code of one
 //! lane, within a loop over those that run.
 
-use super::classes::{inside, Class};
+use super::classes::inside;
 use super::emitter::{Context, Emitter};
 use super::flow::is_slow;
+use super::slots::{Lanes, Slot};
+use super::strides::{Class, Reach};
 use super::text::scalar;
 use super::tree::{Chain, Item, Loop};
 use crate::error::Result;
@@ -43,7 +45,7 @@ const SHORT: usize = 24;
 fn has_loop(chain: &Chain) -> bool {
     chain.items.iter().any(|item| match item {
         Item::Loop(_) => true,
-        Item::Select(select) => select.arms.iter().any(has_loop),
+        Item::Select(select) => select.arms.iter().any(|arm| has_loop(&arm.body)),
         _ => false,
     })
 }
@@ -56,6 +58,7 @@ impl Emitter<'_> {
             return None;
         }
         let within = |block| inside(tree, tree.home[block], id);
+        let header = tree.constructs[id].block;
         let (mut own, mut ins) = (FxHashSet::<Value>::default(), Vec::<Value>::new());
         let (mut apart, mut beside) = (0, 0);
         let mut count = 0;
@@ -83,11 +86,9 @@ impl Emitter<'_> {
                             false => &data.results,
                         };
                         let size: u32 = values.iter().map(|&v| func.ty(v).size()).sum();
-                        match self.classes.of(*data.args.first()?) {
-                            Class::Uniform => beside += 1,
-                            Class::Affine { stride, .. } if stride == i64::from(size) => {
-                                beside += 1
-                            }
+                        match self.classes.reach(tree, *data.args.first()?, block) {
+                            Reach::Same => beside += 1,
+                            Reach::Strided(stride) if stride == i64::from(size) => beside += 1,
                             _ => apart += values.len(),
                         }
                     }
@@ -114,7 +115,7 @@ impl Emitter<'_> {
         ins.retain(|&value| {
             !own.contains(&value)
                 && func.as_const(value).is_none()
-                && self.classes.of(value) != Class::Uniform
+                && self.classes.class(tree, value, header) != Class::Uniform
                 && seen.insert(value)
         });
         let (mut outs, mut seen) = (Vec::new(), FxHashSet::default());
@@ -152,23 +153,24 @@ impl Emitter<'_> {
         let header = self.tree.constructs[l.construct].block;
         let mut first = Vec::new();
         for &param in &func.blocks[header].params {
-            let written = self.take_param(param);
-            let vector = written.vector.map(|it| self.in_memory(func.ty(param), &it));
-            first.push((param, vector, written.scalar));
+            let one = match self.take_param(param) {
+                Lanes::Same(scalar) => Err(scalar),
+                Lanes::Affine { all, .. } | Lanes::Each { all, .. } => {
+                    Ok(self.in_memory(func.ty(param), &all))
+                }
+            };
+            first.push((param, one));
         }
         let merge = &func.blocks[l.merge].params;
         // Where the lanes' results come together.
-        let after: Vec<(Value, String)> = merge
+        let after: Vec<(Value, Slot)> = merge
             .iter()
             .map(|&param| (param, self.take_param_slot(param)))
             .collect();
-        let left: Vec<(Value, String)> = plan
+        let left: Vec<(Value, Slot)> = plan
             .outs
             .iter()
-            .map(|&value| {
-                let ty = self.vec(func.ty(value));
-                (value, self.alloca(&ty))
-            })
+            .map(|&value| (value, self.slot_of_each(func.ty(value))))
             .collect();
 
         let [head, body, end] = [(); 3].map(|()| self.text.label());
@@ -195,19 +197,19 @@ impl Emitter<'_> {
         self.text
             .line(&format!("store i{n} {less}, ptr {rest}, align 64"));
 
-        let mut inner = self.alone(&cx);
-        let mut before = Vec::new();
-        for (param, vector, scalar) in first {
-            let one = match (vector, scalar) {
-                (Some(vector), _) => self.of_lane(func.ty(param), &vector, &lane),
-                (None, scalar) => scalar.unwrap_or_default(),
+        let mut inner = self.begin_alone(&lane, &cx);
+        for (param, one) in first {
+            let one = match one {
+                Ok(vector) => self.of_lane(func.ty(param), &vector, &lane),
+                Err(scalar) => scalar,
             };
             self.begin_param(param, &one);
         }
+        let mut ins = Vec::new();
         for (value, vector) in vectors {
-            let one = self.of_lane(func.ty(value), &vector, &lane);
-            before.push((value, self.replace(value, one, &inner)));
+            ins.push((value, self.of_lane(func.ty(value), &vector, &lane)));
         }
+        let replaced = self.replace(ins, &inner);
         self.hint = plan.is_short.then(|| (l.construct, self.loop_hint()));
         let done = self.repeat(l, inner.clone())?;
         self.hint = None;
@@ -221,7 +223,7 @@ impl Emitter<'_> {
             let element = scalar(ty);
             let value = self
                 .text
-                .def(&format!("load {element}, ptr {from}, align 64"));
+                .def(&format!("load {element}, ptr {}, align 64", from.address()));
             self.put(ty, &value, into, &lane);
         }
         for (value, into) in &left {
@@ -229,10 +231,8 @@ impl Emitter<'_> {
             self.put(func.ty(*value), &one, into, &lane);
         }
         self.text.jump(&head);
-        for (value, written) in before {
-            self.restore(value, written);
-        }
-        self.together_again();
+        self.restore(replaced);
+        self.end_alone();
         for (param, slot) in after {
             self.set_param_slot(param, slot);
         }
@@ -255,7 +255,8 @@ impl Emitter<'_> {
 
     /// Puts the element of a lane where the vector of all lies. As a choice of lanes the vector stays in registers: what is
     /// stored in pieces and loaded as a whole waits until all pieces have left the processor's queue of stores.
-    fn put(&mut self, ty: Type, value: &str, into: &str, lane: &str) {
+    fn put(&mut self, ty: Type, value: &str, into: &Slot, lane: &str) {
+        let into = into.address();
         let element = scalar(ty);
         if self.lanes * ty.size() > MOST_CHOSEN {
             let at = self

@@ -2,6 +2,7 @@
 
 use super::emitter::{Context, Emitter};
 use super::ops::Form;
+use super::slots::Lanes;
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Inst;
 use crate::ir::op::Op;
@@ -85,7 +86,7 @@ impl Emitter<'_> {
             let vec = self.ty(Form::Vector, func.ty(result));
             let at = self.behind(&texels, i as u64 * u64::from(w) * 4);
             let loaded = self.text.def(&format!("load {vec}, ptr {at}, align 4"));
-            self.define(result, None, Some(loaded), cx);
+            self.define(result, Lanes::each(loaded), cx);
         }
         Ok(())
     }

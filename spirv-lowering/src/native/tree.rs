@@ -4,8 +4,9 @@
 //! merge block of a selection, the merge block or the continue target of a loop, or the header that a loop repeats from.
 
 use crate::error::{LowerError, Result};
-use crate::ir::entity::{Block, SecondaryMap};
+use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::{Function, Merge, Terminator};
+use rustc_hash::FxHashMap;
 
 /// The number of a construct in [`Tree::constructs`].
 pub type ConstructId = usize;
@@ -34,7 +35,8 @@ pub enum Item {
     Loop(Loop),
 }
 
-/// An edge of the control-flow graph: target number `index` of the end of block `from`.
+/// An edge of the control-flow graph: target number `index` of the end of block `from`, which stands for all targets with
+/// the same block and arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Edge {
     /// Where it begins.
@@ -72,10 +74,20 @@ pub struct Select {
     pub construct: ConstructId,
     /// The block that ends with it.
     pub block: Block,
-    /// What each target leads to.
-    pub arms: Vec<Chain>,
+    /// What the targets lead to.
+    pub arms: Vec<Arm>,
     /// Where the arms meet, if they do.
     pub merge: Option<Block>,
+}
+
+/// What one edge of a branch leads to. All cases of a switch that go to one block with the same arguments are one arm:
+/// the lanes that take them are together, and its code is written once.
+#[derive(Debug)]
+pub struct Arm {
+    /// The numbers of its targets, in order.
+    pub targets: Vec<usize>,
+    /// What is run.
+    pub body: Chain,
 }
 
 /// A loop.
@@ -121,6 +133,8 @@ struct Builder<'f> {
     tree: Tree,
     /// Constructs around what is being built, with their places.
     around: Vec<(ConstructId, [(Option<Block>, JumpTargetKind); 3])>,
+    /// Blocks that have their place in the tree.
+    placed: SecondaryMap<Block, bool>,
 }
 
 /// Deeper nesting would need more stack than a thread may have.
@@ -136,6 +150,7 @@ impl Tree {
             func,
             tree: Self::default(),
             around: Vec::new(),
+            placed: SecondaryMap::new(),
         };
         for &block in &func.layout {
             for target in func.blocks[block].term.targets() {
@@ -260,6 +275,9 @@ impl Builder<'_> {
 
     /// A block that is no header of a loop, or whose loop was entered; gives the next one of the chain.
     fn block(&mut self, chain: &mut Chain, block: Block) -> Result<Option<Block>> {
+        if std::mem::replace(&mut self.placed[block], true) {
+            return Err(LowerError::internal(format!("{block} stands twice")));
+        }
         self.tree.home[block] = self.current();
         chain.items.push(Item::Code(block));
         let term = &self.func.blocks[block].term;
@@ -297,9 +315,10 @@ impl Builder<'_> {
                     (None, JumpTargetKind::Merge),
                 ];
                 let construct = self.open(block, false, places)?;
-                let mut arms = Vec::with_capacity(targets.len());
-                for (index, &to) in targets.iter().enumerate() {
-                    arms.push(self.arm(block, index, to)?);
+                let mut arms: Vec<Arm> = Vec::new();
+                for (targets, to) in distinct(term) {
+                    let body = self.arm(block, targets[0], to)?;
+                    arms.push(Arm { targets, body });
                 }
                 self.around.pop();
                 let merge = merge.filter(|&m| self.tree.edges_in[m] > 0);
@@ -313,4 +332,18 @@ impl Builder<'_> {
             }
         }
     }
+}
+
+/// The distinct edges of a terminator: the numbers of the targets that are one, and where they go.
+pub fn distinct(term: &Terminator) -> Vec<(Vec<usize>, Block)> {
+    let mut found: FxHashMap<(Block, &[Value]), usize> = FxHashMap::default();
+    let mut edges: Vec<(Vec<usize>, Block)> = Vec::new();
+    for (index, edge) in term.targets().into_iter().enumerate() {
+        let at = *found.entry((edge.block, &edge.args)).or_insert(edges.len());
+        match edges.get_mut(at) {
+            Some((targets, _)) => targets.push(index),
+            None => edges.push((vec![index], edge.block)),
+        }
+    }
+    edges
 }

@@ -1,0 +1,410 @@
+//! Writes the loads and stores of slots, and names values.
+
+use super::{Alone, Assignment, Holds, Lanes, Replaced, Slot, Written};
+use crate::error::{LowerError, Result};
+use crate::ir::entity::Value;
+use crate::ir::types::Type;
+use crate::native::emitter::{Context, Emitter, Mask};
+use crate::native::strides::Class;
+use crate::native::text::{constant, scalar};
+
+impl<'a> Emitter<'a> {
+    // --- slots
+
+    /// A new slot with an element for each lane.
+    pub fn slot_of_each(&mut self, ty: Type) -> Slot {
+        self.new_slot(ty, Holds::Each)
+    }
+
+    fn new_slot(&mut self, ty: Type, holds: Holds) -> Slot {
+        let name = match holds {
+            Holds::Each => self.vec(ty),
+            _ => scalar(ty).to_owned(),
+        };
+        let name = self.alloca(&name);
+        Slot { name, ty, holds }
+    }
+
+    fn slot_type(&self, slot: &Slot) -> String {
+        match slot.holds {
+            Holds::Each => self.vec(slot.ty),
+            _ => scalar(slot.ty).to_owned(),
+        }
+    }
+
+    /// What a slot has to hold of a value for those who read it where it is defined.
+    fn holds(&self, value: Value) -> Holds {
+        match self.classes.of(value) {
+            Class::Uniform => Holds::Same,
+            Class::Affine(stride) => Holds::First(stride),
+            Class::Varying => Holds::Each,
+        }
+    }
+
+    fn load_slot(&mut self, slot: &Slot) -> Lanes {
+        let ty = self.slot_type(slot);
+        let loaded = self
+            .text
+            .def(&format!("load {ty}, ptr {}, align 64", slot.name));
+        match slot.holds {
+            Holds::Same => Lanes::Same(loaded),
+            Holds::First(stride) => {
+                let all = self.spread(slot.ty, &loaded, stride);
+                Lanes::Affine { first: loaded, all }
+            }
+            Holds::Each => Lanes::each(loaded),
+        }
+    }
+
+    /// Stores what a slot holds; of a vector the lanes of the mask alone.
+    fn fill_slot(&mut self, slot: &Slot, stored: &str, mask: &Mask) {
+        let ty = self.slot_type(slot);
+        let mask = if slot.is_of_each() { mask } else { &None };
+        self.store_slot(&slot.name, &ty, stored, mask);
+    }
+
+    /// Stores to a place on the stack; under a mask, the other lanes keep what they have there.
+    pub fn store_slot(&mut self, slot: &str, ty: &str, value: &str, mask: &Mask) {
+        let value = match mask {
+            None => value.to_owned(),
+            Some(mask) => {
+                let old = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+                let mask_type = self.mask_type();
+                self.text.def(&format!(
+                    "select {mask_type} {mask}, {ty} {value}, {ty} {old}"
+                ))
+            }
+        };
+        self.text
+            .line(&format!("store {ty} {value}, ptr {slot}, align 64"));
+    }
+
+    // --- values
+
+    /// Notes that a value was written.
+    pub fn define(&mut self, value: Value, lanes: Lanes, cx: &Context) {
+        // Of one lane alone everything is a scalar.
+        let lanes = match lanes {
+            Lanes::Affine { first, .. } if self.lanes == 1 => Lanes::Same(first),
+            Lanes::Each { all, .. } if self.lanes == 1 => {
+                let ty = self.vec(self.func.ty(value));
+                let only = format!("extractelement {ty} {all}, i64 0");
+                Lanes::Same(self.text.def(&only))
+            }
+            lanes => lanes,
+        };
+        let chain = cx.chain;
+        self.places.written[value] = Some(Written {
+            lanes: lanes.clone(),
+            chain,
+        });
+        if !self.places.wanted.contains(&value) {
+            return;
+        }
+        // Each lane that leaves a leaking loop has that of its last iteration.
+        let escapes = self.classes.escaping.contains(&value);
+        let slot = match self.places.slots.get(&value) {
+            Some(slot) => slot.clone(),
+            None => {
+                let holds = match escapes {
+                    true => Holds::Each,
+                    false => self.holds(value),
+                };
+                let slot = self.new_slot(self.func.ty(value), holds);
+                self.places.slots.insert(value, slot.clone());
+                slot
+            }
+        };
+        let ty = slot.ty;
+        match slot.holds {
+            Holds::Each => {
+                let mut vector = self.to_vector(ty, &lanes);
+                let mask = if escapes { cx.mask.clone() } else { None };
+                if mask.is_some() {
+                    vector = self.fenced(value, vector);
+                }
+                self.fill_slot(&slot, &vector, &mask);
+            }
+            Holds::First(_) | Holds::Same => {
+                let one = self.lane_0(ty, &lanes, cx);
+                self.fill_slot(&slot, &one, &None);
+            }
+        }
+    }
+
+    /// The value as it was written, from its slot where the text does not reach.
+    pub fn get(&mut self, value: Value, cx: &Context) -> Result<Lanes> {
+        if let Some(bits) = self.func.as_const(value) {
+            return Ok(Lanes::Same(constant(self.func.ty(value), bits)));
+        }
+        let Some(written) = self.places.written[value].clone() else {
+            return Err(LowerError::internal(format!("{value} is not written yet")));
+        };
+        let escapes = self.classes.escapes_to(self.tree, value, cx.block);
+        if !escapes && self.places.is_ancestor(written.chain, cx.chain) {
+            return Ok(written.lanes);
+        }
+        if !self.places.wanted.contains(&value) {
+            self.places.missing.insert(value);
+            return Ok(written.lanes);
+        }
+        let Some(slot) = self.places.slots.get(&value).cloned() else {
+            return Err(LowerError::internal(format!("{value} has no slot")));
+        };
+        Ok(self.load_slot(&slot))
+    }
+
+    /// What the first lane that runs has: the scalar of a uniform value.
+    pub fn scalar(&mut self, value: Value, cx: &Context) -> Result<String> {
+        let ty = self.func.ty(value);
+        Ok(match self.get(value, cx)? {
+            Lanes::Same(scalar) => scalar,
+            Lanes::Affine { first, .. }
+            | Lanes::Each {
+                first: Some(first), ..
+            } if cx.mask.is_none() && !self.is_alone() => first,
+            Lanes::Affine { all, .. } | Lanes::Each { all, .. } => {
+                self.first_of(ty, &all, &cx.mask)
+            }
+        })
+    }
+
+    /// The vector of any value.
+    pub fn vector(&mut self, value: Value, cx: &Context) -> Result<String> {
+        let ty = self.func.ty(value);
+        if let Some(bits) = self.func.as_const(value) {
+            return Ok(self.splat_const(ty, bits));
+        }
+        let lanes = self.get(value, cx)?;
+        Ok(self.to_vector(ty, &lanes))
+    }
+
+    fn to_vector(&mut self, ty: Type, lanes: &Lanes) -> String {
+        match lanes {
+            Lanes::Same(scalar) => self.splat(ty, scalar),
+            Lanes::Affine { all, .. } | Lanes::Each { all, .. } => all.clone(),
+        }
+    }
+
+    /// What lane 0 has, or would have if it ran.
+    pub fn of_lane_0(&mut self, value: Value, cx: &Context) -> Result<String> {
+        let lanes = self.get(value, cx)?;
+        Ok(self.lane_0(self.func.ty(value), &lanes, cx))
+    }
+
+    fn lane_0(&mut self, ty: Type, lanes: &Lanes, cx: &Context) -> String {
+        match lanes {
+            Lanes::Same(scalar) => scalar.clone(),
+            Lanes::Affine { all, .. } | Lanes::Each { all, .. } if self.is_alone() => {
+                self.first_of(ty, all, &cx.mask)
+            }
+            Lanes::Affine { first, .. }
+            | Lanes::Each {
+                first: Some(first), ..
+            } => first.clone(),
+            Lanes::Each { all, first: None } => self.first_of(ty, all, &None),
+        }
+    }
+
+    fn first_of(&mut self, ty: Type, all: &str, mask: &Mask) -> String {
+        let lane = self.first_lane(mask);
+        let vec = self.vec(ty);
+        self.text
+            .def(&format!("extractelement {vec} {all}, i64 {lane}"))
+    }
+
+    /// What lane 0 of a value with a stride would have to have, so that it is right for the first lane that runs.
+    pub fn anchored(&mut self, value: Value, stride: i64, cx: &Context) -> Result<String> {
+        let ty = self.func.ty(value);
+        let all = match self.get(value, cx)? {
+            Lanes::Same(scalar) => return Ok(scalar),
+            Lanes::Affine { first, .. } => return Ok(first),
+            Lanes::Each {
+                first: Some(first), ..
+            } if cx.mask.is_none() => return Ok(first),
+            Lanes::Each { all, .. } => all,
+        };
+        let vec = self.vec(ty);
+        let lane = self.first_lane(&cx.mask);
+        let first = self
+            .text
+            .def(&format!("extractelement {vec} {all}, i64 {lane}"));
+        let back = stride.wrapping_neg();
+        let back = self.text.def(&format!("mul i64 {lane}, {back}"));
+        if ty.is_ptr() {
+            return Ok(self
+                .text
+                .def(&format!("getelementptr i8, ptr {first}, i64 {back}")));
+        }
+        let one = scalar(ty);
+        let back = match ty {
+            Type::I64 => back,
+            _ => self.text.def(&format!("trunc i64 {back} to {one}")),
+        };
+        Ok(self.text.def(&format!("add {one} {first}, {back}")))
+    }
+
+    // --- block parameters
+
+    /// Where a block's parameter lies.
+    pub fn param_slot(&mut self, param: Value) -> Slot {
+        if let Some(slot) = self.places.params.get(&param) {
+            return slot.clone();
+        }
+        let slot = self.new_slot(self.func.ty(param), self.holds(param));
+        self.places.params.insert(param, slot.clone());
+        slot
+    }
+
+    /// Gives a block's parameter what an argument has. `blends`: other lanes may have got theirs already.
+    pub fn set_param(
+        &mut self,
+        param: Value,
+        arg: Value,
+        blends: bool,
+        cx: &Context,
+    ) -> Result<Assignment> {
+        let slot = self.param_slot(param);
+        let stored = match slot.holds {
+            Holds::Each => self.vector(arg, cx)?,
+            Holds::First(stride) => self.anchored(arg, stride, cx)?,
+            Holds::Same => self.scalar(arg, cx)?,
+        };
+        Ok(Assignment {
+            slot,
+            arg,
+            stored,
+            blends,
+        })
+    }
+
+    /// Stores what a parameter was given.
+    pub fn store_param(&mut self, assignment: Assignment, cx: &Context) {
+        let Assignment {
+            slot,
+            arg,
+            mut stored,
+            blends,
+        } = assignment;
+        match slot.holds {
+            Holds::Each => {
+                let mask = if blends { cx.mask.clone() } else { None };
+                if mask.is_some() {
+                    stored = self.fenced(arg, stored);
+                }
+                self.fill_slot(&slot, &stored, &mask);
+                return;
+            }
+            // What the first lane that runs says is nothing if none does.
+            Holds::First(_) => {
+                if let (Some(lanes), false) = (&cx.mask, cx.some) {
+                    let any = self.any(lanes);
+                    let ty = scalar(slot.ty);
+                    let old = self
+                        .text
+                        .def(&format!("load {ty}, ptr {}, align 64", slot.name));
+                    let kept = format!("select i1 {any}, {ty} {stored}, {ty} {old}");
+                    stored = self.text.def(&kept);
+                }
+            }
+            Holds::Same => {}
+        }
+        self.fill_slot(&slot, &stored, &None);
+    }
+
+    /// Reads a parameter of a block that begins.
+    pub fn read_param(&mut self, param: Value, cx: &Context) {
+        let slot = self.param_slot(param);
+        let lanes = self.load_slot(&slot);
+        self.define(param, lanes, cx);
+    }
+
+    /// Lets a parameter be anything.
+    pub fn forget_param(&mut self, param: Value) {
+        let slot = self.param_slot(param);
+        self.fill_slot(&slot, "undef", &None);
+    }
+
+    // --- one lane alone, see `serial`
+
+    /// Is what is written for one lane?
+    pub fn is_alone(&self) -> bool {
+        self.places.alone.is_some()
+    }
+
+    /// The lane for which code is written, if it is for one.
+    pub fn lane_alone(&self) -> Option<String> {
+        self.places.alone.as_ref().map(|alone| alone.lane.clone())
+    }
+
+    /// Begins to write for the lane of a number.
+    pub fn begin_alone(&mut self, lane: &str, cx: &Context) -> Context {
+        self.places.alone = Some(Alone {
+            lane: lane.to_owned(),
+            of_all: self.classes,
+        });
+        self.classes = self.of_one_lane;
+        Context {
+            mask: None,
+            some: true,
+            chain: self.places.new_chain(cx.chain),
+            ..cx.clone()
+        }
+    }
+
+    /// Ends that.
+    pub fn end_alone(&mut self) {
+        if let Some(alone) = self.places.alone.take() {
+            self.classes = alone.of_all;
+        }
+    }
+
+    /// Puts scalars of one lane in the place of values.
+    pub fn replace(&mut self, values: Vec<(Value, String)>, cx: &Context) -> Replaced {
+        let put = values.into_iter().map(|(value, one)| {
+            let new = Written {
+                lanes: Lanes::Same(one),
+                chain: cx.chain,
+            };
+            (value, self.places.written[value].replace(new))
+        });
+        Replaced(put.collect())
+    }
+
+    /// Puts the values back.
+    pub fn restore(&mut self, Replaced(values): Replaced) {
+        for (value, written) in values {
+            self.places.written[value] = written;
+        }
+    }
+
+    /// Takes the slot of a block's parameter, which gets another when it is next asked for.
+    pub fn take_param_slot(&mut self, param: Value) -> Slot {
+        let slot = self.param_slot(param);
+        self.places.params.remove(&param);
+        slot
+    }
+
+    /// Takes what a block's parameter has in its slot, and the slot.
+    pub fn take_param(&mut self, param: Value) -> Lanes {
+        let slot = self.take_param_slot(param);
+        self.load_slot(&slot)
+    }
+
+    /// Lets a block's parameter begin with a scalar.
+    pub fn begin_param(&mut self, param: Value, value: &str) {
+        let slot = self.param_slot(param);
+        self.fill_slot(&slot, value, &None);
+    }
+
+    /// Gives a block's parameter its slot.
+    pub fn set_param_slot(&mut self, param: Value, slot: Slot) {
+        self.places.params.insert(param, slot);
+    }
+
+    /// Gives a value its slot.
+    pub fn set_slot(&mut self, value: Value, slot: Slot) {
+        self.places.slots.insert(value, slot);
+        self.places.wanted.insert(value);
+    }
+}
