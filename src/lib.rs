@@ -12,6 +12,8 @@
 //!
 //! `ci/layering` checks that, and docs/architecture.md follows a launch and a source through the files.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 pub mod backend;
 pub mod cl;
 pub mod command;

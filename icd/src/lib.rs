@@ -9,6 +9,8 @@
 //! name. The other `cl*` names stay private, so that a process that links a loader and loads this library can never
 //! bind one of them to the wrong library.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods))]
+
 mod abi;
 mod entry;
 mod shell;

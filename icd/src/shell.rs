@@ -1,7 +1,9 @@
-//! What every entry point does round its body: the panic guard, the trace line, the conversion of errors.
+//! What every entry point does round its body: the panic guard, the trace line, the conversion of errors, the floating-point
+//! mode.
 
 use pumice_runtime::cl::{cl_int, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_SUCCESS};
 use pumice_runtime::error::{ClError, ClResult};
+use pumice_runtime::util::float_mode::FloatMode;
 use pumice_runtime::util::forked;
 use pumice_runtime::util::leaving::Call;
 use pumice_runtime::util::log::{level, write, Level};
@@ -41,7 +43,7 @@ pub fn status(
     let Some(_call) = Call::enter() else {
         return refused(name);
     };
-    let _whole = whole.then(Uncancelled::new);
+    let _own = whole.then(|| (Uncancelled::new(), FloatMode::standard()));
     match guarded(name, args, body, |()| String::new()) {
         Ok(()) => CL_SUCCESS,
         Err(error) => error.code,
@@ -76,7 +78,7 @@ pub fn value<T: Created>(
     let Some(_call) = Call::enter() else {
         return (std::ptr::null_mut(), refused(name));
     };
-    let _whole = Uncancelled::new();
+    let _own = (Uncancelled::new(), FloatMode::standard());
     let mut pointer = std::ptr::null_mut();
     let place = &mut pointer;
     let body = move || {
@@ -90,7 +92,8 @@ pub fn value<T: Created>(
     }
 }
 
-/// Whether a call may come to where a thread can be cancelled. Arguments and references are set without, and often.
+/// Whether a call may come to where a thread can be cancelled, or computes with floats. Arguments and references are set
+/// without, and often.
 pub const fn is_long(name: &str) -> bool {
     !begins_with(name, b"clSetKernelArg") && !begins_with(name, b"clRetain")
 }

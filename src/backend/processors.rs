@@ -1,7 +1,6 @@
 //! The processors that a device runs on, where it can be divided among them (OpenCL API specification, section 4.3).
 
-#[cfg(windows)]
-use crate::util::win32;
+use crate::util::affinity;
 use std::path::Path;
 
 /// Something that processors share.
@@ -42,82 +41,14 @@ pub struct Processor {
 /// The processors that this process may use, in the order of their numbers. None where the system does not tell.
 pub fn here() -> Vec<Processor> {
     let root = Path::new("/sys/devices/system");
-    allowed()
-        .into_iter()
-        .map(|number| Processor {
+    affinity::of_process()
+        .iter()
+        .map(|&number| Processor {
             number,
             shares: Domain::ALL.map(|domain| shared(root, number, domain)),
         })
         .collect()
 }
-
-/// The numbers that the process's affinity leaves.
-#[cfg(target_os = "linux")]
-fn allowed() -> Vec<u32> {
-    // SAFETY: a set of bits, for which zeros are a value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the set is as large as is said.
-    let got = unsafe { libc::sched_getaffinity(0, std::mem::size_of_val(&set), &mut set) };
-    if got != 0 {
-        return Vec::new();
-    }
-    (0..libc::CPU_SETSIZE as usize)
-        // SAFETY: within the set.
-        .filter(|&number| unsafe { libc::CPU_ISSET(number, &set) })
-        .map(|number| number as u32)
-        .collect()
-}
-
-/// The same. Of the process's group of processors, which has 64 at most.
-#[cfg(windows)]
-fn allowed() -> Vec<u32> {
-    let (mut mine, mut all) = (0usize, 0usize);
-    // SAFETY: places for the answers.
-    let got =
-        unsafe { win32::GetProcessAffinityMask(win32::GetCurrentProcess(), &mut mine, &mut all) };
-    let mask = if got == 0 { 0 } else { mine };
-    (0..usize::BITS)
-        .filter(|&number| mask >> number & 1 == 1)
-        .collect()
-}
-
-#[cfg(not(any(target_os = "linux", windows)))]
-fn allowed() -> Vec<u32> {
-    Vec::new()
-}
-
-/// The calling thread is to run on these processors alone. What the system does not allow is left as it is.
-#[cfg(target_os = "linux")]
-pub fn stay_on(numbers: &[u32]) {
-    // SAFETY: a set of bits, for which zeros are a value.
-    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    for &number in numbers {
-        if (number as usize) < libc::CPU_SETSIZE as usize {
-            // SAFETY: within the set.
-            unsafe { libc::CPU_SET(number as usize, &mut set) };
-        }
-    }
-    // SAFETY: the set is as large as is said.
-    let done = unsafe { libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set) };
-    if done != 0 {
-        crate::log!(Warn, "a thread cannot be kept on processors {numbers:?}");
-    }
-}
-
-/// As above.
-#[cfg(windows)]
-pub fn stay_on(numbers: &[u32]) {
-    let bit = |&number: &u32| 1usize.checked_shl(number).unwrap_or(0);
-    let mask = numbers.iter().map(bit).fold(0, |all, bit| all | bit);
-    // SAFETY: the calling thread.
-    if unsafe { win32::SetThreadAffinityMask(win32::GetCurrentThread(), mask) } == 0 {
-        crate::log!(Warn, "a thread cannot be kept on processors {numbers:?}");
-    }
-}
-
-/// As above.
-#[cfg(not(any(target_os = "linux", windows)))]
-pub fn stay_on(_numbers: &[u32]) {}
 
 fn shared(root: &Path, number: u32, domain: Domain) -> Option<String> {
     let cpu = root.join(format!("cpu/cpu{number}"));
@@ -164,20 +95,5 @@ mod tests {
         assert_eq!(of(Domain::Numa).as_deref(), Some("node1"));
         assert_eq!(shared(&root, 4, Domain::L1), None);
         let _ = std::fs::remove_dir_all(&root);
-    }
-
-    #[test]
-    #[cfg(target_os = "linux")]
-    fn a_thread_stays_where_it_is_told() {
-        let all = here();
-        let Some(last) = all.last().map(|p| p.number) else {
-            panic!("no processor");
-        };
-        let seen = std::thread::spawn(move || {
-            stay_on(&[last]);
-            here()
-        });
-        let seen = seen.join().expect("a thread");
-        assert_eq!(seen.iter().map(|p| p.number).collect::<Vec<_>>(), [last]);
     }
 }

@@ -573,9 +573,8 @@ fn map_parallel<T: Sync, R: Send + Sync>(items: &[T], f: impl Fn(&T) -> R + Sync
     };
     std::thread::scope(|scope| {
         for _ in 1..threads {
-            let thread = std::thread::Builder::new().name("pumice-lower".into());
             // Without it the others do its work.
-            let _ = thread.spawn_scoped(scope, work);
+            let _ = crate::util::thread::spawn_scoped(scope, "pumice-lower", work);
         }
         work();
     });

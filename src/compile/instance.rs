@@ -13,6 +13,7 @@ use crate::backend::spare_stream::Lent;
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
 use crate::backend::{Slice, Use};
 use crate::util::leaving::Call;
+use crate::util::thread;
 use spirv_lowering::interface::{SPEC_PART, SPEC_RESUME};
 use spirv_lowering::ir::module::PrintfSite;
 use std::any::Any;
@@ -93,8 +94,7 @@ impl Drop for Instance {
             return;
         }
         let end = self.take_end();
-        let thread = std::thread::Builder::new().name("pumice-final".into());
-        let spawned = thread.spawn(move || {
+        let spawned = thread::spawn("pumice-final", move || {
             let _call = Call::enter_or_stay();
             end.run();
         });

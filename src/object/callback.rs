@@ -1,10 +1,12 @@
 //! The C callbacks that an application registers. Each is a function and its user data; the only place that calls
 //! application code.
 //!
-//! Never call one with a lock held: the application may call any API function from it.
+//! Never call one with a lock held: the application may call any API function from it. It may change the floating-point mode
+//! of the thread too, so the standard one comes back when it returns.
 
 use crate::cl::{self, cl_int, cl_uint};
 use crate::error::{err, ClResult};
+use crate::util::float_mode::FloatMode;
 use std::ffi::{c_char, c_void, CString};
 
 /// `pfn_notify` of clCreateContext.
@@ -50,6 +52,7 @@ impl<F> Callback<F> {
 impl Callback<ErrorFn> {
     /// Reports an error of the context.
     pub fn call(&self, message: &str) {
+        let _mode = FloatMode::standard();
         let text = CString::new(message.replace('\0', " ")).unwrap_or_default();
         // SAFETY: the application registered this function with this signature and keeps it callable while the
         // context lives; the string lives across the call.
@@ -67,6 +70,7 @@ impl Callback<ErrorFn> {
 impl Callback<DestructorFn> {
     /// Tells that an object is gone.
     pub fn call(&self, handle: usize) {
+        let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature to be called exactly once, now.
         unsafe { (self.function)(handle as *mut c_void, self.user_data as *mut c_void) }
     }
@@ -75,6 +79,7 @@ impl Callback<DestructorFn> {
 impl Callback<EventFn> {
     /// Tells that an event has reached a status.
     pub fn call(&self, handle: usize, status: cl_int) {
+        let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature to be called exactly once, now.
         unsafe { (self.function)(handle as *mut c_void, status, self.user_data as *mut c_void) }
     }
@@ -83,6 +88,7 @@ impl Callback<EventFn> {
 impl Callback<FreeFn> {
     /// Has the application free pointers.
     pub fn call(&self, queue: usize, pointers: &[usize]) {
+        let _mode = FloatMode::standard();
         let mut list: Vec<*mut c_void> = pointers.iter().map(|p| *p as *mut c_void).collect();
         let (queue, data) = (queue as *mut c_void, self.user_data as *mut c_void);
         // SAFETY: the application passed this function with this signature to be called exactly once, now; the list
@@ -94,6 +100,7 @@ impl Callback<FreeFn> {
 impl Callback<NativeFn> {
     /// Runs a native kernel on its arguments.
     pub fn call(&self, args: &mut [u128]) {
+        let _mode = FloatMode::standard();
         let args: *mut c_void = match args {
             [] => std::ptr::null_mut(),
             args => args.as_mut_ptr().cast(),

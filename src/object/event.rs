@@ -756,10 +756,17 @@ pub fn release(handle: *const c_void) -> ClResult {
     Ok(())
 }
 
+/// The queues that the outermost call of [`wake`] in this thread has yet to look at; None outside of it.
+type Woken = RefCell<Option<VecDeque<Arc<dyn Owner>>>>;
+
 thread_local! {
-    /// Without a destructor, so that it can be used while the thread ends. Empty but within the outermost [`wake`].
-    static WOKEN: RefCell<ManuallyDrop<Option<VecDeque<Arc<dyn Owner>>>>> =
-        const { RefCell::new(ManuallyDrop::new(None)) };
+    /// Without a destructor, so that threads have it to their end, and handlers of `exit` too. Nothing is left in it.
+    static WOKEN: ManuallyDrop<Woken> = const { ManuallyDrop::new(RefCell::new(None)) };
+}
+
+/// Does something with that list.
+fn with_woken<T>(work: impl FnOnce(&mut Option<VecDeque<Arc<dyn Owner>>>) -> T) -> Option<T> {
+    WOKEN.try_with(|woken| work(&mut woken.borrow_mut())).ok()
 }
 
 /// Has queues look at their pending commands. Within a call made from here the queues are only put on the list of the
@@ -769,7 +776,7 @@ pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
     if owners.peek().is_none() {
         return;
     }
-    let outermost = WOKEN.with_borrow_mut(|list| match &mut **list {
+    let outermost = with_woken(|list| match list {
         Some(list) => {
             list.extend(owners);
             false
@@ -779,21 +786,19 @@ pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
             true
         }
     });
-    if !outermost {
+    if outermost != Some(true) {
         return;
     }
-    loop {
-        let next = WOKEN.with_borrow_mut(|list| {
-            let next = list.as_mut().and_then(VecDeque::pop_front);
-            if next.is_none() {
-                **list = None;
-            }
-            next
-        });
-        match next {
-            Some(owner) => owner.pump(),
-            None => break,
+    while let Some(owner) = with_woken(|list| {
+        let next = list.as_mut().and_then(VecDeque::pop_front);
+        if next.is_none() {
+            *list = None;
         }
+        next
+    })
+    .flatten()
+    {
+        owner.pump();
     }
 }
 

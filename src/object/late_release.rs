@@ -8,6 +8,7 @@ use super::context::Context;
 use super::progress::ContextQueue;
 use crate::util::guard::guarded;
 use crate::util::leaving::Call;
+use crate::util::thread;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,9 +77,8 @@ pub fn later(after: After, work: impl FnOnce() + Send + 'static) {
     if waiting.thread {
         return;
     }
-    let thread = std::thread::Builder::new().name("pumice-free".into());
-    match thread.spawn(work_off) {
-        Ok(_) => waiting.thread = true,
+    match thread::spawn("pumice-free", work_off) {
+        Ok(()) => waiting.thread = true,
         // The next object tries again.
         Err(error) => crate::log!(Warn, "no thread for a destructor callback: {error}"),
     }

@@ -17,6 +17,7 @@ use crate::compile::store::binary::Binary;
 use crate::compile::{self, Executable, Linkable, SpirvModule};
 use crate::error::{err, ClError, ClResult};
 use crate::handle::{Body, Kind, Object, Ref};
+use crate::util::float_mode::FloatMode;
 use crate::util::lock::{rank, Mutex};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -42,6 +43,7 @@ impl Notify {
     }
 
     fn call(self, program: *mut c_void) {
+        let _mode = FloatMode::standard();
         // SAFETY: the application registered this function with this signature, to be called once, now.
         unsafe { (self.function)(program, self.user_data as *mut c_void) }
     }

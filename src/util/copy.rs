@@ -51,8 +51,7 @@ fn helpers() -> Option<&'static Helpers> {
             let started = (0..wanted)
                 .filter(|_| {
                     let receiver = receiver.clone();
-                    let builder = std::thread::Builder::new().name("pumice-copy".into());
-                    builder.spawn(move || work(&receiver)).is_ok()
+                    super::thread::spawn("pumice-copy", move || work(&receiver)).is_ok()
                 })
                 .count();
             (started > 0).then_some(Helpers {

@@ -6,6 +6,7 @@
 //! forked child that could not do without the threads of its parent (`forked.rs`).
 
 use super::forked;
+use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
@@ -22,6 +23,8 @@ struct Depth {
     calls: AtomicU32,
     /// A thread has it.
     taken: AtomicBool,
+    /// Its thread is ending and will not give it back any more: the outermost call does.
+    ending: AtomicBool,
     /// The cell made before it.
     next: AtomicPtr<Depth>,
 }
@@ -35,50 +38,78 @@ fn depths() -> impl Iterator<Item = &'static Depth> {
     std::iter::successors(at(&DEPTHS), move |depth| at(&depth.next))
 }
 
-struct Mine(&'static Depth);
-
-impl Mine {
-    fn new() -> Self {
-        forked::watch();
-        if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
-            return Self(free);
-        }
-        let made: &'static mut Depth = Box::leak(Box::default());
-        made.taken = true.into();
-        let mut last = DEPTHS.load(Ordering::Acquire);
-        loop {
-            *made.next.get_mut() = last;
-            match DEPTHS.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Self(made),
-                Err(now) => last = now,
-            }
-        }
+/// A cell that no thread has.
+fn free_depth() -> &'static Depth {
+    forked::watch();
+    if let Some(free) = depths().find(|depth| !depth.taken.swap(true, Ordering::AcqRel)) {
+        return free;
     }
-}
-
-impl Drop for Mine {
-    fn drop(&mut self) {
-        self.0.taken.store(false, Ordering::Release);
+    let made: &'static mut Depth = Box::leak(Box::default());
+    made.taken = true.into();
+    let mut last = DEPTHS.load(Ordering::Acquire);
+    loop {
+        *made.next.get_mut() = last;
+        match DEPTHS.compare_exchange(last, made, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return made,
+            Err(now) => last = now,
+        }
     }
 }
 
 thread_local! {
-    static MINE: Mine = Mine::new();
+    /// The cell of this thread. Without a destructor, so that it can be reached to the end of the thread.
+    static MINE: Cell<Option<&'static Depth>> = const { Cell::new(None) };
+    /// Gives the cell back.
+    static END: End = const { End };
+}
+
+struct End;
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let Some(depth) = mine() else { return };
+        depth.ending.store(true, Ordering::Relaxed);
+        // A thread may end within a call: `exit` in a callback.
+        if depth.calls.load(Ordering::Relaxed) == 0 {
+            give_back(depth);
+        }
+    }
+}
+
+#[inline]
+fn mine() -> Option<&'static Depth> {
+    MINE.try_with(Cell::get).ok().flatten()
+}
+
+/// Takes a cell for this thread.
+#[cold]
+fn take() -> &'static Depth {
+    let depth = free_depth();
+    let _ = MINE.try_with(|mine| mine.set(Some(depth)));
+    // Destructors of other values, and handlers of `exit`, may call from a thread that has passed its end.
+    let ending = END.try_with(|_| ()).is_err();
+    depth.ending.store(ending, Ordering::Relaxed);
+    depth
+}
+
+/// Gives the cell of this thread back.
+#[cold]
+fn give_back(depth: &'static Depth) {
+    let _ = MINE.try_with(|mine| mine.set(None));
+    depth.taken.store(false, Ordering::Release);
 }
 
 /// A call that may reach a driver is under way. It stays on its thread.
-pub struct Call(Option<&'static Depth>, PhantomData<*const ()>);
+pub struct Call(&'static Depth, PhantomData<*const ()>);
 
 impl Call {
     /// Begins a call, unless the process is ending or cannot have any.
     #[inline]
     pub fn enter() -> Option<Self> {
-        // A thread whose local values are gone already is not counted.
-        let depth = MINE.try_with(|mine| mine.0).ok();
-        if let Some(Depth { calls, .. }) = depth {
-            // Seen by `settle`, or sees `begin`.
-            calls.store(calls.load(Ordering::Relaxed) + 1, Ordering::SeqCst);
-        }
+        let depth = mine().unwrap_or_else(take);
+        let calls = depth.calls.load(Ordering::Relaxed);
+        // Seen by `settle`, or sees `begin`.
+        depth.calls.store(calls + 1, Ordering::SeqCst);
         let call = Self(depth, PhantomData);
         (!is_leaving() && !forked::is_forked()).then_some(call)
     }
@@ -97,18 +128,17 @@ impl Call {
 impl Drop for Call {
     #[inline]
     fn drop(&mut self) {
-        if let Some(Depth { calls, .. }) = self.0 {
-            calls.store(
-                calls.load(Ordering::Relaxed).wrapping_sub(1),
-                Ordering::Release,
-            );
+        let calls = self.0.calls.load(Ordering::Relaxed).wrapping_sub(1);
+        self.0.calls.store(calls, Ordering::Release);
+        if calls == 0 && self.0.ending.load(Ordering::Relaxed) {
+            give_back(self.0);
         }
     }
 }
 
 /// Threads other than this one are in calls.
 pub(super) fn others_are_in_calls() -> bool {
-    let mine = MINE.try_with(|mine| mine.0).ok();
+    let mine = mine();
     depths()
         .filter(|depth| !mine.is_some_and(|mine| std::ptr::eq(mine, *depth)))
         .any(|depth| depth.calls.load(Ordering::SeqCst) > 0)

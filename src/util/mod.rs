@@ -1,7 +1,9 @@
 //! Leaf utilities: options from the environment, the log, files and their descriptors, pages of memory, copies between threads, locks in order,
-//! places of threads that sleep, panics of tasks, calls that are not cancelled, children (Windows), forks, the end of the process, shared libraries, the timeline of a process.
+//! places of threads that sleep, panics of tasks, calls that are not cancelled, the floating-point mode, threads and their processors, children (Windows), forks, the end of the
+//! process, shared libraries, the timeline of a process.
 
 pub mod address;
+pub mod affinity;
 #[cfg(windows)]
 pub mod child;
 pub mod config;
@@ -10,6 +12,7 @@ pub mod copy;
 pub mod fds;
 pub mod file_state;
 pub mod files;
+pub mod float_mode;
 pub mod forked;
 pub mod guard;
 pub mod leaving;
@@ -24,15 +27,25 @@ pub mod registry;
 pub mod sync;
 #[cfg(feature = "loom")]
 mod sync_modelled;
+pub mod thread;
 pub mod trace;
 pub mod uncancelled;
 #[cfg(windows)]
 pub mod win32;
 
-/// Processors that this process may use, asked once.
+/// The number of threads that this process can run at the same time: what its affinity and its control group leave. Asked once,
+/// in a thread of ours: the system answers for the calling thread alone, which may be kept to one processor.
 pub fn cores() -> usize {
     static CORES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
-    *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
+    #[allow(clippy::disallowed_methods, reason = "the one place")]
+    let here = || std::thread::available_parallelism().map_or(1, |n| n.get());
+    *CORES.get_or_init(|| {
+        std::thread::scope(|scope| {
+            let thread = thread::spawn_scoped(scope, "pumice-cores", here).ok()?;
+            thread.join().ok()
+        })
+        .unwrap_or_else(here)
+    })
 }
 
 /// There are cores to spare for helpers and for waiting actively.

@@ -12,6 +12,7 @@ pub use super::sync_modelled::*;
 #[cfg(not(feature = "loom"))]
 mod plain {
     pub use crate::util::lock::{Mutex, MutexGuard, RwLock};
+    pub use crate::util::thread::spawn;
     pub use parking_lot::Condvar;
     pub use std::hint::spin_loop;
     use std::sync::atomic::Ordering;
@@ -37,18 +38,6 @@ mod plain {
         {
             now = other;
         }
-    }
-
-    /// A thread of ours, which ends on its own.
-    pub fn spawn(
-        name: &str,
-        stack: usize,
-        work: impl FnOnce() + Send + 'static,
-    ) -> std::io::Result<()> {
-        let thread = std::thread::Builder::new()
-            .name(name.into())
-            .stack_size(stack);
-        thread.spawn(work).map(drop)
     }
 
     /// So many looks before a thread sleeps.

@@ -22,7 +22,7 @@ pub const fn looks(_: u32) -> u32 {
 }
 
 /// A thread of the model.
-pub fn spawn(_: &str, _: usize, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+pub fn spawn(_: &str, work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
     drop(loom::thread::spawn(work));
     Ok(())
 }

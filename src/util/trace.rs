@@ -86,8 +86,7 @@ fn begin() -> bool {
         name_process(std::process::id(), &program_name());
         // SAFETY: the handler is a function of a library that is never unloaded.
         unsafe { libc::atexit(at_exit) };
-        let thread = std::thread::Builder::new().name("pumice-trace".into());
-        if let Err(error) = thread.spawn(keep_writing) {
+        if let Err(error) = super::thread::spawn("pumice-trace", keep_writing) {
             crate::log!(Warn, "PUMICE_TRACE: no thread that writes: {error}");
         }
     }

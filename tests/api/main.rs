@@ -47,6 +47,8 @@ mod ordering;
 mod pipes;
 mod powers;
 mod printf;
+#[cfg(target_os = "linux")]
+mod process;
 mod programs;
 mod queues;
 mod refusals;

@@ -3,7 +3,6 @@
 use super::abi::Launch;
 use super::check::Told;
 use super::code::CpuPipeline;
-use super::float_mode::FloatMode;
 use super::image::Descriptor;
 use super::pool::{Pool, Shared};
 use super::scratch;
@@ -33,7 +32,6 @@ impl Shared for Groups<'_> {
     fn run(&self, first: u64, count: u64) {
         let p = self.pipeline;
         let done = scratch::with(p.local_bytes, p.frames_bytes, |local, frames| {
-            let _mode = FloatMode::standard();
             // SAFETY: the code is that of the pipeline and the launch was made for it; the runtime has checked the
             // arguments as far as it can, and memory is this thread's own.
             unsafe { (p.variant.entry())(self.launch, local, frames, first, count) };

@@ -13,7 +13,6 @@ mod check;
 mod code;
 mod copy;
 mod device;
-mod float_mode;
 mod format;
 mod half;
 mod image;

@@ -6,7 +6,7 @@
 //! a batch of commands, as native kernels may, gives its place to another ([`crate::util::place`]). A forked child has none of them, and
 //! is refused (`util/forked.rs`).
 
-use crate::backend::processors;
+use crate::util::affinity;
 use crate::util::guard::guarded;
 use crate::util::lock::rank;
 use crate::util::place::{self, Place};
@@ -173,7 +173,7 @@ impl Pool {
         while more > 0 && state.threads < self.cores {
             crate::util::forked::needs_threads();
             let pool = Arc::clone(self);
-            let thread = sync::spawn("pumice-cpu", 4 << 20, move || pool.serve());
+            let thread = sync::spawn("pumice-cpu", move || pool.serve());
             if let Err(error) = thread {
                 crate::log!(Warn, "no thread for the CPU device: {error}");
                 break;
@@ -202,7 +202,9 @@ impl Pool {
             false => LOOKS_FEW_CORES,
         });
         if let Some(numbers) = &self.only_on {
-            processors::stay_on(numbers);
+            if !affinity::stay_on(numbers) {
+                crate::log!(Warn, "a thread cannot be kept on processors {numbers:?}");
+            }
         }
         while let Some(work) = self.find(looks) {
             match work {

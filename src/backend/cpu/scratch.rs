@@ -1,6 +1,6 @@
 //! Memory of a thread for the work-group that it runs: local memory and the frames of packs.
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ptr::NonNull;
 
 /// Alignment of both.
@@ -8,6 +8,7 @@ const ALIGN: usize = 128;
 /// More than this is not kept for the next launch.
 const MOST_KEPT: usize = 16 << 20;
 
+#[derive(Default)]
 struct Scratch {
     base: Option<NonNull<u8>>,
     size: usize,
@@ -46,7 +47,7 @@ impl Drop for Scratch {
 }
 
 thread_local! {
-    static SCRATCH: RefCell<Scratch> = const { RefCell::new(Scratch { base: None, size: 0 }) };
+    static SCRATCH: Cell<Scratch> = const { Cell::new(Scratch { base: None, size: 0 }) };
 }
 
 /// Calls `f` with local memory and frames of these sizes, contents undefined. False: there is no memory, as a line in the log
@@ -54,24 +55,21 @@ thread_local! {
 #[must_use]
 pub fn with(local: usize, frames: usize, f: impl FnOnce(*mut u8, *mut u8)) -> bool {
     let start = local.next_multiple_of(ALIGN) + ALIGN;
-    let run = |scratch: &mut Scratch| {
-        let Some(base) = scratch.grow(start + frames + ALIGN) else {
-            crate::log!(
-                Error,
-                "no memory for a work-group: {} bytes",
-                start + frames
-            );
-            return false;
-        };
-        f(base, base.wrapping_add(start));
-        if scratch.size > MOST_KEPT {
-            scratch.free();
-        }
-        true
+    // A thread whose values are gone already, as destructors and handlers of `exit` find it, has memory for this call alone.
+    let mut scratch = SCRATCH.try_with(Cell::take).unwrap_or_default();
+    let Some(base) = scratch.grow(start + frames + ALIGN) else {
+        crate::log!(
+            Error,
+            "no memory for a work-group: {} bytes",
+            start + frames
+        );
+        return false;
     };
-    // Launches do not nest, so nobody has borrowed it.
-    let done = SCRATCH.try_with(|scratch| scratch.try_borrow_mut().map(|mut s| run(&mut s)));
-    matches!(done, Ok(Ok(true)))
+    f(base, base.wrapping_add(start));
+    if scratch.size <= MOST_KEPT {
+        let _ = SCRATCH.try_with(|kept| kept.set(scratch));
+    }
+    true
 }
 
 #[cfg(test)]

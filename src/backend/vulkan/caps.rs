@@ -88,7 +88,7 @@ pub fn of(known: &Known<'_>) -> Caps {
     let (size_min, _) = told.subgroup_sizes();
     let compute_units = match (told.compute_units, kind) {
         (Some(units), _) => units,
-        (_, DeviceKind::Cpu) => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
+        (_, DeviceKind::Cpu) => crate::util::cores() as u32,
         // Vulkan does not tell, and less than one is not allowed.
         _ => 1,
     };

@@ -10,6 +10,7 @@ use crate::error::{err, ClError, ClResult};
 use crate::handle::{Object, Ref};
 use crate::object::device::Device;
 use crate::util::leaving::Call;
+use crate::util::thread;
 use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
@@ -350,11 +351,8 @@ pub(super) fn run(
         }
         notify.call(kept.handle());
     };
-    match std::thread::Builder::new()
-        .name("pumice-build".into())
-        .spawn(body)
-    {
-        Ok(_) => Ok(()),
+    match thread::spawn("pumice-build", body) {
+        Ok(()) => Ok(()),
         Err(error) => {
             program.give_up();
             err(

@@ -132,8 +132,6 @@ pub struct Task {
     pub command: Option<u64>,
 }
 
-/// The stack of the thread, on which callbacks of the application run, in bytes.
-const STACK: usize = 8 << 20;
 /// How long the thread waits for the timeline before it looks for tasks that are due earlier.
 const SLICE: Duration = Duration::from_millis(1);
 /// How long the thread stays without a task.
@@ -176,7 +174,7 @@ impl Executor {
         }
         forked::needs_threads();
         let executor = self.clone();
-        sync::spawn("pumice-host", STACK, move || executor.run())?;
+        sync::spawn("pumice-host", move || executor.run())?;
         inbox.thread = true;
         Ok(())
     }

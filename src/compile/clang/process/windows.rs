@@ -4,6 +4,7 @@
 use super::{stopped, time_limit, Finished, TOO_MUCH};
 use crate::compile::clang::printed::Printed;
 use crate::util::child::Child;
+use crate::util::thread;
 use std::io::{Error, Read, Write};
 use std::process::Command;
 use std::sync::mpsc;
@@ -34,19 +35,24 @@ pub fn run_alone(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     };
     let (done, both_done) = mpsc::channel();
     let (out, diagnostics, timed_out) = std::thread::scope(|scope| -> std::io::Result<_> {
-        // A child that reads no further has said why.
-        scope.spawn(move || stdin.write_all(input));
         let first = done.clone();
-        let out = scope.spawn(move || {
-            let printed = read_all(stdout, Printed::output());
-            let _ = first.send(());
-            printed
-        });
-        let diagnostics = scope.spawn(move || {
-            let printed = read_all(stderr, Printed::diagnostics());
-            let _ = done.send(());
-            printed
-        });
+        let spawned = || {
+            // A child that reads no further has said why.
+            thread::spawn_scoped(scope, "pumice-pipe", move || drop(stdin.write_all(input)))?;
+            let out = thread::spawn_scoped(scope, "pumice-pipe", move || {
+                let printed = read_all(stdout, Printed::output());
+                let _ = first.send(());
+                printed
+            })?;
+            let diagnostics = thread::spawn_scoped(scope, "pumice-pipe", move || {
+                let printed = read_all(stderr, Printed::diagnostics());
+                let _ = done.send(());
+                printed
+            })?;
+            Ok((out, diagnostics))
+        };
+        // Threads that there are read until the child ends.
+        let (out, diagnostics) = spawned().inspect_err(|_: &Error| child.kill())?;
         let mut timed_out = false;
         for _ in 0..2 {
             let rest = time_limit().saturating_sub(started.elapsed());

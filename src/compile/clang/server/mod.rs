@@ -25,7 +25,7 @@ pub use workers::work;
 
 use super::printed::Printed;
 use super::process::{Finished, TOO_MUCH};
-use crate::util::{config, fds, file_state, files};
+use crate::util::{config, fds, file_state, files, thread};
 use parking_lot::Mutex;
 use std::ffi::{CStr, OsStr, OsString};
 use std::fs::File;
@@ -263,9 +263,7 @@ fn start(program: &Path) -> std::io::Result<OwnedFd> {
         .stderr(Stdio::null())
         .spawn()?;
     // It forks the server and ends, at once when it is loaded; nobody has to wait for that but a thread.
-    std::thread::Builder::new()
-        .name("pumice-server".into())
-        .spawn(move || process.wait())?;
+    thread::spawn("pumice-server", move || drop(process.wait()))?;
     Ok(ours)
 }
 
