@@ -199,7 +199,7 @@ impl Layout {
         };
         let size = |value: usize| -> ClResult<u32> {
             if value == 0 {
-                return bad("an extent is 0");
+                return err(cl::CL_INVALID_IMAGE_SIZE, "an extent is 0");
             }
             u32::try_from(value)
                 .map_err(|_| ClError::new(cl::CL_INVALID_IMAGE_SIZE, "an extent is too large"))
