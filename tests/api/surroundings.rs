@@ -88,6 +88,7 @@ fn inner() {
             assert_eq!(value(&setup, &program), 6);
         }
         "many" => many_builds(&setup),
+        "time" => the_time_is_that_of_the_build(&setup, &place),
         other => panic!("mode {other}"),
     }
 }
@@ -163,6 +164,37 @@ fn headers_come_and_go(setup: &Setup, place: &Path) {
     }
 }
 
+fn the_time_is_that_of_the_build(setup: &Setup, place: &Path) {
+    let header = "constant char text[] = __TIME__;\n";
+    std::fs::write(place.join("time.h"), header).expect("a header");
+    std::thread::sleep(Duration::from_millis(40));
+    let options = format!("-I {}", place.display());
+    let define = "-DNOW=__TIME__";
+    for (before, options) in [
+        (header, ""),
+        ("#include \"time.h\"\n", options.as_str()),
+        ("constant char text[] = NOW;\n", define),
+        ("constant char text[] = __TI\\\nME__;\n", ""),
+    ] {
+        // The seconds since the minute began.
+        let source = format!(
+            "{before}kernel void f(global int *p) {{ *p = (text[6] - '0') * 10 + text[7] - '0'; }}"
+        );
+        let build = || {
+            value(
+                setup,
+                &setup.try_build(&source, options).expect("a program"),
+            )
+        };
+        let first = build();
+        let end = Instant::now() + Duration::from_secs(20);
+        while build() == first {
+            assert!(Instant::now() < end, "{source} with {options}");
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
+
 fn many_builds(setup: &Setup) {
     use std::sync::atomic::{AtomicUsize, Ordering};
     let left = AtomicUsize::new(40);
@@ -234,6 +266,12 @@ fn headers_that_are_pipes_behind_a_script() {
 #[test]
 fn long_options() {
     child("options", &[]);
+}
+
+/// `__TIME__` is when the program is built, not when one like it was.
+#[test]
+fn the_time() {
+    child("time", &[]);
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! one after the other: that of the including file, then those given. So whatever of a file's path can have been its name
 //! may have been looked for in each directory that is known, and none of those may come to be there. `__has_include` looks for
 //! files that are not read, and clang 22 takes a missing file for an empty one in `#embed`: where a text has those words,
-//! nothing is kept.
+//! nothing is kept. Nor is it of a text that names the time.
 //!
 //! Only regular files are read, and none that was changed since the compilation began. What was hashed once in this process is
 //! not read again while device, inode, size and time of change are the same.
@@ -24,6 +24,9 @@ const MOST_BYTES: u64 = 256 << 20;
 const MOST_PLACES: usize = 20_000;
 /// Times of files go in steps.
 const STEP: Duration = Duration::from_millis(10);
+
+/// Macros that stand for when a text is compiled, or when its file was changed.
+const TIMES: [&str; 3] = ["__TIME__", "__DATE__", "__TIMESTAMP__"];
 
 /// Headers that clang includes by itself; it looks for them in the given directories first.
 const OWN_HEADERS: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
@@ -45,13 +48,13 @@ impl Surroundings {
         texts: &[&str],
         begun: SystemTime,
     ) -> Option<Self> {
-        if texts.iter().any(|text| looks_for_files(text.as_bytes())) {
+        if texts.iter().any(|text| depends_on_more(text.as_bytes())) {
             return None;
         }
         let mut known = Vec::with_capacity(files.len());
         for file in files {
             let (bytes, changed) = contents(file)?;
-            if changed + STEP >= begun || looks_for_files(&bytes) {
+            if changed + STEP >= begun || depends_on_more(&bytes) {
                 return None;
             }
             known.push((file.clone(), *blake3::hash(&bytes).as_bytes()));
@@ -158,16 +161,19 @@ fn places(files: &[PathBuf], directories: &[String]) -> Option<BTreeSet<PathBuf>
     Some(found)
 }
 
-/// Whether a text may ask for files that it does not read.
-fn looks_for_files(text: &[u8]) -> bool {
+/// Whether a text may depend on more than the files that it reads: on files that are not there, or on the time.
+fn depends_on_more(text: &[u8]) -> bool {
     let has = |text: &[u8], word: &str| text.windows(word.len()).any(|w| w == word.as_bytes());
     let asks = |line: &[u8]| {
         let marks = ["#", "%:", "??="];
         let directive = marks.iter().any(|mark| has(line, mark));
-        has(line, "__has_include") || directive && (has(line, "embed") || has(line, "__has"))
+        has(line, "__has_include")
+            || TIMES.iter().any(|time| has(line, time))
+            || directive && (has(line, "embed") || has(line, "__has"))
     };
     let continued = has(text, "\\") || has(text, "??/");
-    if !continued && !has(text, "__has") && !has(text, "embed") {
+    let words = ["__has", "embed"].iter().chain(&TIMES);
+    if !continued && !words.into_iter().any(|word| has(text, word)) {
         return false;
     }
     joined(text).split(|&byte| byte == b'\n').any(asks)
@@ -249,7 +255,7 @@ mod tests {
     use std::time::UNIX_EPOCH;
 
     #[test]
-    fn words_that_look_for_files() {
+    fn words_that_ask_for_more() {
         for text in [
             "#if __has_include(<a.h>)",
             "#if __has_inc\\\nlude(<a.h>)",
@@ -259,8 +265,11 @@ mod tests {
             "x\n # emb\\\ned \"a\"",
             "%:embed \"a\"",
             "#define A(x) __has_ ## x",
+            "char t[] = __TIME__;",
+            "char t[] = __DA\\\nTE__;",
+            "// __TIMESTAMP__",
         ] {
-            assert!(looks_for_files(text.as_bytes()), "{text}");
+            assert!(depends_on_more(text.as_bytes()), "{text}");
         }
         for text in [
             "",
@@ -269,7 +278,7 @@ mod tests {
             "has_include",
             "// embedded",
         ] {
-            assert!(!looks_for_files(text.as_bytes()), "{text}");
+            assert!(!depends_on_more(text.as_bytes()), "{text}");
         }
     }
 
