@@ -87,9 +87,12 @@ impl DeferredSource {
         if let Some(words) = entries::load(KIND, &key).and_then(|bytes| to_words(&bytes)) {
             return Ok(Arc::new(words));
         }
-        let (words, log) = clang::optimise(toolchain, &self.unoptimised, &self.options, keep);
+        let (words, log, is_whole) =
+            clang::optimise(toolchain, &self.unoptimised, &self.options, keep);
         let words = words.ok_or(BuildFailure(log))?;
-        entries::store(KIND, &key, &to_bytes(&words));
+        if is_whole {
+            entries::store(KIND, &key, &to_bytes(&words));
+        }
         Ok(Arc::new(words))
     }
 }

@@ -28,6 +28,7 @@ case $mode in
     elf) printf '\177ELF\002\001\001\000\000\000\000\000\000\000\000\000\001\000\076\000'; seq 20000 ;;
     program) cat /bin/true ;;
     killed) kill -9 $$ ;;
+    killed-*) echo >>@PLACE@/kills; [ $(wc -l <@PLACE@/kills) -gt ${mode#killed-} ] || kill -9 $$; exec @CLANG@ "$@" ;;
     refuses) exit 1 ;;
     half) @CLANG@ "$@" >@PLACE@/whole && head -c $(($(wc -c <@PLACE@/whole) / 2)) @PLACE@/whole ;;
     half-killed) @CLANG@ "$@" >@PLACE@/whole; head -c $(($(wc -c <@PLACE@/whole) / 2)) @PLACE@/whole; kill -9 $$ ;;
@@ -139,6 +140,21 @@ fn run(setup: &Setup, program: &Program, number: i32) -> Result<(), String> {
     Ok(())
 }
 
+/// A compiler that something kills is run again. What it makes after a second time, with fewer passes, is not remembered.
+fn kills(setup: &Setup, place: &Path) {
+    for (number, times) in [(1001, 1), (1002, 2)] {
+        let build = |mode: &str| {
+            std::fs::write(place.join("mode"), format!("{mode}\n")).expect("a file");
+            let _ = std::fs::remove_file(place.join("kills"));
+            let program = setup.build(&source(number));
+            run(setup, &program, number as i32).expect("its result");
+            setup.build_log(&program).contains("gave up")
+        };
+        assert_eq!(build(&format!("source killed-{times}")), times > 1);
+        assert!(!build("source good"), "{times}");
+    }
+}
+
 /// All that a compiler can do wrong, each with a source of its own, which builds afterwards.
 fn modes(setup: &Setup, place: &Path) {
     let set = |mode: &str| std::fs::write(place.join("mode"), format!("{mode}\n")).expect("a file");
@@ -150,6 +166,7 @@ fn modes(setup: &Setup, place: &Path) {
     };
     good("source good");
     good("source loud");
+    kills(setup, place);
     for stage in ["source", "object"] {
         if stage == "object" && !is_processor(setup) {
             continue;

@@ -82,7 +82,7 @@ pub struct Compiled {
     pub words: Option<Vec<u32>>,
     /// Everything the compiler said.
     pub log: String,
-    /// For the cache. None: unknown, do not cache.
+    /// For the cache. None: unknown, or a compiler was killed meanwhile; do not cache.
     pub read: Option<FilesRead>,
 }
 
@@ -116,6 +116,7 @@ pub struct ReadSource {
 
 /// Compiles a source.
 pub fn compile(source: &ClSource<'_>) -> Compiled {
+    let killed = process::killed();
     let (text, whole) = (source.text, source.options.whole_program);
     let prepared = match Prepared::new(source) {
         Ok(prepared) => prepared,
@@ -143,7 +144,10 @@ pub fn compile(source: &ClSource<'_>) -> Compiled {
     Compiled {
         words: Some(words),
         log: readable(&log),
-        read: prepared.read.into_inner(),
+        read: prepared
+            .read
+            .into_inner()
+            .filter(|_| process::killed() == killed),
     }
 }
 
@@ -176,13 +180,14 @@ pub fn read(source: &ClSource<'_>) -> ReadSource {
 }
 
 /// The rest of a compilation. With `keep`, functions of other names become internal, and those that are not used go.
-/// Gives the SPIR-V, and what was said.
+/// Gives the SPIR-V, what was said, and whether it may be cached: no compiler was killed meanwhile.
 pub fn optimise(
     toolchain: &Toolchain,
     unoptimised: &Unoptimised,
     options: &BuildOptions,
     keep: Option<&HashSet<String>>,
-) -> (Option<Vec<u32>>, String) {
+) -> (Option<Vec<u32>>, String, bool) {
+    let killed = process::killed();
     let ir = match keep {
         Some(keep) => Cow::Owned(whole_program::with_internal_functions(
             &unoptimised.ir,
@@ -196,7 +201,7 @@ pub fn optimise(
     if let (Some(words), Some(described)) = (&mut words, &unoptimised.described) {
         argument_info::add(words, described);
     }
-    (words, readable(&log))
+    (words, readable(&log), process::killed() == killed)
 }
 
 /// A source that clang can be run on.

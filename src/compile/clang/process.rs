@@ -8,6 +8,7 @@ use super::server;
 use crate::util::{self, config, trace};
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -34,6 +35,17 @@ pub struct Finished {
     pub stdout: Vec<u8>,
     /// Standard error, and a line on how it ended if that was unusual.
     pub diagnostics: String,
+    /// Something else ended it by a signal: the system for want of memory, or a user.
+    pub killed: bool,
+}
+
+/// How many compilers something else has ended, twice in a row.
+static KILLED: AtomicU64 = AtomicU64::new(0);
+
+/// The number of compilers of this process that something else has ended. What was made while it rose may not be the best that
+/// the compiler makes.
+pub fn killed() -> u64 {
+    KILLED.load(Ordering::Relaxed)
 }
 
 /// The compilers of this process.
@@ -42,7 +54,7 @@ static LIMIT: LazyLock<CompilerLimit> = LazyLock::new(|| CompilerLimit::new(util
 /// Bytes of arguments that go into a file: servers take twice as much, Linux 128 KiB in one argument.
 const LONG: usize = 32 << 10;
 
-/// Runs `command` on `input`. `Err` only when it cannot be started.
+/// Runs `command` on `input`, once more if something else ends it. `Err` only when it cannot be started.
 pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let (command, _arguments) = shortened(command)?;
     let _turn = LIMIT.take();
@@ -53,12 +65,23 @@ pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     });
     let mut finished = match server::run(&command, input, time_limit()) {
         Some(finished) => finished,
-        None => run_alone(command, input)?,
+        None => run_alone(same(&command), input)?,
     };
+    if finished.killed {
+        finished = run_alone(command, input)?;
+        KILLED.fetch_add(finished.killed.into(), Ordering::Relaxed);
+    }
     if !finished.success && finished.diagnostics.trim().is_empty() {
         finished.diagnostics = "the compiler failed and did not say why\n".to_owned();
     }
     Ok(finished)
+}
+
+/// The same program with the same arguments.
+fn same(command: &Command) -> Command {
+    let mut same = Command::new(command.get_program());
+    same.args(command.get_args());
+    same
 }
 
 /// Lets LLVM within `clang` work on `input`, as `words` tell (`server/preload/llvm.rs`). None: it does not serve, or did not say

@@ -8,6 +8,7 @@ pub fn split(said: &str) -> (&str, bool) {
         "UNREACHABLE executed",
         "Assertion `",
         "the compiler crashed",
+        "the compiler was killed",
     ];
     let at = marks.iter().filter_map(|mark| said.find(mark)).min();
     let line = at.map(|at| {

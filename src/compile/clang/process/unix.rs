@@ -61,6 +61,17 @@ fn wait(child: &mut Child, until: Instant) -> (std::io::Result<ExitStatus>, bool
     }
 }
 
+/// Signals that a program brings upon itself.
+const CRASHES: [i32; 7] = [
+    libc::SIGABRT,
+    libc::SIGBUS,
+    libc::SIGFPE,
+    libc::SIGILL,
+    libc::SIGSEGV,
+    libc::SIGSYS,
+    libc::SIGTRAP,
+];
+
 /// Runs `command` in a process of its own. No thread is needed for it.
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let until = Instant::now() + time_limit();
@@ -133,6 +144,7 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
         Ok(status) => status.success(),
         Err(_) => !out.is_empty(),
     };
+    let mut killed = false;
     if too_much {
         diagnostics += TOO_MUCH;
     } else if timed_out || late {
@@ -140,12 +152,15 @@ pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished
     } else if let Ok(status) = status {
         use std::os::unix::process::ExitStatusExt;
         if let Some(signal) = status.signal() {
-            diagnostics += &format!("the compiler crashed (signal {signal})\n");
+            killed = !CRASHES.contains(&signal);
+            let how = if killed { "was killed" } else { "crashed" };
+            diagnostics += &format!("the compiler {how} (signal {signal})\n");
         }
     }
     Ok(Finished {
         success: success && !timed_out && !late && !too_much,
         stdout: out,
         diagnostics,
+        killed,
     })
 }

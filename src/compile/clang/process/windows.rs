@@ -86,5 +86,6 @@ pub fn run_alone(command: Command, input: &[u8]) -> std::io::Result<Finished> {
         success: status == 0 && !timed_out && !too_much,
         stdout: out.into_bytes(),
         diagnostics,
+        killed: false,
     })
 }

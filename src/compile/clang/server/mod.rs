@@ -127,6 +127,7 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
         success: outcome.status == Some(0) && !outcome.stdout.is_too_much(),
         stdout: outcome.stdout.into_bytes(),
         diagnostics,
+        killed: false,
     })
 }
 

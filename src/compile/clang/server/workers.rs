@@ -64,6 +64,7 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
                 success: false,
                 stdout: Vec::new(),
                 diagnostics: process::stopped(limit),
+                killed: false,
             });
         }
         if end.status != Some(DONE) || end.stdout.is_too_much() {
@@ -79,6 +80,7 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
             success: true,
             stdout: end.stdout.into_bytes(),
             diagnostics: String::new(),
+            killed: false,
         });
     }
     None
