@@ -207,6 +207,8 @@ pub enum Collect {
     ScanExclusiveMin,
     Broadcast,
     Shuffle,
+    /// The mask of the first 32 work-items.
+    Ballot,
     All,
     Any,
 }
@@ -223,6 +225,7 @@ impl Collect {
             Self::ScanInclusiveMax => "scan_inclusive_max",
             Self::ScanExclusiveMin => "scan_exclusive_min",
             Self::Broadcast => "broadcast",
+            Self::Ballot => "ballot",
             Self::Shuffle => "shuffle",
             Self::All => "all",
             Self::Any => "any",
@@ -359,6 +362,8 @@ pub enum Stmt {
     WriteImage(usize, Expr, Expr, Expr),
     /// Copies elements to an array of local memory by all work-items: target, source, how many, how far apart in the source.
     AsyncCopy(Expr, Expr, usize, usize),
+    /// Adds the next packet of a pipe to a counter: the parameter, a pointer.
+    ReadPipe(usize, Expr),
     /// Adds a value to a cell under a lock: pointers to the two, the value.
     Locked(Expr, Expr, Expr),
     /// Lets a function run as another kernel: its operands but for the last one, the work-item, of which there are so many.
@@ -416,11 +421,21 @@ pub enum Arg {
     /// A buffer with these bytes.
     Buffer(Vec<u8>),
     Image(Image),
+    /// A pipe with so many packets, which a kernel of its own has written.
+    Pipe(usize),
     /// Local memory of so many bytes.
     Local(usize),
     /// A scalar.
     Value(Scalar, u64),
 }
+
+/// The packets that the kernel `fill` writes to a pipe, by the work-item.
+pub fn packet(item: usize) -> u64 {
+    u64::from((item as u32).wrapping_mul(PACKET_FACTOR))
+}
+
+/// The factor of [`packet`].
+pub const PACKET_FACTOR: u32 = 2_654_435_761;
 
 /// An image of texels with one or four channels.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -22,6 +22,7 @@ pub enum CaseArg {
     Local(usize),
     Value(Vec<u8>),
     Image(Image),
+    Pipe(usize),
 }
 
 /// A case.
@@ -127,6 +128,7 @@ impl Case {
             Arg::Buffer(bytes) => CaseArg::Buffer(bytes.clone()),
             Arg::Local(size) => CaseArg::Local(*size),
             Arg::Image(image) => CaseArg::Image(image.clone()),
+            Arg::Pipe(count) => CaseArg::Pipe(*count),
             Arg::Value(scalar, bits) => {
                 CaseArg::Value(bits.to_le_bytes()[..scalar.bytes()].to_vec())
             }
@@ -167,6 +169,7 @@ impl Case {
                 CaseArg::Buffer(bytes) => writeln!(out, "//! buffer {}", plain(bytes)),
                 CaseArg::Value(bytes) => writeln!(out, "//! value {}", plain(bytes)),
                 CaseArg::Local(size) => writeln!(out, "//! local {size}"),
+                CaseArg::Pipe(count) => writeln!(out, "//! pipe {count}"),
                 CaseArg::Image(Image {
                     channel,
                     channels,
@@ -252,6 +255,7 @@ impl Case {
                 }
                 "buffer" => case.args.push(CaseArg::Buffer(bytes(rest)?)),
                 "value" => case.args.push(CaseArg::Value(bytes(rest)?)),
+                "pipe" => case.args.push(CaseArg::Pipe(rest.parse().ok()?)),
                 "local" => case.args.push(CaseArg::Local(rest.parse().ok()?)),
                 "expect" => case.expected.push(Expected {
                     sub_group: rest.parse().ok()?,

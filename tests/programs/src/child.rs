@@ -128,6 +128,7 @@ fn run(setup: &Setup, case: &Case) -> Result<String, String> {
         ));
     }
     let mut buffers: Vec<(Buffer, usize, Option<[usize; 3]>)> = Vec::new();
+    let mut pipes = Vec::new();
     for (index, arg) in case.args.iter().enumerate() {
         let index = index as cl_uint;
         match arg {
@@ -144,6 +145,20 @@ fn run(setup: &Setup, case: &Case) -> Result<String, String> {
                     image.bytes.len(),
                     Some([image.width, image.height, 1]),
                 ));
+            }
+            CaseArg::Pipe(count) => {
+                let pipe = Buffer(create!(clCreatePipe(
+                    setup.context.0,
+                    CL_MEM_HOST_NO_ACCESS,
+                    4,
+                    *count as cl_uint,
+                    null()
+                )));
+                let fill = setup.kernel(&program, "fill");
+                fill.set_buffer(0, &pipe);
+                setup.run(&fill, &[*count], None);
+                kernel.set_buffer(index, &pipe);
+                pipes.push(pipe);
             }
             CaseArg::Local(size) => _ = kernel.set_local(index, *size),
             CaseArg::Value(bytes) => {

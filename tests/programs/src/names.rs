@@ -110,6 +110,10 @@ impl Check<'_> {
                 [x, y, texel].into_iter().for_each(|e| self.expr(e));
             }
             Stmt::Enqueue(_, args, _) => args.iter().for_each(|e| self.expr(e)),
+            Stmt::ReadPipe(pipe, counter) => {
+                self.fine &= self.known.contains(pipe);
+                self.expr(counter);
+            }
             Stmt::Locked(lock, cell, value) => {
                 [lock, cell, value].into_iter().for_each(|e| self.expr(e));
             }
@@ -169,7 +173,7 @@ impl Check<'_> {
 /// Returns true if a variable of a function is used.
 pub fn mentions_var(function: &Function, which: usize) -> bool {
     let text = format!("{:?}", function.body);
-    let parts = ["Var(", "Declare(", "ReadImage(", "WriteImage("];
+    let parts = ["Var(", "Declare(", "ReadImage(", "WriteImage(", "ReadPipe("];
     parts.iter().any(|part| {
         let mut rest = text.as_str();
         while let Some(at) = rest.find(part) {
@@ -211,4 +215,9 @@ pub fn mentions_struct(program: &Program, which: usize) -> bool {
         (&program.functions, &program.globals, &program.structs)
     )
     .contains(&format!("Struct({which})"))
+}
+
+/// Returns true if a program has kernels that enqueue others.
+pub fn enqueues(program: &Program) -> bool {
+    format!("{:?}", program.functions).contains("Enqueue(")
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// The usage message.
 pub const USAGE: &str = "\
 programs [--seconds S] [--count N] [--workers N] [--seed X] [--executors NAMES] [--each N] [--shrink N] [--findings N]
-         [--patience S] [--slow S] [--out FOLDER] [--locks] [--print] [FILE ...]
+         [--patience S] [--slow S] [--out FOLDER] [--locks] [--without NAMES] [--print] [FILE ...]
 
 FILE ...     run these cases, as findings are written, and nothing else
 --seconds    how long (default 10)
@@ -20,6 +20,8 @@ FILE ...     run these cases, as findings are written, and nothing else
 --patience   seconds after which a program hangs (default 240)
 --slow       milliseconds after which a build with its launch is a finding (default: never)
 --out        folder for findings (default: they are printed)
+--without    shapes to leave out, with commas between: labels (arms with several labels, and what becomes such),
+             alignment, wrap (ids that wrap around and are widened), jumps, null, chains (of casts), sub-groups
 --locks      programs may have locks, for which a work-item waits for another of its group
 --print      print programs instead of running them
 
@@ -40,6 +42,7 @@ pub struct Options {
     pub slow: u64,
     pub out: Option<PathBuf>,
     pub print: bool,
+    pub without: Vec<String>,
     pub locks: bool,
     pub files: Vec<PathBuf>,
 }
@@ -65,6 +68,7 @@ impl Options {
             slow: u64::MAX,
             out: None,
             print: false,
+            without: Vec::new(),
             locks: false,
             files: Vec::new(),
         };
@@ -96,6 +100,7 @@ impl Options {
                 "--shrink" => options.shrink = value.parse().ok()?,
                 "--findings" => options.findings = value.parse().ok()?,
                 "--patience" => options.patience = Duration::from_secs(value.parse().ok()?),
+                "--without" => options.without = value.split(',').map(str::to_owned).collect(),
                 "--slow" => options.slow = value.parse().ok()?,
                 "--out" => options.out = Some(value.into()),
                 _ => return None,

@@ -57,6 +57,7 @@ fn type_name(ty: &Type) -> String {
         Type::Array(..) => unreachable!("no array type is named"),
         Type::Image(_, false) => "read_only image2d_t".to_owned(),
         Type::Image(_, true) => "write_only image2d_t".to_owned(),
+        Type::Pipe => "read_only pipe uint".to_owned(),
         Type::Pointer(space, target) => format!("{}{} *", space.qualifier(), type_name(target)),
     }
 }
@@ -117,7 +118,8 @@ fn initializer<F: FnOnce(Scalar) -> String>(
             let count = if *union { 1 } else { fields.len() };
             list(fields.iter().take(count).collect(), next)
         }
-        Type::Void | Type::Pointer(..) | Type::Image(..) => {
+        Type::Pointer(..) => next()(Scalar::Ulong),
+        Type::Void | Type::Image(..) | Type::Pipe => {
             unreachable!("initialised by an expression")
         }
     }
@@ -317,6 +319,13 @@ impl Printer<'_> {
                 self.line("    wait_group_events(1, &e);");
                 self.line("}");
             }
+            Stmt::ReadPipe(pipe, counter) => {
+                self.line("{");
+                self.line("    uint packet = 0u;");
+                let add = format!("atomic_add({}, packet);", expr(counter));
+                self.line(&format!("    if (read_pipe(v{pipe}, &packet) == 0) {add}"));
+                self.line("}");
+            }
             Stmt::Locked(lock, cell, value) => {
                 let (lock, cell) = (expr(lock), expr(cell));
                 self.line("{");
@@ -465,7 +474,8 @@ fn expr(e: &Expr) -> String {
                 Scope::WorkGroup => "work_group",
                 Scope::SubGroup => "sub_group",
             };
-            format!("{scope}_{}({})", what.name(), list(args))
+            let lanes = if *what == Collect::Ballot { ".x" } else { "" };
+            format!("{scope}_{}({}){lanes}", what.name(), list(args))
         }
         Kind::ReadImage(image, x, y, sampler) => {
             let suffix = image_suffix(e.ty.element());

@@ -13,6 +13,10 @@ enum Edit {
     Flatten(usize, usize, usize),
     /// Takes an arm or a label out of a switch.
     Arm(usize, usize, usize),
+    /// Makes all values of a declaration or assignment zero: the block, the statement.
+    Quiet(usize, usize),
+    /// Takes out a line before the program.
+    Pragma(usize),
     /// Makes an expression a constant, or one of its operands.
     Constant(usize, u64),
     Operand(usize, usize),
@@ -109,7 +113,7 @@ fn exprs(program: &mut Program, visit: &mut dyn FnMut(&mut Expr)) {
                 place(at, visit);
                 expr(value, visit);
             }
-            Stmt::Expr(e) | Stmt::Return(Some(e)) => expr(e, visit),
+            Stmt::Expr(e) | Stmt::Return(Some(e)) | Stmt::ReadPipe(_, e) => expr(e, visit),
             Stmt::If(e, _, _) | Stmt::While(e, _) | Stmt::DoWhile(_, e) | Stmt::Switch(e, _) => {
                 expr(e, visit);
             }
@@ -158,6 +162,7 @@ fn edits(program: &Program) -> Vec<Edit> {
     let mut copy = program.clone();
     let mut list: Vec<Edit> = (0..12).map(Edit::Range).collect();
     list.extend((1..program.options.split(' ').count()).map(Edit::Option));
+    list.extend((0..program.pragmas.len()).map(Edit::Pragma));
     list.extend((0..program.functions.len() - 1).map(Edit::Function));
     for (index, function) in program.functions.iter().enumerate() {
         list.extend(
@@ -181,6 +186,11 @@ fn edits(program: &Program) -> Vec<Edit> {
             let starts = (0..len).step_by(part).rev();
             list.extend(starts.map(|first| Edit::Remove(number, first, part)));
             part /= 2;
+        }
+        for (at, stmt) in block.iter().enumerate() {
+            if matches!(stmt, Stmt::Declare(..) | Stmt::Assign(..)) {
+                flat.push(Edit::Quiet(number, at));
+            }
         }
         small.extend((0..len).rev().map(|first| Edit::Remove(number, first, 1)));
         for (at, stmt) in block.iter().enumerate() {
@@ -261,6 +271,36 @@ fn apply(program: &Program, edit: Edit) -> Option<Program> {
                 block.splice(at..=at, inner);
                 true
             });
+        }
+        Edit::Quiet(block, at) => {
+            done = block_edit(&mut new, block, &mut |block| {
+                let zero = |e: &mut Expr| {
+                    let known = matches!(e.kind, Kind::Const(_)) || !matches!(e.ty, Type::Num(..));
+                    if !known {
+                        *e = Expr::number(e.ty.element(), 0).cast(&e.ty);
+                    }
+                    !known
+                };
+                match block.get_mut(at) {
+                    Some(Stmt::Declare(_, values)) => {
+                        values
+                            .iter_mut()
+                            .filter_map(|e| zero(e).then_some(()))
+                            .count()
+                            > 0
+                    }
+                    Some(Stmt::Assign(_, _, value)) => zero(value),
+                    _ => false,
+                }
+            });
+        }
+        Edit::Pragma(which) => {
+            let line = new.pragmas.remove(which);
+            let text = format!("{:?}", new.functions);
+            let used = line.contains("low_bits") && text.contains("Misaligned")
+                || line.contains("fill(") && text.contains("Pipe")
+                || line.contains("sampler_t") && text.contains("ReadImage");
+            done = !used;
         }
         Edit::Arm(block, at, which) => {
             done = block_edit(&mut new, block, &mut |block| {

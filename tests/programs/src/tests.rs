@@ -156,7 +156,7 @@ fn overflow_and_division_are_refused() {
 fn generated_programs_are_defined() {
     let mut defined = 0;
     for seed in 1..80 {
-        let program = generate(seed, false);
+        let program = generate(seed, false, &[]);
         assert!(names::in_order(&program), "seed {seed}");
         let Ok(results) = interpret::run(&program, 8) else {
             continue;
@@ -185,9 +185,9 @@ fn a_program_is_made_small() {
     // What is wrong with it is that it has a switch.
     let has = |program: &Program| format!("{program:?}").contains("Switch");
     let seed = (1..)
-        .find(|&seed| has(&generate(seed, false)))
+        .find(|&seed| has(&generate(seed, false, &[])))
         .expect("a switch");
-    let program = generate(seed, false);
+    let program = generate(seed, false, &[]);
     let before = crate::print::source(&program).lines().count();
     let small = shrink(program, 3000, &mut |program| {
         Ok(has(program) && interpret::run(program, 8).is_ok())

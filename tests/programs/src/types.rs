@@ -139,6 +139,8 @@ pub enum Type {
     Pointer(Space, Rc<Type>),
     /// A two-dimensional image of such numbers, to be read or written.
     Image(Scalar, bool),
+    /// A pipe to be read, whose packets are of the type uint.
+    Pipe,
 }
 
 impl Type {
@@ -192,7 +194,7 @@ pub fn layout(ty: &Type, structs: &Structs) -> (usize, usize) {
             let size = scalar.bytes() * usize::from(*lanes).next_power_of_two();
             (size, size)
         }
-        Type::Pointer(..) | Type::Image(..) => (8, 8),
+        Type::Pointer(..) | Type::Image(..) | Type::Pipe => (8, 8),
         Type::Array(element, count) => {
             let (size, align) = layout(element, structs);
             (size * count, align)
@@ -235,7 +237,7 @@ pub fn scalars(ty: &Type, structs: &Structs, at: usize, list: &mut Vec<(usize, S
             let lanes = usize::from(*lanes);
             list.extend((0..lanes).map(|lane| (at + lane * scalar.bytes(), *scalar)));
         }
-        Type::Pointer(..) | Type::Image(..) => list.push((at, Ulong)),
+        Type::Pointer(..) | Type::Image(..) | Type::Pipe => list.push((at, Ulong)),
         Type::Array(element, count) => {
             for i in 0..*count {
                 scalars(element, structs, at + i * size(element, structs), list);

@@ -144,7 +144,7 @@ impl Gen {
                 // The operands are promoted.
                 Expr::new(Type::scalar(scalar.promoted()), kind).to(scalar)
             }
-            14 if self.percent(50) => self.chain(scalar, deep),
+            14 if self.may("chains") && self.percent(50) => self.chain(scalar, deep),
             14 => {
                 let other = self.int_type();
                 let e = self.int(other, deep);
@@ -219,7 +219,7 @@ impl Gen {
                 Expr::binary(op, a, b)
             }
             // One of some values, which compilers make a switch of.
-            3 | 4 => {
+            3 | 4 if self.may("labels") => {
                 let scalar = self.int_type();
                 let e = self.int_leaf(scalar);
                 let (mut test, count) = (None, 2 + self.below(3));
@@ -252,6 +252,9 @@ impl Gen {
 
     /// Returns an affine function of the work-item's id, which may wrap around in a narrower type on the way.
     pub(super) fn affine(&mut self, scalar: Scalar) -> Expr {
+        if !self.may("wrap") {
+            return self.int_leaf(scalar);
+        }
         let mut e = match (self.in_kernel, self.item) {
             (true, _) if self.percent(60) => {
                 let dim = self.below(self.program.range.dims) as u8;
@@ -298,7 +301,7 @@ impl Gen {
         if self.percent(20) {
             return self.constant(scalar);
         }
-        if self.in_kernel && self.percent(8) {
+        if self.in_kernel && self.may("wrap") && self.percent(8) {
             return self.affine(scalar);
         }
         if self.in_kernel && self.percent(25) {
@@ -375,7 +378,12 @@ impl Gen {
             Pure::Select,
             Pure::Ctz,
         ]);
-        if f == Pure::Ctz && self.style.standard < 20 {
+        let since = match f {
+            Pure::Ctz => 20,
+            Pure::Popcount => 12,
+            _ => 10,
+        };
+        if self.style.standard < since {
             return self.number(ty, depth);
         }
         let mut args = vec![self.number(ty, depth)];

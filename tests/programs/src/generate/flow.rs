@@ -15,6 +15,7 @@ impl Gen {
             5..=7 => self.counted(block),
             8 | 9 => self.fuelled(block),
             10 => self.leave(block),
+            _ if !self.may("jumps") => self.condition(block),
             _ => self.tangle(block),
         }
     }
@@ -49,7 +50,7 @@ impl Gen {
 
     /// The same truth value for all work-items of a group.
     pub(super) fn uniform_test(&mut self) -> Expr {
-        if self.percent(30) {
+        if self.may("labels") && self.percent(30) {
             if let Some(test) = self.always() {
                 return test;
             }
@@ -85,7 +86,7 @@ impl Gen {
 
     /// A switch. Arms have several labels, and may fall through.
     fn switch(&mut self, block: &mut Block) {
-        let three = if self.uniform && self.percent(35) {
+        let three = if self.uniform && self.may("labels") && self.percent(35) {
             self.three()
         } else {
             None
@@ -142,7 +143,8 @@ impl Gen {
         let mut arms = Vec::new();
         let mut default = self.percent(60);
         while !labels.is_empty() || default {
-            let count = (1 + self.below(3)).min(labels.len());
+            let most = if self.may("labels") { 3 } else { 1 };
+            let count = (1 + self.below(most)).min(labels.len());
             let mut list: Vec<Option<u64>> = labels.drain(..count).map(Some).collect();
             if default && (list.is_empty() || self.percent(30)) {
                 list.push(None);
@@ -301,52 +303,57 @@ impl Gen {
         block.push(Stmt::If(test, then, Vec::new()));
     }
 
-    /// Blocks with jumps between them in all directions.
+    /// Blocks with jumps between them in all directions, out of loops and into them.
     fn tangle(&mut self, block: &mut Block) {
         let uniform = self.uniform && self.percent(50);
         let count = 2 + self.below(3);
         let first = self.labels;
-        self.labels += count + 1;
+        // After each block's label that in its loop, if it has one.
+        self.labels += 2 * count + 1;
+        let inner: Vec<bool> = (0..count).map(|_| self.percent(25)).collect();
+        let mut targets: Vec<usize> = (0..=count).map(|part| first + 2 * part).collect();
+        for (part, _) in inner.iter().enumerate().filter(|(_, &inner)| inner) {
+            targets.push(first + 2 * part + 1);
+        }
         let fuel = self.var(Type::scalar(Scalar::Int), Space::Private);
         let amount = 3 + self.below(12) as i64;
         block.push(Stmt::Declare(fuel, vec![Expr::int(amount)]));
         let outer = std::mem::replace(&mut self.loops, 0);
-        for part in 0..count {
-            block.push(Stmt::Label(first + part));
-            let mut body = match uniform {
-                true => self.block(3),
-                false => self.divergent(|gen| gen.block(3)),
-            };
-            let jump = |gen: &mut Self| {
-                let test = if uniform {
-                    gen.uniform_test()
-                } else {
-                    gen.test(1)
-                };
-                let target = first + gen.below(count + 1);
-                let left = Expr::binary(Binary::Gt, gen.get(fuel), Expr::int(0));
-                let burn = Stmt::Assign(gen.place_of(fuel), Some(Binary::Sub), Expr::int(1));
-                let test = Expr::binary(Binary::Both, test, left);
-                Stmt::If(test, vec![burn, Stmt::Goto(target)], Vec::new())
-            };
-            // Out of a loop, or from the end.
-            if self.percent(30) {
-                let inner = jump(self);
-                let test = if uniform {
-                    self.uniform_test()
-                } else {
-                    self.test(1)
-                };
-                let left = Expr::binary(Binary::Gt, self.get(fuel), Expr::int(0));
-                let burn = Stmt::Assign(self.place_of(fuel), Some(Binary::Sub), Expr::int(1));
-                let test = Expr::binary(Binary::Both, left, test);
-                body.push(Stmt::While(test, vec![burn, inner]));
+        let piece = |gen: &mut Self| match uniform {
+            true => Stmt::Block(gen.block(3)),
+            false => Stmt::Block(gen.divergent(|gen| gen.block(3))),
+        };
+        let left = |gen: &Self| Expr::binary(Binary::Gt, gen.get(fuel), Expr::int(0));
+        let burn = |gen: &Self| Stmt::Assign(gen.place_of(fuel), Some(Binary::Sub), Expr::int(1));
+        let test = |gen: &mut Self| match uniform {
+            true => gen.uniform_test(),
+            false => gen.test(1),
+        };
+        let jump = |gen: &mut Self| {
+            let test = Expr::binary(Binary::Both, test(gen), left(gen));
+            let goto = Stmt::Goto(gen.pick(&targets));
+            Stmt::If(test, vec![burn(gen), goto], Vec::new())
+        };
+        for (part, inner) in inner.into_iter().enumerate() {
+            block.push(Stmt::Label(first + 2 * part));
+            let before = piece(self);
+            block.push(before);
+            if inner || self.percent(25) {
+                let mut body = vec![burn(self)];
+                if inner {
+                    if self.percent(50) {
+                        body.push(piece(self));
+                    }
+                    body.push(Stmt::Label(first + 2 * part + 1));
+                    body.push(piece(self));
+                }
+                body.push(jump(self));
+                let test = Expr::binary(Binary::Both, left(self), test(self));
+                block.push(Stmt::While(test, body));
             }
-            block.push(Stmt::Block(body));
-            let last = jump(self);
-            block.push(last);
+            block.push(jump(self));
         }
-        block.push(Stmt::Label(first + count));
+        block.push(Stmt::Label(first + 2 * count));
         self.loops = outer;
     }
 }

@@ -67,7 +67,13 @@ struct Gen {
     locals: Vec<(usize, usize)>,
     /// Programs may have locks, and the pointer to this one's and what it guards.
     locks: bool,
+    /// Shapes that are left out.
+    without: Vec<String>,
     lock: Option<Expr>,
+    /// Functions that all work-items of a group call, with the number of the uniform parameter.
+    for_all: Vec<(usize, usize)>,
+    /// The pipe, and the pointer to what its packets are added to.
+    pipe: Option<(usize, Expr)>,
     /// The buffer that all read.
     input: Option<Expr>,
     /// The image to read, the one to write.
@@ -79,7 +85,7 @@ struct Gen {
 }
 
 /// The program of a seed.
-pub fn generate(seed: u64, locks: bool) -> Program {
+pub fn generate(seed: u64, locks: bool, without: &[String]) -> Program {
     let mut rng = Rng::new(seed, 0x636c);
     let style = setup::style(&mut rng);
     let mut gen = Gen {
@@ -102,7 +108,10 @@ pub fn generate(seed: u64, locks: bool) -> Program {
         three: None,
         counters: Vec::new(),
         locks,
+        without: without.to_vec(),
         lock: None,
+        for_all: Vec::new(),
+        pipe: None,
         locals: Vec::new(),
         input: None,
         texture: None,
@@ -110,6 +119,8 @@ pub fn generate(seed: u64, locks: bool) -> Program {
         enqueued: None,
         children: None,
     };
+    gen.style.sub_groups &= gen.may("sub-groups");
+    gen.program.sub_groups = gen.style.sub_groups;
     gen.program();
     gen.program
 }
@@ -117,6 +128,10 @@ pub fn generate(seed: u64, locks: bool) -> Program {
 impl Gen {
     fn percent(&mut self, chance: usize) -> bool {
         self.rng.percent(chance)
+    }
+
+    fn may(&self, shape: &str) -> bool {
+        !self.without.iter().any(|name| name == shape)
     }
 
     fn below(&mut self, limit: usize) -> usize {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 /// Chooses the features of a program.
 pub fn style(rng: &mut Rng) -> Style {
-    let standard = *rng.pick(&[12, 20, 30, 30, 30]);
+    let standard = *rng.pick(&[11, 12, 12, 20, 20, 30, 30, 30, 30, 30]);
     let sync = rng.percent(60);
     Style {
         standard,
@@ -17,8 +17,8 @@ pub fn style(rng: &mut Rng) -> Style {
         floats: rng.percent(50),
         relaxed: rng.percent(10),
         sync,
-        sub_groups: sync && standard == 30 && rng.percent(30),
-        printf: rng.percent(10),
+        sub_groups: sync && standard == 30 && rng.percent(45),
+        printf: rng.percent(10) && standard >= 12,
         depth: 2 + rng.below(3),
     }
 }
@@ -26,12 +26,11 @@ pub fn style(rng: &mut Rng) -> Style {
 /// A program with nothing in it but options.
 pub fn empty(style: &Style) -> Program {
     let mut pragmas = Vec::new();
+    if style.double && style.standard < 12 {
+        pragmas.push("#pragma OPENCL EXTENSION cl_khr_fp64 : enable".to_owned());
+    }
     if style.half {
         pragmas.push("#pragma OPENCL EXTENSION cl_khr_fp16 : enable".to_owned());
-    }
-    if style.sub_groups {
-        pragmas.push("#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable".to_owned());
-        pragmas.push("#pragma OPENCL EXTENSION cl_khr_subgroups : enable".to_owned());
     }
     if style.standard < 20 {
         pragmas.push("#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable".to_owned());
@@ -291,17 +290,46 @@ impl Gen {
             let pointer = self.get(var);
             self.know_pointer(pointer, 2, true);
         }
+        let mut params: Vec<usize> = (0..params).collect();
+        if self.style.sync && self.percent(35) {
+            let ty = Type::scalar(Scalar::Uint);
+            let var = self.var(ty, Space::Private);
+            let place = self.place_of(var);
+            self.know(place, false, true);
+            self.for_all
+                .push((self.program.functions.len(), params.len()));
+            params.push(var);
+            self.uniform = true;
+        }
         self.know_tables();
         self.result = Type::scalar(self.int_type());
+        if !self.program.structs.is_empty() && self.percent(15) {
+            self.result = self.struct_type();
+        }
         let mut body = Block::new();
         self.begin(&mut body);
         body.extend(self.block(6));
+        self.uniform = false;
         let hash = self.get(self.hash);
         let result = self.result.clone();
-        body.push(Stmt::Return(Some(self.convert(hash, &result))));
+        if matches!(result, Type::Struct(_)) {
+            // With it in all its scalars.
+            let mut list = Vec::new();
+            scalars(&result, &self.program.structs, 0, &mut list);
+            let mut values = Vec::new();
+            for (_, scalar) in list {
+                values.push(self.convert(hash.clone(), &Type::scalar(scalar)));
+            }
+            let var = self.var(result.clone(), Space::Private);
+            body.push(Stmt::Declare(var, values));
+            body.push(Stmt::Return(Some(self.get(var))));
+        } else {
+            let value = self.convert(hash, &result);
+            body.push(Stmt::Return(Some(value)));
+        }
         self.program.functions.push(Function {
             result,
-            params: (0..params).collect(),
+            params,
             vars: std::mem::take(&mut self.vars),
             body,
             noinline: self.rng.percent(25),
@@ -370,13 +398,11 @@ impl Gen {
 
     /// Images to read and to write.
     fn images(&mut self, items: usize) {
-        if !self.percent(12) {
+        if self.style.standard < 12 || !self.percent(12) {
             return;
         }
-        if self.style.standard >= 12 {
-            let sampler = "constant sampler_t sampler = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;";
-            self.program.pragmas.push(sampler.to_owned());
-        }
+        let sampler = "constant sampler_t sampler = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE | CLK_FILTER_NEAREST;";
+        self.program.pragmas.push(sampler.to_owned());
         for write in [false, true] {
             let channel = self.pick(&crate::case::CHANNELS);
             let channels = self.pick(&[1, 4]);
@@ -540,6 +566,13 @@ impl Gen {
             self.vars[var].volatile = true;
             self.lock = Some(self.get(var));
         }
+        if self.style.standard >= 20 && items <= 500 && self.percent(6) {
+            self.pipe = self
+                .counters
+                .first()
+                .cloned()
+                .map(|counter| (self.param(Type::Pipe, Arg::Pipe(items)), counter));
+        }
         let params = self.vars.len();
 
         let mut body = Block::new();
@@ -589,6 +622,12 @@ impl Gen {
         let place = self.place_of(item);
         self.know(place, false, false);
         self.begin(&mut body);
+        if let Some((pipe, counter)) = self.pipe.clone() {
+            // The counter that is only added to.
+            body.push(Stmt::ReadPipe(pipe, counter));
+            let fill = format!("kernel void fill(write_only pipe uint p) {{ uint packet = (uint)get_global_id(0) * {PACKET_FACTOR}u; write_pipe(p, &packet); }}");
+            self.program.pragmas.push(fill);
+        }
         body.extend(self.block(14));
         if self.budget > 10 {
             body.extend(self.block(14));

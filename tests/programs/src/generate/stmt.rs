@@ -37,8 +37,9 @@ impl Gen {
             35..=44 => self.mix(block),
             45..=49 => self.call(block),
             50 | 51 => self.vector_memory(block),
-            52 => self.perhaps_null(block),
-            53 => self.alignment(block),
+            52 if self.may("null") => self.perhaps_null(block),
+            53 if self.may("alignment") => self.alignment(block),
+            52 | 53 => self.assign(block),
             54..=57 => self.copy_struct(block),
             60..=66 if self.children.is_some() && self.enqueued.is_some() => self.enqueue(block),
             58 if self.lock.is_some() => self.locked(block),
@@ -230,9 +231,31 @@ impl Gen {
         } else {
             (first.ty.clone(), first)
         };
-        let var = self.var(ty, Space::Private);
-        block.push(Stmt::Declare(var, vec![value]));
-        let pointer = self.get(var);
+        // One of an array of pointers, or alone.
+        let mut values = vec![value];
+        if self.percent(25) {
+            for _ in 0..8 {
+                let Some((second, other)) = self.some_pointer(true) else {
+                    break;
+                };
+                if second.ty == ty {
+                    values.push(second);
+                    most = most.min(other);
+                    break;
+                }
+            }
+        }
+        let pointer = if values.len() == 2 {
+            let var = self.var(Type::Array(Rc::new(ty), 2), Space::Private);
+            block.push(Stmt::Declare(var, values));
+            let which = self.int(Scalar::Uint, 1);
+            let which = Expr::binary(Binary::And, which, Expr::number(Scalar::Uint, 1));
+            self.place_of(var).index(which).load()
+        } else {
+            let var = self.var(ty, Space::Private);
+            block.push(Stmt::Declare(var, values));
+            self.get(var)
+        };
         self.know_pointer(pointer, most, true);
     }
 
@@ -291,9 +314,17 @@ impl Gen {
             return self.assign(block);
         }
         let function = self.program.functions[which].clone();
+        let for_all = self.for_all.iter().find(|(f, _)| *f == which).copied();
+        if for_all.is_some() && !self.uniform {
+            return self.assign(block);
+        }
         let mut args = Vec::new();
-        for &param in &function.params {
+        for (position, &param) in function.params.iter().enumerate() {
             let ty = &function.vars[param].ty;
+            if for_all.is_some_and(|(_, uniform)| uniform == position) {
+                args.push(self.uniform_int(1).cast(ty));
+                continue;
+            }
             match ty {
                 Type::Num(..) => args.push(self.number(ty, 1)),
                 Type::Struct(_) => {

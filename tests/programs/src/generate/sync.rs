@@ -8,14 +8,23 @@ use std::rc::Rc;
 impl Gen {
     /// Something that all work-items of a group do.
     pub(super) fn synchronise(&mut self, block: &mut Block) {
-        match self.below(10) {
+        let choice = self.below(10);
+        // Only kernels have local variables.
+        let choice = if self.in_kernel {
+            choice
+        } else {
+            [0, 5, 8][choice % 3]
+        };
+        match choice {
+            0 if !self.in_kernel || self.percent(50) => block.push(Stmt::Barrier),
             0 if self.percent(50) => block.push(Stmt::Barrier),
             0 => self.copy(block),
             1 if self.counters.len() < 2 => self.local_counters(block),
             1..=4 => self.exchange(block),
             5..=7 if self.style.standard >= 20 => self.collective(Scope::WorkGroup, block),
             8 | 9 if self.style.sub_groups => self.collective(Scope::SubGroup, block),
-            _ => self.exchange(block),
+            _ if self.in_kernel => self.exchange(block),
+            _ => block.push(Stmt::Barrier),
         }
     }
 
@@ -57,7 +66,7 @@ impl Gen {
         }
         let ty = Type::Array(Rc::new(element.clone()), count);
         let array = self.var(ty, Space::Local);
-        if self.percent(6) {
+        if self.may("alignment") && self.percent(6) {
             let natural = crate::types::layout(&element, &self.program.structs).1;
             let align = (1 << (3 + self.below(9))).max(natural);
             self.vars[array].align = align;
@@ -186,10 +195,15 @@ impl Gen {
             Collect::Broadcast,
             Collect::All,
             Collect::Any,
+            Collect::Ballot,
         ]);
+        let what = match scope {
+            Scope::WorkGroup if what == Collect::Ballot => Collect::Any,
+            _ => what,
+        };
         let shuffle = what == Collect::Broadcast && scope == Scope::SubGroup && self.percent(60);
         let what = if shuffle { Collect::Shuffle } else { what };
-        let truth = matches!(what, Collect::All | Collect::Any);
+        let truth = matches!(what, Collect::All | Collect::Any | Collect::Ballot);
         let scalar = match truth {
             true => Scalar::Int,
             false => self.pick(&[Scalar::Int, Scalar::Uint, Scalar::Long, Scalar::Ulong]),

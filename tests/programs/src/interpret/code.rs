@@ -48,6 +48,8 @@ pub enum Op {
     /// Pointer, value.
     Vstore(Scalar),
     Printf(Vec<String>, Vec<Scalar>),
+    /// The next packet of the pipe.
+    Packet,
     /// x, y: of the argument of this number. The texel, of such numbers.
     ReadImage(usize, Scalar, bool),
     /// x, y, texel.
@@ -603,6 +605,12 @@ impl Compiler<'_> {
                     _ => 0,
                 };
                 self.emit(Op::AsyncCopy(bytes, *count, *stride));
+            }
+            Stmt::ReadPipe(_, counter) => {
+                self.expr(counter);
+                self.emit(Op::Packet);
+                self.emit(Op::Atomic(Atomic::Add, Scalar::Uint));
+                self.emit(Op::Pop);
             }
             // In turn, in whatever order.
             Stmt::Locked(_, cell, value) => {

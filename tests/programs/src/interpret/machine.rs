@@ -4,7 +4,7 @@ use super::code::{compile, Code, Op};
 use super::memory::{Access, Object, Pointer, Region};
 use super::numbers;
 use super::Undefined;
-use crate::ast::{Arg, Collect, Image, Program, Pure, Query, Scope};
+use crate::ast::{packet, Arg, Collect, Image, Program, Pure, Query, Scope};
 use crate::floats;
 use crate::types::{sign_extend, size, Space, Type};
 
@@ -60,6 +60,8 @@ struct Machine<'p> {
     begin: u32,
     /// Functions that run when all is done, with their operands, for so many work-items.
     children: Vec<(usize, Vec<Value>, usize)>,
+    /// How many packets were read.
+    packets: usize,
     group: Group,
     groups: [u64; 3],
 }
@@ -101,6 +103,7 @@ pub fn run(program: &Program, sub_group: usize) -> Result<Results, Undefined> {
         time: 1,
         begin: 1,
         children: Vec::new(),
+        packets: 0,
         group: Group {
             id: [0; 3],
             size: [1; 3],
@@ -114,6 +117,10 @@ pub fn run(program: &Program, sub_group: usize) -> Result<Results, Undefined> {
                 machine.run_group([x, y, z])?;
             }
         }
+    }
+    let all = |arg: &Arg| !matches!(arg, Arg::Pipe(count) if *count != machine.packets);
+    if !program.args.iter().all(all) {
+        return Err(Undefined("a pipe of which some packets are read"));
     }
     machine.run_children()?;
     machine.lines.sort();
@@ -169,6 +176,7 @@ impl Machine<'_> {
                     pointer(Region::Local, self.locals.len() - 1)
                 }
                 Arg::Value(_, bits) => *bits,
+                Arg::Pipe(_) => 0,
             }]);
         }
         let [sx, sy, sz] = size_of_group;
@@ -565,6 +573,10 @@ impl Machine<'_> {
                 }
                 item.ended = item.frames.is_empty();
             }
+            Op::Packet => {
+                item.stack.push(vec![packet(self.packets)]);
+                self.packets += 1;
+            }
             Op::ReadImage(arg, scalar, clamp) => {
                 let (y, x) = (pop(item)[0], pop(item)[0]);
                 let at = Pointer::from_bits(load_pointer(item)?)?;
@@ -728,7 +740,7 @@ fn store(
             }
             Ok(())
         }
-        Type::Pointer(..) | Type::Image(..) => object.write(at, 8, value[0], by),
+        Type::Pointer(..) | Type::Image(..) | Type::Pipe => object.write(at, 8, value[0], by),
         _ => object.paste(at, value, by),
     }
 }

@@ -229,6 +229,10 @@ pub fn collect(
         Collect::Broadcast => all(*values
             .get(from)
             .ok_or(Undefined("a broadcast from nowhere"))?),
+        Collect::Ballot => {
+            let bits = values.iter().take(32).enumerate();
+            all(bits.fold(0, |mask, (i, &value)| mask | u64::from(value != 0) << i))
+        }
         Collect::All => all(u64::from(values.iter().all(|&value| value != 0))),
         Collect::Any => all(u64::from(values.iter().any(|&value| value != 0))),
         Collect::ScanInclusiveAdd | Collect::ScanExclusiveAdd => {
