@@ -153,7 +153,7 @@ impl Classes {
         false
     }
 
-    /// What is known of a value by those who use it in a block.
+    /// Returns what is known of a value by those who use it in a block.
     fn seen(&self, tree: &Tree, value: Value, at: Block) -> Found {
         match self.values[value] {
             Found::Unknown => Found::Unknown,
@@ -520,15 +520,15 @@ block2:
 ";
         let affine = (Class::Affine(1), Reach::Strided(1));
         let address = (Class::Varying, Reach::Strided(1));
-        let apart = (Class::Varying, Reach::Apart);
+        let neither = (Class::Varying, Reach::Scattered);
         let found = classes(text, &[2, 3, 4, 8]);
-        assert_eq!(found, [affine, affine, address, apart]);
+        assert_eq!(found, [affine, affine, address, neither]);
         let found: Vec<_> = classes(text, &(9..30).collect::<Vec<_>>());
         assert!(
             found.contains(&affine) && found.contains(&address),
             "{found:?}"
         );
-        assert!(!found.contains(&apart), "{found:?}");
+        assert!(!found.contains(&neither), "{found:?}");
     }
 
     /// Sums of ids are ids only where they are those of one dimension, each once.

@@ -230,7 +230,7 @@ impl Emitter<'_> {
         let class = self.classes.of(result);
         // Of a uniform result all operands are, but for differences of affine ones.
         let mut first = None;
-        if class != Class::Varying || self.reach(result, cx) != Reach::Apart {
+        if class != Class::Varying || self.reach(result, cx) != Reach::Scattered {
             let mut args = Vec::with_capacity(data.args.len());
             for &arg in &data.args {
                 args.push(self.of_lane_0(arg, cx)?);

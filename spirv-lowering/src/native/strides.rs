@@ -1,4 +1,4 @@
-//! What is known of a value in the lanes of a pack, and what an operation makes of operands of which that is known.
+//! The stride of a value from lane to lane of a pack, and what an operation makes of operands of which that is known.
 
 use crate::interface::Implicit;
 use crate::ir::entity::Value;
@@ -7,7 +7,7 @@ use crate::ir::function::Function;
 use crate::ir::op::{HwVar, Op};
 use crate::ir::types::Type;
 
-/// What the lanes of a pack have of a value as data.
+/// The values of the lanes of a pack, as data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// All have the same.
@@ -26,10 +26,10 @@ pub enum Reach {
     /// Each reaches so many bytes beyond the one before.
     Strided(i64),
     /// Each reaches its own.
-    Apart,
+    Scattered,
 }
 
-/// What is known of a value, from much to little.
+/// The knowledge of a value, from much to little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Found {
     /// Nothing yet.
@@ -44,7 +44,7 @@ pub enum Found {
 }
 
 impl Found {
-    /// What holds of a value that is the one or the other.
+    /// Returns what holds of a value that is the one or the other.
     pub fn meet(self, other: Self) -> Self {
         match (self, other) {
             (Self::Unknown, found) | (found, Self::Unknown) => found,
@@ -78,7 +78,7 @@ impl Found {
         match self {
             Self::Unknown | Self::Uniform => Reach::Same,
             Self::Affine(stride) | Self::Strided(stride) => Reach::Strided(stride),
-            Self::Varying => Reach::Apart,
+            Self::Varying => Reach::Scattered,
         }
     }
 }

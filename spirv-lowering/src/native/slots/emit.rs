@@ -32,7 +32,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What a slot has to hold of a value for those who read it where it is defined.
+    /// Returns what a slot has to hold of a value for those who read it where it is defined.
     fn holds(&self, value: Value) -> Holds {
         match self.classes.of(value) {
             Class::Uniform => Holds::Same,
@@ -154,7 +154,7 @@ impl<'a> Emitter<'a> {
         Ok(self.load_slot(&slot))
     }
 
-    /// What the first lane that runs has: the scalar of a uniform value.
+    /// Names the scalar of a uniform value: the first active lane's.
     pub fn scalar(&mut self, value: Value, cx: &Context) -> Result<String> {
         let ty = self.func.ty(value);
         Ok(match self.get(value, cx)? {
@@ -186,7 +186,7 @@ impl<'a> Emitter<'a> {
         }
     }
 
-    /// What lane 0 has, or would have if it ran.
+    /// Names the value of lane 0, or the one it would have if it ran.
     pub fn of_lane_0(&mut self, value: Value, cx: &Context) -> Result<String> {
         let lanes = self.get(value, cx)?;
         Ok(self.lane_0(self.func.ty(value), &lanes, cx))
@@ -213,7 +213,7 @@ impl<'a> Emitter<'a> {
             .def(&format!("extractelement {vec} {all}, i64 {lane}"))
     }
 
-    /// What lane 0 of a value with a stride would have to have, so that it is right for the first lane that runs.
+    /// Names the value that lane 0 would have, counted back from the first active lane by the stride.
     pub fn anchored(&mut self, value: Value, stride: i64, cx: &Context) -> Result<String> {
         let ty = self.func.ty(value);
         let all = match self.get(value, cx)? {

@@ -13,7 +13,7 @@ use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// What the lanes have of a value, in names of the text.
+/// A value of all lanes, in names of the text.
 #[derive(Debug, Clone)]
 pub enum Lanes {
     /// A scalar that all have.
@@ -31,12 +31,12 @@ impl Lanes {
     }
 }
 
-/// What lies in a slot.
+/// The contents of a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Holds {
     /// A scalar that all lanes have.
     Same,
-    /// What lane 0 has, or would have, of a value with a stride.
+    /// The scalar that lane 0 has, or would have, of a value with a stride.
     First(i64),
     /// A vector.
     Each,
@@ -55,7 +55,7 @@ impl Slot {
     pub fn address(&self) -> &str {
         &self.name
     }
-    /// It has an element for each lane.
+    /// Returns true if it has an element for each lane.
     pub fn is_of_each(&self) -> bool {
         self.holds == Holds::Each
     }
@@ -84,7 +84,7 @@ pub struct Places<'a> {
     params: FxHashMap<Value, Slot>,
     /// Values that need a slot, as found out the first time.
     wanted: FxHashSet<Value>,
-    /// Those that were missing one.
+    /// Values that were missing a slot.
     missing: FxHashSet<Value>,
     /// The chain around each.
     chains: Vec<usize>,
@@ -124,10 +124,10 @@ impl Places<'_> {
     }
 }
 
-/// What a serial loop puts in the place of values while it is written.
+/// Values that a serial loop has replaced while it is written.
 pub struct Replaced(Vec<(Value, Option<Written>)>);
 
-/// What a block's parameter is about to be given.
+/// An argument on its way to a block's parameter.
 pub struct Assignment {
     slot: Slot,
     arg: Value,
