@@ -41,7 +41,9 @@ impl Fault {
         // Warnings come first.
         let words = |text: &str| {
             let error = text.find(" error: ").map_or(text, |at| &text[at..]);
-            let letters = error.chars().filter(|c| !c.is_ascii_digit());
+            // Without the names of functions.
+            let parts = error.split('`').step_by(2).flat_map(str::chars);
+            let letters = parts.filter(|c| !c.is_ascii_digit());
             letters.take(90).collect::<String>()
         };
         match (self, other) {

@@ -100,7 +100,13 @@ impl Gen {
         let Some((first, count)) = self.some_pointer(true) else {
             return;
         };
-        let ty = first.ty.clone();
+        let Type::Pointer(space, target) = first.ty.clone() else {
+            return;
+        };
+        let generic = self.style.standard >= 20 && space != Space::Constant && self.percent(60);
+        let space = if generic { Space::Generic } else { space };
+        let ty = Type::Pointer(space, target);
+        let first = first.cast(&ty);
         let null = Expr::new(ty.clone(), Kind::Const(0));
         let var = self.var(ty.clone(), Space::Private);
         let never = self.percent(30);
