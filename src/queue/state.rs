@@ -337,13 +337,11 @@ impl QueueState {
     /// Returns true if all that comes before a command must be done before it is encoded: the thread that encodes it copies
     /// from memory that devices access.
     pub fn follows_all(&self, context: &Context, work: &Work) -> bool {
-        if self.host_memory {
-            return false;
-        }
         match work.source_copy() {
             SourceCopy::None => false,
             SourceCopy::Shared => true,
-            SourceCopy::Host => context.pointers_are_followed(),
+            // Where the device has the host's memory, it reads the source itself.
+            SourceCopy::Host => !self.host_memory && context.pointers_are_followed(),
         }
     }
 

@@ -191,6 +191,9 @@ impl Queue {
         if let Some(visible) = &host.visible {
             return Some((visible.clone(), 0, 0));
         }
+        if host.shared {
+            return None;
+        }
         let (row, slice) = (rows.dst_row_pitch, rows.dst_slice_pitch);
         let whole = row.is_multiple_of(element as u64) && slice.is_multiple_of(row.max(1));
         let (row_texels, slice_rows) = (row / element as u64, slice / row.max(1));

@@ -125,7 +125,11 @@ impl Queue {
             state.barrier()?;
         }
         state.order += 1;
-        let idle = |state: &QueueState| nothing_to_wait_for && state.idle();
+        // What it waits for may have failed since that was looked at: then it fails on the stream.
+        let idle = |state: &QueueState| {
+            let failed = |value: &u64| self.progress.has_failed(*value);
+            nothing_to_wait_for && state.idle() && !ready.own.iter().any(failed)
+        };
         let recorded = match &command.work {
             Work::Read { mem, host, region } => {
                 let idle = idle(state);

@@ -322,6 +322,10 @@ impl Queue {
                 region.dst_slice_pitch,
             ),
         };
+        // What several memories have copies of is the host's to move: hazards with that are between host tasks.
+        if host.shared {
+            return None;
+        }
         let first = host.base.wrapping_add(offset as usize);
         let slice = self.host_slice(extent(first, region, rows, slices))?;
         let whole = HostSide {
