@@ -31,6 +31,8 @@ impl Lists {
 pub struct Cfg {
     succs: Lists,
     preds: Lists,
+    /// For each of `preds`, the number of the target in its terminator.
+    numbers: Vec<u32>,
     rpo: Vec<Block>,
     index: Vec<u32>,
 }
@@ -90,16 +92,19 @@ impl Cfg {
         }
         let mut fill = start.clone();
         let mut items = vec![Block::new(0); start[n] as usize];
+        let mut numbers = vec![0u32; start[n] as usize];
         for &block in &rpo {
-            for succ in succs.get(block) {
+            for (number, succ) in succs.get(block).iter().enumerate() {
                 let slot = &mut fill[succ.index()];
                 items[*slot as usize] = block;
+                numbers[*slot as usize] = number as u32;
                 *slot += 1;
             }
         }
         Self {
             succs,
             preds: Lists { start, items },
+            numbers,
             rpo,
             index,
         }
@@ -112,6 +117,16 @@ impl Cfg {
     /// Reachable predecessors, one an edge.
     pub fn preds(&self, block: Block) -> &[Block] {
         self.preds.get(block)
+    }
+    /// Reachable predecessors with the number of the target that leads here, one an edge ([`Terminator::target`]). Blocks that
+    /// a long switch leads to are found so without a look at all its targets.
+    ///
+    /// [`Terminator::target`]: crate::ir::function::Terminator::target
+    pub fn pred_edges(&self, block: Block) -> impl Iterator<Item = (Block, usize)> + '_ {
+        let first = self.preds.start.get(block.index()).copied().unwrap_or(0) as usize;
+        let numbers = self.numbers.get(first..).unwrap_or_default();
+        let pairs = self.preds(block).iter().zip(numbers);
+        pairs.map(|(&pred, &number)| (pred, number as usize))
     }
     /// The only predecessor, by a single edge.
     pub fn single_pred(&self, block: Block) -> Option<Block> {

@@ -113,6 +113,26 @@ impl Terminator {
             Self::Return(_) | Self::Unreachable => SmallVec::new(),
         }
     }
+    /// Returns the target of that number, as [`Self::targets`] counts them.
+    pub fn target(&self, number: usize) -> Option<&Edge> {
+        match (self, number) {
+            (Self::Jump(t) | Self::Branch(_, t, _), 0) | (Self::Branch(_, _, t), 1) => Some(t),
+            (Self::Switch(_, cases, default), n) if n <= cases.len() => {
+                Some(cases.get(n).map_or(default, |(_, t)| t))
+            }
+            _ => None,
+        }
+    }
+    /// Returns the same, mutable.
+    pub fn target_mut(&mut self, number: usize) -> Option<&mut Edge> {
+        match (self, number) {
+            (Self::Jump(t) | Self::Branch(_, t, _), 0) | (Self::Branch(_, _, t), 1) => Some(t),
+            (Self::Switch(_, cases, default), n) if n <= cases.len() => {
+                Some(cases.get_mut(n).map_or(default, |(_, t)| t))
+            }
+            _ => None,
+        }
+    }
     /// All targets, mutable.
     pub fn targets_mut(&mut self) -> SmallVec<[&mut Edge; 2]> {
         match self {

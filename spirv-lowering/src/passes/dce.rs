@@ -19,14 +19,11 @@ pub fn run(func: &mut Function) -> bool {
     let mut live_value = vec![false; func.values.len()];
     let mut work: Vec<Value> = Vec::new();
 
-    // For each block those that lead there, each once.
-    let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
+    // For each block the edges that lead there: a predecessor and the number of its target.
+    let mut edges: SecondaryMap<Block, Vec<(Block, usize)>> = SecondaryMap::new();
     for &block in &func.layout {
-        for target in func.blocks[block].term.targets() {
-            let list = &mut preds[target.block];
-            if list.last() != Some(&block) {
-                list.push(block);
-            }
+        for (number, target) in func.blocks[block].term.targets().iter().enumerate() {
+            edges[target.block].push((block, number));
         }
     }
     let need = |v: Value, live: &mut Vec<bool>, work: &mut Vec<Value>| {
@@ -68,14 +65,10 @@ pub fn run(func: &mut Function) -> bool {
                 }
             }
             ValueDef::Param(block, index) => {
-                for &pred in &preds[block] {
-                    for target in func.blocks[pred].term.targets() {
-                        match target.args.get(index as usize) {
-                            Some(&arg) if target.block == block => {
-                                need(arg, &mut live_value, &mut work);
-                            }
-                            _ => {}
-                        }
+                for &(pred, number) in &edges[block] {
+                    let target = func.blocks[pred].term.target(number);
+                    if let Some(&arg) = target.and_then(|t| t.args.get(index as usize)) {
+                        need(arg, &mut live_value, &mut work);
                     }
                 }
             }
@@ -98,14 +91,12 @@ pub fn run(func: &mut Function) -> bool {
         for (i, &param) in data.params.iter().enumerate() {
             func.values[param].def = ValueDef::Param(block, i as u32);
         }
-        for &pred in &preds[block] {
-            for target in func.blocks[pred].term.targets_mut() {
-                if target.block == block && target.args.len() == keep.len() {
-                    let mut flags = keep.iter();
-                    target
-                        .args
-                        .retain(|_| flags.next().copied().unwrap_or(true));
-                }
+        for &(pred, number) in &edges[block] {
+            if let Some(target) = func.blocks[pred].term.target_mut(number) {
+                let mut flags = keep.iter();
+                target
+                    .args
+                    .retain(|_| flags.next().copied().unwrap_or(true));
             }
         }
     }

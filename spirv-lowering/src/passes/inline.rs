@@ -19,29 +19,31 @@ const MAX_INSTS: usize = 8_000_000;
 
 /// Inlines everything into the kernel's function, in place.
 pub fn run(module: &mut Module, kernel: FuncId) -> Result<()> {
-    let func = flatten(module, kernel, &mut super::clean)?;
-    module.functions[kernel] = func;
+    let func = flatten(module, kernel, usize::MAX, &mut super::clean)?;
+    let lost = || LowerError::internal("inlining lost the kernel");
+    module.functions[kernel] = func.ok_or_else(lost)?;
     Ok(())
 }
 
-/// The function without calls, each callee passed through `clean` before it is copied. Recursion is unsupported, a
-/// call to a function without body is an undefined symbol.
+/// The function without calls, each callee passed through `clean` before it is copied. None: a function on the way would have
+/// more than `most` instructions. Recursion is unsupported, a call to a function without body is an undefined symbol.
 pub fn flatten(
     module: &Module,
     kernel: FuncId,
+    most: usize,
     clean: &mut dyn FnMut(&mut Function) -> bool,
-) -> Result<Function> {
-    let mut done = flatten_but(module, kernel, &FxHashSet::default(), clean)?;
-    let kernel = with_body(module, kernel, None)?;
-    done.remove(&kernel)
-        .ok_or_else(|| LowerError::internal("inlining lost the kernel"))
+) -> Result<Option<Function>> {
+    let mut done = flatten_but(module, kernel, &FxHashSet::default(), most, clean)?;
+    Ok(done.remove(&with_body(module, kernel, None)?))
 }
 
-/// The kernel and every function that it reaches, flattened but for calls of the functions in `keep`, which stay.
+/// The kernel and every function that it reaches, flattened but for calls of the functions in `keep`, which stay. Ends without
+/// the kernel where a function would have more than `most` instructions.
 pub fn flatten_but(
     module: &Module,
     kernel: FuncId,
     keep: &FxHashSet<FuncId>,
+    most: usize,
     clean: &mut dyn FnMut(&mut Function) -> bool,
 ) -> Result<FxHashMap<FuncId, Function>> {
     let mut done: FxHashMap<FuncId, Function> = FxHashMap::default();
@@ -68,7 +70,11 @@ pub fn flatten_but(
         }
         stack.pop();
         active.remove(&id);
-        let mut func = expand(module, &module.functions[id], &done, keep)?;
+        let source = &module.functions[id];
+        if expanded_size(module, source, &done)? > most {
+            break;
+        }
+        let mut func = expand(module, source, &done, keep)?;
         if !stack.is_empty() {
             clean(&mut func);
             func = compact(&func);
@@ -122,6 +128,24 @@ pub(super) fn callees(module: &Module, id: FuncId) -> Result<Vec<FuncId>> {
     list.sort();
     list.dedup();
     Ok(list)
+}
+
+/// How many instructions a function will have with its calls replaced by the bodies in `done`. Those that are not there stay.
+fn expanded_size(
+    module: &Module,
+    source: &Function,
+    done: &FxHashMap<FuncId, Function>,
+) -> Result<usize> {
+    let mut size = source.insts.len();
+    for &block in &source.layout {
+        for &inst in &source.blocks[block].insts {
+            if let Op::Call(callee) = source.insts[inst].op {
+                let callee = done.get(&with_body(module, callee, Some(source))?);
+                size = size.saturating_add(callee.map_or(0, |body| body.insts.len()));
+            }
+        }
+    }
+    Ok(size)
 }
 
 /// A copy of `source` with its calls replaced by the bodies in `done`.

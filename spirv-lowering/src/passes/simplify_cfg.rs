@@ -98,25 +98,19 @@ fn negated(func: &Function, value: Value) -> Option<Value> {
 }
 
 /// Removes the parameters of a block for which `keep` is false, and their arguments.
-fn drop_params(func: &mut Function, block: Block, keep: &[bool], preds: &[Block]) {
+fn drop_params(func: &mut Function, block: Block, keep: &[bool], cfg: &Cfg) {
     let mut flags = keep.iter();
     let params = &mut func.blocks[block].params;
     params.retain(|_| flags.next().copied().unwrap_or(true));
     for (i, param) in params.clone().into_iter().enumerate() {
         func.values[param].def = ValueDef::Param(block, i as u32);
     }
-    for (i, &pred) in preds.iter().enumerate() {
-        // One entry an edge: handle each predecessor once.
-        if preds[..i].last() == Some(&pred) {
-            continue;
-        }
-        for target in func.blocks[pred].term.targets_mut() {
-            if target.block == block && target.args.len() == keep.len() {
-                let mut flags = keep.iter();
-                target
-                    .args
-                    .retain(|_| flags.next().copied().unwrap_or(true));
-            }
+    for (pred, number) in cfg.pred_edges(block) {
+        if let Some(target) = func.blocks[pred].term.target_mut(number) {
+            let mut flags = keep.iter();
+            target
+                .args
+                .retain(|_| flags.next().copied().unwrap_or(true));
         }
     }
 }
@@ -135,18 +129,12 @@ fn redundant_params(func: &mut Function) -> bool {
             if n == 0 {
                 continue;
             }
-            let preds = cfg.preds(block);
             // Arguments by parameter, over all edges.
             let mut columns: Vec<Values> = vec![Values::new(); n];
-            for (i, &pred) in preds.iter().enumerate() {
-                if preds[..i].last() == Some(&pred) {
-                    continue;
-                }
-                for target in func.blocks[pred].term.targets() {
-                    if target.block == block {
-                        for (column, &arg) in columns.iter_mut().zip(&target.args) {
-                            column.push(subst.get(arg));
-                        }
+            for (pred, number) in cfg.pred_edges(block) {
+                if let Some(target) = func.blocks[pred].term.target(number) {
+                    for (column, &arg) in columns.iter_mut().zip(&target.args) {
+                        column.push(subst.get(arg));
                     }
                 }
             }
@@ -185,7 +173,7 @@ fn redundant_params(func: &mut Function) -> bool {
     for &block in cfg.rpo() {
         if !dropped[block].is_empty() {
             let keep: Vec<bool> = dropped[block].iter().map(|d| !d).collect();
-            drop_params(func, block, &keep, cfg.preds(block));
+            drop_params(func, block, &keep, &cfg);
         }
     }
     subst.apply(func);

@@ -150,7 +150,14 @@ fn lower_kernel(
         extract(module, kernel.func, target, runner.options)
     })?;
     let layout = lower_globals::layout(module)?;
-    let forms = runner.time("inline", |_| share_calls::run(&reached, kernel.func))?;
+    let mut limits = share_calls::Limits::default();
+    if target.loop_limit != 0 {
+        // Loops through shared code may be too long there, so that only the other form is right.
+        limits.most = MOST_WORDS;
+    }
+    let forms = runner.time("inline", |_| {
+        share_calls::run(&reached, kernel.func, &limits)
+    })?;
     let begin = |runner: &mut Runner, func: Function, reached: Module| {
         let lowering = Lowering::new(target, module, kernel, &layout, reached);
         Form::begin(runner, func, lowering)

@@ -337,8 +337,8 @@ fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
         most: 0,
         min_size: 1,
     };
-    let forms = passes::share_calls::run_within(&case.module, kernel, &limits)
-        .map_err(|e| e.to_string())?;
+    let forms =
+        passes::share_calls::run(&case.module, kernel, &limits).map_err(|e| e.to_string())?;
     for (name, func) in [
         ("share_calls (inlined)", forms.inlined),
         ("share_calls", forms.shared.map(|s| s.func)),

@@ -263,7 +263,7 @@ fn share(module: &mut Module, func: FuncId) -> Result<(), String> {
         most: 0,
         min_size: 1,
     };
-    let forms = passes::share_calls::run_within(module, func, &limits);
+    let forms = passes::share_calls::run(module, func, &limits);
     let shared = forms.map_err(|e| e.to_string())?.shared;
     let shared = shared.ok_or("nothing is shared")?.func;
     module.functions[func] = Function {

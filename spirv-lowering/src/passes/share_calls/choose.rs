@@ -8,14 +8,14 @@ use crate::ir::types::Type;
 use crate::passes::inline::{callees, with_body};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// When functions are shared. All are numbers of instructions, as read.
+/// When functions are shared. All are numbers of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From so many on functions are shared.
+    /// From so many on, as read, functions are shared.
     pub budget: u64,
-    /// Beyond so many inlining everything is not even tried.
-    pub most: u64,
-    /// The smallest function worth sharing.
+    /// With functions shared, inlining everything is given up beyond so many.
+    pub most: usize,
+    /// The smallest function worth sharing, as read; a call of one that is shared costs as much.
     pub min_size: u64,
 }
 
@@ -23,7 +23,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             budget: 60_000,
-            most: 4_000_000,
+            most: 100_000,
             min_size: 600,
         }
     }
@@ -97,19 +97,22 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Size with everything inlined but the shared functions, and how often each function is copied.
+    /// Size with everything inlined but the shared functions, and how often each function is copied. `call`: the size of a call of
+    /// a shared function.
     fn measure(
         &self,
         shared: &FxHashSet<FuncId>,
+        call: u64,
     ) -> (FxHashMap<FuncId, u64>, FxHashMap<FuncId, u64>) {
         let mut size: FxHashMap<FuncId, u64> = FxHashMap::default();
         for id in &self.order {
             let mut total = self.own[id];
             for (callee, n) in &self.calls[id] {
-                if !shared.contains(callee) {
-                    let inner = size.get(callee).copied().unwrap_or(0);
-                    total = total.saturating_add(inner.saturating_mul(*n));
-                }
+                let inner = match shared.contains(callee) {
+                    true => call,
+                    false => size.get(callee).copied().unwrap_or(0),
+                };
+                total = total.saturating_add(inner.saturating_mul(*n));
             }
             size.insert(*id, total);
         }
@@ -128,12 +131,6 @@ impl Graph {
         (size, copies)
     }
 
-    /// Size with everything inlined.
-    pub fn inlined_size(&self, kernel: FuncId) -> u64 {
-        let (size, _) = self.measure(&FxHashSet::default());
-        size.get(&kernel).copied().unwrap_or(0)
-    }
-
     /// The functions to share.
     pub fn choose(&self, limits: &Limits) -> FxHashSet<FuncId> {
         let mut shared = FxHashSet::default();
@@ -141,14 +138,18 @@ impl Graph {
             return shared;
         };
         for _ in 0..64 {
-            let (size, copies) = self.measure(&shared);
+            let (size, copies) = self.measure(&shared, limits.min_size);
             let total = size[&kernel] + shared.iter().map(|id| size[id]).sum::<u64>();
-            if total <= limits.budget {
-                break;
-            }
+            // Values that live across calls travel through the shared code: with many calls that is most of what is left.
+            let worth = match total > limits.budget {
+                true => total / 32,
+                false if shared.is_empty() => break,
+                false => total / 4,
+            };
             let saved = |id: &FuncId| {
                 let n = copies.get(id).copied().unwrap_or(0);
-                size[id].saturating_mul(n.saturating_sub(1))
+                let each = size[id].saturating_sub(limits.min_size - 1);
+                each.saturating_mul(n.saturating_sub(1))
             };
             let best = self
                 .order
@@ -157,7 +158,7 @@ impl Graph {
                 .filter(|id| !self.convergent.contains(*id) && size[*id] >= limits.min_size)
                 .max_by_key(|id| (saved(id), id.index()));
             match best {
-                Some(&best) if saved(&best) > total / 32 => shared.insert(best),
+                Some(&best) if saved(&best) > worth => shared.insert(best),
                 _ => break,
             };
         }

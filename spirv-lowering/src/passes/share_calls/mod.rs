@@ -9,7 +9,8 @@
 //! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
 //! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
 //!
-//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`].
+//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`], and beyond that
+//!    where it pays: a call of a shared function is not free.
 //! 2. Where any has generic pointers as parameters, there are copies of it for the spaces of the arguments ([`spaces`]), and
 //!    the choice is made once more.
 //! 3. Everything else is inlined.
@@ -43,7 +44,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A kernel as one function without calls.
 pub struct OneFunction {
-    /// With everything inlined. None: that would be far too large, and there is the other form.
+    /// With everything inlined. None: that would be far larger than the other form, and is not made to the end.
     pub inlined: Option<Function>,
     /// With large functions shared. None: there are none, or they cannot be.
     pub shared: Option<Shared>,
@@ -57,13 +58,12 @@ pub struct Shared {
     pub iterations: u64,
 }
 
-/// The kernel as one function without calls.
-pub fn run(module: &Module, kernel: FuncId) -> Result<OneFunction> {
-    run_within(module, kernel, &Limits::default())
-}
+/// How many times as large as the form with shared functions the other one may become before the clean-up of the whole makes it
+/// smaller. It is chosen up to twice the size.
+const TIMES_AS_LARGE: usize = 8;
 
-/// The same with other limits.
-pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
+/// The kernel as one function without calls, within limits.
+pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
     let chosen = graph.choose(limits);
@@ -79,10 +79,11 @@ pub fn run_within(module: &Module, kernel: FuncId, limits: &Limits) -> Result<On
     } else {
         with_shared(module, kernel, &graph, &chosen)?
     };
-    let inlined = match &shared {
-        Some(_) if graph.inlined_size(kernel) > limits.most => None,
-        _ => Some(flatten(module, kernel, &mut clean)?),
+    let most = match &shared {
+        Some(shared) => limits.most.max(shared.func.insts.len() * TIMES_AS_LARGE),
+        None => usize::MAX,
     };
+    let inlined = flatten(module, kernel, most, &mut clean)?;
     Ok(OneFunction { inlined, shared })
 }
 
@@ -92,7 +93,7 @@ fn with_shared(
     graph: &Graph,
     shared: &FxHashSet<FuncId>,
 ) -> Result<Option<Shared>> {
-    let mut bodies = flatten_but(module, kernel, shared, &mut clean)?;
+    let mut bodies = flatten_but(module, kernel, shared, usize::MAX, &mut clean)?;
     bodies.retain(|id, _| *id == kernel || shared.contains(id));
     let order: Vec<FuncId> = graph
         .order

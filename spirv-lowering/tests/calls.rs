@@ -1,0 +1,79 @@
+//! Functions that call functions that call functions: what is lowered grows with what is written, not with what it would be if
+//! every call were inlined.
+
+use spirv_lowering::ir::parse::parse_module;
+use spirv_lowering::target::Target;
+use spirv_lowering::{Options, Program};
+use std::fmt::Write;
+
+/// A kernel that reaches a large function through so many levels of functions with three calls each.
+fn program(levels: usize) -> Program {
+    let mut text = String::from(
+        "kernel \"k\" fn0 {\n  pointer global \"a\" \"uint*\" global none\n}\n\
+         func fn0 \"k\" export (ptr.global) -> () {\n\
+         block0(v0: ptr.global):\n\
+         \x20 v1 = builtin.global_id.0 : i64\n\
+         \x20 v2 = trunc v1 : i32\n\
+         \x20 v3 = call.fn1 v2 : i32\n\
+         \x20 store.align4 v0, v3\n\
+         \x20 return\n\
+         }\n",
+    );
+    for level in 1..=levels {
+        let next = level + 1;
+        let _ = write!(
+            text,
+            "func fn{level} \"level{level}\" (i32) -> (i32) {{\n\
+             block0(v0: i32):\n\
+             \x20 v1 = const {level} : i32\n\
+             \x20 v2 = call.fn{next} v0 : i32\n\
+             \x20 v3 = iadd v2, v1 : i32\n\
+             \x20 v4 = call.fn{next} v3 : i32\n\
+             \x20 v5 = xor v4, v0 : i32\n\
+             \x20 v6 = call.fn{next} v5 : i32\n\
+             \x20 return v6\n\
+             }}\n"
+        );
+    }
+    let _ = write!(
+        text,
+        "func fn{} \"leaf\" (i32) -> (i32) {{\n\
+         block0(v0: i32):\n\
+         \x20 v1 = const 5 : i32\n\
+         \x20 v2 = const 3 : i32\n",
+        levels + 1
+    );
+    let mut value = 0;
+    let mut next = 3;
+    for _ in 0..1000 {
+        let _ = write!(
+            text,
+            "  v{next} = imul v{value}, v1 : i32\n  v{} = lshr v{value}, v2 : i32\n  v{} = xor v{next}, v{} : i32\n",
+            next + 1,
+            next + 2,
+            next + 1
+        );
+        value = next + 2;
+        next += 3;
+    }
+    let _ = write!(text, "  return v{value}\n}}\n");
+    Program::from_module(parse_module(&text).expect("a module"))
+}
+
+#[test]
+fn levels_of_calls_do_not_multiply() {
+    for target in [Target::full(), Target::processor(16)] {
+        let size = |levels| {
+            let mut options = Options {
+                verify: true,
+                ..Options::default()
+            };
+            let lowered = program(levels).lower("k", &target, &mut options);
+            let lowered = lowered.expect("a kernel");
+            lowered.words.len() * 4 + lowered.kir.len()
+        };
+        // 81 calls of the large function, and 59,049.
+        let (few, many) = (size(4), size(10));
+        assert!(many < 4 * few, "{few} bytes, then {many}");
+    }
+}
