@@ -194,3 +194,72 @@ kernel void sub_before(global int *p) {
     if (get_global_id(0) == 5)
         p[-2] = 1;  // sub_before
 }
+
+// The last group reads what the others have written: `order` and `scope` of the counter decide whether it may.
+#define LAST_GROUP(name, order, scope) \
+    kernel void name(global int *p) { \
+        local int last; \
+        if (get_local_id(0) == 0) { \
+            p[1 + get_group_id(0)] = get_group_id(0) + 5; \
+            volatile global atomic_int *done = (volatile global atomic_int *)p; \
+            last = atomic_fetch_add_explicit(done, 1, order, scope) == get_num_groups(0) - 1; \
+        } \
+        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE); \
+        if (last && get_local_id(0) == 1) { \
+            int sum = 0; \
+            for (int i = 0; i < get_num_groups(0); i++) \
+                sum += p[1 + i]; \
+            p[64] = sum; \
+        } \
+    }
+
+LAST_GROUP(last_group, memory_order_acq_rel, memory_scope_device)
+LAST_GROUP(last_group_relaxed, memory_order_relaxed, memory_scope_device)  // last_group_relaxed
+LAST_GROUP(last_group_narrow, memory_order_acq_rel, memory_scope_work_group)  // last_group_narrow
+
+// One work-item hands a word in local memory to the others of its group.
+kernel void handed_over(global int *p) {
+    local atomic_int flag;
+    local int word;
+    if (get_local_id(0) == 0)
+        atomic_init(&flag, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        word = p[128];
+        atomic_store_explicit(&flag, 1, memory_order_release, memory_scope_work_group);
+    } else if (atomic_load_explicit(&flag, memory_order_acquire, memory_scope_work_group)) {
+        p[get_global_id(0)] = word;
+    }
+}
+
+// The same with fences around operations that order nothing themselves. (clang 22 makes every atomic load and store of a source
+// one that orders, whatever it asks for.)
+kernel void handed_over_by_fences(global int *p) {
+    local atomic_int flag;
+    local int word;
+    if (get_local_id(0) == 0)
+        atomic_init(&flag, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        word = p[128];
+        atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_release, memory_scope_work_group);
+        atomic_fetch_add_explicit(&flag, 1, memory_order_relaxed, memory_scope_work_group);
+    } else if (atomic_fetch_add_explicit(&flag, 0, memory_order_relaxed, memory_scope_work_group)) {
+        atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_acquire, memory_scope_work_group);
+        p[get_global_id(0)] = word;
+    }
+}
+
+kernel void handed_over_relaxed(global int *p) {
+    local atomic_int flag;
+    local int word;
+    if (get_local_id(0) == 0)
+        atomic_init(&flag, 0);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        word = p[128];
+        atomic_fetch_add_explicit(&flag, 1, memory_order_relaxed, memory_scope_work_group);
+    } else if (atomic_fetch_add_explicit(&flag, 0, memory_order_relaxed, memory_scope_work_group)) {
+        p[get_global_id(0)] = word;  // handed_over_relaxed
+    }
+}

@@ -331,6 +331,60 @@ fn races() {
     finds("wrong_fence", &["data race", "global address"]);
 }
 
+/// Release and acquire order, in their scope.
+#[test]
+fn releases() {
+    for kernel in ["last_group", "handed_over", "handed_over_by_fences"] {
+        assert_eq!(check(kernel, "memory,race,barrier"), "", "{kernel}");
+    }
+    for kernel in ["last_group_relaxed", "last_group_narrow"] {
+        finds(
+            kernel,
+            &["data race", "global address", "which nothing orders"],
+        );
+    }
+    finds("handed_over_relaxed", &["data race", "local address"]);
+}
+
+/// Launches of several queues that change a word atomically lose no change of one another's.
+#[test]
+fn atomics() {
+    assert_eq!(child("checks::atomics_inner", "atomics", "memory,race"), "");
+}
+
+/// Not a test of its own: the child of the one above.
+#[test]
+fn atomics_inner() {
+    if job().is_none() {
+        return;
+    }
+    let setup = Setup::new();
+    let source =
+        "kernel void add(global int *p) { for (int i = 0; i < 20; i++) atomic_inc(p); p[1 + get_global_id(0)] = 3; }";
+    let program = setup.build(source);
+    let mut words = [0i32; 1001];
+    let host = words.as_mut_ptr();
+    let buffer = Buffer(create!(clCreateBuffer(
+        setup.context.0,
+        CL_MEM_USE_HOST_PTR,
+        size_of_val(&words),
+        host.cast()
+    )));
+    let queues = [setup.new_queue(0), setup.new_queue(0)];
+    let kernels = queues.each_ref().map(|_| setup.kernel(&program, "add"));
+    for _ in 0..4 {
+        for (queue, kernel) in queues.iter().zip(&kernels) {
+            kernel.set_buffer(0, &buffer);
+            queue.enqueue(kernel, &[1000], None);
+            ok!(clFlush(queue.0));
+        }
+    }
+    queues.iter().for_each(|queue| ok!(clFinish(queue.0)));
+    let words: Vec<i32> = setup.read(&buffer, 1001);
+    assert_eq!(words[0], 2 * 4 * 1000 * 20);
+    assert!(words[1..].iter().all(|&word| word == 3));
+}
+
 #[test]
 fn barriers() {
     finds("divergent", &["do not come to a barrier together"]);

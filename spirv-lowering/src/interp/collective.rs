@@ -44,8 +44,8 @@ pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) ->
             if let Some(watch) = &mut machine.watch {
                 match exec {
                     Scope::SubGroup => {
-                        let all = items.iter().map(|item| item.place.index);
-                        all.for_each(|index| watch.sub_barrier(index));
+                        let all: Vec<u32> = items.iter().map(|item| item.place.index).collect();
+                        watch.sub_barrier(&all, fences);
                     }
                     _ => watch.group_barrier(fences),
                 }

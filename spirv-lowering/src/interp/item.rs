@@ -476,16 +476,47 @@ impl InstRun<'_, '_, '_> {
     fn update_memory(
         &mut self,
         ty: Type,
-        change: impl FnOnce(Scalar, Type) -> Option<Scalar>,
+        change: impl Fn(Scalar, Type) -> Option<Scalar>,
     ) -> Result<Scalar, Error> {
         let (space, address) = self.address(0)?;
         self.aligned(space, address, ty.size().into())?;
         self.atomic = true;
-        let old = self.read(space, address, ty)?;
-        if let Some(new) = change(old, ty) {
-            self.write(space, address, ty, new)?;
+        loop {
+            self.refresh(space, address, ty);
+            let old = self.read(space, address, ty)?;
+            let new = change(old, ty);
+            if let Some(new) = new {
+                self.write(space, address, ty, new)?;
+                if !self.exchange(space, address, ty, new) {
+                    continue;
+                }
+            }
+            self.synchronises(space, address, new.is_some());
+            return Ok(old);
         }
-        Ok(old)
+    }
+
+    /// Takes over what others have put into memory that is not the run's alone.
+    fn refresh(&mut self, space: Space, address: u64, ty: Type) {
+        if space != Space::Global {
+            return;
+        }
+        self.bring(space, address, ty.size());
+        let machine = &mut *self.machine;
+        let source = machine.source.as_mut();
+        if let Some(bits) = source.and_then(|source| source.refresh(address, ty.size())) {
+            // It is there, as a piece was brought.
+            let _ = (machine.memory).write(address, ty.size(), Scalar::known(bits));
+        }
+    }
+
+    /// Puts a value into memory that is not the run's alone. False: others have changed it since it was taken over.
+    fn exchange(&mut self, space: Space, address: u64, ty: Type, new: Scalar) -> bool {
+        let source = self.machine.source.as_mut();
+        match source.filter(|_| space == Space::Global) {
+            Some(source) => source.exchange(address, ty.size(), new.bits & ty.mask()),
+            None => true,
+        }
     }
 
     fn run(&mut self) -> Result<SmallVec<[Scalar; 2]>, Error> {
@@ -590,7 +621,12 @@ impl InstRun<'_, '_, '_> {
                 let desired = self.arg(2);
                 one(self.update(var, |old, _| (old.bits == expected).then_some(desired))?)
             }
-            Op::Fence { .. } => none,
+            Op::Fence { mem, order, fences } => {
+                if let Some(watch) = &mut self.machine.watch {
+                    watch.fence(self.item.place.index, order, mem, fences);
+                }
+                none
+            }
             Op::Clock(_) => {
                 let ticks = self.machine.steps;
                 one(Scalar::unknown(Type::I64, ticks))

@@ -90,6 +90,10 @@ pub trait Source {
     fn buffer(&mut self, address: u64) -> Option<(u64, u64)>;
     /// Address and contents of a piece of that buffer which holds the address. Pieces do not overlap.
     fn piece(&mut self, address: u64) -> Option<(u64, Vec<u8>)>;
+    /// The value at an address, if others have changed it since the run got it, or last exchanged it.
+    fn refresh(&mut self, address: u64, size: u32) -> Option<u64>;
+    /// Puts a value there, at once, in place of the one that the run got. False: others have changed it, and still is theirs.
+    fn exchange(&mut self, address: u64, size: u32, new: u64) -> bool;
 }
 
 /// The memory of one space.

@@ -36,6 +36,7 @@ mod concrete;
 mod error;
 mod eval;
 mod group;
+mod happens;
 mod images;
 mod item;
 mod launch;

@@ -2,15 +2,16 @@
 //! never written, data races, barriers that not all reach (OpenCL C, sections 6.5 and 6.15.8; the memory model in section
 //! 3.3.6 of the OpenCL API).
 //!
-//! Races are found by the order that barriers make, not by the order of the run: two accesses to a byte of which one writes
-//! are a race unless both are atomic, or a work-item does both, or a barrier of their work-group (or sub-group) that orders
-//! the memory lies between them. Of the accesses to a byte the last write is remembered, the last read, and the oldest
+//! Races are found by what orders, not by the order of the run: two accesses to a byte of which one writes are a race unless
+//! both are atomic, or a work-item does both, or a barrier of their work-group (or sub-group) that orders the memory lies
+//! between them, or release and acquire order them ([`super::happens`]). Of the accesses to a byte the last write is remembered, the last read, and the oldest
 //! read that nothing has ordered before what follows. Writes that leave what is there are not called races with
 //! other writes: many programs set a flag from many work-items. Texels of images are bytes of a space of their own, which
 //! barriers order by a flag of its own.
 
+use super::happens::{Atomic, HappensBefore, Position};
 use super::images::View;
-use crate::ir::op::Fences;
+use crate::ir::op::{Fences, Order, Scope};
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
 
@@ -117,6 +118,8 @@ struct Access {
     group: u32,
     /// Barriers of the sub-group.
     sub: u32,
+    /// Releases of the work-item.
+    releases: u32,
     /// Source line.
     line: u32,
     atomic: bool,
@@ -142,9 +145,9 @@ struct Shadow {
 /// Memory whose accesses are remembered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
-    Global,
-    Local,
-    Image,
+    Global = 0,
+    Local = 1,
+    Image = 2,
 }
 
 /// An access as [`Watch::touch`] gets it.
@@ -208,6 +211,12 @@ impl Fact<'_> {
     }
 }
 
+/// The group and the sub-group of a work-item, each by its number in the launch.
+fn groups_of(item: u32, items: u32, lanes: u32) -> (u32, u32) {
+    let (group, local) = ((item - 1) / items, (item - 1) % items);
+    (group, group * items.div_ceil(lanes) + local / lanes)
+}
+
 /// What is known during a run.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -218,6 +227,8 @@ pub(super) struct Watch {
     global: Shadow,
     local: Shadow,
     images: Shadow,
+    /// The order that release and acquire give.
+    order: HappensBefore,
     /// Barriers of sub-groups that each work-item of the group has passed.
     subs: Vec<u32>,
     /// Work-items of a group, of a sub-group, and the number of the first work-item of the group.
@@ -236,6 +247,7 @@ impl Watch {
             global: Shadow::default(),
             local: Shadow::default(),
             images: Shadow::default(),
+            order: HappensBefore::default(),
             subs: vec![0; items as usize],
             items: items.max(1),
             lanes: lanes.max(1),
@@ -256,10 +268,12 @@ impl Watch {
             local: true,
             image: true,
         });
+        self.order.begin_group(self.items);
     }
 
     /// All work-items have passed a barrier.
     pub fn group_barrier(&mut self, fences: Fences) {
+        self.order.group_barrier(fences);
         for (ordered, shadow) in [
             (fences.global, &mut self.global),
             (fences.local, &mut self.local),
@@ -269,10 +283,47 @@ impl Watch {
         }
     }
 
-    /// A work-item has passed a barrier of its sub-group.
-    pub fn sub_barrier(&mut self, index: u32) {
-        if let Some(count) = self.subs.get_mut(index as usize) {
-            *count = count.wrapping_add(1);
+    /// These work-items have passed a barrier of their sub-group.
+    pub fn sub_barrier(&mut self, indices: &[u32], fences: Fences) {
+        self.order.sub_group_barrier(indices, fences);
+        for &index in indices {
+            if let Some(count) = self.subs.get_mut(index as usize) {
+                *count = count.wrapping_add(1);
+            }
+        }
+    }
+
+    /// Where a work-item of the group is.
+    fn position(&self, index: u32) -> Position {
+        let item = self.first.wrapping_add(index).wrapping_add(1);
+        let (group, sub_group) = groups_of(item, self.items, self.lanes);
+        Position {
+            item,
+            sub_group,
+            group,
+            releases: self.order.releases(index),
+            sub_barriers: self.subs.get(index as usize).copied().unwrap_or(0),
+            barriers: [
+                self.global.barriers,
+                self.local.barriers,
+                self.images.barriers,
+            ],
+        }
+    }
+
+    /// A work-item has done an atomic operation.
+    pub fn atomic(&mut self, index: u32, atomic: &Atomic) {
+        if self.checks.races {
+            let by = self.position(index);
+            self.order.atomic(index, &by, atomic);
+        }
+    }
+
+    /// A work-item has passed a fence.
+    pub fn fence(&mut self, index: u32, order: Order, scope: Scope, fences: Fences) {
+        if self.checks.races {
+            let by = self.position(index);
+            self.order.fence(index, &by, order, scope, fences);
         }
     }
 
@@ -286,7 +337,7 @@ impl Watch {
     /// Notes an access. The other access with which it is a race.
     pub fn touch(&mut self, touch: &Touch) -> Option<Rival> {
         let sub = self.subs.get(touch.index as usize).copied().unwrap_or(0);
-        let (items, lanes) = (self.items, self.lanes);
+        let (items, lanes, order) = (self.items, self.lanes, &self.order);
         let shadow = match touch.of {
             Shared::Global => &mut self.global,
             Shared::Local => &mut self.local,
@@ -296,6 +347,7 @@ impl Watch {
             item: self.first.wrapping_add(touch.index).wrapping_add(1),
             group: shadow.barriers,
             sub,
+            releases: order.releases(touch.index),
             line: touch.line,
             atomic: touch.atomic,
         };
@@ -303,12 +355,19 @@ impl Watch {
             if old.item == 0 || old.item == now.item || old.atomic && now.atomic {
                 return false;
             }
-            let (a, b) = (old.item - 1, now.item - 1);
-            if a / items != b / items {
-                return true;
-            }
-            let together = (a % items) / lanes == (b % items) / lanes;
-            old.group == now.group && (!together || old.sub == now.sub)
+            let [of_old, of_now] = [old, &now].map(|one| groups_of(one.item, items, lanes));
+            let same_sub_group = of_old == of_now;
+            let passed_barrier = of_old.0 == of_now.0
+                && (old.group != now.group || same_sub_group && old.sub != now.sub);
+            let position = || Position {
+                item: old.item,
+                group: of_old.0,
+                sub_group: of_old.1,
+                releases: old.releases,
+                sub_barriers: old.sub,
+                barriers: [old.group; 3],
+            };
+            !passed_barrier && !order.knows(touch.index, touch.of as usize, &position())
         };
         let mut race = None;
         for address in touch.address..touch.address.saturating_add(touch.size) {

@@ -1,6 +1,7 @@
 //! Work-items under [`Watch`](super::watch::Watch): what they do is told to it, and what they may not do has no effect.
 
 use super::error::{Error, Fault};
+use super::happens::Atomic;
 use super::item::{InstRun, Item};
 use super::launch::Machine;
 use super::scalar::Scalar;
@@ -186,6 +187,34 @@ impl InstRun<'_, '_, '_> {
             let (space, at) = (Some(space), Some(at));
             self.machine.wrong(self.item, Fact { space, at, ..race });
         }
+    }
+
+    /// Tells of an atomic operation, which may order accesses to other memory.
+    pub(super) fn synchronises(&mut self, space: Space, address: u64, writes: bool) {
+        let Some(watch) = &mut self.machine.watch else {
+            return;
+        };
+        let (order, scope, reads) = match self.data.op {
+            Op::AtomicStore { order, scope } => (order, scope, false),
+            Op::AtomicLoad { order, scope }
+            | Op::AtomicRmw { order, scope, .. }
+            | Op::AtomicCmpXchg { order, scope } => (order, scope, true),
+            _ => return,
+        };
+        let of = match space {
+            Space::Private => return,
+            Space::Local => Shared::Local,
+            _ => Shared::Global,
+        };
+        let atomic = Atomic {
+            space: of as usize,
+            address,
+            reads,
+            writes,
+            order,
+            scope,
+        };
+        watch.atomic(self.item.place.index, &atomic);
     }
 
     /// Tells of an access; the race that it makes.
