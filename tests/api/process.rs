@@ -459,10 +459,8 @@ fn end_a_thread(first: bool) {
     assert!(WORK.set(work).is_ok());
     let mut key = 0;
     // SAFETY: a place for the key, and a function of this program.
-    assert_eq!(
-        unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) },
-        0
-    );
+    let made = unsafe { libc::pthread_key_create(&mut key, Some(at_thread_end)) };
+    assert_eq!(made, 0);
     KEY.store(key, Ordering::SeqCst);
     std::thread::spawn(move || {
         let work = WORK.get().expect("set before");
