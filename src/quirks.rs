@@ -44,6 +44,10 @@ pub enum Quirk {
     ChosenSigns,
     FlushedFloats,
     HalvesOfMasks,
+    LostTruncations,
+    CutAlignments,
+    FiniteNumbers,
+    NanTexels,
 }
 
 /// Who makes a driver or a compiler.
@@ -55,7 +59,12 @@ pub enum Maker {
     Nir,
     SwiftShader,
     Nvidia,
+    /// LLVM as the compiler of the processor's code.
     Clang,
+    /// LLVM's own SPIR-V target, with the clang before it.
+    SpirvTarget,
+    /// llvm-spirv, with the clang before it.
+    Translator,
     /// One that no row is about.
     Other,
 }
@@ -127,6 +136,11 @@ const SOFTWARE: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::SwiftShader)];
 
 const LLVM: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Clang)];
 const CLANG: &[Driver] = &[before(Maker::Clang, [23, 0, 0])];
+
+const SPIRV_TARGET: &[Driver] = &[all(Maker::SpirvTarget)];
+
+/// Where the rows of LLVM's SPIR-V target were seen to fail.
+const CLANG_22: &str = "clang 22.1.8";
 
 const MESA: &str = "llvmpipe, Mesa 22.3.6";
 const NVIDIA_580: &str = "H200, NVIDIA 580.159";
@@ -446,6 +460,28 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
+        quirk: Quirk::FiniteNumbers,
+        name: "finite-numbers",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "Of what may be reassociated it is said to be neither NaN nor infinite, so that `x / 0` is 0 with \
+               -cl-unsafe-math-optimizations. That is taken back where the options do not say it (`finite_numbers`).",
+        test: "relaxed::quotients_of_infinities_and_zeros",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::NanTexels,
+        name: "nan-texels",
+        drivers: LLVMPIPE,
+        only: None,
+        what: "A NaN that is written to a normalised channel becomes its greatest number, where OpenCL C has 0 and Vulkan nothing. \
+               It is replaced (`pumice_write_f`).",
+        test: "images::numbers_that_are_none_become_zero",
+        fails_on: MESA,
+        again: "2027-05",
+    },
+    Row {
         quirk: Quirk::MergedBits,
         name: "merged-bits",
         drivers: CLANG,
@@ -467,6 +503,30 @@ pub static TABLE: &[Row] = &[
         test: "miscompiled::comparisons_as_halves",
         fails_on: "clang 22.1.8, a processor with AVX-512 FP16",
         again: "2028-01",
+    },
+    Row {
+        quirk: Quirk::LostTruncations,
+        name: "lost-truncations",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "A truncation between two other conversions of integers is lost: what uses it computes with the wider value, which is not valid SPIR-V, \
+               or a store writes 8 bytes in place of 4, silently (LLVM's pull request 175401 mends extensions). Conversions are kept apart (`lost_truncations`) where LLVM optimises nothing, \
+               and where what came was not valid.",
+        test: "miscompiled::conversions_that_follow_one_another",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::CutAlignments,
+        name: "cut-alignments",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "Alignments of more than 128 bytes are cut to 8 bits, and 0 is written (LLVM's pull request 180184): that of an access through a \
+               pointer that may be null, which LLVM takes for aligned to 2^32, and such SPIR-V is not valid; and that of a variable in private \
+               memory. It is left out, or is 4096 (`cut_alignments`).",
+        test: "alignment::variables_lie_where_they_are_asked_to",
+        fails_on: CLANG_22,
+        again: "2027-05",
     },
 ];
 
@@ -499,7 +559,7 @@ fn orders_by_itself() -> bool {
 
 /// Those of a driver.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Quirks(u32);
+pub struct Quirks(u64);
 
 impl Quirks {
     /// Those of a driver of this version, as `PUMICE_QUIRKS` has it.
@@ -534,7 +594,7 @@ impl Quirks {
     }
 
     fn set(&mut self, quirk: Quirk, on: bool) {
-        let bit = 1 << quirk as u32;
+        let bit = 1u64 << quirk as u32;
         self.0 = if on { self.0 | bit } else { self.0 & !bit };
     }
 
@@ -546,7 +606,7 @@ impl Quirks {
 
     /// The driver has it.
     pub fn has(self, quirk: Quirk) -> bool {
-        self.0 & 1 << quirk as u32 != 0
+        self.0 & 1u64 << quirk as u32 != 0
     }
 }
 

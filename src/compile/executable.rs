@@ -56,6 +56,9 @@ struct Sources {
     options: BuildOptions,
 }
 
+/// The most that a program-scope variable is aligned to.
+const MOST_ALIGN: u32 = 4096;
+
 /// A linked program for one device.
 pub struct Executable {
     device: Arc<dyn Device>,
@@ -306,7 +309,16 @@ impl Executable {
 
     fn upload_globals(&self) -> Result<Arc<dyn Memory>, DeviceError> {
         let size = self.globals.data.len() as u64;
-        let memory = self.device.allocate(size, Placement::Device)?;
+        // No variable asks for more than the size of all: the first bytes are left free.
+        let align = (1 << size.ilog2()).min(MOST_ALIGN);
+        let given = self.device.caps().mem_base_align.max(1);
+        let room = u64::from(align.saturating_sub(given));
+        let whole = self.device.allocate(size + room, Placement::Device)?;
+        let start = whole.address().wrapping_neg() % u64::from(align);
+        let memory = match room {
+            0 => whole,
+            _ => self.device.part(&whole, start, size)?,
+        };
         let mut data = self.globals.data.clone();
         for relocation in &self.globals.relocations {
             let at = relocation.offset as usize;

@@ -350,3 +350,82 @@ fn words_at_any_place_of_a_buffer_of_bytes() {
     let out = run(source, "", &lengths, 32, 1);
     assert_eq!(out[..22], expected);
 }
+
+/// A truncation between two other conversions was lost (quirk `lost-truncations`): a store wrote 8 bytes in place of 4, and
+/// what was computed with a value that is too wide was not valid SPIR-V.
+#[test]
+fn conversions_that_follow_one_another() {
+    let stores = [
+        "o[2] = (ushort)(ulong)(ushort)(short)((uint)n * (uint)16UL);",
+        "o[2] = (ulong)(ushort)n;",
+        "ushort p = n; o[2] = (uint)(ushort)(ulong)p;",
+        "ulong p = n; o[2] = (uchar)p;",
+        "uchar p = n; o[2] = (uchar)(long)p;",
+        "ushort p = n; o[2] = (uint)(ushort)(long)p << in[1];",
+        "uchar v = n; o[2] = (long)(uint)(v >= (uchar)(long)(uchar)(char)in[2]) * 2;",
+    ];
+    let expected = [0x4560, 0x3456, 0x3456, 0x56, 0x56, 0x68ac, 2];
+    for options in ["", "-cl-opt-disable", "-cl-opt-disable -g"] {
+        for (store, expected) in stores.iter().zip(expected) {
+            let source = format!(
+                "kernel void k(global uint *o, global uint *in) {{
+                     uint n = in[0];
+                     o[0] = o[1] = o[3] = 7;
+                     if (n) {{ {store} }}
+                 }}"
+            );
+            let out = run(&source, options, &[0x0012_3456u32, 1, 3], 4, 1);
+            assert_eq!(out, [7, 7, expected, 7], "{options}: {store}");
+        }
+    }
+}
+
+/// Accesses through a pointer that may be null had an alignment of 0, and were not built (quirk `cut-alignments`).
+#[test]
+fn pointers_that_may_be_null() {
+    let source = "
+        struct S { int a; char b[3]; };
+        kernel void k(global int *o, global int *in) {
+            int *q = (int *)0;
+            struct S *s = (struct S *)0, t;
+            t.a = in[0];
+            if (in[0]) { *q = 5; *s = t; }
+            float x = 6;
+            float *y = 0;
+            if (in[1]) y = &x;
+            y[0] += 1;
+            o[0] = (int)x;
+        }";
+    for options in ["-cl-std=CL3.0", "-cl-std=CL3.0 -cl-opt-disable"] {
+        assert_eq!(run(source, options, &[0, 1], 1, 1), [7], "{options}");
+    }
+}
+
+/// An index that two shifts cut to few bits was taken for one whose neighbours never wrap around within a vector.
+#[test]
+fn indices_of_few_bits() {
+    for (bits, kind) in [(24, "int"), (16, "int"), (24, "uint")] {
+        let source = format!(
+            "kernel void k(global uint *o, global uint *in) {{
+                 uint g = get_global_id(0) * (in[0] + 7);
+                 o[get_global_id(0)] = in[40000 + ((({kind})(g + 100) << {bits}) >> {bits})];
+             }}"
+        );
+        let input: Vec<u32> = (0..80000).collect();
+        let expected: Vec<u32> = (0..320u32)
+            .map(|item| {
+                let g = (item * 7 + 100) << bits;
+                let index = if kind == "int" {
+                    g as i32 >> bits
+                } else {
+                    (g >> bits) as i32
+                };
+                (40000 + index) as u32
+            })
+            .collect();
+        for options in ["", "-cl-opt-disable"] {
+            let out = run(&source, options, &input, 320, 320);
+            assert_eq!(out, expected, "{kind} {bits} {options}");
+        }
+    }
+}

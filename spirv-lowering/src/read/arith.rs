@@ -124,25 +124,6 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// An operand of an operation. Clang 22 leaves truncations out before masks and the like, whose low bits depend on
-    /// the low bits of the operands alone: their operands may be wider than their result.
-    fn operand(&mut self, id: u32, op: Op, scalar: Type, n: usize) -> Result<Values> {
-        let low = matches!(
-            op,
-            Op::And | Op::Or | Op::Xor | Op::Not | Op::IAdd | Op::ISub | Op::IMul
-        );
-        let values = self.value(id)?;
-        let wider = |v: &Value| {
-            let ty = self.f.ty(*v);
-            ty.is_int() && scalar.is_int() && ty.bits() > scalar.bits()
-        };
-        if !low || values.len() != n || !values.iter().all(wider) {
-            return self.lanes(id, scalar, n);
-        }
-        let narrow = |v: Value| self.ins(Op::Trunc, &[v], scalar);
-        Ok(values.into_iter().map(narrow).collect())
-    }
-
     pub(super) fn arith_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if let Some((kir, class, count)) = same_type(op) {
             let (ty, id) = self.result(inst)?;
@@ -153,9 +134,9 @@ impl Body<'_, '_> {
             if class == Class::Float {
                 self.fp = self.fp_of(id);
             }
-            let a = self.operand(inst.word(2)?, kir, scalar, n)?;
+            let a = self.lanes(inst.word(2)?, scalar, n)?;
             let b = if count == 2 {
-                self.operand(inst.word(3)?, kir, scalar, n)?
+                self.lanes(inst.word(3)?, scalar, n)?
             } else {
                 Values::new()
             };

@@ -17,9 +17,15 @@
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
 use super::Prepared;
-use crate::compile::mend::{crash_reports, device_queues, lines, local_types, wide_integers};
+use crate::compile::mend::{
+    crash_reports, cut_alignments, device_queues, finite_numbers, lines, local_types,
+    lost_truncations, wide_integers,
+};
 use crate::compile::options::BuildOptions;
 use crate::compile::words::to_words;
+use crate::quirks::Quirk;
+use spirv_lowering::error::LowerError;
+use spirv_lowering::{Program, ReadOptions};
 use std::path::Path;
 
 /// Why a rung is tried.
@@ -31,6 +37,8 @@ pub enum Cause {
     GaveUp,
     /// The passes made integers of more than 64 bits.
     TooWide,
+    /// What came is not valid SPIR-V: types do not fit.
+    Invalid,
     /// A second attempt was no better.
     Again,
 }
@@ -44,6 +52,17 @@ enum StartsFrom {
     Source,
 }
 
+/// For which programs a rung is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum For {
+    /// All.
+    All,
+    /// Those that LLVM's passes optimise.
+    Optimised,
+    /// Those of which the application wants nothing optimised.
+    Unoptimised,
+}
+
 /// One attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rung {
@@ -51,12 +70,13 @@ pub struct Rung {
     pub what: &'static str,
     /// What has to have happened.
     pub after: &'static [Cause],
-    /// Only where the application wants nothing optimised.
-    only_unoptimised: bool,
+    programs: For,
     from: StartsFrom,
     /// Optimise whatever the application wants.
     optimise: bool,
     passes: &'static [&'static str],
+    /// Conversions are kept apart (`mend/lost_truncations.rs`), as they are where nothing is optimised.
+    apart: bool,
     /// What the compiler says goes to the build log: it has not said so before.
     heard: bool,
     /// The last: its result is taken as it is.
@@ -68,10 +88,11 @@ pub struct Rung {
 const FIRST: Rung = Rung {
     what: "all passes",
     after: &[Cause::Begin],
-    only_unoptimised: false,
+    programs: For::All,
     from: StartsFrom::Given,
     optimise: false,
     passes: &PASSES,
+    apart: false,
     heard: true,
     last: false,
     starts: 0,
@@ -80,12 +101,23 @@ const FIRST: Rung = Rung {
 /// clang alone. Each rung makes SPIR-V; where that shows that variables in local memory lost their types
 /// (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of that: three starts. With `-g` it makes the IR at
 /// once, and writes the lines into it (`mend/lines.rs`).
-pub const OWN_TARGET: [Rung; 4] = [
+pub const OWN_TARGET: [Rung; 6] = [
     Rung { starts: 3, ..FIRST },
+    Rung {
+        what: "with conversions kept apart",
+        after: &[Cause::Invalid],
+        programs: For::Optimised,
+        passes: &[PASSES[0], PASSES[1], PASSES[2], PASSES[3], "-w"],
+        apart: true,
+        heard: false,
+        starts: 2,
+        ..FIRST
+    },
     Rung {
         // It makes vectors of unions, of any length.
         what: "without scalar replacement of aggregates",
         after: &[Cause::GaveUp],
+        programs: For::Optimised,
         passes: &[
             PASSES[0],
             PASSES[1],
@@ -102,6 +134,7 @@ pub const OWN_TARGET: [Rung; 4] = [
     Rung {
         what: "without values computed behind loops",
         after: &[Cause::TooWide],
+        programs: For::Optimised,
         passes: &[
             PASSES[0],
             PASSES[1],
@@ -115,24 +148,17 @@ pub const OWN_TARGET: [Rung; 4] = [
         starts: 3,
         ..FIRST
     },
+    Rung {
+        starts: 3,
+        ..AFTER_ALL
+    },
     NO_PASSES_AT_ALL,
 ];
 
 /// clang, and llvm-spirv on what it leaves: two starts each.
 pub const TRANSLATOR: [Rung; 3] = [
     Rung { starts: 2, ..FIRST },
-    Rung {
-        // What is kept in private memory crashes the translator at times (samplers): those are gone once optimised.
-        what: "optimised after all",
-        after: &[Cause::GaveUp],
-        only_unoptimised: true,
-        from: StartsFrom::Source,
-        optimise: true,
-        passes: &["-w"],
-        heard: false,
-        starts: 2,
-        ..FIRST
-    },
+    AFTER_ALL,
     // Optimised code has instructions that the translator does not know (freeze), or that it crashes on.
     Rung {
         starts: 2,
@@ -140,12 +166,26 @@ pub const TRANSLATOR: [Rung; 3] = [
     },
 ];
 
+/// What is kept in private memory crashes the translator at times (samplers): those are gone once optimised.
+const AFTER_ALL: Rung = Rung {
+    what: "optimised after all",
+    after: &[Cause::GaveUp, Cause::Invalid],
+    programs: For::Unoptimised,
+    from: StartsFrom::Source,
+    optimise: true,
+    passes: &["-w"],
+    heard: false,
+    starts: 2,
+    ..FIRST
+};
+
 /// Ours optimise what comes without.
 const NO_PASSES_AT_ALL: Rung = Rung {
     what: "no passes",
-    after: &[Cause::GaveUp, Cause::TooWide, Cause::Again],
+    after: &[Cause::GaveUp, Cause::TooWide, Cause::Invalid, Cause::Again],
     from: StartsFrom::Source,
     passes: &[NO_PASSES[0], NO_PASSES[1], "-w"],
+    apart: true,
     last: true,
     starts: 3,
     ..FIRST
@@ -174,6 +214,8 @@ const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 enum Attempt {
     Good(Vec<u32>),
     TooWide(Vec<u32>),
+    /// Not valid SPIR-V, and why.
+    Invalid(String),
     GaveUp,
     /// The compiler found errors, or did not run.
     Refused,
@@ -188,7 +230,12 @@ fn climb(
 ) -> Result<Vec<u32>, ()> {
     let mut cause = Cause::Begin;
     for rung in ladder {
-        if !rung.after.contains(&cause) || (rung.only_unoptimised && !opt_disable) {
+        let meant = match rung.programs {
+            For::All => true,
+            For::Optimised => !opt_disable,
+            For::Unoptimised => opt_disable,
+        };
+        if !meant || !rung.after.contains(&cause) {
             continue;
         }
         let (outcome, said) = attempt(rung);
@@ -199,6 +246,12 @@ fn climb(
             Attempt::Good(words) => return Ok(words),
             Attempt::TooWide(words) if rung.last => return Ok(words),
             Attempt::TooWide(_) => Cause::TooWide,
+            Attempt::Invalid(why) => {
+                if rung.last {
+                    *log += &format!("error: the compiler made invalid SPIR-V: {why}\n");
+                }
+                Cause::Invalid
+            }
             Attempt::GaveUp => Cause::GaveUp,
             // The source is at fault, unless it was taken before.
             Attempt::Refused if cause == Cause::Begin => return Err(()),
@@ -297,7 +350,18 @@ fn translated(
     if rung.last {
         *said += &of_translator;
     }
-    words.map_or(Attempt::GaveUp, Attempt::Good)
+    words.map_or(Attempt::GaveUp, judged)
+}
+
+/// Reads the SPIR-V that an attempt made.
+fn judged(words: Vec<u32>) -> Attempt {
+    if wide_integers::present(&words) {
+        return Attempt::TooWide(words);
+    }
+    match Program::read(&words, &ReadOptions::default()) {
+        Err(error @ LowerError::InvalidInput { .. }) => Attempt::Invalid(error.to_string()),
+        _ => Attempt::Good(words),
+    }
 }
 
 fn by_own_target(
@@ -307,9 +371,8 @@ fn by_own_target(
     rung: &Rung,
     said: &mut String,
 ) -> Attempt {
-    match run_own_target(toolchain, input, options, rung.passes, said) {
-        Ok(words) if wide_integers::present(&words) => Attempt::TooWide(words),
-        Ok(words) => Attempt::Good(words),
+    match run_own_target(toolchain, input, options, rung, said) {
+        Ok(words) => judged(words),
         Err(()) => {
             let (errors, gave_up) = crash_reports::split(said);
             if gave_up && !rung.last {
@@ -330,14 +393,16 @@ fn run_own_target(
     toolchain: &Toolchain,
     input: &Input<'_>,
     options: &BuildOptions,
-    passes: &[&str],
+    rung: &Rung,
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
+    let passes = rung.passes;
+    let apart = toolchain.quirks.has(Quirk::LostTruncations) && (rung.apart || options.opt_disable);
     let mut quiet: &[&str] = &[];
-    if !options.debug && !input.has_blocks() {
+    if !options.debug && !input.has_blocks() && !apart {
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
         let object = input.run(toolchain, options, &args, log)?;
-        let words = words_of(&object, log)?;
+        let words = own_words_of(toolchain, &object, options, log)?;
         if !local_types::doubtful(&words) {
             return Ok(words);
         }
@@ -349,6 +414,9 @@ fn run_own_target(
     if input.has_blocks() {
         ir = device_queues::without_pointers(&ir);
     }
+    if apart {
+        ir = lost_truncations::kept(&ir);
+    }
     if options.debug {
         ir = lines::marked(&ir);
     }
@@ -357,11 +425,29 @@ fn run_own_target(
     clang.args(["-w", "-disable-llvm-passes", "-emit-obj", "-mllvm"]);
     clang.arg("-spirv-ext=all").args(FROM_IR);
     let object = run_tool(clang, ir.as_bytes(), log)?;
-    let words = words_of(&object, log)?;
+    let words = own_words_of(toolchain, &object, options, log)?;
     match options.debug {
         true => lines::told(&words).ok_or_else(|| *log += "lines are where none can be\n"),
         false => Ok(words),
     }
+}
+
+/// The words of an object of LLVM's own target.
+fn own_words_of(
+    toolchain: &Toolchain,
+    object: &[u8],
+    options: &BuildOptions,
+    log: &mut String,
+) -> Result<Vec<u32>, ()> {
+    let mut words = words_of(object, log)?;
+    let finite = options.finite_math || options.fast_relaxed_math;
+    if options.unsafe_math && !finite && toolchain.quirks.has(Quirk::FiniteNumbers) {
+        words = finite_numbers::not_claimed(&words).unwrap_or(words);
+    }
+    if toolchain.quirks.has(Quirk::CutAlignments) {
+        words = cut_alignments::made_up(&words).unwrap_or(words);
+    }
+    Ok(words)
 }
 
 fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
@@ -390,11 +476,11 @@ mod tests {
 
     #[test]
     fn each_cause_has_its_rung() {
-        use Attempt::{GaveUp, Good, Refused, TooWide};
+        use Attempt::{GaveUp, Good, Invalid, Refused, TooWide};
         let good = || Good(vec![1]);
         let wide = || TooWide(vec![2]);
-        let (all, less, plain) = (OWN_TARGET[0].what, OWN_TARGET[1].what, "no passes");
-        let counters = OWN_TARGET[2].what;
+        let invalid = || Invalid("why".to_owned());
+        let [all, apart, less, counters, after_all, plain] = OWN_TARGET.map(|rung| rung.what);
         let own = |outcomes: &[Attempt]| tried(&OWN_TARGET, false, outcomes);
         assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
         assert_eq!(own(&[Refused]), (vec![all], Err(()), "1;".into()));
@@ -402,8 +488,8 @@ mod tests {
         assert_eq!(own(&[GaveUp, good()]), mended);
         let mended = (vec![all, counters], Ok(vec![1]), "1;".into());
         assert_eq!(own(&[wide(), good()]), mended);
-        for second in [wide(), GaveUp, Refused] {
-            for (first, rung) in [(GaveUp, less), (wide(), counters)] {
+        for second in [wide(), GaveUp, Refused, invalid()] {
+            for (first, rung) in [(GaveUp, less), (wide(), counters), (invalid(), apart)] {
                 let rungs = vec![all, rung, plain];
                 let outcomes = |last| [first.clone(), second.clone(), last];
                 let good = (rungs.clone(), Ok(vec![1]), "1;3;".to_owned());
@@ -411,12 +497,20 @@ mod tests {
                 // The last is taken as it is.
                 let wide = (rungs.clone(), Ok(vec![2]), "1;3;".to_owned());
                 assert_eq!(own(&outcomes(TooWide(vec![2]))), wide);
+                // But never what is invalid.
+                let (_, refused, log) = own(&outcomes(invalid()));
+                assert!(refused.is_err() && log.ends_with("invalid SPIR-V: why\n"));
                 assert_eq!(own(&outcomes(GaveUp)), (rungs, Err(()), "1;3;".to_owned()));
             }
         }
+        for first in [GaveUp, invalid()] {
+            let unoptimised = tried(&OWN_TARGET, true, &[first.clone(), GaveUp, good()]);
+            let rungs = vec![all, after_all, plain];
+            assert_eq!(unoptimised, (rungs, Ok(vec![1]), "1;3;".into()));
+            assert_eq!(tried(&TRANSLATOR, false, &[first, good()]).0, [all, plain]);
+        }
         let translator = |off, outcomes: &[Attempt]| tried(&TRANSLATOR, off, outcomes).0;
-        assert_eq!(translator(false, &[GaveUp, good()]), [all, plain]);
-        let after_all = [all, "optimised after all", plain];
+        let after_all = [all, after_all, plain];
         assert_eq!(translator(true, &[GaveUp, GaveUp, good()]), after_all);
         assert_eq!(translator(true, &[GaveUp, Refused, GaveUp]), after_all);
     }
@@ -429,16 +523,17 @@ mod tests {
             Attempt::TooWide(Vec::new()),
             Attempt::GaveUp,
             Attempt::Refused,
+            Attempt::Invalid(String::new()),
         ];
         for (ladder, most) in [(&OWN_TARGET[..], 9), (&TRANSLATOR[..], 6)] {
             assert_eq!(most_starts(ladder), most);
             let mut reached = 0;
-            for chosen in 0..4usize.pow(4) * 2 {
+            for chosen in 0..5usize.pow(4) * 2 {
                 let (mut starts, mut number) = (0, chosen / 2);
                 let _ = climb(ladder, chosen % 2 == 1, &mut String::new(), |rung| {
                     starts += rung.starts;
-                    let outcome = outcomes[number % 4].clone();
-                    number /= 4;
+                    let outcome = outcomes[number % 5].clone();
+                    number /= 5;
                     (outcome, String::new())
                 });
                 reached = reached.max(starts);

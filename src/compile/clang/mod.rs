@@ -40,7 +40,7 @@ use std::time::SystemTime;
 pub use server::unload;
 
 /// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
-pub const REVISION: u32 = 17;
+pub const REVISION: u32 = 18;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]

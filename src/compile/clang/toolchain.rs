@@ -5,6 +5,7 @@
 //! clang may be within Zig (`zig`), whose distribution has it in one file that needs no library: as `zig -cc1` it is clang's
 //! compiler, as `zig clang` its driver.
 
+use crate::quirks::{Maker, Quirks};
 use crate::util::{config, files, library};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct Toolchain {
     pub llvm_spirv: Option<PathBuf>,
     /// Names both executables in their present version: part of cache keys.
     pub identity: String,
+    /// What they get wrong on the way to SPIR-V.
+    pub quirks: Quirks,
 }
 
 /// The newest clang whose versioned name is tried.
@@ -137,10 +140,19 @@ fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Option<Toolchain> {
         identity += " + ";
         identity += &files::stamp(tool).ok()?;
     }
+    let maker = match llvm_spirv {
+        Some(_) => Maker::Translator,
+        None => Maker::SpirvTarget,
+    };
+    // A version that the name does not say is taken for the oldest.
+    let name = clang.file_stem().and_then(|name| name.to_str());
+    let digits = name.and_then(|name| name.rsplit_once('-')?.1.parse().ok());
+    let quirks = Quirks::of(maker, [digits.unwrap_or(0), 0, 0]);
     Some(Toolchain {
         clang,
         llvm_spirv,
         identity,
+        quirks,
     })
 }
 

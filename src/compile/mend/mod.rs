@@ -10,6 +10,9 @@
 //! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
 //! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
+//! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
+//! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
+//! | `finite_numbers` | numbers that may be reassociated are said to be finite | the SPIR-V |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `long_arrays` | the length of an array is cut to 32 bits | refused |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
@@ -18,11 +21,14 @@
 
 pub mod argument_info;
 pub mod crash_reports;
+pub mod cut_alignments;
 pub mod device_queues;
+pub mod finite_numbers;
 pub mod lifecycle;
 pub mod lines;
 pub mod local_types;
 pub mod long_arrays;
+pub mod lost_truncations;
 pub mod missing_inlines;
 pub mod prelude;
 pub mod whole_program;

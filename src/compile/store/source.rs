@@ -15,6 +15,9 @@ pub fn key(source: &ClSource<'_>) -> CacheKey {
     let mut key = CacheKey::new(COMPILED);
     key.part(&REVISION.to_le_bytes());
     key.part(source.toolchain.identity.as_bytes());
+    for quirk in source.toolchain.quirks.names() {
+        key.part(quirk.as_bytes());
+    }
     key.part(source.text.as_bytes());
     for arg in source.options.clang_args(source.language) {
         key.part(arg.as_bytes());

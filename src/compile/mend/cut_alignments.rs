@@ -1,0 +1,102 @@
+//! Alignments of more than 128 bytes, which LLVM's SPIR-V target cuts to 8 bits: 0 is written. Those of accesses through null
+//! pointers, which LLVM takes to be aligned to 2^32 bytes, and those of variables in private memory.
+
+use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
+use rustc_hash::FxHashSet;
+use spirv::{Decoration, MemoryAccess, Op, StorageClass};
+
+/// The largest alignment that variables are given.
+const MOST: u32 = 4096;
+
+/// Returns the module without alignments of zero: an access has that of its type, a variable the largest that there is. None: cut
+/// short.
+pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
+    let mut edit = ModuleEdit::of(words)?;
+    let private = |inst: &[u32]| match (opcode(inst), inst) {
+        (Some(Op::Variable), &[_, _, id, class, ..]) => {
+            (class == StorageClass::Function as u32).then_some(id)
+        }
+        _ => None,
+    };
+    let variables: FxHashSet<u32> = edit.insts.iter().filter_map(|inst| private(inst)).collect();
+    edit.rewrite(|_, inst| {
+        let made = match (opcode(inst), inst) {
+            (Some(Op::Decorate), &[_, id, decoration, 0])
+                if decoration == Decoration::Alignment as u32 && variables.contains(&id) =>
+            {
+                Some(instruction(Op::Decorate, &[id, decoration, MOST]))
+            }
+            _ => aligned(inst),
+        };
+        Some(made.map_or(Change::Keep, |inst| Change::Become(vec![inst])))
+    })?;
+    Some(edit.words())
+}
+
+/// Returns an access without its alignments of zero. None: it has none.
+fn aligned(inst: &[u32]) -> Option<Vec<u32>> {
+    // Before the memory operands stand its length and what it accesses.
+    let mut at = match opcode(inst)? {
+        Op::Store | Op::CopyMemory => 3,
+        Op::Load | Op::CopyMemorySized => 4,
+        _ => return None,
+    };
+    let mut out = inst.to_vec();
+    // A copy may have one set for what it writes and one for what it reads.
+    while let Some(&mask) = out.get(at) {
+        let flags = MemoryAccess::from_bits(mask)?;
+        if flags.contains(MemoryAccess::ALIGNED) && out.get(at + 1) == Some(&0) {
+            out.remove(at + 1);
+            *out.get_mut(at)? = (flags - MemoryAccess::ALIGNED).bits();
+        }
+        let rest = MemoryAccess::from_bits(*out.get(at)?)?;
+        let operands = MemoryAccess::ALIGNED
+            | MemoryAccess::MAKE_POINTER_AVAILABLE
+            | MemoryAccess::MAKE_POINTER_VISIBLE
+            | MemoryAccess::ALIAS_SCOPE_INTEL_MASK
+            | MemoryAccess::NO_ALIAS_INTEL_MASK;
+        at += 1 + (rest & operands).bits().count_ones() as usize;
+    }
+    let length = out.len() as u32;
+    let first = out.first_mut()?;
+    *first = length << 16 | *first & 0xffff;
+    (out != inst).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compile::edit::tests::{inst, module};
+
+    #[test]
+    fn alignments_of_zero_go() {
+        let alignment = Decoration::Alignment as u32;
+        let right = [
+            inst(Op::Decorate, &[8, alignment, 16]),
+            inst(Op::Decorate, &[3, alignment, 0]),
+            inst(Op::Load, &[1, 2, 3, 2, 4]),
+            inst(Op::Store, &[3, 2]),
+            inst(Op::Store, &[3, 2, 1]),
+            inst(Op::IAdd, &[1, 2, 3, 2, 0]),
+        ];
+        let variable = inst(Op::Variable, &[1, 9, StorageClass::Function as u32]);
+        let wrong = [
+            variable.clone(),
+            inst(Op::Decorate, &[9, alignment, 0]),
+            inst(Op::Load, &[1, 2, 3, 2, 0]),
+            inst(Op::Store, &[3, 2, 3, 0]),
+            inst(Op::CopyMemorySized, &[3, 4, 5, 2, 0, 3, 0]),
+        ];
+        let mended = [
+            variable,
+            inst(Op::Decorate, &[9, alignment, MOST]),
+            inst(Op::Load, &[1, 2, 3, 0]),
+            inst(Op::Store, &[3, 2, 1]),
+            inst(Op::CopyMemorySized, &[3, 4, 5, 0, 1]),
+        ];
+        let written = module(&[right.to_vec(), wrong.to_vec()].concat());
+        let expected = module(&[right.to_vec(), mended.to_vec()].concat());
+        assert_eq!(made_up(&written), Some(expected));
+        assert_eq!(made_up(&written[..written.len() - 1]), None);
+    }
+}
