@@ -1,4 +1,4 @@
-// Reading images with a sampler, and writing integers: the formulas of the OpenCL C specification, section "Image
+// Reading images with a sampler, and writing: the formulas of the OpenCL C specification, section "Image
 // Addressing and Filtering".
 //
 // The reader of the lowering compiler makes calls of these functions, by name: the geometry and the kind of texel are
@@ -15,6 +15,7 @@ typedef uint uint4 __attribute__((ext_vector_type(4)));
 float4 pumice_image_fetch_f(IMAGE, int, int, int);
 int4 pumice_image_fetch_i(IMAGE, int, int, int);
 uint4 pumice_image_fetch_u(IMAGE, int, int, int);
+void pumice_image_store_f(IMAGE, int, int, int, float4);
 void pumice_image_store_i(IMAGE, int, int, int, int4);
 void pumice_image_store_u(IMAGE, int, int, int, uint4);
 uint pumice_image_info(IMAGE, uint);
@@ -23,6 +24,8 @@ float4 pumice_image_filter(IMAGE, sampler_t, float, float, float);
 uint OVERLOAD pumice_device_filters(void);
 // Whether kernels are checked, known as early.
 uint OVERLOAD pumice_checks_images(void);
+// Whether the device makes the greatest number of a NaN that it writes to a normalised channel.
+uint OVERLOAD pumice_saturates_nan(void);
 
 // Words of ImageInfo.
 #define INFO_WIDTH 0
@@ -285,6 +288,22 @@ float4 pumice_sample_3d_f(IMAGE im, uint s, float x, float y, float z, sampler_t
     float4 a = plane(im, s, 3, px, py, pz.low, w, h, d);
     float4 b = plane(im, s, 3, px, py, pz.high, w, h, d);
     return (1.0f - pz.part) * a + pz.part * b;
+}
+
+#define HALF_FLOAT 0x10dd
+#define FLOAT 0x10de
+
+void pumice_write_f(IMAGE im, int x, int y, int z, float a, float b, float c, float d)
+{
+    if (pumice_saturates_nan()) {
+        uint type = pumice_image_info(im, INFO_DATA_TYPE);
+        bool normalised = type != HALF_FLOAT && type != FLOAT;
+        a = normalised && __builtin_isnan(a) ? 0.0f : a;
+        b = normalised && __builtin_isnan(b) ? 0.0f : b;
+        c = normalised && __builtin_isnan(c) ? 0.0f : c;
+        d = normalised && __builtin_isnan(d) ? 0.0f : d;
+    }
+    pumice_image_store_f(im, x, y, z, (float4)(a, b, c, d));
 }
 
 // Integers saturate to the width of the image's channels.

@@ -95,6 +95,8 @@ pub struct Target {
     pub device_filters: bool,
     /// Kernels are checked: coordinates that CLK_ADDRESS_NONE leaves undefined are kept, so that they are seen.
     pub checks_images: bool,
+    /// A NaN that is written to a normalised channel of an image becomes its greatest number.
+    pub saturates_nan: bool,
     /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
@@ -205,6 +207,7 @@ impl Target {
             storage_image_read: true,
             device_filters: true,
             checks_images: false,
+            saturates_nan: false,
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,
@@ -277,6 +280,7 @@ impl Target {
             device_filters: false,
             dot_4x8: [false; 3],
             subgroup_size: 8,
+            saturates_nan: true,
             drops_zeros: true,
             fences_wait: true,
             long_words: true,

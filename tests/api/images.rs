@@ -463,6 +463,63 @@ fn fills_convert_their_colour() {
     }
 }
 
+/// NaN becomes 0 in a normalised channel, and stays NaN in others.
+#[test]
+fn numbers_that_are_none_become_zero() {
+    let setup = Setup::new();
+    if !has_images(&setup) {
+        return pumice_tests::left_out("no images");
+    }
+    let program = setup.build(
+        "kernel void k(write_only image2d_t im, float4 v) { write_imagef(im, (int2)(get_global_id(0), 0), v); }",
+    );
+    let kernel = setup.kernel(&program, "k");
+    let colour = [f32::NAN, 0.5, -f32::NAN, 0.0];
+    let half = [0x7e00u16, 0x3800, 0xfe00, 0].map(u16::to_ne_bytes);
+    for (data, texel) in [
+        (CL_UNORM_INT8, vec![0, 128, 0, 0]),
+        (CL_SNORM_INT8, vec![0, 64, 0, 0]),
+        (CL_UNORM_INT16, vec![0, 0, 0, 128, 0, 0, 0, 0]),
+        (CL_SNORM_INT16, vec![0, 0, 0, 64, 0, 0, 0, 0]),
+        (CL_HALF_FLOAT, half.concat()),
+    ] {
+        let format = cl_image_format {
+            image_channel_order: CL_RGBA,
+            image_channel_data_type: data,
+        };
+        let size = [9, 1, 1];
+        let desc = desc(CL_MEM_OBJECT_IMAGE2D, size);
+        let made = image(&setup, CL_MEM_READ_WRITE, &format, &desc, null_mut());
+        for fill in [false, true] {
+            if fill {
+                ok!(clEnqueueFillImage(
+                    setup.queue.0,
+                    made.0,
+                    colour.as_ptr().cast(),
+                    [0; 3].as_ptr(),
+                    size.as_ptr(),
+                    0,
+                    null(),
+                    null_mut()
+                ));
+            } else {
+                kernel.set_buffer(0, &made).set(1, colour);
+                setup.run(&kernel, &size[..1], None);
+            }
+            let all = read(&setup, &made, [0; 3], size, (0, 0), size[0] * texel.len());
+            for got in all.chunks(texel.len()) {
+                if data == CL_HALF_FLOAT {
+                    let word = |at: usize| u16::from_ne_bytes([got[at], got[at + 1]]) & 0x7fff;
+                    assert!(word(0) > 0x7c00 && word(4) > 0x7c00, "{got:?}");
+                    assert_eq!([word(2), word(6)], [0x3800, 0]);
+                } else {
+                    assert_eq!(got, texel, "{data:#x}, fill: {fill}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn two_queues_write_parts_of_a_new_image() {
     let setup = Setup::new();

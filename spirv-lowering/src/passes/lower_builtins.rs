@@ -56,8 +56,13 @@ impl Config {
             && options.library.is_some_and(|l| l.is_libclc(&func.name));
         let plain = demangle(&func.name).map_or("", |(name, _)| name);
         let exact = EXACT.contains(&plain.trim_start_matches("__clc_"));
+        // The bounds of -cl-fast-relaxed-math are wider than those of these functions, but for exponentials.
+        let half = func.linkage == Linkage::LinkOnce
+            && plain.starts_with("half_")
+            && !plain.starts_with("half_exp");
         Self {
             near_fma: of_libclc && !exact,
+            unsafe_math: self.unsafe_math && !half,
             ..self
         }
     }
@@ -343,6 +348,7 @@ pub fn run(
         let known = match plain {
             "pumice_device_filters" => Some(target.device_filters),
             "pumice_checks_images" => Some(target.checks_images),
+            "pumice_saturates_nan" => Some(target.saturates_nan),
             _ => None,
         };
         if let Some(known) = known {

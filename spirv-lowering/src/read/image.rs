@@ -250,7 +250,7 @@ impl Body<'_, '_> {
                 let values = self.ins_many(Op::ImageFilter, &operands, &[Type::F32; 4]);
                 self.set(id, ty, values)?;
             }
-            "store_i" | "store_u" => {
+            "store_f" | "store_i" | "store_u" => {
                 for &arg in rest {
                     operands.extend(self.value(arg)?);
                 }
@@ -426,13 +426,8 @@ impl Body<'_, '_> {
         // A depth image takes one component.
         let zero = self.constant(component, 0);
         args.resize(8, zero);
-        match texel {
-            Texel::Float => self.effect(Op::ImageWrite(texel), &args),
-            _ => {
-                let name = format!("pumice_write_{}", letter(texel));
-                self.call_name(&name, &args, &[])?;
-            }
-        }
+        let name = format!("pumice_write_{}", letter(texel));
+        self.call_name(&name, &args, &[])?;
         Ok(())
     }
 

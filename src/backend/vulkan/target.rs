@@ -140,6 +140,7 @@ pub fn of(
         memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
         device_filters: crate::util::config::get().device_filters,
         checks_images: false,
+        saturates_nan: quirks.has(Quirk::NanTexels),
         storage_image_read: on(features.core.shader_storage_image_read_without_format),
         dot_4x8: told.dot_4x8(features),
         subgroup_ops: told.subgroup_ops(),
