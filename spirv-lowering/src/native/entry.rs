@@ -91,7 +91,7 @@ pub fn module(
     out += &driver(regions.len(), shape);
     let _ = writeln!(
         out,
-        "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\"{} }}\n!0 = !{{}}",
+        "attributes #0 = {{ nounwind \"prefer-vector-width\"=\"512\" \"min-legal-vector-width\"=\"512\" \"reciprocal-estimates\"=\"none\"{} }}\n!0 = !{{}}",
         shape.stack.attributes()
     );
     Ok(out)

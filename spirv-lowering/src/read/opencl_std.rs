@@ -458,7 +458,7 @@ impl Body<'_, '_> {
             return Err(LowerError::internal("a call without result"));
         };
         if op == E::lgamma {
-            return Ok(self.lgamma_of(x, value));
+            return self.lgamma_of(x, value);
         }
         // libclc's compare x with |x| to find its sign, and take minus zero for positive.
         let loses_sign = matches!(
@@ -473,13 +473,26 @@ impl Body<'_, '_> {
         Ok(self.select(is_zero, x, value))
     }
 
-    /// The logarithm of the gamma function from libclc's, which is -infinity at -infinity.
-    pub(super) fn lgamma_of(&mut self, x: Value, value: Value) -> Value {
+    /// The logarithm of the gamma function from libclc's, which is -infinity at -infinity,
+    /// and overflows near zero in single precision.
+    pub(super) fn lgamma_of(&mut self, x: Value, value: Value) -> Result<Value> {
         let ty = self.f.ty(x);
         let low = self.float(ty, f64::NEG_INFINITY);
         let is_low = self.ins(Op::FCmp(FloatCond::Oeq), &[x, low], Type::Bool);
         let high = self.float(ty, f64::INFINITY);
-        self.select(is_low, high, value)
+        let value = self.select(is_low, high, value);
+        if ty != Type::F32 {
+            return Ok(value);
+        }
+        // There it is the logarithm of the number's reciprocal, to half an ulp.
+        let size = self.ins(Op::FAbs, &[x], ty);
+        let bound = self.float(ty, 2f64.powi(-21));
+        let is_near = self.ins(Op::FCmp(FloatCond::Olt), &[size, bound], Type::Bool);
+        let &[log] = self.call_name("_Z3logf", &[size], &[ty])?.as_slice() else {
+            return Err(LowerError::internal("a call without result"));
+        };
+        let near = self.ins(Op::FNeg, &[log], ty);
+        Ok(self.select(is_near, near, value))
     }
 
     /// Addition or subtraction that clamps.

@@ -55,7 +55,7 @@ impl Body<'_, '_> {
             };
             let mut other = self.ins(load, &[temp], second);
             if let (E::lgamma_r, &[value]) = (op, value.as_slice()) {
-                out.push(self.lgamma_of(x, value));
+                out.push(self.lgamma_of(x, value)?);
                 other = self.gamma_sign(x, other);
             } else {
                 out.extend(value);
