@@ -1,6 +1,7 @@
 //! The API, chapter by chapter, on the first device that Pumice offers.
 
 mod addresses;
+mod alignment;
 mod applications;
 mod bounds;
 mod buffers;
@@ -52,6 +53,7 @@ mod process;
 mod programs;
 mod queues;
 mod refusals;
+mod relaxed;
 mod resources;
 mod robustness;
 mod several_devices;

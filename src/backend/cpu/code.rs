@@ -108,14 +108,17 @@ impl CpuPipeline {
             kernel: kernel.clone(),
             local_args: sizes.iter().map(|&&size| size).collect(),
         });
-        let local_args = sizes
-            .iter()
-            .map(|&&(_, size)| {
-                let offset = end.next_multiple_of(LOCAL_ARG_ALIGN);
-                end = offset + size;
-                [offset, size]
-            })
-            .collect();
+        // Whatever the type is that one points to: its size is a multiple of its alignment. With the largest first nothing is
+        // left free between them.
+        let align = |size: u32| (1 << size.trailing_zeros().min(12)).max(LOCAL_ARG_ALIGN);
+        let mut order: Vec<usize> = (0..sizes.len()).collect();
+        order.sort_by_key(|&arg| std::cmp::Reverse(align(sizes[arg].1)));
+        let mut local_args: Vec<[u32; 2]> = sizes.iter().map(|&&(_, size)| [0, size]).collect();
+        for arg in order {
+            let [offset, size] = &mut local_args[arg];
+            *offset = end.next_multiple_of(align(*size));
+            end = *offset + *size;
+        }
         let [x, y, z] = local_size;
         let items = x * y * z;
         let lanes = info.lanes.max(1);

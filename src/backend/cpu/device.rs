@@ -20,8 +20,8 @@ use spirv_lowering::target::Target;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-/// Bytes of local memory of a work-group: about what a core's second cache holds besides.
-const LOCAL_MEMORY: u64 = 128 << 10;
+/// Bytes of local memory of a work-group: as many as Intel's runtime for processors has, by which programs choose their blocks.
+const LOCAL_MEMORY: u64 = 256 << 10;
 /// Work-items of a work-group at most.
 const MOST_ITEMS: u32 = 4096;
 

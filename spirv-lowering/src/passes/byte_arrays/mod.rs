@@ -42,6 +42,9 @@ const FIRST: u32 = CLASS_ALIGN;
 /// Alignment of classes and of local arguments: that of the largest type of OpenCL C, double16.
 const CLASS_ALIGN: u32 = crate::interface::LOCAL_ARG_ALIGN;
 
+/// The most that a variable is aligned to.
+const MOST_ALIGN: u32 = 4096;
+
 /// The most bytes of room behind an array in private memory.
 const MOST_ROOM: u32 = 256;
 
@@ -71,6 +74,13 @@ pub struct Variable {
     pub size: Size,
     /// Alignment in bytes.
     pub align: u32,
+}
+
+impl Variable {
+    /// Returns the alignment that it gets.
+    fn alignment(&self) -> u32 {
+        self.align.clamp(1, MOST_ALIGN).next_power_of_two()
+    }
 }
 
 /// The size of a variable.
@@ -199,15 +209,18 @@ impl Lower<'_> {
     fn lay_out(&mut self) {
         let mut at = FIRST;
         let mut specs: Vec<u32> = Vec::new();
-        for c in 0..self.classes.len() {
-            at = at.next_multiple_of(CLASS_ALIGN);
+        // What comes after a local argument is aligned as those are, and no more.
+        let has_spec = |v: &Variable| matches!(v.size, Size::Spec(_));
+        let mut order: Vec<usize> = (0..self.classes.len()).collect();
+        order.sort_by_key(|&c| self.classes[c].variables.iter().any(has_spec));
+        for c in order {
             let class = &mut self.classes[c];
+            let aligns = class.variables.iter().map(Variable::alignment);
+            at = at.next_multiple_of(aligns.fold(CLASS_ALIGN, u32::max));
             class.base = at;
             class.base_specs.clone_from(&specs);
             // Those of fixed size first.
-            class
-                .variables
-                .sort_by_key(|v| matches!(v.size, Size::Spec(_)));
+            class.variables.sort_by_key(has_spec);
             let variables = class.variables.clone();
             let shared = self.plan.storage == Storage::Workgroup && !self.plan.explicit_layout;
             // Accesses of one number of lanes may still be of several sizes.
@@ -220,7 +233,7 @@ impl Lower<'_> {
             let mut size = 0u32;
             let mut placed = Vec::new();
             for v in &variables {
-                size = size.next_multiple_of(v.align.clamp(1, CLASS_ALIGN).next_power_of_two());
+                size = size.next_multiple_of(v.alignment());
                 if class.lanes > 1 {
                     size = size.next_multiple_of(vector);
                 }
@@ -301,7 +314,9 @@ impl Lower<'_> {
         }
         let c = &self.classes[class];
         let lanes = c.lanes.max(1);
-        let fixed = (c.size / (elem.size() * lanes)).max(1);
+        // Sizes of local arguments are not zero.
+        let least = u32::from(c.specs.is_empty());
+        let fixed = (c.size / (elem.size() * lanes)).max(least);
         let len = VarLen {
             fixed,
             spec: c.specs.clone(),
@@ -490,8 +505,8 @@ impl Lower<'_> {
             self.func.blocks[block].insts = std::mem::take(&mut self.out);
         }
         // Classes that are asked for after the lay-out are empty and have no place.
-        let ends = self.classes.iter().map(|c| c.base + c.size);
-        Ok(ends.max().unwrap_or(0).saturating_sub(FIRST))
+        let sizes = self.classes.iter().map(|c| c.size);
+        Ok(sizes.fold(0, u32::saturating_add))
     }
 
     fn define_offset(&mut self, value: Value, name: Name) {
