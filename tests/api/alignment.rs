@@ -46,7 +46,7 @@ fn variables_lie_where_they_are_asked_to() {
     }
 }
 
-/// What a program chooses its blocks by: on the processor as much as Intel's runtime for it has.
+/// A program chooses its blocks by it: on the processor as much as Intel's runtime for it has.
 #[test]
 fn local_memory_is_as_large_as_it_says() {
     let setup = Setup::new();

@@ -36,6 +36,7 @@ mod language;
 mod large;
 mod linking;
 mod local_memory;
+mod locks;
 mod long_code;
 mod long_loops;
 mod loop_bounds;

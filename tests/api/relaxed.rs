@@ -1,4 +1,4 @@
-//! Options that trade accuracy for time: what is determined stays so.
+//! Options that trade accuracy for time keep what is determined.
 
 use pumice_tests::Setup;
 
@@ -15,7 +15,7 @@ const OPTIONS: [&str; 4] = [
 /// A function of the host.
 type Wanted<T> = fn(T) -> T;
 
-/// What expressions of `x` give: for each the results of all work-items.
+/// Returns what expressions of `x` give: for each the results of all work-items.
 fn run(setup: &Setup, expressions: &[&str], options: &str, input: &[f32]) -> Vec<Vec<f32>> {
     let mut source = String::from(
         "kernel void k(global float *out, global const float *in) {

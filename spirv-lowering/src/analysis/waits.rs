@@ -11,7 +11,7 @@
 use super::cfg::Cfg;
 use super::dom::DomTree;
 use super::joins::Joins;
-use super::loops::LoopForest;
+use super::loops::{LoopForest, LoopId};
 use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator};
 use crate::ir::op::Op;
@@ -24,12 +24,20 @@ pub fn may_wait(func: &Function) -> bool {
     if forest.loops.is_empty() && forest.is_reducible() {
         return false;
     }
-    let seen = Seen::new(func, &cfg);
     if !forest.is_reducible() {
-        return !seen.branches.is_empty();
+        return !Seen::new(func, &cfg).branches.is_empty();
     }
+    !waiting_loops(func, &cfg, &forest).is_empty()
+}
+
+/// Returns the loops in which a work-item may wait. None of a graph that is not reducible.
+pub fn waiting_loops(func: &Function, cfg: &Cfg, forest: &LoopForest) -> Vec<LoopId> {
+    if forest.loops.is_empty() || !forest.is_reducible() {
+        return Vec::new();
+    }
+    let seen = Seen::new(func, cfg);
     let decides = |block: Block| seen.branches.iter().any(|branch| branch.block == block);
-    forest.loops.keys().any(|id| {
+    let waits = |&id: &LoopId| {
         let within = |block: Block| forest.contains(id, block);
         let leaves = |block: Block| cfg.succs(block).iter().any(|&to| !within(to));
         let mut ends = forest.loops[id]
@@ -40,7 +48,8 @@ pub fn may_wait(func: &Function) -> bool {
             let mut inside = seen.branches.iter().filter(|branch| within(branch.block));
             decides(end) || inside.any(|branch| branch.joins.between(end))
         })
-    })
+    };
+    forest.loops.keys().filter(waits).collect()
 }
 
 /// A branch whose condition depends on others.

@@ -27,6 +27,7 @@ pub mod mem2reg;
 pub mod narrow_params;
 pub mod narrow_uses;
 pub mod quirks;
+pub mod release_locks;
 pub mod separate_loops;
 pub mod share_calls;
 pub mod simplify_cfg;

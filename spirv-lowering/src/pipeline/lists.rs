@@ -44,6 +44,7 @@ pub static SHARED: &[Step] = &[
         l.collective = lower_group::uses(func);
         Ok(false)
     }),
+    needed("release_locks", &[], |func, _| Ok(release_locks::run(func))),
 ];
 
 /// From there to what Vulkan's SPIR-V can say.
