@@ -47,6 +47,22 @@ pub enum Quirk {
     LostTruncations,
     CutAlignments,
     FiniteNumbers,
+    ConfusedConversions,
+    PaddedHalves,
+    ConfusedImages,
+    NullReservations,
+    UnknownFunctions,
+    MissingInlines,
+    Constructors,
+    UsedLists,
+    DeviceQueues,
+    LocalTypes,
+    LostLines,
+    LongArrays,
+    WideIntegers,
+    GivesUp,
+    ArgumentNames,
+    UnsignedHints,
     NanTexels,
 }
 
@@ -138,6 +154,8 @@ const LLVM: &[Driver] = &[all(Maker::Llvmpipe), all(Maker::Clang)];
 const CLANG: &[Driver] = &[before(Maker::Clang, [23, 0, 0])];
 
 const SPIRV_TARGET: &[Driver] = &[all(Maker::SpirvTarget)];
+/// Whichever compiler of OpenCL C.
+const FRONT_ENDS: &[Driver] = &[all(Maker::SpirvTarget), all(Maker::Translator)];
 
 /// Where the rows of LLVM's SPIR-V target were seen to fail.
 const CLANG_22: &str = "clang 22.1.8";
@@ -510,7 +528,7 @@ pub static TABLE: &[Row] = &[
         drivers: SPIRV_TARGET,
         only: None,
         what: "A truncation between two other conversions of integers is lost: what uses it computes with the wider value, which is not valid SPIR-V, \
-               or a store writes 8 bytes in place of 4, silently (LLVM's pull request 175401 mends extensions). Conversions are kept apart (`lost_truncations`) where LLVM optimises nothing, \
+               or a store writes 8 bytes in place of 4, silently (LLVM's pull request 175401 mends extensions). Conversions are separated (`lost_truncations`) where LLVM optimises nothing, \
                and where what came was not valid.",
         test: "miscompiled::conversions_that_follow_one_another",
         fails_on: CLANG_22,
@@ -525,6 +543,186 @@ pub static TABLE: &[Row] = &[
                pointer that may be null, which LLVM takes for aligned to 2^32, and such SPIR-V is not valid; and that of a variable in private \
                memory. It is left out, or is 4096 (`cut_alignments`).",
         test: "alignment::variables_lie_where_they_are_asked_to",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ConfusedConversions,
+        name: "confused-conversions",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "`convert_int(char)` is taken for a conversion of an unsigned operand, \
+               `convert_uint(uchar)` for one of a signed operand, and `convert_char_sat` is the same of \
+               `int` and `uint` (LLVM's pull request 200791). They are declared under other names \
+               (`prelude`).",
+        test: "language::unusual_ways",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::PaddedHalves,
+        name: "padded-halves",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "`vloada_half3` loses its padding. It is declared under another name (`prelude`).",
+        test: "language::unusual_ways",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ConfusedImages,
+        name: "confused-images",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "`read_imagei` and `read_imageui` become one instruction, and channel data types are \
+               counted from zero. They are declared under other names (`prelude`).",
+        test: "image_kernels::integers_saturate",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::NullReservations,
+        name: "null-reservations",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "CLK_NULL_RESERVE_ID is a cast of a pointer, which becomes no valid SPIR-V, and \
+               `is_valid_reserve_id` is not known. Functions of the library give them (`prelude`).",
+        test: "pipes::reservations::",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UnknownFunctions,
+        name: "unknown-functions",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "No fault: functions of cl_khr_work_group_uniform_arithmetic and \
+               cl_khr_extended_async_copies are not known, nor clocks to old compilers. They are \
+               declared (`prelude`, `group_functions`).",
+        test: "collectives::copies_of_planes",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::MissingInlines,
+        name: "missing-inlines",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "Plain `inline` is that of C99: a function that is not inlined after all has no \
+               definition. The source is compiled again with that of GNU (`missing_inlines`).",
+        test: "applications::inline_functions_that_are_called",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::Constructors,
+        name: "constructors",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "Constructors and destructors of program-scope objects become lists of which LLVM makes \
+               invalid code. They become kernels that say when they run (`lifecycle`).",
+        test: "initializers::programs_without_objects",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UsedLists,
+        name: "used-lists",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "The list that `__attribute__((used))` makes of variables in constant memory ends the \
+               compiler. It goes (`whole_program`).",
+        test: "builds::attribute_used",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::DeviceQueues,
+        name: "device-queues",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "`clk_event_t` is not known, and some forms of `enqueue_kernel` end the compiler. They \
+               become calls of functions that nobody knows (`device_queues`).",
+        test: "device_enqueue::kernels::errors",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::LocalTypes,
+        name: "local-types",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "A variable in local memory gets the type that its uses suggest, so that an array may be \
+               one byte long (LLVM's pull request 202047). It is given an initial value, with which it \
+               keeps its own (`local_types`).",
+        test: "local_memory::arrays_keep_their_sizes",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::LostLines,
+        name: "lost-lines",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "OpLine is left out (LLVM's issue 136995). Calls of a function that does not exist stand \
+               for it until there is SPIR-V (`lines`).",
+        test: "checks::barriers",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::LongArrays,
+        name: "long-arrays",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "The length of an array of 2^32 elements is cut to 32 bits, silently. The program is \
+               refused (`long_arrays`).",
+        test: "builds::arrays_that_are_too_long",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::WideIntegers,
+        name: "wide-integers",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "What a counter has after its loop is computed in integers of 65 bits, which nothing can \
+               execute. The source is compiled again without that pass (`wide_integers`).",
+        test: "builds::integers_of_odd_widths",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::GivesUp,
+        name: "gives-up",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "The compiler ends where the passes leave vectors of booleans of odd sizes and the like \
+               (`unable to legalize`, LLVM's issue 186864). The source is compiled again with fewer \
+               passes (`crash_reports`).",
+        test: "builds::code_that_the_compiler_gives_up_on",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::ArgumentNames,
+        name: "argument-names",
+        drivers: SPIRV_TARGET,
+        only: None,
+        what: "The names of the types of kernels' arguments are lost. They are taken from LLVM's IR \
+               (`argument_info`).",
+        test: "programs::argument_information",
+        fails_on: CLANG_22,
+        again: "2027-05",
+    },
+    Row {
+        quirk: Quirk::UnsignedHints,
+        name: "unsigned-hints",
+        drivers: FRONT_ENDS,
+        only: None,
+        what: "`vec_type_hint` of an unsigned type is one of a signed type in SPIR-V, which has no \
+               other. It is taken from LLVM's IR (`argument_info`).",
+        test: "builds::attributes_of_kernels",
         fails_on: CLANG_22,
         again: "2027-05",
     },

@@ -109,6 +109,8 @@ fn write_details(out: &mut dyn Write, device: &Ref<Device>) -> io::Result<()> {
         true => native::quirks(caps.driver_uuid),
         false => caps.quirks.clone(),
     };
+    let of_compiler = toolchain::get().map_or(Vec::new(), |tools| tools.quirks.names());
+    let quirks = [quirks, of_compiler].concat();
     writeln!(out, "  quirks          {}", quirks.join(" "))?;
     let names = |list: Vec<(&'static str, (u32, u32, u32))>| {
         let names: Vec<_> = list.into_iter().map(|(name, _)| name).collect();

@@ -43,10 +43,10 @@ pub enum Cause {
     Again,
 }
 
-/// What a rung works on.
+/// The input of a rung.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StartsFrom {
-    /// What the ladder was given: the source, or IR of it that no pass has seen.
+    /// The input of the ladder: the source, or IR of it that no pass has seen.
     Given,
     /// The source itself: what is not optimised must not be made internal either.
     Source,
@@ -57,27 +57,27 @@ enum StartsFrom {
 enum For {
     /// All.
     All,
-    /// Those that LLVM's passes optimise.
+    /// Programs that LLVM's passes optimise.
     Optimised,
-    /// Those of which the application wants nothing optimised.
+    /// Programs of which the application wants nothing optimised.
     Unoptimised,
 }
 
 /// One attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rung {
-    /// What makes it different, in words.
+    /// Its difference, in words.
     pub what: &'static str,
-    /// What has to have happened.
+    /// Events of which one must have happened.
     pub after: &'static [Cause],
     programs: For,
     from: StartsFrom,
     /// Optimise whatever the application wants.
     optimise: bool,
     passes: &'static [&'static str],
-    /// Conversions are kept apart (`mend/lost_truncations.rs`), as they are where nothing is optimised.
-    apart: bool,
-    /// What the compiler says goes to the build log: it has not said so before.
+    /// Conversions are separated (`mend/lost_truncations.rs`), as they are where nothing is optimised.
+    separates: bool,
+    /// The compiler's messages go to the build log: it has not said so before.
     heard: bool,
     /// The last: its result is taken as it is.
     last: bool,
@@ -92,7 +92,7 @@ const FIRST: Rung = Rung {
     from: StartsFrom::Given,
     optimise: false,
     passes: &PASSES,
-    apart: false,
+    separates: false,
     heard: true,
     last: false,
     starts: 0,
@@ -104,11 +104,11 @@ const FIRST: Rung = Rung {
 pub const OWN_TARGET: [Rung; 6] = [
     Rung { starts: 3, ..FIRST },
     Rung {
-        what: "with conversions kept apart",
+        what: "with separated conversions",
         after: &[Cause::Invalid],
         programs: For::Optimised,
         passes: &[PASSES[0], PASSES[1], PASSES[2], PASSES[3], "-w"],
-        apart: true,
+        separates: true,
         heard: false,
         starts: 2,
         ..FIRST
@@ -185,7 +185,7 @@ const NO_PASSES_AT_ALL: Rung = Rung {
     after: &[Cause::GaveUp, Cause::TooWide, Cause::Invalid, Cause::Again],
     from: StartsFrom::Source,
     passes: &[NO_PASSES[0], NO_PASSES[1], "-w"],
-    apart: true,
+    separates: true,
     last: true,
     starts: 3,
     ..FIRST
@@ -209,7 +209,7 @@ const fn most_starts(ladder: &[Rung]) -> usize {
 #[cfg(test)]
 const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 
-/// What became of an attempt.
+/// The outcome of an attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Attempt {
     Good(Vec<u32>),
@@ -350,12 +350,12 @@ fn translated(
     if rung.last {
         *said += &of_translator;
     }
-    words.map_or(Attempt::GaveUp, judged)
+    words.map_or(Attempt::GaveUp, |words| judged(toolchain, words))
 }
 
 /// Reads the SPIR-V that an attempt made.
-fn judged(words: Vec<u32>) -> Attempt {
-    if wide_integers::present(&words) {
+fn judged(toolchain: &Toolchain, words: Vec<u32>) -> Attempt {
+    if toolchain.quirks.has(Quirk::WideIntegers) && wide_integers::present(&words) {
         return Attempt::TooWide(words);
     }
     match Program::read(&words, &ReadOptions::default()) {
@@ -372,9 +372,10 @@ fn by_own_target(
     said: &mut String,
 ) -> Attempt {
     match run_own_target(toolchain, input, options, rung, said) {
-        Ok(words) => judged(words),
+        Ok(words) => judged(toolchain, words),
         Err(()) => {
-            let (errors, gave_up) = crash_reports::split(said);
+            let (errors, crashed) = crash_reports::split(said);
+            let gave_up = crashed && toolchain.quirks.has(Quirk::GivesUp);
             if gave_up && !rung.last {
                 *said = format!(
                     "{errors}note: the compiler gave up on the optimised program; compiled again with fewer passes\n"
@@ -397,27 +398,33 @@ fn run_own_target(
     log: &mut String,
 ) -> Result<Vec<u32>, ()> {
     let passes = rung.passes;
-    let apart = toolchain.quirks.has(Quirk::LostTruncations) && (rung.apart || options.opt_disable);
+    let has = |quirk| toolchain.quirks.has(quirk);
+    let lines = options.debug && has(Quirk::LostLines);
+    let blocks = input.has_blocks() && has(Quirk::DeviceQueues);
+    let separates = has(Quirk::LostTruncations) && (rung.separates || options.opt_disable);
     let mut quiet: &[&str] = &[];
-    if !options.debug && !input.has_blocks() && !apart {
+    if !lines && !blocks && !separates {
         let args = [passes, &["-emit-obj", "-mllvm", "-spirv-ext=all"]].concat();
         let object = input.run(toolchain, options, &args, log)?;
         let words = own_words_of(toolchain, &object, options, log)?;
-        if !local_types::doubtful(&words) {
+        if !has(Quirk::LocalTypes) || !local_types::doubtful(&words) {
             return Ok(words);
         }
         quiet = &["-w"];
     }
     let args = [passes, quiet, &["-emit-llvm"]].concat();
     let optimised = input.run(toolchain, options, &args, log)?;
-    let mut ir = local_types::initialised(&String::from_utf8_lossy(&optimised));
-    if input.has_blocks() {
+    let mut ir = String::from_utf8_lossy(&optimised).into_owned();
+    if has(Quirk::LocalTypes) {
+        ir = local_types::initialised(&ir);
+    }
+    if blocks {
         ir = device_queues::without_pointers(&ir);
     }
-    if apart {
+    if separates {
         ir = lost_truncations::kept(&ir);
     }
-    if options.debug {
+    if lines {
         ir = lines::marked(&ir);
     }
     let mut clang = command::clang(toolchain);
@@ -426,7 +433,7 @@ fn run_own_target(
     clang.arg("-spirv-ext=all").args(FROM_IR);
     let object = run_tool(clang, ir.as_bytes(), log)?;
     let words = own_words_of(toolchain, &object, options, log)?;
-    match options.debug {
+    match lines {
         true => lines::told(&words).ok_or_else(|| *log += "lines are where none can be\n"),
         false => Ok(words),
     }
@@ -480,7 +487,7 @@ mod tests {
         let good = || Good(vec![1]);
         let wide = || TooWide(vec![2]);
         let invalid = || Invalid("why".to_owned());
-        let [all, apart, less, counters, after_all, plain] = OWN_TARGET.map(|rung| rung.what);
+        let [all, separated, less, counters, after_all, plain] = OWN_TARGET.map(|rung| rung.what);
         let own = |outcomes: &[Attempt]| tried(&OWN_TARGET, false, outcomes);
         assert_eq!(own(&[good()]), (vec![all], Ok(vec![1]), "1;".into()));
         assert_eq!(own(&[Refused]), (vec![all], Err(()), "1;".into()));
@@ -489,7 +496,7 @@ mod tests {
         let mended = (vec![all, counters], Ok(vec![1]), "1;".into());
         assert_eq!(own(&[wide(), good()]), mended);
         for second in [wide(), GaveUp, Refused, invalid()] {
-            for (first, rung) in [(GaveUp, less), (wide(), counters), (invalid(), apart)] {
+            for (first, rung) in [(GaveUp, less), (wide(), counters), (invalid(), separated)] {
                 let rungs = vec![all, rung, plain];
                 let outcomes = |last| [first.clone(), second.clone(), last];
                 let good = (rungs.clone(), Ok(vec![1]), "1;3;".to_owned());

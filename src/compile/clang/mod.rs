@@ -30,6 +30,7 @@ use super::mend::{
     argument_info, device_queues, lifecycle, long_arrays, missing_inlines, whole_program,
 };
 use super::options::BuildOptions;
+use crate::quirks::Quirk;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -40,7 +41,7 @@ use std::time::SystemTime;
 pub use server::unload;
 
 /// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
-pub const REVISION: u32 = 18;
+pub const REVISION: u32 = 19;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +125,9 @@ pub fn compile(source: &ClSource<'_>) -> Compiled {
     };
     let read_first = whole && likely_has_a_library(text);
     let (mut words, mut log) = prepared.compiled(read_first);
-    let lacks = |words: &Vec<u32>| missing_inlines::any(words, text);
+    let quirks = source.toolchain.quirks;
+    let lacks =
+        |words: &Vec<u32>| quirks.has(Quirk::MissingInlines) && missing_inlines::any(words, text);
     if whole && !read_first && words.as_ref().is_ok_and(lacks) {
         (words, log) = prepared.compiled(true);
     }
@@ -267,7 +270,8 @@ impl<'a> Prepared<'a> {
         let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
         let source = Input::Source(self);
-        let on_device = toolchain.llvm_spirv.is_none() && device_queues::used_in(self.source.text);
+        let on_device =
+            toolchain.quirks.has(Quirk::DeviceQueues) && device_queues::used_in(self.source.text);
         let words = if options.std.is_some_and(ClStd::is_cxx) || on_device {
             // Where the passes are left out, objects and blocks still want what is made of them here.
             self.unoptimised_ir(&[], &mut log).and_then(|ir| {
@@ -296,20 +300,25 @@ impl<'a> Prepared<'a> {
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
         let ir = self.run(self.source.options, &args, log)?;
-        let mut ir = whole_program::without_used_lists(&String::from_utf8_lossy(&ir));
-        if let (Some(length), None) = (long_arrays::in_ir(&ir), &self.source.toolchain.llvm_spirv) {
+        let mut ir = String::from_utf8_lossy(&ir).into_owned();
+        let has = |quirk| self.source.toolchain.quirks.has(quirk);
+        if has(Quirk::UsedLists) {
+            ir = whole_program::without_used_lists(&ir);
+        }
+        if let Some(length) = long_arrays::in_ir(&ir).filter(|_| has(Quirk::LongArrays)) {
             *log += &format!(
                 "error: an array of {length} elements: no more than 4294967295 are supported\n"
             );
             return Err(());
         }
-        if self.source.toolchain.llvm_spirv.is_none() {
+        if has(Quirk::DeviceQueues) {
             ir = device_queues::with_calls(&ir);
         }
-        Ok(match self.source.options.std {
-            Some(std) if std.is_cxx() => lifecycle::with_kernels(&ir),
-            _ => ir,
-        })
+        let cxx = self.source.options.std.is_some_and(ClStd::is_cxx);
+        if cxx && has(Quirk::Constructors) {
+            ir = lifecycle::with_kernels(&ir);
+        }
+        Ok(ir)
     }
 
     /// Whether the source, what it is compiled with or a header that the application gave says so.
@@ -321,7 +330,7 @@ impl<'a> Prepared<'a> {
             options,
             ..
         } = self.source;
-        if toolchain.llvm_spirv.is_some() {
+        if !toolchain.quirks.has(Quirk::LongArrays) {
             return false;
         }
         let defines: Vec<String> = options
@@ -341,8 +350,10 @@ impl<'a> Prepared<'a> {
             options,
             ..
         } = self.source;
-        let wanted = options.kernel_arg_info && toolchain.llvm_spirv.is_none();
-        if !wanted && !text.contains("vec_type_hint") {
+        let has = |quirk| toolchain.quirks.has(quirk);
+        let wanted = options.kernel_arg_info && has(Quirk::ArgumentNames);
+        let hinted = has(Quirk::UnsignedHints) && text.contains("vec_type_hint");
+        if !wanted && !hinted {
             return None;
         }
         let mut clang = self.clang(options);
@@ -386,9 +397,7 @@ fn prelude(source: &ClSource<'_>) -> Option<String> {
     if !options.include_dirs.is_empty() && may_include(text) {
         conversions.unknown();
     }
-    if source.toolchain.llvm_spirv.is_some() {
-        conversions.only_unknown_functions();
-    }
+    conversions.keep(source.toolchain.quirks);
     conversions.prelude()
 }
 

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn conversions_are_kept_apart() {
+    fn conversions_are_separated() {
         let text = "  %a = load i64, ptr %p, align 8\n  %conv = trunc i64 %a to i16\n  \
                     %7 = zext nneg <2 x i16> %b to <2 x i32>, !dbg !12\n  %\"x y\" = sext i8 %c to i64\n  \
                     %d = bitcast i32 %a to float\n  ret void\n";

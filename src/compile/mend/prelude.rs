@@ -1,7 +1,7 @@
-//! Conversions to integers, asynchronous copies and some image functions under other names, for LLVM's own SPIR-V target.
+//! Conversions to integers and some image functions under other names, for LLVM's own SPIR-V target.
 //!
 //! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a signed one, and makes the
-//! same instruction of `convert_char_sat` for `int` and `uint`; asynchronous copies lose their element type, and `vloada_half3` its padding. It makes one instruction of
+//! same instruction of `convert_char_sat` for `int` and `uint`; `vloada_half3` loses its padding. It makes one instruction of
 //! `read_imagei` and `read_imageui`, and returns channel data types counted from zero. Functions that it does not know stay calls, and their
 //! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
 //! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
@@ -11,6 +11,7 @@
 //! As a built-in of OpenCL C 2.0 clang does not know `is_valid_reserve_id`.
 
 use super::group_functions;
+use crate::quirks::{Quirk, Quirks};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -27,8 +28,6 @@ type Conversion = (&'static str, &'static str, String);
 #[derive(Default)]
 pub struct Conversions {
     used: BTreeSet<Conversion>,
-    /// `async_work_group_copy` and its strided form.
-    copies: bool,
     /// `async_work_group_copy_2D2D` and `_3D3D`.
     planes: bool,
     /// `vloada_half3`.
@@ -51,21 +50,38 @@ impl Conversions {
         self.any = true;
     }
 
-    /// Leaves what the compiler does not know: llvm-spirv needs no other names for the rest.
-    pub fn only_unknown_functions(&mut self) {
-        *self = Self {
-            groups: self.groups || self.any,
-            planes: self.planes || self.any,
-            clocks: self.clocks || self.any,
-            reservations: self.reservations || self.any,
-            ..Self::default()
-        };
+    /// Leaves what a compiler with these quirks needs.
+    pub fn keep(&mut self, quirks: Quirks) {
+        self.spell_out();
+        if !quirks.has(Quirk::ConfusedConversions) {
+            self.used.clear();
+        }
+        self.loads &= quirks.has(Quirk::PaddedHalves);
+        self.images &= quirks.has(Quirk::ConfusedImages);
+        self.reservations &= quirks.has(Quirk::NullReservations);
+        let functions = quirks.has(Quirk::UnknownFunctions);
+        self.groups &= functions;
+        self.planes &= functions;
+        self.clocks &= functions;
+    }
+
+    /// Uses everything where it is not known what is used.
+    fn spell_out(&mut self) {
+        if !std::mem::take(&mut self.any) {
+            return;
+        }
+        self.used = all().collect();
+        self.planes = true;
+        self.loads = true;
+        self.images = true;
+        self.groups = true;
+        self.clocks = true;
+        self.reservations = true;
     }
 
     /// Finds the conversions in a text.
     pub fn scan(&mut self, text: &str) {
         let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        self.copies |= text.contains("async_work_group_");
         self.planes |= text.contains("async_work_group_copy_");
         self.loads |= text.contains("vloada_half");
         self.images |= IMAGE_NAMES.iter().any(|name| text.contains(name))
@@ -97,18 +113,8 @@ impl Conversions {
 
     /// Text to stand before the source, if any is needed. Line numbers start anew after it.
     pub fn prelude(mut self) -> Option<String> {
-        if self.any {
-            self.used = all().collect();
-            self.copies = true;
-            self.planes = true;
-            self.loads = true;
-            self.images = true;
-            self.groups = true;
-            self.clocks = true;
-            self.reservations = true;
-        }
+        self.spell_out();
         let named = [
-            self.copies,
             self.planes,
             self.loads,
             self.images,
@@ -181,9 +187,6 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
             "PUMICE_S({ty}{size},convert_{ty}{size}{suffix},{size})"
         )?;
     }
-    if uses.copies {
-        write_copies(out)?;
-    }
     if uses.loads {
         write_loads(out)?;
     }
@@ -211,41 +214,6 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
         writeln!(out, "#define {name} pumice_{name}")?;
     }
     writeln!(out, "#line 1 \"<stdin>\"")
-}
-
-fn write_copies(out: &mut String) -> std::fmt::Result {
-    const NAMES: [(&str, &str); 2] = [
-        ("async_work_group_copy", "size_t"),
-        ("async_work_group_strided_copy", "size_t, size_t"),
-    ];
-    write!(out, "#define PUMICE_C(T)")?;
-    for (name, sizes) in NAMES {
-        for (to, from) in [("__local", "__global"), ("__global", "__local")] {
-            write!(
-                out,
-                " event_t __attribute__((overloadable)) pumice_{name}({to} T*, const {from} T*, {sizes}, event_t);"
-            )?;
-        }
-    }
-    writeln!(out)?;
-    let every_size = |out: &mut String, ty: &str| {
-        SIZES
-            .iter()
-            .try_for_each(|size| write!(out, "PUMICE_C({ty}{size}) "))
-            .and_then(|()| writeln!(out))
-    };
-    for ty in INTEGERS.iter().chain(&["float"]) {
-        every_size(out, ty)?;
-    }
-    for (extension, ty) in [("cl_khr_fp64", "double"), ("cl_khr_fp16", "half")] {
-        writeln!(out, "#ifdef {extension}")?;
-        every_size(out, ty)?;
-        writeln!(out, "#endif")?;
-    }
-    for (name, _) in NAMES {
-        writeln!(out, "#define {name} pumice_{name}")?;
-    }
-    Ok(())
 }
 
 /// The functions of cl_khr_kernel_clock, for compilers too old for it.
@@ -371,6 +339,7 @@ fn write_images(out: &mut String) -> std::fmt::Result {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quirks::Maker;
 
     fn prelude(source: &str) -> Option<String> {
         let mut conversions = Conversions::default();
@@ -402,7 +371,7 @@ mod tests {
         conversions.scan(
             "convert_int(x); clock_read_device(); async_work_group_copy_2D2D(a); read_imagei(a)",
         );
-        conversions.only_unknown_functions();
+        conversions.keep(Quirks::of(Maker::Translator, [15, 0, 0]));
         let text = conversions.prelude().unwrap_or_default();
         assert!(!text.contains("define convert_int") && !text.contains("read_imagei"));
         assert!(text.contains("ulong clock_read_device(void);"));
