@@ -131,6 +131,11 @@ impl<'a> Chooser<'a> {
             match &mut action.what {
                 What::GateKernel(alone) => *alone = !is_in(self.scope.caps.beside),
                 What::GateNative if !is_in(self.scope.caps.native) => return None,
+                What::GateNative
+                    if !is_in(self.scope.caps.beside) && !self.scope.with("strict") =>
+                {
+                    return None;
+                }
                 _ => {}
             }
             // What must have happened is seen by events.

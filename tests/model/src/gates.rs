@@ -16,11 +16,11 @@
 //! A gate of a device occupies one of its threads. The CPU device has as many as there are processors, and runs other
 //! commands on the others, so at most one gate of each device is closed at a time. Where a device has a single thread, or runs
 //! one kernel after the other, as llvmpipe does and a GPU may, a kernel that waits is *alone*: of other commands of that device
-//! only those that are over before it begins are promised, and no call that gives an image its first contents returns. A
-//! native kernel is never alone: who waits in it is the host.
+//! only those that are over before it begins are promised. A native kernel is never alone: who waits in it is the host.
 //!
-//! A gate of an out-of-order queue may hold up the other commands of that queue: the specification lets a device run them one
-//! after the other.
+//! More promises hold for programs that are *strict*: in an out-of-order queue a command does not wait for another one that
+//! waits for a gate of a device; an image that is made with contents does not wait for a device, and a command of one device
+//! not for another, where memory was used last; a native kernel that waits may be on a device with a single thread.
 
 use crate::order::{Order, Set};
 use crate::program::{Action, Program, What};
@@ -34,39 +34,52 @@ pub struct Promises<'a> {
     barred: Set,
     /// Devices that are occupied so.
     alone: Vec<usize>,
-    /// Out-of-order queues with a gate that has begun.
-    held_up: Vec<usize>,
+    /// Queues whose later commands may not run.
+    queues: Vec<usize>,
 }
 
 impl<'a> Promises<'a> {
     /// While these gates of the program so far are closed.
     pub fn new(program: &'a Program, order: &'a Order, closed: &[usize]) -> Self {
         let set: Set = closed.iter().fold(0, |set, gate| set | 1 << gate);
-        let (mut barred, mut alone, mut held_up) = (0, Vec::new(), Vec::new());
+        let (mut barred, mut begun, mut alone, mut queues) = (0, 0, Vec::new(), Vec::new());
         for &gate in closed {
             let own = &program.actions[gate];
             // One that is stuck itself occupies nothing.
             let begins = order.known(gate) & set == 0;
-            if !own.what.is_command() || !begins {
+            if !own.what.is_gate_of_device() || !begins {
                 continue;
             }
-            let device = program.queues[own.queue].device;
-            let whole = own.what == What::GateKernel(true);
-            if whole {
-                alone.push(device);
-            } else if program.queues[own.queue].in_order {
-                continue;
-            } else {
-                held_up.push(own.queue);
+            let device = |queue: usize| program.queues[queue].device;
+            let is_alone = own.what == What::GateKernel(true);
+            if is_alone {
+                alone.push(device(own.queue));
             }
+            begun |= 1 << gate;
             for (index, other) in program.actions.iter().enumerate() {
-                let same = other.what.is_command()
-                    && match whole {
-                        true => program.queues[other.queue].device == device,
-                        false => other.queue == own.queue,
-                    };
-                if same && order.known(gate) >> index & 1 == 0 {
+                // What another device needs may lie in the memory of this one.
+                let near = !program.strict || device(other.queue) == device(own.queue);
+                let same = is_alone && near;
+                if same && other.what.is_command() && order.known(gate) >> index & 1 == 0 {
                     barred |= 1 << index;
+                }
+            }
+        }
+        // What is barred may bar others in turn.
+        let mut last = None;
+        while !program.strict && last != Some(barred) {
+            last = Some(barred);
+            for (index, action) in program.actions.iter().enumerate() {
+                let waits = order.slow(index) & (begun | barred) != 0;
+                if !action.what.is_command() || program.queues[action.queue].in_order || !waits {
+                    continue;
+                }
+                queues.push(action.queue);
+                for (other, one) in program.actions.iter().enumerate() {
+                    let same = one.what.is_command() && one.queue == action.queue;
+                    if same && order.known(index) >> other & 1 == 0 {
+                        barred |= 1 << other;
+                    }
                 }
             }
         }
@@ -76,7 +89,7 @@ impl<'a> Promises<'a> {
             closed: set,
             barred,
             alone,
-            held_up,
+            queues,
         }
     }
 
@@ -96,22 +109,23 @@ impl<'a> Promises<'a> {
         let waits = match action.what {
             What::Wait(of) => self.order.slow(of),
             What::Finish(queue) => self.order.slow_queue(queue),
+            What::Create(memory) => {
+                let image = self.program.memories[memory].kind.pitch().is_some();
+                return image && !self.program.strict && !self.alone.is_empty();
+            }
             _ if action.blocking => {
                 let device = self.program.queues[action.queue].device;
-                if self.alone.contains(&device) || self.held_up.contains(&action.queue) {
+                let alone = match self.program.strict {
+                    true => self.alone.contains(&device),
+                    false => !self.alone.is_empty(),
+                };
+                if alone || self.queues.contains(&action.queue) {
                     return true;
                 }
                 self.order.slow_before(action)
             }
-            What::Create(of) => return self.waits_to_create(of),
             _ => return false,
         };
         waits & (self.closed | self.barred) != 0
-    }
-
-    /// To make an image is to bring its first contents to the device, which a gate may occupy.
-    fn waits_to_create(&self, memory: usize) -> bool {
-        let own = &self.program.memories[memory];
-        !self.alone.is_empty() && matches!(own.kind, crate::program::Kind::Image(_))
     }
 }

@@ -16,7 +16,7 @@ pub struct Scope {
     pub caps: Caps,
     /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
     pub without: Vec<String>,
-    /// What programs have only where it is asked for: `gates`, `failures`, `threads`.
+    /// What programs have only where it is asked for: `gates`, `failures`, `threads`, `strict`.
     pub with: Vec<String>,
 }
 
@@ -231,6 +231,7 @@ pub fn generate(seed: u64, scope: &Scope) -> Program {
     let usual = *rng.pick(&SIZES);
     let mut program = Program {
         seed,
+        strict: scope.with("strict"),
         ..Program::default()
     };
     let mode = match rng.percent(25) {

@@ -242,6 +242,10 @@ pub fn program(text: &str) -> Result<Program, String> {
         let mut words = Words::new(line);
         let read = match words.next() {
             Some("seed") => words.number().map(|seed| program.seed = seed),
+            Some("strict") => {
+                program.strict = true;
+                Some(())
+            }
             Some("memory") => {
                 words.next();
                 memory(&mut words).map(|memory| program.memories.push(memory))

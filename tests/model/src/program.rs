@@ -396,6 +396,8 @@ pub enum Sharing {
 pub struct Program {
     /// What it was made of.
     pub seed: u64,
+    /// It holds a driver to all promises ([`crate::gates`]).
+    pub strict: bool,
     /// The memories.
     pub memories: Vec<Memory>,
     /// The queues.

@@ -349,7 +349,15 @@ fn generated_programs_are_legal_and_can_be_printed_and_read() {
 
 /// What is said of the commands of a program before the gates are opened: promised, stuck, or neither.
 fn said(actions: &str) -> String {
-    let planner = Planner::check(&program(actions)).expect("a legal program");
+    said_of(actions, true)
+}
+
+fn said_of(actions: &str, strict: bool) -> String {
+    let program = Program {
+        strict,
+        ..program(actions)
+    };
+    let planner = Planner::check(&program).expect("a legal program");
     let promises = planner.promises();
     let say = |index: usize| match (promises.promised(index), promises.stuck(index)) {
         (true, false) => 'p',
@@ -380,6 +388,11 @@ fn closed_gates_say_what_has_happened() {
     let text = "0 q1 gate-kernel\n1 q1 fill m1/0@0 4 ab\n2 q1 fill m2/0@0 4 ab after 0\n3 q1 marker\n4 q1 marker after 1
          5 q1 barrier after 1\n6 q1 fill m2/0@8 4 ab\n7 q1 barrier\n8 q1 fill m2/0@16 4 ab";
     assert_eq!(said(text), "spsspppss");
+    let text = "0 q1 gate-kernel\n1 q1 fill m1/0@0 4 ab\n2 q0 fill m1/0@0 4 ab after 1\n3 q2 fill m2/0@8 4 ab";
+    assert_eq!(
+        (said(text), said_of(text, false)),
+        ("sppp".into(), "s--p".into())
+    );
     // What fails may be over before its queue gets there, or not.
     let text = "0 refuse 5\n1 q0 gate-kernel\n2 q0 fill m1/0@0 4 ab after 0\n3 q2 fill m1/0@0 4 ab after 0";
     assert_eq!(said(text), "ps-p");

@@ -242,6 +242,9 @@ impl Display for Action {
 impl Display for Program {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         writeln!(out, "seed {}", self.seed)?;
+        if self.strict {
+            writeln!(out, "strict")?;
+        }
         for (index, memory) in self.memories.iter().enumerate() {
             writeln!(out, "memory {index} {memory}")?;
         }
