@@ -88,6 +88,9 @@ pub fn main(setting: Setting) {
         let messages = pumice_tests::validation_messages();
         let result = parse::program(&text).and_then(|program| {
             let world = &mut worlds[program.sharing() as usize];
+            // What is made once is made in such a mode, too.
+            let floats = conduct.hostile.floats;
+            let _floats = floats.then(|| hostile::floats(program.seed));
             let world = world.get_or_insert_with(|| World::new(which));
             run(world, &program, conduct)
         });

@@ -16,7 +16,7 @@ pub struct Scope {
     pub caps: Caps,
     /// Names of kinds of memory and of actions that are left out; `out-of-order` is one of queues.
     pub without: Vec<String>,
-    /// What programs have only where it is asked for: `gates`, `failures`, `threads`, `strict`.
+    /// What programs have only where it is asked for: `gates`, `failures`, `threads`, `strict`, `large`.
     pub with: Vec<String>,
 }
 
@@ -69,6 +69,9 @@ const SIZES: [usize; 8] = [
     128 << 10,
     256 << 10,
 ];
+
+/// More than what a driver copies for a call that does not block.
+const LARGE: usize = 24 << 20;
 
 /// What host and device have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -228,7 +231,10 @@ fn look(planner: &mut Planner, rng: &mut Rng, written: (usize, usize, usize)) {
 /// The program of a seed.
 pub fn generate(seed: u64, scope: &Scope) -> Program {
     let mut rng = Rng::new(seed, 0);
-    let usual = *rng.pick(&SIZES);
+    let mut usual = *rng.pick(&SIZES);
+    if scope.with("large") && rng.percent(25) {
+        usual = LARGE;
+    }
     let mut program = Program {
         seed,
         strict: scope.with("strict"),

@@ -84,13 +84,13 @@ pub fn floats(_: u64) -> Floats {
 }
 
 /// Constants and operations that depend on the mode.
-const SOURCE: &str = "kernel void f(global uint *o, float x, float y) {
-    o[0] = as_uint(1e-40f);
-    o[1] = as_uint(1.0f / 3.0f);
-    o[2] = as_uint(sqrt(2.0f));
-    o[3] = as_uint(y * 1e-20f);
-    o[4] = as_uint(x * 1.1f);
-    o[5] = as_uint(convert_float(16777219));
+const SOURCE: &str = "kernel void f(global float *o, float x, float y) {
+    o[0] = 1e-40f;
+    o[1] = 1.0f / 3.0f;
+    o[2] = sqrt(2.0f);
+    o[3] = y * 1e-20f;
+    o[4] = x * 1.1f;
+    o[5] = convert_float(16777219);
 }";
 
 /// What they are.
