@@ -112,6 +112,7 @@
 #![forbid(unsafe_code)]
 
 pub mod analysis;
+pub mod claims;
 pub mod device_queue;
 pub mod edit;
 pub mod emit;

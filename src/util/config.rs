@@ -15,7 +15,7 @@ pub const VARIABLES: &[(&str, &str)] = &[
     ),
     (
         "PUMICE_CHECK",
-        "of the CPU device, with commas between: `memory`, `race`, `barrier`; kernels are interpreted, and what they do wrong is said on standard error",
+        "of the CPU device, with commas between: `memory`, `race`, `barrier`, `claims`; kernels are interpreted, and what they do wrong, or what the compiler claims wrongly, is said on standard error",
     ),
     (
         "PUMICE_LOG",
@@ -159,6 +159,8 @@ pub struct Check {
     pub race: bool,
     /// Barriers that not all work-items reach.
     pub barrier: bool,
+    /// Claims of the vectoriser about values.
+    pub claims: bool,
 }
 
 impl Check {
@@ -170,6 +172,7 @@ impl Check {
                 "memory" => check.memory = true,
                 "race" => check.race = true,
                 "barrier" => check.barrier = true,
+                "claims" => check.claims = true,
                 _ => eprintln!("pumice: PUMICE_CHECK: unknown word `{word}`"),
             }
         }

@@ -1,12 +1,14 @@
 //! A launch as the CPU device dispatches it, in real memory's addresses, with what is wrong in it noted.
 
 use super::args::Bound;
+use super::claims::Checker;
 use super::error::Error;
 use super::group;
 use super::images::Images;
 use super::launch::{Dispatch, Machine, NdRange, Options};
 use super::memory::{Memory, Region, Source};
 use super::watch::{Checks, Finding, Watch};
+use crate::claims::{Claims, FalseClaim, Order};
 use crate::interface::{Implicit, SPEC_LOCAL_SIZE};
 use crate::ir::module::Module;
 
@@ -27,6 +29,17 @@ pub struct Dispatched<'a> {
     pub local_args: &'a [(u32, u32)],
     /// Work-items of a sub-group.
     pub lanes: u32,
+    /// The kernel's pieces with what is claimed of their values, which is checked too, and how work-items stand in packs.
+    pub claims: Option<(&'a [Claims], Order)>,
+}
+
+/// Findings of a launch.
+#[derive(Debug, Default)]
+pub struct Findings {
+    /// Errors of the kernel.
+    pub wrong: Vec<Finding>,
+    /// False claims of the compiler.
+    pub claims: Vec<FalseClaim>,
 }
 
 /// Runs it. `memory` gets the pieces of `source` that are accessed, and is changed; `images` are read and written at once.
@@ -39,7 +52,7 @@ pub fn run_checked(
     source: &mut dyn Source,
     images: &mut dyn Images,
     memory: &mut Memory,
-) -> Result<Vec<Finding>, Error> {
+) -> Result<Findings, Error> {
     let none = || Error::invalid("no kernel");
     let kernel = launch.module.kernels.first().ok_or_else(none)?;
     let func = launch.module.functions.get(kernel.func).ok_or_else(none)?;
@@ -80,6 +93,12 @@ pub fn run_checked(
         groups,
         local,
     };
+    machine.claims = launch
+        .claims
+        .map(|(pieces, order)| Checker::new(pieces, order, launch.lanes));
     group::run_dispatch(&mut machine, dispatch)?;
-    Ok(machine.watch.map_or(Vec::new(), |watch| watch.findings))
+    Ok(Findings {
+        wrong: machine.watch.map_or(Vec::new(), |watch| watch.findings),
+        claims: machine.claims.map_or(Vec::new(), |claims| claims.found),
+    })
 }

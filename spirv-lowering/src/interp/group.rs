@@ -14,7 +14,7 @@ use super::memory::Memory;
 use super::scalar::Scalar;
 use super::watch::{Fact, Wrong};
 use crate::ir::function::Storage;
-use crate::ir::op::{Op, Scope};
+use crate::ir::op::{Fences, Op, Scope};
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
 
@@ -89,6 +89,10 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
             }
         }
     }
+    let mut piece = 0;
+    if machine.claims.is_some() {
+        begin_piece(machine, &mut items, piece, &shared);
+    }
     loop {
         let mut waiting = false;
         for item in &mut items {
@@ -98,7 +102,25 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
             waiting |= item.state == ItemState::Waiting;
         }
         if !waiting {
-            break;
+            match next_piece(machine, &items) {
+                Ok(0) => break,
+                Ok(next) => piece = next,
+                Err(Error::Divergence(note)) if machine.watch.is_some() => {
+                    apart(machine, &items, &note);
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+            // Which memory the barrier between them orders is not known any more.
+            if let Some(watch) = &mut machine.watch {
+                watch.group_barrier(Fences {
+                    global: true,
+                    local: true,
+                    image: true,
+                });
+            }
+            begin_piece(machine, &mut items, piece, &shared);
+            continue;
         }
         if !sub_groups(machine, &mut items)? {
             match together(machine, &mut items) {
@@ -114,6 +136,47 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
         machine.results = last.results;
     }
     Ok(())
+}
+
+/// Begins with a piece of the kernel in all work-items.
+fn begin_piece<'a>(
+    machine: &mut Machine<'a>,
+    items: &mut [Item<'a>],
+    piece: usize,
+    shared: &[Option<Scalar>],
+) {
+    let Some(claims) = &mut machine.claims else {
+        return;
+    };
+    claims.begin(piece, items.len());
+    let pieces = claims.pieces;
+    if let Some(piece) = pieces.get(piece) {
+        machine.func = &piece.func;
+    }
+    for item in items {
+        item.begin_piece(machine, shared);
+    }
+}
+
+/// The piece of the kernel with which all work-items go on. 0: none.
+fn next_piece<'a>(machine: &Machine<'a>, items: &[Item<'a>]) -> Result<usize, Error> {
+    if machine
+        .claims
+        .as_ref()
+        .is_none_or(|claims| claims.pieces.len() < 2)
+    {
+        return Ok(0);
+    }
+    let mut all = items
+        .iter()
+        .map(|item| item.results.first().map_or(0, |v| v.bits));
+    let first = all.next().unwrap_or(0);
+    if all.any(|next| next != first) {
+        return Err(Error::Divergence(
+            "work-items go on behind other barriers".into(),
+        ));
+    }
+    Ok(first as usize)
 }
 
 /// The scope of what a work-item waits for.
@@ -156,6 +219,7 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
             }
         }
         collective::run(machine, &mut active)?;
+        active.iter().for_each(|item| item.has_waited(machine));
     }
     Ok(any)
 }

@@ -134,6 +134,40 @@ impl<'a> Item<'a> {
         })
     }
 
+    /// Begins with another piece of the kernel.
+    pub fn begin_piece(&mut self, machine: &mut Machine<'a>, shared: &[Option<Scalar>]) {
+        let args: Vec<Scalar> = shared.iter().map(|&arg| arg.unwrap_or_default()).collect();
+        let variables = self.private.regions().len();
+        self.frames.clear();
+        self.frames
+            .extend(Frame::new(machine.func, &args, variables));
+        self.state = ItemState::Ready;
+        self.enters(machine);
+    }
+
+    /// Notes, where claims are checked, what the parameters of a block have that begins.
+    pub fn enters(&self, machine: &mut Machine<'a>) {
+        let (Some(claims), Some(frame)) = (&mut machine.claims, self.frames.last()) else {
+            return;
+        };
+        let params = &frame.func.blocks[frame.block].params;
+        let params: Vec<_> = params.iter().map(|&v| (v, frame.value(v))).collect();
+        claims.enters(&self.place, frame.block, &params);
+    }
+
+    /// Notes what the instruction has left that it has waited for.
+    pub fn has_waited(&self, machine: &mut Machine<'a>) {
+        let (Some(claims), Some(frame)) = (&mut machine.claims, self.frames.last()) else {
+            return;
+        };
+        let insts = &frame.func.blocks[frame.block].insts;
+        if let Some(&inst) = frame.pc.checked_sub(1).and_then(|at| insts.get(at)) {
+            let data = &frame.func.insts[inst];
+            let results: Scalars = data.results.iter().map(|&v| frame.value(v)).collect();
+            claims.has_done(&self.place, data, &results);
+        }
+    }
+
     /// The instruction at which it waits.
     pub fn waiting_for(&self) -> Option<&'a InstData> {
         self.frames.last()?.inst()
@@ -191,18 +225,30 @@ impl<'a> Item<'a> {
                 return Ok(());
             };
             let Some(data) = frame.inst() else {
+                if let Some(claims) = &mut machine.claims {
+                    let mut used = Vec::new();
+                    let term = &frame.func.blocks[frame.block].term;
+                    term.for_each_use(|v| used.push((v, frame.value(v))));
+                    claims.ends(&self.place, frame.block, &used);
+                }
                 self.end_block(machine)?;
+                self.enters(machine);
                 if self.frames.is_empty() {
                     self.state = ItemState::Done;
                     return Ok(());
                 }
                 continue;
             };
+            let mut args: Scalars = data.args.iter().map(|&v| frame.value(v)).collect();
+            let at = (frame.block, frame.pc);
+            if let Some(claims) = &mut machine.claims {
+                claims.does(&self.place, at, data, &args);
+                claims.stores(&self.place, at, data, &mut args);
+            }
             if let Op::Barrier { .. } | Op::Group(..) = data.op {
                 self.state = ItemState::Waiting;
                 return Ok(());
             }
-            let args: Scalars = data.args.iter().map(|&v| frame.value(v)).collect();
             if let Op::Call(id) = data.op {
                 self.enter(machine, id, &args)?;
                 continue;
@@ -217,6 +263,9 @@ impl<'a> Item<'a> {
                 atomic: false,
             };
             let results = step.run()?;
+            if let Some(claims) = &mut machine.claims {
+                claims.has_done(&self.place, data, &results);
+            }
             if let Some(frame) = self.frames.last_mut() {
                 for (&value, &result) in data.results.iter().zip(&results) {
                     frame.set(value, result);

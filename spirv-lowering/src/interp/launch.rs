@@ -1,10 +1,12 @@
 //! A launch: the ND-range, what surrounds the work-groups of it, and the values that depend on where a work-item is.
 
 use super::args::{self, Arg, Bound};
+use super::claims::Checker;
 use super::error::Error;
 use super::images::Images;
 use super::memory::{Memory, Region, Source};
 use super::pictures::Picture;
+pub(super) use super::position::LocalPosition;
 use super::printf::Record;
 use super::scalar::Scalar;
 use super::watch::Watch;
@@ -163,6 +165,8 @@ pub(super) struct Machine<'a> {
     pub bindings: FxHashMap<u32, usize>,
     /// What is looked for.
     pub watch: Option<Watch>,
+    /// The pieces of the kernel, and what is claimed of them.
+    pub claims: Option<Checker<'a>>,
     /// Where implicit arguments lie in the argument block.
     pub pushed: Vec<(Implicit, u32)>,
     /// Block orders of functions that have been asked for, by the address of the function.
@@ -207,6 +211,7 @@ impl<'a> Machine<'a> {
             pictures: Vec::new(),
             bindings: FxHashMap::default(),
             watch: None,
+            claims: None,
             pushed: Vec::new(),
             orders: FxHashMap::default(),
             layout: None,
@@ -319,7 +324,10 @@ impl<'a> Machine<'a> {
             HwVar::WorkgroupSize(d) => self.dispatch.local[at(d)],
             HwVar::LocalInvocationIndex => item.index,
             HwVar::SubgroupSize => lanes,
-            HwVar::SubgroupInvocationId => item.index % lanes,
+            HwVar::SubgroupInvocationId => match &self.claims {
+                Some(claims) => claims.lane(item),
+                None => item.index % lanes,
+            },
             HwVar::SubgroupId => item.index / lanes,
             HwVar::NumSubgroups => self.dispatch.local.iter().product::<u32>().div_ceil(lanes),
         }
@@ -349,12 +357,4 @@ impl<'a> Machine<'a> {
             Implicit::GlobalOffsetHigh | Implicit::GlobalSizeHigh | Implicit::GroupOffsetHigh => 0,
         })
     }
-}
-
-/// Where a work-item is in its work-group.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LocalPosition {
-    pub id: [u32; 3],
-    /// Linear local id.
-    pub index: u32,
 }

@@ -1,12 +1,14 @@
 //! Kernels on the way to the device: what the runtime supplies at dispatch is made from the kernel's interface.
 
 use super::args::{self, Arg};
+use super::claims::Checker;
 use super::error::Error;
 use super::group;
 use super::launch::{Dispatch, Machine, NdRange, Options, Outcome};
 use super::memory::{Memory, Region};
 use super::printf::read_records;
 use super::scalar::Scalar;
+use crate::claims::{Claims, FalseClaim, Order};
 use crate::interface::{
     ArgKind, Implicit, KernelInterface, LOCAL_ARG_ALIGN, RESUME_HEADER, RESUME_ROUNDS, SPEC_GUARD,
     SPEC_LOCAL_SIZE, SPEC_PART, SPEC_RESUME,
@@ -40,6 +42,33 @@ pub struct Lowered<'a> {
 /// Runs a kernel's function, whatever passes it has been through.
 pub fn run_lowered(
     lowered: &Lowered,
+    range: &NdRange,
+    args: &[Arg],
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<Outcome, Error> {
+    run_with(lowered, None, range, args, memory, options)
+}
+
+/// Runs a kernel by its pieces between barriers, and checks what is claimed of their values in every lane, in packs of
+/// [`Options::subgroup_size`] work-items that stand in some order. Returns the claims that do not hold.
+pub fn run_claimed(
+    lowered: &Lowered,
+    (pieces, order): (&[Claims], Order),
+    range: &NdRange,
+    args: &[Arg],
+    memory: &mut Memory,
+    options: &Options,
+) -> Result<Vec<FalseClaim>, Error> {
+    let mut found = Vec::new();
+    let claims = Some((pieces, order, &mut found));
+    run_with(lowered, claims, range, args, memory, options)?;
+    Ok(found)
+}
+
+fn run_with(
+    lowered: &Lowered,
+    mut claims: Option<(&[Claims], Order, &mut Vec<FalseClaim>)>,
     range: &NdRange,
     args: &[Arg],
     memory: &mut Memory,
@@ -110,7 +139,14 @@ pub fn run_lowered(
                         machine.addresses.insert(which, address);
                     }
                 }
+                if let Some((pieces, order, _)) = &claims {
+                    let checker = Checker::new(pieces, *order, options.subgroup_size);
+                    machine.claims = Some(checker);
+                }
                 group::run_dispatch(&mut machine, dispatch)?;
+                if let (Some((.., found)), Some(checker)) = (&mut claims, machine.claims.take()) {
+                    found.extend(checker.found);
+                }
                 let done = machine.finish();
                 outcome.steps = done.steps;
                 outcome.printf.extend(done.printf);
@@ -132,7 +168,7 @@ pub fn run_lowered(
     Ok(outcome)
 }
 
-/// What a function asks for.
+/// The implicit data that a function uses.
 #[derive(Default)]
 struct Uses {
     arg_buffer: bool,

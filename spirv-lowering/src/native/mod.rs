@@ -18,6 +18,7 @@
 
 mod access;
 mod arrays;
+mod claims;
 mod classes;
 mod collective;
 mod emitter;
@@ -37,6 +38,9 @@ mod text;
 mod tree;
 mod values;
 
+pub use claims::claims;
+
+use crate::claims::Order;
 use crate::error::{LowerError, Result};
 use crate::interface::Implicit;
 use crate::ir::entity::{GlobalId, PrimaryMap, SecondaryMap, Var};
@@ -84,6 +88,26 @@ pub enum Packing {
 impl Packing {
     /// Its code runs work-groups of any size.
     pub const ANY_GROUP: Self = Self::Linear;
+
+    /// That of work-groups of a size, in packs of so many lanes.
+    pub fn of([x, y, z]: [u32; 3], lanes: u32, uses_subgroups: bool) -> Self {
+        let (whole, one_row) = (x % lanes.max(1) == 0, y * z == 1);
+        // Sub-groups are pieces of the order of linear ids.
+        let in_rows = one_row || x >= lanes / 2 && !uses_subgroups;
+        match (whole, in_rows) {
+            (true, _) => Self::Rows,
+            (false, true) => Self::Tails,
+            (false, false) => Self::Linear,
+        }
+    }
+
+    /// The order of work-items in packs of those of a work-group.
+    pub fn order(self) -> Order {
+        match self {
+            Self::Rows | Self::Tails => Order::Rows,
+            Self::Linear | Self::Groups | Self::Alone => Order::Linear,
+        }
+    }
 
     /// The name of the function.
     pub fn symbol(self) -> &'static str {

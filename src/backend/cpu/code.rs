@@ -228,22 +228,7 @@ impl CpuCode {
                 false => Packing::Alone,
             };
         }
-        let whole = x % self.lanes == 0;
-        let one_row = y * z == 1;
-        if self.interface.uses_subgroups {
-            // Sub-groups are pieces of the order of linear ids.
-            match (one_row, whole) {
-                (_, true) => Packing::Rows,
-                (true, false) => Packing::Tails,
-                _ => Packing::Linear,
-            }
-        } else if whole {
-            Packing::Rows
-        } else if one_row || x >= self.lanes / 2 {
-            Packing::Tails
-        } else {
-            Packing::Linear
-        }
+        Packing::of([x, y, z], self.lanes, self.interface.uses_subgroups)
     }
 
     /// The code for a packing, or where there is none that which came with the program's binary and runs work-groups of any

@@ -11,6 +11,7 @@ use spirv_lowering::interface::KernelInterface;
 use spirv_lowering::interp::{run_checked, Checks, Dispatched, Memory};
 use spirv_lowering::ir::module::Module;
 use spirv_lowering::ir::parse::parse_module;
+use spirv_lowering::native::{self, Packing};
 
 /// What a launch is told.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +64,15 @@ impl CheckedKernel {
             races: asked.race,
             barriers: asked.barrier,
         };
+        let packing = Packing::of(local_size, self.lanes, self.interface.uses_subgroups);
+        let claims = asked.claims.then(|| native::claims(module, packing));
+        let claims = claims.and_then(|claims| match claims {
+            Ok(claims) => Some(claims),
+            Err(error) => {
+                report::not_checked(&self.interface.name, &error.to_string());
+                None
+            }
+        });
         let launch = Dispatched {
             module,
             implicit: &self.interface.implicit,
@@ -71,6 +81,7 @@ impl CheckedKernel {
             push: told.push,
             local_args: told.local_args,
             lanes: self.lanes,
+            claims: claims.as_deref().map(|claims| (claims, packing.order())),
         };
         // What launches change comes back when they are over: two must not take one place of a device queue.
         let _one = self.interface.enqueues().then(|| ENQUEUING.lock());
@@ -80,8 +91,9 @@ impl CheckedKernel {
         let mut images = unsafe { Bound::new(told.descriptors) };
         match run_checked(&launch, checks, &mut real, &mut images, &mut memory) {
             Ok(findings) => {
-                let said = findings.iter();
+                let said = findings.wrong.iter();
                 said.for_each(|one| report::say(&self.interface, &given, one));
+                findings.claims.iter().for_each(report::false_claim);
                 // SAFETY: as the caller promises.
                 unsafe { real.put_back(&memory) };
                 true

@@ -4,6 +4,7 @@ use super::allocations::{self, Allocation, Given};
 use crate::util::lock::{rank, Mutex};
 use crate::util::log;
 use rustc_hash::FxHashSet;
+use spirv_lowering::claims::FalseClaim;
 use spirv_lowering::interface::{ArgKind, KernelInterface};
 use spirv_lowering::interp::{Finding, Pixel, WorkItem, Wrong};
 use spirv_lowering::ir::types::Space;
@@ -30,6 +31,14 @@ pub fn say(interface: &KernelInterface, given: &Given, finding: &Finding) {
             log::Level::Error,
             format_args!("{}", text(interface, given, finding)),
         );
+    }
+}
+
+/// Says that the compiler claims something that does not hold, once.
+pub fn false_claim(claim: &FalseClaim) {
+    let text = format!("check: {claim}");
+    if SAID.lock().get_or_insert_default().insert(text.clone()) {
+        log::write(log::Level::Error, format_args!("{text}"));
     }
 }
 

@@ -1,0 +1,268 @@
+//! Claims of the vectoriser, held against what work-items have.
+//!
+//! Lanes are together where they have gone round the loops about a block equally often, since each block is written once: what
+//! one lane has is compared with what the first of its pack has had there. What is not known in all its bits is left out.
+
+use super::position::LocalPosition;
+use super::scalar::Scalar;
+use crate::claims::{Claim, Claims, FalseClaim, Order};
+use crate::ir::entity::{Block, Inst, Value};
+use crate::ir::function::InstData;
+use crate::ir::op::Op;
+use crate::ir::print::raw_inst;
+use crate::ir::types::Type;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// The iterations of the loops around a block, outer ones first.
+type Path = Vec<(Block, u32)>;
+
+/// A pack's execution of a place, which is compared.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    pack: [u32; 3],
+    site: Site,
+    path: Path,
+}
+
+/// A place where a claim is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Site {
+    Value(Value),
+    Use(Block, usize, Value),
+    Reach(Inst),
+    Slot(Inst),
+}
+
+/// The claims of a kernel while it runs.
+pub(super) struct Checker<'a> {
+    pub pieces: &'a [Claims],
+    order: Order,
+    lanes: u32,
+    /// The piece that runs.
+    pub piece: usize,
+    /// Where each work-item of the group is.
+    paths: Vec<Path>,
+    seen: FxHashMap<Key, (u32, u64)>,
+    /// Claims that were found to be false, once each.
+    known: FxHashSet<(usize, Site)>,
+    pub found: Vec<FalseClaim>,
+}
+
+impl<'a> Checker<'a> {
+    pub fn new(pieces: &'a [Claims], order: Order, lanes: u32) -> Self {
+        Self {
+            pieces,
+            order,
+            lanes,
+            piece: 0,
+            paths: Vec::new(),
+            seen: FxHashMap::default(),
+            known: FxHashSet::default(),
+            found: Vec::new(),
+        }
+    }
+
+    /// All work-items begin with a piece.
+    pub fn begin(&mut self, piece: usize, items: usize) {
+        self.piece = piece;
+        self.seen.clear();
+        self.paths = vec![Path::new(); items];
+    }
+
+    /// The lane of a work-item.
+    pub fn lane(&self, item: &LocalPosition) -> u32 {
+        match self.order {
+            Order::Rows => item.id[0] % self.lanes,
+            Order::Linear => item.index % self.lanes,
+        }
+    }
+
+    fn pack(&self, item: &LocalPosition) -> [u32; 3] {
+        match self.order {
+            Order::Rows => [item.id[0] / self.lanes, item.id[1], item.id[2]],
+            Order::Linear => [item.index / self.lanes, 0, 0],
+        }
+    }
+
+    fn check(
+        &mut self,
+        item: &LocalPosition,
+        site: Site,
+        (claim, analysis): (Claim, &'static str),
+        (ty, value): (Type, Scalar),
+        inst: Option<&InstData>,
+    ) {
+        if (value.unknown & ty.mask()) != 0 || self.known.contains(&(self.piece, site)) {
+            return;
+        }
+        let (lane, pack) = (self.lane(item), self.pack(item));
+        let path = self.paths.get(item.index as usize).cloned();
+        let key = Key {
+            pack,
+            site,
+            path: path.unwrap_or_default(),
+        };
+        let bits = value.bits & ty.mask();
+        let from = |lane: u32, bits: u64| {
+            let more = (claim.stride() as u64).wrapping_mul(lane.into());
+            bits.wrapping_sub(more) & ty.mask()
+        };
+        let &mut (other, before) = self.seen.entry(key).or_insert((lane, bits));
+        if from(lane, bits) == from(other, before) {
+            return;
+        }
+        self.known.insert((self.piece, site));
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        let func = &piece.func;
+        let text = |inst: Inst| raw_inst(func, inst).to_string();
+        self.found.push(FalseClaim {
+            function: func.name.clone(),
+            piece: self.piece,
+            analysis,
+            value: match site {
+                Site::Value(value) => match func.def_inst(value) {
+                    Some(inst) => text(inst),
+                    None => format!("{value}, a parameter"),
+                },
+                Site::Use(block, at, value) => {
+                    let place = func.blocks[block].insts.get(at);
+                    let place = place.map_or("the end".to_owned(), |&inst| text(inst));
+                    format!("{value} where {block} has it: {place}")
+                }
+                Site::Reach(inst) | Site::Slot(inst) => text(inst),
+            },
+            claim,
+            lanes: [(other, before), (lane, bits)],
+            line: inst.map_or(0, |data| data.line),
+        });
+    }
+
+    fn value(&mut self, item: &LocalPosition, value: Value, bits: Scalar, inst: Option<&InstData>) {
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        if let Some(claim) = piece.data[value] {
+            let ty = piece.func.ty(value);
+            let claim = (claim, "native::classes");
+            self.check(item, Site::Value(value), claim, (ty, bits), inst);
+        }
+    }
+
+    fn operand(
+        &mut self,
+        item: &LocalPosition,
+        (block, at): (Block, usize),
+        value: Value,
+        bits: Scalar,
+        inst: Option<&InstData>,
+    ) {
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        if piece.escapes.contains(&(block, value)) || piece.func.as_const(value).is_some() {
+            return;
+        }
+        if let Some(claim) = piece.data[value] {
+            let ty = piece.func.ty(value);
+            let site = Site::Use(block, at, value);
+            let claim = (claim, "native::classes (escapes)");
+            self.check(item, site, claim, (ty, bits), inst);
+        }
+    }
+
+    /// A work-item comes to a block; `params`: what its parameters have.
+    pub fn enters(&mut self, item: &LocalPosition, block: Block, params: &[(Value, Scalar)]) {
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        let around = &piece.loops[block];
+        if let Some(path) = self.paths.get_mut(item.index as usize) {
+            let same = path.iter().zip(around).take_while(|(at, &l)| at.0 == l);
+            let (same, before) = (same.count(), path.len());
+            path.truncate(same);
+            if around.last() == Some(&block) && same == around.len() && before >= same {
+                if let Some((_, count)) = path.last_mut() {
+                    *count += 1;
+                }
+            }
+            path.extend(around.iter().skip(same).map(|&l| (l, 0)));
+        }
+        for &(param, bits) in params {
+            self.value(item, param, bits, None);
+        }
+    }
+
+    /// A work-item is about to do an instruction, the one of a number in its block.
+    pub fn does(
+        &mut self,
+        item: &LocalPosition,
+        (block, at): (Block, usize),
+        data: &InstData,
+        args: &[Scalar],
+    ) {
+        for (&value, &bits) in data.args.iter().zip(args) {
+            self.operand(item, (block, at), value, bits, Some(data));
+        }
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        let Some(&inst) = piece.func.blocks[block].insts.get(at) else {
+            return;
+        };
+        if let (Some(&claim), Some(&address)) = (piece.reach.get(&inst), args.first()) {
+            let claim = (claim, "native::classes (reach)");
+            self.check(
+                item,
+                Site::Reach(inst),
+                claim,
+                (Type::I64, address),
+                Some(data),
+            );
+        }
+    }
+
+    /// Turns what a work-item stores into lane 0's, where the variable has one element for all lanes.
+    pub fn stores(
+        &mut self,
+        item: &LocalPosition,
+        (block, at): (Block, usize),
+        data: &InstData,
+        args: &mut [Scalar],
+    ) {
+        let Some(piece) = self.pieces.get(self.piece) else {
+            return;
+        };
+        let Some(&inst) = piece.func.blocks[block].insts.get(at) else {
+            return;
+        };
+        let (Some(&claim), Op::VarStore(_)) = (piece.slots.get(&inst), data.op) else {
+            return;
+        };
+        let (Some(&stored), Some(value)) = (data.args.get(1), args.get_mut(1)) else {
+            return;
+        };
+        let ty = piece.func.ty(stored);
+        let kind = (claim, "native::regions");
+        self.check(item, Site::Slot(inst), kind, (ty, *value), Some(data));
+        if value.unknown & ty.mask() == 0 {
+            let more = (claim.stride() as u64).wrapping_mul(self.lane(item).into());
+            value.bits = value.bits.wrapping_sub(more) & ty.mask();
+        }
+    }
+
+    /// A work-item has done an instruction.
+    pub fn has_done(&mut self, item: &LocalPosition, data: &InstData, results: &[Scalar]) {
+        for (&value, &bits) in data.results.iter().zip(results) {
+            self.value(item, value, bits, Some(data));
+        }
+    }
+
+    /// A work-item is at the end of a block, which uses these.
+    pub fn ends(&mut self, item: &LocalPosition, block: Block, used: &[(Value, Scalar)]) {
+        for &(value, bits) in used {
+            self.operand(item, (block, usize::MAX), value, bits, None);
+        }
+    }
+}
