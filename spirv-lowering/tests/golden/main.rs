@@ -63,6 +63,7 @@ fn passes(folder: &str) -> Option<Pass> {
         "narrow_uses" => Pass::Function(passes::narrow_uses::run),
         "narrow_params" => Pass::Function(passes::narrow_params::run),
         "mem2reg" => Pass::Function(passes::mem2reg::run),
+        "release_locks" => Pass::Function(passes::release_locks::run),
         "separate_loops" => Pass::Function(passes::separate_loops::run),
         "simplify_cfg" => Pass::Function(passes::simplify_cfg::run),
         "sroa" => Pass::Function(passes::sroa::run),
