@@ -201,9 +201,15 @@ impl Queue {
         points: &[Point],
         but: Option<u64>,
     ) -> ClResult {
+        let (value, seq) = (state.value(), state.host.posted);
         state.submit();
-        let (value, seq) = (self.progress.submitted(), state.host.posted);
         self.unlock(state);
+        if self.progress.submitted() < value {
+            return err(
+                cl::CL_OUT_OF_RESOURCES,
+                "the commands before it could not be submitted",
+            );
+        }
         for point in points {
             point.timeline.wait(point.value, None)?;
         }
