@@ -139,8 +139,7 @@ impl Queue {
                 let idle = idle(state);
                 return self.encode_write(state, mem, host, region, how, idle);
             }
-            Work::Map { mem, mapping } if mapping.direct || !mapping.reads() => {
-                let _ = mem;
+            Work::Map { mapping, .. } if mapping.direct || !mapping.reads() => {
                 self.encode_nothing(state, &ready, how)
             }
             Work::Map { mem, mapping } => {
@@ -158,7 +157,7 @@ impl Queue {
                 return self.encode_read(state, mem, &host, &region, how, idle);
             }
             Work::Unmap { mem, mapping } => {
-                if state.host_memory {
+                if state.host_memory && !idle(state) {
                     // Copies of the host's memory that come before it may read or write what the pointer leads to.
                     let direct = (mapping.direct).then(|| mem.slice(self.target.memory, 0, 0));
                     let kept = direct.transpose()?.or_else(|| mapping.shadow.clone());
@@ -401,7 +400,8 @@ impl Queue {
         work: &Arc<dyn HostWork>,
         how: How,
     ) -> ClResult<Encoded> {
-        if state.host_memory {
+        // Behind host tasks it is one, too: what it frees they may still write.
+        if state.host_memory && self.progress.host_done() >= state.host.posted {
             let op = Op::Call {
                 work: Arc::new(HostCall(work.clone())),
                 uses: &[],
