@@ -30,7 +30,9 @@ impl Queue {
     /// Returns true if a command without a wait list has nothing to wait for: most have not.
     #[inline]
     pub(super) fn waits_for_nothing(&self, state: &QueueState, work: &Work) -> bool {
-        !state.follows_all(&self.target.context, work) && state.host_hazard(work).is_none()
+        state.left_writes.is_empty()
+            && !state.follows_all(&self.target.context, work)
+            && state.host_hazard(work).is_none()
     }
 
     /// Returns what can be done about a command with these dependencies, of which the first `listed` are its wait list. The
@@ -126,7 +128,10 @@ impl Queue {
         }
         match state.host_hazard(work) {
             Some(host_seq) => Resolved::Unreached(QueuePosition { value: 0, host_seq }),
-            None => Resolved::Ready(ready),
+            None => {
+                ready.points.extend(state.left_writes.iter().cloned());
+                Resolved::Ready(ready)
+            }
         }
     }
 }

@@ -190,8 +190,7 @@ impl Queue {
     ) -> Option<SmallVec<[Point; 2]>> {
         let unmeasured = !self.is_measuring() && matches!(work, Work::Map { .. });
         let idle = ready.points.is_empty() && (unmeasured || state.idle());
-        let all = ready.points.iter().chain(&state.left_writes);
-        (!idle && self.is_for_the_host(work)).then(|| all.cloned().collect())
+        (!idle && self.is_for_the_host(work)).then(|| ready.points.clone())
     }
 
     /// Waits, without the lock, until all that is recorded is done, but for a host task, and for points of other queues.

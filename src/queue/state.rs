@@ -67,7 +67,7 @@ pub struct QueueState {
     pub barrier_place: QueuePosition,
     /// Families of launches that are over, whose writes are visible to what is recorded.
     pub families_seen: u64,
-    /// Writes that other queues had left to the device when the queue was made.
+    /// Writes that other queues had left to the device when the queue was made: every command waits for them.
     pub left_writes: Vec<Point>,
     heavy: bool,
     /// Staging towards the device.
@@ -180,12 +180,15 @@ impl QueueState {
             .is_ok_and(|now| now >= self.progress.submitted())
     }
 
+    /// Forgets the writes of other queues that are done by now, whose bytes the stream has been told to make visible.
+    pub fn forget_left_writes(&mut self) {
+        self.left_writes
+            .retain(|point| !(point.timeline.completed()).is_ok_and(|now| now >= point.value));
+    }
+
     /// Nothing is recorded, submitted or left to the host.
     pub fn idle(&self) -> bool {
-        let reached =
-            |point: &Point| (point.timeline.completed()).is_ok_and(|now| now >= point.value);
-        self.left_writes.iter().all(reached)
-            && self.stream.open_len() == 0
+        self.stream.open_len() == 0
             && self.progress.host_done() >= self.host.posted
             && self.device_idle()
     }

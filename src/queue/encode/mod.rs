@@ -111,6 +111,7 @@ impl Queue {
             self.free_unwanted(state);
         }
         state.end_command();
+        state.forget_left_writes();
         let nothing_to_wait_for = ready.points.is_empty() && !ready.barrier;
         state.wait_for(&ready.points)?;
         if let Some(point) = &ready.seen {

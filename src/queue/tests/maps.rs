@@ -117,6 +117,34 @@ fn blocking_maps_and_reads_submit_nothing() {
     }
 }
 
+/// What a blocking write has left to the device comes before all that a queue does which is made later, even if the device has
+/// nothing to do for it.
+#[test]
+fn maps_of_new_queues_wait_for_left_writes() {
+    for flags in [0, OOO, PROFILING] {
+        let bench = Bench::new(Reach::Cached);
+        let one = bench.queue(0);
+        let mem = bench.filled(&[0; 64]);
+        bench.fake.stop();
+        let filled = fill(&one, &mem, 1);
+        one.enqueue(filled, &[], false, false).unwrap();
+        let command = write(&one, &mem, 0, &[2; 64]);
+        one.enqueue(command, &[], true, false).unwrap();
+        let two = bench.queue(flags);
+        let (command, pointer) =
+            map::map_buffer(two.target(), &mem, cl::CL_MAP_WRITE, 0, 64).unwrap();
+        let mapped = sent(&two, command, &[]);
+        two.flush().unwrap();
+        std::thread::sleep(Duration::from_millis(10));
+        assert!(!matches!(mapped.readiness(), Readiness::Done), "{flags}");
+        bench.fake.start();
+        assert_eq!(mapped.wait(), 0);
+        // SAFETY: mapped for 64 bytes.
+        let seen = unsafe { std::slice::from_raw_parts(pointer as *const u8, 64) };
+        assert_eq!(seen, [2; 64], "{flags}");
+    }
+}
+
 /// A blocking write returns when its source is free. Where somebody could tell, by an event or from another queue, it is
 /// over by then: applications read the times of such events at once, and use what is written in other queues.
 #[test]
