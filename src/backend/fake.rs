@@ -62,6 +62,8 @@ struct Shared {
     load: Mutex<Option<Failure>>,
     /// Points that streams were told to wait for.
     waits: AtomicUsize,
+    /// Slots whose times were asked for.
+    timed: AtomicUsize,
     fail_submits: AtomicUsize,
     submits: AtomicUsize,
     launched: Mutex<Vec<Launched>>,
@@ -111,6 +113,7 @@ impl FakeDevice {
             allocation: Mutex::default(),
             load: Mutex::default(),
             waits: AtomicUsize::new(0),
+            timed: AtomicUsize::new(0),
             fail_submits: AtomicUsize::new(0),
             submits: AtomicUsize::new(0),
             launched: Mutex::default(),
@@ -172,6 +175,11 @@ impl FakeDevice {
     /// Number of points that streams were told to wait for so far.
     pub fn waits(&self) -> usize {
         self.shared.waits.load(Ordering::SeqCst)
+    }
+
+    /// Number of slots whose times were asked for so far.
+    pub fn timed(&self) -> usize {
+        self.shared.timed.load(Ordering::SeqCst)
     }
 
     /// Number of submissions so far.
@@ -476,12 +484,14 @@ impl Stream for FakeStream {
     }
     fn reclaim(&mut self) {}
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
+        self.shared.timed.fetch_add(1, Ordering::SeqCst);
         // Deliberately wild, to see that order is restored.
         Ok(Times {
             start: slot.0,
             end: slot.0 / 2,
         })
     }
+    fn discard_times(&mut self, _: ProfileSlot) {}
 }
 
 impl Drop for FakeStream {

@@ -287,6 +287,8 @@ pub trait Stream: Send {
     fn reclaim(&mut self);
     /// Times of a completed operation; the slot is freed.
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times>;
+    /// Frees the slot of a completed operation, without asking the driver for its times: it may wait for other work.
+    fn discard_times(&mut self, slot: ProfileSlot);
 }
 
 /// A device.

@@ -359,8 +359,7 @@ impl Queue {
         }
         let done = self.progress.timeline.completed().unwrap_or(0);
         while let Some((_, slot)) = unwanted.front().filter(|(value, _)| *value <= done) {
-            // Only to free the slot.
-            let _ = state.stream.take_times(*slot);
+            state.stream.discard_times(*slot);
             unwanted.pop_front();
         }
     }

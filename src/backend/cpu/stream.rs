@@ -320,6 +320,10 @@ impl Stream for CpuStream {
             code: "the operation has not run".to_owned(),
         })
     }
+
+    fn discard_times(&mut self, slot: ProfileSlot) {
+        self.times.lock().remove(&slot.0);
+    }
 }
 
 #[cfg(test)]

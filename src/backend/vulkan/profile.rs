@@ -82,10 +82,17 @@ impl Queries {
             )
         };
         result.map_err(|result| device.failed("vkGetQueryPoolResults", result))?;
-        // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
-        unsafe { device.raw.reset_query_pool(slot.pool, slot.first, 2) };
-        self.free.push(name.0);
+        self.discard(device, name);
         Ok((readings[0], readings[1]))
+    }
+
+    /// Frees the two queries of a completed operation.
+    pub fn discard(&mut self, device: &LogicalDevice, name: ProfileSlot) {
+        if let Some(slot) = self.locate(name) {
+            // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
+            unsafe { device.raw.reset_query_pool(slot.pool, slot.first, 2) };
+            self.free.push(name.0);
+        }
     }
 
     /// Destroys the pools.

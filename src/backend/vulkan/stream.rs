@@ -375,6 +375,10 @@ impl Stream for VulkanStream {
         let (start, end) = self.clock.to_host(start, end, run)?;
         Ok(Times { start, end })
     }
+
+    fn discard_times(&mut self, slot: ProfileSlot) {
+        self.queries.discard(&self.tools.device, slot);
+    }
 }
 
 impl Drop for VulkanStream {
