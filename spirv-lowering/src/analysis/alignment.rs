@@ -1,4 +1,4 @@
-//! What addresses are multiples of, as far as their computation tells.
+//! Computes the alignment of addresses from the arithmetic that makes them.
 
 use super::cfg::Cfg;
 use crate::ir::entity::{Block, GlobalId, SecondaryMap, Value};
@@ -8,11 +8,12 @@ use crate::ir::op::Op;
 /// Alignments are known up to two to this power, 4096 bytes.
 const MOST: u8 = 12;
 
-/// For each integer and pointer the number of low bits that are always zero.
+/// Maps each integer and pointer to the number of its low bits that are always zero.
 #[derive(Debug, Clone)]
 pub struct Alignments {
     zeros: SecondaryMap<Value, u8>,
-    /// Pointers that come out of memory, of integers, of calls or of the parameters have all alignment that is claimed for them.
+    /// Trusts what accesses claim of pointers that are loaded, converted from integers, returned or
+    /// passed: they count as fully aligned.
     trusting: bool,
 }
 
@@ -21,8 +22,8 @@ fn zeros_of(bytes: u64) -> u8 {
 }
 
 impl Alignments {
-    /// Looks at all reachable code. `given`: alignments in bytes of parameters of the entry. `global`: those of
-    /// module-level variables.
+    /// Analyses all reachable code. `given` holds the alignments in bytes of the entry's
+    /// parameters, and `global` returns that of a module-level variable.
     pub fn new(func: &Function, given: &[(Value, u32)], global: impl Fn(GlobalId) -> u32) -> Self {
         let mut this = Self {
             zeros: SecondaryMap::with_default(MOST),
@@ -36,7 +37,8 @@ impl Alignments {
         this
     }
 
-    /// What is left of what accesses claim when offsets are looked at: only what is added to pointers takes alignment away.
+    /// Analyses offsets alone: pointers count as fully aligned, so that only what is added to them
+    /// lowers the alignment that an access claims.
     pub fn of_offsets(func: &Function) -> Self {
         let mut this = Self {
             zeros: SecondaryMap::with_default(MOST),
@@ -51,7 +53,8 @@ impl Alignments {
         this
     }
 
-    /// Block parameters start at the most there can be, and lose what an edge does not bring.
+    /// Runs to a fixed point: block parameters start at the highest alignment and fall to the least
+    /// that an edge brings.
     fn run(&mut self, func: &Function, global: impl Fn(GlobalId) -> u32) {
         let cfg = Cfg::new(func);
         loop {
@@ -65,7 +68,7 @@ impl Alignments {
         }
     }
 
-    /// A power of two in bytes that the address is a multiple of.
+    /// Returns a power of two in bytes that `address` is a multiple of.
     pub fn of(&self, address: Value) -> u32 {
         1 << self.zeros[address]
     }
@@ -101,7 +104,8 @@ impl Alignments {
         less
     }
 
-    /// Nothing where the operands do not tell.
+    /// Returns the number of low zero bits of an instruction's result, or `None` where its operands
+    /// do not bound it.
     fn result(
         &self,
         func: &Function,

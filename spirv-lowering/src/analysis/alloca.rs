@@ -1,4 +1,5 @@
-//! Which pointers are constant offsets from which alloca, and which allocas are used through such pointers alone.
+//! Finds the pointers that are constant offsets from an alloca, and the allocas that are used
+//! through such pointers alone.
 
 use super::cfg::Cfg;
 use crate::ir::entity::{Inst, SecondaryMap, Value};
@@ -6,21 +7,23 @@ use crate::ir::function::Function;
 use crate::ir::op::Op;
 use crate::ir::types::Space;
 
-/// For each pointer the alloca it is derived from, through constant offsets and casts to generic and back.
+/// Maps each pointer to the alloca that it is derived from, through constant offsets and casts to
+/// generic and back.
 #[derive(Debug, Clone)]
 pub struct Addresses {
-    /// Position of the alloca plus one in `allocas`; 0: another pointer.
+    /// The position of the alloca in `allocas` plus one, or 0 for a pointer not derived from one.
     root: SecondaryMap<Value, u32>,
     offset: SecondaryMap<Value, u64>,
     /// The allocas of reachable blocks.
     pub allocas: Vec<Inst>,
-    /// The alloca at this position has a use other than loads, stores and (if allowed) copies at constant offsets.
-    /// Volatile ones count as plain: nobody else can see the memory.
+    /// Marks the allocas, by position, that have a use other than loads, stores and (if allowed)
+    /// copies at constant offsets. Volatile accesses count as plain ones, because private memory is
+    /// not observable.
     pub rejected: Vec<bool>,
 }
 
 impl Addresses {
-    /// Looks at all reachable code. `copies`: `mem_copy` is a permitted use.
+    /// Analyses all reachable code. `copies` permits `mem_copy` as a use.
     pub fn new(func: &Function, cfg: &Cfg, copies: bool) -> Self {
         let mut this = Self {
             root: SecondaryMap::new(),
@@ -38,7 +41,7 @@ impl Addresses {
         this
     }
 
-    /// Marks the alloca that a pointer belongs to.
+    /// Rejects the alloca that a pointer is derived from.
     pub fn reject(&mut self, value: Value) {
         if let Some(slot) = (self.root[value] as usize).checked_sub(1) {
             self.rejected[slot] = true;
@@ -84,7 +87,7 @@ impl Addresses {
         }
     }
 
-    /// The position of the alloca and the offset in it, unless the alloca is rejected.
+    /// Returns the position of the alloca and the offset in it, unless the alloca is rejected.
     pub fn alloca(&self, pointer: Value) -> Option<(usize, u64)> {
         let root = (self.root[pointer] as usize).checked_sub(1)?;
         (!self.rejected[root]).then(|| (root, self.offset[pointer]))

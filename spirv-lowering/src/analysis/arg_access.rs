@@ -14,24 +14,25 @@ use crate::ir::types::{Space, Type};
 pub const READ: u8 = 1;
 /// The bit of [`ArgAccess::args`] for writing.
 pub const WRITE: u8 = 2;
-/// The bit for what blocks that are enqueued may do with an image.
+/// The bit for what blocks that a kernel enqueues may do with an image.
 pub const PASS_ON: u8 = 4;
 
-/// The result.
+/// The memory that a kernel may access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ArgAccess {
     /// For each parameter of the function, [`READ`], [`WRITE`] and [`PASS_ON`].
     pub params: Vec<u8>,
-    /// Memory is reached through pointers that are not arguments (nor variables of the program).
+    /// Set if memory is reached through pointers that come neither from arguments nor from
+    /// program-scope variables.
     pub indirect: bool,
 }
 
-/// Came from memory or an integer.
+/// Set for pointers that come from memory or an integer.
 const UNKNOWN: u64 = 1 << 63;
-/// Parameters from here on share a bit.
+/// The first parameter of those that share one bit.
 const LAST: usize = 62;
 
-/// Runs the analysis.
+/// Computes which arguments a kernel reads and writes through.
 pub fn analyse(func: &Function) -> ArgAccess {
     let mut access = ArgAccess {
         params: vec![0; func.params.len()],

@@ -9,7 +9,7 @@ use crate::ir::function::Function;
 
 const NONE: u32 = u32::MAX;
 
-/// Lists of blocks, one list a block, in one allocation.
+/// A list of blocks for each block, in one allocation.
 #[derive(Debug, Clone, Default)]
 struct Lists {
     start: Vec<u32>,
@@ -26,19 +26,19 @@ impl Lists {
     }
 }
 
-/// The graph.
+/// The control-flow graph of a function.
 #[derive(Debug, Clone)]
 pub struct Cfg {
     succs: Lists,
     preds: Lists,
-    /// For each of `preds`, the number of the target in its terminator.
+    /// For each entry of `preds`, the number of the target in the predecessor's terminator.
     numbers: Vec<u32>,
     rpo: Vec<Block>,
     index: Vec<u32>,
 }
 
 impl Cfg {
-    /// Computes it.
+    /// Computes the graph of a function.
     pub fn new(func: &Function) -> Self {
         let n = func.blocks.len();
         let mut succs = Lists {
@@ -110,16 +110,17 @@ impl Cfg {
         }
     }
 
-    /// Successors, one an edge, in the order of the terminator.
+    /// Returns the successors of a block, one an edge, in the order of its terminator.
     pub fn succs(&self, block: Block) -> &[Block] {
         self.succs.get(block)
     }
-    /// Reachable predecessors, one an edge.
+    /// Returns the reachable predecessors of a block, one an edge.
     pub fn preds(&self, block: Block) -> &[Block] {
         self.preds.get(block)
     }
-    /// Reachable predecessors with the number of the target that leads here, one an edge ([`Terminator::target`]). Blocks that
-    /// a long switch leads to are found so without a look at all its targets.
+    /// Returns the reachable predecessors, each with the number of the target that leads to the
+    /// block, one an edge ([`Terminator::target`]). This finds the edges of a long switch without a
+    /// scan of its targets.
     ///
     /// [`Terminator::target`]: crate::ir::function::Terminator::target
     pub fn pred_edges(&self, block: Block) -> impl Iterator<Item = (Block, usize)> + '_ {
@@ -128,39 +129,39 @@ impl Cfg {
         let pairs = self.preds(block).iter().zip(numbers);
         pairs.map(|(&pred, &number)| (pred, number as usize))
     }
-    /// The only predecessor, by a single edge.
+    /// Returns the only predecessor, if a single edge enters the block.
     pub fn single_pred(&self, block: Block) -> Option<Block> {
         match self.preds(block) {
             [pred] => Some(*pred),
             _ => None,
         }
     }
-    /// Reachable blocks in reverse postorder; the entry is first.
+    /// Returns the reachable blocks in reverse postorder, the entry first.
     pub fn rpo(&self) -> &[Block] {
         &self.rpo
     }
-    /// Position in [`Cfg::rpo`].
+    /// Returns the position of a block in [`Cfg::rpo`].
     pub fn rpo_index(&self, block: Block) -> Option<usize> {
         self.index
             .get(block.index())
             .filter(|&&i| i != NONE)
             .map(|&i| i as usize)
     }
-    /// The entry reaches it.
+    /// Returns true if the entry reaches the block.
     pub fn is_reachable(&self, block: Block) -> bool {
         self.rpo_index(block).is_some()
     }
-    /// Number of reachable blocks.
+    /// Returns the number of reachable blocks.
     pub fn len(&self) -> usize {
         self.rpo.len()
     }
-    /// The function has no body.
+    /// Returns true if the function has no body.
     pub fn is_empty(&self) -> bool {
         self.rpo.is_empty()
     }
 }
 
-/// Takes the blocks that the entry does not reach out of the layout. True if there were any.
+/// Removes unreachable blocks from the layout. Returns true if there were any.
 pub fn remove_unreachable(func: &mut Function, cfg: &Cfg) -> bool {
     let before = func.layout.len();
     func.layout.retain(|&b| cfg.is_reachable(b));

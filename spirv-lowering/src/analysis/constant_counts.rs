@@ -1,5 +1,6 @@
-//! Whether a division says how often a loop runs, whose counter begins, goes on and ends by constants: it does not where the counter
-//! wraps around on its way, or where its sums are rounded.
+//! Tells whether a division computes the trip count of a loop whose induction variable has constant
+//! begin, step and limit. It does not where the variable wraps around, or where its sums are
+//! rounded.
 
 use crate::ir::entity::{Inst, Value};
 use crate::ir::fold::{sext, to_f64};
@@ -7,20 +8,21 @@ use crate::ir::function::Function;
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 
-/// The constants of a counter.
+/// An induction variable whose begin and step are constants.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
-    /// What it is.
+    /// The type of the variable.
     pub ty: Type,
     /// Its first value.
     pub begin: u64,
-    /// What is added in each iteration.
+    /// The constant added in each iteration.
     pub step: u64,
 }
 
 impl Counter {
-    /// Whether the quotient of its way to a limit and its step is about the number of iterations, for a comparison of what it is with a
-    /// constant. True for what is no such comparison.
+    /// Returns true if (limit - begin) / step is about the trip count, for `compare` being a
+    /// comparison of the variable with a constant. Also returns true if `compare` is no such
+    /// comparison.
     pub fn divides(
         self,
         func: &Function,
@@ -67,7 +69,8 @@ impl Counter {
         towards && (low..=high).contains(&(limit + step)) && has_quotient
     }
 
-    /// All that it becomes until it is past the limit is exact: multiples of one number, and not too many.
+    /// Returns true if every value up to the limit is exact: a multiple of one number, and few
+    /// enough of them.
     fn floats(self, limit: u64) -> Option<bool> {
         let number = |bits| to_f64(self.ty, bits);
         let (begin, step, limit) = (number(self.begin)?, number(self.step)?, number(limit)?);
@@ -91,7 +94,7 @@ impl Counter {
     }
 }
 
-/// A constant, or a constant that a limit is not beyond.
+/// Returns the constant, or a constant bound of a limit that is not one.
 fn limit_of(func: &Function, limit: Value) -> Option<u64> {
     func.as_const(limit).or_else(|| {
         let data = &func.insts[func.def_inst(limit)?];

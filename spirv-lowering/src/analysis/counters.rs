@@ -1,4 +1,5 @@
-//! Loop counters of 64 bits that 32 are enough for: the end of their loop keeps them, and what they are next, below 2^32.
+//! Finds 64-bit induction variables that 32 bits are enough for, because the exit of their loop
+//! keeps them and their next values below 2^32.
 
 use super::cfg::Cfg;
 use super::dom::DomTree;
@@ -9,23 +10,23 @@ use crate::ir::function::{Function, Terminator, ValueDef};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 
-/// A parameter of a loop's header that is a constant more in each iteration.
+/// An induction variable: a parameter of a loop header that grows by a constant in each iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
     /// The parameter.
     pub param: Value,
-    /// The sum that it is next, and where that is made.
+    /// The instruction that computes the next value, and its block.
     pub next: Inst,
     #[allow(missing_docs)]
     pub block: Block,
-    /// What is added, in two's complement.
+    /// The constant added in each iteration, in two's complement.
     pub step: u64,
 }
 
-/// The values below 2^32.
+/// The highest value below 2^32.
 const LOW: u64 = u32::MAX as u64;
 
-/// The counters of 64 bits whose values, and next values, all are below 2^32.
+/// Returns the 64-bit induction variables of which all values and next values are below 2^32.
 pub fn within_32_bits(func: &Function, cfg: &Cfg) -> Vec<Counter> {
     let mut found = Vec::new();
     let long = |block: &Block| {
@@ -74,7 +75,7 @@ impl Examined<'_> {
         self.lp.blocks.contains(&block)
     }
 
-    /// The parameter as a counter, and the constants that it starts from.
+    /// Returns a header parameter as an induction variable, with the constants that it starts from.
     fn counter(&self, index: usize) -> Option<(Counter, Vec<u64>)> {
         let func = self.func;
         let param = func.blocks[self.lp.header].params[index];
@@ -110,7 +111,7 @@ impl Examined<'_> {
         (base == param).then_some((counter, starts))
     }
 
-    /// The number of iterations is known, and so are all values.
+    /// Returns true if the trip count is known and keeps all values below 2^32.
     fn ends_by_number(&self, counter: &Counter, starts: &[u64]) -> bool {
         let Some(n) = trips(self.func, self.lp) else {
             return false;
@@ -121,7 +122,8 @@ impl Examined<'_> {
         starts.into_iter().all(|s| fits(s) && fits(s + way))
     }
 
-    /// The loop is left, in the header or in the latch, before the counter has passed a value that is below 2^32.
+    /// Returns true if an exit in the header or the latch is taken before the variable has passed a
+    /// value below 2^32.
     fn ends_by_test(&self, counter: &Counter, starts: &[u64]) -> bool {
         [self.lp.header, self.latch]
             .into_iter()
@@ -177,7 +179,7 @@ impl Examined<'_> {
         })
     }
 
-    /// The most that a value below 2^32 can be.
+    /// Returns an upper bound of a value that is below 2^32.
     fn most(&self, value: Value) -> Option<u64> {
         if let Some(bits) = self.func.as_const(value) {
             return (bits <= LOW).then_some(bits);
@@ -185,14 +187,14 @@ impl Examined<'_> {
         self.low(value).map(|low| self.func.ty(low).mask())
     }
 
-    /// What a value is the extension of by zeros, from 32 bits or fewer.
+    /// Returns the operand that a value zero-extends from 32 bits or fewer.
     fn low(&self, value: Value) -> Option<Value> {
         let data = &self.func.insts[self.func.def_inst(value)?];
         let low = *data.args.first()?;
         (data.op == Op::ZExt && self.func.ty(low) != Type::Bool).then_some(low)
     }
 
-    /// The value is the same in all iterations.
+    /// Returns true if the value is loop-invariant.
     fn is_outside(&self, value: Value) -> bool {
         match self.func.values[value].def {
             ValueDef::Param(block, _) => !self.is_inside(block),
@@ -202,7 +204,8 @@ impl Examined<'_> {
         }
     }
 
-    /// A value is no less than a number wherever the loop is entered: a constant, or a branch before it has seen to that.
+    /// Returns true if a value is at least `number` wherever the loop is entered: it is such a
+    /// constant, or a dominating branch ensures it.
     fn is_at_least(&self, value: Value, number: u64) -> bool {
         if let Some(bits) = self.func.as_const(value) {
             return bits >= number;
@@ -234,7 +237,8 @@ impl Examined<'_> {
     }
 }
 
-/// The least unsigned value that compares so with a constant of so many bits, as far as that tells.
+/// Returns the least unsigned value that satisfies a comparison with a constant of `bits` bits, as
+/// far as the comparison bounds it.
 fn least(kind: IntCond, holds: bool, k: u64, bits: u32) -> u64 {
     use IntCond::*;
     let positive = k >> (bits - 1) == 0;

@@ -13,9 +13,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug, Clone)]
 pub struct DomTree {
     idom: SecondaryMap<Block, Option<Block>>,
-    /// Position in `order` plus one; 0 for blocks that are not in the tree.
+    /// The position in `order` plus one; 0 for blocks that are not in the tree.
     first: SecondaryMap<Block, u32>,
-    /// Position plus one of the last block of the subtree.
+    /// The position plus one of the last block of the subtree.
     last: SecondaryMap<Block, u32>,
     depth: SecondaryMap<Block, u32>,
     order: Vec<Block>,
@@ -23,7 +23,8 @@ pub struct DomTree {
     children: Vec<Block>,
 }
 
-/// Immediate dominators of nodes `0..n` with the root 0, by preorder number: semi-NCA on explicit stacks.
+/// Computes the immediate dominators of nodes `0..n` with the root 0, by preorder number: semi-NCA
+/// on explicit stacks.
 fn semi_nca(n: usize, succs: &dyn Fn(usize, &mut Vec<usize>)) -> Vec<u32> {
     // Depth-first preorder.
     let mut number = vec![NONE; n];
@@ -112,7 +113,7 @@ fn semi_nca(n: usize, succs: &dyn Fn(usize, &mut Vec<usize>)) -> Vec<u32> {
 }
 
 impl DomTree {
-    /// The dominator tree.
+    /// Computes the dominator tree.
     pub fn new(cfg: &Cfg) -> Self {
         let rpo = cfg.rpo();
         let index = |b: Block| cfg.rpo_index(b).unwrap_or(0);
@@ -125,7 +126,8 @@ impl DomTree {
         })
     }
 
-    /// The post-dominator tree. Blocks whose immediate post-dominator is the virtual exit have none.
+    /// Computes the post-dominator tree. Blocks whose immediate post-dominator is the virtual exit
+    /// have none.
     pub fn new_post(cfg: &Cfg) -> Self {
         let rpo = cfg.rpo();
         let n = rpo.len();
@@ -223,11 +225,12 @@ impl DomTree {
         tree
     }
 
-    /// The immediate (post-)dominator; none for a root and for unreachable blocks.
+    /// Returns the immediate (post-)dominator, or `None` for a root or an unreachable block.
     pub fn idom(&self, block: Block) -> Option<Block> {
         self.idom[block]
     }
-    /// Blocks that it immediately (post-)dominates, in reverse postorder of the graph.
+    /// Returns the blocks that a block immediately (post-)dominates, in reverse postorder of the
+    /// graph.
     pub fn children(&self, block: Block) -> &[Block] {
         let i = block.index();
         match (self.child_start.get(i), self.child_start.get(i + 1)) {
@@ -238,28 +241,28 @@ impl DomTree {
             _ => &[],
         }
     }
-    /// Is `a` equal to `b` or above it? False if one of them is not in the tree.
+    /// Returns true if `a` is `b` or (post-)dominates it; false if one of them is not in the tree.
     pub fn dominates(&self, a: Block, b: Block) -> bool {
         let (first, last) = (self.first[a], self.last[a]);
         first != 0 && first <= self.first[b] && self.first[b] <= last
     }
-    /// Is `a` above `b`?
+    /// Returns true if `a` (post-)dominates `b` and is not `b`.
     pub fn strictly_dominates(&self, a: Block, b: Block) -> bool {
         a != b && self.dominates(a, b)
     }
-    /// It is in the tree.
+    /// Returns true if the block is in the tree.
     pub fn contains(&self, block: Block) -> bool {
         self.first[block] != 0
     }
-    /// All blocks, parents before children.
+    /// Returns all blocks, parents before children.
     pub fn preorder(&self) -> &[Block] {
         &self.order
     }
-    /// Distance from the root.
+    /// Returns the distance of a block from its root.
     pub fn depth(&self, block: Block) -> u32 {
         self.depth[block]
     }
-    /// The nearest common ancestor.
+    /// Returns the nearest common ancestor of two blocks.
     pub fn common(&self, a: Block, b: Block) -> Option<Block> {
         let (mut a, mut b) = (a, b);
         while a != b {
@@ -271,8 +274,8 @@ impl DomTree {
         Some(a)
     }
 
-    /// Dominance frontiers: for each block those that it does not strictly dominate though it dominates a
-    /// predecessor of theirs. For a dominator tree only.
+    /// Computes the dominance frontiers: for each block those that it does not strictly dominate
+    /// though it dominates a predecessor of theirs. Valid for a dominator tree only.
     pub fn frontiers(&self, cfg: &Cfg) -> SecondaryMap<Block, Vec<Block>> {
         let mut frontiers: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
         for &block in cfg.rpo() {
@@ -322,7 +325,7 @@ mod tests {
         func
     }
 
-    /// Dominance by removal: `a` dominates `b` if `b` cannot be reached without it.
+    /// Computes dominance by removal: `a` dominates `b` if `b` cannot be reached without it.
     fn slow_dominates(edges: &[&[usize]], a: usize, b: usize) -> bool {
         let mut seen = vec![false; edges.len()];
         let mut stack = if a == 0 { vec![] } else { vec![0] };

@@ -1,4 +1,4 @@
-//! How often loops run at most, where constants tell.
+//! Bounds the trip counts of loops from constants.
 
 use super::cfg::Cfg;
 use super::dom::DomTree;
@@ -11,12 +11,14 @@ use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// An upper bound of the iterations of a loop over the whole kernel; `u64::MAX` when unknown.
+/// Returns an upper bound of a loop's iterations over the whole kernel, or `u64::MAX` if none is
+/// known.
 pub fn over_kernel(func: &Function, forest: &LoopForest, id: LoopId) -> u64 {
     or(func, forest, id, u64::MAX)
 }
 
-/// The same, with a number for loops whose end is not known.
+/// Returns the bound of [`over_kernel`], with `unknown` for each loop whose trip count has no
+/// bound.
 pub fn or(func: &Function, forest: &LoopForest, id: LoopId, unknown: u64) -> u64 {
     let mut total = 1u64;
     let mut at = Some(id);
@@ -27,16 +29,18 @@ pub fn or(func: &Function, forest: &LoopForest, id: LoopId, unknown: u64) -> u64
     total
 }
 
-/// An upper bound of the iterations of the first of some loops, each inside the next, while the last is run once.
+/// Returns an upper bound of the iterations of the outermost of some nested loops during one run of
+/// the innermost.
 pub fn within(func: &Function, loops: &[&Loop]) -> u64 {
     loops.iter().fold(1, |all, lp| {
         all.saturating_mul(trips(func, lp).unwrap_or(u64::MAX))
     })
 }
 
-/// An upper bound of the iterations of a loop each time it is entered, from an exit passed in the course of every iteration:
-/// one taken once a counter that goes up or down from a constant by a constant passes a constant, or one whose condition
-/// can be followed from iteration to iteration, as of a counter that is doubled or halved.
+/// Returns an upper bound of a loop's trip count. It is taken from an exit that every iteration
+/// passes: one that compares an induction variable of constant begin and step with a constant, or
+/// one whose condition can be computed iteration by iteration, as of a variable that is doubled or
+/// halved.
 pub fn trips(func: &Function, lp: &Loop) -> Option<u64> {
     let [latch] = lp.latches[..] else {
         return None;
@@ -131,10 +135,11 @@ fn count(
     (towards && ordered).then_some(steps)
 }
 
-/// Iterations that are followed, at most: a counter that is halved has seen all its bits go.
+/// The most iterations that are computed; a variable that is halved is 0 after 64.
 const FOLLOWED: u64 = 70;
 
-/// The iterations until an exit is taken that depends on one parameter of the header, and constants, by computing them.
+/// Computes the iterations until an exit is taken whose condition depends on constants and one
+/// parameter of the header.
 fn follow(func: &Function, lp: &Loop, latch: Block, cond: Value, stays_if: bool) -> Option<u64> {
     let mut param = None;
     if !depends(func, lp.header, cond, &mut param, 8) {
@@ -178,7 +183,8 @@ fn follow(func: &Function, lp: &Loop, latch: Block, cond: Value, stays_if: bool)
     None
 }
 
-/// Whether a value is made of constants and at most one parameter of `header`, which is `param` then.
+/// Returns true if a value is computed from constants and at most one parameter of `header`, and
+/// stores that parameter in `param`.
 fn depends(
     func: &Function,
     header: Block,
@@ -198,7 +204,7 @@ fn depends(
     }
 }
 
-/// Such a value, where the parameter is `at`.
+/// Computes a value that [`depends`] accepts, with `at` as the value of the parameter.
 fn compute(func: &Function, value: Value, param: Value, at: u64) -> Option<u64> {
     if value == param {
         return Some(at);
@@ -215,7 +221,7 @@ fn compute(func: &Function, value: Value, param: Value, at: u64) -> Option<u64> 
     fold(data.op, data.fp, &types, &args, func.ty(value))
 }
 
-/// A value as a parameter of the loop's header plus a constant.
+/// Returns a value as a parameter of the loop's header plus a constant.
 fn counter(func: &Function, lp: &Loop, value: Value) -> Option<(Value, u64)> {
     if let ValueDef::Param(block, _) = func.values[value].def {
         return (block == lp.header).then_some((value, 0));
@@ -230,8 +236,8 @@ fn counter(func: &Function, lp: &Loop, value: Value) -> Option<(Value, u64)> {
     }
 }
 
-/// The iterations in a run of a function, each call of a shared function being one beside that function's own. Loops
-/// whose end is not known count once.
+/// Returns the iterations in one run of a function. A call of a shared function counts as one,
+/// beside the iterations of that function. Loops without a bound count once.
 pub fn with_calls(func: &Function, shared: &FxHashMap<FuncId, u64>) -> u64 {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));

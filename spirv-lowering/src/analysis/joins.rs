@@ -1,19 +1,21 @@
-//! What lies between the ways from a branch: the blocks that not every way comes to, and those where ways that differ meet.
+//! Finds what lies between a branch and the points where its paths join: the blocks that only some
+//! paths reach, and the blocks where differing paths meet.
 
 use super::cfg::Cfg;
 use crate::ir::entity::{Block, SecondaryMap};
 use std::collections::BTreeMap;
 
-/// The ways from a branch, as far as they differ. A way ends where it goes back to the head of a loop round the branch.
+/// The paths from a branch, as far as they differ. A path ends at a back edge of a loop around the
+/// branch.
 pub struct Joins {
-    /// Blocks that some ways come to and others need not.
+    /// Marks the blocks that some paths reach and others need not.
     between: SecondaryMap<Block, bool>,
-    /// Blocks that are come to by ways which have nothing in common behind the branch.
+    /// The blocks reached by paths that have nothing in common after the branch.
     blocks: Vec<Block>,
 }
 
 impl Joins {
-    /// The ways from the end of a block of a reducible graph.
+    /// Follows the paths from the end of a block of a reducible graph.
     pub fn new(cfg: &Cfg, from: Block) -> Self {
         let mut ways = Ways {
             cfg,
@@ -49,26 +51,27 @@ impl Joins {
         ways.joins
     }
 
-    /// Not every way comes to that block.
+    /// Returns true if not every path reaches that block.
     pub fn between(&self, block: Block) -> bool {
         self.between[block]
     }
 
-    /// Where ways meet that differ.
+    /// Returns the blocks where differing paths meet.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
 }
 
-/// The ways while they are followed, block by block in reverse postorder.
+/// The state of following the paths, block by block in reverse postorder.
 struct Ways<'a> {
     cfg: &'a Cfg,
     from: Block,
-    /// Which block all ways to a block had in common last.
+    /// For each block, the last block that all paths to it have in common.
     common: SecondaryMap<Block, Option<Block>>,
-    /// Where ways have come to.
+    /// The blocks that paths have reached and that are not yet followed, by their reverse
+    /// postorder.
     open: BTreeMap<usize, Block>,
-    /// Some ways have ended.
+    /// Set once a path has ended.
     ended: bool,
     joins: Joins,
 }
@@ -80,7 +83,7 @@ impl Ways<'_> {
         }
     }
 
-    /// Along an edge, by ways that have had `label` in common last.
+    /// Follows an edge by paths whose last common block is `label`.
     fn arrive(&mut self, from: Block, to: Block, label: Block) {
         if self.common[to].is_some_and(|known| known != label) {
             self.meet(to);
@@ -103,7 +106,7 @@ mod tests {
     use super::*;
     use crate::ir::parse::parse_function;
 
-    /// Of the branch at the end of block 1: what lies between, and where ways meet.
+    /// Returns the blocks between and the joins of the branch at the end of block 1.
     fn of(edges: &[(u32, &[u32])]) -> (Vec<u32>, Vec<u32>) {
         let mut text =
             "func fn0 \"f\" (bool) -> () {\nblock0(v0: bool):\n  jump block1\n".to_owned();
@@ -137,14 +140,14 @@ mod tests {
         assert_eq!(of(same), (vec![], vec![2]));
     }
 
-    /// A loop on one side: its head is come to by one way from the branch.
+    /// Checks a loop on one side of the branch, whose header one path reaches.
     #[test]
     fn loops_on_a_side() {
         let edges: &[(u32, &[u32])] = &[(1, &[2, 3]), (2, &[2, 3]), (3, &[])];
         assert_eq!(of(edges), (vec![2], vec![3]));
     }
 
-    /// Both sides go back to the head of the loop that the branch is in.
+    /// Checks a branch whose sides both go back to the header of the loop around it.
     #[test]
     fn ways_back_to_the_head() {
         let edges: &[(u32, &[u32])] = &[(1, &[2, 3]), (2, &[1]), (3, &[1, 4]), (4, &[])];

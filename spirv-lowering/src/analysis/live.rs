@@ -1,11 +1,11 @@
-//! Which values live where a block begins.
+//! Computes which values are live at the beginning of a block.
 
 use super::cfg::Cfg;
 use crate::ir::entity::{Block, SecondaryMap, Value};
 use crate::ir::function::Function;
 use rustc_hash::FxHashSet;
 
-/// For each block that can be reached the values that are needed from its beginning on, its parameters excepted.
+/// Returns for each reachable block the values that are live-in, its parameters excepted.
 pub fn at_beginnings(func: &Function) -> SecondaryMap<Block, FxHashSet<Value>> {
     let cfg = Cfg::new(func);
     let mut live: SecondaryMap<Block, FxHashSet<Value>> = SecondaryMap::new();

@@ -41,13 +41,13 @@ pub struct Loop {
 pub struct LoopForest {
     /// The loops, outer before inner.
     pub loops: PrimaryMap<LoopId, Loop>,
-    /// Retreating edges into blocks that do not dominate their source.
+    /// The retreating edges into blocks that do not dominate their source.
     pub irreducible: Vec<(Block, Block)>,
     innermost: SecondaryMap<Block, Option<LoopId>>,
 }
 
 impl LoopForest {
-    /// Computes it.
+    /// Finds the loops of a graph.
     pub fn new(cfg: &Cfg, dom: &DomTree) -> Self {
         let mut irreducible = Vec::new();
         let mut loops: PrimaryMap<LoopId, Loop> = PrimaryMap::new();
@@ -114,23 +114,23 @@ impl LoopForest {
         }
     }
 
-    /// Every cycle is a natural loop.
+    /// Returns true if every cycle is a natural loop.
     pub fn is_reducible(&self) -> bool {
         self.irreducible.is_empty()
     }
-    /// The innermost loop around a block.
+    /// Returns the innermost loop around a block.
     pub fn innermost(&self, block: Block) -> Option<LoopId> {
         self.innermost[block]
     }
-    /// Number of loops around a block.
+    /// Returns the number of loops around a block.
     pub fn depth(&self, block: Block) -> u32 {
         self.innermost[block].map_or(0, |l| self.loops[l].depth)
     }
-    /// The loop that a block heads.
+    /// Returns the loop whose header is the block.
     pub fn headed_by(&self, block: Block) -> Option<LoopId> {
         self.innermost[block].filter(|&l| self.loops[l].header == block)
     }
-    /// Is the block in the loop?
+    /// Returns true if the block is in the loop.
     pub fn contains(&self, id: LoopId, block: Block) -> bool {
         let mut at = self.innermost[block];
         while let Some(l) = at {

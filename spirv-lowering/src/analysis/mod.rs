@@ -2,10 +2,10 @@
 //! changes. They depend on `ir` alone; all take time near linear in the size of the function.
 
 pub mod alignment;
-pub mod alike;
 pub mod alloca;
 pub mod arg_access;
 pub mod cfg;
+pub mod congruent;
 pub mod constant_counts;
 pub mod counters;
 pub mod dom;
@@ -13,6 +13,6 @@ pub mod iterations;
 pub mod joins;
 pub mod live;
 pub mod loops;
-pub mod together;
+pub mod uniform_exits;
 pub mod uses;
 pub mod waits;

@@ -1,9 +1,10 @@
-//! How often each value is used.
+//! Counts the uses of values.
 
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
 
-/// Number of uses of every value, by instructions and terminators of the blocks in the layout.
+/// Returns the number of uses of each value, by instructions and terminators of the blocks in the
+/// layout.
 pub fn use_counts(func: &Function) -> SecondaryMap<Value, u32> {
     let mut counts = SecondaryMap::new();
     for &block in &func.layout {

@@ -17,7 +17,8 @@ use crate::ir::function::{Function, Terminator};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
-/// May a work-item wait? Runs on an inlined function; a call that is left counts as an operation that looks at memory.
+/// Returns true if a work-item may wait for another one. Runs on an inlined function; a call that
+/// is left counts as an operation that reads shared memory.
 pub fn may_wait(func: &Function) -> bool {
     let cfg = Cfg::new(func);
     let forest = LoopForest::new(&cfg, &DomTree::new(&cfg));
@@ -30,7 +31,7 @@ pub fn may_wait(func: &Function) -> bool {
     !waiting_loops(func, &cfg, &forest).is_empty()
 }
 
-/// Returns the loops in which a work-item may wait. None of a graph that is not reducible.
+/// Returns the loops in which a work-item may wait, or none if the graph is not reducible.
 pub fn waiting_loops(func: &Function, cfg: &Cfg, forest: &LoopForest) -> Vec<LoopId> {
     if forest.loops.is_empty() || !forest.is_reducible() {
         return Vec::new();
@@ -52,17 +53,17 @@ pub fn waiting_loops(func: &Function, cfg: &Cfg, forest: &LoopForest) -> Vec<Loo
     forest.loops.keys().filter(waits).collect()
 }
 
-/// A branch whose condition depends on others.
+/// A branch whose condition depends on other work-items.
 struct Branch {
     block: Block,
     joins: Joins,
 }
 
-/// What depends on what others may have written meanwhile.
+/// The values and branches that depend on what other work-items may have written.
 struct Seen {
     values: SecondaryMap<Value, bool>,
     branches: Vec<Branch>,
-    /// So may private memory.
+    /// Set if private memory depends on other work-items too.
     private: bool,
 }
 
@@ -83,11 +84,12 @@ impl Seen {
         new
     }
 
-    /// From operands to results, once through all blocks. Whether there was anything new.
+    /// Propagates from operands to results, once through all blocks. Returns true if anything was
+    /// new.
     fn follow(&mut self, func: &Function) -> bool {
         let mut new = false;
         for &block in &func.layout {
-            let apart = self
+            let conditional = self
                 .branches
                 .iter()
                 .any(|branch| branch.joins.between(block));
@@ -110,7 +112,7 @@ impl Seen {
                     }
                 }
                 // By value, or by whether it is done.
-                if (known || apart) && !self.private && data.results.is_empty() && private() {
+                if (known || conditional) && !self.private && data.results.is_empty() && private() {
                     self.private = true;
                     new = true;
                 }
@@ -126,7 +128,8 @@ impl Seen {
         new
     }
 
-    /// From conditions to what depends on the way that was taken. Whether there was anything new.
+    /// Propagates from conditions to what depends on the path taken. Returns true if anything was
+    /// new.
     fn branch(&mut self, func: &Function, cfg: &Cfg) -> bool {
         let mut new = false;
         for &block in cfg.rpo() {
@@ -203,7 +206,8 @@ block2:
         assert!(of(&histogram.replace("iadd v5, v1", "iadd v5, v3")));
     }
 
-    /// A result that only decides what else is done in a turn of the loop: programs count and note what they find like this.
+    /// Checks a result that only decides what one iteration does, as programs count and record what
+    /// they find.
     #[test]
     fn what_is_found_is_noted_without_waiting() {
         let noted = "
@@ -233,9 +237,9 @@ block5:
         assert!(of(&noted.replace("icmp.ult v9, v1", "icmp.ult v3, v9")));
     }
 
-    /// An end of the loop that only those come to who have got the lock.
+    /// Checks a loop exit that only work-items reach which hold the lock.
     #[test]
-    fn ends_behind_a_lock_wait() {
+    fn exits_after_a_lock_wait() {
         let tried = "
   v2 = const 0 : i32
   jump block1
@@ -250,14 +254,14 @@ block3:
   return
 ";
         assert!(of(tried));
-        let behind = tried
+        let after = tried
             .replace("br v4, block1, block2", "br v4, block4, block2")
             .replace("br v5, block1, block3", "br v5, block4, block3")
             .replace("block3:\n", "block4:\n  jump block1\nblock3:\n");
-        assert!(of(&behind));
+        assert!(of(&after));
     }
 
-    /// Going back to the head by another way, and what private memory tells.
+    /// Checks paths back to the header that differ, and values carried by private memory.
     #[test]
     fn ways_of_going_on_wait() {
         let again = "

@@ -15,16 +15,16 @@ pub enum Arg {
     Value(Vec<u8>),
     /// An address in global memory, or null.
     Pointer(u64),
-    /// Local memory of so many bytes.
+    /// A pointer to local memory, by the number of bytes to allocate.
     Local(u64),
     /// An image.
     Image(Picture),
-    /// An image or sampler: it cannot be used.
+    /// An image or sampler without contents: using it is an error.
     Handle,
 }
 
 impl Arg {
-    /// The bytes of an argument in the argument block.
+    /// Returns the bytes of an argument in the argument block.
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Value(bytes) => bytes.clone(),
@@ -34,18 +34,18 @@ impl Arg {
     }
 }
 
-/// What a parameter of the entry block is given in each work-item.
+/// The value that a parameter of the entry block has in each work-item.
 #[derive(Debug, Clone)]
 pub(super) enum Bound {
     /// A value.
     Value(Scalar),
-    /// The address of so many bytes of the work-group.
+    /// The address of that many bytes of the work-group's local memory.
     Local(u64),
-    /// The address of a copy, of some alignment.
+    /// The address of a copy of these bytes in private memory, with this alignment.
     Copy(Vec<u8>, u64),
 }
 
-/// Number of parameters that an argument takes.
+/// Returns the number of parameters that an argument takes.
 fn width(kind: ParamKind) -> usize {
     match kind {
         ParamKind::Value { count, .. } => count as usize,
@@ -53,13 +53,13 @@ fn width(kind: ParamKind) -> usize {
     }
 }
 
-/// Bytes of local memory that an argument gets where it is measured by a specialisation constant.
+/// Rounds up the bytes of a local argument whose size is a specialisation constant.
 pub(super) fn rounded(bytes: u64) -> u64 {
     bytes.div_ceil(LOCAL_ARG_ALIGN.into()) * u64::from(LOCAL_ARG_ALIGN)
 }
 
-/// What the parameters of a kernel's function are given: all of them, or, once the others are read from the argument
-/// block, those in local memory.
+/// Returns the values of the parameters of a kernel's function: all of them, or only the pointers
+/// to local memory once the other arguments are read from the argument block.
 pub(super) fn bind(
     func: &Function,
     kernel: &EntryPoint,

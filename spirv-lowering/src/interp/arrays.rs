@@ -7,19 +7,19 @@ use crate::ir::entity::GlobalId;
 use crate::ir::function::{Function, Storage};
 use rustc_hash::FxHashMap;
 
-/// Bytes that arrays of a work-group or a work-item may have.
+/// The most bytes that the arrays of a work-group or a work-item may have.
 pub(super) const MOST_BYTES: u64 = 64 << 20;
 
 /// The memory of a work-group.
 pub(super) struct Local {
     pub memory: Memory,
     pub globals: FxHashMap<GlobalId, u64>,
-    /// Arrays in Workgroup storage, by [`Arrays::of`].
+    /// The arrays in Workgroup storage, indexed by [`Arrays::of`].
     pub arrays: Vec<Region>,
 }
 
 impl Local {
-    /// The address of a local variable.
+    /// Returns the address of a local variable.
     pub fn global(&mut self, machine: &mut Machine, id: GlobalId) -> Result<u64, Error> {
         if let Some(&address) = self.globals.get(&id) {
             return Ok(address);
@@ -39,13 +39,13 @@ impl Local {
     }
 }
 
-/// Which region an array variable is in: those that overlay one another share one.
+/// Maps array variables to regions: variables that overlay one another share one.
 pub(super) struct Arrays {
     /// For each variable, its region.
     pub of: Vec<usize>,
     /// For each variable, its elements.
     pub len: Vec<u64>,
-    /// Bytes of each region.
+    /// The storage and the bytes of each region.
     sizes: Vec<(Storage, u64)>,
 }
 
@@ -86,7 +86,7 @@ impl Arrays {
         Ok(arrays)
     }
 
-    /// New regions; those of the other storage are empty.
+    /// Creates the regions of one storage; those of the other are empty.
     pub fn make(&self, storage: Storage, noise: u64) -> Vec<Region> {
         let size = |&(of, size): &(Storage, u64)| if of == storage { size } else { 0 };
         let sizes = self.sizes.iter().map(size);

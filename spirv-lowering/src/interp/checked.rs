@@ -1,4 +1,5 @@
-//! A launch as the CPU device dispatches it, in real memory's addresses, with what is wrong in it noted.
+//! Runs a launch as the CPU device dispatches it, at the addresses of real memory, and reports
+//! errors instead of stopping at them.
 
 use super::args::Bound;
 use super::claims::Checker;
@@ -15,21 +16,22 @@ use crate::ir::module::Module;
 /// Work-groups of one kernel with their argument block.
 #[derive(Debug, Clone, Copy)]
 pub struct Dispatched<'a> {
-    /// After all passes, with one kernel.
+    /// The module after all passes, with one kernel.
     pub module: &'a Module,
     /// Where implicit arguments lie in the argument block.
     pub implicit: &'a [(Implicit, u32)],
-    /// Work-groups, and their size.
+    /// The number of work-groups in each dimension.
     pub groups: [u32; 3],
     /// Work-items of a group.
     pub local_size: [u32; 3],
     /// The argument block.
     pub push: &'a [u8],
-    /// Specialisation constant and bytes of each argument in local memory, in their order.
+    /// The id of the specialisation constant and the bytes of each local argument, in order.
     pub local_args: &'a [(u32, u32)],
     /// Work-items of a sub-group.
     pub lanes: u32,
-    /// The kernel's pieces with what is claimed of their values, which is checked too, and how work-items stand in packs.
+    /// The kernel's pieces with the claims about their values, which are checked too, and the order
+    /// of work-items in packs.
     pub claims: Option<(&'a [Claims], Order)>,
 }
 
@@ -42,10 +44,12 @@ pub struct Findings {
     pub claims: Vec<FalseClaim>,
 }
 
-/// Runs it. `memory` gets the pieces of `source` that are accessed, and is changed; `images` are read and written at once.
+/// Runs a launch. `memory` receives the pieces of `source` that are accessed, and is changed;
+/// `images` are accessed directly.
 ///
 /// # Errors
-/// [`Error::NotInterpreted`] of filters of the device's own.
+///
+/// Returns [`Error::NotInterpreted`] for filters that the device implements.
 pub fn run_checked(
     launch: &Dispatched,
     checks: Checks,

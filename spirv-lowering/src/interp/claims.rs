@@ -1,7 +1,8 @@
-//! Claims of the vectoriser, held against what work-items have.
+//! Checks the vectoriser's claims against the values that work-items compute.
 //!
-//! Lanes are together where they have gone round the loops about a block equally often, since each block is written once: what
-//! one lane has is compared with what the first of its pack has had there. What is not known in all its bits is left out.
+//! Lanes of a pack are compared where they have gone round the loops about a block equally often,
+//! because each block is emitted once. The value of a lane is compared with that of the first lane
+//! of its pack. Values with unknown bits are not compared.
 
 use super::position::LocalPosition;
 use super::scalar::Scalar;
@@ -16,7 +17,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 /// The iterations of the loops around a block, outer ones first.
 type Path = Vec<(Block, u32)>;
 
-/// A pack's execution of a place, which is compared.
+/// The execution of a place by a pack, which is the unit of comparison.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     pack: [u32; 3],
@@ -40,10 +41,10 @@ pub(super) struct Checker<'a> {
     lanes: u32,
     /// The piece that runs.
     pub piece: usize,
-    /// Where each work-item of the group is.
+    /// The path of each work-item of the group.
     paths: Vec<Path>,
     seen: FxHashMap<Key, (u32, u64)>,
-    /// Claims that were found to be false, once each.
+    /// The claims found to be false, once each.
     known: FxHashSet<(usize, Site)>,
     pub found: Vec<FalseClaim>,
 }
@@ -62,14 +63,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// All work-items begin with a piece.
+    /// Begins a piece in all work-items.
     pub fn begin(&mut self, piece: usize, items: usize) {
         self.piece = piece;
         self.seen.clear();
         self.paths = vec![Path::new(); items];
     }
 
-    /// The lane of a work-item.
+    /// Returns the lane of a work-item.
     pub fn lane(&self, item: &LocalPosition) -> u32 {
         match self.order {
             Order::Rows => item.id[0] % self.lanes,
@@ -172,7 +173,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A work-item comes to a block; `params`: what its parameters have.
+    /// Records that a work-item enters a block, whose parameters have the values `params`.
     pub fn enters(&mut self, item: &LocalPosition, block: Block, params: &[(Value, Scalar)]) {
         let Some(piece) = self.pieces.get(self.piece) else {
             return;
@@ -194,7 +195,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A work-item is about to do an instruction, the one of a number in its block.
+    /// Records that a work-item is about to execute instruction number `at` of `block`.
     pub fn does(
         &mut self,
         item: &LocalPosition,
@@ -223,7 +224,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Turns what a work-item stores into lane 0's, where the variable has one element for all lanes.
+    /// Replaces the operands of a store by lane 0's, where the variable has one element for all
+    /// lanes.
     pub fn stores(
         &mut self,
         item: &LocalPosition,
@@ -252,14 +254,14 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// A work-item has done an instruction.
+    /// Records the results of an instruction.
     pub fn has_done(&mut self, item: &LocalPosition, data: &InstData, results: &[Scalar]) {
         for (&value, &bits) in data.results.iter().zip(results) {
             self.value(item, value, bits, Some(data));
         }
     }
 
-    /// A work-item is at the end of a block, which uses these.
+    /// Records that a work-item is at the end of a block, whose terminator uses these values.
     pub fn ends(&mut self, item: &LocalPosition, block: Block, used: &[(Value, Scalar)]) {
         for &(value, bits) in used {
             self.operand(item, (block, usize::MAX), value, bits, None);

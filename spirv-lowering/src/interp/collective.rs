@@ -1,4 +1,4 @@
-//! Barriers and collective operations, for the work-items that have come together.
+//! Executes barriers and collective operations for the work-items that have reached them.
 
 use super::error::Error;
 use super::eval::eval;
@@ -14,7 +14,7 @@ fn combine(arith: G, ty: Type, a: Scalar, b: Scalar, noise: u64) -> Scalar {
     eval(op, FpFlags::default(), &[ty, ty], &[a, b], ty, noise)
 }
 
-/// What an exclusive scan begins with.
+/// Returns the identity of an operation, which an exclusive scan begins with.
 fn identity(arith: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let (infinity, one) = match ty {
@@ -34,7 +34,7 @@ fn identity(arith: G, ty: Type) -> u64 {
     }
 }
 
-/// Does the operation that all of `items` wait for, and lets them go on.
+/// Executes the operation that all of `items` wait for, and resumes them.
 pub(super) fn run<'a>(machine: &mut Machine<'a>, items: &mut [&mut Item<'a>]) -> Result<(), Error> {
     let Some(data) = items.first().and_then(|item| item.waiting_for()) else {
         return Err(Error::invalid("nobody waits"));

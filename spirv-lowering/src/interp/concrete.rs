@@ -1,4 +1,4 @@
-//! Operations as a device does them: what they leave open has one value.
+//! Evaluates operations with one definite result, as a device does where KIR leaves it open.
 
 use super::eval::eval;
 use super::scalar::Scalar;
@@ -8,7 +8,7 @@ use crate::ir::function::FpFlags;
 use crate::ir::op::{NativeFn, Op, Rounding};
 use crate::ir::types::Type;
 
-/// The result of a pure operation. It is known if all operands are.
+/// Returns the result of a pure operation. It is known if all operands are.
 pub(super) fn concrete(op: Op, types: &[Type], args: &[Scalar], result: Type) -> Scalar {
     let value = match op {
         Op::FNative(which) => native(which, types, args, result).unwrap_or_default(),
@@ -24,7 +24,7 @@ pub(super) fn concrete(op: Op, types: &[Type], args: &[Scalar], result: Type) ->
     }
 }
 
-/// A function that targets have as an instruction, rounded once.
+/// Evaluates a native function, rounded once.
 fn native(which: NativeFn, types: &[Type], args: &[Scalar], result: Type) -> Option<Scalar> {
     let wide = |at: usize| {
         let (ty, value) = (*types.get(at)?, args.get(at)?);

@@ -1,8 +1,8 @@
-//! What can go wrong in a run.
+//! The errors of a run.
 
 use crate::ir::types::Space;
 
-/// What an access to memory may do wrong.
+/// A wrong access to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// No variable or buffer has all of the bytes.
@@ -13,15 +13,15 @@ pub enum Fault {
         /// Number of bytes.
         size: u64,
     },
-    /// The address is not as aligned as the access claims.
+    /// The address is less aligned than the access claims.
     #[error("{address:#x} is not aligned to {align}")]
     Unaligned {
         /// Address of the first byte.
         address: u64,
-        /// Bytes.
+        /// The alignment claimed, in bytes.
         align: u64,
     },
-    /// The memory is constant.
+    /// The access writes constant memory.
     #[error("{address:#x} is read-only")]
     ReadOnly {
         /// Address of the first byte.
@@ -32,54 +32,54 @@ pub enum Fault {
     Index {
         /// The index.
         index: u64,
-        /// Elements.
+        /// The number of elements.
         len: u64,
     },
 }
 
-/// Why a run ended early.
+/// The reason why a run ended early.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// More steps than allowed: an endless loop, presumably.
+    /// The run took more steps than allowed, so it presumably does not end.
     #[error("it does not end within the steps allowed")]
     Steps,
     /// A wrong access.
     #[error("{place}: {fault}{}", space.map_or(String::new(), |s| format!(" ({s:?})").to_lowercase()))]
     Access {
-        /// What was wrong.
+        /// The fault.
         fault: Fault,
-        /// The memory.
+        /// The address space.
         space: Option<Space>,
-        /// Function and instruction.
+        /// The function and instruction.
         place: String,
     },
     /// In a strict run: the result would depend on an unknown value.
     #[error("{place}: {what} is unknown")]
     Unknown {
-        /// What depends on it.
+        /// The use of the value.
         what: &'static str,
-        /// Function and instruction.
+        /// The function and instruction.
         place: String,
     },
-    /// Work-items wait at different places, or some have ended.
+    /// Work-items wait at different places, or some have ended while others wait.
     #[error("work-items do not come together: {0}")]
     Divergence(String),
-    /// Control came where it never should.
+    /// A work-item reached an `unreachable` terminator.
     #[error("{0}: an unreachable place was reached")]
     Unreachable(String),
-    /// Loops have not ended after as many dispatches as there may be.
+    /// Loops that are resumed by further dispatches did not end within the limit.
     #[error("loops go on after the last dispatch")]
     Rounds,
-    /// Nothing that is interpreted.
+    /// The module uses something that the interpreter does not support.
     #[error("{0} is not interpreted")]
     NotInterpreted(String),
-    /// Arguments or code that make no sense.
+    /// The arguments or the code are invalid.
     #[error("{0}")]
     Invalid(String),
 }
 
 impl Error {
-    /// An [`Error::Invalid`].
+    /// Creates an [`Error::Invalid`].
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::Invalid(what.into())
     }

@@ -1,4 +1,5 @@
-//! Pure operations on values with unknown bits: [`fold`] for the bits, and beside that how unknown ones spread.
+//! Evaluates pure operations on values with unknown bits: [`fold`] computes the bits, and this
+//! module how unknown ones propagate.
 
 use super::scalar::Scalar;
 use crate::ir::fold::{self, fold};
@@ -19,7 +20,7 @@ fn exponent_mask(ty: Type) -> u64 {
     }
 }
 
-/// The canonical NaN.
+/// Returns the canonical NaN.
 fn nan(ty: Type) -> u64 {
     let exponent = exponent_mask(ty);
     exponent | exponent >> 1 & !exponent
@@ -29,7 +30,7 @@ fn is_nan(ty: Type, bits: u64) -> bool {
     bits & !sign_bit(ty) & ty.mask() > exponent_mask(ty)
 }
 
-/// A NaN of which nothing else is known: as arithmetic makes them.
+/// Returns a NaN of unknown payload, as arithmetic makes.
 fn any_nan(ty: Type) -> Scalar {
     Scalar {
         bits: nan(ty),
@@ -46,23 +47,24 @@ fn is_any_nan(ty: Type, value: Scalar) -> bool {
     value.unknown | sign_bit(ty) == open && value.bits & !open == exponent_mask(ty)
 }
 
-/// It is one whatever its unknown bits are, as half of a NaN of double precision may be.
+/// Returns true if a value is a NaN whatever its unknown bits are. Half of a double-precision NaN
+/// may be known.
 fn is_certainly_nan(ty: Type, value: Scalar) -> bool {
     is_any_nan(ty, value) || ty.is_float() && is_nan(ty, value.bits & !value.unknown)
 }
 
-/// The unknown bits may be such that it is one.
+/// Returns true if the unknown bits may make the value a NaN.
 fn may_be_nan(ty: Type, value: Scalar) -> bool {
     is_nan(ty, value.bits | value.unknown)
 }
 
-/// The unknown bits may be such that it is one, or it is.
+/// Returns true if the value is infinite or its unknown bits may make it so.
 fn may_be_infinite(ty: Type, value: Scalar) -> bool {
     let open = value.unknown | sign_bit(ty);
     ty.is_float() && (value.bits ^ exponent_mask(ty)) & !open & ty.mask() == 0
 }
 
-/// From the lowest set bit upwards.
+/// Returns the mask of all bits from the lowest set one upwards.
 fn upwards(mask: u64) -> u64 {
     mask | mask.wrapping_neg()
 }
@@ -71,7 +73,7 @@ fn sext(ty: Type, bits: u64) -> u64 {
     fold::sext(ty, bits) as u64
 }
 
-/// Does the operation work on the numbers that floats stand for, rather than on their bits?
+/// Returns true if the operation works on the numbers that floats stand for, not on their bits.
 fn is_arithmetic(op: Op) -> bool {
     !matches!(
         op,
@@ -79,7 +81,8 @@ fn is_arithmetic(op: Op) -> bool {
     )
 }
 
-/// The result of a pure operation. `noise` fills in what the operation leaves open altogether.
+/// Returns the result of a pure operation. `noise` fills in what the operation leaves open
+/// altogether.
 pub fn eval(
     op: Op,
     fp: FpFlags,
@@ -200,7 +203,8 @@ pub fn eval(
     value
 }
 
-/// What a comparison says if all that one integer may be is on one side of all that another may be.
+/// Returns the result of a comparison that is the same for all values that the two integers may
+/// have.
 fn order(cond: IntCond, ty: Type, a: Scalar, b: Scalar) -> Option<bool> {
     // A number with a sign is ordered like one without, its highest bit changed.
     let sign = match cond {
@@ -232,7 +236,8 @@ fn order(cond: IntCond, ty: Type, a: Scalar, b: Scalar) -> Option<bool> {
     }
 }
 
-/// What the freedoms of an instruction leave of its result; None: nothing.
+/// Returns the result of an instruction as far as its fast-math flags define it, or `None` if they
+/// leave all of it open.
 fn with_freedoms(
     fp: FpFlags,
     types: &[Type],

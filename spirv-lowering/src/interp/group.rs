@@ -1,8 +1,9 @@
-//! A work-group: its local memory, its work-items, and how they come together.
+//! Runs a work-group: its local memory, its work-items and their synchronisation.
 //!
-//! All that can run do so, one after the other, until each has ended or waits. Then the collective operations of sub-groups
-//! are done for those that wait at one of them; of several places it is the first in the code, so that work-items that
-//! parted meet again. When nothing else is left, all have to be at the same operation of the work-group.
+//! Work-items run one after the other, until each has ended or waits. Then the collective
+//! operations of sub-groups are executed for the work-items that wait at one; the place that is
+//! first in the code goes first, so that divergent work-items converge again. When nothing else can
+//! run, all work-items must wait at the same operation of the work-group.
 
 use super::args::Bound;
 use super::arrays::{Arrays, Local, MOST_BYTES};
@@ -18,7 +19,7 @@ use crate::ir::op::{Fences, Op, Scope};
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
 
-/// Where a work-item waits: a call stack of places in the code.
+/// The place where a work-item waits: a call stack of functions and instructions.
 type Point = Vec<(usize, usize)>;
 
 /// Runs the whole ND-range.
@@ -106,7 +107,7 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
                 Ok(0) => break,
                 Ok(next) => piece = next,
                 Err(Error::Divergence(note)) if machine.watch.is_some() => {
-                    apart(machine, &items, &note);
+                    note_divergence(machine, &items, &note);
                     return Ok(());
                 }
                 Err(error) => return Err(error),
@@ -123,9 +124,9 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
             continue;
         }
         if !sub_groups(machine, &mut items)? {
-            match together(machine, &mut items) {
+            match work_group(machine, &mut items) {
                 Err(Error::Divergence(note)) if machine.watch.is_some() => {
-                    apart(machine, &items, &note);
+                    note_divergence(machine, &items, &note);
                     return Ok(());
                 }
                 other => other?,
@@ -138,7 +139,7 @@ fn run(machine: &mut Machine) -> Result<(), Error> {
     Ok(())
 }
 
-/// Begins with a piece of the kernel in all work-items.
+/// Begins a piece of the kernel in all work-items.
 fn begin_piece<'a>(
     machine: &mut Machine<'a>,
     items: &mut [Item<'a>],
@@ -158,7 +159,7 @@ fn begin_piece<'a>(
     }
 }
 
-/// The piece of the kernel with which all work-items go on. 0: none.
+/// Returns the piece of the kernel that all work-items continue with, or 0 if they have ended.
 fn next_piece<'a>(machine: &Machine<'a>, items: &[Item<'a>]) -> Result<usize, Error> {
     if machine
         .claims
@@ -179,7 +180,7 @@ fn next_piece<'a>(machine: &Machine<'a>, items: &[Item<'a>]) -> Result<usize, Er
     Ok(first as usize)
 }
 
-/// The scope of what a work-item waits for.
+/// Returns the scope of the operation that a work-item waits at.
 fn scope(item: &Item) -> Option<Scope> {
     match item.waiting_for()?.op {
         Op::Group(_, scope) => Some(scope),
@@ -195,7 +196,7 @@ fn point<'a>(machine: &mut Machine<'a>, item: &Item<'a>) -> Point {
         .collect()
 }
 
-/// Does one operation of each sub-group that waits for some. False: none does.
+/// Executes one operation of each sub-group that waits at one. Returns false if none does.
 fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<bool, Error> {
     let mut any = false;
     for lanes in items.chunks_mut(machine.options.subgroup_size as usize) {
@@ -224,8 +225,8 @@ fn sub_groups<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<b
     Ok(any)
 }
 
-/// Notes that the work-items do not come together.
-fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
+/// Reports a barrier that not all work-items reach.
+fn note_divergence<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
     let barriers = machine.watch.as_ref().is_some_and(|w| w.checks.barriers);
     let waits = items.iter().find(|item| item.state == ItemState::Waiting);
     if let Some(item) = waits.filter(|_| barriers) {
@@ -234,8 +235,8 @@ fn apart<'a>(machine: &mut Machine<'a>, items: &[Item<'a>], note: &str) {
     }
 }
 
-/// Does an operation of the whole work-group.
-fn together<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<(), Error> {
+/// Executes an operation of the whole work-group.
+fn work_group<'a>(machine: &mut Machine<'a>, items: &mut [Item<'a>]) -> Result<(), Error> {
     let mut first: Option<Point> = None;
     for item in items.iter() {
         if item.state != ItemState::Waiting {

@@ -1,25 +1,29 @@
-//! The order that release and acquire give (the memory model in section 3.3.6 of the OpenCL API): which accesses of other
-//! work-items an access happens after, beside those that barriers order ([`super::watch`]).
+//! The order that release and acquire establish (the memory model in section 3.3.6 of the OpenCL
+//! API): which accesses of other work-items happen before an access, beside those that barriers
+//! order ([`super::watch`]).
 //!
-//! A release leaves an entry in the *log* of the atomic object that it writes: which accesses it covers, and what its
-//! work-item knew. An acquire that reads the object learns the log as it is then. So what a work-item knows are lengths of
-//! logs, and an access is known if an entry within one of them covers it: an entry of the same work-item that came later, or
-//! one of its sub-group or group after a later barrier. Objects that are read, changed and written keep their log,
-//! as the release sequence that they are; one that is only written begins another.
+//! A release appends an entry to the *log* of the atomic object that it writes. The entry holds
+//! which accesses it covers, and what its work-item knew. An acquire that reads the object learns
+//! the log up to that point. So the knowledge of a work-item is a length for each log, and an
+//! access is known if an entry within one of them covers it. An entry covers the earlier accesses
+//! of its work-item, and those of its sub-group or group before the last barrier. A
+//! read-modify-write keeps the log of an object, as part of the release sequence; a plain atomic
+//! write begins another.
 //!
-//! Fences do the same for the atomic operations around them: what is released by one is left by later writes, what earlier
-//! reads have seen is learned by one. A release is seen in its scope alone. What a work-item learns concerns the memory that
-//! the operation is on, or that the fence names.
+//! Fences do the same for the atomic operations around them: later writes publish what a release
+//! fence covers, and an acquire fence learns what earlier reads have seen. A release is visible in
+//! its scope alone. What a work-item learns concerns the memory that the operation is on, or that
+//! the fence names.
 
 use crate::ir::op::{Fences, Order, Scope};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 use std::rc::Rc;
 
-/// The kinds of memory that are ordered apart: global memory, local memory, images.
+/// The number of memories that are ordered separately: global memory, local memory and images.
 pub(super) const SPACES: usize = 3;
 
-/// A work-item that knows of more logs than this is taken to know everything.
+/// The number of logs beyond which a work-item is taken to know everything.
 const MOST_LOGS: usize = 4096;
 
 impl Order {
@@ -36,22 +40,22 @@ fn named(fences: Fences) -> [bool; SPACES] {
     [fences.global, fences.local, fences.image]
 }
 
-/// Where a work-item is in its program: all that comes later than an access has higher counts.
+/// A position in the program order of a work-item: later accesses have higher counts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Position {
-    /// Number of the work-item in the launch, of its sub-group and of its group.
+    /// The number of the work-item in the launch, that of its sub-group and that of its group.
     pub item: u32,
     pub sub_group: u32,
     pub group: u32,
-    /// Releases of the work-item.
+    /// The releases of the work-item so far.
     pub releases: u32,
-    /// Barriers of the sub-group.
+    /// The barriers of the sub-group so far.
     pub sub_barriers: u32,
-    /// Barriers of the group that ordered the memory.
+    /// The barriers of the group so far that ordered each memory.
     pub barriers: [u32; SPACES],
 }
 
-/// Lengths of logs.
+/// The length known of each log.
 #[derive(Debug, Clone, Default)]
 struct Known {
     logs: FxHashMap<usize, u32>,
@@ -73,7 +77,7 @@ impl Known {
     }
 }
 
-/// A memory, and those whose accesses to it an entry covers.
+/// A memory, and the work-item, sub-group or group whose accesses to it an entry covers.
 type Whose = (usize, Who);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -83,11 +87,12 @@ enum Who {
     Group(u32),
 }
 
-/// The releases through an atomic object.
+/// The releases through an atomic object, in order.
 #[derive(Debug, Default)]
 struct Log {
     length: u32,
-    /// The length before an entry, and the count that accesses are below which it covers. Both rise.
+    /// For each entry its position in the log, and the count below which it covers accesses. Both
+    /// rise.
     covers: FxHashMap<Whose, SmallVec<[(u32, u32); 1]>>,
     /// The union of what the releasing work-items knew.
     known: [Known; SPACES],
@@ -113,7 +118,7 @@ impl Log {
         self.length += 1;
     }
 
-    /// Does one of the first entries cover an access?
+    /// Returns true if one of the first `length` entries covers an access.
     fn covers(&self, length: u32, space: usize, access: &Position) -> bool {
         [
             (Who::Item(access.item), access.releases),
@@ -140,7 +145,7 @@ struct Release {
     known: [Option<Rc<Known>>; SPACES],
 }
 
-/// An atomic object as those see it who are in the scope of a release.
+/// The part of an atomic object's releases that one scope sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Reach {
     All,
@@ -167,7 +172,7 @@ impl Reach {
     }
 }
 
-/// A work-item of the group that runs.
+/// The order as one work-item of the running group knows it.
 #[derive(Debug, Default)]
 struct ItemOrder {
     releases: u32,
@@ -178,7 +183,7 @@ struct ItemOrder {
     seen: [Known; SPACES],
 }
 
-/// An atomic operation.
+/// An atomic operation that may order others.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Atomic {
     /// The memory in which the object is, and its address.
@@ -190,11 +195,11 @@ pub(super) struct Atomic {
     pub scope: Scope,
 }
 
-/// The order of a run so far.
+/// The happens-before order of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct HappensBefore {
     logs: Vec<Log>,
-    /// The log of an object, and the work-item that began it.
+    /// The number of each object's log, and the work-item that began it.
     objects: FxHashMap<(usize, u64, Reach), (usize, u32)>,
     items: Vec<ItemOrder>,
     /// The part that all work-items of the group know.
@@ -202,7 +207,7 @@ pub(super) struct HappensBefore {
 }
 
 impl HappensBefore {
-    /// A group of so many work-items begins, which know nothing, with local memory of its own.
+    /// Begins a group of `items` work-items, which know nothing and have new local memory.
     pub fn begin_group(&mut self, items: u32) {
         self.objects.retain(|&(space, ..), _| space != 1);
         self.items.clear();
@@ -210,7 +215,7 @@ impl HappensBefore {
         self.group = Default::default();
     }
 
-    /// Releases of a work-item so far.
+    /// Returns how many releases a work-item has executed.
     pub fn releases(&self, index: u32) -> u32 {
         self.items
             .get(index as usize)
@@ -245,7 +250,7 @@ impl HappensBefore {
         })
     }
 
-    /// A work-item has done an atomic operation.
+    /// Records an atomic operation of a work-item.
     pub fn atomic(&mut self, index: u32, by: &Position, atomic: &Atomic) {
         let Atomic {
             space,
@@ -311,7 +316,7 @@ impl HappensBefore {
         }
     }
 
-    /// A work-item has passed a fence.
+    /// Records a fence of a work-item.
     pub fn fence(&mut self, index: u32, by: &Position, order: Order, scope: Scope, fences: Fences) {
         let spaces = named(fences);
         if let Some(item) = self
@@ -331,7 +336,7 @@ impl HappensBefore {
         }
     }
 
-    /// These work-items have passed a barrier of their sub-group.
+    /// Records that these work-items have passed a barrier of their sub-group.
     pub fn sub_group_barrier(&mut self, indices: &[u32], fences: Fences) {
         let spaces = named(fences);
         for space in (0..SPACES).filter(|&space| spaces[space]) {
@@ -350,7 +355,7 @@ impl HappensBefore {
         }
     }
 
-    /// All work-items of the group have passed a barrier.
+    /// Records that all work-items of the group have passed a barrier.
     pub fn group_barrier(&mut self, fences: Fences) {
         let spaces = named(fences);
         for space in (0..SPACES).filter(|&space| spaces[space]) {
@@ -361,7 +366,7 @@ impl HappensBefore {
         }
     }
 
-    /// Whether a work-item of the group knows of an access.
+    /// Returns true if an access happens before what a work-item of the group does next.
     pub fn knows(&self, index: u32, space: usize, access: &Position) -> bool {
         let own = self
             .items
@@ -525,7 +530,7 @@ mod tests {
         }
     }
 
-    /// After a barrier of its group a work-item releases what the others did before it.
+    /// Checks that after a barrier a work-item releases what others of its group did before it.
     #[test]
     fn barriers_before_a_release() {
         let mut world = World::new();

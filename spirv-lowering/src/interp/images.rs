@@ -1,20 +1,21 @@
-//! Images as a run is given them: who runs a kernel stores and converts their texels.
+//! The interface to images that the caller of the interpreter stores and converts.
 
 /// An image as a kernel sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct View {
     /// Texels in x, y, z; the layers of an array stand after the last coordinate of a texel.
     pub size: [u32; 3],
-    /// Coordinates that count.
+    /// The number of coordinates in use.
     pub coordinates: u8,
     /// Bytes of a texel.
     pub texel: u32,
-    /// The components that its format stores.
+    /// Which of the four components the format stores.
     pub stored: [bool; 4],
 }
 
 impl View {
-    /// The coordinates of a texel, 0 for those that do not count. None: there is no such texel.
+    /// Returns the coordinates of a texel, with 0 for those not in use, or `None` outside of the
+    /// image.
     pub fn inside(&self, at: [i32; 3]) -> Option<[u32; 3]> {
         let mut inside = [0; 3];
         let counted = inside.iter_mut().zip(at).zip(self.size);
@@ -25,15 +26,15 @@ impl View {
     }
 }
 
-/// The images of a launch, by binding. Coordinates are those that [`View::inside`] gives.
+/// The images of a launch, by binding. Coordinates are those that [`View::inside`] returns.
 pub trait Images {
-    /// What is bound; None: nothing.
+    /// Returns the image at a binding, or `None` if there is none.
     fn view(&self, binding: u32) -> Option<View>;
-    /// The address of a texel: of images that share memory the same.
+    /// Returns an address that identifies a texel: equal in images that share memory.
     fn address(&self, binding: u32, at: [u32; 3]) -> u64;
-    /// The components of a texel.
+    /// Returns the components of a texel.
     fn load(&mut self, binding: u32, at: [u32; 3]) -> [u32; 4];
-    /// Writes a texel. Whether that changed it.
+    /// Writes a texel. Returns true if that changed it.
     fn store(&mut self, binding: u32, at: [u32; 3], components: [u32; 4]) -> bool;
 }
 

@@ -1,4 +1,4 @@
-//! A work-item: a machine that can be halted at barriers and collective operations.
+//! Runs one work-item, which stops at barriers and collective operations.
 
 use super::args::Bound;
 use super::arrays::{Arrays, Local, MOST_BYTES};
@@ -19,12 +19,12 @@ use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
 use smallvec::SmallVec;
 
-/// Calls within calls.
+/// The most nested calls.
 const MOST_FRAMES: usize = 256;
 
 type Scalars = SmallVec<[Scalar; 8]>;
 
-/// What a work-item is about to do.
+/// The state of a work-item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ItemState {
     Ready,
@@ -32,14 +32,14 @@ pub(super) enum ItemState {
     Done,
 }
 
-/// A function that is being run.
+/// The activation of a function.
 pub(super) struct Frame<'a> {
     pub func: &'a Function,
     pub block: Block,
     /// Instruction of the block.
     pub pc: usize,
     values: Vec<Scalar>,
-    /// Private variables there were before.
+    /// The number of private variables before the call.
     variables: usize,
 }
 
@@ -101,7 +101,8 @@ pub(super) struct Item<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// At the beginning of the kernel. `shared`: the parameters, but for structures by value.
+    /// Creates a work-item at the beginning of the kernel. `shared` holds the parameters that all
+    /// work-items have in common, which structures by value are not.
     pub fn new(
         machine: &mut Machine<'a>,
         place: LocalPosition,
@@ -134,7 +135,7 @@ impl<'a> Item<'a> {
         })
     }
 
-    /// Begins with another piece of the kernel.
+    /// Begins another piece of the kernel.
     pub fn begin_piece(&mut self, machine: &mut Machine<'a>, shared: &[Option<Scalar>]) {
         let args: Vec<Scalar> = shared.iter().map(|&arg| arg.unwrap_or_default()).collect();
         let variables = self.private.regions().len();
@@ -145,7 +146,7 @@ impl<'a> Item<'a> {
         self.enters(machine);
     }
 
-    /// Notes, where claims are checked, what the parameters of a block have that begins.
+    /// Passes the values of a block's parameters to the checker of claims, if there is one.
     pub fn enters(&self, machine: &mut Machine<'a>) {
         let (Some(claims), Some(frame)) = (&mut machine.claims, self.frames.last()) else {
             return;
@@ -155,7 +156,7 @@ impl<'a> Item<'a> {
         claims.enters(&self.place, frame.block, &params);
     }
 
-    /// Notes what the instruction has left that it has waited for.
+    /// Passes the results of the operation that the work-item waited at to the checker of claims.
     pub fn has_waited(&self, machine: &mut Machine<'a>) {
         let (Some(claims), Some(frame)) = (&mut machine.claims, self.frames.last()) else {
             return;
@@ -168,12 +169,12 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The instruction at which it waits.
+    /// Returns the instruction at which the work-item waits.
     pub fn waiting_for(&self) -> Option<&'a InstData> {
         self.frames.last()?.inst()
     }
 
-    /// Its operands there.
+    /// Returns the operands of the instruction at which the work-item waits.
     pub fn waiting_args(&self) -> Vec<Scalar> {
         match (self.frames.last(), self.waiting_for()) {
             (Some(frame), Some(data)) => data.args.iter().map(|&v| frame.value(v)).collect(),
@@ -181,14 +182,14 @@ impl<'a> Item<'a> {
         }
     }
 
-    /// The type of its first operand there, or else of its first result.
+    /// Returns the type of that instruction's first operand, or else of its first result.
     pub fn waiting_type(&self) -> Option<Type> {
         let data = self.waiting_for()?;
         let value = data.args.first().or(data.results.first())?;
         Some(self.frames.last()?.func.ty(*value))
     }
 
-    /// Ends the wait.
+    /// Ends the wait, with the results of the instruction.
     pub fn go_on(&mut self, results: &[Scalar]) {
         if let Some(data) = self.waiting_for() {
             if let Some(frame) = self.frames.last_mut() {
@@ -201,14 +202,14 @@ impl<'a> Item<'a> {
         self.state = ItemState::Ready;
     }
 
-    /// Where it is, for messages.
+    /// Describes the place of the work-item in the code, for messages.
     pub fn whereabouts(&self) -> String {
         self.frames
             .last()
             .map_or(String::new(), |frame| frame.place())
     }
 
-    /// Runs until it has ended or waits.
+    /// Runs until the work-item has ended or waits.
     pub fn run(
         &mut self,
         machine: &mut Machine<'a>,
@@ -346,7 +347,7 @@ impl<'a> Item<'a> {
     }
 }
 
-/// One instruction that does not wait.
+/// The execution of one instruction that does not wait.
 pub(super) struct InstRun<'s, 'm, 'a> {
     pub machine: &'s mut Machine<'m>,
     local: &'s mut Local,
@@ -354,7 +355,7 @@ pub(super) struct InstRun<'s, 'm, 'a> {
     pub item: &'s mut Item<'a>,
     pub data: &'s InstData,
     args: &'s [Scalar],
-    /// Its accesses are atomic.
+    /// Set if its accesses are atomic.
     pub atomic: bool,
 }
 
@@ -391,7 +392,8 @@ impl InstRun<'_, '_, '_> {
         self.data.results.first().map_or(Type::I32, |&v| self.ty(v))
     }
 
-    /// The bits of a value on which something depends that cannot be unknown.
+    /// Returns the bits of a value that must be known, because control flow or an address depends
+    /// on it.
     pub(super) fn decided(&mut self, value: Scalar, what: &'static str) -> Result<u64, Error> {
         if !value.is_known() {
             self.note(Fact::new(Wrong::Undetermined(what)));
@@ -403,7 +405,7 @@ impl InstRun<'_, '_, '_> {
         Ok(value.bits)
     }
 
-    /// The memory and the address there that an operand leads to.
+    /// Returns the memory and the address there that an operand points to.
     fn address(&mut self, index: usize) -> Result<(Space, u64), Error> {
         let bits = self.decided(self.arg(index), "an address")?;
         let space = self.arg_ty(index).space().unwrap_or(Space::Global);
@@ -460,7 +462,8 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// The first lane of an element of an array: its region and the byte offset there. None: beyond its end.
+    /// Returns the region and the byte offset of the first lane of an array element, or `None`
+    /// beyond the array's end.
     fn element(&mut self, var: Var) -> Result<Option<(&mut Region, usize, Type)>, Error> {
         let index = self.decided(self.arg(0), "an index")?;
         let (func, at) = (self.machine.func, var.index());
@@ -488,7 +491,8 @@ impl InstRun<'_, '_, '_> {
         Ok(Some((region, offset, data.elem)))
     }
 
-    /// Reads an element of one lane, and writes what `change` makes of it.
+    /// Reads an array element of one lane, and writes the value that `change` returns. Returns the
+    /// old value.
     fn update(
         &mut self,
         var: Var,
@@ -497,7 +501,7 @@ impl InstRun<'_, '_, '_> {
         self.update_lane(var, 0, change)
     }
 
-    /// The same of one lane of an element.
+    /// Does the same as [`Self::update`] for lane number `lane` of an element.
     fn update_lane(
         &mut self,
         var: Var,
@@ -521,7 +525,8 @@ impl InstRun<'_, '_, '_> {
         Ok(old)
     }
 
-    /// The same of memory by address.
+    /// Reads a value by its address, and writes the value that `change` returns. Returns the old
+    /// value.
     fn update_memory(
         &mut self,
         ty: Type,
@@ -545,7 +550,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// Takes over what others have put into memory that is not the run's alone.
+    /// Updates the run's copy of a value in memory that others change.
     fn refresh(&mut self, space: Space, address: u64, ty: Type) {
         if space != Space::Global {
             return;
@@ -559,7 +564,8 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// Puts a value into memory that is not the run's alone. False: others have changed it since it was taken over.
+    /// Writes a value to memory that others change. Returns false if they have changed it since
+    /// [`Self::refresh`].
     fn exchange(&mut self, space: Space, address: u64, ty: Type, new: Scalar) -> bool {
         let source = self.machine.source.as_mut();
         match source.filter(|_| space == Space::Global) {

@@ -1,4 +1,5 @@
-//! A launch: the ND-range, what surrounds the work-groups of it, and the values that depend on where a work-item is.
+//! A launch: the ND-range, the state outside of work-groups, and the values that depend on the
+//! position of a work-item.
 
 use super::args::{self, Arg, Bound};
 use super::claims::Checker;
@@ -24,7 +25,7 @@ use rustc_hash::FxHashMap;
 pub struct NdRange {
     /// Dimensions, 1 to 3.
     pub dims: u32,
-    /// Work-items; 1 in dimensions that there are not.
+    /// Work-items in each dimension; 1 in unused dimensions.
     pub global: [u32; 3],
     /// Work-items of a work-group.
     pub local: [u32; 3],
@@ -33,7 +34,7 @@ pub struct NdRange {
 }
 
 impl NdRange {
-    /// One dimension.
+    /// Creates a one-dimensional range.
     pub fn linear(global: u32, local: u32) -> Self {
         Self {
             dims: 1,
@@ -51,12 +52,12 @@ impl NdRange {
         Ok(())
     }
 
-    /// Work-groups of a dimension, a smaller last one included.
+    /// Returns the work-groups of a dimension, a smaller last one included.
     pub(super) fn groups(&self, dim: usize) -> u32 {
         self.global[dim].div_ceil(self.local[dim].max(1))
     }
 
-    /// Boxes of work-groups of one size.
+    /// Divides the range into boxes of work-groups of one size.
     pub(super) fn dispatches(&self) -> Vec<Dispatch> {
         let parts = |dim: usize| {
             let (global, local) = (self.global[dim], self.local[dim].max(1));
@@ -91,24 +92,24 @@ impl NdRange {
 pub(super) struct Dispatch {
     /// Number of the first work-group.
     pub first: [u32; 3],
-    /// How many.
+    /// The number of work-groups in each dimension.
     pub groups: [u32; 3],
-    /// Their size.
+    /// Their size in work-items.
     pub local: [u32; 3],
 }
 
-/// How to run.
+/// The options of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Instructions in all work-items together, at most.
+    /// The most instructions that all work-items execute together.
     pub steps: u64,
-    /// Whether it is an error if control flow or an address depends on an unknown value.
+    /// Makes it an error if control flow or an address depends on an unknown value.
     pub strict: bool,
-    /// Chooses the arbitrary values of unknown bits.
+    /// The seed of the arbitrary values of unknown bits.
     pub noise: u64,
     /// Work-items of a sub-group.
     pub subgroup_size: u32,
-    /// Bytes of local variables that the module does not know of (passes add some).
+    /// Bytes of local variables that passes added and the module does not declare.
     pub scratch: u64,
 }
 
@@ -124,29 +125,29 @@ impl Default for Options {
     }
 }
 
-/// What a run leaves beside what is in memory.
+/// The results of a run beside the contents of memory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Outcome {
-    /// Instructions run.
+    /// The instructions executed.
     pub steps: u64,
-    /// What printf calls left, where they are still calls.
+    /// The records of printf calls that are not lowered.
     pub printf: Vec<Record>,
-    /// What the last work-item returned.
+    /// The values that the last work-item returned.
     pub results: Vec<Scalar>,
 }
 
-/// What is known outside of work-groups.
+/// The state of a run outside of its work-groups.
 pub(super) struct Machine<'a> {
     pub module: &'a Module,
     pub func: &'a Function,
     pub range: NdRange,
     pub memory: &'a mut Memory,
     pub options: Options,
-    /// For the parameters of the entry block.
+    /// The values of the entry block's parameters.
     pub bound: Vec<Bound>,
     pub arg_block: Region,
     pub specs: FxHashMap<u32, u32>,
-    /// Addresses for [`Implicit`].
+    /// The addresses of implicit arguments that are pointers.
     pub addresses: FxHashMap<Implicit, u64>,
     pub steps: u64,
     pub noise: u64,
@@ -155,21 +156,22 @@ pub(super) struct Machine<'a> {
     pub dispatch: Dispatch,
     /// The work-group within the dispatch.
     pub group: [u32; 3],
-    /// Where memory comes from that is not there.
+    /// The source of memory that is not yet part of the run.
     pub source: Option<&'a mut dyn Source>,
     /// The images of the launch.
     pub images: Option<&'a mut dyn Images>,
-    /// Or those among the arguments, in the place of these.
+    /// The images among the arguments, used where `images` is `None`.
     pub pictures: Vec<Option<Picture>>,
-    /// Which of the arguments is at a binding.
+    /// Maps bindings to arguments.
     pub bindings: FxHashMap<u32, usize>,
-    /// What is looked for.
+    /// The checks to make, if any.
     pub watch: Option<Watch>,
-    /// The pieces of the kernel, and what is claimed of them.
+    /// The claims about the pieces of the kernel, if they are checked.
     pub claims: Option<Checker<'a>>,
     /// Where implicit arguments lie in the argument block.
     pub pushed: Vec<(Implicit, u32)>,
-    /// Block orders of functions that have been asked for, by the address of the function.
+    /// The position of each block in reverse postorder, for functions that needed it, by the
+    /// address of the function.
     orders: FxHashMap<*const Function, FxHashMap<Block, usize>>,
     layout: Option<lower_globals::Layout>,
 }
@@ -232,7 +234,7 @@ impl<'a> Machine<'a> {
         self.bound = args.iter().map(|&v| Bound::Value(v)).collect();
     }
 
-    /// Where a program-scope variable lies in the buffer of them.
+    /// Returns the offset of a program-scope variable in the buffer that holds them.
     pub fn global_offset(&mut self, id: GlobalId) -> Result<u64, Error> {
         if self.layout.is_none() {
             let layout = lower_globals::layout(self.module);
@@ -258,7 +260,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// The place of a block in reverse postorder.
+    /// Returns the position of a block in reverse postorder.
     pub fn order(&mut self, func: &'a Function, block: Block) -> usize {
         let order = self.orders.entry(func).or_insert_with(|| {
             let cfg = Cfg::new(func);
@@ -272,7 +274,7 @@ impl<'a> Machine<'a> {
         self.range.offset[dim].wrapping_add(first)
     }
 
-    /// An OpenCL built-in variable of a work-item.
+    /// Returns an OpenCL built-in variable of a work-item.
     pub fn builtin(&self, which: Builtin, item: &LocalPosition) -> u64 {
         let lanes = self.options.subgroup_size;
         let range = &self.range;
@@ -313,7 +315,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// A Vulkan built-in variable of a work-item.
+    /// Returns a Vulkan built-in variable of a work-item.
     pub fn hw(&self, which: HwVar, item: &LocalPosition) -> u64 {
         let lanes = self.options.subgroup_size;
         let at = |d: u8| usize::from(d.min(2));
@@ -334,7 +336,7 @@ impl<'a> Machine<'a> {
         .into()
     }
 
-    /// A component of an implicit argument. None: it has not been supplied.
+    /// Returns a component of an implicit argument, or `None` if the launch does not supply it.
     pub fn implicit(&self, which: Implicit, component: u8) -> Option<u64> {
         let d = usize::from(component.min(2));
         let range = &self.range;

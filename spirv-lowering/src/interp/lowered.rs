@@ -1,4 +1,5 @@
-//! Kernels on the way to the device: what the runtime supplies at dispatch is made from the kernel's interface.
+//! Runs kernels in any stage of lowering, with the data that the runtime supplies at dispatch
+//! computed from the kernel's interface.
 
 use super::args::{self, Arg};
 use super::claims::Checker;
@@ -18,28 +19,29 @@ use crate::ir::module::{EntryPoint, Module};
 use crate::ir::op::{ImageProperty, Op};
 use rustc_hash::FxHashMap;
 
-/// Bytes of the printf buffer: more than a run of a generated kernel fills (3,208 records, once).
+/// The bytes of the printf buffer, enough for the records of any generated kernel.
 const PRINTF_BYTES: usize = 512 << 10;
 
-/// A kernel of a module, with a function that passes have been at, and how it is to be dispatched.
+/// A kernel of a module with the function that some passes made of it, and how to dispatch that.
 #[derive(Debug, Clone, Copy)]
 pub struct Lowered<'a> {
-    /// The module that it comes from.
+    /// The module of the kernel.
     pub module: &'a Module,
-    /// Its kernel there.
+    /// The kernel as the module declares it.
     pub kernel: &'a EntryPoint,
     /// Its function after some of the passes.
     pub func: &'a Function,
-    /// Its interface after all of them.
+    /// Its interface after all passes.
     pub interface: &'a KernelInterface,
-    /// Rounds the number of work-groups up and makes work-items beyond the ND-range end
+    /// Rounds the number of work-groups up, so that work-items beyond the ND-range must end at once
     /// ([`KernelInterface::guarded`]).
     pub guard: bool,
-    /// Dispatches again until all loops have ended ([`KernelInterface::resume_bytes`]); 2: as for work-items alone.
+    /// Dispatches again until all loops have ended ([`KernelInterface::resume_bytes`]). 0: once; 2:
+    /// as for work-items alone.
     pub resume: u32,
 }
 
-/// Runs a kernel's function, whatever passes it has been through.
+/// Runs a kernel's function after any number of passes.
 pub fn run_lowered(
     lowered: &Lowered,
     range: &NdRange,
@@ -50,8 +52,9 @@ pub fn run_lowered(
     run_with(lowered, None, range, args, memory, options)
 }
 
-/// Runs a kernel by its pieces between barriers, and checks what is claimed of their values in every lane, in packs of
-/// [`Options::subgroup_size`] work-items that stand in some order. Returns the claims that do not hold.
+/// Runs a kernel piece by piece between barriers, in packs of [`Options::subgroup_size`]
+/// work-items, and checks the claims about values in every lane. Returns the claims that do not
+/// hold.
 pub fn run_claimed(
     lowered: &Lowered,
     (pieces, order): (&[Claims], Order),
@@ -195,7 +198,7 @@ impl Uses {
     }
 }
 
-/// Which of the arguments is at a binding.
+/// Maps bindings to arguments.
 fn bindings(interface: &KernelInterface) -> FxHashMap<u32, usize> {
     let mut bindings = FxHashMap::default();
     for (argument, place) in interface.args.iter().enumerate() {
@@ -207,7 +210,8 @@ fn bindings(interface: &KernelInterface) -> FxHashMap<u32, usize> {
     bindings
 }
 
-/// The explicit arguments at their offsets. What is between them is unknown.
+/// Returns the argument block with the explicit arguments at their offsets. The bytes between them
+/// are unknown.
 fn argument_block(interface: &KernelInterface, args: &[Arg]) -> Result<Region, Error> {
     if args.len() != interface.args.len() {
         return Err(Error::invalid("another number of arguments"));

@@ -6,9 +6,9 @@ use crate::ir::module::Module;
 use crate::passes::lower_globals;
 use std::cell::Cell;
 
-/// The free bytes behind each region, at least.
+/// The fewest free bytes after each region.
 const GAP: u64 = 32;
-/// What no region is better aligned to.
+/// The highest alignment of a region's address.
 const MOST_ALIGN: u64 = 4096;
 
 /// A variable or buffer: bytes, and which bits of them are unknown.
@@ -20,12 +20,12 @@ pub struct Region {
     pub bytes: Vec<u8>,
     /// Set where a bit is unknown: never written, or written with an unknown value.
     pub unknown: Vec<u8>,
-    /// Cannot be written.
+    /// Set if a store to it is an error.
     pub read_only: bool,
 }
 
 impl Region {
-    /// Known bytes.
+    /// Creates a region of known bytes.
     pub fn known(base: u64, bytes: Vec<u8>) -> Self {
         Self {
             base,
@@ -34,7 +34,7 @@ impl Region {
             read_only: false,
         }
     }
-    /// Bytes never written, filled with noise.
+    /// Creates a region that was never written, filled with noise.
     pub fn fresh(base: u64, size: u64, noise: u64) -> Self {
         let mut noise = noise | 1;
         let bytes = (0..size)
@@ -56,7 +56,7 @@ impl Region {
         let at = address.wrapping_sub(self.base);
         at <= self.bytes.len() as u64 && size <= self.bytes.len() as u64 - at
     }
-    /// The value of up to 8 bytes at an offset.
+    /// Returns the value of up to 8 bytes at an offset.
     pub fn read(&self, offset: usize, size: usize) -> Option<Scalar> {
         let mut bits = [0; 8];
         let mut unknown = [0; 8];
@@ -84,26 +84,29 @@ impl Region {
     }
 }
 
-/// Memory that a run gets when it is first accessed.
+/// The source of memory that a run copies when it is first accessed.
 pub trait Source {
-    /// Address and size of the buffer in which an address lies.
+    /// Returns the address and size of the buffer that contains an address.
     fn buffer(&mut self, address: u64) -> Option<(u64, u64)>;
-    /// Address and contents of a piece of that buffer which holds the address. Pieces do not overlap.
+    /// Returns the address and contents of the piece of that buffer which contains the address.
+    /// Pieces do not overlap.
     fn piece(&mut self, address: u64) -> Option<(u64, Vec<u8>)>;
-    /// The value at an address, if others have changed it since the run got it, or last exchanged it.
+    /// Returns the value at an address, if others have changed it since the run copied or last
+    /// exchanged it.
     fn refresh(&mut self, address: u64, size: u32) -> Option<u64>;
-    /// Puts a value there, at once, in place of the one that the run got. False: others have changed it, and still is theirs.
+    /// Replaces the value at an address, atomically. Returns false and changes nothing if others
+    /// have changed it since the run copied it.
     fn exchange(&mut self, address: u64, size: u32, new: u64) -> bool;
 }
 
 /// The memory of one space.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
-    /// By address.
+    /// The regions, ordered by address.
     regions: Vec<Region>,
     /// The region found last.
     last: Cell<usize>,
-    /// Where the program-scope variables begin.
+    /// The address of the program-scope variables.
     globals: Option<u64>,
 }
 
@@ -128,20 +131,20 @@ impl Memory {
         }
     }
 
-    /// Adds a buffer with known contents; gives its address.
+    /// Adds a buffer with known contents and returns its address.
     pub fn add(&mut self, bytes: Vec<u8>, align: u64) -> u64 {
         let base = self.place(align);
         self.regions.push(Region::known(base, bytes));
         base
     }
 
-    /// Adds a buffer with known contents at an address. Regions do not overlap.
+    /// Adds a buffer with known contents at an address. It must not overlap another region.
     pub fn add_at(&mut self, base: u64, bytes: Vec<u8>) {
         let at = self.regions.partition_point(|r| r.base < base);
         self.regions.insert(at, Region::known(base, bytes));
     }
 
-    /// Makes one region of that at an address and the next, if nothing is between them.
+    /// Merges the region at an address with the next one, if they are adjacent.
     pub fn join(&mut self, address: u64) {
         let next = self.regions.partition_point(|r| r.base <= address);
         let Some(first) = next.checked_sub(1).and_then(|i| self.regions.get(i)) else {
@@ -163,7 +166,7 @@ impl Memory {
         self.last.set(0);
     }
 
-    /// Bytes that lie in one region.
+    /// Returns bytes that lie in one region.
     pub fn bytes(&self, address: u64, size: u64) -> Option<&[u8]> {
         let region = self.regions.get(self.find(address, size).ok()?)?;
         let at = (address - region.base) as usize;
@@ -193,27 +196,27 @@ impl Memory {
         Ok(())
     }
 
-    /// Where the program-scope variables begin.
+    /// Returns the address of the program-scope variables.
     pub fn globals(&self) -> Option<u64> {
         self.globals
     }
 
-    /// All regions, by address.
+    /// Returns all regions, by address.
     pub fn regions(&self) -> &[Region] {
         &self.regions
     }
 
-    /// The region at an address.
+    /// Returns the region that begins at an address.
     pub fn region(&self, base: u64) -> Option<&Region> {
         self.regions.iter().find(|r| r.base == base)
     }
 
-    /// The region at an address, to be changed.
+    /// Returns the region that begins at an address, mutable.
     pub fn region_mut(&mut self, base: u64) -> Option<&mut Region> {
         self.regions.iter_mut().find(|r| r.base == base)
     }
 
-    /// Takes away all regions but the first ones.
+    /// Removes all regions but the first `count`.
     pub(super) fn truncate(&mut self, count: usize) {
         self.regions.truncate(count);
     }
@@ -236,7 +239,7 @@ impl Memory {
         Ok(found)
     }
 
-    /// Fails unless all of the bytes are there.
+    /// Checks that one region contains all of the bytes.
     pub fn check(&self, address: u64, size: u64) -> Result<(), Fault> {
         self.find(address, size).map(|_| ())
     }

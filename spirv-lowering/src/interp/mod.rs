@@ -69,8 +69,8 @@ use crate::ir::entity::FuncId;
 use crate::ir::module::Module;
 use launch::Machine;
 
-/// Runs a kernel of a module. `memory` has the buffers that pointers lead into, and is changed; the program-scope variables
-/// are put there with [`Memory::add_globals`], and are needed only where there are some.
+/// Runs a kernel of a module. `memory` holds the buffers that pointers refer to, and is changed.
+/// Program-scope variables, if there are any, must have been added with [`Memory::add_globals`].
 pub fn run(
     module: &Module,
     kernel: &str,
@@ -91,7 +91,7 @@ pub fn run(
     Ok(machine.finish())
 }
 
-/// Calls a function in a single work-item and gives what it returns.
+/// Calls a function in a single work-item and returns its results.
 pub fn call(
     module: &Module,
     func: FuncId,

@@ -1,5 +1,5 @@
-//! Images whose texels are memory of the run, four words each, one after the other: what a kernel does to one is compared as
-//! what it does to any memory is, unknown bits included.
+//! Images whose texels are memory of the run, four words each, in order. Their contents are
+//! compared like any memory, unknown bits included.
 
 use crate::interface::ImageDim;
 use crate::ir::op::ImageProperty;
@@ -10,16 +10,16 @@ pub const TEXEL_BYTES: u32 = 16;
 /// An image of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Picture {
-    /// Where its texels lie in global memory.
+    /// The address of the texels in global memory.
     pub at: u64,
     /// Its geometry.
     pub dim: ImageDim,
-    /// Texels along each coordinate; layers along the last that counts.
+    /// The texels along each coordinate; layers follow the last coordinate in use.
     pub size: [u32; 3],
 }
 
 impl Picture {
-    /// The address of a texel. None: there is no such texel.
+    /// Returns the address of a texel, or `None` outside of the image.
     pub fn address(&self, at: [u32; 3]) -> Option<u64> {
         let counted = at.iter().zip(self.size).take(self.dim.coordinates());
         let mut index = 0;
@@ -32,7 +32,7 @@ impl Picture {
         Some(self.at + index * u64::from(TEXEL_BYTES))
     }
 
-    /// What a kernel may ask of it.
+    /// Returns a property of the image that a kernel can query.
     pub fn property(&self, property: ImageProperty) -> u32 {
         use ImageDim::{D1Array, D2Array, D2, D3};
         let [width, second, third] = self.size;

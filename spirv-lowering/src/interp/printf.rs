@@ -1,11 +1,11 @@
-//! What printf calls leave: the records of `passes::lower_printf`, whichever way they came about.
+//! The records that printf calls leave, in the format of `passes::lower_printf`.
 
 use super::memory::Memory;
 use super::scalar::Scalar;
 use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::passes::lower_printf::{RecordLayout, HEADER, STRING};
 
-/// A record: the call site and what is behind its header.
+/// A record of a printf call: the call site and the bytes after the record's header.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Record {
     /// Index of the call site.
@@ -16,7 +16,7 @@ pub struct Record {
     pub unknown: Vec<u8>,
 }
 
-/// The record of a call in kernel IR. `text` reads a string by its address.
+/// Makes the record of a call that is not lowered. `text` returns the string at an address.
 pub(super) fn record(
     index: u32,
     site: &PrintfSite,
@@ -73,7 +73,7 @@ pub(super) fn record(
     record
 }
 
-/// The records in a printf buffer.
+/// Returns the records in a printf buffer.
 pub fn read_records(memory: &Memory, buffer: u64) -> Vec<Record> {
     let mut records = Vec::new();
     let Some(region) = memory.region(buffer) else {

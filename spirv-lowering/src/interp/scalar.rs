@@ -7,27 +7,27 @@ use crate::ir::types::Type;
 pub struct Scalar {
     /// The bits.
     pub bits: u64,
-    /// Set where a bit could as well be the other.
+    /// Set where a bit could have either value.
     pub unknown: u64,
 }
 
 impl Scalar {
-    /// A value that is known.
+    /// Creates a value whose bits are all known.
     pub fn known(bits: u64) -> Self {
         Self { bits, unknown: 0 }
     }
-    /// A value of which nothing is known.
+    /// Creates a value whose bits are all unknown.
     pub fn unknown(ty: Type, noise: u64) -> Self {
         Self {
             bits: noise & ty.mask(),
             unknown: ty.mask(),
         }
     }
-    /// All bits are known.
+    /// Returns true if all bits are known.
     pub fn is_known(self) -> bool {
         self.unknown == 0
     }
-    /// The same value, as good as another: equal wherever this one is known.
+    /// Returns true if `other` may replace this value: it is equal wherever this one is known.
     pub fn allows(self, other: Self) -> bool {
         (self.bits ^ other.bits) & !self.unknown == 0
     }

@@ -1,4 +1,5 @@
-//! Generic pointers of which a part may be unknown: between null and an address nobody may know, but still know the space.
+//! Generic pointers with unknown bits. A pointer may be null or an address, without its being known
+//! which, while its address space is known.
 
 use super::scalar::Scalar;
 use crate::ir::types::{Space, Type};
@@ -7,7 +8,8 @@ use crate::passes::lower_generic_ptr::{TAG_LOCAL, TAG_PRIVATE};
 /// The bits of a generic pointer that name the space.
 const TAGS: u64 = TAG_LOCAL | TAG_PRIVATE;
 
-/// How generic pointers into a space are marked. Those into global and constant memory are not, and neither is null.
+/// Returns the tag bits of generic pointers into a space. Null pointers and those into global and
+/// constant memory have none.
 fn tag(space: Space) -> u64 {
     match space {
         Space::Local => TAG_LOCAL,
@@ -16,7 +18,7 @@ fn tag(space: Space) -> u64 {
     }
 }
 
-/// A pointer as one into another space, null where it does not point there.
+/// Casts a pointer to another space. The result is null if it does not point there.
 pub fn cast(pointer: Scalar, from: Space, to: Space) -> Scalar {
     let near = |space| matches!(space, Space::Global | Space::Constant);
     let null = Scalar::known(0);
@@ -50,7 +52,7 @@ pub fn cast(pointer: Scalar, from: Space, to: Space) -> Scalar {
     }
 }
 
-/// The memory that a known pointer points into, and the address there.
+/// Returns the memory that a known pointer points into, and the address there.
 pub fn place(space: Space, bits: u64) -> (Space, u64) {
     match (space, bits & TAGS) {
         (Space::Generic, TAG_LOCAL) => (Space::Local, bits & !TAGS),
@@ -60,7 +62,8 @@ pub fn place(space: Space, bits: u64) -> (Space, u64) {
     }
 }
 
-/// Whether a pointer into `own` points into `space`. A null pointer may be said to be anywhere.
+/// Returns a Bool: whether a pointer in space `own` points into `space`. A null pointer may give
+/// either.
 pub fn is_in(pointer: Scalar, own: Option<Space>, space: Space) -> Scalar {
     if pointer.bits == 0 || !pointer.is_known() {
         return Scalar::unknown(Type::Bool, pointer.bits);
@@ -81,7 +84,7 @@ mod tests {
 
     const AT: u64 = 0x1200;
 
-    /// Null, or that address, and nobody knows which.
+    /// Returns a value that is either null or `bits`, unknown which.
     fn maybe(bits: u64) -> Scalar {
         Scalar {
             bits,

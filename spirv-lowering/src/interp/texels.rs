@@ -1,6 +1,7 @@
-//! Texels of images by descriptor, and what a kernel may not do with them: read or write a texel that there is not (OpenCL
-//! C, section 6.15.15: the result is undefined; coordinates that a sampler has brought into the image are in it), store what
-//! was never written, race. And those of images that are memory of the run.
+//! Accesses to texels of images by descriptor, and their errors: a texel outside of the image
+//! (OpenCL C, section 6.15.15: the result is undefined; a sampler has brought its coordinates into
+//! the image), a store of a value that was never written, a race. Also accesses to images whose
+//! texels are memory of the run.
 
 use super::error::{Error, Fault};
 use super::images::View;
@@ -10,7 +11,8 @@ use super::scalar::Scalar;
 use super::watch::{Fact, Pixel, Shared, Wrong};
 
 impl InstRun<'_, '_, '_> {
-    /// The place that the first three operands name, and the texel if there is one.
+    /// Returns the place that the first three operands name, and the coordinates of the texel if it
+    /// is in the image.
     fn pixel(&mut self, binding: u32, writes: bool) -> Result<(Pixel, Option<[u32; 3]>), Error> {
         let view = self.machine.images.as_ref().map(|i| i.view(binding));
         let none = || Error::NotInterpreted(self.place());
@@ -42,7 +44,7 @@ impl InstRun<'_, '_, '_> {
         Ok((pixel, inside))
     }
 
-    /// Notes the race that an access to a texel makes.
+    /// Records an access to a texel, and reports a race.
     fn touch_texel(&mut self, pixel: Pixel, at: [u32; 3], writes: bool, same: bool) {
         let Some(images) = &self.machine.images else {
             return;
@@ -54,7 +56,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// The components of a texel; zeros, where there is none.
+    /// Reads the components of a texel; zeros outside of the image.
     pub(super) fn read_texel(&mut self, binding: u32) -> Result<[Scalar; 4], Error> {
         let (pixel, inside) = self.pixel(binding, false)?;
         let Some(at) = inside else {
@@ -66,7 +68,7 @@ impl InstRun<'_, '_, '_> {
         Ok(texel.map(|component| Scalar::known(component.into())))
     }
 
-    /// Writes a texel; nothing, where there is none.
+    /// Writes a texel; does nothing outside of the image.
     pub(super) fn write_texel(&mut self, binding: u32) -> Result<(), Error> {
         let (pixel, inside) = self.pixel(binding, true)?;
         let components = [3, 4, 5, 6].map(|i| self.arg(i));
@@ -88,28 +90,28 @@ impl InstRun<'_, '_, '_> {
     }
 }
 
-/// Images among the arguments: by handle, and by descriptor, as `lower_images` leaves them.
+/// Accesses to images among the arguments: by handle, or by descriptor after `lower_images`.
 impl InstRun<'_, '_, '_> {
-    /// The image that the first operand is.
+    /// Returns the image that the first operand refers to.
     pub(super) fn picture(&mut self) -> Result<Picture, Error> {
         let number = self.decided(self.arg(0), "an image")?;
         let argument = usize::try_from(number).ok().and_then(|n| n.checked_sub(1));
         self.picture_of(argument)
     }
 
-    /// The image that an argument is.
+    /// Returns the image that an argument holds.
     fn picture_of(&self, argument: Option<usize>) -> Result<Picture, Error> {
         let picture = argument.and_then(|argument| self.machine.pictures.get(argument));
         let none = Error::NotInterpreted(self.place());
         picture.copied().flatten().ok_or(none)
     }
 
-    /// The image at a binding.
+    /// Returns the image at a binding.
     pub(super) fn picture_at(&self, binding: u32) -> Result<Picture, Error> {
         self.picture_of(self.machine.bindings.get(&binding).copied())
     }
 
-    /// The texel at the coordinates that stand from an operand on.
+    /// Returns the address of the texel at the coordinates from operand `first` on.
     fn texel_of(&mut self, picture: &Picture, first: usize) -> Result<Option<u64>, Error> {
         let mut at = [0; 3];
         for (i, at) in at.iter_mut().enumerate().take(picture.dim.coordinates()) {
@@ -118,7 +120,7 @@ impl InstRun<'_, '_, '_> {
         Ok(picture.address(at))
     }
 
-    /// The components of a texel.
+    /// Reads the components of a texel.
     pub(super) fn read_picture(
         &mut self,
         picture: &Picture,
@@ -138,7 +140,7 @@ impl InstRun<'_, '_, '_> {
         Ok(components)
     }
 
-    /// Writes a texel, whose components stand behind the coordinates; nothing, where there is none.
+    /// Writes a texel, whose components follow the coordinates; does nothing outside of the image.
     pub(super) fn write_picture(&mut self, picture: &Picture, first: usize) -> Result<(), Error> {
         let Some(at) = self.texel_of(picture, first)? else {
             return Ok(());

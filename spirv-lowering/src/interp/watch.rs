@@ -1,13 +1,15 @@
-//! What a kernel must not do, noted instead of ending the run: accesses outside of memory or misaligned, use of what was
-//! never written, data races, barriers that not all reach (OpenCL C, sections 6.5 and 6.15.8; the memory model in section
-//! 3.3.6 of the OpenCL API).
+//! Detects errors of a kernel and reports them without ending the run: accesses outside of memory
+//! or misaligned, use of values that were never written, data races, barriers that not all
+//! work-items reach (OpenCL C, sections 6.5 and 6.15.8; the memory model in section 3.3.6 of the
+//! OpenCL API).
 //!
-//! Races are found by what orders, not by the order of the run: two accesses to a byte of which one writes are a race unless
-//! both are atomic, or a work-item does both, or a barrier of their work-group (or sub-group) that orders the memory lies
-//! between them, or release and acquire order them ([`super::happens`]). Of the accesses to a byte the last write is remembered, the last read, and the oldest
-//! read that nothing has ordered before what follows. Writes that leave what is there are not called races with
-//! other writes: many programs set a flag from many work-items. Texels of images are bytes of a space of their own, which
-//! barriers order by a flag of its own.
+//! Races are found by what orders accesses, not by the order of the run. Two accesses to a byte of
+//! which one writes are a race, unless both are atomic, or one work-item does both, or a barrier of
+//! their work-group (or sub-group) that orders the memory lies between them, or release and acquire
+//! order them ([`super::happens`]). For each byte the last write is recorded, the last read, and
+//! the oldest read that nothing has ordered before later accesses. Writes that do not change a byte
+//! are not reported as races with other writes: many programs set a flag from many work-items.
+//! Texels of images are bytes of a space of their own, which barriers order by a flag of its own.
 
 use super::happens::{Atomic, HappensBefore, Position};
 use super::images::View;
@@ -15,7 +17,7 @@ use crate::ir::op::{Fences, Order, Scope};
 use crate::ir::types::Space;
 use rustc_hash::FxHashMap;
 
-/// What to look for.
+/// The kinds of errors to report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Checks {
     /// Accesses outside of memory, misaligned ones, and use of what was never written.
@@ -26,39 +28,41 @@ pub struct Checks {
     pub barriers: bool,
 }
 
-/// What was wrong.
+/// An error of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Wrong {
-    /// Bytes were read that are in no variable or buffer, or a texel that is not in its image.
+    /// A read of bytes that are in no variable or buffer, or of a texel outside of its image.
     ReadOutside,
-    /// Bytes were written that are in no variable or buffer, or a texel that is not in its image. Memory is as before.
+    /// A write of bytes that are in no variable or buffer, or of a texel outside of its image.
+    /// Memory is unchanged.
     WriteOutside,
-    /// An address is less aligned than its type asks for.
+    /// An address that is less aligned than its type requires.
     Misaligned {
-        /// Bytes.
+        /// The required alignment in bytes.
         align: u64,
     },
-    /// Constant memory was written. It is as before.
+    /// A write of constant memory, which is unchanged.
     ReadOnly,
-    /// An index was beyond the end of an array of so many elements.
+    /// An index beyond the end of an array.
     Index {
         /// The index.
         index: u64,
-        /// Elements.
+        /// The number of elements of the array.
         len: u64,
     },
-    /// What leaves the work-group was never written, or comes of what was not.
+    /// A value leaves the work-group that was never written, or depends on one that was not.
     NeverWritten,
-    /// What is named depends on a value that was never written.
+    /// The named decision depends on a value that was never written.
     Undetermined(&'static str),
-    /// Another work-item accesses the same byte, and nothing orders the two.
+    /// A data race: another work-item accesses the same byte, and nothing orders the two.
     Race {
-        /// This access writes.
+        /// Set if this access writes.
         writes: bool,
-        /// The other wrote.
+        /// Set if the other access wrote.
         wrote: bool,
     },
-    /// The work-items of a group or sub-group do not come to a barrier together. The rest of the group was not run.
+    /// A barrier that not all work-items of a group or sub-group reach. The rest of the group was
+    /// not run.
     Barrier,
 }
 
@@ -73,7 +77,7 @@ pub struct WorkItem {
     pub group: [u32; 3],
 }
 
-/// A place of an image, in it or not.
+/// A texel position of an image, inside of it or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pixel {
     /// Binding of the image.
@@ -84,43 +88,43 @@ pub struct Pixel {
     pub view: View,
 }
 
-/// Something wrong, the first time that an instruction did it.
+/// An error, recorded the first time that an instruction makes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What.
+    /// The kind of error.
     pub wrong: Wrong,
-    /// Function.
+    /// The name of the function.
     pub function: String,
     /// Source line, 0 where the build had no `-g`.
     pub line: u32,
-    /// Who did it.
+    /// The work-item that made it.
     pub item: WorkItem,
-    /// With whom, of a race, and the source line there (0: not known).
+    /// The other work-item of a race, and the source line of its access (0: not known).
     pub other: Option<(WorkItem, u32)>,
-    /// The memory.
+    /// The address space.
     pub space: Option<Space>,
-    /// Address and number of bytes of the access.
+    /// The address and the number of bytes of the access.
     pub at: Option<(u64, u64)>,
-    /// The same of an access to an image.
+    /// The texel, for an access to an image.
     pub pixel: Option<Pixel>,
-    /// More about it, or nothing.
+    /// Further explanation, or empty.
     pub note: String,
-    /// How often it happened.
+    /// The number of times that it happened.
     pub times: u64,
 }
 
-/// An access to a byte; `item` 0: none.
+/// A recorded access to a byte, or none where `item` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 struct Access {
-    /// Linear number in the launch, from 1.
+    /// The linear number of the work-item in the launch, from 1.
     item: u32,
-    /// Barriers of the work-group that had been passed, counted over all groups.
+    /// The barriers that the work-group had passed, counted over all groups.
     group: u32,
-    /// Barriers of the sub-group.
+    /// The barriers that the sub-group had passed.
     sub: u32,
-    /// Releases of the work-item.
+    /// The releases of the work-item.
     releases: u32,
-    /// Source line.
+    /// The source line.
     line: u32,
     atomic: bool,
 }
@@ -134,15 +138,15 @@ struct Byte {
 
 const PAGE: u64 = 64;
 
-/// What was accessed in a space.
+/// The recorded accesses to a space.
 #[derive(Debug, Default)]
 struct Shadow {
     pages: FxHashMap<u64, Box<[Byte; PAGE as usize]>>,
-    /// Barriers of the work-group that ordered it.
+    /// The number of barriers of the work-group that ordered the space.
     barriers: u32,
 }
 
-/// Memory whose accesses are remembered.
+/// A memory whose accesses are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shared {
     Global = 0,
@@ -150,7 +154,7 @@ pub(super) enum Shared {
     Image = 2,
 }
 
-/// An access as [`Watch::touch`] gets it.
+/// An access to be checked by [`Watch::touch`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Touch {
     pub of: Shared,
@@ -162,14 +166,14 @@ pub(super) struct Touch {
     pub line: u32,
     pub writes: bool,
     pub atomic: bool,
-    /// It writes what is there.
+    /// Set if a write does not change the memory.
     pub same: bool,
 }
 
 /// The other access of a race.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rival {
-    /// Number of the work-item, from 1.
+    /// The number of the work-item in the launch, from 1.
     pub item: u32,
     /// Source line.
     pub line: u32,
@@ -186,7 +190,7 @@ impl Rival {
     }
 }
 
-/// Something wrong, and what is known of it.
+/// An error with what is known about it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fact<'a> {
     pub wrong: Wrong,
@@ -198,7 +202,7 @@ pub(super) struct Fact<'a> {
 }
 
 impl Fact<'_> {
-    /// Nothing but that it is.
+    /// Creates an error of which only the kind is known.
     pub fn new(wrong: Wrong) -> Self {
         Self {
             wrong,
@@ -211,27 +215,28 @@ impl Fact<'_> {
     }
 }
 
-/// The group and the sub-group of a work-item, each by its number in the launch.
+/// Returns the numbers in the launch of a work-item's group and sub-group.
 fn groups_of(item: u32, items: u32, lanes: u32) -> (u32, u32) {
     let (group, local) = ((item - 1) / items, (item - 1) % items);
     (group, group * items.div_ceil(lanes) + local / lanes)
 }
 
-/// What is known during a run.
+/// The recorded accesses and errors of a run.
 #[derive(Debug)]
 pub(super) struct Watch {
     pub checks: Checks,
     pub findings: Vec<Finding>,
-    /// Findings by place and kind.
+    /// Maps place and kind of an error to its finding.
     known: FxHashMap<(usize, u32, u32, std::mem::Discriminant<Wrong>), usize>,
     global: Shadow,
     local: Shadow,
     images: Shadow,
-    /// The order that release and acquire give.
+    /// The happens-before order from release and acquire.
     order: HappensBefore,
-    /// Barriers of sub-groups that each work-item of the group has passed.
+    /// The number of sub-group barriers that each work-item of the group has passed.
     subs: Vec<u32>,
-    /// Work-items of a group, of a sub-group, and the number of the first work-item of the group.
+    /// The work-items of a group, those of a sub-group, and the number of the group's first
+    /// work-item.
     items: u32,
     lanes: u32,
     first: u32,
@@ -256,7 +261,7 @@ impl Watch {
         }
     }
 
-    /// The next work-group begins.
+    /// Begins the next work-group.
     pub fn begin_group(&mut self) {
         if self.started {
             self.first = self.first.wrapping_add(self.items);
@@ -271,7 +276,7 @@ impl Watch {
         self.order.begin_group(self.items);
     }
 
-    /// All work-items have passed a barrier.
+    /// Records that all work-items have passed a barrier.
     pub fn group_barrier(&mut self, fences: Fences) {
         self.order.group_barrier(fences);
         for (ordered, shadow) in [
@@ -283,7 +288,7 @@ impl Watch {
         }
     }
 
-    /// These work-items have passed a barrier of their sub-group.
+    /// Records that these work-items have passed a barrier of their sub-group.
     pub fn sub_barrier(&mut self, indices: &[u32], fences: Fences) {
         self.order.sub_group_barrier(indices, fences);
         for &index in indices {
@@ -293,7 +298,7 @@ impl Watch {
         }
     }
 
-    /// Where a work-item of the group is.
+    /// Returns the position of a work-item of the group in its program order.
     fn position(&self, index: u32) -> Position {
         let item = self.first.wrapping_add(index).wrapping_add(1);
         let (group, sub_group) = groups_of(item, self.items, self.lanes);
@@ -311,7 +316,7 @@ impl Watch {
         }
     }
 
-    /// A work-item has done an atomic operation.
+    /// Records an atomic operation of a work-item.
     pub fn atomic(&mut self, index: u32, atomic: &Atomic) {
         if self.checks.races {
             let by = self.position(index);
@@ -319,7 +324,7 @@ impl Watch {
         }
     }
 
-    /// A work-item has passed a fence.
+    /// Records a fence of a work-item.
     pub fn fence(&mut self, index: u32, order: Order, scope: Scope, fences: Fences) {
         if self.checks.races {
             let by = self.position(index);
@@ -327,14 +332,15 @@ impl Watch {
         }
     }
 
-    /// Linear local id, and how many groups before the current one, of an access.
+    /// Returns the linear local id of a work-item, and how many groups before the current one its
+    /// group is.
     pub fn who(&self, item: u32) -> (u32, u32) {
         let back = self.first + self.items - 1 - (item - 1);
         let local = (item - 1) % self.items;
         (local, back / self.items)
     }
 
-    /// Notes an access. The other access with which it is a race.
+    /// Records an access. Returns the other access if the two are a race.
     pub fn touch(&mut self, touch: &Touch) -> Option<Rival> {
         let sub = self.subs.get(touch.index as usize).copied().unwrap_or(0);
         let (items, lanes, order) = (self.items, self.lanes, &self.order);
@@ -351,7 +357,7 @@ impl Watch {
             line: touch.line,
             atomic: touch.atomic,
         };
-        let apart = |old: &Access| {
+        let unordered = |old: &Access| {
             if old.item == 0 || old.item == now.item || old.atomic && now.atomic {
                 return false;
             }
@@ -378,18 +384,18 @@ impl Watch {
             let Some(byte) = page.get_mut((address % PAGE) as usize) else {
                 continue;
             };
-            if race.is_none() && apart(&byte.write) && !(touch.writes && touch.same) {
+            if race.is_none() && unordered(&byte.write) && !(touch.writes && touch.same) {
                 race = Some(Rival::new(&byte.write, true));
             }
             if touch.writes {
                 for read in [&byte.last, &byte.oldest] {
-                    if race.is_none() && apart(read) && !touch.same {
+                    if race.is_none() && unordered(read) && !touch.same {
                         race = Some(Rival::new(read, false));
                     }
                 }
                 byte.write = now;
             } else {
-                if !apart(&byte.oldest) {
+                if !unordered(&byte.oldest) {
                     byte.oldest = now;
                 }
                 byte.last = now;
@@ -398,7 +404,7 @@ impl Watch {
         race
     }
 
-    /// Notes something wrong that was done at a place of the code.
+    /// Records an error at a place of the code.
     pub fn note(
         &mut self,
         place: (usize, u32, u32),

@@ -1,4 +1,5 @@
-//! Work-items under [`Watch`](super::watch::Watch): what they do is told to it, and what they may not do has no effect.
+//! Work-items under [`Watch`](super::watch::Watch): their accesses are recorded, and wrong ones
+//! have no effect.
 
 use super::error::{Error, Fault};
 use super::happens::Atomic;
@@ -13,7 +14,8 @@ use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
 impl Machine<'_> {
-    /// The work-item with a linear local id in a group so many before this one.
+    /// Returns the ids of a work-item with linear local id `index` of the group `groups_back`
+    /// before the current one.
     fn work_item(&self, index: u32, groups_back: u32) -> WorkItem {
         let (size, count) = (self.dispatch.local, self.dispatch.groups);
         let at = |index: u32, size: [u32; 3]| {
@@ -36,7 +38,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Notes what an item does wrong where it is.
+    /// Reports an error of a work-item where it is.
     pub fn wrong(&mut self, item: &Item, fact: Fact) {
         let Some(frame) = item.frames.last() else {
             return;
@@ -74,7 +76,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The global id of the first work-item of a dispatch in a kernel for launches beyond 32 bits, as far as it is told.
+    /// Returns the global id of a dispatch's first work-item in a kernel for launches beyond 32
+    /// bits, or 0 if the launch does not pass it.
     fn wide_base(&self, dim: u8) -> u64 {
         let word = |which| {
             let pushed = self.pushed(which, dim, Type::I32);
@@ -86,7 +89,7 @@ impl Machine<'_> {
         wide(Implicit::GlobalOffset, Implicit::GlobalOffsetHigh).wrapping_add(first)
     }
 
-    /// An implicit argument among those of the argument block.
+    /// Returns an implicit argument that the argument block holds.
     pub fn pushed(&self, which: Implicit, component: u8, ty: Type) -> Option<Scalar> {
         let &(_, offset) = self.pushed.iter().find(|(other, _)| *other == which)?;
         let at = offset as usize + 4 * usize::from(component);
@@ -95,7 +98,7 @@ impl Machine<'_> {
 }
 
 impl InstRun<'_, '_, '_> {
-    /// Notes something wrong, where that is looked for.
+    /// Reports an error, if its kind is checked.
     pub(super) fn note(&mut self, fact: Fact) {
         let watch = self.machine.watch.as_ref();
         if watch.is_some_and(|watch| watch.checks.memory) {
@@ -103,7 +106,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// Gets what an access needs of memory that comes when it is needed.
+    /// Copies the memory of an access from its source, if that has not been done.
     pub(super) fn bring(&mut self, space: Space, address: u64, size: u32) {
         let machine = &mut *self.machine;
         let Some(source) = &mut machine.source else {
@@ -127,7 +130,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// Can the run go on after that?
+    /// Reports a wrong access. Returns an error if the run cannot continue.
     pub(super) fn forgive(
         &mut self,
         fault: Fault,
@@ -160,8 +163,8 @@ impl InstRun<'_, '_, '_> {
         Ok(())
     }
 
-    /// Tells of a value that leaves the work-group. What is merely copied may be what stands between members of a structure,
-    /// in part: only a whole value that was never written is wrong then.
+    /// Reports a value that was never written and leaves the work-group. A copied value may contain
+    /// unwritten padding of a structure, so only a wholly unwritten one counts there.
     pub(super) fn gives_away(&mut self, space: Space, address: u64, ty: Type, value: Scalar) {
         let unknown = value.unknown & ty.mask();
         let own = matches!(space, Space::Local | Space::Private);
@@ -175,7 +178,7 @@ impl InstRun<'_, '_, '_> {
         });
     }
 
-    /// Tells of a read, or of a write; `same`: of what is there.
+    /// Records a read or a write; `same` says that a write does not change the memory.
     pub(super) fn touch(&mut self, space: Space, address: u64, ty: Type, writes: bool, same: bool) {
         let of = match space {
             Space::Private | Space::Constant => return,
@@ -189,7 +192,7 @@ impl InstRun<'_, '_, '_> {
         }
     }
 
-    /// Tells of an atomic operation, which may order accesses to other memory.
+    /// Records an atomic operation, which may order accesses to other memory.
     pub(super) fn synchronises(&mut self, space: Space, address: u64, writes: bool) {
         let Some(watch) = &mut self.machine.watch else {
             return;
@@ -217,7 +220,7 @@ impl InstRun<'_, '_, '_> {
         watch.atomic(self.item.place.index, &atomic);
     }
 
-    /// Tells of an access; the race that it makes.
+    /// Records an access and reports the race that it makes.
     pub(super) fn races(
         &mut self,
         of: Shared,
@@ -249,7 +252,8 @@ impl InstRun<'_, '_, '_> {
         })
     }
 
-    /// Is what is stored the result of a load, and nothing else? Structures are copied with what is between their members.
+    /// Returns true if the stored value is the result of a load. Structures are copied with their
+    /// padding.
     fn is_copied(&self) -> bool {
         let Some(frame) = self.item.frames.last() else {
             return false;
@@ -268,7 +272,7 @@ impl InstRun<'_, '_, '_> {
         matches!(frame.func.insts[inst].op, Op::Load { .. } | Op::VarLoad(_))
     }
 
-    /// Tells of an access to an element of an array.
+    /// Records an access to an element of an array.
     pub(super) fn watch_array(
         &mut self,
         var: Var,
@@ -294,7 +298,7 @@ impl InstRun<'_, '_, '_> {
 }
 
 impl<'a> Item<'a> {
-    /// Notes what the end of a block decides by values that were never written.
+    /// Reports a branch that depends on values that were never written.
     pub fn watch_end(&mut self, machine: &mut Machine<'a>) {
         let Some(frame) = self.frames.last() else {
             return;

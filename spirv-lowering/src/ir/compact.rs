@@ -1,5 +1,5 @@
-//! Copies of function bodies: into another function (inlining), or into fresh arenas without the remains of deleted
-//! code.
+//! Copies function bodies: into another function (inlining), or into fresh arenas without the
+//! remains of deleted code.
 
 use super::entity::{Block, Entity, Value};
 use super::function::{Edge, Function, Structure, Terminator, ValueDef};
@@ -13,21 +13,22 @@ pub struct CopyMap {
 }
 
 impl CopyMap {
-    /// An empty map for the entities of `source`.
+    /// Creates an empty map for the entities of `source`.
     pub fn new(source: &Function) -> Self {
         Self {
             values: vec![NONE; source.values.len()],
             blocks: vec![NONE; source.blocks.len()],
         }
     }
-    /// The copy of a value. Values that were not copied keep their name, which only broken code uses.
+    /// Returns the copy of a value. A value that was not copied keeps its name, which only invalid
+    /// code uses.
     pub fn value(&self, value: Value) -> Value {
         match self.values.get(value.index()) {
             Some(&n) if n != NONE => Value::new(n as usize),
             _ => value,
         }
     }
-    /// The copy of a block.
+    /// Returns the copy of a block.
     pub fn block(&self, block: Block) -> Block {
         match self.blocks.get(block.index()) {
             Some(&n) if n != NONE => Block::new(n as usize),
@@ -46,14 +47,14 @@ impl CopyMap {
             *slot = to.index() as u32;
         }
     }
-    /// The copy of a jump target.
+    /// Returns the copy of a jump target.
     pub fn target(&self, target: &Edge) -> Edge {
         Edge {
             block: self.block(target.block),
             args: target.args.iter().map(|&v| self.value(v)).collect(),
         }
     }
-    /// The copy of a terminator.
+    /// Returns the copy of a terminator.
     pub fn term(&self, term: &Terminator) -> Terminator {
         match term {
             Terminator::Jump(t) => Terminator::Jump(self.target(t)),
@@ -71,8 +72,8 @@ impl CopyMap {
             Terminator::Unreachable => Terminator::Unreachable,
         }
     }
-    /// Makes copies of the instructions of a block, with the operands still those of the source, and appends them to
-    /// `to`. [`CopyMap::fix_operands`] must follow once all blocks are copied.
+    /// Copies the instructions of a block and appends them to `to`, with the operands of the
+    /// source. [`CopyMap::fix_operands`] must follow once all blocks are copied.
     pub fn copy_insts(&mut self, source: &Function, from: Block, func: &mut Function, to: Block) {
         let insts = &source.blocks[from].insts;
         func.blocks[to].insts.reserve(insts.len());
@@ -100,7 +101,7 @@ impl CopyMap {
     }
 }
 
-/// Rebuilds the arenas with only what the layout holds, in layout order.
+/// Returns a copy of the function whose arenas hold only what the layout does, in layout order.
 pub fn compact(source: &Function) -> Function {
     let mut func = Function {
         name: source.name.clone(),

@@ -5,9 +5,9 @@ use std::ops::{Index, IndexMut};
 
 /// A `u32` index that names an entity of one kind.
 pub trait Entity: Copy + Eq {
-    /// From an index.
+    /// Creates the entity with an index.
     fn new(index: usize) -> Self;
-    /// To an index.
+    /// Returns the index of the entity.
     fn index(self) -> usize;
 }
 
@@ -70,7 +70,7 @@ pub struct PrimaryMap<K, V> {
 }
 
 impl<K: Entity, V> PrimaryMap<K, V> {
-    /// An empty map.
+    /// Creates an empty map.
     pub fn new() -> Self {
         Self {
             items: Vec::new(),
@@ -82,34 +82,34 @@ impl<K: Entity, V> PrimaryMap<K, V> {
         self.items.push(item);
         K::new(self.items.len() - 1)
     }
-    /// Number of entities.
+    /// Returns the number of entities.
     pub fn len(&self) -> usize {
         self.items.len()
     }
-    /// No entities.
+    /// Returns true if there are no entities.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
-    /// The entity, if there is one of that name.
+    /// Returns the entity of a key, if there is one.
     pub fn get(&self, key: K) -> Option<&V> {
         self.items.get(key.index())
     }
-    /// All keys.
+    /// Returns all keys.
     pub fn keys(&self) -> impl DoubleEndedIterator<Item = K> + use<K, V> {
         (0..self.items.len()).map(K::new)
     }
-    /// All entities with their keys.
+    /// Returns all entities with their keys.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (K, &V)> {
         self.items.iter().enumerate().map(|(i, v)| (K::new(i), v))
     }
-    /// All entities with their keys, mutable.
+    /// Returns all entities with their keys, mutable.
     pub fn iter_mut(&mut self) -> impl DoubleEndedIterator<Item = (K, &mut V)> {
         self.items
             .iter_mut()
             .enumerate()
             .map(|(i, v)| (K::new(i), v))
     }
-    /// All entities.
+    /// Returns all entities.
     pub fn values(&self) -> std::slice::Iter<'_, V> {
         self.items.iter()
     }
@@ -143,7 +143,7 @@ pub struct SecondaryMap<K, V> {
 }
 
 impl<K: Entity, V: Clone> SecondaryMap<K, V> {
-    /// An empty table whose entries all read as `default`.
+    /// Creates an empty table whose entries all read as `default`.
     pub fn with_default(default: V) -> Self {
         Self {
             items: Vec::new(),
@@ -154,7 +154,7 @@ impl<K: Entity, V: Clone> SecondaryMap<K, V> {
 }
 
 impl<K: Entity, V: Clone + Default> SecondaryMap<K, V> {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::with_default(V::default())
     }

@@ -83,7 +83,7 @@ fn unpack(ty: Type, bits: u64) -> Option<Parts> {
     })
 }
 
-/// `value >> shift` rounded; `shift` may exceed the width.
+/// Shifts right and rounds; `shift` may exceed the width.
 fn shift_round(value: u128, shift: u32, negative: bool, rounding: Rounding) -> u128 {
     if shift == 0 {
         return value;
@@ -105,7 +105,7 @@ fn shift_round(value: u128, shift: u32, negative: bool, rounding: Rounding) -> u
     kept + u128::from(up)
 }
 
-/// The float nearest, in the sense of `rounding`, to significand * 2^exponent.
+/// Returns the float nearest, in the sense of `rounding`, to significand * 2^exponent.
 fn pack(
     ty: Type,
     negative: bool,
@@ -150,7 +150,7 @@ fn pack(
     Some(sign | field << (format.precision - 1) | (kept - hidden) as u64)
 }
 
-/// Between float formats.
+/// Converts between float formats.
 pub(crate) fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Option<u64> {
     let format = Format::of(to)?;
     match unpack(from, bits)? {
@@ -160,7 +160,7 @@ pub(crate) fn convert(from: Type, bits: u64, to: Type, rounding: Rounding) -> Op
     }
 }
 
-/// The value as f64: exact for all formats.
+/// Returns the value as f64, which is exact for all formats.
 pub fn to_f64(ty: Type, bits: u64) -> Option<f64> {
     Some(match ty {
         Type::F64 => f64::from_bits(bits),
@@ -232,13 +232,13 @@ fn from_int(bits: u64, from: Type, signed: bool, to: Type, rounding: Rounding) -
     pack(to, value < 0, value.unsigned_abs(), 0, rounding)
 }
 
-/// An integer with its sign.
+/// Sign-extends an integer to 64 bits.
 pub fn sext(ty: Type, bits: u64) -> i64 {
     let shift = 64 - ty.bits();
     (bits << shift) as i64 >> shift
 }
 
-/// The comparison of two integers or pointers.
+/// Compares two integers or pointers.
 pub fn int_compare(cond: IntCond, ty: Type, a: u64, b: u64) -> bool {
     let (x, y) = (sext(ty, a), sext(ty, b));
     match cond {
@@ -276,7 +276,7 @@ fn float_compare(cond: FloatCond, a: f64, b: f64) -> bool {
     }
 }
 
-/// One float operation, written once for both native types.
+/// Defines a float operation for both native types.
 macro_rules! arithmetic {
     ($float:ty, $op:expr, $a:expr, $b:expr, $c:expr) => {{
         let (a, b, c): ($float, $float, $float) = ($a, $b, $c);
@@ -316,8 +316,8 @@ macro_rules! arithmetic {
     }};
 }
 
-/// a * b + c of half-precision values: the exact product and a sum rounded to odd, which a further rounding to fewer
-/// bits turns into the correct result.
+/// Computes a * b + c of half-precision values: the exact product and a sum rounded to odd, which a
+/// further rounding to fewer bits turns into the correct result.
 fn half_fma(a: f64, b: f64, c: f64) -> f64 {
     let product = a * b;
     let sum = product + c;
@@ -374,7 +374,7 @@ fn float_op(op: Op, ty: Type, args: &[u64]) -> Option<u64> {
     Some(if is_nan { format.nan() } else { bits })
 }
 
-/// The dot product of four bytes.
+/// Returns the dot product of four bytes.
 fn dot4(a: u64, b: u64, a_signed: bool, b_signed: bool) -> u64 {
     let byte = |word: u64, i: u32, signed: bool| {
         let byte = word >> (8 * i) & 0xff;
@@ -433,8 +433,8 @@ fn int_op(op: Op, ty: Type, args: &[u64]) -> Option<u64> {
     )
 }
 
-/// The result of an operation on constants, or none if it has effects, is unspecified for these operands or depends
-/// on the target. `types` and `args` are those of the operands.
+/// Returns the result of an operation on constants, or `None` if it has effects, is unspecified for
+/// these operands or depends on the target. `types` and `args` are those of the operands.
 pub fn fold(op: Op, _fp: FpFlags, types: &[Type], args: &[u64], result: Type) -> Option<u64> {
     let ty = *types.first()?;
     let a = *args.first()?;

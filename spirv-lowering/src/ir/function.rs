@@ -27,13 +27,13 @@ impl FpFlags {
     pub const REASSOC: u8 = 32;
     /// All of them (SPIR-V Fast).
     pub const FAST: u8 = 63;
-    /// Is the flag set?
+    /// Returns true if the flag is set.
     pub fn has(self, flag: u8) -> bool {
         self.0 & flag == flag
     }
 }
 
-/// Where a value comes from.
+/// The definition of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueDef {
     /// Result number `.1` of an instruction.
@@ -54,7 +54,7 @@ pub struct ValueData {
 /// An instruction.
 #[derive(Debug, Clone)]
 pub struct InstData {
-    /// What it does.
+    /// The operation.
     pub op: Op,
     /// Operands.
     pub args: Values,
@@ -69,14 +69,14 @@ pub struct InstData {
 /// An edge of the control flow: a block with the arguments for its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edge {
-    /// Where to.
+    /// The target block.
     pub block: Block,
     /// One value for each parameter of the block.
     pub args: Values,
 }
 
 impl Edge {
-    /// To a block without parameters.
+    /// Creates an edge to a block without parameters.
     pub fn new(block: Block) -> Self {
         Self {
             block,
@@ -85,24 +85,24 @@ impl Edge {
     }
 }
 
-/// The end of a block.
+/// The terminator of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Terminator {
-    /// Unconditional.
+    /// An unconditional jump.
     Jump(Edge),
-    /// On a Bool: if true the first target.
+    /// A branch on a Bool, to the first target if it is true.
     Branch(Value, Edge, Edge),
-    /// On an integer: cases with distinct values (zero-extended bits), default.
+    /// A switch on an integer: cases with distinct values (zero-extended bits), then the default.
     Switch(Value, Vec<(u64, Edge)>, Edge),
-    /// Returns the values.
+    /// Returns the values from the function.
     Return(Values),
-    /// Control never gets here.
+    /// Never reached.
     #[default]
     Unreachable,
 }
 
 impl Terminator {
-    /// All targets, in order (default of a switch last).
+    /// Returns all targets, in order (the default of a switch last).
     pub fn targets(&self) -> SmallVec<[&Edge; 2]> {
         match self {
             Self::Jump(t) => SmallVec::from_slice(&[t]),
@@ -123,7 +123,7 @@ impl Terminator {
             _ => None,
         }
     }
-    /// Returns the same, mutable.
+    /// Returns the target of that number, mutable.
     pub fn target_mut(&mut self, number: usize) -> Option<&mut Edge> {
         match (self, number) {
             (Self::Jump(t) | Self::Branch(_, t, _), 0) | (Self::Branch(_, _, t), 1) => Some(t),
@@ -133,7 +133,7 @@ impl Terminator {
             _ => None,
         }
     }
-    /// All targets, mutable.
+    /// Returns all targets, mutable.
     pub fn targets_mut(&mut self) -> SmallVec<[&mut Edge; 2]> {
         match self {
             Self::Jump(t) => SmallVec::from_iter([t]),
@@ -175,7 +175,7 @@ pub struct BlockData {
     pub params: Vec<Value>,
     /// Instructions in order.
     pub insts: Vec<Inst>,
-    /// What follows.
+    /// The terminator.
     pub term: Terminator,
 }
 
@@ -184,7 +184,7 @@ pub struct BlockData {
 pub enum Storage {
     /// Shared by the work-group.
     Workgroup,
-    /// Of one work-item.
+    /// Private to a work-item.
     Function,
 }
 
@@ -201,34 +201,34 @@ pub struct VarLen {
 /// An array in Workgroup or Function storage of a lowered kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VarData {
-    /// Where it lives.
+    /// The storage class.
     pub storage: Storage,
     /// Element type; not Bool, not a pointer.
     pub elem: Type,
-    /// An element is a vector of so many of these: 1, and in Workgroup storage 2 or 4.
+    /// The number of lanes of an element, which is a vector: 1, and in Workgroup storage 2 or 4.
     pub lanes: u32,
-    /// Some access is through a volatile pointer, so that each load and store is one.
+    /// Set if some access is through a volatile pointer, so that every load and store is volatile.
     pub volatile: bool,
     /// Number of elements.
     pub len: VarLen,
-    /// Variables with the same group overlay one another (explicit workgroup layout). None: on its own.
+    /// The group of variables that overlay one another (explicit workgroup layout), or `None`.
     pub alias: Option<u32>,
 }
 
 impl VarData {
-    /// Bytes of an element.
+    /// Returns the bytes of an element.
     pub fn elem_size(&self) -> u32 {
         self.elem.size() * self.lanes
     }
 }
 
-/// How a block starts a structured construct.
+/// The structured construct that a block heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Merge {
-    /// Selection: its branches meet again in `merge`.
+    /// A selection whose branches join in `merge`.
     #[allow(missing_docs)]
     Selection { merge: Block },
-    /// Loop header: leaves to `merge`, repeats through `cont`.
+    /// A loop header, with the merge block after the loop and the continue block.
     #[allow(missing_docs)]
     Loop { merge: Block, cont: Block },
 }
@@ -243,21 +243,21 @@ pub struct Structure {
 /// Visibility of a function outside its module.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Linkage {
-    /// Not visible.
+    /// Not visible to other modules.
     #[default]
     Internal,
     /// Defined here, visible to other modules.
     Export,
     /// Defined elsewhere: no blocks.
     Import,
-    /// Defined here and perhaps elsewhere alike.
+    /// Defined here and perhaps identically elsewhere.
     LinkOnce,
 }
 
 /// A function.
 #[derive(Debug, Clone, Default)]
 pub struct Function {
-    /// Linkage or entry-point name (mangled as the source compiler had it).
+    /// The linkage or entry-point name (mangled as the source compiler had it).
     pub name: String,
     /// Linkage.
     pub linkage: Linkage,
@@ -271,7 +271,7 @@ pub struct Function {
     pub insts: PrimaryMap<Inst, InstData>,
     /// All blocks, those removed from the layout included.
     pub blocks: PrimaryMap<Block, BlockData>,
-    /// Blocks in order; the first is the entry. Empty for an import.
+    /// The blocks in order; the first is the entry. Empty for an import.
     pub layout: Vec<Block>,
     /// Array variables (after lowering).
     pub vars: PrimaryMap<Var, VarData>,
@@ -280,17 +280,17 @@ pub struct Function {
 }
 
 impl Function {
-    /// The entry block, if the function has a body.
+    /// Returns the entry block, if the function has a body.
     pub fn entry(&self) -> Option<Block> {
         self.layout.first().copied()
     }
-    /// A new empty block at the end of the layout.
+    /// Adds an empty block at the end of the layout.
     pub fn add_block(&mut self) -> Block {
         let block = self.blocks.push(BlockData::default());
         self.layout.push(block);
         block
     }
-    /// A new parameter of a block.
+    /// Adds a parameter to a block.
     pub fn add_param(&mut self, block: Block, ty: Type) -> Value {
         let index = self.blocks[block].params.len() as u32;
         let value = self.values.push(ValueData {
@@ -335,7 +335,7 @@ impl Function {
         self.blocks[block].insts.push(inst);
         inst
     }
-    /// Appends an instruction with one result and gives that.
+    /// Appends an instruction with one result, and returns that.
     pub fn append1(
         &mut self,
         block: Block,
@@ -350,11 +350,11 @@ impl Function {
     pub fn append_const(&mut self, block: Block, ty: Type, bits: u64) -> Value {
         self.append1(block, Op::Const(bits & ty.mask()), [], ty)
     }
-    /// The type of a value.
+    /// Returns the type of a value.
     pub fn ty(&self, value: Value) -> Type {
         self.values[value].ty
     }
-    /// The bits of a value that is a constant.
+    /// Returns the bits of a value if it is a constant.
     pub fn as_const(&self, value: Value) -> Option<u64> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => match self.insts[inst].op {
@@ -364,7 +364,7 @@ impl Function {
             ValueDef::Param(..) => None,
         }
     }
-    /// The instruction that makes a value.
+    /// Returns the instruction that defines a value, unless it is a block parameter.
     pub fn def_inst(&self, value: Value) -> Option<Inst> {
         match self.values[value].def {
             ValueDef::Result(inst, _) => Some(inst),

@@ -30,14 +30,15 @@ pub struct Global {
     pub size: u64,
     /// Alignment in bytes.
     pub align: u32,
-    /// Initial bytes (`size` of them); None: uninitialised (Local) or zero.
+    /// The initial bytes (`size` of them); None: uninitialised (Local) or zero.
     pub init: Option<Vec<u8>>,
     /// Pointers within `init`.
     pub relocs: Vec<GlobalReloc>,
 }
 
 impl Global {
-    /// The alignment that it gets, in bytes: more than it asks for where it is ours to place.
+    /// Returns the alignment at which the variable is placed, in bytes. It exceeds `align` where
+    /// the compiler lays the variable out.
     pub fn placement(&self) -> u32 {
         match self.space {
             Some(Space::Local) => self.align,
@@ -45,7 +46,7 @@ impl Global {
         }
     }
 
-    /// A constant that is nothing but zeros.
+    /// Returns true if the variable is constant and all its bytes are zero.
     pub fn is_zero(&self) -> bool {
         self.space == Some(Space::Constant)
             && self.linkage != Linkage::Import
@@ -54,9 +55,9 @@ impl Global {
     }
 }
 
-/// At least what compilers give variables of that size: libclc reads a table of bytes as uint4, and its SPIR-V does not
-/// tell that the table was aligned for that. NVIDIA's driver reads from the wrong place otherwise. Copies of bytes take
-/// whole words by it.
+/// Returns the least alignment that compilers give variables of that size. libclc reads a table of
+/// bytes as uint4, but its SPIR-V does not declare the alignment, and NVIDIA's driver reads from a
+/// wrong address otherwise. Byte copies also use whole words by it.
 pub fn least_alignment(size: u64) -> u32 {
     match size {
         0..4 => 1,
@@ -66,7 +67,7 @@ pub fn least_alignment(size: u64) -> u32 {
     }
 }
 
-/// How a source-level kernel argument arrives in the parameters of the kernel's function.
+/// The way a source-level kernel argument is passed in the parameters of the kernel's function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParamKind {
     /// Scalars in memory order: `count` consecutive parameters of type `ty`, `stride` bytes apart, `size` bytes in all
@@ -90,7 +91,7 @@ pub enum ParamKind {
 }
 
 impl ParamKind {
-    /// Parameters of the function that it takes.
+    /// Returns the number of the function's parameters that it takes.
     pub fn values(self) -> usize {
         match self {
             Self::Value { count, .. } => count as usize,
@@ -102,21 +103,21 @@ impl ParamKind {
 /// A source-level kernel argument.
 #[derive(Debug, Clone)]
 pub struct KernelParam {
-    /// How it arrives.
+    /// The way it is passed.
     pub kind: ParamKind,
     /// Name, empty if unknown.
     pub name: String,
     /// Type as OpenCL C spells it, empty if unknown.
     pub type_name: String,
-    /// For clGetKernelArgInfo.
+    /// The address qualifier for clGetKernelArgInfo.
     pub address: AddressQualifier,
-    /// For clGetKernelArgInfo.
+    /// The access qualifier for clGetKernelArgInfo.
     pub access: AccessQualifier,
-    /// const
+    /// Set for `const`.
     pub is_const: bool,
-    /// restrict
+    /// Set for `restrict`.
     pub is_restrict: bool,
-    /// volatile
+    /// Set for `volatile`.
     pub is_volatile: bool,
 }
 
@@ -131,7 +132,7 @@ pub struct EntryPoint {
     pub params: Vec<KernelParam>,
     /// Attributes.
     pub attributes: KernelAttributes,
-    /// ContractionOff: no instruction may be fused.
+    /// Set for ContractionOff: no instruction may be fused.
     pub contraction_off: bool,
 }
 
@@ -141,9 +142,9 @@ pub enum PrintfArg {
     /// `lanes` values of a type.
     #[allow(missing_docs)]
     Value { ty: Type, lanes: u32 },
-    /// A string known at compile time (no operand).
+    /// A string known at compile time, which has no operand.
     Text(Vec<u8>),
-    /// A string by a pointer.
+    /// A string behind a pointer operand.
     String,
 }
 
@@ -152,7 +153,7 @@ pub enum PrintfArg {
 pub struct PrintfSite {
     /// The format string, without its terminating zero.
     pub format: Vec<u8>,
-    /// What follows it.
+    /// The arguments after the format.
     pub args: Vec<PrintfArg>,
 }
 

@@ -15,14 +15,14 @@ use crate::interface::{AccessQualifier, ImageDim, Implicit};
 pub(crate) trait Name: Copy + PartialEq + 'static {
     /// All values with their spelling.
     const NAMES: &'static [(Self, &'static str)];
-    /// The spelling.
+    /// Returns the spelling.
     fn name(self) -> &'static str {
         Self::NAMES
             .iter()
             .find(|(v, _)| *v == self)
             .map_or("?", |(_, n)| n)
     }
-    /// The value of a spelling.
+    /// Returns the value of a spelling.
     fn from_name(name: &str) -> Option<Self> {
         Self::NAMES
             .iter()
@@ -256,7 +256,7 @@ fn slot_text(s: ImageSlot) -> String {
     format!("{}.{}.{}", s.binding, s.dim.name(), s.texel.name())
 }
 
-/// The word for an operation.
+/// Returns the word of an operation.
 pub(crate) fn op_text(op: Op) -> String {
     let sync = |scope: Scope, order: Order| format!("{}.{}", scope.name(), order.name());
     let volatile = |v: bool| if v { ".volatile" } else { "" };
@@ -342,7 +342,7 @@ pub(crate) fn op_text(op: Op) -> String {
     }
 }
 
-/// The operation of a word; `const` and `global_addr` come with a zero immediate.
+/// Parses the word of an operation; `const` and `global_addr` get a zero immediate.
 pub(crate) fn parse_op(text: &str) -> Option<Op> {
     let (head, rest) = text.split_once('.').unwrap_or((text, ""));
     if rest.is_empty() {

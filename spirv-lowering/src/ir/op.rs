@@ -83,7 +83,7 @@ pub enum Order {
     SeqCst,
 }
 
-/// Execution or memory scope.
+/// An execution or memory scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Scope {
@@ -94,7 +94,7 @@ pub enum Scope {
     WorkItem,
 }
 
-/// The memory that a barrier or fence orders: a set of flags.
+/// The memories that a barrier or fence orders: a set of flags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fences {
     /// global memory
@@ -145,7 +145,7 @@ pub enum HwVar {
     NumSubgroups,
 }
 
-/// Collective operations. The scope (work-group or sub-group) stands beside it in [`Op::Group`].
+/// A collective operation. Its scope (work-group or sub-group) is beside it in [`Op::Group`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum GroupOp {
     /// Bool -> Bool
@@ -203,7 +203,7 @@ pub enum GroupArith {
 }
 
 impl GroupArith {
-    /// The operation on two values.
+    /// Returns the operation that combines two values.
     pub fn operation(self) -> Op {
         match self {
             Self::IAdd => Op::IAdd,
@@ -223,7 +223,7 @@ impl GroupArith {
     }
 }
 
-/// What the components of a texel are in a kernel.
+/// The type of a texel's components in a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Texel {
     /// F32, for normalised and float formats.
@@ -235,7 +235,7 @@ pub enum Texel {
 }
 
 impl Texel {
-    /// The type of a component.
+    /// Returns the type of a component.
     pub fn component(self) -> crate::ir::types::Type {
         match self {
             Self::Float => crate::ir::types::Type::F32,
@@ -259,7 +259,7 @@ pub enum ImageProperty {
 }
 
 impl ImageProperty {
-    /// In the order of the structure.
+    /// All properties, in the order of the structure.
     pub const ALL: [Self; 8] = [
         Self::Width,
         Self::Height,
@@ -271,7 +271,7 @@ impl ImageProperty {
         Self::Flags,
     ];
 
-    /// Byte offset in the structure.
+    /// Returns the byte offset in the structure.
     pub fn offset(self) -> u32 {
         4 * self as u32
     }
@@ -293,13 +293,13 @@ pub struct ImageSlot {
 pub struct ImageType {
     /// Geometry.
     pub dim: crate::interface::ImageDim,
-    /// An `image*_depth_t`.
+    /// Set for `image*_depth_t`.
     pub depth: bool,
     /// Access qualifier.
     pub access: crate::interface::AccessQualifier,
 }
 
-/// What an instruction does.
+/// The operation of an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Op {
     // --- values
@@ -524,13 +524,15 @@ pub enum Op {
     /// Sampler -> its property word (see [`crate::interface::sampler`]), I32. The constant handles are samplers of the
     /// program; their bits are the word.
     SamplerWord,
-    /// Image -> its number, I64: what stands for it in memory, where blocks find what they captured. An argument of a kernel that
-    /// the application launches has the number of the argument, counted from 1; blocks get those numbers.
+    /// Image -> its number, I64, which represents it in memory, where blocks find their captures.
+    /// An argument of a kernel that the application launches has the number of the argument,
+    /// counted from 1; blocks get those numbers.
     ImageNumber,
-    /// Number, I64 -> image. In a block the number must be one that it captured; from [`crate::passes::lower_images`] on
-    /// it is a constant, the number of the image among those captured, counted from 0.
+    /// Number, I64 -> image. In a block the number must be one that it captured. From
+    /// [`crate::passes::lower_images`] on it is a constant, the number of the image among the
+    /// captures, counted from 0.
     ImageAt(ImageType),
-    /// Number, I64 -> sampler. The number of a sampler, what stands for it in memory, is its property word.
+    /// Number, I64 -> sampler. The number that represents a sampler in memory is its property word.
     SamplerAt,
 
     // --- images by descriptor; the operands are those above without the image
@@ -604,12 +606,12 @@ pub enum Effect {
     Read,
     /// Writes memory, or has another effect: stays where it is.
     Write,
-    /// Depends on which work-items are together here: must not move to other control flow.
+    /// Depends on which work-items are active: must not move to other control flow.
     Convergent,
 }
 
 impl Op {
-    /// The effect. A volatile load counts as a write.
+    /// Returns the effect. A volatile load counts as a write.
     pub fn effect(self) -> Effect {
         use Op::*;
         match self {
@@ -657,7 +659,7 @@ impl Op {
             Builtin(_) | Hw(_) | Implicit(..) | ArgLoad(_) | SpecSize(_) => Effect::Pure,
         }
     }
-    /// Accesses memory or a variable in one step.
+    /// Returns true if the operation accesses memory or a variable atomically.
     pub fn is_atomic(self) -> bool {
         use Op::*;
         matches!(
@@ -672,11 +674,11 @@ impl Op {
                 | VarCmpXchg { .. }
         )
     }
-    /// May be deleted when no result is used.
+    /// Returns true if the operation may be deleted when its results are unused.
     pub fn is_removable(self) -> bool {
         matches!(self.effect(), Effect::Pure | Effect::Read) || matches!(self, Op::Alloca { .. })
     }
-    /// The two operands may be swapped.
+    /// Returns true if the two operands may be swapped.
     pub fn is_commutative(self) -> bool {
         use Op::*;
         matches!(

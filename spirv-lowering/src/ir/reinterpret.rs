@@ -1,12 +1,12 @@
-//! Values of one type as values of another type of the same size.
+//! Reinterprets values of one type as another type of the same size.
 
 use super::entity::{Inst, Value};
 use super::function::Function;
 use super::op::Op;
 use super::types::Type;
 
-/// Makes instructions that give the bits of a value another type of its size, pushing them to `out`. Neither type
-/// may be Bool or Handle, unless they are the same.
+/// Makes instructions that reinterpret a value as another type of its size, and pushes them to
+/// `out`. Neither type may be Bool or Handle, unless they are the same.
 pub fn reinterpret(func: &mut Function, out: &mut Vec<Inst>, value: Value, to: Type) -> Value {
     let from = func.ty(value);
     if from == to {

@@ -6,13 +6,13 @@ use super::module::Global;
 use super::op::Op;
 use super::types::Space;
 
-/// What C libraries print for a string that is a null pointer.
+/// The text that C libraries print for a string that is a null pointer.
 pub const NULL: &[u8] = b"(null)";
 
 /// The variables of a module.
 pub type Globals = PrimaryMap<GlobalId, Global>;
 
-/// The variable and byte offset that a pointer is known to point to.
+/// Returns the variable and byte offset that a pointer is known to point to.
 fn constant_address(func: &Function, pointer: Value) -> Option<(GlobalId, u64)> {
     let mut pointer = pointer;
     let mut offset = 0u64;
@@ -31,7 +31,8 @@ fn constant_address(func: &Function, pointer: Value) -> Option<(GlobalId, u64)> 
     None
 }
 
-/// The string at a pointer into a variable as that is at first, without the terminating zero.
+/// Returns the string at a pointer into the initial data of a variable, without the terminating
+/// zero.
 pub fn constant_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
     let (global, offset) = constant_address(func, pointer)?;
     let global = globals.get(global)?;
@@ -42,7 +43,8 @@ pub fn constant_string(func: &Function, globals: &Globals, pointer: Value) -> Op
     Some(bytes.iter().copied().take_while(|&b| b != 0).collect())
 }
 
-/// What `%s` prints for a pointer, where that is known: a string, or for none what C libraries print.
+/// Returns the text that `%s` prints for a pointer, where it is known: a string, or [`NULL`] for a
+/// null pointer.
 pub fn shown_string(func: &Function, globals: &Globals, pointer: Value) -> Option<Vec<u8>> {
     let mut bare = pointer;
     while let Some(data) = func.def_inst(bare).map(|inst| &func.insts[inst]) {

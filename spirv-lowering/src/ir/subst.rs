@@ -1,4 +1,5 @@
-//! Replacement of values by others, collected first and applied to a whole function at once.
+//! Replaces values by others: replacements are collected first and applied to a whole function at
+//! once.
 
 use super::entity::{Entity, Value};
 use super::function::Function;
@@ -6,17 +7,18 @@ use super::function::Function;
 /// A set of replacements. Chains are followed.
 #[derive(Debug, Clone, Default)]
 pub struct Subst {
-    /// The replacement plus one; 0: none.
+    /// The replacement's index plus one, or 0 for none.
     to: Vec<u32>,
     count: usize,
 }
 
 impl Subst {
-    /// No replacements.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
-    /// Uses of `from` become uses of `to`. Replacing a value by itself, also through a chain, does nothing.
+    /// Replaces uses of `from` by `to`. Replacing a value by itself, also through a chain, does
+    /// nothing.
     pub fn set(&mut self, from: Value, to: Value) {
         let to = self.get(to);
         if from == to {
@@ -29,7 +31,7 @@ impl Subst {
         self.to[i] = to.index() as u32 + 1;
         self.count += 1;
     }
-    /// What stands for a value now.
+    /// Returns the value that replaces `value`, or `value` itself.
     pub fn get(&mut self, value: Value) -> Value {
         let next = |s: &Self, v: usize| match s.to.get(v) {
             Some(&n) if n != 0 => Some(n as usize - 1),
@@ -50,7 +52,7 @@ impl Subst {
         }
         Value::new(root)
     }
-    /// There are none.
+    /// Returns true if there are no replacements.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -58,19 +58,19 @@ impl Type {
             self.size() * 8
         }
     }
-    /// One of I8 to I64.
+    /// Returns true for I8 to I64.
     pub fn is_int(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)
     }
-    /// One of F16 to F64.
+    /// Returns true for F16 to F64.
     pub fn is_float(self) -> bool {
         matches!(self, Self::F16 | Self::F32 | Self::F64)
     }
-    /// A pointer.
+    /// Returns true for a pointer.
     pub fn is_ptr(self) -> bool {
         matches!(self, Self::Ptr(_))
     }
-    /// The address space of a pointer.
+    /// Returns the address space of a pointer.
     pub fn space(self) -> Option<Space> {
         if let Self::Ptr(space) = self {
             Some(space)
@@ -78,7 +78,7 @@ impl Type {
             None
         }
     }
-    /// The integer type of that many bits (8, 16, 32, 64).
+    /// Returns the integer type of that many bits (8, 16, 32, 64).
     pub fn int(bits: u32) -> Option<Self> {
         Some(match bits {
             8 => Self::I8,
@@ -88,7 +88,7 @@ impl Type {
             _ => return None,
         })
     }
-    /// The float type of that many bits (16, 32, 64).
+    /// Returns the float type of that many bits (16, 32, 64).
     pub fn float(bits: u32) -> Option<Self> {
         Some(match bits {
             16 => Self::F16,
@@ -97,7 +97,7 @@ impl Type {
             _ => return None,
         })
     }
-    /// The integer type of the same width; pointers give I64. `Bool` has none.
+    /// Returns the integer type of the same width, which is I64 for pointers. `Bool` has none.
     pub fn as_int(self) -> Option<Self> {
         if self == Self::Bool {
             None
@@ -105,7 +105,7 @@ impl Type {
             Self::int(self.bits())
         }
     }
-    /// Mask of the bits that a constant of this type may have set.
+    /// Returns the mask of the bits that a constant of this type may have set.
     pub fn mask(self) -> u64 {
         match self.bits() {
             64 => u64::MAX,

@@ -1,8 +1,9 @@
-//! Joins a multiplication and an addition, where both may be contracted, into a fused multiply-add, where the target
-//! has a true one. Drivers contract too, but not all of them and not always.
+//! Fuses multiplications with additions where the instructions allow contraction and the target has
+//! a true fused multiply-add. Drivers contract too, but not all of them and not always.
 //!
-//! All uses of the multiplication must go that way: otherwise it would be computed as well. Of one with several uses each
-//! becomes a fused one, as long as none could take a product of its own.
+//! All uses of the multiplication must be fused: otherwise it would be computed as well. A
+//! multiplication with several uses is fused into each, as long as none could fuse a product of its
+//! own.
 
 use crate::analysis::uses::use_counts;
 use crate::ir::entity::{Inst, Value};
@@ -12,10 +13,11 @@ use crate::ir::types::Type;
 use crate::target::Target;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// More uses of one multiplication than that keep it: its factors would have to live as long as the last of them.
+/// The most uses of a multiplication that is fused, because its factors stay live up to the last
+/// use.
 const MOST_USES: u32 = 3;
 
-/// Runs the pass; true if something changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function, target: &Target) -> bool {
     let uses = use_counts(func);
     let shared = shared(func, target, &|v| uses[v]);
@@ -44,7 +46,7 @@ struct Fused {
     negate_addend: bool,
 }
 
-/// Multiplications with several uses that all become fused ones.
+/// Returns the multiplications with several uses, all of which can be fused.
 fn shared(func: &Function, target: &Target, uses: &dyn Fn(Value) -> u32) -> FxHashSet<Value> {
     // The sums that each could go into.
     let mut candidates = Vec::new();
@@ -84,7 +86,7 @@ fn shared(func: &Function, target: &Target, uses: &dyn Fn(Value) -> u32) -> FxHa
     found
 }
 
-/// How to fuse an addition with a product that `may` vanish.
+/// Returns how to fuse an addition with a product that `may` be removed.
 fn plan(
     func: &Function,
     inst: Inst,
@@ -133,7 +135,7 @@ fn plan(
     })
 }
 
-/// Turns the addition into the fused operation; negations go before it.
+/// Replaces the addition by the fused operation; negations go before it.
 fn apply(func: &mut Function, inst: Inst, fused: Fused, before: &mut Vec<Inst>) {
     let ty = func.ty(fused.addend);
     let mut negated = |value: Value| {

@@ -19,8 +19,8 @@ use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
 use std::hash::{Hash, Hasher};
 
-/// The pure computations on the way from the entry: a hash table whose entries are removed in the reverse order of
-/// their addition.
+/// The pure computations that dominate the current position: a hash table whose entries are removed
+/// in the reverse order of their addition.
 struct Table {
     /// First instruction of each chain plus one.
     buckets: Vec<u32>,
@@ -38,7 +38,7 @@ impl Table {
         }
     }
 
-    /// An instruction that computes the same, or none and this one is added.
+    /// Returns an instruction that computes the same, or adds this one and returns `None`.
     fn find_or_add(&mut self, func: &Function, inst: Inst) -> Option<Inst> {
         let data = &func.insts[inst];
         let mut hasher = FxHasher::default();
@@ -79,7 +79,7 @@ impl Table {
     }
 }
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;
@@ -161,17 +161,17 @@ fn is_pure(func: &Function, inst: Inst) -> bool {
     }
 }
 
-/// Sets of addresses that never overlap those of another class.
+/// A set of addresses that never overlap those of another class.
 type Class = u32;
 const GLOBAL: Class = 0;
 const LOCAL: Class = 1;
 const PRIVATE: Class = 2;
-/// First of the classes of single allocas.
+/// The first of the classes of single allocas.
 const ALLOCA: Class = 3;
-/// In no base: everything of a class is overwritten.
+/// Stands for all bases of a class, when all of it is overwritten.
 const NO_BASE: u32 = u32::MAX;
 
-/// What is known to be in memory at an address.
+/// A known value of memory at an address.
 #[derive(Clone, Copy)]
 struct Entry {
     offset: i64,
@@ -179,7 +179,7 @@ struct Entry {
     epoch: u32,
 }
 
-/// When a class was last written through one base, and before that through another.
+/// The last write to a class through one base, and the last before that through another.
 #[derive(Clone, Copy, Default)]
 struct Kill {
     base: u32,
@@ -201,11 +201,12 @@ struct Memory {
     /// By base and offset / 8.
     entries: FxHashMap<(Value, i64), SmallVec<[Entry; 2]>>,
     kills: Vec<Kill>,
-    /// Entries before this epoch are not known on the way to here.
+    /// The first epoch whose entries are valid on the path to the current block.
     floor: u32,
     epoch: u32,
     log: Vec<Undo>,
-    /// Number of the alloca plus one that a private pointer is derived from, if nothing else knows its address.
+    /// The number plus one of the alloca that a private pointer is derived from, if its address
+    /// does not escape.
     private: SecondaryMap<Value, u32>,
 }
 
@@ -277,7 +278,7 @@ impl Memory {
         };
     }
 
-    /// Forgets what other work-items may have changed.
+    /// Forgets the memory that other work-items may have changed.
     fn synchronise(&mut self) {
         for class in [GLOBAL, LOCAL, PRIVATE] {
             self.kill(class, NO_BASE);
@@ -313,7 +314,7 @@ impl Memory {
         });
     }
 
-    /// Forgets entries of one base that overlap these bytes.
+    /// Forgets the entries of one base that overlap these bytes.
     fn overwrite(&mut self, func: &Function, base: Value, offset: i64, size: i64) {
         let granules = (offset.wrapping_sub(7) >> 3)..=(offset.wrapping_add(size - 1) >> 3);
         for granule in granules {
@@ -342,7 +343,7 @@ impl Memory {
         (fits && self.is_valid(func, base, entry)).then_some(entry.value)
     }
 
-    /// Follows a memory operation. True if it is replaced.
+    /// Processes a memory operation. Returns true if it is replaced.
     fn visit(
         &mut self,
         func: &mut Function,
@@ -409,7 +410,7 @@ impl Memory {
     }
 }
 
-/// The address as base and constant offset.
+/// Returns an address as a base and a constant offset.
 fn base_of(func: &Function, pointer: Value) -> (Value, i64) {
     let mut base = pointer;
     let mut offset = 0i64;
@@ -429,8 +430,8 @@ fn base_of(func: &Function, pointer: Value) -> (Value, i64) {
     (base, offset)
 }
 
-/// Allocas whose address goes nowhere but into loads and the addresses of stores and copies; for each pointer derived
-/// from one by any offset its number plus one.
+/// Finds the allocas whose address is used by loads, stores and copies alone. Returns for each
+/// pointer derived from one, by any offset, its number plus one.
 fn unescaped(func: &Function) -> (SecondaryMap<Value, u32>, usize) {
     let mut root: SecondaryMap<Value, u32> = SecondaryMap::new();
     let mut escaped: Vec<bool> = Vec::new();

@@ -1,15 +1,16 @@
-//! Removes what nothing needs: instructions without effect whose results are unused, block parameters (with the
-//! arguments passed for them) that only feed one another, and stores to private memory that is never read.
+//! Removes instructions without effect whose results are unused, block parameters (with the
+//! arguments passed for them) that only feed one another, and stores to private memory that is
+//! never read.
 //!
-//! Mark and sweep: everything is dead until an effect, a branch or a return is seen to need it, so cycles of dead
-//! block parameters go too.
+//! Mark and sweep: everything is dead until an effect, a branch or a return needs it, so cycles of
+//! dead block parameters go too.
 
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::Op;
 use crate::ir::types::Space;
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;
@@ -103,7 +104,8 @@ pub fn run(func: &mut Function) -> bool {
     changed
 }
 
-/// Allocas that are only stored to: no load, no other use of their address or of one derived from it by an offset.
+/// Finds the allocas that are only stored to: no load, no other use of their address or of one
+/// derived from it by an offset.
 fn write_only_allocas(func: &Function) -> Vec<bool> {
     let mut is_candidate = vec![false; func.insts.len()];
     let mut any = false;
@@ -154,7 +156,7 @@ fn is_private_cast(func: &Function, inst: Inst) -> bool {
         })
 }
 
-/// The alloca that an address is derived from by offsets and casts.
+/// Returns the alloca that an address is derived from by offsets and casts.
 fn alloca_root(func: &Function, value: Value) -> Option<Inst> {
     let mut value = value;
     func.ty(value).space()?;

@@ -1,4 +1,5 @@
-//! `MemCopy` becomes loads and stores: unrolled when small, a loop otherwise. Between any spaces.
+//! Expands `MemCopy` to loads and stores: unrolled when small, a loop otherwise. The spaces may be
+//! any.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -7,10 +8,10 @@ use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::Type;
 
-/// Most chunks that are copied without a loop.
+/// The most chunks that are copied without a loop.
 const UNROLL: u64 = 16;
 
-/// Element type, lanes and bytes of one access of a copy with that alignment.
+/// Returns the element type, lanes and bytes of one access of a copy with that alignment.
 fn chunk(align: u32) -> (Type, usize, u64) {
     match align {
         0 | 1 => (Type::I8, 1, 1),
@@ -47,7 +48,7 @@ fn copy_once(
     r.inst(op, [to].into_iter().chain(values), &[]);
 }
 
-/// Copies `size` bytes from offset `at` on, without a loop.
+/// Copies the bytes from offset `at` to `end`, without a loop.
 fn straight(r: &mut Rewriter, to: Value, from: Option<Value>, mut at: u64, end: u64, align: u32) {
     let mut align = align;
     while at < end {
@@ -61,7 +62,7 @@ fn straight(r: &mut Rewriter, to: Value, from: Option<Value>, mut at: u64, end: 
     }
 }
 
-/// Copies `size` bytes, zeros where there is no source.
+/// Copies `size` bytes, or stores zeros where there is no source.
 pub(super) fn copy(r: &mut Rewriter, to: Value, from: Option<Value>, size: u64, align: u32) {
     let align = if align == 0 {
         1

@@ -1,9 +1,11 @@
-//! Kernels that cannot tell how work-items are grouped end at once in work-items beyond the ND-range.
+//! Makes work-items beyond the ND-range end at once, in kernels that do not observe how work-items
+//! are grouped.
 //!
-//! Where the application leaves the grouping to us, or gives a work-group size that does not divide the ND-range, the
-//! runtime then rounds the number of work-groups up instead of looking for divisors: odd sizes run in full work-groups,
-//! and a kernel has a few pipelines instead of one for each size. Whether the test is made is a specialisation constant
-//! ([`SPEC_GUARD`]), so that launches whose sizes fit do not pay for it.
+//! Where the application leaves the work-group size to the implementation, or gives one that does
+//! not divide the ND-range, the runtime then rounds the number of work-groups up instead of looking
+//! for divisors. Odd sizes run in full work-groups, and a kernel has a few pipelines instead of one
+//! for each size. A specialisation constant ([`SPEC_GUARD`]) enables the test, so that launches
+//! whose sizes fit do not pay for it.
 
 use crate::edit::early_exit;
 use crate::edit::rewrite::Rewriter;
@@ -15,7 +17,8 @@ use crate::ir::module::{EntryPoint, Module, ParamKind};
 use crate::ir::op::{Builtin, HwVar, IntCond, Op};
 use crate::ir::types::{Space, Type};
 
-/// Whether the kernel behaves alike however its work-items are grouped. Asked before built-in variables are lowered.
+/// Returns true if the result of the kernel does not depend on how its work-items are grouped. Must
+/// be called before built-in variables are lowered.
 pub fn applies(func: &Function, kernel: &EntryPoint, module: &Module) -> bool {
     let attributes = &kernel.attributes;
     if attributes.required_work_group_size.is_some() || attributes.required_sub_groups.is_some() {
@@ -48,7 +51,7 @@ pub fn applies(func: &Function, kernel: &EntryPoint, module: &Module) -> bool {
         .any(|&inst| tells(func.insts[inst].op))
 }
 
-/// Beyond the end of the ND-range, and to be tested for that.
+/// Computes whether the work-item is beyond the end of the ND-range and the test is enabled.
 fn beyond(r: &mut Rewriter) -> Value {
     let guard = r.op(Op::SpecSize(SPEC_GUARD), [], Type::I32);
     let mut beyond = None;
@@ -74,7 +77,7 @@ fn beyond(r: &mut Rewriter) -> Value {
     }
 }
 
-/// Runs the pass on a kernel to which it [`applies`]. False: there was nothing to guard.
+/// Runs the pass on a kernel to which it [`applies`]. Returns false if there was nothing to guard.
 pub fn run(func: &mut Function) -> Result<bool> {
     early_exit::run(func, beyond)
 }

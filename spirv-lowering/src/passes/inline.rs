@@ -14,7 +14,7 @@ use crate::ir::op::Op;
 use crate::ir::subst::Subst;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Bound on the instructions of one flattened function.
+/// The most instructions of one flattened function.
 const MAX_INSTS: usize = 8_000_000;
 
 /// Inlines everything into the kernel's function, in place.
@@ -25,8 +25,12 @@ pub fn run(module: &mut Module, kernel: FuncId) -> Result<()> {
     Ok(())
 }
 
-/// The function without calls, each callee passed through `clean` before it is copied. None: a function on the way would have
-/// more than `most` instructions. Recursion is unsupported, a call to a function without body is an undefined symbol.
+/// Returns the function without calls, each callee passed through `clean` before it is copied.
+/// Returns `None` if a function on the way would exceed `most` instructions.
+///
+/// # Errors
+///
+/// Recursion is unsupported, and a call to a function without body is an undefined symbol.
 pub fn flatten(
     module: &Module,
     kernel: FuncId,
@@ -37,8 +41,8 @@ pub fn flatten(
     Ok(done.remove(&with_body(module, kernel, None)?))
 }
 
-/// The kernel and every function that it reaches, flattened but for calls of the functions in `keep`, which stay. Ends without
-/// the kernel where a function would have more than `most` instructions.
+/// Flattens the kernel and every function that it reaches, except that calls of the functions in
+/// `keep` stay. Stops without the kernel where a function would exceed `most` instructions.
 pub fn flatten_but(
     module: &Module,
     kernel: FuncId,
@@ -84,7 +88,7 @@ pub fn flatten_but(
     Ok(done)
 }
 
-/// The function itself or, for an import, the definition of that name.
+/// Returns the function itself or, for an import, the definition of that name.
 pub(super) fn with_body(module: &Module, id: FuncId, caller: Option<&Function>) -> Result<FuncId> {
     let in_caller = |e: LowerError| match caller {
         Some(caller) => e.in_function(&caller.name),
@@ -130,7 +134,8 @@ pub(super) fn callees(module: &Module, id: FuncId) -> Result<Vec<FuncId>> {
     Ok(list)
 }
 
-/// How many instructions a function will have with its calls replaced by the bodies in `done`. Those that are not there stay.
+/// Returns the number of instructions of a function with its calls replaced by the bodies in
+/// `done`. Calls of other functions stay.
 fn expanded_size(
     module: &Module,
     source: &Function,
@@ -148,7 +153,7 @@ fn expanded_size(
     Ok(size)
 }
 
-/// A copy of `source` with its calls replaced by the bodies in `done`.
+/// Copies `source` with its calls replaced by the bodies in `done`.
 fn expand(
     module: &Module,
     source: &Function,
@@ -215,7 +220,8 @@ fn expand(
     Ok(func)
 }
 
-/// Copies `body` to the end of `block` in place of the call. The block in which the caller goes on.
+/// Copies `body` to the end of `block` in place of the call. Returns the block in which the caller
+/// continues.
 fn splice(
     func: &mut Function,
     block: Block,

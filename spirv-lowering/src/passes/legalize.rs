@@ -1,4 +1,4 @@
-//! Operations that Vulkan SPIR-V has for some widths only, put in terms of those it has.
+//! Legalizes operations that Vulkan SPIR-V has for some widths only.
 //!
 //! - Bit counting and reversal, and the high half of a product: 32 bits only.
 //! - Loads and stores aligned to less than an element: by narrower elements.

@@ -32,11 +32,11 @@ use crate::target::Target;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Size and alignment of what is known of an image.
+/// The size and alignment of the properties of an image.
 const IMAGE_INFO: (u32, u32) = (size_of::<ImageInfo>() as u32, 4);
 
-/// Size and alignment of an argument in the block; None if it takes no space there. `asked`: an image or a sampler of
-/// whose properties the kernel wants to know.
+/// Returns the size and alignment of an argument in the block, or `None` if it has no place there.
+/// `asked`: the kernel queries properties of the image or sampler.
 fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
     match kind {
         ParamKind::Value { size, .. } => Some((size, size.next_power_of_two().min(128))),
@@ -49,7 +49,8 @@ fn placement(kind: ParamKind, asked: bool) -> Option<(u32, u32)> {
     }
 }
 
-/// Offsets of the explicit arguments, by their sizes and alignments, from `start`, and the end.
+/// Returns the offsets of the explicit arguments from `start` on, by their sizes and alignments,
+/// and the end.
 fn lay_out(places: &[Option<(u32, u32)>], start: u32) -> Result<(Vec<u32>, u32)> {
     let mut end = start;
     let mut offsets = Vec::with_capacity(places.len());
@@ -69,7 +70,7 @@ fn lay_out(places: &[Option<(u32, u32)>], start: u32) -> Result<(Vec<u32>, u32)>
     Ok((offsets, end))
 }
 
-/// The captured image that is asked for something, by its number.
+/// Returns the number of a captured image whose properties are queried.
 fn captured_image(func: &Function, image: Value) -> Option<usize> {
     let data = &func.insts[func.def_inst(image)?];
     match (data.op, &data.args[..]) {
@@ -78,7 +79,7 @@ fn captured_image(func: &Function, image: Value) -> Option<usize> {
     }
 }
 
-/// Which captured images are asked for something.
+/// Returns which captured images are queried.
 fn captured_asked(func: &Function, count: usize) -> Vec<bool> {
     let mut asked = vec![false; count];
     for &block in &func.layout {
@@ -137,7 +138,7 @@ fn place_implicits(implicits: &[Implicit]) -> (Vec<(Implicit, u32)>, u32) {
     (placed, end)
 }
 
-/// Where explicit arguments are read from.
+/// The storage that explicit arguments are read from.
 #[derive(Clone, Copy)]
 enum Source {
     /// The push-constant block.
@@ -146,7 +147,7 @@ enum Source {
     Buffer,
 }
 
-/// Emits the load of `count` values of a type at an offset of the block, whose alignment there is known.
+/// Emits the load of `count` values of a type at an offset of the argument block.
 fn load(
     r: &mut Rewriter,
     source: Source,
@@ -226,7 +227,7 @@ fn load(
     }
 }
 
-/// `bits | part << shift`, `part` brought to the width of `bits` first.
+/// Computes `bits | part << shift`, with `part` extended to the width of `bits` first.
 fn or_shifted(r: &mut Rewriter, bits: Value, part: Value, shift: u32) -> Value {
     let (to, from) = (r.func.ty(bits), r.func.ty(part));
     let part = match to.bits().cmp(&from.bits()) {
@@ -245,7 +246,7 @@ fn or_shifted(r: &mut Rewriter, bits: Value, part: Value, shift: u32) -> Value {
     r.same(Op::Or, [bits, part])
 }
 
-/// An integer as a value of a type of its width.
+/// Reinterprets an integer as a type of its width.
 fn from_int(r: &mut Rewriter, bits: Value, ty: Type) -> Value {
     let have = r.func.ty(bits);
     if have == ty {
@@ -257,8 +258,8 @@ fn from_int(r: &mut Rewriter, bits: Value, ty: Type) -> Value {
     }
 }
 
-/// The values that point into a structure passed by value, with their constant offsets, if all that happens to them
-/// is being loaded from.
+/// Returns the values that point into a structure passed by value, with their constant offsets, if
+/// all their uses are loads.
 fn constant_loads(func: &Function, param: Value, size: u32) -> Option<FxHashMap<Value, u32>> {
     let mut offsets = FxHashMap::default();
     offsets.insert(param, 0);
@@ -344,8 +345,8 @@ fn copy_out(r: &mut Rewriter, source: Source, from: u32, to: Value, size: u32, a
     }
 }
 
-/// Runs the pass and describes the kernel. `access` was computed when the parameters were still there, `images` by
-/// `lower_images`.
+/// Runs the pass and describes the kernel. `access` was computed when the parameters were still
+/// there, `images` by `lower_images`.
 pub fn run(
     func: &mut Function,
     kernel: &EntryPoint,
@@ -641,7 +642,7 @@ pub fn run(
     Ok(interface)
 }
 
-/// Flags of the interface that follow from the operations used.
+/// Sets the flags of the interface that follow from the operations used.
 fn describe(func: &Function, interface: &mut KernelInterface) {
     for &block in &func.layout {
         for &inst in &func.blocks[block].insts {

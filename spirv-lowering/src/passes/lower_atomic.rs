@@ -1,7 +1,9 @@
-//! Atomics that the target does not have become loops around a compare-and-exchange of the integer of that width.
+//! Expands atomics that the target does not have to loops around a compare-and-exchange of the
+//! integer of that width.
 //!
-//! Floating-point add where there is no instruction for it, floating-point minimum and maximum always. Runs before
-//! `lower_local`; atomics on private memory are left alone (`lower_private` makes plain code of them).
+//! These are floating-point add where there is no instruction for it, and always floating-point
+//! minimum and maximum. Runs before `lower_local`; atomics on private memory are left alone
+//! (`lower_private` makes plain code of them).
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
@@ -11,7 +13,7 @@ use crate::ir::op::{FloatCond, IntCond, Op, Order, RmwOp};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
 
-/// Emits `op` on plain values: what a read-modify-write stores.
+/// Emits `op` on plain values: the value that a read-modify-write stores.
 pub fn combine(r: &mut Rewriter, op: RmwOp, old: Value, operand: Value) -> Value {
     let pick = |r: &mut Rewriter, cond: Value| r.select(cond, old, operand);
     match op {
@@ -52,8 +54,9 @@ pub fn combine(r: &mut Rewriter, op: RmwOp, old: Value, operand: Value) -> Value
     }
 }
 
-/// Compares and exchanges until nobody came between. `first`: what is there to begin with; `step` gives, for what is
-/// expected, the old value and what to put there. Returns the old value that was replaced.
+/// Emits a loop that compares and exchanges until it succeeds. `first` is the initial expectation;
+/// `step` returns, for an expected value, the old value and the one to store. Returns the old value
+/// that was replaced.
 pub(super) fn until_exchanged(
     r: &mut Rewriter,
     exchange: Op,
@@ -125,7 +128,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
     })
 }
 
-/// The width in bytes of an atomic on local memory.
+/// Returns the width in bytes of an atomic on local memory.
 fn local_width(func: &Function, data: &InstData) -> Option<u32> {
     let pointer = *data.args.first()?;
     if !data.op.is_atomic() || func.ty(pointer) != Type::Ptr(Space::Local) {
@@ -135,15 +138,15 @@ fn local_width(func: &Function, data: &InstData) -> Option<u32> {
     Some(func.ty(*value).size())
 }
 
-/// Are there atomics of 32 and of 64 bits on local memory?
+/// Returns true if there are atomics of 32 and of 64 bits on local memory.
 pub fn local_widths_differ(func: &Function) -> bool {
     let insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
     let widths = insts.filter_map(|&inst| local_width(func, &func.insts[inst]));
     widths.fold(0, |all, width| all | width) == 12
 }
 
-/// Makes atomics of 32 bits on local memory ones of the 64 bits around them, for an array that has both: loops around a
-/// compare-and-exchange that leave the other half as it is.
+/// Widens 32-bit atomics on local memory to the 64 bits around them, for an array that has both:
+/// loops around a compare-and-exchange that leave the other half unchanged.
 pub fn widen_local(func: &mut Function) -> Result<()> {
     rewrite(func, |r, inst| {
         let data = r.data(inst);

@@ -1,16 +1,17 @@
-//! OpenCL built-in variables become Vulkan ones and implicit arguments.
+//! Lowers OpenCL built-in variables to Vulkan ones and implicit arguments.
 //!
-//! All ids and sizes are 32-bit values, zero-extended to `size_t`: the extension is the last step, so that later
-//! passes see how few bits matter. One dispatch covers a box of work-groups of one size; the runtime may need several
-//! for an ND-range (non-uniform remainders, group counts beyond the device's limit), hence
+//! All ids and sizes are 32-bit values, zero-extended to `size_t`: the extension is the last step,
+//! so that later passes see how few bits matter. One dispatch covers a box of work-groups of one
+//! size; the runtime may need several for an ND-range (non-uniform remainders, group counts beyond
+//! the device's limit), hence
 //!
 //! - global id = work-group id * work-group size + local id + [`Implicit::GlobalBase`],
 //! - group id = work-group id + [`Implicit::GroupOffset`],
 //! - local size = the work-group size of this dispatch (the specialisation constant).
 //!
-//! Kernels that use sub-groups run in linear work-groups, (x * y * z, 1, 1) for Vulkan: OpenCL's sub-groups partition a
-//! work-group in the order of linear local ids, Vulkan's need not where there are rows. The local ids come from the
-//! linear one then.
+//! Kernels that use sub-groups run in linear work-groups, (x * y * z, 1, 1) for Vulkan: OpenCL's
+//! sub-groups partition a work-group in the order of linear local ids, Vulkan's need not where
+//! there are rows. The local ids come from the linear one then.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -32,7 +33,7 @@ fn extend(r: &mut Rewriter, value: Value) -> Value {
     r.op(Op::ZExt, [value], Type::I64)
 }
 
-/// The number of work-items in the work-group of this dispatch.
+/// Computes the number of work-items in the work-group of this dispatch.
 fn items(r: &mut Rewriter) -> Value {
     let mut items = hw(r, HwVar::WorkgroupSize(0));
     for d in [1, 2] {
@@ -42,12 +43,12 @@ fn items(r: &mut Rewriter) -> Value {
     items
 }
 
-/// How work-items are arranged.
+/// The arrangement of work-items in work-groups.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Arrangement {
-    /// The size of a sub-group, if there are such.
+    /// The size of a sub-group, if the kernel uses sub-groups.
     pub lanes: Option<u32>,
-    /// Work-groups are linear where there are sub-groups; otherwise the device knows the local ids anyway.
+    /// Set if work-groups are linear for Vulkan, which they are where there are sub-groups.
     pub linear: bool,
 }
 
@@ -79,7 +80,7 @@ fn global_id(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
     r.same(Op::IAdd, [id, base])
 }
 
-/// The global id less the global offset, in 64 bits.
+/// Computes the global id less the global offset, in 64 bits.
 fn global_index(r: &mut Rewriter, linear: Linear, dim: u8) -> Value {
     let id = global_id(r, linear, dim);
     let offset = implicit(r, Implicit::GlobalOffset, dim);

@@ -1,20 +1,23 @@
-//! Calls of built-in functions become native operations where the target's are good enough.
+//! Replaces calls of built-in functions by native operations where the target's are precise enough.
 //!
-//! Runs before inlining, on calls by (mangled) name. What is left goes to the built-in library.
+//! Runs before inlining, on calls by (mangled) name. The remaining calls go to the built-in
+//! library.
 //!
-//! - `fma`: only where the target's is fused. Without double precision the software of the library is another one, and
-//!   libclc's own functions of doubles, which call it hundreds of times, get one that is rounded nearly once.
+//! - `fma`: only where the target's is fused. Without double precision the software of the library
+//!   is another one, and libclc's own functions of doubles, which call it hundreds of times, get
+//!   one that is rounded nearly once.
 //! - `sqrt`: where it is correctly rounded; in single precision OpenCL grants 3 ulp unless
 //!   -cl-fp32-correctly-rounded-divide-sqrt, which the Vulkan instruction meets.
 //! - `native_*`: always where there are such instructions; precision is up to the implementation.
 //! - Half precision `sqrt` and `rsqrt` by way of a wider type.
-//! - With unsafe math, the functions whose precision meets the bounds of -cl-fast-relaxed-math: exponentials and
-//!   logarithms only where the target's were measured to.
+//! - With unsafe math, the functions whose precision meets the bounds of -cl-fast-relaxed-math:
+//!   exponentials and logarithms only where the target's were measured to.
 //!
-//! Division, which must be correctly rounded in half and double precision, and with
-//! -cl-fp32-correctly-rounded-divide-sqrt in single precision too, goes where the target's is not by way of a wider type
-//! whose division is, else to a function of the library ([`Helper`]). Where subnormals are flushed, the divisor is scaled,
-//! since its reciprocal may be one.
+//! Division must be correctly rounded in half and double precision, and with
+//! -cl-fp32-correctly-rounded-divide-sqrt in single precision too. Where the target's is not, it
+//! goes by way of a wider type whose division is, or else to a function of the library
+//! ([`Helper`]). Where subnormals are flushed, the divisor is scaled, since its reciprocal may be
+//! one.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -25,22 +28,23 @@ use crate::ir::types::Type;
 use crate::options::Options;
 use crate::target::Target;
 
-/// What may be replaced.
+/// The replacements that are allowed in a function.
 #[derive(Debug, Clone, Copy)]
 pub struct Config {
     correct_rounding: bool,
     unsafe_math: bool,
-    /// The number of the first helper; None: there is no library to take them from.
+    /// The number of the first helper, or `None` without a library to take them from.
     helpers: Option<usize>,
-    /// The function is one of libclc's that do not depend on the rounding of `fma` in double precision.
+    /// Set for libclc's functions that do not depend on the rounding of `fma` in double precision.
     near_fma: bool,
 }
 
-/// Functions of libclc whose results must be exact.
+/// The functions of libclc whose results must be exact.
 const EXACT: [&str; 3] = ["fmod", "remainder", "remquo"];
 
 impl Config {
-    /// From the options of the build. Helpers will be functions from number `first_helper` on.
+    /// Creates the configuration of a build from its options. Helpers will be functions from number
+    /// `first_helper` on.
     pub fn new(options: &Options, first_helper: usize) -> Self {
         Self {
             correct_rounding: options.correctly_rounded_divide_sqrt,
@@ -50,7 +54,7 @@ impl Config {
         }
     }
 
-    /// For one function.
+    /// Returns the configuration for one function.
     pub fn of(self, func: &Function, options: &Options) -> Self {
         let of_libclc = func.linkage == Linkage::LinkOnce
             && options.library.is_some_and(|l| l.is_libclc(&func.name));
@@ -72,12 +76,12 @@ impl Config {
     }
 }
 
-/// Functions of the library that stand in for instructions.
+/// A function of the library that replaces an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Helper {
     /// Correctly rounded division in single precision.
     Divide32,
-    /// The same in double precision.
+    /// Correctly rounded division in double precision.
     Divide64,
     /// Fused multiply-add in single precision that needs no double precision.
     Fma32,
@@ -86,10 +90,10 @@ pub enum Helper {
 }
 
 impl Helper {
-    /// In the order of their numbers.
+    /// All helpers, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Divide32, Self::Divide64, Self::Fma32, Self::NearFma64];
 
-    /// An import of the function.
+    /// Returns an import of the function.
     pub fn import(self) -> Function {
         let (name, ty, arity) = match self {
             Self::Divide32 => ("_Z15__pumice_divideff", Type::F32, 2),
@@ -107,7 +111,7 @@ impl Helper {
     }
 }
 
-/// `sin`, 'f' of `_Z3sinf`: the plain name and the letters of the parameters.
+/// Splits `_Z3sinf` into `sin` and `f`: the plain name and the letters of the parameters.
 fn demangle(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix("_Z")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit())?;
@@ -269,11 +273,12 @@ fn native(
     }
 }
 
-/// 2^96 and 2^-32.
+/// The bits of 2^96, and below those of 2^-32.
 const LARGE: u64 = 0x6f80_0000;
 const SCALE: u64 = 0x2f80_0000;
 
-/// A division in single precision where the reciprocal of a large number is flushed to zero: the divisor is scaled.
+/// Emits a single-precision division with a scaled divisor, where the reciprocal of a large number
+/// is flushed to zero.
 fn divide_scaled(r: &mut Rewriter, x: Value, y: Value) -> Value {
     let magnitude = r.same(Op::FAbs, [y]);
     let large = r.konst(Type::F32, LARGE);
@@ -285,7 +290,7 @@ fn divide_scaled(r: &mut Rewriter, x: Value, y: Value) -> Value {
     r.same(Op::FMul, [quotient, scale])
 }
 
-/// A division that must be correctly rounded on a target that does not see to it.
+/// Replaces a division that must be correctly rounded, on a target whose own is not.
 fn divide(r: &mut Rewriter, x: Value, y: Value, target: &Target, config: Config) -> Option<Value> {
     let ty = r.func.ty(x);
     let helper = match ty {
@@ -314,7 +319,7 @@ fn divide(r: &mut Rewriter, x: Value, y: Value, target: &Target, config: Config)
     Some(r.op(Op::FConv(Rounding::Rte), [quotient], ty))
 }
 
-/// Runs the pass. `name` gives the name of an imported or library function.
+/// Runs the pass. `name` returns the name of an imported or library function.
 pub fn run(
     func: &mut Function,
     name: &dyn Fn(FuncId) -> Option<String>,

@@ -1,14 +1,18 @@
-//! Conversions with a rounding mode or saturation become plain ones.
+//! Lowers conversions with a rounding mode or saturation to plain ones.
 //!
-//! What is left afterwards: `FConv(Rte)`, `SToF(Rte)`, `UToF(Rte)` and `FToS`/`FToU { Rtz, sat: false }`, which are
-//! the conversions that SPIR-V has.
+//! The result uses `FConv(Rte)`, `SToF(Rte)`, `UToF(Rte)` and `FToS`/`FToU { Rtz, sat: false }`,
+//! which are the conversions that SPIR-V has.
 //!
 //! - Float to integer: round in the float type first, then select the limits.
-//! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest converts exactly.
-//! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that went the wrong way.
-//!   To half precision by integer arithmetic where the device does not promise to round to nearest. Where it forgets what has been
-//!   rounded, too, if what is narrowed is widened again (see [`comes_back`]); what a `float` has rounded of a `double` or an integer
-//!   is hidden from it, and integers that become a `half` take the same way.
+//! - Integer to float: clear (or round up) the bits that the mantissa has no room for; the rest
+//!   converts exactly.
+//! - Float to narrower float: convert to nearest, convert back (exact), and step one unit if that
+//!   went the wrong way.
+//!
+//! Conversion to half precision is done by integer arithmetic where the device does not promise to
+//! round to nearest. So are two conversions on devices whose driver folds a conversion there and
+//! back ([`comes_back`]): of values that are widened again, and of integers to `half`. On such
+//! devices, a `float` that was rounded from a `double` or an integer is made opaque.
 
 use crate::analysis::cfg::Cfg;
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -21,7 +25,7 @@ use crate::ir::types::Type;
 use crate::target::Target;
 use rustc_hash::FxHashSet;
 
-/// Bits of the significand, the implicit one included.
+/// Returns the bits of the significand, the implicit one included.
 fn precision(ty: Type) -> u32 {
     match ty {
         Type::F16 => 11,
@@ -30,7 +34,7 @@ fn precision(ty: Type) -> u32 {
     }
 }
 
-/// The bits of 2^exponent in a float type, infinity if it is out of range.
+/// Returns the bits of 2^exponent in a float type, infinity if it is out of range.
 fn power_of_two(ty: Type, exponent: u32) -> u64 {
     let (bias, mantissa, max) = match ty {
         Type::F16 => (15, 10, 31),
@@ -188,7 +192,7 @@ fn int_to_float(r: &mut Rewriter, x: Value, to: Type, signed: bool, rounding: Ro
     result
 }
 
-/// `float` to `half`, to nearest even, in integers.
+/// Converts `float` to `half`, to nearest even, in integers.
 fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
     let u = r.op(Op::Bitcast, [x], Type::I32);
     let sign = r.with_const(Op::LShr, u, 16);
@@ -220,10 +224,10 @@ fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
     r.op(Op::Bitcast, [result], Type::F16)
 }
 
-/// What the device gets right, and wrong.
+/// The properties of the device that matter to conversions to narrower floats.
 #[derive(Clone, Copy)]
 struct Narrowing {
-    /// It rounds halfs itself.
+    /// Set if the device converts to `half` correctly.
     by_driver: bool,
     /// See [`Target::forgets_rounding`].
     forgets: bool,
@@ -299,7 +303,8 @@ fn float_to_float(
     r.op(Op::Bitcast, [bits], to)
 }
 
-/// The `double` that a subnormal `float` of these bits is, by its fraction as an integer; that of any other is `known`.
+/// Converts a subnormal `float` of these bits to `double` by its fraction as an integer; for other
+/// values the result is `known`.
 fn of_subnormal(r: &mut Rewriter, bits: Value, known: Value) -> Value {
     const UNIT: u64 = (1023 - 149) << 52;
     let fraction = r.with_const(Op::And, bits, 0x7fff_ffff);
@@ -312,7 +317,8 @@ fn of_subnormal(r: &mut Rewriter, bits: Value, known: Value) -> Value {
     r.select(is_subnormal, number, known)
 }
 
-/// `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the second rounding is right.
+/// Converts `double` to `half`, to nearest even: by way of `float`, rounded to odd so that the
+/// second rounding is right.
 fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) -> Value {
     let mut nearest = r.op(Op::FConv(Rounding::Rte), [x], Type::F32);
     if forgets {
@@ -337,7 +343,7 @@ fn double_to_half(r: &mut Rewriter, x: Value, by_driver: bool, forgets: bool) ->
     }
 }
 
-/// The same `float`, where it comes from being hidden.
+/// Returns the same `float` as an opaque value, whose origin the driver cannot see.
 fn hidden(r: &mut Rewriter, float: Value) -> Value {
     let zero = unknown_zero(r, Type::I32);
     let bits = r.op(Op::Bitcast, [float], Type::I32);
@@ -345,11 +351,12 @@ fn hidden(r: &mut Rewriter, float: Value) -> Value {
     r.op(Op::Bitcast, [bits], Type::F32)
 }
 
-/// The values whose bits are those of a `half` that is widened, with `floats` those of a `float`, too.
+/// Returns the values whose bits are those of a `half` that is widened, and of a `float` that is
+/// widened if `floats`.
 ///
 /// For a device that takes a conversion there and back for the identity, so that nothing is rounded
-/// ([`Target::forgets_halves`], [`Target::forgets_rounding`]). A `half` that comes back is made by integers. One that only
-/// reaches arithmetic or memory is not among them.
+/// ([`Target::forgets_halves`], [`Target::forgets_rounding`]). A `half` that is widened again is
+/// computed by integers. One that only reaches arithmetic or memory is not among them.
 fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
     let mut known = FxHashSet::default();
     let mut open: Vec<Value> = Vec::new();

@@ -1,4 +1,5 @@
-//! Dot products of four bytes each, packed into words, become plain arithmetic where the target has no fast instruction.
+//! Lowers dot products of four bytes each, packed into words, to plain arithmetic where the target
+//! has no fast instruction.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -8,7 +9,7 @@ use crate::ir::op::Op;
 use crate::ir::types::Type;
 use crate::target::Target;
 
-/// Byte `index` of a word, extended.
+/// Extracts byte `index` of a word, extended.
 fn byte(r: &mut Rewriter, word: Value, index: u64, signed: bool) -> Value {
     if signed {
         let top = r.with_const(Op::Shl, word, 24 - index * 8);

@@ -1,14 +1,15 @@
-//! Generic pointers get an address space.
+//! Resolves generic pointers to address spaces.
 //!
-//! Runs after inlining. A dataflow finds for each generic pointer the set of spaces that it may point into, starting
-//! from the casts and going through additions, selections, block parameters. A pointer that was loaded from memory or
-//! made from an integer may point into `global`, and into any space from which a generic pointer of this function is
-//! stored or turned into an integer.
+//! Runs after inlining. A dataflow finds for each generic pointer the set of spaces that it may
+//! point into, starting from the casts and going through additions, selections, block parameters. A
+//! pointer that was loaded from memory or made from an integer may point into `global`, and into
+//! any space from which a generic pointer of this function is stored or turned into an integer.
 //!
-//! A pointer with one space becomes a pointer into that space and costs nothing. One with several becomes a *tagged*
-//! 64-bit integer: the two top bits name the space ([`TAG_LOCAL`], [`TAG_PRIVATE`], otherwise global), the others are
-//! the address there; accesses through it branch on the tag. Tagged form is also what generic pointers have in memory
-//! and as integers; for global ones it is the plain address.
+//! A pointer with one space becomes a pointer into that space and costs nothing. One with several
+//! becomes a *tagged* 64-bit integer: the two top bits name the space ([`TAG_LOCAL`],
+//! [`TAG_PRIVATE`], otherwise global), the others are the address there; accesses through it branch
+//! on the tag. Tagged form is also the representation of generic pointers in memory and as
+//! integers; for global ones it is the plain address.
 
 use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
 use crate::error::{LowerError, Result};
@@ -39,7 +40,7 @@ impl Spaces {
             Space::Generic => Self(0),
         }
     }
-    /// The spaces with their tags, global last.
+    /// Returns the spaces with their tags, global last.
     fn list(self) -> Vec<(Space, u64)> {
         [
             (4, Space::Private, TAG_PRIVATE),
@@ -51,7 +52,7 @@ impl Spaces {
         .map(|(_, space, tag)| (space, tag))
         .collect()
     }
-    /// What a pointer with this set becomes.
+    /// Returns the type that represents a pointer with this set.
     fn ty(self) -> Type {
         match self.0 {
             0 | 1 => Type::Ptr(Space::Global),
@@ -70,7 +71,7 @@ fn tag_of(space: Space) -> u64 {
     }
 }
 
-/// The set of each generic pointer.
+/// Computes the set of each generic pointer.
 fn infer(func: &Function) -> SecondaryMap<Value, Spaces> {
     let mut sets: SecondaryMap<Value, Spaces> = SecondaryMap::new();
     let mut anything = Spaces::GLOBAL;
@@ -134,7 +135,7 @@ fn infer(func: &Function) -> SecondaryMap<Value, Spaces> {
     }
 }
 
-/// The pointer leads into a variable: it is not null.
+/// Returns true if the pointer is into a variable, so that it is not null.
 fn is_object(func: &Function, mut pointer: Value) -> bool {
     while let Some(inst) = func.def_inst(pointer) {
         let data = &func.insts[inst];
@@ -147,7 +148,8 @@ fn is_object(func: &Function, mut pointer: Value) -> bool {
     false
 }
 
-/// Brings a value to the type that its user wants: between concrete and tagged form, and null of any type.
+/// Converts a value to the type that its user needs: between concrete and tagged form, and null of
+/// any type.
 fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     let value = r.resolve(value);
     let have = r.func.ty(value);
@@ -179,7 +181,7 @@ fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     }
 }
 
-/// The concrete pointer in a tagged one whose space is known.
+/// Returns the concrete pointer in a tagged one whose space is known.
 fn untag(r: &mut Rewriter, tagged: Value, space: Space) -> Value {
     let bits = match tag_of(space) {
         0 => tagged,
@@ -188,13 +190,14 @@ fn untag(r: &mut Rewriter, tagged: Value, space: Space) -> Value {
     r.op(Op::IntToPtr, [bits], Type::Ptr(space))
 }
 
-/// Bool: does a tagged pointer point into that space?
+/// Computes a Bool: whether a tagged pointer points into that space.
 fn has_tag(r: &mut Rewriter, tagged: Value, space: Space) -> Value {
     let tag = r.with_const(Op::And, tagged, TAG_MASK);
     r.icmp_const(IntCond::Eq, tag, tag_of(space))
 }
 
-/// A memory access through tagged pointers in operands `which`: one copy of it for each space.
+/// Emits a memory access through tagged pointers in operands `which`: one copy of it for each
+/// space.
 fn dispatch(
     r: &mut Rewriter,
     data: &InstData,

@@ -1,8 +1,8 @@
-//! Program-scope variables: their layout in one buffer, and addresses in it.
+//! Lays out program-scope variables in one buffer, and computes their addresses.
 //!
-//! All variables in `global` and `constant` memory lie in one buffer of the program and device, constants and
-//! variables in order of their ids, each at its alignment. The first 16 bytes stay unused, so that no variable has
-//! the offset zero. `local` variables are left to `lower_local`.
+//! All variables in `global` and `constant` memory lie in one buffer of the program and device,
+//! constants and variables in order of their ids, each at its alignment. The first 16 bytes stay
+//! unused, so that no variable has the offset zero. `local` variables are left to `lower_local`.
 
 use crate::edit::rewrite::{rewrite, Action};
 use crate::error::{LowerError, Result};
@@ -14,10 +14,10 @@ use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 
-/// The largest buffer: offsets stay well within 32 bits.
+/// The largest buffer in bytes, so that offsets stay well within 32 bits.
 const MAX_SIZE: u64 = 1 << 31;
 
-/// Where the variables lie.
+/// The offsets of the variables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
     offsets: FxHashMap<GlobalId, u64>,
@@ -25,7 +25,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The offset of a variable.
+    /// Returns the offset of a variable.
     pub fn offset(&self, global: GlobalId) -> Option<u64> {
         self.offsets.get(&global).copied()
     }
@@ -57,7 +57,7 @@ pub fn layout(module: &Module) -> Result<Layout> {
     Ok(layout)
 }
 
-/// The initial contents of the buffer.
+/// Returns the initial contents of the buffer.
 pub fn contents(module: &Module) -> Result<ProgramGlobals> {
     let layout = layout(module)?;
     let mut globals = ProgramGlobals {

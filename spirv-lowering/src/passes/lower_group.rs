@@ -1,13 +1,14 @@
-//! Collective operations become what the target has.
+//! Lowers collective operations to those that the target has.
 //!
-//! *Sub-groups.* OpenCL's partition the work-group in the order of linear local ids, all but the last of them full. A
-//! kernel that uses them is dispatched with a linear work-group (see [`uses`] and `lower_builtin_vars`), whose sub-groups
-//! Vulkan's drivers form in that order. What is left after this pass are `elect`, votes, `ballot`, `shuffle` with an
-//! index below the size of the sub-group, and the reductions and scans that the target has. The others are sums over the
-//! lanes, one by one, that are active: right in any control flow and for any number of lanes.
+//! *Sub-groups.* OpenCL's partition the work-group in the order of linear local ids, all but the
+//! last of them full. A kernel that uses them is dispatched with a linear work-group (see [`uses`]
+//! and `lower_builtin_vars`), whose sub-groups Vulkan's drivers form in that order. This pass keeps
+//! `elect`, votes, `ballot`, `shuffle` with an index below the size of the sub-group, and the
+//! reductions and scans that the target has. The others become sums over the active lanes, one by
+//! one: right in any control flow and for any number of lanes.
 //!
-//! *Work-groups.* Each sub-group reduces its own part, the first of its work-items leaves that in local memory, and each
-//! work-item sums up the parts that concern it.
+//! *Work-groups.* Each sub-group reduces its own part, the first of its work-items stores the
+//! result to local memory, and each work-item sums up the parts that concern it.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::{LowerError, Result};
@@ -18,12 +19,12 @@ use crate::ir::op::{Builtin, Fences, GroupArith as G, GroupOp, IntCond, Op, Orde
 use crate::ir::types::{Space, Type};
 use crate::target::{subgroup, Target};
 
-/// Work-groups have no more work-items than this.
+/// The most work-items of a work-group.
 const MOST_ITEMS: u64 = 2048;
-/// The same on processors.
+/// The most work-items of a work-group on processors.
 const MOST_ITEMS_NATIVE: u64 = 4096;
 
-/// Whether a kernel has operations that need sub-groups, and so a linear work-group.
+/// Returns true if a kernel has operations that need sub-groups, and so a linear work-group.
 pub fn uses(func: &Function) -> bool {
     let op = |op: Op| {
         matches!(
@@ -49,7 +50,7 @@ pub fn uses(func: &Function) -> bool {
         .any(|&inst| op(func.insts[inst].op))
 }
 
-/// The identity of an operation.
+/// Returns the identity of an operation.
 fn identity(a: G, ty: Type) -> u64 {
     let sign = 1u64 << (ty.bits() - 1);
     let infinity = match ty {
@@ -73,12 +74,12 @@ fn identity(a: G, ty: Type) -> u64 {
     }
 }
 
-/// `a` of two values.
+/// Applies operation `a` to two values.
 fn combine(r: &mut Rewriter, a: G, x: Value, y: Value) -> Value {
     r.same(a.operation(), [x, y])
 }
 
-/// Which lanes count, from the point of view of one of them.
+/// The lanes that a reduction or scan includes, as seen from one of them.
 #[derive(Clone, Copy)]
 enum Range {
     All,
@@ -89,7 +90,7 @@ enum Range {
 
 struct Lower<'t> {
     target: &'t Target,
-    /// Local memory for one 32-bit and one 64-bit value of each sub-group.
+    /// The local memory for one 32-bit and one 64-bit value of each sub-group.
     scratch: [Option<GlobalId>; 2],
     next: usize,
 }
@@ -103,7 +104,7 @@ impl Lower<'_> {
         r.op(Op::Builtin(Builtin::SubGroupLocalId), [], Type::I32)
     }
 
-    /// The value of another lane. `lane`: taken modulo the size of the sub-group.
+    /// Returns the value of another lane. `lane` is taken modulo the size of the sub-group.
     fn shuffle(&self, r: &mut Rewriter, x: Value, lane: Value) -> Value {
         let lane = match r.func.as_const(lane) {
             Some(bits) => r.konst(Type::I32, bits % self.size()),
@@ -118,7 +119,7 @@ impl Lower<'_> {
         })
     }
 
-    /// Applies an operation that only moves values around to one of any type.
+    /// Applies an operation that only moves 32-bit values between lanes to one of any type.
     fn through(
         &self,
         r: &mut Rewriter,
@@ -165,7 +166,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Whether the target's own reductions and scans serve.
+    /// Returns true if the target has reductions and scans of the type that can be used.
     fn native(&self, ty: Type, cluster: bool) -> bool {
         let ops = self.target.subgroup_ops;
         let needed = if cluster {
@@ -177,7 +178,7 @@ impl Lower<'_> {
         ops & needed != 0 && plain && ty != Type::Bool
     }
 
-    /// A reduction or scan over lanes of the sub-group that are active.
+    /// Emits a reduction or scan over the active lanes of the sub-group.
     fn arith(&self, r: &mut Rewriter, a: G, x: Value, range: Range) -> Value {
         let ty = r.func.ty(x);
         if ty == Type::Bool {
@@ -206,7 +207,7 @@ impl Lower<'_> {
         self.by_lanes(r, a, x, range)
     }
 
-    /// The same without help.
+    /// Emits a reduction or scan lane by lane, without the target's own.
     fn by_lanes(&self, r: &mut Rewriter, a: G, x: Value, range: Range) -> Value {
         let ty = r.func.ty(x);
         let yes = r.konst(Type::Bool, 1);
@@ -257,7 +258,8 @@ impl Lower<'_> {
         r.inst(op, [], &[]);
     }
 
-    /// The type in which values of a type lie in local memory, and the variable with room for one of each sub-group.
+    /// Returns the type in which values of a type are stored in local memory, and the variable with
+    /// room for one of each sub-group.
     fn memory(&mut self, r: &mut Rewriter, ty: Type) -> (Type, Value) {
         let wide = ty.bits() == 64;
         let id = *self.scratch[usize::from(wide)].get_or_insert_with(|| {
@@ -320,7 +322,8 @@ impl Lower<'_> {
         r.jump(after, &[], after);
     }
 
-    /// Leaves a value of each sub-group in local memory, where all work-items of the group can read it afterwards.
+    /// Stores a value of each sub-group to local memory, where all work-items of the group can read
+    /// it afterwards.
     fn leave(&mut self, r: &mut Rewriter, part: Value) -> (Type, Value) {
         let (memory, pointer) = self.memory(r, r.func.ty(part));
         // The operation before may still be reading.
@@ -336,7 +339,7 @@ impl Lower<'_> {
         (memory, pointer)
     }
 
-    /// The sum of what the sub-groups below `end` have left.
+    /// Emits the sum of the values that the sub-groups below `end` have stored.
     fn sum(
         &self,
         r: &mut Rewriter,
@@ -396,7 +399,7 @@ impl Lower<'_> {
         }
     }
 
-    /// The value of the work-item with the given local ids.
+    /// Returns the value of the work-item with the given local ids.
     fn broadcast(&mut self, r: &mut Rewriter, x: Value, ids: &[Value]) -> Value {
         let ty = r.func.ty(x);
         let mut here: Option<Value> = None;
@@ -486,7 +489,7 @@ impl Lower<'_> {
         }))
     }
 
-    /// The value of the first active lane.
+    /// Returns the value of the first active lane.
     fn first(&self, r: &mut Rewriter, x: Value) -> Value {
         let yes = r.konst(Type::Bool, 1);
         let words = r.many(
@@ -505,7 +508,7 @@ impl Lower<'_> {
     }
 }
 
-/// Runs the pass. Adds to the module's variables the local memory that it needs.
+/// Runs the pass. Adds the local memory that it needs to the module's variables.
 pub fn run(
     func: &mut Function,
     globals: &mut PrimaryMap<GlobalId, Global>,

@@ -1,12 +1,15 @@
-//! Atomics of 16 bits become loops around a compare-and-exchange of the 32 bits around them, which leave the other half as it is.
+//! Expands 16-bit atomics to loops around a compare-and-exchange of the 32 bits around them, which
+//! leave the other half unchanged.
 //!
-//! Vulkan has none of 16 bits without extensions, and those have no minimum on integers and no compare-and-exchange. A load is
-//! one of the whole word. Atomics on private memory are left alone (`lower_private` makes plain code of them). Runs before
-//! `lower_atomic`, to which the words are like any other, and before local memory becomes arrays.
+//! Vulkan has none of 16 bits without extensions, and those have no minimum on integers and no
+//! compare-and-exchange. A load is one of the whole word. Atomics on private memory are left alone
+//! (`lower_private` makes plain code of them). Runs before `lower_atomic`, to which the words are
+//! like any other, and before local memory becomes arrays.
 //!
-//! Work-items of a sub-group that exchange the same half do it as a chain: one of them puts the last one's value there, each
-//! of the others has the value of the one before it. A thousand work-items that exchange one half all the time fail a
-//! thousand times each otherwise, and seconds go by.
+//! Work-items of a sub-group that exchange the same half do it as a chain: one of them stores the
+//! last one's value, and each of the others gets the value of the one before it. Otherwise a
+//! thousand work-items that exchange one half all the time fail a thousand times each, which takes
+//! seconds.
 
 use super::lower_atomic::{combine, until_exchanged};
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
@@ -17,7 +20,7 @@ use crate::ir::op::{Fences, GroupOp, HwVar, IntCond, Op, Order, RmwOp, Scope};
 use crate::ir::types::{Space, Type};
 use crate::target::Target;
 
-/// The type of an atomic of 16 bits on memory that others see.
+/// Returns the type of a 16-bit atomic on memory that is not private.
 fn half_type(func: &Function, data: &InstData) -> Option<Type> {
     let value = match data.op {
         Op::AtomicLoad { .. } => data.results.first(),
@@ -30,7 +33,7 @@ fn half_type(func: &Function, data: &InstData) -> Option<Type> {
     (ty.size() == 2 && pointer.space() != Some(Space::Private)).then_some(ty)
 }
 
-/// Brings a value to the lower half of a word.
+/// Moves a value to the lower half of a word.
 fn to_word(r: &mut Rewriter, value: Value) -> Value {
     let int = match r.func.ty(value) {
         Type::I16 => value,
@@ -39,7 +42,7 @@ fn to_word(r: &mut Rewriter, value: Value) -> Value {
     r.op(Op::ZExt, [int], Type::I32)
 }
 
-/// The half that a word has in its lower part.
+/// Returns the half in the lower part of a word.
 fn from_word(r: &mut Rewriter, word: Value, ty: Type) -> Value {
     let part = r.op(Op::Trunc, [word], Type::I16);
     match ty {
@@ -48,18 +51,19 @@ fn from_word(r: &mut Rewriter, word: Value, ty: Type) -> Value {
     }
 }
 
-/// How the work-items of a sub-group share an exchange.
+/// A shared exchange of the work-items of a sub-group.
 struct Chain {
-    /// Bool: the work-item exchanges in memory.
+    /// Bool: this work-item exchanges in memory.
     acts: Value,
-    /// What it puts there.
+    /// The value that it stores.
     puts: Value,
-    /// The old value of one that does not.
+    /// The old value for a work-item that does not exchange in memory.
     before: Value,
 }
 
 impl Chain {
-    /// The chain of those that are here, in sub-groups of at most 32: the first acts, where all have the same address.
+    /// Emits the chain of the active work-items, in sub-groups of at most 32: the first exchanges
+    /// in memory, if all have the same address.
     fn new(r: &mut Rewriter, address: Value, value: Value) -> Self {
         let ballot = |r: &mut Rewriter, yes: Value| {
             let ballot = Op::Group(GroupOp::Ballot, Scope::SubGroup);
@@ -79,7 +83,7 @@ impl Chain {
             same = r.op(Op::And, [same, equal], Type::Bool);
         }
         let all = Op::Group(GroupOp::All, Scope::SubGroup);
-        let together = r.op(all, [same], Type::Bool);
+        let same_address = r.op(all, [same], Type::Bool);
         let bit = r.konst(Type::I32, 1);
         let bit = r.same(Op::Shl, [bit, lane]);
         let below = r.with_const(Op::IAdd, bit, u32::MAX.into());
@@ -98,16 +102,16 @@ impl Chain {
             let word = r.op(shuffle, [word, lane], Type::I32);
             from_word(r, word, ty)
         });
-        let apart = r.op(Op::Not, [together], Type::Bool);
+        let differs = r.op(Op::Not, [same_address], Type::Bool);
         Self {
-            acts: r.op(Op::Or, [apart, leads], Type::Bool),
-            puts: r.select(together, newest, value),
+            acts: r.op(Op::Or, [differs, leads], Type::Bool),
+            puts: r.select(same_address, newest, value),
             before,
         }
     }
 }
 
-/// Runs the pass. True if there was one.
+/// Runs the pass. Returns true if there was such an atomic.
 pub fn run(func: &mut Function, target: &Target) -> Result<bool> {
     let chained = target.has_subgroups() && target.subgroup_size <= 32;
     let mut changed = false;

@@ -1,15 +1,17 @@
-//! Images by handle become images by descriptor.
+//! Lowers images by handle to images by descriptor.
 //!
-//! Runs on an inlined function whose parameters are still the kernel's: every image is one of them, or one that a block
-//! captured. What a block captured has the numbers of images ([`Op::ImageNumber`]) at constant offsets, and each that is used is
-//! one image more, behind the arguments; of samplers it has the property words. Each image gets a binding for each way in
-//! which it is reached, in that order:
-//! - *sampled*: what read-only images are read through;
-//! - *storage*: what is written through, and what read_write images are read through where the target can load from an
-//!   image without knowing its format. Where it cannot, they are read as sampled images. Drivers take what they fetch
-//!   from a sampled image for constant and make one fetch of two at the same place; so that a read sees what the
-//!   work-item wrote since the one before, each gets coordinates that only it has (a zero is added that is not known
-//!   until run time).
+//! Runs on an inlined function whose parameters are still the kernel's: every image is one of them,
+//! or one that a block captured. The captures of a block hold the numbers of images
+//! ([`Op::ImageNumber`]) at constant offsets, and each that is used is one image more, after the
+//! arguments; for samplers they hold the property words. Each image gets a binding for each way in
+//! which it is accessed, in that order:
+//!
+//! - *sampled*: for reads of read-only images;
+//! - *storage*: for writes, and for reads of read_write images where the target can load from an
+//!   image without knowing its format. Where it cannot, they are read as sampled images. Drivers
+//!   take what they fetch from a sampled image for constant and make one fetch of two at the same
+//!   place; so that a read sees what the work-item wrote since the one before, each gets distinct
+//!   coordinates (an opaque zero is added).
 //!
 //! Where the device filters, each sampler gets a binding after those of the images.
 //!
@@ -38,18 +40,18 @@ pub struct Bindings {
 /// An image that a block captured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Captured {
-    /// Where its number lies in what was captured.
+    /// The offset of its number in the captures.
     pub at: u32,
     /// Its type.
     pub ty: ImageType,
-    /// [`READ`] and [`WRITE`].
+    /// The access, as [`READ`] and [`WRITE`].
     pub access: u8,
 }
 
 /// All bindings of a kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Descriptors {
-    /// Those of each argument, then of each captured image.
+    /// The bindings of each argument, then of each captured image.
     pub args: Vec<Bindings>,
     /// Images that the block captured.
     pub captured: Vec<Captured>,
@@ -60,24 +62,24 @@ pub struct Descriptors {
 /// An image while the pass runs.
 #[derive(Clone, Copy)]
 struct Image {
-    /// Number of the argument; captured ones follow.
+    /// The number of the argument; captured images follow.
     arg: usize,
     dim: ImageDim,
     read_write: bool,
 }
 
-/// What an operation reaches its image through.
+/// The kind of descriptor through which an operation accesses its image.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DescriptorKind {
     Sampled,
     Storage,
 }
 
-/// First shift of the number of a work-group in the third dimension that leaves nothing of it: drivers that cannot load
-/// without a format have no more than 65535 there.
+/// The first shift that makes the number of a work-group in the third dimension 0: drivers that
+/// cannot load without a format allow at most 65535 there.
 const FIRST_SHIFT: u32 = 16;
 
-/// Definitions that are followed, at most: in blocks that nothing reaches they may go round.
+/// The most definitions that are followed: in unreachable blocks they may be cyclic.
 const MOST_STEPS: usize = 64;
 
 /// Runs the pass.
@@ -283,7 +285,7 @@ pub fn run(func: &mut Function, kernel: &EntryPoint, target: &Target) -> Result<
     })
 }
 
-/// The offset of an integer that is loaded from memory behind `base`, if that is known.
+/// Returns the offset of an integer that is loaded from memory at `base`, if that is known.
 fn offset_in(func: &Function, base: Value, loaded: Value) -> Option<u32> {
     let load = &func.insts[func.def_inst(loaded)?];
     let Op::Load { .. } = load.op else {
@@ -309,7 +311,7 @@ fn offset_in(func: &Function, base: Value, loaded: Value) -> Option<u32> {
     None
 }
 
-/// The number that an image was made from.
+/// Returns the number that an image was made from.
 fn number_of(func: &Function, mut image: Value) -> Option<Value> {
     for _ in 0..MOST_STEPS {
         let data = &func.insts[func.def_inst(image)?];
@@ -324,7 +326,7 @@ fn number_of(func: &Function, mut image: Value) -> Option<Value> {
     None
 }
 
-/// An image of the number of an image is that image, where no pass has seen it yet.
+/// Replaces an image made from the number of an image by that image, where no pass has done so.
 fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<Image>>) {
     let mut changed = true;
     while changed {
@@ -350,7 +352,7 @@ fn follow_numbers(func: &Function, images: &mut SecondaryMap<Value, Option<Image
     }
 }
 
-/// Where a sampler comes from. `block`: the address of what the block captured.
+/// Returns the source of a sampler. `block`: the address of the block's captures.
 fn sampler_of(
     func: &Function,
     args: &SecondaryMap<Value, Option<u32>>,
@@ -382,7 +384,7 @@ fn sampler_of(
     Err(unknown())
 }
 
-/// The number that a sampler was made from.
+/// Returns the number that a sampler was made from.
 fn sampler_number(func: &Function, sampler: Value) -> Option<Value> {
     let data = &func.insts[func.def_inst(sampler)?];
     match (data.op, &data.args[..]) {
@@ -391,7 +393,7 @@ fn sampler_number(func: &Function, sampler: Value) -> Option<Value> {
     }
 }
 
-/// What a number of a sampler is but for its width.
+/// Returns the number of a sampler before it was extended or truncated.
 fn widened(func: &Function, mut number: Value) -> Value {
     for _ in 0..MOST_STEPS {
         let from = func.def_inst(number).map(|inst| &func.insts[inst]);
@@ -409,7 +411,7 @@ fn image_of(images: &SecondaryMap<Value, Option<Image>>, value: Option<&Value>) 
         .ok_or_else(|| LowerError::unsupported("an image that is not known before run time"))
 }
 
-/// The value, plus a zero that the driver does not know to be one. `number`: of the read in the kernel.
+/// Adds an opaque zero to a value. `number`: of the read in the kernel.
 fn opaque(r: &mut Rewriter, value: Value, number: u32) -> Value {
     let group = r.op(Op::Hw(HwVar::WorkgroupId(2)), [], Type::I32);
     let shift = FIRST_SHIFT + number % (32 - FIRST_SHIFT);

@@ -1,7 +1,7 @@
-//! Local memory becomes arrays in Workgroup storage (see `byte_arrays`).
+//! Lowers local memory to arrays in Workgroup storage (see `byte_arrays`).
 //!
-//! Local variables (`GlobalAddr`) and local pointer parameters; the parameters go away, their sizes come from
-//! specialisation constants.
+//! Local memory is local variables (`GlobalAddr`) and local pointer parameters. The parameters are
+//! removed, and their sizes come from specialisation constants.
 
 use super::byte_arrays::{self, Name, Plan, Size, Variable};
 use crate::error::Result;
@@ -13,15 +13,15 @@ use crate::ir::types::{Space, Type};
 use crate::target::Target;
 use rustc_hash::FxHashSet;
 
-/// What the runtime must know of it.
+/// The properties of a kernel's local memory that the runtime needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LocalInfo {
     /// Bytes of local memory, local arguments not included.
     pub static_bytes: u32,
 }
 
-/// Runs the pass. `spec_ids`: for each local pointer parameter of the function, in order, the specialisation constant
-/// with its size.
+/// Runs the pass. `spec_ids` holds for each local pointer parameter of the function, in order, the
+/// specialisation constant with its size.
 pub fn run(
     func: &mut Function,
     globals: &PrimaryMap<GlobalId, Global>,
@@ -63,7 +63,7 @@ pub fn run(
     Ok(LocalInfo { static_bytes })
 }
 
-/// The local variables that a function names.
+/// Returns the local variables that a function refers to.
 pub fn variables(func: &Function, globals: &PrimaryMap<GlobalId, Global>) -> Vec<Variable> {
     let mut variables = Vec::new();
     let mut seen: FxHashSet<GlobalId> = FxHashSet::default();

@@ -32,10 +32,10 @@ use crate::ir::types::{Space, Type};
 /// Bytes before the first record.
 pub const HEADER: u32 = 8;
 
-/// Bytes of a string that is not known at compile time, with the word before it.
+/// The bytes of a string that is not known at compile time, with the word before it.
 pub const STRING: u32 = 256;
 
-/// Where the arguments of a site lie in its records.
+/// The layout of the records of a printf call site.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordLayout {
     /// Offset of each argument from the start of the record; None for strings known at compile time.
@@ -45,7 +45,7 @@ pub struct RecordLayout {
 }
 
 impl RecordLayout {
-    /// The layout of a site's records.
+    /// Returns the layout of a site's records.
     pub fn new(site: &PrintfSite) -> Self {
         let mut size: u32 = 8;
         let offsets = site
@@ -236,7 +236,8 @@ fn copy_string(r: &mut Rewriter, to: Value, from: Value) -> Result<()> {
     Ok(())
 }
 
-/// The site with the strings that are known by now, and the operands that remain. None: there are none.
+/// Returns the site with the strings that are known by now, and the operands that remain, or `None`
+/// if no string is.
 fn resolved(
     r: &Rewriter,
     inst: Inst,
@@ -273,7 +274,7 @@ fn resolved(
     found.then_some((PrintfSite { format, args }, left))
 }
 
-/// Runs the pass; gives all sites, with new ones of calls whose strings were found here.
+/// Runs the pass. Returns all sites, with new ones for calls whose strings were found here.
 pub fn run(
     func: &mut Function,
     sites: &[PrintfSite],

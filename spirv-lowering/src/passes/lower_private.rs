@@ -1,4 +1,5 @@
-//! Private memory that was not promoted to values becomes arrays in Function storage (see `byte_arrays`).
+//! Lowers private memory that was not promoted to values to arrays in Function storage (see
+//! `byte_arrays`).
 
 use super::byte_arrays::{self, Name, Plan, Size, Variable};
 use crate::error::Result;
@@ -6,7 +7,7 @@ use crate::ir::function::{Function, Storage};
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
-/// Runs the pass; gives the bytes of private memory.
+/// Runs the pass. Returns the bytes of private memory.
 pub fn run(func: &mut Function) -> Result<u32> {
     let mut variables = Vec::new();
     let mut any = false;

@@ -1,13 +1,13 @@
 //! Promotes private memory to SSA values.
 //!
-//! An alloca is promotable when its address, through constant offsets and casts to generic, is used by loads and
-//! stores alone (volatile or not: nobody else can see the memory). The lanes of those accesses divide it into slots
-//! (byte ranges); every two slots must be equal or disjoint. A slot accessed with several types of its width has the
-//! most frequent one, or an integer instead of a float; the others are converted by `bitcast` and pointer
-//! conversions at the access.
+//! An alloca is promotable when its address, through constant offsets and casts to generic, is used
+//! by loads and stores alone (volatile or not, because private memory is not observable). The lanes
+//! of those accesses divide it into slots (byte ranges); every two slots must be equal or disjoint.
+//! A slot accessed with several types of its width has the most frequent one, or an integer instead
+//! of a float; the others are converted by `bitcast` and pointer conversions at the access.
 //!
-//! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is live. Loads that no
-//! store reaches become `undef`. Unreachable blocks are dropped first.
+//! Block parameters are placed at iterated dominance frontiers of the stores, where the slot is
+//! live. Loads that no store reaches become `undef`. Unreachable blocks are dropped first.
 
 use crate::analysis::alloca::Addresses;
 use crate::analysis::cfg::{remove_unreachable, Cfg};
@@ -20,7 +20,7 @@ use crate::ir::subst::Subst;
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 
-/// Allocas with more slots than this stay in memory.
+/// The most slots of an alloca that is promoted.
 const MAX_SLOTS: usize = 1024;
 
 const NONE: u32 = u32::MAX;
@@ -29,13 +29,13 @@ const NONE: u32 = u32::MAX;
 struct Slot {
     ty: Type,
     stores: Vec<Block>,
-    /// Blocks that load it before they store it.
+    /// The blocks that load it before they store it.
     exposed: Vec<Block>,
     last_store: Option<Block>,
     last_exposed: Option<Block>,
 }
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;
@@ -64,13 +64,13 @@ pub fn run(func: &mut Function) -> bool {
 /// The slots of the allocas that are promoted.
 struct Plan {
     slots: Vec<Slot>,
-    /// Slot by alloca and offset.
+    /// Maps alloca and offset to the slot.
     by_offset: FxHashMap<(u32, u64), u32>,
     promoted: Vec<bool>,
     any: bool,
 }
 
-/// An access: address and the lanes' types.
+/// Returns the address of an access, whether it stores, and its lanes.
 fn access(func: &Function, inst: Inst) -> Option<(Value, bool, &[Value])> {
     let data = &func.insts[inst];
     let address = *data.args.first()?;
@@ -191,7 +191,7 @@ impl Plan {
     }
 }
 
-/// Adds the block parameters. For each block the slots that have one, with the parameter.
+/// Adds the block parameters. Returns for each block the slots that have one, with the parameter.
 fn place_params(
     func: &mut Function,
     cfg: &Cfg,
@@ -258,7 +258,7 @@ fn rename(
 ) {
     enum Visit {
         Enter(Block),
-        /// Undo the changes beyond this length of the log.
+        /// Undoes the changes beyond this length of the log.
         Leave(usize),
     }
     let Some(entry) = func.entry() else { return };

@@ -39,15 +39,15 @@ pub mod zero_tables;
 use crate::error::Result;
 use crate::ir::function::Function;
 
-/// A pass that makes code smaller and simpler, wherever it stands.
+/// A pass of the clean-up, which makes code smaller and simpler at any stage.
 pub struct CleanUp {
-    /// Its name: that of its file.
+    /// The name, which is that of its file.
     pub name: &'static str,
-    /// Runs it. True if the function changed.
+    /// The function that runs it. It returns true if the function changed.
     pub run: fn(&mut Function) -> bool,
 }
 
-/// What every function gets before it is inlined, and after lowering steps.
+/// The passes that every function gets before it is inlined, and after lowering steps.
 pub static CLEAN_UP: &[CleanUp] = &[
     CleanUp {
         name: "simplify_cfg",
@@ -83,10 +83,11 @@ pub static CLEAN_UP: &[CleanUp] = &[
     },
 ];
 
-/// Rounds of the clean-up, at most.
+/// The most rounds of the clean-up.
 const ROUNDS: usize = 8;
 
-/// Runs the clean-up until nothing changes; `run` runs a pass of it. True if the function changed.
+/// Runs the clean-up until nothing changes; `run` runs one pass of it. Returns true if the function
+/// changed.
 pub fn clean_up(
     func: &mut Function,
     run: &mut dyn FnMut(&CleanUp, &mut Function) -> Result<bool>,
@@ -114,7 +115,7 @@ pub fn clean_up(
     Ok(ever)
 }
 
-/// The clean-up alone. True if the function changed.
+/// Runs the clean-up without other work. Returns true if the function changed.
 pub fn clean(func: &mut Function) -> bool {
     // None of these fails.
     clean_up(func, &mut |pass, func| Ok((pass.run)(func))).unwrap_or(false)

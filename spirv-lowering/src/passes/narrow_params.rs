@@ -1,9 +1,12 @@
-//! Narrows 64-bit block parameters to 32 bits where nothing is lost: loop counters that the source compiler widened.
+//! Narrows 64-bit block parameters to 32 bits where nothing is lost: induction variables that the
+//! source compiler widened.
 //!
-//! Either every argument is the extension of a narrower value (or a constant that is, or such a parameter), or the parameter
-//! counts a loop whose end keeps it within 32 bits (`analysis::counters`). The parameter
-//! becomes an `i32`, extended again at the start of its block, and so does what a counter is next; arguments are cut at the
-//! jump. `const_fold` removes what that makes redundant. Parameters of which only the low half is used: `narrow_uses`.
+//! Either every argument is the extension of a narrower value (or a constant that fits, or such a
+//! parameter), or the parameter is the induction variable of a loop whose exit keeps it within 32
+//! bits (`analysis::counters`). The parameter becomes an `i32`, extended again at the start of its
+//! block, and so does the next value of an induction variable; arguments are truncated at the jump.
+//! `const_fold` removes what that makes redundant. `narrow_uses` narrows parameters of which only
+//! the low half is used.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::counters::{self, Counter};
@@ -13,11 +16,11 @@ use crate::ir::op::Op;
 use crate::ir::subst::Subst;
 use crate::ir::types::Type;
 
-/// What is known of a parameter so far; both hold until refuted.
+/// The assumptions about a parameter; both hold until refuted.
 #[derive(Clone, Copy, PartialEq, Default)]
 struct Known {
     candidate: bool,
-    /// Proven to have a high half of zero, whatever the arguments look like.
+    /// Set if the high half is proven to be zero, whatever the arguments look like.
     counter: bool,
     /// The high half is zero.
     zero_high: bool,
@@ -25,7 +28,7 @@ struct Known {
     sign_high: bool,
 }
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     if func.structure.is_some() {
         return false;
@@ -121,7 +124,8 @@ pub fn run(func: &mut Function) -> bool {
     true
 }
 
-/// Makes what a counter is next of its 32 bits. The counter is a parameter by the name that it had before.
+/// Computes the next value of an induction variable from its 32 bits. The variable keeps the name
+/// of the parameter that it had before.
 fn count_narrow(func: &mut Function, counter: &Counter, subst: &mut Subst) {
     let wide = subst.get(counter.param);
     let Some(narrow) = (func.def_inst(wide)).and_then(|i| func.insts[i].args.first().copied())
@@ -140,7 +144,8 @@ fn count_narrow(func: &mut Function, counter: &Counter, subst: &mut Subst) {
     data.args = [next].into_iter().collect();
 }
 
-/// Whether the high half of a value is known to be zero, and whether it is known to be the sign of the low half.
+/// Returns whether the high half of a value is known to be zero, and whether it is known to be the
+/// sign of the low half.
 fn high_half(func: &Function, value: Value) -> (bool, bool) {
     if let Some(bits) = func.as_const(value) {
         return (bits >> 32 == 0, bits as i32 as i64 as u64 == bits);

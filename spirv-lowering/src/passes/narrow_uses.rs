@@ -1,13 +1,15 @@
-//! Computes in 32 bits what is 64 bits wide and only ever looked at by its low half.
+//! Computes 64-bit values in 32 bits where only their low half is used.
 //!
-//! Sums, products, bits and shifts to the left have a low half that depends on the low halves of their operands alone, and
-//! selections and block parameters hand it on. So a value needs its high half only if a use wants it: every use but a cut
-//! (`trunc`, a mask that is 0 above, a shift to the left by 32 or more) and those operations whose own result is not wanted
-//! whole. The source compiler makes a `uint` that counts or indexes such a value, and cuts it in each use.
+//! The low half of a sum, product, bitwise operation or left shift depends on the low halves of its
+//! operands alone; selections and block parameters pass it on. So a value needs its high half only
+//! if a use does: every use except a truncation (`trunc`, a mask that is 0 above, a left shift by
+//! 32 or more) and those operations whose own high half is not needed. The source compiler widens a
+//! `uint` that counts or indexes to such a value, and truncates it in each use.
 //!
-//! What needs no high half becomes an `i32` in place; its operands are cut where they are wider. The cuts become nothing,
-//! or an extension of the `i32`. A counter whose end is compared in 64 bits stays as wide, unless its values are known to
-//! fit, which `narrow_params` sees to.
+//! A value whose high half is not needed becomes an `i32` in place; its operands are truncated
+//! where they are wider. The truncations become nothing, or an extension of the `i32`. An induction
+//! variable whose limit is compared in 64 bits stays as wide, unless its values are known to fit,
+//! which `narrow_params` handles.
 
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::{Function, Terminator, ValueDef};
@@ -15,18 +17,18 @@ use crate::ir::op::Op;
 use crate::ir::subst::Subst;
 use crate::ir::types::Type;
 
-/// What an instruction does with the 64-bit values that it is given.
+/// The way in which an instruction uses its 64-bit operands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// It takes their low halves.
+    /// Uses their low halves alone.
     Cuts,
-    /// The low half of its result is made of their low halves.
+    /// Computes the low half of its result from their low halves.
     HandsOn,
-    /// It takes all of them.
+    /// Uses all of their bits.
     Whole,
 }
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     if func.structure.is_some() || !func.values.values().any(|v| v.ty == Type::I64) {
         return false;
@@ -67,7 +69,7 @@ pub fn run(func: &mut Function) -> bool {
     true
 }
 
-/// The values whose high half matters.
+/// Returns the values whose high half is needed.
 fn wanted_whole(func: &Function) -> SecondaryMap<Value, bool> {
     let mut whole: SecondaryMap<Value, bool> = SecondaryMap::new();
     let mut work = Vec::new();
@@ -116,7 +118,7 @@ fn wanted_whole(func: &Function) -> SecondaryMap<Value, bool> {
     whole
 }
 
-/// How an instruction uses its 64-bit operands.
+/// Returns the way in which an instruction uses its 64-bit operands.
 fn use_of(func: &Function, inst: Inst) -> Use {
     let data = &func.insts[inst];
     let result = match data.results[..] {
@@ -141,7 +143,7 @@ fn use_of(func: &Function, inst: Inst) -> Use {
     }
 }
 
-/// The high half of a value is zero.
+/// Returns true if the high half of a value is zero.
 fn is_low(func: &Function, value: Value) -> bool {
     if let Some(bits) = func.as_const(value) {
         return bits >> 32 == 0;
@@ -152,7 +154,7 @@ fn is_low(func: &Function, value: Value) -> bool {
 
 struct Narrower<'f> {
     func: &'f mut Function,
-    /// Values that have become `i32`.
+    /// The values that have become `i32`.
     narrow: SecondaryMap<Value, bool>,
     subst: Subst,
     out: Vec<Inst>,
@@ -217,7 +219,7 @@ impl Narrower<'_> {
         self.func.insts[inst].results[0]
     }
 
-    /// The low half of a value.
+    /// Returns the low half of a value.
     fn low(&mut self, value: Value) -> Value {
         if self.func.ty(value) != Type::I64 {
             return value;

@@ -1,15 +1,17 @@
-//! Moves what releases a lock into the loop that waits for the lock.
+//! Moves the release of a lock into the loop that waits for the lock.
 //!
-//! The usual lock of programs for GPUs is released by the work-item that holds it before any other goes on:
+//! The usual lock of programs for GPUs is released by the work-item that holds it before any other
+//! continues:
 //!
 //! ```text
-//! while (!done) if (cmpxchg(lock, 0, 1) == 0) { ...; xchg(lock, 0); done = true; }
+//! while (!done)
+//!     if (cmpxchg(lock, 0, 1) == 0) { ...; xchg(lock, 0); done = true; }
 //! ```
 //!
-//! LLVM makes a loop of it that ends where the lock was taken, and what the lock protects comes after the loop. Work-items that
-//! run in step leave a loop when the last of them does: the one that holds the lock waits for those that wait for it. So
-//! everything up to the last write to what the loop looks at becomes part of the loop again, by an edge back to its head that
-//! is never taken.
+//! LLVM makes a loop of it that ends where the lock was taken, and the protected code follows the
+//! loop. Work-items that run in step leave a loop when the last of them does: the one that holds
+//! the lock waits for those that wait for it. So everything up to the last write to the memory that
+//! the loop polls becomes part of the loop again, by an edge back to its head that is never taken.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -37,15 +39,15 @@ pub fn run(func: &mut Function) -> bool {
     changed > 0
 }
 
-/// The last write for those that wait in a loop.
+/// The last write that ends the wait of others in a loop.
 struct Release {
     header: Block,
     block: Block,
-    /// Instructions of the block up to it.
+    /// The number of instructions of the block up to the write.
     count: usize,
 }
 
-/// The object that an address is in.
+/// The object that an address points into.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Root {
     Value(Value),
@@ -92,7 +94,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns the last write after a loop to what it looks at. None: there is none before work-items meet or the ways part.
+    /// Returns the last write after a loop to the memory that it polls, or `None` if there is none
+    /// before work-items converge or the paths part.
     fn release(&self, forest: &LoopForest, id: LoopId) -> Option<Release> {
         let found = &forest.loops[id];
         let looked_at = self.looked_at(&found.blocks);
@@ -117,8 +120,8 @@ impl Search<'_> {
         })
     }
 
-    /// Returns what a loop looks at. What it changes by comparing with what it has just read is left out: whoever fails there
-    /// waits for nobody.
+    /// Returns the objects that a loop polls. An object is left out if the loop changes it by
+    /// comparing with a value that it has just read: whoever fails there waits for nobody.
     fn looked_at(&self, blocks: &[Block]) -> FxHashSet<Root> {
         let insts = || {
             blocks
@@ -144,7 +147,8 @@ impl Search<'_> {
         places.filter(|place| !retried.contains(place)).collect()
     }
 
-    /// Returns the last write to one of the roots on the ways from a block, and behind how many instructions it is done.
+    /// Returns the last write to one of the roots on the paths from a block, and how many
+    /// instructions precede it in its block.
     fn last_write(&self, from: Block, roots: &FxHashSet<Root>) -> Option<(Block, usize)> {
         let mut last = None;
         let mut block = from;
@@ -174,7 +178,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the blocks on the ways from one to its post-dominator. None: they are not all dominated by `top`.
+    /// Returns the blocks on the paths from one to its post-dominator, or `None` if `top` does not
+    /// dominate all of them.
     fn between(&self, from: Block, to: Block, top: Block) -> Option<FxHashSet<Block>> {
         let mut seen = FxHashSet::default();
         let mut stack = self.cfg.succs(from).to_vec();
@@ -208,7 +213,7 @@ impl Search<'_> {
     }
 }
 
-/// The operation asks for what others may have written.
+/// Returns true if the operation reads what others may have written.
 fn is_look(op: Op) -> bool {
     matches!(
         op,
@@ -297,7 +302,7 @@ mod tests {
         assert!(after.trim_start().contains("num_workgroups"), "{text}");
     }
 
-    /// An addition of floats by comparison, and another one.
+    /// Checks an addition of floats by compare-and-exchange, and another retry loop.
     #[test]
     fn loops_that_retry_stay() {
         let add = |block: u32, value: u32, next: u32| {

@@ -1,9 +1,10 @@
-//! Makes two loops of one that some ways go back in without the barrier that others pass.
+//! Splits a loop in two where some back edges bypass the barrier that others pass.
 //!
-//! LLVM makes one loop of a loop that begins with another, as in `do { do a(); while (x); barrier(); } while (y);`. For work-items
-//! that run side by side that is another program: those that leave the inner loop come to the barrier while others are back at the
-//! beginning, and each waits for itself. Here the ways back that pass no barrier get an inner loop again, behind which the
-//! work-items wait for each other. What a single one does stays the same.
+//! LLVM makes one loop of a loop that begins with another, as in `do { do a(); while (x);
+//! barrier(); } while (y);`. For work-items that run side by side that is another program: those
+//! that leave the inner loop reach the barrier while others are back at the beginning, and each
+//! waits for itself. This pass gives the back edges without a barrier an inner loop again, after
+//! which the work-items wait for each other. The work of a single one stays the same.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -14,7 +15,7 @@ use crate::ir::function::{Edge, Function};
 use crate::ir::op::{Op, Scope};
 use rustc_hash::FxHashSet;
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let (Some(entry), None) = (func.entry(), &func.structure) else {
         return false;
@@ -29,7 +30,7 @@ pub fn run(func: &mut Function) -> bool {
     let mut edit = Edit::new(func, entry);
     let mut changed = false;
     for lp in forest.loops.values() {
-        let outer = behind(&cfg, lp, &common);
+        let outer = reached_from(&cfg, lp, &common);
         let is_inner = |latch: &Block| !outer.contains(latch);
         if lp.latches.iter().any(is_inner) && !lp.latches.iter().all(is_inner) {
             separate(&mut edit, cfg.preds(lp.header), lp, &outer);
@@ -40,7 +41,7 @@ pub fn run(func: &mut Function) -> bool {
     changed
 }
 
-/// All work-items come to something in a block.
+/// Returns true if a block has an operation that all work-items have to reach.
 fn is_common(func: &Function, block: Block) -> bool {
     let mut insts = func.blocks[block].insts.iter();
     insts.any(|&inst| {
@@ -51,8 +52,9 @@ fn is_common(func: &Function, block: Block) -> bool {
     })
 }
 
-/// The blocks of a loop that are reached from some of its blocks, those among them, without its header.
-fn behind(cfg: &Cfg, lp: &Loop, from: &FxHashSet<Block>) -> FxHashSet<Block> {
+/// Returns the blocks of a loop that are reached from `from`, those included, without passing its
+/// header.
+fn reached_from(cfg: &Cfg, lp: &Loop, from: &FxHashSet<Block>) -> FxHashSet<Block> {
     let inside: FxHashSet<Block> = lp.blocks.iter().copied().collect();
     let mut found: FxHashSet<Block> = inside.intersection(from).copied().collect();
     let mut stack: Vec<Block> = found.iter().copied().collect();
@@ -66,7 +68,8 @@ fn behind(cfg: &Cfg, lp: &Loop, from: &FxHashSet<Block>) -> FxHashSet<Block> {
     found
 }
 
-/// Puts a header before that of a loop, for all that came to it but for the latches that are not among `outer`.
+/// Inserts a header before that of a loop, for all predecessors but the latches that are not in
+/// `outer`.
 fn separate(edit: &mut Edit, preds: &[Block], lp: &Loop, outer: &FxHashSet<Block>) {
     let before = edit.forwarder(lp.header);
     for &pred in preds {

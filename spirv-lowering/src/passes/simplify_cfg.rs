@@ -13,14 +13,14 @@ use crate::ir::subst::Subst;
 use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 
-/// Rounds of all steps together; each is linear.
+/// The most rounds of all steps; each is linear.
 const MAX_ROUNDS: usize = 16;
-/// Instructions speculated on one side of a diamond.
+/// The most instructions speculated on one side of a diamond.
 const MAX_SPECULATED: usize = 6;
-/// Values that differ between the sides of a diamond.
+/// The most values that differ between the sides of a diamond.
 const MAX_SELECTS: usize = 4;
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     if func.layout.is_empty() || func.structure.is_some() {
         return false;
@@ -42,7 +42,7 @@ pub fn run(func: &mut Function) -> bool {
     changed
 }
 
-/// Branches whose way is known, or whose ways are the same.
+/// Folds branches with a constant condition or equal targets.
 fn fold_terminators(func: &mut Function) -> bool {
     let mut changed = false;
     for i in 0..func.layout.len() {
@@ -89,7 +89,7 @@ fn fold_terminators(func: &mut Function) -> bool {
     changed
 }
 
-/// `x` where the value is `not x`.
+/// Returns `x` if the value is `not x`.
 fn negated(func: &Function, value: Value) -> Option<Value> {
     let data = &func.insts[func.def_inst(value)?];
     (data.op == Op::Not)
@@ -115,7 +115,7 @@ fn drop_params(func: &mut Function, block: Block, keep: &[bool], cfg: &Cfg) {
     }
 }
 
-/// Parameters that always get one value, or the same values as another parameter.
+/// Removes parameters that always get one value, or the same values as another parameter.
 fn redundant_params(func: &mut Function) -> bool {
     let cfg = Cfg::new(func);
     let mut subst = Subst::new();
@@ -180,11 +180,12 @@ fn redundant_params(func: &mut Function) -> bool {
     true
 }
 
-/// Skips that are followed, at most: cycles of empty blocks have no end.
+/// The most empty blocks that are skipped: a cycle of them has no end.
 const MAX_SKIPS: usize = 64;
 
-/// A loop that begins with another one is not made one loop with it where convergent operations are. The work-items that leave the
-/// inner one wait for each other behind it; in one loop some would be at a barrier while others are back at its beginning.
+/// Keeps a loop apart from the loop that it begins with, where there are convergent operations. The
+/// work-items that leave the inner loop wait for each other after it; in one loop some would be at
+/// a barrier while others are back at its beginning.
 fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge>>) {
     let mut insts = func.layout.iter().flat_map(|&b| &func.blocks[b].insts);
     if !insts.any(|&inst| func.insts[inst].op.effect() == Effect::Convergent) {
@@ -210,7 +211,7 @@ fn keep_nested_loops(func: &Function, skip: &mut SecondaryMap<Block, Option<Edge
     }
 }
 
-/// Jumps to blocks that only jump on go to the end of the way.
+/// Redirects jumps to empty blocks to where those lead.
 fn forward_empty(func: &mut Function) -> bool {
     let entry = func.entry();
     let uses = use_counts(func);
@@ -277,7 +278,7 @@ fn forward_empty(func: &mut Function) -> bool {
     changed
 }
 
-/// Pure and cheap enough to be computed on both ways.
+/// Returns true if the operation is pure and cheap enough to be computed on both paths.
 fn is_speculable(op: Op) -> bool {
     op.effect() == Effect::Pure
         && !matches!(
@@ -294,7 +295,7 @@ fn is_speculable(op: Op) -> bool {
         )
 }
 
-/// `if (c) x = a; else x = b;` as select.
+/// Turns `if (c) x = a; else x = b;` into a select.
 fn diamonds(func: &mut Function) -> bool {
     let mut preds: SecondaryMap<Block, u32> = SecondaryMap::new();
     for &block in &func.layout {

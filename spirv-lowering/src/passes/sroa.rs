@@ -14,13 +14,13 @@ use crate::ir::op::Op;
 use crate::ir::reinterpret::reinterpret;
 use crate::ir::types::Type;
 
-/// Larger allocas stay as they are.
+/// The size of the largest alloca that is split.
 const MAX_SIZE: u32 = 4096;
-/// Copies of allocas into more pieces than this stay as they are.
+/// The most pieces of an alloca that is copied.
 const MAX_PIECES: usize = 512;
 
-/// An alloca being cut: for each byte offset whether a piece starts there, and the type that an access of exactly
-/// the piece at that offset has.
+/// The cuts of an alloca: for each byte offset whether a piece starts there, and the type that an
+/// access of exactly the piece at that offset has.
 struct Cuts {
     size: u32,
     cut: Vec<bool>,
@@ -28,7 +28,7 @@ struct Cuts {
 }
 
 impl Cuts {
-    /// The piece at an offset where one starts: its size.
+    /// Returns the size of the piece that starts at an offset.
     fn piece(&self, offset: u64) -> u64 {
         let start = offset as usize;
         let mut end = start + 1;
@@ -37,7 +37,7 @@ impl Cuts {
         }
         (end - start) as u64
     }
-    /// The piece is accessed as this.
+    /// Returns the type of the accesses to exactly that piece.
     fn piece_type(&self, offset: u64) -> Option<Type> {
         let ty = self.ty.get(offset as usize).copied().flatten()?;
         (u64::from(ty.size()) == self.piece(offset)).then_some(ty)
@@ -51,7 +51,7 @@ struct Copy {
     size: u64,
 }
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;
@@ -92,7 +92,8 @@ pub fn run(func: &mut Function) -> bool {
     changed
 }
 
-/// The cuts of each candidate, and whether some access needs work. Candidates that do not fit are rejected.
+/// Returns the cuts of each candidate, and whether some access has to be changed. Candidates that
+/// do not fit are rejected.
 fn plan(func: &Function, cfg: &Cfg, addresses: &mut Addresses) -> Option<(Vec<Cuts>, bool)> {
     let mut cuts: Vec<Cuts> = addresses
         .allocas
@@ -224,8 +225,8 @@ fn plan(func: &Function, cfg: &Cfg, addresses: &mut Addresses) -> Option<(Vec<Cu
     Some((cuts, work))
 }
 
-/// Cuts pieces that are no power of two, longer than 8 bytes, or not aligned to their size. Bytes before the first
-/// and behind the last cut are never accessed.
+/// Cuts pieces that are no power of two, longer than 8 bytes, or not aligned to their size. Bytes
+/// before the first and after the last cut are never accessed.
 fn split_naturally(cuts: &mut Cuts) {
     let mut start = match cuts.cut.iter().position(|&c| c) {
         Some(first) => first,
@@ -295,7 +296,7 @@ impl Editor<'_> {
         self.out.push(inst);
     }
 
-    /// Rewrites an instruction. False if it stays.
+    /// Rewrites an instruction. Returns false if it stays.
     fn inst(&mut self, inst: Inst) -> bool {
         let data = &self.func.insts[inst];
         match data.op {
@@ -336,7 +337,7 @@ impl Editor<'_> {
         }
     }
 
-    /// The cuts and offset of an access with a lane that covers more than a piece.
+    /// Returns the cuts and offset of an access with a lane that covers more than a piece.
     fn spanning(&self, pointer: Value, lanes: &[Value]) -> Option<(usize, u64)> {
         let (root, start) = self.addresses.alloca(pointer)?;
         let mut offset = start;
@@ -350,7 +351,8 @@ impl Editor<'_> {
         None
     }
 
-    /// Makes `name` the result of the instruction that makes `value`, or of a conversion where that is not possible.
+    /// Makes `name` the result of the instruction that makes `value`, or of a conversion where that
+    /// is not possible.
     fn rename(&mut self, name: Value, value: Value) {
         use crate::ir::function::ValueDef;
         // `value` was made just now by the last instruction and is used nowhere else.
@@ -466,7 +468,7 @@ impl Editor<'_> {
     }
 }
 
-/// The alignment at an offset from an aligned address.
+/// Returns the alignment at an offset from an aligned address.
 fn align_at(align: u32, offset: u64) -> u32 {
     if offset == 0 {
         return align;

@@ -1,16 +1,19 @@
-//! Ids and sizes of 64 bits, for launches whose ND-range goes beyond 2^32 work-items in a dimension.
+//! Computes ids and sizes in 64 bits, for launches whose ND-range goes beyond 2^32 work-items in a
+//! dimension.
 //!
-//! `lower_builtin_vars` makes ids of 32 bits, which is what nearly all launches need and all that they pay for. A kernel that
+//! `lower_builtin_vars` makes ids of 32 bits, which suffice for nearly all launches. A kernel that
 //! is launched with a larger range, or at a larger offset, is lowered a second time with
-//! [`wide_range`](crate::target::Target::wide_range): this pass then takes what may need more bits, and leaves local ids and
-//! sizes to that one. The runtime cuts the range into dispatches within which 32 bits are enough, so
+//! [`wide_range`](crate::target::Target::wide_range): this pass then lowers what may need more
+//! bits, and leaves local ids and sizes to that one. The runtime splits the range into dispatches
+//! within which 32 bits are enough, so
 //!
 //! - group id = work-group id + [`Implicit::GroupOffset`], in 64 bits,
-//! - global id = global offset + [`Implicit::GroupOffset`] * enqueued local size, in 64 bits, + (work-group id * work-group
-//!   size), which is less than 2^32, + local id.
+//! - global id = global offset + [`Implicit::GroupOffset`] * enqueued local size, in 64 bits, +
+//!   (work-group id * work-group size), which is less than 2^32, + local id.
 //!
-//! The upper halves of offset, size and first group are implicit arguments of their own. What can be computed of these is
-//! not supplied: with it, a kernel that asks for everything would not fit push constants of 128 bytes.
+//! The upper halves of offset, size and first group are implicit arguments of their own. Values
+//! that can be computed from these are not passed: otherwise a kernel that uses all of them would
+//! not fit push constants of 128 bytes.
 
 use crate::edit::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -20,7 +23,7 @@ use crate::ir::function::Function;
 use crate::ir::op::{Builtin, HwVar, Op};
 use crate::ir::types::Type;
 
-/// A value of 64 bits from the implicit arguments with its halves.
+/// Returns a 64-bit value from two implicit arguments, which hold its halves.
 fn wide(r: &mut Rewriter, low: Implicit, high: Implicit, dim: u8) -> Value {
     let [low, high] = [low, high].map(|half| {
         let word = r.op(Op::Implicit(half, dim), [], Type::I32);
@@ -51,7 +54,7 @@ fn enqueued_size(r: &mut Rewriter, dim: u8) -> Value {
     r.op(Op::ZExt, [size], Type::I64)
 }
 
-/// The global id less the global offset.
+/// Computes the global id less the global offset.
 fn index(r: &mut Rewriter, dim: u8) -> Value {
     let first = first_group(r, dim);
     let size = enqueued_size(r, dim);
@@ -102,7 +105,7 @@ fn lower(r: &mut Rewriter, builtin: Builtin) -> Option<Value> {
     })
 }
 
-/// Runs the pass. True if the kernel asks for any of it.
+/// Runs the pass. Returns true if the kernel uses any of these values.
 pub fn run(func: &mut Function) -> Result<bool> {
     let mut changed = false;
     rewrite(func, |r, inst| match r.func.insts[inst].op {

@@ -1,6 +1,7 @@
-//! Constants that are nothing but zeros are not read.
+//! Replaces reads of constants that hold only zeros.
 //!
-//! LLVM's SPIR-V target fills memory by copies from such a variable, which would be loads from memory for every work-item.
+//! LLVM's SPIR-V target fills memory by copies from such a variable, which would be loads from
+//! memory for every work-item.
 
 use super::expand_memcopy;
 use crate::analysis::cfg::Cfg;
@@ -12,7 +13,7 @@ use crate::ir::module::Global;
 use crate::ir::op::Op;
 use crate::ir::types::Type;
 
-/// The pointers into variables that are zero, if there are any.
+/// Returns the pointers into variables that are zero, if there are any.
 fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> Option<SecondaryMap<Value, bool>> {
     let mut found = SecondaryMap::new();
     let mut any = false;
@@ -33,7 +34,7 @@ fn pointers(func: &Function, zero: impl Fn(GlobalId) -> bool) -> Option<Secondar
     any.then_some(found)
 }
 
-/// Runs the pass. `globals`: the variables with what they hold. Returns whether anything changed.
+/// Runs the pass. `globals`: the module's variables. Returns true if anything changed.
 pub fn run(func: &mut Function, globals: &PrimaryMap<GlobalId, Global>) -> Result<bool> {
     // Of a large module most kernels reach few variables: only those are looked at.
     let zero = |id| globals.get(id).is_some_and(Global::is_zero);

@@ -1,4 +1,5 @@
-//! Arithmetic, comparison, selection, conversion: everything that works scalar by scalar.
+//! Reads the instructions that work scalar by scalar: arithmetic, comparison, selection,
+//! conversion.
 
 use super::body::{bad, Body};
 use super::types::TyId;
@@ -10,7 +11,7 @@ use crate::ir::op::{FloatCond, IntCond, Op, Rounding};
 use crate::ir::types::Type;
 use spirv::{Decoration, Op as S};
 
-/// What the operands of a plain operation must be.
+/// The class of type that an operation requires of its operands.
 #[derive(Clone, Copy, PartialEq)]
 enum Class {
     Int,
@@ -28,7 +29,8 @@ impl Class {
     }
 }
 
-/// Operations with operands of the result's type.
+/// Returns the operation, the class of its operands and their number, for instructions whose
+/// operands have the result's type.
 fn same_type(op: S) -> Option<(Op, Class, usize)> {
     use Class::{Bool, Float, Int};
     Some(match op {
@@ -92,12 +94,12 @@ fn compare(op: S) -> Option<Op> {
 }
 
 impl Body<'_, '_> {
-    /// The type and id of an instruction's result.
+    /// Returns the type and id of an instruction's result.
     pub fn result(&self, inst: &Instruction) -> Result<(TyId, u32)> {
         Ok((self.p.ty(inst.word(0)?)?, inst.word(1)?))
     }
 
-    /// The scalar type and component count of a result that must be a scalar or vector.
+    /// Returns the scalar type and component count of a result that must be a scalar or vector.
     pub fn vector_of(&self, ty: TyId) -> Result<(Type, usize)> {
         let (scalar, n) = self
             .p
@@ -322,7 +324,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// An integer as an integer of another width.
+    /// Converts an integer to another width.
     pub fn resize(&mut self, value: Value, to: Type, signed: bool) -> Value {
         let from = self.f.ty(value);
         if from == to || !from.is_int() || !to.is_int() {
@@ -344,13 +346,13 @@ impl Body<'_, '_> {
         self.ins(op, &[value], to)
     }
 
-    /// Is the sign bit of an integer set?
+    /// Returns a Bool: whether the sign bit of an integer is set.
     pub fn sign_bit(&mut self, value: Value) -> Value {
         let zero = self.constant(self.f.ty(value), 0);
         self.ins(Op::ICmp(IntCond::Slt), &[value, zero], Type::Bool)
     }
 
-    /// Sum of products.
+    /// Computes the sum of the products of components.
     pub fn dot(&mut self, a: &[Value], b: &[Value], ty: Type) -> Value {
         let mut sum = None;
         for (&x, &y) in a.iter().zip(b) {
@@ -366,7 +368,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The remainder must be exact, as that of the built-in function, where instructions of devices take a quotient's.
+    /// Computes a floating-point remainder exactly, as the built-in function requires; the
+    /// instructions of devices compute it from a rounded quotient.
     fn remainder(&mut self, x: Value, y: Value, ty: Type) -> Result<Value> {
         let letters = super::opencl_std::mangle(ty, false)?.repeat(2);
         match self
@@ -441,7 +444,7 @@ impl Body<'_, '_> {
         self.set(id, ty, low)
     }
 
-    /// IsNan and its relatives. The result is Bool.
+    /// Translates IsNan and its relatives. The result is Bool.
     pub fn classify(&mut self, op: S, x: Value, ty: Type) -> Value {
         let inf = self.float(ty, f64::INFINITY);
         match op {
@@ -631,7 +634,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    /// Signed integer to a signed integer, clamped.
+    /// Clamps a signed integer to a narrower signed type.
     pub fn clamp_signed(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() >= from.bits() {
@@ -644,7 +647,7 @@ impl Body<'_, '_> {
         self.resize(x, to, true)
     }
 
-    /// Unsigned integer to an unsigned integer, clamped.
+    /// Clamps an unsigned integer to a narrower unsigned type.
     pub fn clamp_unsigned(&mut self, x: Value, to: Type) -> Value {
         let from = self.f.ty(x);
         if to.bits() >= from.bits() {
@@ -733,7 +736,7 @@ impl Body<'_, '_> {
         self.set(id, ty, [value].into_iter().collect())
     }
 
-    /// The dot product of operands that are both packed.
+    /// Computes the dot product of two packed operands, or returns `None` if they are not packed.
     fn packed_dot(&mut self, inst: &Instruction, op: S) -> Result<Option<Value>> {
         let (a, a_ty) = self.uniform(inst.word(2)?)?;
         let (b, b_ty) = self.uniform(inst.word(3)?)?;
@@ -748,7 +751,7 @@ impl Body<'_, '_> {
         Ok(Some(self.ins(dot, &[x, y], Type::I32)))
     }
 
-    /// The components of a dot-product operand; a 32-bit integer holds four of 8 bits.
+    /// Returns the components of a dot-product operand; a 32-bit integer holds four of 8 bits.
     fn dot_lanes(&mut self, id: u32) -> Result<Values> {
         let (values, ty) = self.uniform(id)?;
         match (values.as_slice(), ty) {
@@ -767,7 +770,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// SPIR-V's rounding mode as ours.
+/// Returns the rounding mode that SPIR-V numbers `mode`.
 pub(super) fn rounding_mode(mode: u32) -> Result<Rounding> {
     Ok(match mode {
         0 => Rounding::Rte,

@@ -1,7 +1,8 @@
-//! Blocks as kernels. A block is a function that takes the address of what it captured, and pointers to local memory. Compilers
-//! make entry points of it too, which no application can launch. For each function that is enqueued, or asked about, the
-//! module gets a kernel in the role of a block: its first parameter is the address of a copy, in global memory, of what was
-//! captured. It is named by the function and the bits of its module, so that those of linked modules are different.
+//! Blocks as kernels. A block is a function that takes the address of its captures, and pointers to
+//! local memory. Compilers make entry points of blocks too, which no application can launch. For
+//! each function that is enqueued, or queried, the module gets a kernel for the block. Its first
+//! parameter is the address of a copy of the captures in global memory. Its name contains that of
+//! the function and a hash of the module, so that those of linked modules differ.
 
 use super::body::{bad, unsupported};
 use super::output::{signature, Output};
@@ -16,8 +17,9 @@ use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 use spirv::ExecutionMode;
 
-/// An entry point that compilers make of a block, which is no kernel of the application's: its first parameter is a generic
-/// pointer, and either its name says so or the module enqueues kernels.
+/// Returns true if an entry point is one that compilers make of a block, not a kernel of the
+/// application: its first parameter is a generic pointer, and either its name says so or the module
+/// enqueues kernels.
 pub(super) fn is_block_entry(p: &Parsed, name: &str, function: u32) -> bool {
     let Some(Def::Func(index)) = p.defs.get(function as usize) else {
         return false;
@@ -31,7 +33,7 @@ pub(super) fn is_block_entry(p: &Parsed, name: &str, function: u32) -> bool {
 }
 
 impl Output<'_> {
-    /// Makes a kernel of a function that is enqueued, if there is none yet, and gives its number.
+    /// Returns the number of the block kernel of a function, which it makes if there is none yet.
     pub(super) fn block(&mut self, p: &Parsed, id: u32) -> Result<u64> {
         let func = self.function(p, id)?;
         let function = &self.module.functions[func];

@@ -15,9 +15,10 @@ use spirv::{Decoration, Op as S};
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// What an id of a function names.
+/// The entity that an id of a function names.
 pub(super) enum IdMeaning {
-    /// A value: type, scalars, the built-in vector it is (indexing out of range has a meaning there).
+    /// A value: type, scalars, and the built-in vector that it holds, if any (indexing that out of
+    /// range is defined).
     Value(TyId, Values, Option<u32>),
     /// A block.
     Label(Block),
@@ -31,7 +32,7 @@ pub(super) enum IdMeaning {
     },
 }
 
-/// A terminator whose targets' arguments are not known yet.
+/// A terminator whose edges have no arguments yet.
 enum End {
     Jump(u32),
     Branch(Value, u32, u32),
@@ -39,7 +40,7 @@ enum End {
     Done(Terminator),
 }
 
-/// Where the translation of a block starts.
+/// The point where the translation of a block starts.
 struct Start {
     block: Block,
     label: u32,
@@ -73,12 +74,12 @@ pub(super) struct Body<'a, 'm> {
     pub(super) addrs: FxHashMap<(u32, i64), Value>,
     pub(super) builtins: FxHashMap<u32, Value>,
     phis: FxHashMap<Block, Vec<Phi>>,
-    /// Parameters with a decoration that tells their alignment in bytes.
+    /// The parameters with a decoration of their alignment in bytes.
     pub(super) aligned: Vec<(Value, u32)>,
-    /// Copies, and whether their alignment may be that of the target alone.
+    /// The copies of memory. The flag says that the alignment may be that of the target alone.
     pub(super) copies: Vec<(Inst, bool)>,
     pub(super) line: u32,
-    /// Freedoms of the instruction being translated.
+    /// The fast-math flags of the instruction being translated.
     pub fp: FpFlags,
 }
 
@@ -132,20 +133,20 @@ pub(super) fn read_function(
     Ok(())
 }
 
-/// An invalid-input error.
+/// Returns an error for invalid input.
 pub(super) fn bad<T>(what: impl Into<String>) -> Result<T> {
     Err(LowerError::invalid(what))
 }
 
-/// An unsupported-feature error.
+/// Returns an error for a feature that is not supported.
 pub(super) fn unsupported<T>(what: impl Into<String>) -> Result<T> {
     Err(LowerError::unsupported(what))
 }
 
 impl Body<'_, '_> {
-    /// Blocks are translated in the order of a search from the entry, the first in the text before others: what dominates
-    /// a block comes before it, as uses of values demand, whatever order a compiler wrote them in. What control cannot
-    /// reach is left out.
+    /// Translates blocks in the order of a search from the entry, with ties in the order of the
+    /// text. So the dominator of a block comes before it, as the uses of values require, in
+    /// whatever order a compiler wrote them. Unreachable blocks are left out.
     fn read(&mut self, def: &FuncDef) -> Result<()> {
         let starts = self.make_blocks(def)?;
         let mut found = vec![false; starts.len()];
@@ -189,7 +190,7 @@ impl Body<'_, '_> {
         self.finish()
     }
 
-    /// Translates the instructions of one block; its end.
+    /// Translates the instructions of one block. Returns its terminator.
     fn block(&mut self, start: &Start, limit: usize) -> Result<End> {
         self.block = start.block;
         self.line = start.line;
@@ -213,8 +214,8 @@ impl Body<'_, '_> {
         bad(format!("block %{} does not end", start.label))
     }
 
-    /// Makes a block for each label, with parameters for its phi nodes, so that branches may go forward, and gives where
-    /// they start, the entry first. Block numbers are those of this list.
+    /// Makes a block for each label, with parameters for its phi nodes, so that branches may go
+    /// forward. Returns where they start, the entry first. Block numbers are those of this list.
     fn make_blocks(&mut self, def: &FuncDef) -> Result<Vec<Start>> {
         let mut starts: Vec<Start> = Vec::new();
         let mut parameters = Vec::new();
@@ -332,7 +333,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// Adds targets' arguments and stores the terminator.
+    /// Adds the arguments of the edges and stores the terminator.
     fn finish_block(&mut self, block: Block, label: u32, end: End) -> Result<()> {
         // What the arguments need goes to the end of this block.
         self.block = block;
@@ -399,7 +400,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Puts the prologue in place and drops blocks that control cannot reach.
+    /// Inserts the prologue and removes unreachable blocks.
     fn finish(&mut self) -> Result<()> {
         let Some(entry) = self.f.entry() else {
             return Ok(());
@@ -423,7 +424,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Translates an instruction inside a block; the end of the block, if it is one.
+    /// Translates an instruction inside a block. Returns the terminator, if it is one.
     fn inst(&mut self, inst: &Instruction) -> Result<Option<End>> {
         let Some(op) = inst.op else {
             return unsupported("the instruction is not known");
@@ -487,7 +488,7 @@ impl Body<'_, '_> {
         Ok(None)
     }
 
-    /// Instructions that give a value or touch memory.
+    /// Translates an instruction that has a value or accesses memory.
     fn plain(&mut self, inst: &Instruction, op: S) -> Result<()> {
         if self.odd_inst(inst, op)?
             || self.memory_inst(inst, op)?
@@ -585,7 +586,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// A copy of what a pointer argument points to, for a parameter passed by value.
+    /// Copies the structure behind a pointer argument, for a parameter passed by value.
     fn by_value_copy(&mut self, arg: u32) -> Result<Value> {
         let (pointer, _) = self.pointer(arg)?;
         let Kind::Pointer { pointee, .. } = self.p.types.get(self.type_of(arg)?).kind else {
@@ -610,7 +611,7 @@ impl Body<'_, '_> {
 
     // --- control flow made by translation
 
-    /// A new block after the current one; continues there. For expansions with loops.
+    /// Starts a new block without ending the current one, for expansions with loops.
     pub fn new_block(&mut self) -> Block {
         self.f.add_block()
     }
@@ -621,7 +622,7 @@ impl Body<'_, '_> {
         self.block = next;
     }
 
-    /// A loop that runs `body(i)` for I64 `i` from `start` below `end` in steps.
+    /// Emits a loop that runs `body(i)` for I64 `i` from `start` below `end` in steps.
     pub fn counted_loop(
         &mut self,
         start: Value,

@@ -1,4 +1,4 @@
-//! OpenCL built-in variables: what loads of them give.
+//! Translates loads of OpenCL built-in variables.
 
 use super::body::{bad, unsupported, Body};
 use super::types::TyId;
@@ -12,7 +12,7 @@ use spirv::BuiltIn as B;
 /// The built-in that is a component of a vector.
 type Component = fn(u8) -> Builtin;
 
-/// A size_t vector: its components, and what an index out of range gives.
+/// Returns the components of a size_t vector variable, and the value of an index out of range.
 fn vector(which: u32) -> Option<(Component, u64)> {
     Some(match B::from_u32(which)? {
         B::GlobalInvocationId => (Builtin::GlobalId, 0),
@@ -27,7 +27,7 @@ fn vector(which: u32) -> Option<(Component, u64)> {
     })
 }
 
-/// A variable of one component.
+/// Returns the built-in and the type of a variable of one component.
 fn single(which: u32) -> Option<(Builtin, Type)> {
     Some(match B::from_u32(which)? {
         B::WorkDim => (Builtin::WorkDim, Type::I32),
@@ -43,13 +43,13 @@ fn single(which: u32) -> Option<(Builtin, Type)> {
     })
 }
 
-/// What a component out of range of a built-in vector reads as.
+/// Returns the value of a built-in vector's component that is out of range.
 pub(super) fn out_of_range(which: u32) -> Option<u64> {
     vector(which).map(|v| v.1)
 }
 
 impl Body<'_, '_> {
-    /// All components of a built-in variable.
+    /// Returns all components of a built-in variable.
     pub fn builtin_components(&mut self, which: u32) -> Result<Values> {
         let key = which << 2;
         if let Some((of, _)) = vector(which) {
@@ -75,7 +75,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The lanes at, before or after this one, as bits of four words.
+    /// Computes the mask of the lanes at, before or after this one, as four words.
     fn subgroup_mask(&mut self, mask: B) -> Values {
         let lane = self
             .builtin_components(B::SubgroupLocalInvocationId as u32)
@@ -109,7 +109,7 @@ impl Body<'_, '_> {
         out
     }
 
-    /// The bits of word `word` of a 128-bit mask whose first `count` bits are set.
+    /// Computes word number `word` of a 128-bit mask whose first `count` bits are set.
     pub fn bits_below(&mut self, count: Value, word: u64) -> Value {
         let (first, all) = (
             self.constant(Type::I32, word * 32),
@@ -128,7 +128,7 @@ impl Body<'_, '_> {
         self.select(none, zero, bits)
     }
 
-    /// A load from a built-in variable. None: it must go through memory.
+    /// Translates a load from a built-in variable. Returns `None` if it must go through memory.
     pub fn builtin_load(
         &mut self,
         which: u32,
@@ -179,7 +179,8 @@ impl Body<'_, '_> {
         Ok(Some(out))
     }
 
-    /// A component by an index known at run time; out of range: `default`, or any component.
+    /// Selects a component by an index known at run time. Out of range the result is `default`, or
+    /// any component.
     pub fn pick(
         &mut self,
         components: &[Value],
@@ -223,7 +224,8 @@ impl Body<'_, '_> {
         Ok(value)
     }
 
-    /// A private copy of a built-in variable, for uses of its address that are not plain loads.
+    /// Copies a built-in variable to private memory, for uses of its address other than plain
+    /// loads.
     pub fn builtin_memory(
         &mut self,
         which: u32,

@@ -1,6 +1,7 @@
-//! Calls of OpenCL C built-ins that compilers leave as calls of undefined functions with mangled names: conversions,
-//! atomics, fences, address-space queries, built-in variables. What the mangled name tells (above all which integers
-//! are signed) is lost in SPIR-V types, so they are translated here and not in a library.
+//! Translates calls of OpenCL C built-ins that compilers leave as calls of undefined functions with
+//! mangled names: conversions, atomics, fences, address-space queries, built-in variables. The
+//! mangled name holds what SPIR-V types lose (above all which integers are signed), so they are
+//! translated here and not in a library.
 
 use super::body::{bad, Body};
 use super::builtin::out_of_range;
@@ -13,7 +14,7 @@ use crate::ir::op::{Fences, GroupArith, GroupOp, IntCond, Op, Order, RmwOp, Roun
 use crate::ir::types::{Space, Type};
 use spirv::BuiltIn;
 
-/// A mangled name taken apart: the function's name and the codes of its parameters.
+/// Splits a mangled name into the function's name and the codes of its parameters.
 fn demangle(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix("_Z")?;
     let digits = rest.find(|c: char| !c.is_ascii_digit())?;
@@ -47,7 +48,8 @@ fn scalar_by_name(name: &str) -> Option<Scalar> {
     Some(Scalar { ty, signed })
 }
 
-/// The scalar type of the first parameter in mangled form, its vector and pointer parts skipped.
+/// Returns the scalar type of the first parameter in mangled form, its vector and pointer parts
+/// skipped.
 fn scalar_by_code(mut code: &str) -> Option<Scalar> {
     loop {
         let next = ["P", "V", "K", "U7_Atomic"]
@@ -80,7 +82,7 @@ fn scalar_by_code(mut code: &str) -> Option<Scalar> {
     Some(Scalar { ty, signed })
 }
 
-/// The number of components of the first parameter in mangled form.
+/// Returns the number of components of the first parameter in mangled form.
 fn lanes_by_code(code: &str) -> u32 {
     let digits = code.find("Dv").and_then(|at| code.get(at + 2..));
     let digits = digits.and_then(|d| d.get(..d.find('_')?));
@@ -90,7 +92,7 @@ fn lanes_by_code(code: &str) -> u32 {
         .unwrap_or(1)
 }
 
-/// `convert_T[n][_sat][_rtx]` after `convert_`: destination, saturation, rounding.
+/// Parses what follows `convert_` in `convert_T[n][_sat][_rtx]`: destination, saturation, rounding.
 fn conversion(name: &str) -> Option<(Scalar, bool, Option<Rounding>)> {
     let mut parts = name.split('_');
     let to = scalar_by_name(parts.next()?.trim_end_matches(|c: char| c.is_ascii_digit()))?;
@@ -108,8 +110,9 @@ fn conversion(name: &str) -> Option<(Scalar, bool, Option<Rounding>)> {
     Some((to, sat, rounding))
 }
 
-/// The work-group functions that compilers do not know (cl_khr_work_group_uniform_arithmetic), `name` without its
-/// prefix; and whether the operand is a truth value.
+/// Returns the work-group operation of a function that compilers do not know
+/// (cl_khr_work_group_uniform_arithmetic), and whether the operand is a truth value. `name` is
+/// without its prefix.
 fn collective(name: &str, scalar: Scalar) -> Option<(GroupOp, bool)> {
     let kinds: [(&str, fn(GroupArith) -> GroupOp); 3] = [
         ("reduce_", GroupOp::Reduce),
@@ -389,7 +392,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    /// cl_mem_fence_flags.
+    /// Returns the value of a `cl_mem_fence_flags` operand.
     fn fence_flags(&mut self, id: u32) -> Fences {
         let flags = self.known(id).unwrap_or(7);
         Fences {
@@ -399,7 +402,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// memory_scope.
+    /// Returns the value of a `memory_scope` operand.
     fn c11_scope(&mut self, id: u32) -> Scope {
         match self.known(id) {
             Some(0) => Scope::WorkItem,
@@ -410,7 +413,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// memory_order.
+    /// Returns the value of a `memory_order` operand.
     fn c11_order(&mut self, id: u32) -> Order {
         match self.known(id) {
             Some(0) => Order::Relaxed,
@@ -421,7 +424,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// An atomic function, `name` without its prefix. False: not one that is known.
+    /// Translates a call of an atomic function, `name` being without its prefix. Returns false if
+    /// the function is not known.
     fn atomic_call(
         &mut self,
         name: &str,
@@ -590,7 +594,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Calls of functions that stand for built-in variables.
+    /// Translates a call of a function that stands for a built-in variable.
     fn builtin_variable_call(
         &mut self,
         name: &str,

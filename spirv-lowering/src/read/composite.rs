@@ -1,4 +1,5 @@
-//! Vectors and aggregates: construct, take apart, shuffle; copies and bit casts.
+//! Translates construction, extraction and shuffles of vectors and aggregates, copies and bit
+//! casts.
 
 use super::body::{bad, Body, IdMeaning};
 use super::parsed::Def;
@@ -148,7 +149,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The same value under another id (and with other pointee types).
+    /// Gives an id the value of another id (whose pointee types may differ).
     fn copy(&mut self, id: u32, ty: TyId, from: u32) -> Result<()> {
         match self.meaning(from) {
             Some(&IdMeaning::Builtin {
@@ -176,7 +177,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// The bits of scalars as a scalar or vector type of the same size.
+    /// Reinterprets scalars as a scalar or vector type of the same size.
     pub fn bitcast(&mut self, values: &[Value], ty: TyId) -> Result<Values> {
         let (to, n) = self.vector_of(ty)?;
         let Some(&first) = values.first() else {
@@ -243,7 +244,7 @@ impl Body<'_, '_> {
         Ok(result)
     }
 
-    /// One scalar as another type of the same width.
+    /// Reinterprets one scalar as another type of the same width.
     pub fn cast_scalar(&mut self, v: Value, to: Type) -> Result<Value> {
         let from = self.f.ty(v);
         Ok(match (from, to) {

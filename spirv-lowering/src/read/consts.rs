@@ -34,7 +34,7 @@ pub(super) fn sext(value: u64, bits: u32) -> i64 {
 }
 
 impl Parsed {
-    /// The constant that an id names.
+    /// Returns the constant that an id names.
     pub fn const_def(&self, id: u32) -> Option<&ConstDef> {
         match self.defs.get(id as usize) {
             Some(Def::Const(index)) => self.consts.get(*index as usize),
@@ -42,7 +42,7 @@ impl Parsed {
         }
     }
 
-    /// The bits of an integer constant, zero-extended.
+    /// Returns the bits of an integer constant, zero-extended.
     pub fn const_u64(&self, id: u32) -> Option<u64> {
         let def = self.const_def(id)?;
         if !self.types.scalar(def.ty)?.is_int() {
@@ -55,7 +55,7 @@ impl Parsed {
         }
     }
 
-    /// The bits of an integer constant, sign-extended.
+    /// Returns the bits of an integer constant, sign-extended.
     pub fn const_i64(&self, id: u32) -> Option<i64> {
         let ty = self.const_def(id)?.ty;
         let bits = self.types.scalar(ty)?.bits();
@@ -63,7 +63,7 @@ impl Parsed {
         Some(sext(self.const_u64(id)?, bits))
     }
 
-    /// The value of a scalar or null constant.
+    /// Returns the value of a scalar or null constant.
     fn scalar_lane(&self, def: &ConstDef) -> Result<Lane> {
         match (&def.value, def.op) {
             (Some(Ok(lanes)), _) => lanes
@@ -77,7 +77,7 @@ impl Parsed {
         }
     }
 
-    /// The bits of an instruction that makes a scalar constant.
+    /// Returns the bits of an instruction that makes a scalar constant.
     pub fn scalar_bits(&self, def: &ConstDef) -> Result<u64> {
         let inst = inst_at(&self.words, def.at)?;
         let ty = self
@@ -120,7 +120,7 @@ impl Parsed {
         }
     }
 
-    /// The specialisation constants: id and size in bytes.
+    /// Returns the specialisation constants: id and size in bytes.
     pub fn spec_constants(&self) -> Vec<(u32, u32)> {
         let mut list = Vec::new();
         for def in &self.consts {
@@ -135,7 +135,7 @@ impl Parsed {
         list
     }
 
-    /// The type of a constant or variable address.
+    /// Returns the type of a constant or variable address.
     pub fn const_ty(&self, id: u32) -> Option<TyId> {
         match self.defs.get(id as usize) {
             Some(Def::Const(index)) => self.consts.get(*index as usize).map(|c| c.ty),
@@ -210,7 +210,8 @@ impl Parsed {
         Ok(())
     }
 
-    /// A member of a composite must have the right shape; pointers may differ in what they point to.
+    /// Checks that a member of a composite has the right shape; pointers may differ in their
+    /// pointee.
     fn check_member(&self, have: TyId, want: Option<TyId>, id: u32) -> Result<()> {
         let Some(want) = want else { return Ok(()) };
         if have == want {
@@ -235,7 +236,8 @@ impl Parsed {
         self.types.flatten(a, &mut x).is_ok() && self.types.flatten(b, &mut y).is_ok() && x == y
     }
 
-    /// The ids of the pipes that the module declares, which are not too large together.
+    /// Returns the ids of the pipes that the module declares. Returns an error if all of them are
+    /// too large.
     pub fn pipes(&self) -> Result<Vec<u32>> {
         let (mut ids, mut total) = (Vec::new(), 0);
         for def in &self.consts {
@@ -257,7 +259,8 @@ impl Parsed {
         Ok(ids)
     }
 
-    /// The bytes of an empty pipe that the module declares (OpConstantPipeStorage). None: the id names something else.
+    /// Returns the bytes of an empty pipe that the module declares (OpConstantPipeStorage). Returns
+    /// `None` if the id names something else.
     pub fn pipe_storage(&self, id: u32) -> Result<Option<Vec<u8>>> {
         let def = self.const_def(id);
         let Some(def) = def.filter(|def| def.op == Op::ConstantPipeStorage) else {
@@ -274,7 +277,8 @@ impl Parsed {
         Ok(Some(bytes))
     }
 
-    /// The members of a composite constant, with those of the instructions that continue it.
+    /// Returns the members of a composite constant, with those of the instructions that continue
+    /// it.
     fn members(&self, def: &ConstDef) -> Result<Vec<u32>> {
         let inst = inst_at(&self.words, def.at)?;
         let mut members = inst.rest(2).to_vec();
@@ -295,7 +299,7 @@ impl Parsed {
         Ok(members)
     }
 
-    /// The initial bytes of a variable. None: all zero.
+    /// Returns the initial bytes of a variable, or `None` if all are zero.
     pub fn init_bytes(&self, init: u32, data: TyId) -> Result<Option<(Vec<u8>, Vec<InitReloc>)>> {
         if init == 0 {
             return Ok(None);
@@ -389,7 +393,7 @@ impl Parsed {
         Ok(())
     }
 
-    /// Works out an OpSpecConstantOp.
+    /// Evaluates an OpSpecConstantOp.
     pub fn eval_spec_op(&self, inst: &Instruction, ty: TyId) -> Result<Vec<Lane>> {
         let code = inst.word(2)?;
         let op = Op::from_u32(code)
@@ -606,7 +610,7 @@ impl Parsed {
         }
     }
 
-    /// One constant step of an access chain: the type reached and the bytes skipped.
+    /// Takes one constant step of an access chain. Returns the type reached and the bytes skipped.
     pub fn step(&self, ty: TyId, index: i64) -> Result<(TyId, i64)> {
         match &self.types.get(ty).kind {
             Kind::Struct {
@@ -626,7 +630,7 @@ impl Parsed {
     }
 }
 
-/// The property word of a constant sampler.
+/// Returns the property word of a constant sampler.
 fn sampler_word(inst: &Instruction) -> Result<u64> {
     let (addressing, normalized, filter) = (inst.word(2)?, inst.word(3)?, inst.word(4)?);
     if addressing > 4 || normalized > 1 || filter > 1 {
@@ -634,7 +638,7 @@ fn sampler_word(inst: &Instruction) -> Result<u64> {
             "a sampler with properties that OpenCL has not",
         ));
     }
-    // Both count addressing modes alike.
+    // Both number addressing modes in the same way.
     let filter = match filter {
         0 => sampler::FILTER_NEAREST,
         _ => sampler::FILTER_LINEAR,
@@ -730,7 +734,7 @@ fn fold(op: Op, args: &[Lane], types: &[Type], out: Type) -> Result<Lane> {
     Ok(Lane::Bits(value & out.mask()))
 }
 
-/// Operations on floats. Conversions out of range, which have no meaning, clamp.
+/// Computes an operation on floats. Conversions out of range, which are undefined, clamp.
 fn fold_float(op: Op, [a, b]: [u64; 2], ty: Type, out: Type) -> Option<u64> {
     let rounding = Rounding::Rtz;
     let near = Rounding::Rte;

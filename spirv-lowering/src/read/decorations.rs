@@ -1,4 +1,4 @@
-//! Decorations: what a module says of its ids beside their instructions, and what of it is asked for.
+//! The decorations of a module, by the id that they decorate.
 
 use super::words::Instruction;
 use crate::ir::function::Linkage;
@@ -21,12 +21,12 @@ pub(super) struct Decorations {
     /// The module's words.
     words: Arc<Vec<u32>>,
     all: Vec<Deco>,
-    /// Where those of an id begin, and how many there are.
+    /// The position of an id's first decoration, and their number.
     index: FxHashMap<u32, (u32, u32)>,
 }
 
 impl Decorations {
-    /// None yet.
+    /// Creates an empty set.
     pub fn new(words: Arc<Vec<u32>>) -> Self {
         Self {
             words,
@@ -34,13 +34,13 @@ impl Decorations {
         }
     }
 
-    /// One more, before they are sorted.
+    /// Adds a decoration before [`Self::sort`].
     pub fn push(&mut self, decoration: Deco) {
         self.all.push(decoration);
     }
 
-    /// Puts them in the order of their targets, when all are there. A group's decorations become those of its targets; `groups`: the
-    /// operands of each OpGroupDecorate.
+    /// Sorts the decorations by their targets, when all have been added. A group's decorations
+    /// become those of its targets; `groups` holds the operands of each OpGroupDecorate.
     pub fn sort(&mut self, groups: &[&[u32]]) {
         self.all.sort_by_key(|d| d.target);
         if !groups.is_empty() {
@@ -70,7 +70,7 @@ impl Decorations {
         }
     }
 
-    /// Those of an id.
+    /// Returns the decorations of an id.
     pub fn of(&self, id: u32) -> &[Deco] {
         match self.index.get(&id) {
             Some(&(start, len)) => &self.all[start as usize..(start + len) as usize],
@@ -78,26 +78,26 @@ impl Decorations {
         }
     }
 
-    /// A decoration of an id.
+    /// Returns a decoration of an id.
     pub fn get(&self, id: u32, kind: Decoration) -> Option<Deco> {
         self.of(id).iter().find(|d| d.kind == kind as u32).copied()
     }
 
-    /// The first operand of a decoration of an id.
+    /// Returns the first operand of a decoration of an id.
     pub fn word(&self, id: u32, kind: Decoration) -> Option<u32> {
         self.get(id, kind)
             .filter(|d| d.len > 0)
             .and_then(|d| self.words.get(d.at as usize).copied())
     }
 
-    /// Does the id have that decoration with that first operand?
+    /// Returns true if the id has that decoration with that first operand.
     pub fn has(&self, id: u32, kind: Decoration, operand: u32) -> bool {
         self.of(id).iter().any(|d| {
             d.kind == kind as u32 && self.words.get(d.at as usize).copied() == Some(operand)
         })
     }
 
-    /// Name and linkage by LinkageAttributes.
+    /// Returns the name and linkage that LinkageAttributes give.
     pub fn linkage(&self, id: u32) -> Option<(String, Linkage)> {
         let d = self.get(id, Decoration::LinkageAttributes)?;
         let words = self.words.get(d.at as usize..(d.at + d.len) as usize)?;

@@ -1,9 +1,10 @@
-//! Device queues and events. What instructions do with queues and events is in the library (`builtins/enqueue.cl`); here their
-//! operands are taken apart, records are made in [`super::enqueue`], kernels of blocks in [`super::block`].
+//! Translates instructions on device queues and events. The library (`builtins/enqueue.cl`)
+//! implements what they do; this module decodes their operands, [`super::enqueue`] makes records,
+//! and [`super::block`] makes kernels of blocks.
 //!
-//! The same functions come in two forms: as instructions of SPIR-V, and as calls of functions `__pumice_device_*`, which the
-//! runtime writes into the IR of compilers whose own SPIR-V target fails at the instructions. Such a name ends with `$` and
-//! the name of the block's entry point.
+//! The same functions come in two forms: as instructions of SPIR-V, and as calls of functions
+//! `__pumice_device_*`, which the runtime writes into the IR of compilers whose own SPIR-V target
+//! fails at the instructions. Such a name ends with `$` and the name of the block's entry point.
 
 use super::body::{bad, unsupported, Body};
 use super::enqueue::{Enqueue, Locals, Size};
@@ -17,7 +18,7 @@ use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 use spirv::Op as S;
 
-/// What the names of calls begin with.
+/// The prefix of the names of such calls.
 const CALL: &str = "__pumice_device_";
 
 fn one(value: Value) -> Values {
@@ -25,7 +26,7 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
-    /// False: not an instruction on device queues.
+    /// Translates an instruction on device queues. Returns false if it is not one.
     pub(super) fn device_queue_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::BuildNDRange => {
@@ -115,7 +116,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// The same functions as calls. False: not one of them.
+    /// Translates a call of the form `__pumice_device_*`. Returns false if it is not one.
     pub(super) fn device_queue_call(
         &mut self,
         name: &str,
@@ -298,12 +299,12 @@ impl Body<'_, '_> {
         self.call_one(name, &args, Type::I32)
     }
 
-    /// The number of the block that an operand is the function of.
+    /// Returns the number of the block that an operand is the function of.
     fn block_of(&mut self, function: u32) -> Result<u64> {
         self.out.block(self.p, function)
     }
 
-    /// The number of the block whose entry point has that name.
+    /// Returns the number of the block whose entry point has that name.
     fn block_named(&mut self, entry: &str) -> Result<u64> {
         let found = self.p.entries.iter().find(|e| e.name == entry);
         match found {

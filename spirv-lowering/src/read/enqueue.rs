@@ -1,5 +1,6 @@
-//! What kernels enqueue: ND-ranges, and the records of kernels and markers in the memory of a device queue, which has the layout
-//! of [`crate::device_queue`]. A record is made in three steps by the library, between which operands are copied into it.
+//! Makes what kernels enqueue: ND-ranges, and the records of kernels and markers in the memory of a
+//! device queue, which has the layout of [`crate::device_queue`]. The library makes a record in
+//! three steps, between which operands are copied into it.
 
 use super::body::{bad, unsupported, Body};
 use crate::device_queue::record;
@@ -15,12 +16,12 @@ pub(super) struct Range {
     pub sizes: [Value; 9],
 }
 
-/// What an enqueue is given, by ids.
+/// The operands of an enqueue, by ids.
 pub(super) struct Enqueue<'i> {
     pub queue: u32,
     pub flags: u32,
     pub range: u32,
-    /// Number of events, their list, where the new one goes.
+    /// The number of events, their list, and where to store the new one.
     pub events: Option<(u32, u32, u32)>,
     pub block: u64,
     pub captured: u32,
@@ -28,22 +29,22 @@ pub(super) struct Enqueue<'i> {
     pub locals: Locals<'i>,
 }
 
-/// How many bytes a block captured.
+/// The number of bytes that a block captured.
 pub(super) enum Size {
     Id(u32),
-    /// They stand in the first word of what it captured.
+    /// The number is in the first word of the captures.
     InBlock,
 }
 
-/// The sizes of local memory.
+/// The sizes of the local arguments of a block.
 pub(super) enum Locals<'i> {
-    /// Each an integer, or a pointer to one of 64 bits.
+    /// One operand for each size: an integer, or a pointer to a 64-bit one.
     Each(&'i [u32]),
-    /// Their number, and a pointer to them, of 64 bits.
+    /// The number of sizes, and a pointer to them, 64 bits each.
     List(u32, u32),
 }
 
-/// A record to be made.
+/// A record to be made in the queue's memory.
 struct Record {
     queue: Value,
     range: Range,
@@ -64,7 +65,8 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
-    /// The sizes of one operand of OpBuildNDRange or `ndrange_*D`: a number, an array, or a pointer to one.
+    /// Returns the sizes of one operand of OpBuildNDRange or `ndrange_*D`: a number, an array, or a
+    /// pointer to one.
     fn sizes(&mut self, id: u32, dims: Option<usize>) -> Result<Values> {
         let values = self.value(id)?;
         let (&[value], Some(dims)) = (values.as_slice(), dims) else {
@@ -83,7 +85,8 @@ impl Body<'_, '_> {
         Ok(self.ins_many(Op::Load { align, volatile }, &[pointer], &types))
     }
 
-    /// The scalars of an ND-range: those of axes that it does not have are 0, 1, and 1 (0 where there is no local size).
+    /// Returns the scalars of an ND-range. In unused dimensions the offset is 0, and the sizes are
+    /// 1 (the local one 0 if there is none).
     pub(super) fn build_range(
         &mut self,
         global: u32,
@@ -126,7 +129,7 @@ impl Body<'_, '_> {
         Ok(std::iter::once(dims).chain(all).collect())
     }
 
-    /// `ndrange_*D`, whose result goes to memory.
+    /// Translates `ndrange_*D`, which stores its result to memory.
     pub(super) fn range_at(
         &mut self,
         to: u32,
@@ -157,7 +160,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// An ND-range, or one behind a pointer.
+    /// Returns the ND-range that an operand is or points to.
     pub(super) fn range(&mut self, id: u32) -> Result<Range> {
         let values = self.value(id)?;
         let values = match values.as_slice() {
@@ -182,7 +185,8 @@ impl Body<'_, '_> {
         Ok(Range { dims, sizes })
     }
 
-    /// A pointer is not null, as a number. Those to variables are known not to be: their addresses need not exist.
+    /// Computes whether a pointer is not null, as a number. For a pointer to a variable it is the
+    /// constant 1, so that the address need not exist.
     fn is_set(&mut self, pointer: Value) -> Value {
         let mut base = pointer;
         while let Some(inst) = self.f.def_inst(base) {
@@ -202,7 +206,7 @@ impl Body<'_, '_> {
         self.ins(Op::ZExt, &[set], Type::I32)
     }
 
-    /// Whether an operand is the null pointer, if that is known.
+    /// Returns whether an operand is certainly the null pointer.
     fn is_null(&mut self, id: u32) -> Result<bool> {
         let value = self.scalar(id)?;
         Ok(self.f.as_const(value) == Some(0))
@@ -306,7 +310,8 @@ impl Body<'_, '_> {
         })
     }
 
-    /// A size of local memory as 32 bits; what is larger is the largest of those, which no device has.
+    /// Converts a size of local memory to 32 bits. Larger sizes become the largest number, which
+    /// exceeds the limit of every device.
     fn size_of_local(&mut self, value: Value) -> Value {
         let most = self.constant(Type::I64, 0xffff_ff00);
         let large = self.ins(Op::ICmp(IntCond::Ugt), &[value, most], Type::Bool);
@@ -314,7 +319,8 @@ impl Body<'_, '_> {
         self.ins(Op::Trunc, &[value], Type::I32)
     }
 
-    /// Number, list and place of the events of an enqueue; of the latter None where there is certainly none.
+    /// Returns the number of an enqueue's events, their list, and the address for the new event;
+    /// `None` stands for a pointer that is certainly null.
     fn events(
         &mut self,
         events: Option<(u32, u32, u32)>,
@@ -366,7 +372,7 @@ impl Body<'_, '_> {
         self.put_record(&record, |_, _| Ok(()))
     }
 
-    /// Makes a record, whose body `fill` adds to, and gives what `enqueue_kernel` returns.
+    /// Makes a record, whose body `fill` adds to. Returns the result of `enqueue_kernel`.
     fn put_record(
         &mut self,
         r: &Record,

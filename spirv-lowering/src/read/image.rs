@@ -1,12 +1,14 @@
-//! Images and samplers: `OpImage*` instructions, and the built-in functions that compilers leave as calls.
+//! Translates images and samplers: `OpImage*` instructions, and the built-in functions that
+//! compilers leave as calls.
 //!
-//! An image or a sampler is a handle; its geometry is known from its SPIR-V type here and from the kernel's parameter
-//! later. Reads without a sampler, writes and queries become operations on the handle. Reading with a sampler and
-//! writing integers (which saturates) are functions of the built-in library (`pumice_sample_*`, `pumice_write_*`), which
-//! in turn call the functions of [`Body::image_intrinsic`].
+//! An image or a sampler is a handle. Its geometry is known from its SPIR-V type here and from the
+//! kernel's parameter later. Reads without a sampler, writes and queries become operations on the
+//! handle. Reading with a sampler and writing integers (which saturates) are functions of the
+//! built-in library (`pumice_sample_*`, `pumice_write_*`), which in turn call the functions of
+//! [`Body::image_intrinsic`].
 //!
-//! Whether integer texels are signed is told by the `SignExtend` and `ZeroExtend` image operands or by the name of a
-//! function; where nothing tells they count as unsigned.
+//! The `SignExtend` and `ZeroExtend` image operands or the name of a function say whether integer
+//! texels are signed; without either they count as unsigned.
 
 use super::body::{bad, unsupported, Body};
 use super::types::{Kind, Opaque, TyId};
@@ -19,12 +21,12 @@ use crate::ir::op::{ImageProperty, ImageType, Op, Rounding, Texel};
 use crate::ir::types::Type;
 use spirv::{Dim, ImageOperands, Op as S};
 
-/// What SPIR-V counts channel data types from: CL_SNORM_INT8.
+/// The first channel data type, CL_SNORM_INT8, which SPIR-V numbers 0.
 const FIRST_DATA_TYPE: u64 = 0x10d0;
-/// What SPIR-V counts channel orders from: CL_R.
+/// The first channel order, CL_R, which SPIR-V numbers 0.
 const FIRST_ORDER: u64 = 0x10b0;
 
-/// The geometry of an image type.
+/// Returns the geometry of an image type.
 pub(super) fn geometry(dim: u32, arrayed: bool) -> Result<ImageDim> {
     Ok(match (Dim::from_u32(dim), arrayed) {
         (Some(Dim::Dim1D), false) => ImageDim::D1,
@@ -37,7 +39,7 @@ pub(super) fn geometry(dim: u32, arrayed: bool) -> Result<ImageDim> {
     })
 }
 
-/// The access qualifier of an image type.
+/// Returns the access qualifier of an image type.
 pub(super) fn qualifier(access: u32) -> AccessQualifier {
     match access {
         0 => AccessQualifier::ReadOnly,
@@ -46,7 +48,7 @@ pub(super) fn qualifier(access: u32) -> AccessQualifier {
     }
 }
 
-/// The geometry in names of library functions.
+/// Returns the name of a geometry in the names of library functions.
 fn suffix(dim: ImageDim) -> &'static str {
     match dim {
         ImageDim::D1 | ImageDim::Buffer => "1d",
@@ -65,7 +67,8 @@ fn letter(texel: Texel) -> char {
     }
 }
 
-/// The texels that a built-in function reads or writes, by what follows `read_image` or `write_image`.
+/// Returns the type of texel that a built-in function reads or writes, by what follows `read_image`
+/// or `write_image` in its name.
 fn texel_by_name(name: &str) -> Option<Texel> {
     Some(match name {
         "f" | "h" => Texel::Float,
@@ -83,7 +86,7 @@ struct Image {
 }
 
 impl Body<'_, '_> {
-    /// An image instruction. False: it is none.
+    /// Translates an image instruction. Returns false if it is not one.
     pub(super) fn image_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         match op {
             S::SampledImage => {
@@ -155,7 +158,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// A call of an image function of OpenCL C by name. False: it is none.
+    /// Translates a call of an image function of OpenCL C by name. Returns false if it is not one.
     pub(super) fn image_call(
         &mut self,
         base: &str,
@@ -220,8 +223,9 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// What the built-in library is written with. There an image of any geometry is an `image2d_t`, coordinates are
-    /// x, y, z as the operations take them, texels four scalars.
+    /// Translates an intrinsic of the built-in library. There an image of any geometry is an
+    /// `image2d_t`, coordinates are x, y, z as the operations take them, and a texel is four
+    /// scalars.
     fn image_intrinsic(&mut self, name: &str, args: &[u32], ty: TyId, id: u32) -> Result<bool> {
         let &[image, ref rest @ ..] = args else {
             return Ok(false);
@@ -300,7 +304,7 @@ impl Body<'_, '_> {
         Ok(Image { handle, dim })
     }
 
-    /// A type as that of an image, None: it is none. In memory images are numbers.
+    /// Returns the type of an image, or `None` for other types. In memory an image is a number.
     pub(super) fn image_type(&self, ty: TyId) -> Result<Option<ImageType>> {
         let Kind::Opaque(Opaque::Image {
             dim,
@@ -319,7 +323,7 @@ impl Body<'_, '_> {
         }))
     }
 
-    /// Whether a type is that of a sampler. In memory samplers are numbers, too.
+    /// Returns true if a type is that of a sampler. In memory a sampler is a number, too.
     pub(super) fn is_sampler(&self, ty: TyId) -> bool {
         matches!(self.p.types.get(ty).kind, Kind::Opaque(Opaque::Sampler))
     }
@@ -343,7 +347,7 @@ impl Body<'_, '_> {
         Ok((self.image_of(image, image_ty)?, sampler))
     }
 
-    /// How texels of a type are read or written.
+    /// Returns the type of texel by which values of a type are read or written.
     fn texel_of(&self, ty: TyId, operands: u32) -> Result<Texel> {
         let (scalar, _) = self.vector_of(ty)?;
         let without = ImageOperands::BIAS
@@ -365,7 +369,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Three coordinates, and whether they are floats.
+    /// Returns three coordinates, and whether they are floats.
     fn coordinates(&mut self, image: Image, id: u32) -> Result<([Value; 3], bool)> {
         let (values, ty) = self.uniform(id)?;
         let needed = match image.dim {
@@ -431,7 +435,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Gives an id the texel that was read, in as many components and as wide as its type says.
+    /// Sets the result of a texel read, with as many components of that width as its type has.
     fn set_texel(&mut self, id: u32, ty: TyId, values: &[Value]) -> Result<()> {
         let (scalar, n) = self.vector_of(ty)?;
         let mut out = Values::new();
@@ -458,7 +462,7 @@ impl Body<'_, '_> {
         self.ins(Op::ImageQuery(property), &[handle], Type::I32)
     }
 
-    /// The sizes of an image in all dimensions, with the number of layers if asked for.
+    /// Returns the sizes of an image in all dimensions, and the number of layers if `layers`.
     fn image_sizes(&mut self, image: Image, layers: bool) -> Values {
         use ImageProperty::{ArraySize, Depth, Height, Width};
         let list: &[ImageProperty] = match image.dim {

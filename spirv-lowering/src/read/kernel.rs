@@ -1,4 +1,4 @@
-//! Kernels: entry points, what their source-level arguments were, execution modes.
+//! Reads kernels: entry points, their source-level arguments, execution modes.
 
 use super::output::Output;
 use super::parsed::{FuncDef, Parsed};
@@ -286,7 +286,8 @@ fn to_u32(size: u64) -> Result<u32> {
         .map_err(|_| LowerError::unsupported(format!("a kernel argument of {size} bytes")))
 }
 
-/// A type as OpenCL C might spell it. Integers count as signed: SPIR-V does not tell.
+/// Returns a type as OpenCL C might spell it. Integers count as signed, because SPIR-V does not
+/// say.
 fn type_name(p: &Parsed, ty: TyId, depth: u32) -> String {
     let t = p.types.get(ty);
     match &t.kind {

@@ -1,4 +1,5 @@
-//! Memory instructions: variables, access chains, loads, stores, copies, pointer conversions.
+//! Translates memory instructions: variables, access chains, loads, stores, copies, pointer
+//! conversions.
 
 use super::body::{bad, Body, IdMeaning};
 use super::parsed::Def;
@@ -140,13 +141,13 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Integer to Bool.
+    /// Converts an integer to Bool.
     pub fn to_bool(&mut self, value: Value) -> Value {
         let zero = self.constant(self.f.ty(value), 0);
         self.ins(Op::ICmp(IntCond::Ne), &[value, zero], Type::Bool)
     }
 
-    /// Any integer as I64.
+    /// Converts any integer to I64.
     pub fn to_i64(&mut self, value: Value, signed: bool) -> Result<Value> {
         match self.f.ty(value) {
             Type::I64 => Ok(value),
@@ -165,7 +166,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// `base + index * stride`.
+    /// Computes `base + index * stride`.
     pub fn element(&mut self, base: Value, index: Value, stride: u64) -> Result<Value> {
         let index = self.to_i64(index, true)?;
         if let Some(bits) = self.f.as_const(index) {
@@ -181,7 +182,7 @@ impl Body<'_, '_> {
         Ok(self.ins(Op::PtrAdd, &[base, bytes], ty))
     }
 
-    /// The type behind a typed pointer.
+    /// Returns the type behind a typed pointer.
     pub fn pointee(&self, ty: TyId) -> Result<TyId> {
         match self.p.types.get(ty).kind {
             Kind::Pointer { pointee, .. } if pointee != 0 => self.p.ty(pointee),
@@ -190,7 +191,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The built-in variable that an id points to: which, byte offset, dynamic component.
+    /// Returns the built-in variable that an id points to, the byte offset in it, and the dynamic
+    /// component.
     fn builtin_ptr(&self, id: u32) -> Option<(u32, i64, Option<Value>)> {
         match self.meaning(id) {
             Some(&IdMeaning::Builtin {
@@ -379,7 +381,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Two pointers of the same space.
+    /// Returns two pointers, which must be into the same space.
     pub fn pointer_pair(&mut self, a: u32, b: u32) -> Result<(Value, Value)> {
         let (a, b) = (self.pointer(a)?.0, self.pointer(b)?.0);
         if self.f.ty(a) != self.f.ty(b) {
@@ -388,7 +390,7 @@ impl Body<'_, '_> {
         Ok((a, b))
     }
 
-    /// A pointer as a pointer of another space.
+    /// Casts a pointer to another space.
     pub fn space_cast(&mut self, value: Value, to: Type) -> Result<Value> {
         match self.f.ty(value) {
             from if from == to => Ok(value),
@@ -397,14 +399,15 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A copy of memory. `doubtful`: the alignment may be that of the target alone.
+    /// Copies memory. `doubtful`: the alignment may be that of the target alone.
     fn copy_bytes(&mut self, to: Value, from: Value, size: u64, align: u32, doubtful: bool) {
         self.effect(Op::MemCopy { size, align }, &[to, from]);
         let inst = self.f.blocks[self.block].insts.last();
         self.copies.extend(inst.map(|&inst| (inst, doubtful)));
     }
 
-    /// Gives copies the alignment that their addresses are known to have, and doubtful ones no more than their source.
+    /// Raises the alignment of copies to that of their addresses, and lowers doubtful ones to that
+    /// of their source.
     pub(super) fn settle_copies(&mut self) {
         if self.copies.is_empty() {
             return;
@@ -421,7 +424,8 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Alignment by the memory operands of a copy, one set or two, and whether it may be that of the target alone.
+    /// Returns the alignment by the memory operands of a copy, one set or two, and whether it may
+    /// be that of the target alone.
     pub fn copy_access(
         &mut self,
         inst: &Instruction,
@@ -566,7 +570,8 @@ impl Body<'_, '_> {
         self.set(id, result, [value].into_iter().collect())
     }
 
-    /// Follows an access chain on a built-in variable: byte offset and dynamic component, where that is all there is.
+    /// Follows an access chain on a built-in variable. Returns the byte offset and the dynamic
+    /// component, or `None` if there is more to it.
     fn builtin_chain(
         &mut self,
         ty: TyId,

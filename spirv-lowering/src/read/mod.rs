@@ -45,13 +45,13 @@ use output::Output;
 use parsed::{Def, Parsed};
 use rustc_hash::FxHashMap;
 
-/// What the application may set before a module is read.
+/// The options of the application for reading a module.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     /// Values of specialisation constants: id and little-endian bytes.
     pub spec_constants: Vec<(u32, Vec<u8>)>,
-    /// The module is a library of built-in functions: its floating-point code is not to be contracted unless it
-    /// says so.
+    /// Set for a library of built-in functions, whose floating-point code is not to be contracted
+    /// unless it says so.
     pub library: bool,
     /// Read only the functions that kernels reach. Saves time where the module is not going to be linked with others.
     pub kernels_only: bool,
@@ -91,7 +91,7 @@ pub fn read_module(words: &[u32], options: &ReadOptions) -> Result<Module> {
     Ok(module)
 }
 
-/// Reads the functions that were asked for, and those that they ask for.
+/// Reads the functions that are pending, and those that they refer to.
 fn read_pending(parsed: &Parsed, output: &mut Output, scratch: &mut Vec<u32>) -> Result<()> {
     while let Some(next) = output.pending.pop() {
         if let Some(Def::Func(index)) = parsed.defs.get(next as usize) {
@@ -103,7 +103,7 @@ fn read_pending(parsed: &Parsed, output: &mut Output, scratch: &mut Vec<u32>) ->
     Ok(())
 }
 
-/// The specialisation constants of a module: id and size in bytes.
+/// Returns the specialisation constants of a module: id and size in bytes.
 pub fn spec_constants(words: &[u32]) -> Result<Vec<(u32, u32)>> {
     Ok(Parsed::new(words, &ReadOptions::default())?.spec_constants())
 }
@@ -136,18 +136,18 @@ impl Library {
         Ok(Self { parsed, by_name })
     }
 
-    /// Does the library define that function?
+    /// Returns true if the library defines that function.
     pub fn defines(&self, name: &str) -> bool {
         self.by_name.contains_key(name)
     }
 
-    /// The names of all functions that the library defines.
+    /// Returns the names of all functions that the library defines.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 }
 
-/// The state of taking functions out of one library into one module.
+/// The import of functions from one library into one module.
 pub(crate) struct Import<'l> {
     library: &'l Library,
     funcs: FxHashMap<u32, FuncId>,
@@ -156,7 +156,7 @@ pub(crate) struct Import<'l> {
 }
 
 impl<'l> Import<'l> {
-    /// Nothing taken yet.
+    /// Creates an import that has taken nothing yet.
     pub fn new(library: &'l Library) -> Self {
         let (funcs, globals) = Default::default();
         Self {
@@ -167,8 +167,9 @@ impl<'l> Import<'l> {
         }
     }
 
-    /// Defines the imported function `id` of the module from the library, with the internal functions and the
-    /// variables that it needs. New imports by name stay imports. False: not in the library.
+    /// Defines the imported function `id` of the module from the library, with the internal
+    /// functions and the variables that it needs. New imports by name stay imports. Returns false
+    /// if the library does not define it.
     pub fn define(&mut self, module: &mut Module, id: FuncId, name: &str) -> Result<bool> {
         let Some(&source) = self.library.by_name.get(name) else {
             return Ok(false);

@@ -1,10 +1,10 @@
-//! Integers of widths that memory and devices lack: 2 to 63 bits, as LLVM's optimised code has them (33 bits of the product
-//! of two loop counters, 4 of a mask of truths, 24 of three bytes).
+//! Integers of widths that memory and devices lack: 2 to 63 bits, as LLVM's optimised code has them
+//! (33 bits of the product of two loop counters, 4 of a mask of truths, 24 of three bytes).
 //!
-//! Such a value is held zero-extended in the next wider integer, and what every other file here does with an integer is
-//! done with that. This file sees to it that the upper bits stay zero, and that signed operations find the sign: operands
-//! are extended before, results cut after. In memory it takes its bytes, without those of the wider integer. Wider than 64
-//! bits is nothing.
+//! Such a value is held zero-extended in the next wider integer, and the other files of this module
+//! operate on that. This module keeps the upper bits zero and lets signed operations find the sign:
+//! it extends operands before and truncates results after. In memory the value takes its own bytes,
+//! without those of the wider integer. Widths above 64 bits are not supported.
 
 use super::body::{bad, unsupported, Body, IdMeaning};
 use super::types::TyId;
@@ -16,24 +16,25 @@ use crate::ir::op::Op;
 use crate::ir::types::Type;
 use spirv::{Decoration, Op as S, OpenclStd100Op as E};
 
-/// What an operand or a result needs.
+/// The form of an operand or a result in the wider integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
-    /// Zeros above, as the value is held.
+    /// Zeros above the value, as it is held.
     Plain,
-    /// The sign above.
+    /// Sign bits above the value.
     Signed,
     /// The value in the upper bits, zeros below.
     Upper,
-    /// A one above, and zeros.
+    /// A single one above the value, then zeros.
     Marked,
-    /// Anything above: to be cut off.
+    /// Any bits above the value, which have to be cleared.
     Loose,
-    /// Counted too many above.
+    /// A bit count that includes the bits above the value.
     Counted,
 }
 
-/// What an instruction on integers needs of its operands and leaves in its result. None: it is not known for such widths.
+/// Returns the form that an instruction on integers requires of its operands and that of its
+/// result, or `None` if it is not supported for such widths.
 fn forms(op: S) -> Option<(Form, Form)> {
     use Form::{Loose, Plain, Signed, Upper};
     Some(match op {
@@ -54,7 +55,7 @@ fn forms(op: S) -> Option<(Form, Form)> {
     })
 }
 
-/// The same for instructions of OpenCL.std.
+/// Returns the same as [`forms`] for an instruction of OpenCL.std.
 fn extended_forms(op: E) -> Option<(Form, Form)> {
     use Form::{Counted, Loose, Marked, Plain, Signed, Upper};
     Some(match op {
@@ -68,7 +69,7 @@ fn extended_forms(op: E) -> Option<(Form, Form)> {
     })
 }
 
-/// Moves values about, and does nothing with them.
+/// Returns true if the instruction moves values without changing them.
 fn only_moves(op: S) -> bool {
     matches!(
         op,
@@ -85,7 +86,7 @@ fn only_moves(op: S) -> bool {
     )
 }
 
-/// What it gives depends on the width of an operand, whatever the type of its result.
+/// Returns true if the result depends on the width of an operand, whatever the result's type.
 fn knows_the_width(op: S) -> bool {
     matches!(
         op,
@@ -116,12 +117,13 @@ fn is_chain(op: S) -> bool {
 }
 
 impl Body<'_, '_> {
-    /// The width of a value of such a type.
+    /// Returns the width of an operand, if it is such an integer.
     fn odd_width(&self, id: u32) -> Option<u32> {
         self.p.types.odd_width(self.type_of(id).ok()?)
     }
 
-    /// Translates an instruction, other than an extended one, that has to do with such integers. False: it has not.
+    /// Translates an instruction, other than an extended one, that has such an operand or result.
+    /// Returns false if it has none.
     pub(super) fn odd_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
@@ -194,7 +196,8 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// The same for an instruction of OpenCL.std.
+    /// Translates an instruction of OpenCL.std that has such an operand or result. Returns false if
+    /// it has none.
     pub(super) fn odd_extended(&mut self, inst: &Instruction) -> Result<bool> {
         if !self.p.types.has_odd() {
             return Ok(false);
@@ -210,7 +213,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// Translates something while operands have another form.
+    /// Runs `translate` while the operands have another form.
     fn in_form(
         &mut self,
         operands: &[u32],
@@ -260,7 +263,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Makes a result what values of its type are.
+    /// Converts a result to the form in which values of its type are held.
     fn settle(&mut self, id: u32, width: u32, left: Form) -> Result<()> {
         if left == Form::Plain {
             return Ok(());
@@ -281,7 +284,7 @@ impl Body<'_, '_> {
         self.replace(id, settled)
     }
 
-    /// Gives an id that has a value another one of the same types.
+    /// Replaces the value of an id by another one of the same types.
     fn replace(&mut self, id: u32, values: Values) -> Result<()> {
         let meaning = self.index.get(id as usize).and_then(|at| at.checked_sub(1));
         match meaning.and_then(|at| self.meanings.get_mut(at as usize)) {
@@ -335,7 +338,8 @@ impl Body<'_, '_> {
         Ok(out)
     }
 
-    /// Bit casts from or to such integers, or vectors of truths, which are the bits of an integer.
+    /// Translates bit casts from or to such integers, or vectors of truths, which are the bits of
+    /// an integer. Returns false for others.
     fn bitcast_odd(&mut self, inst: &Instruction, ty: TyId) -> Result<bool> {
         let from_ty = self.type_of(inst.word(2)?)?;
         let types = &self.p.types;
@@ -388,7 +392,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// In what pieces, and how many, a value of a width goes to memory.
+/// Returns the type and the number of pieces in which a value of that width is stored.
 fn pieces(held: Type, width: u32) -> (Type, u32) {
     let bytes = width.div_ceil(8);
     if bytes == held.size() {

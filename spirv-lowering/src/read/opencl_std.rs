@@ -1,5 +1,5 @@
-//! The OpenCL.std instruction set: operations of KIR where they are exact and cheap, otherwise calls of library
-//! functions by the mangled name of the scalar OpenCL C built-in.
+//! Translates the OpenCL.std instruction set: to operations of KIR where they are exact and cheap,
+//! otherwise to calls of library functions by the mangled name of the scalar OpenCL C built-in.
 
 use super::body::{bad, Body};
 use super::words::Instruction;
@@ -19,7 +19,8 @@ pub(super) enum SatOp {
     USub,
 }
 
-/// The letter(s) of a scalar type in mangled names. Integers are signed unless said otherwise.
+/// Returns the letter(s) of a scalar type in mangled names. Integers are signed unless said
+/// otherwise.
 pub(super) fn mangle(ty: Type, unsigned: bool) -> Result<&'static str> {
     Ok(match (ty, unsigned) {
         (Type::F16, _) => "Dh",
@@ -114,7 +115,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    /// One lane of an elementwise instruction.
+    /// Translates one lane of an elementwise instruction.
     fn lane(&mut self, op: E, args: &[Value], ty: Type, vector: bool) -> Result<Value> {
         let arity = args.len();
         let arg = |i: usize| {
@@ -408,7 +409,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A call of the scalar built-in of the same name.
+    /// Calls the scalar built-in of the same name for one lane.
     fn library_lane(&mut self, op: E, args: &[Value], ty: Type) -> Result<Value> {
         let expected = match op {
             E::fma => 3,
@@ -473,8 +474,8 @@ impl Body<'_, '_> {
         Ok(self.select(is_zero, x, value))
     }
 
-    /// The logarithm of the gamma function from libclc's, which is -infinity at -infinity,
-    /// and overflows near zero in single precision.
+    /// Corrects libclc's logarithm of the gamma function, which is -infinity at -infinity and
+    /// overflows near zero in single precision.
     pub(super) fn lgamma_of(&mut self, x: Value, value: Value) -> Result<Value> {
         let ty = self.f.ty(x);
         let low = self.float(ty, f64::NEG_INFINITY);
@@ -495,7 +496,7 @@ impl Body<'_, '_> {
         Ok(self.select(is_near, near, value))
     }
 
-    /// Addition or subtraction that clamps.
+    /// Adds or subtracts with saturation.
     pub fn saturating(&mut self, op: SatOp, x: Value, y: Value) -> Value {
         let ty = self.f.ty(x);
         match op {
@@ -532,7 +533,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// With 128 bits in between.
+    /// Computes a saturated multiply-add of 64-bit integers through 128 bits.
     fn mad_sat_long(&mut self, a: Value, b: Value, c: Value, signed: bool) -> Value {
         let ty = Type::I64;
         let mul_hi = if signed { Op::SMulHi } else { Op::UMulHi };

@@ -1,4 +1,4 @@
-//! The module being filled, and how SPIR-V ids map to its functions and variables.
+//! The module being read, and the map from SPIR-V ids to its functions and variables.
 
 use super::consts::InitReloc;
 use super::parsed::{Def, FuncDef, Parsed};
@@ -11,7 +11,7 @@ use crate::ir::types::{Space, Type};
 use crate::pipe;
 use rustc_hash::FxHashMap;
 
-/// Where functions and variables of one SPIR-V module go.
+/// The functions and variables of one SPIR-V module in the module being read.
 pub(super) struct Output<'m> {
     pub module: &'m mut Module,
     funcs: FxHashMap<u32, FuncId>,
@@ -20,12 +20,12 @@ pub(super) struct Output<'m> {
     new_globals: Vec<u32>,
     /// Functions that are mapped but not read yet.
     pub pending: Vec<u32>,
-    /// Functions and variables come one by one out of a library.
+    /// Set if functions and variables are taken one by one from a library.
     lazy: bool,
 }
 
 impl<'m> Output<'m> {
-    /// For a whole module.
+    /// Creates the output for a whole module.
     pub fn new(module: &'m mut Module) -> Self {
         Self {
             module,
@@ -37,7 +37,7 @@ impl<'m> Output<'m> {
         }
     }
 
-    /// For parts of a library, some of which were taken before.
+    /// Creates the output for parts of a library, some of which were taken before.
     pub fn lazy(
         module: &'m mut Module,
         funcs: FxHashMap<u32, FuncId>,
@@ -51,12 +51,12 @@ impl<'m> Output<'m> {
         }
     }
 
-    /// What [`Output::lazy`] wants next time.
+    /// Returns the maps that the next [`Output::lazy`] needs.
     pub fn take_maps(self) -> (FxHashMap<u32, FuncId>, FxHashMap<u32, GlobalId>) {
         (self.funcs, self.globals)
     }
 
-    /// Makes the imported function `id` the one that the library function `source` will be read into.
+    /// Maps the library function `source` to the imported function `id`, whose body it becomes.
     pub fn adopt(&mut self, p: &Parsed, source: u32, id: FuncId) -> Result<()> {
         let f = func_def(p, source)?;
         let (params, results) = signature(p, f)?;
@@ -73,7 +73,7 @@ impl<'m> Output<'m> {
         Ok(())
     }
 
-    /// The function of a SPIR-V id.
+    /// Returns the function of a SPIR-V id.
     pub fn function(&mut self, p: &Parsed, id: u32) -> Result<FuncId> {
         if let Some(&func) = self.funcs.get(&id) {
             return Ok(func);
@@ -81,7 +81,7 @@ impl<'m> Output<'m> {
         let f = func_def(p, id)?;
         let (params, results) = signature(p, f)?;
         let (name, linkage) = match p.decorations.linkage(id) {
-            // llvm-spirv exports blocks, whose names are alike in all modules; nobody calls those of another.
+            // llvm-spirv exports blocks, whose names are the same in all modules; nobody calls those of another.
             Some((name, _)) if f.has_body && name.contains("_block_invoke") => {
                 (name, Linkage::Internal)
             }
@@ -142,7 +142,7 @@ impl<'m> Output<'m> {
         })
     }
 
-    /// The function of a name, declared as an import if there is none yet.
+    /// Returns the function of a name, which it declares as an import if there is none yet.
     pub fn import(&mut self, name: &str, params: &[Type], results: &[Type]) -> Result<FuncId> {
         if let Some(&func) = self.module.by_name.get(name) {
             let have = &self.module.functions[func];
@@ -163,7 +163,8 @@ impl<'m> Output<'m> {
         Ok(func)
     }
 
-    /// The variable of a SPIR-V id, whose initial bytes come with [`Output::finish_globals`], or the pipe that it declares.
+    /// Returns the variable of a SPIR-V id, whose initial bytes come with
+    /// [`Output::finish_globals`], or the pipe that it declares.
     pub fn global(&mut self, p: &Parsed, id: u32) -> Result<GlobalId> {
         if let Some(&global) = self.globals.get(&id) {
             return Ok(global);
@@ -279,7 +280,8 @@ fn func_def(p: &Parsed, id: u32) -> Result<&FuncDef> {
     def.ok_or_else(|| LowerError::invalid(format!("%{id} is not a function")))
 }
 
-/// The flattened parameter and result types. A kernel's structures by value arrive as pointers.
+/// Returns the flattened parameter and result types. A kernel's structures by value arrive as
+/// pointers.
 pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>)> {
     let name = |e: LowerError| e.in_function(&p.name(f.id));
     let Kind::Function { ret, params } = &p.types.get(f.ty).kind else {
@@ -312,12 +314,12 @@ pub(super) fn signature(p: &Parsed, f: &FuncDef) -> Result<(Vec<Type>, Vec<Type>
 }
 
 impl Parsed {
-    /// Is the function an entry point?
+    /// Returns true if the function is an entry point.
     pub fn is_entry(&self, id: u32) -> bool {
         self.entry_of.contains_key(&id)
     }
 
-    /// A map of ids for [`super::body::read_function`].
+    /// Returns a map of ids for [`super::body::read_function`].
     pub fn scratch(&self) -> Vec<u32> {
         vec![0; self.bound as usize]
     }

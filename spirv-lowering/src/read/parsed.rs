@@ -24,7 +24,7 @@ pub enum Lane {
     Addr { var: u32, addend: i64 },
 }
 
-/// What an id of module scope names.
+/// The entity that an id of module scope names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Def {
     /// Nothing, or something local to a function.
@@ -38,7 +38,7 @@ pub(super) enum Def {
     /// Index into [`Parsed::funcs`].
     Func(u32),
     ExtSet(ExtSet),
-    /// Known and of no interest.
+    /// Known but not needed.
     Ignored,
 }
 
@@ -51,13 +51,14 @@ pub(super) enum ExtSet {
     Unknown,
 }
 
-/// A constant: where its instruction lies, its type, its value if that is a list of scalars computed already.
+/// A constant: the word of its instruction, its type, and its value if that is a list of scalars
+/// computed already.
 #[derive(Debug, Clone)]
 pub(super) struct ConstDef {
     pub at: usize,
     pub op: Op,
     pub ty: TyId,
-    /// Of specialisation-constant operations.
+    /// The result of a specialisation-constant operation.
     pub value: Option<std::result::Result<Vec<Lane>, String>>,
 }
 
@@ -102,7 +103,7 @@ pub(super) struct EntryDef {
 pub(super) struct Parsed {
     pub words: Arc<Vec<u32>>,
     pub bound: u32,
-    /// Made by LLVM's own SPIR-V target, some habits of which need interpretation.
+    /// Set if LLVM's own SPIR-V target wrote the module, some habits of which need interpretation.
     pub llvm_backend: bool,
     pub defs: Vec<Def>,
     pub types: Types,
@@ -110,7 +111,7 @@ pub(super) struct Parsed {
     pub vars: Vec<VarDef>,
     pub funcs: Vec<FuncDef>,
     pub entries: Vec<EntryDef>,
-    /// The number of an entry point by its function.
+    /// Maps a function to the number of its entry point.
     pub entry_of: FxHashMap<u32, u32>,
     /// Word of the mode number in each execution mode instruction, and the function's id.
     pub modes: Vec<(u32, usize)>,
@@ -119,12 +120,12 @@ pub(super) struct Parsed {
     names: FxHashMap<u32, usize>,
     pub decorations: Decorations,
     spec_values: FxHashMap<u32, Vec<u8>>,
-    /// Freedoms of floating-point instructions without a decoration.
+    /// The fast-math flags of instructions without a decoration.
     pub default_fp: FpFlags,
 }
 
 impl Parsed {
-    /// Reads everything of module scope.
+    /// Parses everything of module scope.
     pub fn new(words: &[u32], options: &ReadOptions) -> Result<Self> {
         let (words, bound) = check_header(words)?;
         let words = Arc::new(words);
@@ -388,7 +389,7 @@ impl Parsed {
         })
     }
 
-    /// The type that an id names.
+    /// Returns the type that an id names.
     pub fn ty(&self, id: u32) -> Result<TyId> {
         match self.defs.get(id as usize) {
             Some(Def::Type(ty)) => Ok(*ty),
@@ -586,12 +587,12 @@ impl Parsed {
         self.define(id, Def::Var(index))
     }
 
-    /// The instruction at a word.
+    /// Returns the instruction at a word.
     pub fn inst(&self, at: usize) -> Result<Instruction<'_>> {
         inst_at(&self.words, at)
     }
 
-    /// A number that other modules do not have.
+    /// Returns a hash of the module, by which it differs from others.
     pub fn hash(&self) -> u64 {
         use std::hash::Hasher;
         let mut hasher = rustc_hash::FxHasher::default();
@@ -599,7 +600,7 @@ impl Parsed {
         hasher.finish()
     }
 
-    /// The alignment that decorations give a variable, a power of two.
+    /// Returns the alignment that decorations give a variable, a power of two.
     pub fn alignment(&self, id: u32) -> Option<u32> {
         let by_id = || self.const_u64(self.decorations.word(id, Decoration::AlignmentId)?);
         let align = match self.decorations.word(id, Decoration::Alignment) {
@@ -618,7 +619,7 @@ impl Parsed {
         name.map(|n| n.0).unwrap_or_default()
     }
 
-    /// The value that the application gave for a specialisation constant.
+    /// Returns the value that the application gave for a specialisation constant.
     pub fn spec_value(&self, spec_id: u32) -> Option<u64> {
         let bytes = self.spec_values.get(&spec_id)?;
         Some(
@@ -654,7 +655,7 @@ impl Parsed {
     }
 }
 
-/// SPIR-V fast-math bits as ours.
+/// Converts SPIR-V fast-math bits.
 pub(super) fn fp_flags(mask: u32) -> FpFlags {
     let mut flags = (mask & 15) as u8;
     if mask & 0x10 != 0 {
@@ -669,7 +670,7 @@ pub(super) fn fp_flags(mask: u32) -> FpFlags {
     FpFlags(flags)
 }
 
-/// The address space of a storage class.
+/// Returns the address space of a storage class.
 pub(super) fn space_of(class: u32) -> Result<Space> {
     Ok(match class {
         0 => Space::Constant,

@@ -1,5 +1,5 @@
-//! Pipes. What instructions do with the counters of a pipe is in the library (`builtins/pipe.cl`); here packets are
-//! copied, and one work-item acts for its group.
+//! Translates instructions on pipes. The library (`builtins/pipe.cl`) implements their counters;
+//! this module copies packets, and lets one work-item act for its group.
 
 use super::body::{bad, Body};
 use super::words::Instruction;
@@ -11,7 +11,7 @@ use crate::ir::op::{Builtin, Fences, GroupOp, IntCond, Op, Order, Scope};
 use crate::ir::types::{Space, Type};
 use spirv::Op as S;
 
-/// The end of a pipe.
+/// The end of a pipe, for reading or writing.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     Read,
@@ -41,9 +41,9 @@ struct Packet {
     align: u32,
 }
 
-/// What the local variable is called that hands a reservation to the work-items of a group.
+/// The name of the local variable that passes a reservation to the work-items of a group.
 const HANDED_ON: &str = "__pumice_pipe_reservation";
-/// What failing to read or write gives: any negative number.
+/// The result of a read or write that fails: any negative number.
 const FAILED: u64 = 0xffff_ffff;
 
 fn one(value: Value) -> Values {
@@ -51,7 +51,7 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
-    /// False: not an instruction on pipes.
+    /// Translates an instruction on pipes. Returns false if it is not one.
     pub(super) fn pipe_inst(&mut self, inst: &Instruction, op: S) -> Result<bool> {
         let end = match op {
             S::WritePipe
@@ -152,7 +152,7 @@ impl Body<'_, '_> {
         self.scalar_of(id, Type::Ptr(Space::Global))
     }
 
-    /// By the operands that say how large a packet is and how it is aligned.
+    /// Returns the packet that two operands describe by its size and alignment.
     fn packet(&mut self, size: u32, align: u32) -> Result<Packet> {
         let size = self.scalar_of(size, Type::I32)?;
         let align = self.known(align).filter(|align| align.is_power_of_two());
@@ -176,14 +176,15 @@ impl Body<'_, '_> {
         self.call_one(end.reserve(), &[pipe, packets, packet.size], Type::I64)
     }
 
-    /// How many packets a reservation has; none where that is not above zero.
+    /// Returns the number of packets of a reservation, which is 0 if it is not positive.
     fn packets_of(&mut self, reservation: Value) -> Value {
         let half = self.constant(Type::I64, 32);
         let high = self.ins(Op::LShr, &[reservation, half], Type::I64);
         self.resize(high, Type::I32, false)
     }
 
-    /// Copies a packet between memory and its place in a reservation, if it has one; 0, or below zero where it has not.
+    /// Copies a packet between memory and its place in a reservation. The result is 0, or negative
+    /// if the reservation has no such place.
     #[allow(clippy::too_many_arguments)]
     fn transfer(
         &mut self,
@@ -231,7 +232,7 @@ impl Body<'_, '_> {
         Ok(self.select(has, zero, failed))
     }
 
-    /// The first work-item of a group reserves, and all of them get what it got.
+    /// Lets the first work-item of a group reserve, and passes the reservation to all of them.
     fn reserve_as_group(
         &mut self,
         end: End,
@@ -275,7 +276,7 @@ impl Body<'_, '_> {
         Ok(reservation)
     }
 
-    /// The work-item that acts for its group.
+    /// Computes whether this work-item is the one that acts for its group.
     fn is_first(&mut self, scope: Scope) -> Value {
         let (number, ty) = match scope {
             Scope::SubGroup => (self.lane_id(), Type::I32),
@@ -306,7 +307,8 @@ impl Body<'_, '_> {
         );
     }
 
-    /// The variable in local memory that the reservations of work-groups go through, one a module.
+    /// Returns the variable in local memory that passes the reservations of work-groups, one a
+    /// module.
     fn handed_on(&mut self) -> GlobalId {
         let globals = &mut self.out.module.globals;
         let found = globals.iter().find(|(_, g)| g.name == HANDED_ON);

@@ -1,4 +1,5 @@
-//! printf: the format and most string arguments are found at compile time, the rest are operands.
+//! Translates printf: the format and most string arguments are found at compile time, the rest
+//! become operands.
 
 use super::body::{bad, unsupported, Body};
 use super::words::Instruction;
@@ -47,7 +48,7 @@ impl Body<'_, '_> {
         self.set(id, ty, one(value))
     }
 
-    /// Emits a printf; a string chosen between two at run time makes two call sites.
+    /// Emits a printf call; a string selected from two at run time makes two call sites.
     fn printf_call(
         &mut self,
         format: &[u8],
@@ -125,7 +126,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// For each argument that a format consumes: is it a string?
+/// Returns for each argument that a format consumes whether it is a string.
 fn string_arguments(format: &[u8]) -> Vec<bool> {
     let mut out = Vec::new();
     let mut bytes = format.iter().copied().peekable();

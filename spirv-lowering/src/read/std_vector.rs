@@ -1,5 +1,5 @@
-//! Instructions of OpenCL.std that are not elementwise: results through pointers, geometry, vector loads and stores,
-//! shuffles.
+//! Translates instructions of OpenCL.std that are not elementwise: results through pointers,
+//! geometry, vector loads and stores, shuffles.
 
 use super::arith::rounding_mode;
 use super::body::{bad, Body};
@@ -13,7 +13,8 @@ use crate::ir::types::Type;
 use spirv::OpenclStd100Op as E;
 
 impl Body<'_, '_> {
-    /// Built-ins with a second result through a pointer: a call with private memory, then a store.
+    /// Translates a built-in with a second result through a pointer: a call with private memory,
+    /// then a store.
     pub(super) fn with_pointer(&mut self, inst: &Instruction, op: E) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (scalar, n) = self.vector_of(ty)?;
@@ -72,7 +73,8 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    /// The sign of the gamma function from libclc's, which has one at the poles: 0 and the negative integers.
+    /// Corrects the sign of the gamma function from libclc, which has one at the poles: 0 and the
+    /// negative integers.
     fn gamma_sign(&mut self, x: Value, sign: Value) -> Value {
         let ty = self.f.ty(x);
         let whole = self.ins(Op::FFloor, &[x], ty);
@@ -147,7 +149,7 @@ impl Body<'_, '_> {
         self.set(id, ty, out)
     }
 
-    /// Address of element `offset * count` of a pointer to scalars.
+    /// Computes the address of element `offset * count` of a pointer to scalars.
     fn vector_address(&mut self, pointer: u32, offset: u32, bytes: u64) -> Result<Value> {
         let (pointer, _) = self.pointer(pointer)?;
         let offset = self.scalar(offset)?;

@@ -1,4 +1,4 @@
-//! Atomics, barriers, fences, group operations, asynchronous copies.
+//! Translates atomics, barriers, fences, group operations, asynchronous copies.
 
 use super::body::{bad, unsupported, Body};
 use super::types::TyId;
@@ -10,7 +10,7 @@ use crate::ir::op::{Builtin, Fences, GroupArith as G, GroupOp, IntCond, Op, Orde
 use crate::ir::types::Type;
 use spirv::Op as S;
 
-/// The read-modify-write operation of an instruction with one operand value.
+/// Returns the read-modify-write operation of an instruction with one operand value.
 fn rmw(op: S) -> Option<RmwOp> {
     Some(match op {
         S::AtomicExchange => RmwOp::Xchg,
@@ -76,7 +76,7 @@ fn one(value: Value) -> Values {
 }
 
 impl Body<'_, '_> {
-    /// The clock of a scope, as one integer of 64 bits or the halves of it.
+    /// Reads the clock of a scope, as one integer of 64 bits or as its halves.
     pub(super) fn clock(&mut self, ty: TyId, id: u32, scope: Scope) -> Result<()> {
         let (scalar, n) = self.vector_of(ty)?;
         let ticks = self.ins(Op::Clock(scope), &[], Type::I64);
@@ -94,7 +94,7 @@ impl Body<'_, '_> {
         self.set(id, ty, values)
     }
 
-    /// A scope operand; the widest one of a device where it is not constant.
+    /// Returns the value of a scope operand, or the scope of the device if it is not constant.
     fn scope(&mut self, id: u32) -> Result<Scope> {
         Ok(match self.known(id) {
             Some(0) => Scope::AllDevices,
@@ -107,8 +107,8 @@ impl Body<'_, '_> {
         })
     }
 
-    /// Scope and order of an atomic. LLVM's target gives the atomics of OpenCL 1 the scope of a work-group where the
-    /// device is meant; a wider scope is never wrong.
+    /// Returns the scope and order of an atomic. LLVM's target gives the atomics of OpenCL 1 the
+    /// scope of a work-group where the device is meant; a wider scope is always correct.
     fn atomic_scope(&mut self, pointer: Value, scope: u32, order: u32) -> Result<(Scope, Order)> {
         let (scope, order) = (self.scope(scope)?, self.order(order));
         let local = self.f.ty(pointer) == Type::Ptr(crate::ir::types::Space::Local);
@@ -265,7 +265,7 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// The integer type that holds an atomic of some type.
+    /// Returns the integer type that holds an atomic of some type.
     fn atomic_int(&self, ty: Type) -> Result<Type> {
         match ty.as_int() {
             Some(int) if ty != Type::Handle => Ok(int),
@@ -312,7 +312,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A group operation per component of a value.
+    /// Applies a group operation to each component of a value.
     fn group_lanes(
         &mut self,
         inst: &Instruction,
@@ -559,8 +559,9 @@ impl Body<'_, '_> {
         Ok(true)
     }
 
-    /// SPV_INTEL_subgroups: a shuffle by a distance in the values of two sub-groups side by side, downwards in the first
-    /// operand and then the second, or upwards in the second and then the first.
+    /// Translates a shuffle of SPV_INTEL_subgroups by a distance in the values of two sub-groups
+    /// side by side: downwards in the first operand and then the second, or upwards in the second
+    /// and then the first.
     fn shuffle_of_two(&mut self, inst: &Instruction, down: bool) -> Result<()> {
         let (ty, id) = self.result(inst)?;
         let (first, scalar) = self.uniform(inst.word(2)?)?;
@@ -594,7 +595,7 @@ impl Body<'_, '_> {
         self.cached_builtin(key, Op::Builtin(Builtin::SubGroupLocalId), Type::I32)
     }
 
-    /// The number of the first or last bit set in a list of words.
+    /// Computes the number of the first or last set bit in a list of words.
     fn find_bit(&mut self, words: &[Value], last: bool) -> Value {
         let mut result = self.constant(Type::I32, 0);
         let zero = result;
@@ -639,8 +640,9 @@ impl Body<'_, '_> {
         self.set(id, ty, event)
     }
 
-    /// Every work-item of the group copies its share; waiting for the event is a barrier. `element`: scalar type and
-    /// number of scalars of an element, where that is all there is to it.
+    /// Copies memory as a group: every work-item copies its share, and waiting for the event is a
+    /// barrier. `element` holds the scalar type and count of an element that consists of equal
+    /// scalars.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn group_copy(
         &mut self,

@@ -15,7 +15,7 @@ pub(super) type TyId = u32;
 /// Opaque object types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opaque {
-    /// With dimension, arrayed, depth, multisampled, access qualifier.
+    /// An image with dimension, arrayed, depth, multisampled, access qualifier.
     #[allow(missing_docs)]
     Image {
         dim: u32,
@@ -31,17 +31,19 @@ pub(super) enum Opaque {
     /// Pipe, with its access qualifier. A value of it is the address of its bytes.
     #[allow(missing_docs)]
     Pipe { access: u32 },
-    /// What a pipe of the module's own is made of. A value of it is the address of the pipe's bytes.
+    /// The storage of a pipe that the module declares. A value of it is the address of the pipe's
+    /// bytes.
     PipeStorage,
     /// A device queue. A value of it is the address of its memory.
     Queue,
-    /// A device event. A value of it is an integer: where its state lies, or 0. Kernels may keep them in memory.
+    /// A device event. A value of it is an integer: the address of its state, or 0. Kernels may
+    /// keep them in memory.
     DeviceEvent,
     /// Anything else.
     Other,
 }
 
-/// What a type is.
+/// The kind of a type.
 #[derive(Debug, Clone)]
 pub(super) enum Kind {
     /// No value.
@@ -64,7 +66,7 @@ pub(super) enum Kind {
     Pointer { space: Space, pointee: u32 },
     #[allow(missing_docs)]
     Function { ret: TyId, params: Vec<TyId> },
-    /// Image and so on.
+    /// An opaque object type.
     Opaque(Opaque),
 }
 
@@ -73,7 +75,7 @@ pub(super) enum Kind {
 pub(super) struct Ty {
     /// SPIR-V id.
     pub id: u32,
-    /// What it is.
+    /// The kind.
     pub kind: Kind,
     /// Bytes in memory.
     pub size: u64,
@@ -85,7 +87,7 @@ pub(super) struct Ty {
     depth: u32,
 }
 
-/// A run of scalars of one type that one load or store moves.
+/// A run of scalars of one type that one load or store covers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Leaf {
     pub offset: u64,
@@ -97,17 +99,17 @@ pub(super) struct Leaf {
 #[derive(Debug, Default)]
 pub(super) struct Types {
     items: Vec<Ty>,
-    /// Integer types of widths that are no power of two: the width. See [`super::odd_int`].
+    /// The width of integer types whose width is no power of two. See [`super::odd_int`].
     odd: FxHashMap<TyId, u32>,
 }
 
 impl Types {
-    /// The type.
+    /// Returns a type.
     pub fn get(&self, ty: TyId) -> &Ty {
         &self.items[ty as usize]
     }
 
-    /// What a pointer that was announced by OpTypeForwardPointer points to.
+    /// Sets the pointee of a pointer type that OpTypeForwardPointer declared.
     pub fn complete(&mut self, ty: TyId, to: Space, pointee: u32) -> Result<()> {
         match self.items.get_mut(ty as usize).map(|item| &mut item.kind) {
             Some(Kind::Pointer { space, pointee: p }) if *space == to && *p == 0 => {
@@ -120,7 +122,7 @@ impl Types {
         }
     }
 
-    /// Adds a type and works out its layout. `packed`: structure without padding.
+    /// Adds a type and computes its layout. `packed`: a structure without padding.
     pub fn add(&mut self, id: u32, kind: Kind, packed: bool) -> Result<TyId> {
         let (mut size, mut align, mut lanes, mut depth) = (0u64, 1u32, 0u64, 0u32);
         let mut kind = kind;
@@ -192,7 +194,7 @@ impl Types {
         }
     }
 
-    /// The type of the one scalar of a value, if it has one (pointers and handles too).
+    /// Returns the type of the one scalar of a value, if it has one (pointers and handles too).
     pub fn scalar(&self, ty: TyId) -> Option<Type> {
         match self.get(ty).kind {
             Kind::Scalar(t) => Some(t),
@@ -206,23 +208,24 @@ impl Types {
         }
     }
 
-    /// Notes that an integer type has fewer bits than its scalar.
+    /// Records that an integer type has fewer bits than its scalar.
     pub fn set_odd(&mut self, ty: TyId, width: u32) {
         self.odd.insert(ty, width);
     }
 
-    /// There are device queues.
+    /// Returns true if the module has device queues.
     pub fn has_queues(&self) -> bool {
         let is_queue = |ty: &Ty| matches!(ty.kind, Kind::Opaque(Opaque::Queue));
         self.items.iter().any(is_queue)
     }
 
-    /// There are such types.
+    /// Returns true if the module has integers of such widths.
     pub fn has_odd(&self) -> bool {
         !self.odd.is_empty()
     }
 
-    /// The width of such an integer, or of the components of a vector of them.
+    /// Returns the width of an integer type that is narrower than its scalar, or of the components
+    /// of a vector of them.
     pub fn odd_width(&self, ty: TyId) -> Option<u32> {
         if self.odd.is_empty() {
             return None;
@@ -233,7 +236,7 @@ impl Types {
         }
     }
 
-    /// Scalar or vector: the scalar type and the number of components.
+    /// Returns the scalar type and the number of components of a scalar or vector.
     pub fn vector(&self, ty: TyId) -> Option<(Type, u32)> {
         match self.get(ty).kind {
             Kind::Vector { elem, n } => Some((self.scalar(elem)?, n)),
@@ -265,7 +268,7 @@ impl Types {
         }
     }
 
-    /// The runs of scalars in memory that make up a value, in order of lanes.
+    /// Returns the runs of scalars in memory that make up a value, in order of lanes.
     pub fn leaves(&self, ty: TyId) -> Result<Vec<Leaf>> {
         let lanes = self.get(ty).lanes;
         if lanes > MAX_LANES {
@@ -306,7 +309,7 @@ impl Types {
         }
     }
 
-    /// A component of an aggregate or vector: its type and first lane.
+    /// Returns a component of an aggregate or vector: its type and first lane.
     pub fn component(&self, ty: TyId, index: u32) -> Result<(TyId, u64)> {
         let bad = || LowerError::invalid(format!("there is no component {index}"));
         match &self.get(ty).kind {

@@ -1,4 +1,4 @@
-//! What ids of a function stand for, and the instructions and constants that translation adds.
+//! The values of a function's ids, and the instructions and constants that translation adds.
 
 use super::body::{bad, unsupported, Body, IdMeaning};
 use super::parsed::Lane;
@@ -13,7 +13,7 @@ use crate::ir::types::{Space, Type};
 use smallvec::SmallVec;
 use spirv::Decoration;
 
-/// The size of a variable inside a function.
+/// Returns the size of a variable inside a function.
 fn variable_size(size: u64) -> Result<u32> {
     u32::try_from(size).or_else(|_| unsupported(format!("a variable of {size} bytes")))
 }
@@ -38,7 +38,7 @@ impl Body<'_, '_> {
         self.meanings.get((index as usize).checked_sub(1)?)
     }
 
-    /// Gives an id its value, after comparing the scalars with the declared type.
+    /// Sets the value of an id, after comparing the scalars with the declared type.
     pub fn set(&mut self, id: u32, ty: TyId, values: Values) -> Result<()> {
         let fits = match self.p.types.vector(ty) {
             Some((scalar, n)) => {
@@ -57,7 +57,7 @@ impl Body<'_, '_> {
         self.define(id, IdMeaning::Value(ty, values, None))
     }
 
-    /// Gives an id the value of (part of) a built-in variable.
+    /// Sets the value of an id to (part of) a built-in variable.
     pub fn set_builtin(&mut self, id: u32, ty: TyId, values: Values, which: u32) -> Result<()> {
         self.set(id, ty, values)?;
         if let Some(IdMeaning::Value(_, _, builtin)) = self.meanings.last_mut() {
@@ -66,7 +66,7 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Gives an id a pointer to a built-in variable.
+    /// Makes an id a pointer to a built-in variable.
     pub fn set_builtin_ptr(
         &mut self,
         id: u32,
@@ -93,7 +93,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The type of a value, constant or variable.
+    /// Returns the type of a value, constant or variable.
     pub fn type_of(&self, id: u32) -> Result<TyId> {
         match self.meaning(id) {
             Some(IdMeaning::Value(ty, ..) | IdMeaning::Builtin { ty, .. }) => Ok(*ty),
@@ -105,7 +105,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The scalars of a value.
+    /// Returns the scalars of a value.
     pub fn value(&mut self, id: u32) -> Result<Values> {
         match self.meaning(id) {
             Some(IdMeaning::Value(_, values, _)) => return Ok(values.clone()),
@@ -148,7 +148,7 @@ impl Body<'_, '_> {
         Ok(values)
     }
 
-    /// A value that must be one scalar.
+    /// Returns a value, which must be one scalar.
     pub fn scalar(&mut self, id: u32) -> Result<Value> {
         match self.value(id)?.as_slice() {
             [value] => Ok(*value),
@@ -156,7 +156,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A value that must be one scalar of a type.
+    /// Returns a value, which must be one scalar of type `ty`.
     pub fn scalar_of(&mut self, id: u32, ty: Type) -> Result<Value> {
         let value = self.scalar(id)?;
         if self.f.ty(value) == ty {
@@ -166,7 +166,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A value that must have `n` scalars, all of one type.
+    /// Returns a value, which must have `n` scalars, all of type `ty`.
     pub fn lanes(&mut self, id: u32, ty: Type, n: usize) -> Result<Values> {
         let values = self.value(id)?;
         if values.len() == n && values.iter().all(|&v| self.f.ty(v) == ty) {
@@ -176,7 +176,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A value that must have one or more scalars, all of one type.
+    /// Returns a value, which must have one or more scalars of one type, and that type.
     pub fn uniform(&mut self, id: u32) -> Result<(Values, Type)> {
         let values = self.value(id)?;
         match values.first().map(|&v| self.f.ty(v)) {
@@ -185,7 +185,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// A pointer.
+    /// Returns a value, which must be a pointer, and its space.
     pub fn pointer(&mut self, id: u32) -> Result<(Value, Space)> {
         let value = self.scalar(id)?;
         match self.f.ty(value).space() {
@@ -194,7 +194,7 @@ impl Body<'_, '_> {
         }
     }
 
-    /// The bits of an integer operand known now.
+    /// Returns the bits of an integer operand that is constant.
     pub fn known(&mut self, id: u32) -> Option<u64> {
         if let Some(bits) = self.p.const_u64(id) {
             return Some(bits);
@@ -261,7 +261,7 @@ impl Body<'_, '_> {
         self.f.insts[inst].results[0]
     }
 
-    /// A constant.
+    /// Returns a constant, which it adds to the prologue.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         let bits = bits & ty.mask();
         if let Some(&value) = self.consts.get(&(ty, bits)) {
@@ -272,7 +272,7 @@ impl Body<'_, '_> {
         value
     }
 
-    /// Any value.
+    /// Returns an undefined value.
     pub fn undef(&mut self, ty: Type) -> Value {
         if let Some(&value) = self.undefs.get(&ty) {
             return value;
@@ -282,7 +282,7 @@ impl Body<'_, '_> {
         value
     }
 
-    /// A float constant.
+    /// Returns a constant of a float type.
     pub fn float(&mut self, ty: Type, value: f64) -> Value {
         let bits = match ty {
             Type::F64 => value.to_bits(),
@@ -292,7 +292,7 @@ impl Body<'_, '_> {
         self.constant(ty, bits)
     }
 
-    /// A built-in variable's value, computed once at the start of the function.
+    /// Returns a built-in variable's value, computed once at the start of the function.
     pub fn cached_builtin(&mut self, key: u32, op: Op, ty: Type) -> Value {
         if let Some(&value) = self.builtins.get(&key) {
             return value;
@@ -302,7 +302,7 @@ impl Body<'_, '_> {
         value
     }
 
-    /// An instruction with one result.
+    /// Appends an instruction with one result, and returns that.
     pub fn ins(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
         let inst = self.f.append(self.block, op, args.iter().copied(), &[ty]);
         let data = &mut self.f.insts[inst];
@@ -311,25 +311,25 @@ impl Body<'_, '_> {
         data.results[0]
     }
 
-    /// An instruction with any number of results.
+    /// Appends an instruction with any number of results, and returns them.
     pub fn ins_many(&mut self, op: Op, args: &[Value], results: &[Type]) -> Values {
         let inst = self.f.append(self.block, op, args.iter().copied(), results);
         self.f.insts[inst].line = self.line;
         self.f.insts[inst].results.iter().copied().collect()
     }
 
-    /// An instruction without result.
+    /// Appends an instruction without result.
     pub fn effect(&mut self, op: Op, args: &[Value]) {
         self.ins_many(op, args, &[]);
     }
 
-    /// Selects, per scalar.
+    /// Selects scalar by scalar.
     pub fn select(&mut self, cond: Value, a: Value, b: Value) -> Value {
         let ty = self.f.ty(a);
         self.ins(Op::Select, &[cond, a, b], ty)
     }
 
-    /// A pointer plus bytes known now.
+    /// Adds a constant number of bytes to a pointer.
     pub fn offset(&mut self, pointer: Value, bytes: i64) -> Value {
         if bytes == 0 {
             return pointer;
@@ -339,16 +339,16 @@ impl Body<'_, '_> {
         self.ins(Op::PtrAdd, &[pointer, bytes], ty)
     }
 
-    /// Private memory of the function.
+    /// Allocates private memory of the function.
     pub fn alloca(&mut self, size: u64, align: u32) -> Result<Value> {
         let align = align.max(least_alignment(size));
         let size = variable_size(size)?;
         Ok(self.prologue(Op::Alloca { size, align }, [], Type::Ptr(Space::Private)))
     }
 
-    /// Makes a variable of the function that `pointer` is the beginning of at least `size` bytes long. LLVM's own SPIR-V
-    /// target gives an array of pointers the type of its first element when a variable's address is stored to that, and
-    /// tells the true size by markers of lifetimes and casts alone.
+    /// Enlarges the variable that `pointer` is the beginning of to at least `size` bytes. LLVM's
+    /// own SPIR-V target gives an array of pointers the type of its first element when a variable's
+    /// address is stored to that, and only lifetime markers and casts show the true size.
     pub fn at_least(&mut self, pointer: Value, size: u64) -> Result<()> {
         let Some(inst) = self.f.def_inst(pointer) else {
             return Ok(());
@@ -361,14 +361,14 @@ impl Body<'_, '_> {
         Ok(())
     }
 
-    /// Calls a function by name, declaring it where needed.
+    /// Calls a function by name, which it declares where needed.
     pub fn call_name(&mut self, name: &str, args: &[Value], results: &[Type]) -> Result<Values> {
         let params: SmallVec<[Type; 8]> = args.iter().map(|&v| self.f.ty(v)).collect();
         let func = self.out.import(name, &params, results)?;
         Ok(self.ins_many(Op::Call(func), args, results))
     }
 
-    /// The freedoms of a floating-point instruction.
+    /// Returns the fast-math flags of a floating-point instruction.
     pub fn fp_of(&self, id: u32) -> FpFlags {
         let mut flags = self.p.default_fp;
         for d in self.p.decorations.of(id) {
@@ -382,7 +382,7 @@ impl Body<'_, '_> {
     }
 }
 
-/// Bits of the half nearest to a value.
+/// Returns the bits of the half nearest to a value.
 pub(super) fn half_bits(value: f32) -> u16 {
     let bits = value.to_bits();
     let sign = (bits >> 16 & 0x8000) as u16;

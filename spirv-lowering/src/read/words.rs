@@ -28,11 +28,12 @@ impl Instruction<'_> {
             .copied()
             .ok_or_else(|| LowerError::invalid(format!("operand {i} is missing")))
     }
-    /// The operand words from number `i` on.
+    /// Returns the operand words from number `i` on.
     pub fn rest(&self, i: usize) -> &[u32] {
         self.words.get(i..).unwrap_or(&[])
     }
-    /// The literal string that starts at operand word `i`, and the number of the word after it.
+    /// Returns the literal string that starts at operand word `i`, and the number of the word after
+    /// it.
     pub fn string(&self, i: usize) -> Result<(String, usize)> {
         let bytes = string_bytes(self.rest(i))
             .ok_or_else(|| LowerError::invalid("a literal string does not end"))?;
@@ -41,14 +42,14 @@ impl Instruction<'_> {
             i + bytes.len() / 4 + 1,
         ))
     }
-    /// Name for messages.
+    /// Returns the instruction's name for messages.
     pub fn name(&self) -> String {
         match self.op {
             Some(op) => format!("Op{op:?}"),
             None => format!("opcode {}", self.code),
         }
     }
-    /// Puts the name of the instruction before the reason of an error.
+    /// Prepends the name of the instruction to the reason of an error.
     pub fn blame(&self, error: LowerError) -> LowerError {
         let tag = |what: String| format!("{} at word {}: {what}", self.name(), self.at);
         match error {
@@ -65,7 +66,7 @@ impl Instruction<'_> {
     }
 }
 
-/// The bytes of a literal string, without its terminating zero.
+/// Returns the bytes of a literal string, without its terminating zero.
 fn string_bytes(words: &[u32]) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     for word in words {
@@ -79,7 +80,7 @@ fn string_bytes(words: &[u32]) -> Option<Vec<u8>> {
     None
 }
 
-/// The instruction at word `at`.
+/// Returns the instruction at word `at`.
 pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Instruction<'_>> {
     let first = *words
         .get(at)
@@ -103,7 +104,7 @@ pub(super) fn inst_at(words: &[u32], at: usize) -> Result<Instruction<'_>> {
     })
 }
 
-/// Checks the header; gives the words in host order and the id bound.
+/// Checks the header. Returns the words in host order and the id bound.
 pub(super) fn check_header(words: &[u32]) -> Result<(Vec<u32>, u32)> {
     let magic = words.first().copied().unwrap_or(0);
     let words = if magic == spirv::MAGIC_NUMBER {

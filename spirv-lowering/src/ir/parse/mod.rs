@@ -53,7 +53,7 @@ impl Parser {
     fn error(&self, what: impl std::fmt::Display) -> LowerError {
         error(self.line(), what)
     }
-    /// The next token is on the line of the last one.
+    /// Returns true if the next token is on the line of the last one.
     fn same_line(&self) -> bool {
         match (
             self.at.checked_sub(1).and_then(|i| self.tokens.get(i)),
@@ -118,7 +118,7 @@ impl Parser {
         let line = self.line();
         String::from_utf8(self.bytes_text()?).map_err(|_| error(line, "name is not UTF-8"))
     }
-    /// A number, decimal (perhaps negative) or hexadecimal, as 64 bits.
+    /// Parses a number, decimal (perhaps negative) or hexadecimal, as 64 bits.
     fn number(&mut self) -> Result<u64> {
         let word = self.word()?;
         let value = if let Some(hex) = word.strip_prefix("0x") {
@@ -158,7 +158,7 @@ impl Parser {
         }
         Ok(list)
     }
-    /// A word that is `prefix` and a number.
+    /// Returns the number of the next word, if that is `prefix` and a number.
     fn peek_entity(&self, prefix: &str) -> Option<u32> {
         self.peek_word()?.strip_prefix(prefix)?.parse().ok()
     }
@@ -641,7 +641,7 @@ struct Body {
     func: Function,
     values: FxHashMap<u32, Value>,
     blocks: FxHashMap<u32, Block>,
-    /// Mentioned and not yet defined, with the line of the first mention.
+    /// The values mentioned and not yet defined, with the line of the first mention.
     pending_values: FxHashMap<u32, usize>,
     pending_blocks: FxHashMap<u32, usize>,
 }

@@ -1,4 +1,4 @@
-//! What `print` writes is read again.
+//! Checks that `parse` reads what `print` writes.
 
 use super::*;
 use crate::interface::ImageDim;

@@ -100,17 +100,18 @@ pub fn verify_function(module: &Module, id: FuncId) -> Result<(), VerifyErrors> 
     }
 }
 
-/// Checks a function against a module that it is not, or no longer, a part of.
+/// Checks a function against a module that need not contain it.
 pub fn verify_in(module: &Module, func: &Function) -> Result<(), VerifyErrors> {
     finish(verify(Some(module), func))
 }
 
-/// Checks a function alone: references to functions, globals and printf sites are not looked at.
+/// Checks a function alone, without references to functions, globals and printf sites.
 pub fn verify_standalone(func: &Function) -> Result<(), VerifyErrors> {
     finish(verify(None, func))
 }
 
-/// May an operation that refers to nothing else have operands and results of these types?
+/// Returns true if an operation that refers to nothing else may have operands and results of these
+/// types.
 pub fn accepts(op: Op, operands: &[Type], results: &[Type]) -> bool {
     check(None, &Function::default(), op, operands, results).is_ok()
 }
@@ -160,7 +161,7 @@ impl Verifier<'_> {
         self.errors.push(format!("{block}: {what}"));
     }
 
-    /// Everything that would make the other checks go out of range.
+    /// Checks all references, so that the other checks stay in range.
     fn references(&mut self) {
         let func = self.func;
         let mut in_layout: SecondaryMap<Block, bool> = SecondaryMap::new();

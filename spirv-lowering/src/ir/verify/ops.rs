@@ -17,7 +17,7 @@ fn want(ok: bool, what: &str) -> Check {
     }
 }
 
-/// `n` operands and `m` results.
+/// Checks for `n` operands and `m` results.
 fn arity(args: &[Type], results: &[Type], n: usize, m: usize) -> Check {
     if args.len() != n {
         return Err(format!("has {} operands, should have {n}", args.len()));
@@ -28,7 +28,7 @@ fn arity(args: &[Type], results: &[Type], n: usize, m: usize) -> Check {
     Ok(())
 }
 
-/// The type that all operands and the result have.
+/// Returns the type that all operands and the result must have in common.
 fn same(args: &[Type], results: &[Type], n: usize) -> Result<Type, String> {
     arity(args, results, n, 1)?;
     let ty = results[0];
@@ -49,7 +49,7 @@ fn alignment(align: u32) -> Check {
     want(align.is_power_of_two(), "alignment is no power of two")
 }
 
-/// Numbers that an operation takes and gives one of the same type.
+/// Checks an operation whose operands and result have one type that `is` accepts.
 fn numbers(args: &[Type], results: &[Type], n: usize, is: fn(Type) -> bool, what: &str) -> Check {
     want(is(same(args, results, n)?), what)
 }
@@ -93,7 +93,7 @@ fn selection(args: &[Type], results: &[Type]) -> Check {
     )
 }
 
-/// One operand and one result, of types that a rule is for.
+/// Checks a conversion: one operand and one result, of types that `ok` accepts.
 fn conversion(args: &[Type], results: &[Type], ok: fn(Type, Type) -> bool, what: &str) -> Check {
     arity(args, results, 1, 1)?;
     want(ok(args[0], results[0]), what)
@@ -112,7 +112,7 @@ fn extension(args: &[Type], results: &[Type]) -> Check {
     )
 }
 
-/// The first operand is an address.
+/// Checks that the first operand is an address.
 fn pointer(args: &[Type]) -> Check {
     want(
         args.first().is_some_and(|t| t.is_ptr()),
@@ -120,12 +120,13 @@ fn pointer(args: &[Type]) -> Check {
     )
 }
 
-/// Values that memory can hold, all of one type.
+/// Checks that all types are one that memory can hold.
 fn in_memory(types: &[Type]) -> Check {
     want(one_type(types)? != Type::Bool, "type cannot be in memory")
 }
 
-/// An access to memory whose operands behind the address, of which there are `n`, and result have one type.
+/// Checks an atomic access: an address, `n` operands of the accessed type, and perhaps a result of
+/// it.
 fn atomic(args: &[Type], results: &[Type], n: usize) -> Check {
     arity(args, results, n + 1, 1)?;
     pointer(args)?;
@@ -136,8 +137,9 @@ fn atomic(args: &[Type], results: &[Type], n: usize) -> Check {
     )
 }
 
-/// An access to an array of the lowered kernel: an index, `n` values and `m` results of its element type, and for loads and
-/// stores, the only ones to elements of several lanes, as many for each lane.
+/// Checks an access to an array of a lowered kernel: an index, then `n` values and `m` results of
+/// the element type, or as many for each lane. Only loads and stores may access elements of several
+/// lanes.
 fn element(
     func: &Function,
     var: Var,
@@ -164,7 +166,7 @@ fn element(
     )
 }
 
-/// No operand, and one result of a type.
+/// Checks for no operand and one result of a type.
 fn given(args: &[Type], results: &[Type], ty: Type, what: &str) -> Check {
     arity(args, results, 0, 1)?;
     want(results[0] == ty, what)
@@ -245,7 +247,7 @@ fn printf(module: Option<&Module>, site: u32, args: &[Type], results: &[Type]) -
     )
 }
 
-/// The rules for operands and results of one instruction.
+/// Checks the operands and results of one instruction.
 pub(super) fn check(
     module: Option<&Module>,
     func: &Function,
@@ -455,7 +457,7 @@ pub(super) fn check(
     }
 }
 
-/// Coordinates, components written and components read of an access to an image.
+/// Checks an access to an image: coordinates, components written and components read.
 fn texel_access(at: &[Type], written: &[Type], read: &[Type], texel: Texel) -> Check {
     want(
         at.iter().all(|&ty| ty == Type::I32),
@@ -468,7 +470,7 @@ fn texel_access(at: &[Type], written: &[Type], read: &[Type], texel: Texel) -> C
     )
 }
 
-/// The type of an OpenCL built-in variable.
+/// Returns the type of an OpenCL built-in variable.
 fn builtin_type(builtin: Builtin) -> Type {
     use Builtin::*;
     match builtin {

@@ -1,32 +1,32 @@
-//! What no longer occurs in a function once a pass has run: the stages of KIR, said one by one.
+//! The rules of KIR's stages: what no longer occurs in a function once a pass has run.
 
 use crate::ir::function::Function;
 use crate::ir::op::{Op, Scope};
 use crate::ir::print::raw_inst;
 use crate::ir::types::{Space, Type};
 
-/// A promise of a pass.
+/// A property that a pass establishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Nothing is called.
+    /// There are no calls.
     NoCalls,
     /// No pointer is generic.
     NoGenericPointers,
     /// Texels are read and written by descriptor.
     NoImageAccess,
-    /// What is asked of images and samplers is an argument.
+    /// Properties of images and samplers are arguments.
     NoImageQueries,
-    /// Nothing is printed.
+    /// There is no printf.
     NoPrintf,
-    /// No collective operation is one of a work-group.
+    /// No collective operation has the scope of a work-group.
     NoWorkGroupOperations,
-    /// Built-in variables are those of the device.
+    /// Built-in variables are those of Vulkan.
     NoBuiltins,
-    /// Addresses of variables are of local ones alone.
+    /// Only addresses of local variables are taken.
     NoProgramVariables,
     /// The kernel has no parameters but pointers to local memory.
     NoArguments,
-    /// Nothing is copied as a whole.
+    /// There is no `mem_copy`.
     NoMemCopy,
     /// Local memory is arrays.
     NoLocalPointers,
@@ -37,7 +37,7 @@ pub enum Rule {
 }
 
 impl Rule {
-    /// `Err`: where it does not hold.
+    /// Checks the rule. Returns where it does not hold.
     pub fn check(&self, func: &Function) -> Result<(), String> {
         match self {
             Self::Structured => match func.structure {

@@ -1,4 +1,4 @@
-//! Accesses: to whole elements, to several, to parts of one; and atomics.
+//! Lowers accesses: to whole elements, to several, to parts of one, and atomics.
 
 use super::Lower;
 use crate::error::{LowerError, Result};
@@ -69,7 +69,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Gives the name `to` to a value that was just made.
+    /// Makes `to` another name of a value that was just made.
     fn rename(&mut self, value: Value, to: Value) {
         let ty = self.func.ty(value);
         if let Some(inst) = self.func.def_inst(value) {
@@ -83,7 +83,7 @@ impl Lower<'_> {
         self.define(to, Op::Bitcast, &[value], ty);
     }
 
-    /// Width of the pieces of an access, and element width and array for them.
+    /// Returns the width of the pieces of an access, and the element width and array for them.
     fn pieces(&mut self, class: usize, ty: Type, align: u32) -> (u32, u32, Var) {
         let unit = ty.size().min(align);
         let width = if self.plan.explicit_layout {
@@ -119,10 +119,11 @@ impl Lower<'_> {
         }
     }
 
-    /// A byte offset divided by the width of an element, where that can be seen to leave no rest. The result is right
-    /// but for its highest `by` bits. They are as well for arithmetic that was made here out of that of 64 bits, as offsets
-    /// within an array overflow 64 bits at most; else, where bits may have left the top of a 32-bit value, `exact`
-    /// becomes false.
+    /// Divides a byte offset by the width of an element, where the division is seen to be exact.
+    /// The result is right but for its highest `by` bits. Those bits are right too if the
+    /// arithmetic was narrowed from 64 bits by this pass, because offsets within an array only
+    /// overflow 64 bits. Otherwise `exact` becomes false, as bits may have been lost at the top of
+    /// a 32-bit value.
     fn scaled(&mut self, at: Value, by: u32, depth: u32, exact: &mut bool) -> Option<Value> {
         if by == 0 {
             return Some(at);
@@ -155,7 +156,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Bit position of a piece in its element.
+    /// Computes the bit position of a piece in its element.
     fn bit(&mut self, at: Value, offset: u32, width: u32, ty: Type) -> Value {
         let byte = self.add(at, offset);
         let mask = self.konst(Type::I32, u64::from(width - 1));
@@ -250,7 +251,7 @@ impl Lower<'_> {
         }
     }
 
-    /// An atomic on shared memory.
+    /// Lowers an atomic on shared memory.
     fn atomic(&mut self, data: &InstData, class: usize) -> Result<()> {
         let (ty, _) = accessed(self.func, data)?;
         let float = matches!(
@@ -315,7 +316,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// An atomic on memory that nobody else sees.
+    /// Lowers an atomic on private memory to plain accesses.
     fn plain_atomic(&mut self, data: &InstData, class: usize) -> Result<()> {
         let (ty, _) = accessed(self.func, data)?;
         let at = data.args[0];
@@ -363,7 +364,7 @@ impl Lower<'_> {
     }
 }
 
-/// Does the operation access memory through its first operand?
+/// Returns true if the operation accesses memory through its first operand.
 pub(super) fn is_access(op: Op) -> bool {
     matches!(
         op,

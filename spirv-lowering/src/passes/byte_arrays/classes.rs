@@ -1,4 +1,5 @@
-//! Which variables share a class, and what is done to each class: by a union-find over pointers.
+//! Finds which variables share a class by a union-find over pointers, and gathers the accesses of
+//! each class.
 
 use super::access::{accessed, align_of, is_access};
 use super::{Class, Lower, Name};
@@ -107,7 +108,7 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// The class of a node, made when first asked for.
+    /// Returns the class of a node, which it makes if there is none yet.
     pub(super) fn class_at(&mut self, node: u32) -> usize {
         if self.single {
             return 0;
@@ -125,7 +126,7 @@ impl Lower<'_> {
         self.class_at(value.index() as u32)
     }
 
-    /// Gathers the variables and the accesses of every class, or of one class that is all.
+    /// Gathers the variables and the accesses of every class, or of a single one if `one`.
     pub(super) fn collect(&mut self, one: bool) -> Result<()> {
         self.classes.clear();
         self.class_of_root.clear();
@@ -165,12 +166,13 @@ impl Lower<'_> {
         Ok(())
     }
 
-    /// Takes away from accesses of private memory what their addresses do not bear out, where there are narrower ones to the
-    /// same memory. True if there was something.
+    /// Lowers the alignment that accesses of private memory claim and their addresses do not prove,
+    /// where there are narrower accesses to the same memory. Returns true if anything changed.
     ///
-    /// Programs for processors fill a buffer of bytes by words, at any place in it (a pointer to bytes made one to words),
-    /// which the specification leaves undefined (6.3.2 of OpenCL C, alignment of types) and all compilers for processors do. Where all accesses have one width
-    /// an element could not be misaligned in a way that another access sees.
+    /// Programs for processors fill a buffer of bytes by words, at any place in it (a pointer to
+    /// bytes made one to words). The specification leaves that undefined (6.3.2 of OpenCL C,
+    /// alignment of types), and all compilers for processors support it. Where all accesses have
+    /// one width, no other access could observe a misaligned element.
     pub(super) fn doubt_alignments(&mut self) -> bool {
         if self.plan.storage != Storage::Function
             || self.classes.iter().all(|c| c.widths.count_ones() <= 1)

@@ -1,8 +1,10 @@
-//! Pointers that may be data: what was loaded or made from an integer, and is stored or made an integer again.
+//! Keeps the 64 bits of pointers that may be data: those loaded or made from an integer, and stored
+//! or converted back.
 //!
-//! A pointer is the 32-bit offset in its class, which is enough to lead anywhere. Other data of 64 bits, in the place of a
-//! pointer, would lose its upper half on the way. So wherever such a value may get back to memory, its 64 bits go the
-//! same way beside it: through selections, additions and block parameters.
+//! A pointer is the 32-bit offset in its class, which suffices to access memory. Other 64-bit data
+//! in the place of a pointer would lose its upper half. So wherever such a value may get back to
+//! memory, its 64 bits take the same path beside it: through selections, additions and block
+//! parameters.
 
 use super::Lower;
 use crate::ir::entity::{Block, Value};
@@ -12,7 +14,7 @@ use crate::ir::types::Type;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 impl Lower<'_> {
-    /// What a pointer is made of, if that is other pointers; None: its bits come from elsewhere.
+    /// Returns the pointers that a pointer is made of, or `None` if its bits come from elsewhere.
     fn sources(&self, pointer: Value, into: &FxHashMap<Value, Vec<Value>>) -> Option<Vec<Value>> {
         match self.func.values[pointer].def {
             ValueDef::Param(block, _) if Some(block) == self.func.entry() => Some(Vec::new()),
@@ -36,7 +38,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Finds the pointers whose 64 bits have to be kept, and makes the values for those.
+    /// Finds the pointers whose 64 bits have to be kept, and makes values for those.
     pub(super) fn find_data(&mut self) {
         let mut into: FxHashMap<Value, Vec<Value>> = FxHashMap::default();
         let mut wanted: Vec<Value> = Vec::new();
@@ -103,7 +105,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A pointer as a 64-bit integer: what it came from, or where it leads.
+    /// Returns a pointer as a 64-bit integer: the bits that it came from, or its address.
     pub(super) fn bits(&mut self, pointer: Value) -> Value {
         match self.whole.get(&pointer) {
             Some(&bits) => bits,
@@ -111,7 +113,7 @@ impl Lower<'_> {
         }
     }
 
-    /// Passes the bits of pointers to the blocks that a block leads to.
+    /// Passes the bits of pointers to the successors of a block.
     pub(super) fn pass_data(&mut self, block: Block) {
         if self.whole.is_empty() {
             return;

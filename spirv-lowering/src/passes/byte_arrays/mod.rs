@@ -1,26 +1,31 @@
-//! Byte-addressed memory of a work-group or work-item becomes arrays: what `lower_local` and `lower_private` share.
+//! Turns byte-addressed memory of a work-group or work-item into arrays, for `lower_local` and
+//! `lower_private`.
 //!
-//! Variables that one pointer may point into belong to one *class* (union-find over additions, selections, block
-//! parameters). Pointers that are stored to memory or turned into integers, and integers that are turned into
-//! pointers, all belong to the class of the escaped variables. Each class becomes one array; within it a pointer is
-//! the 32-bit byte offset from its start.
+//! Variables that one pointer may point into belong to one *class* (union-find over additions,
+//! selections, block parameters). Pointers that are stored to memory or turned into integers, and
+//! integers that are turned into pointers, all belong to the class of the escaped variables. Each
+//! class becomes one array; within it a pointer is the 32-bit byte offset from its start.
 //!
-//! Seen as an integer (`PtrToInt`, in memory, in comparisons) a pointer is its class's base plus that offset. The
-//! bases follow one another and leave out the lowest bytes, so that null differs from every pointer.
+//! Seen as an integer (`PtrToInt`, in memory, in comparisons) a pointer is its class's base plus
+//! that offset. The bases follow one another and leave out the lowest bytes, so that null differs
+//! from every pointer.
 //!
-//! The array's elements have the width that all accesses agree on, otherwise, in private memory, the one that costs least
-//! (see `width`), in shared memory the narrowest: wider accesses are put together from several elements, narrower ones
-//! take or replace a part of one. If there are atomics, the elements have their width, and narrower accesses
-//! take part of an element (narrower stores by atomic and/or where others may write to the rest of it). With an
-//! explicit layout for shared memory there is one class with an array for each width, one on top of the other.
+//! The array's elements have the width that all accesses agree on. Otherwise they have, in private
+//! memory, the width that costs least (see `width`), and in shared memory the narrowest. Wider
+//! accesses are put together from several elements, narrower ones read or replace a part of one. If
+//! there are atomics, the elements have their width, and narrower accesses take part of an element
+//! (narrower stores by atomic and/or where others may write to the rest of it). With an explicit
+//! layout for shared memory there is one class with an array for each width, one on top of the
+//! other.
 //!
-//! A pointer in memory may be other data of 64 bits (the other member of a union). Where such a pointer is only moved, all of
-//! its bits are (see `data`).
+//! A pointer in memory may be other data of 64 bits (the other member of a union). Where such a
+//! pointer is only moved, all of its bits are (see `data`).
 //!
-//! In shared memory, where every access is to a whole vector of 2 or 4 elements at a multiple of its size, the vector is the
-//! array's element: one access where the components would be as many.
+//! In shared memory, where every access is to a whole vector of 2 or 4 elements at a multiple of
+//! its size, the vector is the array's element: one access where the components would be as many.
 //!
-//! Arrays in private memory have some room behind them, for programs that write past their ends.
+//! Arrays in private memory have some unused bytes after them, for programs that write past their
+//! ends.
 
 mod access;
 mod classes;
@@ -37,26 +42,27 @@ use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 
-/// Where the first class begins: aligned, and not null.
+/// The base of the first class: aligned, and not null.
 const FIRST: u32 = CLASS_ALIGN;
-/// Alignment of classes and of local arguments: that of the largest type of OpenCL C, double16.
+/// The alignment of classes and of local arguments: that of the largest type of OpenCL C, double16.
 const CLASS_ALIGN: u32 = crate::interface::LOCAL_ARG_ALIGN;
 
-/// The most that a variable is aligned to.
+/// The highest alignment of a variable.
 const MOST_ALIGN: u32 = 4096;
 
-/// The most bytes of room behind an array in private memory.
+/// The most unused bytes after an array in private memory.
 const MOST_ROOM: u32 = 256;
 
-/// The bytes left free behind an array of so many bytes in private memory.
+/// Returns the number of unused bytes after an array of `size` bytes in private memory.
 ///
-/// Programs write past the end of such arrays, and go unnoticed where a compiler lays out a stack with other arrays
-/// behind. Behind Function storage lies what the driver keeps there, and the kernel does not end.
+/// Programs write past the end of such arrays, and nobody notices where a compiler lays out a stack
+/// with other arrays after them. Function storage is followed by memory of the driver, and the
+/// kernel does not end.
 fn room(size: u32) -> u32 {
     size.min(MOST_ROOM)
 }
 
-/// How a variable is named in the function.
+/// The way that a function refers to a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Name {
     /// By `GlobalAddr`.
@@ -77,7 +83,7 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Returns the alignment that it gets.
+    /// Returns the alignment at which the variable is placed.
     fn alignment(&self) -> u32 {
         self.align.clamp(1, MOST_ALIGN).next_power_of_two()
     }
@@ -92,7 +98,7 @@ pub enum Size {
     Spec(u32),
 }
 
-/// What to lower.
+/// The memory to lower.
 pub struct Plan {
     /// Address space.
     pub space: Space,
@@ -100,18 +106,18 @@ pub struct Plan {
     pub storage: Storage,
     /// The variables.
     pub variables: Vec<Variable>,
-    /// Arrays may overlay one another.
+    /// Set if arrays may overlay one another.
     pub explicit_layout: bool,
 }
 
 #[derive(Default)]
 struct Class {
     variables: Vec<Variable>,
-    /// Bits: accesses of 1, 2, 4, 8 bytes at natural alignment.
+    /// The widths of accesses at natural alignment: bits for 1, 2, 4, 8 bytes.
     widths: u32,
     /// The same for atomics.
     atomics: u32,
-    /// What the accesses cost, by the width of an element.
+    /// The costs of the accesses, by the width of an element.
     costs: Costs,
     /// Bytes accessed as floats minus those accessed as integers, for the choice of the element type.
     float_weight: i64,
@@ -119,12 +125,13 @@ struct Class {
     /// Width of an element.
     width: u32,
     elem: Option<Type>,
-    /// Components that every access moves, at a multiple of their size; 0: of no access yet.
+    /// The number of components that every access has, at a multiple of their size; 0 before the
+    /// first access.
     lanes: u32,
-    /// An access is through a volatile pointer.
+    /// Set if an access is through a volatile pointer.
     volatile: bool,
     var: Option<Var>,
-    /// Fixed part of the base and of the length.
+    /// The fixed part of the base and of the length.
     base: u32,
     size: u32,
     base_specs: Vec<u32>,
@@ -139,18 +146,18 @@ struct Lower<'f> {
     parent: Vec<u32>,
     classes: Vec<Class>,
     class_of_root: FxHashMap<u32, usize>,
-    /// All variables are in one class.
+    /// Set if all variables are in one class.
     single: bool,
-    /// Pointers into the space, and their classes, as they were before types changed.
+    /// The pointers into the space, and their classes, as they were before types changed.
     ours: SecondaryMap<Value, bool>,
     class: SecondaryMap<Value, u32>,
     /// The offset in its class of each variable.
     offsets: FxHashMap<Name, Offset>,
     out: Vec<Inst>,
     line: u32,
-    /// Instructions from this number on were made here.
+    /// The first instruction that this pass made.
     first_own: usize,
-    /// Pointers that may be data, and the 64 bits that they came from (see `data`).
+    /// The pointers that may be data, with the 64 bits that they came from (see `data`).
     whole: FxHashMap<Value, Value>,
     /// Arrays by element type, for the explicit layout.
     overlays: FxHashMap<Type, Var>,
@@ -162,7 +169,7 @@ enum Offset {
     Value(Value),
 }
 
-/// Runs the lowering; gives the bytes of fixed size.
+/// Runs the lowering. Returns the bytes of fixed size.
 pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
     let count = func.values.len();
     let first_own = func.insts.len();
@@ -198,7 +205,7 @@ pub fn run(func: &mut Function, plan: Plan) -> Result<u32> {
 }
 
 impl Class {
-    /// One array of one width will do.
+    /// Returns true if one array with elements of one width suffices.
     fn agrees(&self) -> bool {
         !self.float_atomics && (self.widths | self.atomics).count_ones() <= 1
     }
@@ -293,7 +300,7 @@ impl Lower<'_> {
         }
     }
 
-    /// A constant plus sizes of local arguments.
+    /// Computes a constant plus sizes of local arguments.
     fn sum(&mut self, fixed: u32, specs: &[u32]) -> Value {
         let mut value = self.konst(Type::I32, fixed.into());
         for &spec in specs {
@@ -303,7 +310,8 @@ impl Lower<'_> {
         value
     }
 
-    /// The array of a class with elements of a type (which one matters with an explicit layout only).
+    /// Returns the array of a class with elements of a type (the type matters with an explicit
+    /// layout only).
     fn array(&mut self, class: usize, elem: Type) -> Var {
         if self.plan.explicit_layout {
             if let Some(&var) = self.overlays.get(&elem) {
@@ -352,7 +360,7 @@ impl Lower<'_> {
         self.func.insts[inst].results[0]
     }
 
-    /// An instruction that makes a value that exists already.
+    /// Inserts an instruction that defines a value that exists already.
     fn define(&mut self, value: Value, op: Op, args: &[Value], ty: Type) {
         let inst = self.inst(op, args, &[]);
         self.func.insts[inst].results.push(value);
@@ -409,21 +417,21 @@ impl Lower<'_> {
         }
     }
 
-    /// A pointer as a 64-bit integer.
+    /// Converts a pointer to a 64-bit integer.
     fn to_int(&mut self, pointer: Value, class: usize) -> Value {
         let base = self.base(class);
         let whole = self.op(Op::IAdd, &[pointer, base], Type::I32);
         self.op(Op::ZExt, &[whole], Type::I64)
     }
 
-    /// Makes a pointer value from a 64-bit integer.
+    /// Converts a 64-bit integer to a pointer value.
     fn from_int(&mut self, result: Value, bits: Value, class: usize) {
         let base = self.base(class);
         let low = self.op(Op::Trunc, &[bits], Type::I32);
         self.define(result, Op::ISub, &[low, base], Type::I32);
     }
 
-    /// The low half of a 64-bit value, computed in 32 bits where that is easy.
+    /// Returns the low half of a 64-bit value, computed in 32 bits where that is cheap.
     fn low(&mut self, value: Value, depth: u32) -> Value {
         let Some(inst) = self.func.def_inst(value) else {
             return self.cast(value, Type::I32);

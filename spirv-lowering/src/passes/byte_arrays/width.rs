@@ -1,20 +1,20 @@
-//! How wide the elements of an array are whose accesses do not agree.
+//! Chooses the element width of an array whose accesses do not agree.
 //!
-//! With narrow elements a wide access is several, put together; with wide ones a narrow store loads the element, replaces
-//! a part and stores it. Which is cheaper depends on how often either happens: a buffer that is filled and read by words,
-//! with single bytes put into it, wants words.
+//! With narrow elements a wide access is several, put together; with wide ones a narrow store loads
+//! the element, replaces a part and stores it. Which is cheaper depends on how often each occurs: a
+//! buffer that is filled and read by words, with single bytes put into it, is best kept as words.
 
-/// What an access of memory costs, in operations on values.
+/// The cost of a memory access, in operations on values.
 const MEMORY: u64 = 6;
 
-/// How much dearer operations on 64 bits are.
+/// The factor of the cost of 64-bit operations.
 const LONG: u64 = 3;
 
-/// What a loop multiplies the costs of its body by, and the deepest that counts.
+/// The factor of the cost of a loop's body, and the deepest nesting that counts.
 const LOOP: u64 = 8;
 const DEEPEST: u32 = 4;
 
-/// What the accesses of a class cost with elements of 1, 2, 4 and 8 bytes.
+/// The costs of a class's accesses with elements of 1, 2, 4 and 8 bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Costs([u64; 4]);
 
@@ -31,13 +31,13 @@ impl Costs {
                 (false, false) => MEMORY + 2 * operation,
                 (false, true) => 2 * MEMORY + 5 * operation,
             };
-            let together = if size == 8 { LONG } else { 1 };
-            let join = (pieces - 1) * 2 * together;
+            let long = if size == 8 { LONG } else { 1 };
+            let join = (pieces - 1) * 2 * long;
             *cost = cost.saturating_add((pieces * each + join).saturating_mul(often));
         }
     }
 
-    /// The width in bytes that costs least, the narrower of equals.
+    /// Returns the width in bytes that costs least, the narrower of equals.
     pub fn cheapest(&self) -> u32 {
         let widths = [1, 2, 4, 8];
         let best = self.0.iter().zip(widths).min_by_key(|(&cost, _)| cost);

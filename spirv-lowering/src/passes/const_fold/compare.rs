@@ -1,4 +1,4 @@
-//! Comparisons and selections.
+//! Simplifies comparisons and selections.
 
 use super::{Action, Folder};
 use crate::ir::entity::Value;
@@ -21,7 +21,7 @@ impl Folder<'_> {
             return Action::Value(self.constant(Type::Bool, holds.into()));
         }
         let (da, db) = (self.def(a), self.def(b));
-        // Both widened alike.
+        // Both extended in the same way.
         if let (Some((x @ (Op::ZExt | Op::SExt), ax)), Some((y, ay))) = (da, db) {
             let (p, q) = (ax[0], ay.first().copied());
             if let Some(q) = q.filter(|&q| x == y && self.func.ty(q) == self.func.ty(p)) {
@@ -187,7 +187,7 @@ impl Folder<'_> {
     }
 }
 
-/// The condition that holds when this one does not.
+/// Returns the inverse condition.
 pub(super) fn invert(cond: IntCond) -> IntCond {
     use IntCond::*;
     match cond {
@@ -204,7 +204,7 @@ pub(super) fn invert(cond: IntCond) -> IntCond {
     }
 }
 
-/// The condition on swapped operands.
+/// Returns the condition for swapped operands.
 fn swap(cond: IntCond) -> IntCond {
     use IntCond::*;
     match cond {
@@ -221,7 +221,7 @@ fn swap(cond: IntCond) -> IntCond {
     }
 }
 
-/// The condition on zero-extended operands, put to the narrow ones.
+/// Returns the condition on narrow operands that equals this one on the zero-extended ones.
 fn unsigned(cond: IntCond) -> IntCond {
     use IntCond::*;
     match cond {

@@ -1,4 +1,4 @@
-//! Operations on two integers.
+//! Simplifies operations on two integers.
 
 use super::{Action, Folder};
 use crate::ir::entity::Value;
@@ -7,7 +7,7 @@ use crate::ir::op::Op;
 use crate::ir::types::Type;
 use smallvec::SmallVec;
 
-/// Some bits of a value, moved.
+/// Some bits of a value at another position.
 struct ShiftedBits {
     x: Value,
     shift: i64,
@@ -149,7 +149,7 @@ impl Folder<'_> {
         two(op, x, k)
     }
 
-    /// A value as `(x >> shift) & mask`, where a negative shift goes left.
+    /// Returns a value as `(x >> shift) & mask`, where a negative shift goes left.
     fn part(&self, ty: Type, value: Value) -> ShiftedBits {
         let mut steps: SmallVec<[(Op, u64); 6]> = SmallVec::new();
         let mut x = value;
@@ -185,7 +185,7 @@ impl Folder<'_> {
         part
     }
 
-    /// `or` of two parts of one value, both where they were relative to one another, is one part.
+    /// Joins two parts of one value by `or` into one part, if their relative position is unchanged.
     fn join_parts(&mut self, ty: Type, a: Value, b: Value) -> Option<Action> {
         let (p, q) = (self.part(ty, a), self.part(ty, b));
         if p.x != q.x || p.shift != q.shift || p.shift.unsigned_abs() >= u64::from(ty.bits()) {
@@ -212,7 +212,8 @@ impl Folder<'_> {
         Some(Action::Rewrite(Op::And, Values::from_slice(&[moved, mask])))
     }
 
-    /// Operations on zero-extended values that are as well done before the extension.
+    /// Moves an operation on zero-extended values before the extension, where the result is the
+    /// same.
     fn of_widened(&mut self, op: Op, ty: Type, a: Value, b: Value) -> Option<Action> {
         // The operand that is an extension gives the narrow type; the other is one too, or a constant that fits.
         let extended = |v: Value| match self.def(v) {

@@ -21,10 +21,10 @@ use crate::ir::types::{Space, Type};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// Rewrites of one instruction in place.
+/// The most rewrites of one instruction.
 const MAX_STEPS: usize = 12;
 
-/// Runs the pass. True if the function changed.
+/// Runs the pass. Returns true if the function changed.
 pub fn run(func: &mut Function) -> bool {
     let Some(entry) = func.entry() else {
         return false;
@@ -77,7 +77,7 @@ fn is_pooled(op: Op) -> bool {
     matches!(op, Op::Const(_) | Op::Undef | Op::GlobalAddr(_))
 }
 
-/// What becomes of an instruction.
+/// The change to an instruction.
 enum Action {
     Keep,
     Value(Value),
@@ -94,7 +94,7 @@ struct Folder<'a> {
 }
 
 impl Folder<'_> {
-    /// Moves a constant to the head, or replaces it by the one that is there.
+    /// Moves a constant to the entry block, or replaces it by the equal one that is there.
     fn pool_inst(&mut self, inst: Inst) -> bool {
         let Some(&value) = self.func.insts[inst].results.first() else {
             return false;
@@ -125,7 +125,7 @@ impl Folder<'_> {
         value
     }
 
-    /// A new instruction before the one at hand, simplified itself.
+    /// Emits an instruction before the current one, simplified itself.
     fn emit(&mut self, op: Op, args: &[Value], ty: Type) -> Value {
         let inst = self.func.make_inst(op, args.iter().copied(), &[ty]);
         let value = self.func.insts[inst].results[0];
@@ -140,7 +140,7 @@ impl Folder<'_> {
         self.func.as_const(value)
     }
 
-    /// The operation and operands that make a value.
+    /// Returns the operation and operands that define a value.
     fn def(&self, value: Value) -> Option<(Op, &Values)> {
         let data = &self.func.insts[self.func.def_inst(value)?];
         (data.results.len() == 1).then_some((data.op, &data.args))
@@ -202,8 +202,8 @@ impl Folder<'_> {
         self.out.push(inst);
     }
 
-    /// Switches on a value that was widened or offset are left to the source compiler; only constants that no case
-    /// can have are dropped elsewhere. Here: switch on `zext` becomes a switch on its operand.
+    /// Turns a switch on a zero-extended value into a switch on the narrow one. Switches on values
+    /// that were widened in other ways or offset stay.
     fn switch(&mut self, term: &mut Terminator) {
         let Terminator::Switch(value, cases, _) = term else {
             return;
@@ -347,7 +347,7 @@ impl Folder<'_> {
         }
     }
 
-    /// What a value is when cut to `ty`, if that costs nothing.
+    /// Returns a value truncated to `ty`, if that needs no instruction.
     fn narrowed(&self, value: Value, ty: Type) -> Option<Narrow> {
         if let Some(bits) = self.c(value) {
             return Some(Narrow::Const(bits));
@@ -374,7 +374,7 @@ impl Folder<'_> {
         }
     }
 
-    /// Truncated arithmetic on widened values is arithmetic of the narrow type.
+    /// Narrows arithmetic on extended values whose result is truncated.
     fn narrow(&mut self, op: Op, ty: Type, x: Value, y: Value) -> Action {
         let (Some(x), Some(y)) = (self.narrowed(x, ty), self.narrowed(y, ty)) else {
             return Action::Keep;
@@ -460,7 +460,7 @@ impl Folder<'_> {
         }
     }
 
-    /// 1 / k where that is a power of two and both are normal, or where the flags allow it.
+    /// Returns 1 / k if that is a power of two and both are normal, or if `any` allows rounding.
     fn reciprocal(&self, ty: Type, k: u64, any: bool) -> Option<u64> {
         let one = match ty {
             Type::F16 => 0x3c00u64,

@@ -6,13 +6,13 @@
 //! To Mesa, a parameter that every edge brings the same value to is none. So a loop that may have one ([`alike`]) gets a further
 //! exit, at its head, which no work-item ever takes and which brings zeros; so does one that stores to a private array which
 //! is read behind it, as Mesa makes values of elements that it tells apart. Parameters of headers need nothing, nor do values
-//! without operands, nor loops that all work-items leave together ([`together`]), those with barriers among them: NIR repeats the
+//! without operands, nor loops that all work-items leave together ([`uniform_exits`]), those with barriers among them: NIR repeats the
 //! bodies of such loops, which a further exit would keep it from.
 
-use crate::analysis::alike::alike;
 use crate::analysis::cfg::Cfg;
+use crate::analysis::congruent::may_be_congruent;
 use crate::analysis::dom::DomTree;
-use crate::analysis::together;
+use crate::analysis::uniform_exits;
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value, Var};
 use crate::ir::function::{Edge, Function, Merge, Storage, Terminator, ValueDef, Values};
 use crate::ir::op::{Effect, HwVar, IntCond, Op};
@@ -48,7 +48,7 @@ struct Loop {
     /// The innermost one around it.
     parent: Option<usize>,
     /// All its work-items leave it together.
-    together: bool,
+    uniform_exit: bool,
     /// What is defined in it and used outside of the innermost loop that it is defined in.
     crossing: Vec<Value>,
     /// What is stored to private arrays in it, but for loops in it that have a further exit.
@@ -86,7 +86,7 @@ impl Results {
         }
         let cfg = Cfg::new(func);
         let dom = DomTree::new(&cfg);
-        let together = together::headers(func, &cfg, &dom);
+        let uniform = uniform_exits::headers(func, &cfg, &dom);
         let mut this = Self {
             loops: Vec::new(),
             of: SecondaryMap::new(),
@@ -113,7 +113,7 @@ impl Results {
                     merge,
                     preds,
                     parent: of,
-                    together: together.contains(&block),
+                    uniform_exit: uniform.contains(&block),
                     crossing: Vec::new(),
                     stored: Vec::new(),
                 });
@@ -146,7 +146,7 @@ impl Results {
                     Op::Barrier { .. } => {
                         let mut at = home;
                         while let Some(l) = at {
-                            self.loops[l].together = true;
+                            self.loops[l].uniform_exit = true;
                             at = self.loops[l].parent;
                         }
                     }
@@ -219,7 +219,7 @@ impl Results {
             header,
             merge,
             parent,
-            together,
+            uniform_exit,
             ..
         } = self.loops[at];
         let wrong_edge = self.wrong_edge(func, cfg, at, &preds);
@@ -227,7 +227,7 @@ impl Results {
         let needed = wrong_edge
             || crossing.iter().any(|v| !self.safe.contains(v))
             || self.wrong_store(at, &stored);
-        let leaves = needed && !together && !preds.is_empty();
+        let leaves = needed && !uniform_exit && !preds.is_empty();
         for value in crossing {
             let users = self.users.remove(&value).unwrap_or_default();
             let mut name = value;
@@ -299,7 +299,7 @@ impl Results {
             let several = (3..=MOST).contains(&brought.len());
             let mut pairs = (brought.iter().enumerate())
                 .flat_map(|(n, &a)| brought[..n].iter().map(move |&b| (a, b)));
-            let apart = several && pairs.all(|(a, b)| !alike(func, a, b));
+            let apart = several && pairs.all(|(a, b)| !may_be_congruent(func, a, b));
             !apart && brought.iter().any(|&v| wrong(v))
         })
     }

@@ -1,7 +1,9 @@
-//! Private memory behind pointer parameters of shared functions, passed by value: in, and out where it is written.
+//! Passes private memory behind pointer parameters of shared functions by value: in, and out where
+//! it is written.
 //!
-//! All accesses must be at constant offsets; each of the places that they go to is a *part*. The function gets memory of its
-//! own, filled from parameters at its start and read back where it returns; the callers load before the call and store behind it.
+//! All accesses must be at constant offsets; each of the places that they access is a *part*. The
+//! function gets memory of its own, filled from parameters at its start and read back where it
+//! returns; the callers load before the call and store after it.
 
 use crate::edit::rewrite::{rewrite, Action};
 use crate::ir::entity::{FuncId, Inst, Value};
@@ -18,7 +20,7 @@ const PRIVATE: Type = Type::Ptr(Space::Private);
 struct PointeePart {
     ty: Type,
     written: bool,
-    /// What all accesses say of its alignment.
+    /// The least alignment that its accesses claim.
     align: u32,
 }
 
@@ -33,7 +35,7 @@ fn parts_end(parts: &PointeeParts) -> u64 {
         .unwrap_or(0)
 }
 
-/// Where a pointer comes from: a value that is no addition, and the constant added to it.
+/// Returns the value that a pointer is derived from by additions, and the constant added to it.
 fn base(func: &Function, mut pointer: Value) -> Option<(Value, u64)> {
     let mut offset = 0u64;
     loop {
@@ -51,7 +53,7 @@ fn base(func: &Function, mut pointer: Value) -> Option<(Value, u64)> {
     }
 }
 
-/// Private pointers that leave the sight of this pass.
+/// Returns true if a private pointer escapes the analysis of this pass.
 pub(super) fn has_escapes(func: &Function) -> bool {
     let is_private = |v: &Value| func.ty(*v) == PRIVATE;
     func.layout.iter().any(|&block| {
@@ -69,7 +71,8 @@ pub(super) fn has_escapes(func: &Function) -> bool {
     })
 }
 
-/// The accesses through one parameter, if all are loads and stores at constant offsets that agree in type.
+/// Returns the accesses through one parameter, if all are loads and stores at constant offsets that
+/// agree in type.
 fn parts_of(func: &Function, param: Value) -> Option<PointeeParts> {
     let mut parts = PointeeParts::new();
     let mut derived: FxHashSet<Value> = FxHashSet::default();
@@ -112,7 +115,7 @@ fn parts_of(func: &Function, param: Value) -> Option<PointeeParts> {
                 }
                 let align = match at - first {
                     0 => align,
-                    behind => align.min(1 << behind.trailing_zeros().min(4)),
+                    offset => align.min(1 << offset.trailing_zeros().min(4)),
                 };
                 let part = parts
                     .entry(at)
@@ -140,10 +143,10 @@ fn parts_of(func: &Function, param: Value) -> Option<PointeeParts> {
     (disjoint && parts.len() <= 256).then_some(parts)
 }
 
-/// Parameters of a shared function: those passed by value have their parts.
+/// The parameters of a shared function; those passed by value have their parts.
 pub(super) struct Plan(Vec<Option<PointeeParts>>);
 
-/// What can be passed by value to a function.
+/// Returns which parameters of a function can be passed by value.
 pub(super) fn plan(func: &Function) -> Option<Plan> {
     let params = &func.blocks[func.entry()?].params;
     let parts = |&p: &Value| match func.ty(p) {
@@ -153,7 +156,7 @@ pub(super) fn plan(func: &Function) -> Option<Plan> {
     Some(Plan(params.iter().map(parts).collect()))
 }
 
-/// Passes the parts by value in the function itself.
+/// Rewrites the shared function to take and return the parts by value.
 pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     let entry = func.entry()?;
     let old = std::mem::take(&mut func.blocks[entry].params);
@@ -221,7 +224,7 @@ pub(super) fn rewrite_callee(func: &mut Function, plan: &Plan) -> Option<()> {
     Some(())
 }
 
-/// Alignment of a part in an aggregate aligned to 16 bytes (natural at most).
+/// Returns the alignment of a part in an aggregate aligned to 16 bytes (natural at most).
 fn part_align(at: u64) -> u32 {
     if at == 0 {
         16
@@ -230,7 +233,7 @@ fn part_align(at: u64) -> u32 {
     }
 }
 
-/// May the memory behind two arguments of a call overlap?
+/// Returns true if the memory behind two arguments of a call may overlap.
 fn overlap(
     func: &Function,
     a: (Value, Option<&PointeeParts>),
@@ -267,7 +270,8 @@ fn overlap(
     }
 }
 
-/// Passes the parts by value at the calls in another function. None: the call does not allow it.
+/// Passes the parts by value at the calls in another function. Returns `None` if a call does not
+/// allow it.
 pub(super) fn rewrite_caller(func: &mut Function, callee: FuncId, plan: &Plan) -> Option<()> {
     // Check first.
     for &block in &func.layout {

@@ -1,4 +1,5 @@
-//! Which functions are shared: the call graph below a kernel with sizes, and the choice by the instructions saved.
+//! Chooses the functions to share: from the call graph below a kernel with sizes, by the
+//! instructions saved.
 
 use crate::error::Result;
 use crate::ir::entity::{Entity, FuncId};
@@ -8,14 +9,14 @@ use crate::ir::types::Type;
 use crate::passes::inline::{callees, with_body};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// When functions are shared. All are numbers of instructions.
+/// The limits that decide when functions are shared. All are numbers of instructions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// From so many on, as read, functions are shared.
+    /// The size of a kernel, as read, from which on functions are shared.
     pub budget: u64,
-    /// With functions shared, inlining everything is given up beyond so many.
+    /// The size beyond which inlining everything is given up, if functions can be shared.
     pub most: usize,
-    /// The smallest function worth sharing, as read; a call of one that is shared costs as much.
+    /// The smallest function worth sharing, as read. A call of a shared function counts as much.
     pub min_size: u64,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Graph {
 }
 
 impl Graph {
-    /// Of the functions that a kernel reaches.
+    /// Builds the graph of the functions that a kernel reaches.
     pub fn new(module: &Module, kernel: FuncId) -> Result<Self> {
         let mut graph = Self {
             order: Vec::new(),
@@ -97,8 +98,8 @@ impl Graph {
         Ok(graph)
     }
 
-    /// Size with everything inlined but the shared functions, and how often each function is copied. `call`: the size of a call of
-    /// a shared function.
+    /// Returns the size of each function with everything inlined but the shared functions, and how
+    /// often each function is copied. `call`: the size of a call of a shared function.
     fn measure(
         &self,
         shared: &FxHashSet<FuncId>,
@@ -131,7 +132,7 @@ impl Graph {
         (size, copies)
     }
 
-    /// The functions to share.
+    /// Returns the functions to share.
     pub fn choose(&self, limits: &Limits) -> FxHashSet<FuncId> {
         let mut shared = FxHashSet::default();
         let Some(&kernel) = self.order.last() else {

@@ -1,26 +1,29 @@
-//! Inlining, with one copy of large functions.
+//! Inlines all calls, with one copy of large functions.
 //!
-//! Everything must become one function. Where inlining every call would make it too large (cryptographic kernels call
-//! block functions of thousands of instructions from dozens of places, and drivers take minutes over millions of
-//! instructions), a large function gets *one* copy in the kernel that all its call sites share: they jump to it with
-//! their arguments and their number, and it jumps back by a switch on the number.
+//! Everything must become one function. Where inlining every call would make it too large
+//! (cryptographic kernels call block functions of thousands of instructions from dozens of places,
+//! and drivers take minutes over millions of instructions), a large function gets *one* copy in the
+//! kernel that all its call sites share: they jump to it with their arguments and their number, and
+//! it jumps back by a switch on the number.
 //!
-//! The price is that every value which lives across a call travels through the shared code. With many values and calls
-//! the result is larger than with everything inlined: which of the two is kept is decided when both are there (see
-//! `pipeline`). Each call is an iteration of a loop around the shared code, too, which matters to drivers that count them.
+//! The price is that every value which is live across a call passes through the shared code. With
+//! many values and calls the result is larger than with everything inlined: which of the two is
+//! kept is decided when both are there (see `pipeline`). Each call is an iteration of a loop around
+//! the shared code, too, which matters to drivers that count them.
 //!
-//! 1. Functions to share are chosen by the instructions saved, until the estimate is within [`Limits::budget`], and beyond that
-//!    where it pays: a call of a shared function is not free.
-//! 2. Where any has generic pointers as parameters, there are copies of it for the spaces of the arguments ([`spaces`]), and
-//!    the choice is made once more.
+//! 1. Functions to share are chosen by the instructions saved, until the estimate is within
+//!    [`Limits::budget`], and beyond that where it pays: a call of a shared function is not free.
+//! 2. Where any has generic pointers as parameters, there are copies of it for the spaces of the
+//!    arguments ([`spaces`]), and the choice is made once more.
 //! 3. Everything else is inlined.
-//! 4. Private memory behind pointer parameters of shared functions that is only accessed at constant offsets is passed
-//!    by value, in and out, so that arrays of the callers can still become values.
+//! 4. Private memory behind pointer parameters of shared functions that is only accessed at
+//!    constant offsets is passed by value, in and out, so that arrays of the callers can still become
+//!    values.
 //! 5. The copies are placed, the calls become jumps, SSA form is repaired.
 //!
-//! Work-items in different calls may meet in shared code, so nothing is shared that could hold or come before a
-//! barrier or another collective operation; and which image it is must be known, so nothing is shared that is given one.
-//! Whatever does not fit these rules is inlined as usual.
+//! Work-items in different calls may meet in shared code, so nothing is shared that could contain
+//! or precede a barrier or another collective operation. Images must be known at compile time, so
+//! no function is shared that takes one. Whatever does not fit these rules is inlined as usual.
 
 mod by_value;
 mod choose;
@@ -42,11 +45,11 @@ use crate::ir::types::Type;
 use choose::Graph;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A kernel as one function without calls.
+/// A kernel as one function without calls, in up to two forms.
 pub struct OneFunction {
-    /// With everything inlined. None: that would be far larger than the other form, and is not made to the end.
+    /// The form with everything inlined, or `None` if it would be far larger than the other form.
     pub inlined: Option<Function>,
-    /// With large functions shared. None: there are none, or they cannot be.
+    /// The form with large functions shared, or `None` if there are none or they cannot be shared.
     pub shared: Option<Shared>,
 }
 
@@ -54,15 +57,16 @@ pub struct OneFunction {
 pub struct Shared {
     /// The function.
     pub func: Function,
-    /// Iterations in a run of it, as far as loops have a known end: the way through shared code is one, too.
+    /// The iterations in a run of it, as far as loops have a known trip count. A call of shared
+    /// code counts as one, too.
     pub iterations: u64,
 }
 
-/// How many times as large as the form with shared functions the other one may become before the clean-up of the whole makes it
-/// smaller. It is chosen up to twice the size.
+/// The factor by which the inlined form may exceed the shared form in size before the clean-up of
+/// the whole makes it smaller. It is chosen up to twice the size.
 const TIMES_AS_LARGE: usize = 8;
 
-/// The kernel as one function without calls, within limits.
+/// Turns the kernel into one function without calls, within limits.
 pub fn run(module: &Module, kernel: FuncId, limits: &Limits) -> Result<OneFunction> {
     let kernel = with_body(module, kernel, None)?;
     let graph = Graph::new(module, kernel)?;
@@ -104,7 +108,8 @@ fn with_shared(
     Ok(share(bodies, kernel, &order))
 }
 
-/// Joins the bodies. `order`: the shared functions, callees first. None: it cannot be done.
+/// Joins the bodies. `order`: the shared functions, callees first. Returns `None` if that is
+/// impossible.
 fn share(
     mut bodies: FxHashMap<FuncId, Function>,
     kernel: FuncId,
@@ -147,23 +152,23 @@ fn share(
     }
     jump(&mut func, &placed)?;
     flow::drop_unreachable(&mut func);
-    if meets_convergent(&func, &placed) {
+    if reaches_convergent(&func, &placed) {
         return None;
     }
     repair_ssa::run(&mut func);
     Some(Shared { func, iterations })
 }
 
-/// The one copy of a shared function.
+/// The copy of a shared function.
 struct Placed {
     entry: Block,
-    /// Takes the results; ends in the switch.
+    /// The block that takes the results and ends in the switch.
     exit: Block,
     /// The number of the call.
     selector: Value,
 }
 
-/// Copies a body into the kernel, its blocks not yet entered from anywhere.
+/// Copies a body into the kernel, with no edge to it yet.
 fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     let mut map = CopyMap::new(body);
     let first = func.insts.len();
@@ -221,8 +226,8 @@ fn place(func: &mut Function, body: &Function) -> Option<Placed> {
     })
 }
 
-/// Moves to the entry block what depends on nothing but it: constants, addresses within private memory. It would have
-/// to travel through the shared code otherwise.
+/// Hoists constants and addresses within private memory to the entry block. Otherwise they would
+/// have to pass through the shared code.
 fn hoist(func: &mut Function) {
     let Some(entry) = func.entry() else { return };
     let mut at_entry: FxHashSet<Value> = func.blocks[entry].params.iter().copied().collect();
@@ -258,13 +263,13 @@ struct Jumped {
     /// The block that it jumps from.
     from: Block,
     callee: FuncId,
-    /// What it tells the shared code to come back to it.
+    /// The number by which the shared code returns to it.
     number: u64,
-    /// Where it comes back to.
+    /// The block that it returns to.
     cont: Block,
 }
 
-/// Makes jumps of all calls.
+/// Replaces all calls by jumps.
 fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
     let mut calls: Vec<Jumped> = Vec::new();
     let mut counts: FxHashMap<FuncId, u64> = FxHashMap::default();
@@ -331,9 +336,9 @@ fn jump(func: &mut Function, placed: &FxHashMap<FuncId, Placed>) -> Option<()> {
     Some(())
 }
 
-/// Leaves only the calls that come back: the call itself is reached, and the end of what it calls, too. Where another call has
-/// no way back (its function never ends), what follows it is dropped; were a switch of shared code to lead into the rest of
-/// that function, values of what was dropped would have no definition there.
+/// Keeps only the calls that return: the call itself is reachable, and the end of its callee, too.
+/// The code after a call that never returns is dropped; if a switch of shared code led into the
+/// rest of that function, values of the dropped code would have no definition there.
 fn keep_returning(func: &Function, placed: &FxHashMap<FuncId, Placed>, calls: &mut Vec<Jumped>) {
     let mut seen: FxHashSet<Block> = FxHashSet::default();
     let mut work: Vec<Block> = func.entry().into_iter().collect();
@@ -357,8 +362,8 @@ fn keep_returning(func: &Function, placed: &FxHashMap<FuncId, Placed>, calls: &m
     calls.sort_by_key(|call| (call.callee, call.number));
 }
 
-/// Is a collective operation reachable from shared code?
-fn meets_convergent(func: &Function, placed: &FxHashMap<FuncId, Placed>) -> bool {
+/// Returns true if a collective operation is reachable from shared code.
+fn reaches_convergent(func: &Function, placed: &FxHashMap<FuncId, Placed>) -> bool {
     let mut seen: FxHashSet<Block> = placed.values().map(|p| p.entry).collect();
     let mut work: Vec<Block> = seen.iter().copied().collect();
     while let Some(block) = work.pop() {

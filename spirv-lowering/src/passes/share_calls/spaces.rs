@@ -1,10 +1,13 @@
-//! Copies of functions for the spaces of their generic pointer parameters.
+//! Copies functions for the spaces of their generic pointer parameters.
 //!
-//! From OpenCL C 2.0 on a plain pointer is generic, so that private memory behind a parameter of a function is handed over as a
-//! generic pointer: nobody but its caller can say what it points to, and nothing could be shared. From the kernel on, functions
-//! are walked callers first: generic pointers that come from one space alone become pointers into that space, and a call that
-//! is given such goes to a copy of its function with parameters of those types. What may be of several spaces, or comes from
-//! memory, stays generic; [`lower_generic_ptr`](crate::passes::lower_generic_ptr) sees to it once everything is one function.
+//! From OpenCL C 2.0 on a plain pointer is generic, so that private memory behind a parameter of a
+//! function is passed as a generic pointer: only its caller knows what it points to, and nothing
+//! could be shared. This pass walks functions from the kernel on, callers first. Generic pointers
+//! that come from one space alone become pointers into that space, and a call with such an argument
+//! goes to a copy of its function with parameters of those types. A pointer that may be of several
+//! spaces, or comes from memory, stays generic;
+//! [`lower_generic_ptr`](crate::passes::lower_generic_ptr) lowers it once everything is one
+//! function.
 
 use crate::edit::rewrite::{rewrite_with_terms, Action, Rewriter};
 use crate::error::Result;
@@ -18,18 +21,18 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 const GENERIC: Type = Type::Ptr(Space::Generic);
 
-/// Copies of one function, at most.
+/// The most copies of one function.
 const MOST_COPIES: u32 = 6;
 
-/// What is known of a generic pointer.
+/// The known origin of a generic pointer.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 enum Origin {
-    /// Nothing yet: null, or undefined.
+    /// No origin yet: null, or undefined.
     #[default]
     None,
-    /// It comes from this space alone.
+    /// One space alone.
     One(Space),
-    /// From several, or from where nobody knows.
+    /// Several spaces, or an unknown one.
     Any,
 }
 
@@ -50,7 +53,7 @@ impl Origin {
     }
 }
 
-/// Where the generic pointers of a function come from.
+/// Computes the origins of the generic pointers of a function.
 fn origins(func: &Function) -> SecondaryMap<Value, Origin> {
     let mut origins: SecondaryMap<Value, Origin> = SecondaryMap::new();
     if let Some(entry) = func.entry() {
@@ -96,7 +99,7 @@ fn origins(func: &Function) -> SecondaryMap<Value, Origin> {
     }
 }
 
-/// Brings a pointer to the type that its user wants.
+/// Casts a pointer to the type that its user needs.
 fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     let value = r.resolve(value);
     match r.func.ty(value) {
@@ -106,10 +109,10 @@ fn coerce(r: &mut Rewriter, value: Value, want: Type) -> Value {
     }
 }
 
-/// Gives a call, for the types of its arguments, the callee and the types of its parameters.
+/// Returns, for a call and the types of its arguments, the callee and the types of its parameters.
 type Resolve<'a> = dyn FnMut(FuncId, &[Type]) -> Result<(FuncId, Vec<Type>)> + 'a;
 
-/// Makes pointers into one space of the generic ones that come from it.
+/// Turns generic pointers that come from one space into pointers into that space.
 fn narrow(func: &mut Function, resolve: &mut Resolve) -> Result<()> {
     let origins = origins(func);
     let mut was_generic: SecondaryMap<Value, bool> = SecondaryMap::new();
@@ -224,7 +227,7 @@ fn step(
     Ok(Action::Keep)
 }
 
-/// A copy of a function whose parameters have these types: generic ones may have become pointers into a space.
+/// Copies a function with parameters of these types: generic ones may become pointers into a space.
 fn copy_for(func: &Function, params: &[Type]) -> Function {
     let mut func = func.clone();
     let Some(entry) = func.entry() else {
@@ -252,13 +255,14 @@ fn copy_for(func: &Function, params: &[Type]) -> Function {
     func
 }
 
-/// Whether a function that a kernel reaches has a generic parameter.
+/// Returns true if a function that a kernel reaches has a generic parameter.
 pub(super) fn concerns(module: &Module, reached: &[FuncId]) -> bool {
     let generic = |id: &FuncId| module.functions[*id].params.contains(&GENERIC);
     reached.iter().any(generic)
 }
 
-/// The module with copies of functions for the spaces of their arguments, as the kernel calls them.
+/// Returns the module with copies of functions for the spaces of their arguments, as the kernel
+/// calls them.
 pub(super) fn specialise(module: &Module, kernel: FuncId) -> Result<Module> {
     let mut module = module.clone();
     let mut copies: FxHashMap<(FuncId, Vec<Type>), FuncId> = FxHashMap::default();

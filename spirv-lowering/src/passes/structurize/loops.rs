@@ -1,4 +1,4 @@
-//! Step 2: loops become canonical, inner ones first.
+//! Step 2: makes loops canonical, inner ones first.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -10,7 +10,7 @@ use crate::ir::function::{Edge, Terminator, Values};
 use crate::ir::op::Effect;
 use rustc_hash::FxHashMap;
 
-/// Most blocks, and most instructions in all, that a loop takes in to unite its exits.
+/// The most blocks, and the most instructions in all, that a loop absorbs to unite its exits.
 const ABSORB_BLOCKS: usize = 24;
 const ABSORB_INSTS: usize = 256;
 
@@ -19,7 +19,7 @@ pub(super) struct Loop {
     pub(super) header: Block,
     pub(super) parent: Option<usize>,
     pub(super) depth: u32,
-    /// Blocks in this loop and in no inner one.
+    /// The blocks in this loop and in no inner one.
     pub(super) own: Vec<Block>,
     pub(super) children: Vec<usize>,
     pub(super) merge: Block,
@@ -91,7 +91,7 @@ impl Loops {
         false
     }
 
-    /// All blocks of a loop, inner loops included.
+    /// Returns all blocks of a loop, inner loops included.
     pub(super) fn blocks(&self, l: usize) -> Vec<Block> {
         let mut out = Vec::new();
         let mut work = vec![l];
@@ -117,7 +117,7 @@ impl Loops {
         Ok(())
     }
 
-    /// Every header is entered by one jump.
+    /// Makes every header have a single entering jump, from a preheader.
     fn preheaders(&mut self, edit: &mut Edit) {
         let mut entries: Vec<Vec<(Block, usize)>> = vec![Vec::new(); self.all.len()];
         for &block in &edit.func.layout {
@@ -271,7 +271,7 @@ impl Loops {
         Ok(())
     }
 
-    /// Sends edges elsewhere (see [`Edit::redirect`]); what is new is in the same loop.
+    /// Redirects edges (see [`Edit::redirect`]); new blocks are in the same loop.
     fn redirect(
         &mut self,
         edit: &mut Edit,
@@ -314,7 +314,7 @@ impl Loops {
         }
     }
 
-    /// Exit blocks that the loop takes in so that it has fewer exit targets.
+    /// Finds the exit blocks that the loop absorbs so that it has fewer exit targets.
     fn absorb(
         &self,
         edit: &Edit,

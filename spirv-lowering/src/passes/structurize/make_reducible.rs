@@ -22,7 +22,7 @@ pub fn run(edit: &mut Edit) -> bool {
     }
 }
 
-/// The entries of the outermost regions that have more than one.
+/// Returns the entries of the outermost regions that have more than one.
 fn irreducible_regions(edit: &Edit) -> Vec<Vec<Block>> {
     let func = &*edit.func;
     let mut preds: SecondaryMap<Block, Vec<Block>> = SecondaryMap::new();
@@ -71,7 +71,7 @@ fn irreducible_regions(edit: &Edit) -> Vec<Vec<Block>> {
     found
 }
 
-/// Tarjan's numbers of a block.
+/// The numbers that Tarjan's algorithm assigns to a block.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     index: u32,
@@ -79,7 +79,8 @@ struct Mark {
     open: bool,
 }
 
-/// The strongly connected components with a cycle, within the blocks of a set (Tarjan, on explicit stacks).
+/// Returns the strongly connected components with a cycle, within the blocks of a set (Tarjan, on
+/// explicit stacks).
 fn components(
     edit: &Edit,
     nodes: &[Block],

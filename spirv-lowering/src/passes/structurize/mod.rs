@@ -74,7 +74,7 @@ pub fn run(func: &mut Function) -> Result<()> {
     Ok(())
 }
 
-/// The entry block must not be a jump target.
+/// Adds an entry block if the entry is a jump target.
 fn fresh_entry(func: &mut Function, old: Block) -> Block {
     let targeted = func
         .layout
@@ -99,7 +99,7 @@ fn fresh_entry(func: &mut Function, old: Block) -> Block {
     new
 }
 
-/// Switches on integers that are not 32 bits wide are switches on 32 bits; a switch with one case is a branch.
+/// Converts switches on other integers to 32 bits, and a switch with one case to a branch.
 fn narrow_switches(func: &mut Function) {
     for block in func.layout.clone() {
         let Terminator::Switch(value, cases, default) = func.blocks[block].term.clone() else {
@@ -193,7 +193,8 @@ fn fold_return(edit: &mut Edit, exit: Block) {
     }
 }
 
-/// Reverse postorder with merge blocks and continue targets after what comes before them.
+/// Computes reverse postorder with merge blocks and continue targets after the blocks of their
+/// constructs.
 fn order(func: &Function, merges: &SecondaryMap<Block, Option<Merge>>) -> Vec<Block> {
     let Some(entry) = func.entry() else {
         return Vec::new();

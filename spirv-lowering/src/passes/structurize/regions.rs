@@ -1,4 +1,4 @@
-//! Step 4: what is acyclic gets its merge blocks, up the dominator tree.
+//! Step 4: gives acyclic regions their merge blocks, up the dominator tree.
 
 use super::loops::Loops;
 use crate::analysis::cfg::Cfg;
@@ -9,7 +9,7 @@ use crate::ir::entity::{Block, Entity, SecondaryMap};
 use crate::ir::function::{Edge, Merge, Terminator, Values};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// How control leaves a structured piece of code: by the jump that ends a block, or from a dispatch without
+/// The exit of a structured region: by the jump that ends a block, or from a dispatch without
 /// terminator.
 enum Exit {
     Jump(Block, Block),
@@ -25,13 +25,13 @@ impl Exit {
     }
 }
 
-/// Where the exits of the arms of a branch meet.
+/// The place where the exits of a branch's arms meet.
 enum Meeting {
-    /// At a block that is the target, or jumps there.
+    /// A block that is the target, or jumps there.
     Block(Block, Block),
     /// At a dispatch.
     Dispatch(Dispatch),
-    /// They do not: no arm goes on.
+    /// No place, because no arm continues.
     Never(Block),
 }
 
@@ -44,7 +44,7 @@ impl Meeting {
     }
 }
 
-/// Step 4.
+/// The state of step 4.
 pub(super) struct Regions<'a, 'f> {
     edit: &'a mut Edit<'f>,
     loops: &'a Loops,
@@ -132,7 +132,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         }
     }
 
-    /// The exit of the code that begins with a block: for a header, of what follows the loop.
+    /// Removes and returns the exit of the code that begins with a block; for a header, the exit of
+    /// what follows the loop.
     fn take_exit(&mut self, block: Block) -> Option<Exit> {
         let at = match self.loops.headed[block] {
             Some(l) => self.loops.all[l].merge,
@@ -141,7 +142,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         self.exits.get_mut(at.index()).and_then(Option::take)
     }
 
-    /// Can the block be reached by a jump from any depth within the region of `from`?
+    /// Returns true if the block can be reached by a jump from any depth within the region of
+    /// `from`.
     fn is_free(&self, from: Block, target: Block) -> bool {
         if Some(target) == self.exit {
             return true;
@@ -278,7 +280,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         self.follow(block, exit)
     }
 
-    /// Which of the targets of a construct meet in its merge block; the others are free and stay direct.
+    /// Returns the targets of a construct that meet in its merge block; the others are free and
+    /// stay direct.
     fn wanted(&mut self, from: Block, all: Vec<Block>) -> Vec<Block> {
         if all.len() < 2 {
             return all;
@@ -300,8 +303,9 @@ impl<'a, 'f> Regions<'a, 'f> {
         cont.or(all.first().copied()).into_iter().collect()
     }
 
-    /// Makes the one block that the latch is entered from the continue target itself, so that it is free: the
-    /// increment of a loop that several places `continue` to.
+    /// Turns the only predecessor of the latch into the continue target itself, so that it is free:
+    /// the increment of a loop that several places `continue` to. Returns true if that was
+    /// possible.
     fn promote(&mut self, block: Block) -> bool {
         let Some(l) = self.loops.of[block] else {
             return false;
@@ -345,7 +349,8 @@ impl<'a, 'f> Regions<'a, 'f> {
         true
     }
 
-    /// Makes the merge block of the construct below `root` for the targets, and sends the exits of the arms there.
+    /// Makes the merge block of the construct below `root` for the targets, and redirects the exits
+    /// of the arms there.
     fn meet(&mut self, root: Block, wanted: &[Block], exits: Vec<Exit>) -> Meeting {
         let meeting = match wanted {
             [] => Meeting::Never(self.edit.func.add_block()),
@@ -390,7 +395,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         meeting
     }
 
-    /// How control goes on from a merge block.
+    /// Returns the exit of the code from a merge block.
     fn after(&mut self, meeting: Meeting) -> Option<Exit> {
         match meeting {
             Meeting::Never(_) => None,
@@ -423,7 +428,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         Ok(exit)
     }
 
-    /// After a dispatch: the join if it is selected.
+    /// Enters the join after a dispatch, if the selector selects it.
     fn guarded(&mut self, root: Block, dispatch: Dispatch, join: Block) -> Option<Exit> {
         let rest: Vec<Block> = dispatch
             .targets
@@ -456,7 +461,7 @@ impl<'a, 'f> Regions<'a, 'f> {
         self.after(meeting)
     }
 
-    /// Turns the edges of a branch to a free target that is not met into what a free jump is.
+    /// Makes the edges of a branch to a free target free jumps.
     fn leave(&mut self, block: Block, to: Block) {
         if Some(to) != self.exit {
             return;

@@ -1,15 +1,17 @@
-//! Whether a compiler that numbers values, and remembers what memory holds, may take two values for one.
+//! Tells whether a driver's compiler that numbers values and forwards loads may find two values
+//! congruent.
 
 use crate::ir::entity::Value;
 use crate::ir::function::{Function, ValueDef};
 use crate::ir::op::{Effect, Op};
 
-/// How far operands are followed; what is farther away may be one.
+/// The depth to which operands are compared; deeper ones may be congruent.
 const DEPTH: u32 = 6;
 
-/// Whether two values may be taken for one: the same value, the same operation on operands that may be, or what is read,
-/// undefined or otherwise not told by operands alone, which may be anything. A parameter is no other value.
-pub fn alike(func: &Function, a: Value, b: Value) -> bool {
+/// Returns true if a compiler may find `a` and `b` congruent: they are one value, or one operation
+/// on operands that may be congruent, or either is loaded, undefined or otherwise not a function of
+/// its operands. Two different parameters are not congruent.
+pub fn may_be_congruent(func: &Function, a: Value, b: Value) -> bool {
     within(func, a, b, DEPTH)
 }
 
@@ -21,10 +23,10 @@ fn within(func: &Function, a: Value, b: Value, depth: u32) -> bool {
         ValueDef::Result(inst, _) => Some(&func.insts[inst]),
         ValueDef::Param(..) => None,
     };
-    let told = |value: Value| {
+    let pure = |value: Value| {
         inst_of(value).is_none_or(|i| i.op.effect() == Effect::Pure && i.op != Op::Undef)
     };
-    if !told(a) || !told(b) {
+    if !pure(a) || !pure(b) {
         return true;
     }
     match (inst_of(a), inst_of(b)) {

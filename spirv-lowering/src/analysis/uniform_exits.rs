@@ -1,7 +1,8 @@
-//! The loops that the work-items which entered them together leave together too: in the same iteration, if they run in step.
+//! Finds the loops with a uniform exit: work-items that enter them together leave them in the same
+//! iteration, if they run in step.
 //!
-//! A value is taken to be the same for all if it is made of arguments, sizes and constants alone, along loops of this kind.
-//! What is loaded may differ, and what different ways bring to a block.
+//! A value is uniform if it is computed from arguments, sizes and constants alone, along loops of
+//! this kind. Loads may diverge, and so may parameters of blocks where divergent paths meet.
 
 use super::cfg::Cfg;
 use super::dom::DomTree;
@@ -11,14 +12,14 @@ use crate::ir::function::{Function, Terminator};
 use crate::ir::op::{Effect, HwVar, Op};
 use rustc_hash::FxHashSet;
 
-/// The headers of such loops. Control flow must be reducible.
+/// Returns the headers of the loops with a uniform exit. Control flow must be reducible.
 pub fn headers(func: &Function, cfg: &Cfg, dom: &DomTree) -> FxHashSet<Block> {
     let forest = LoopForest::new(cfg, dom);
     let mut state = Divergence {
         func,
         homes: SecondaryMap::new(),
         differs: FxHashSet::default(),
-        apart: FxHashSet::default(),
+        divergent_exits: FxHashSet::default(),
         forest,
     };
     for &block in cfg.rpo() {
@@ -30,10 +31,14 @@ pub fn headers(func: &Function, cfg: &Cfg, dom: &DomTree) -> FxHashSet<Block> {
         }
     }
     while state.step(cfg, dom) {}
-    let Divergence { forest, apart, .. } = state;
+    let Divergence {
+        forest,
+        divergent_exits,
+        ..
+    } = state;
     let loops = forest.loops.iter();
     loops
-        .filter(|(id, _)| !apart.contains(id))
+        .filter(|(id, _)| !divergent_exits.contains(id))
         .map(|(_, lp)| lp.header)
         .collect()
 }
@@ -43,18 +48,18 @@ struct Divergence<'f> {
     forest: LoopForest,
     /// The innermost loop around the definition of a value.
     homes: SecondaryMap<Value, Option<LoopId>>,
-    /// Values that work-items may have different ones of. Grows.
+    /// The divergent values. The set only grows.
     differs: FxHashSet<Value>,
-    /// Loops that they may leave at different times. Grows.
-    apart: FxHashSet<LoopId>,
+    /// The loops without a uniform exit. The set only grows.
+    divergent_exits: FxHashSet<LoopId>,
 }
 
 impl Divergence<'_> {
-    /// Whether work-items may see different values in a block.
+    /// Returns true if a value may be divergent where a block uses it.
     fn differs(&self, value: Value, block: Block) -> bool {
         let mut at = self.homes[value];
         while let Some(l) = at.filter(|&l| !self.forest.contains(l, block)) {
-            if self.apart.contains(&l) {
+            if self.divergent_exits.contains(&l) {
                 return true;
             }
             at = self.forest.loops[l].parent;
@@ -62,9 +67,9 @@ impl Divergence<'_> {
         self.differs.contains(&value)
     }
 
-    /// Goes through the function once. Whether anything was found out.
+    /// Goes through the function once. Returns true if it found a divergent value or loop.
     fn step(&mut self, cfg: &Cfg, dom: &DomTree) -> bool {
-        let before = (self.differs.len(), self.apart.len());
+        let before = (self.differs.len(), self.divergent_exits.len());
         for &block in cfg.rpo() {
             self.params(cfg, block);
             for &inst in &self.func.blocks[block].insts {
@@ -76,10 +81,11 @@ impl Divergence<'_> {
             }
             self.exits(dom, block);
         }
-        before != (self.differs.len(), self.apart.len())
+        before != (self.differs.len(), self.divergent_exits.len())
     }
 
-    /// A header's parameters are the same if all that is brought is; others, if one value is brought.
+    /// Marks the parameters of a block that are divergent: those of a header if an edge brings a
+    /// divergent value, others if the edges bring different values.
     fn params(&mut self, cfg: &Cfg, block: Block) {
         let heads = self.forest.headed_by(block).is_some();
         for (i, &param) in self.func.blocks[block].params.iter().enumerate() {
@@ -99,8 +105,8 @@ impl Divergence<'_> {
         }
     }
 
-    /// Of the loops that an edge from here leaves, work-items leave those together that it leaves in every iteration on one
-    /// condition.
+    /// Marks the loops that an edge from the block leaves divergently. An exit is uniform if every
+    /// iteration reaches it and its condition is uniform.
     fn exits(&mut self, dom: &DomTree, block: Block) {
         let term = &self.func.blocks[block].term;
         let condition = match term {
@@ -116,14 +122,14 @@ impl Divergence<'_> {
             let leaves = (term.targets().iter()).any(|t| !self.forest.contains(l, t.block));
             let always = lp.latches.iter().all(|&latch| dom.dominates(block, latch));
             if leaves && (condition || !always || innermost != Some(l)) {
-                self.apart.insert(l);
+                self.divergent_exits.insert(l);
             }
             at = lp.parent;
         }
     }
 }
 
-/// It is different for each work-item, or may be.
+/// Returns true if the operation's result may differ between work-items whatever its operands are.
 fn is_of_item(op: Op) -> bool {
     match op {
         Op::Undef | Op::Builtin(_) => true,
