@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Commands that are waited for, of one queue.
 const MOST: usize = 1 << 15;
-/// What stands for the first device in place of a process.
+/// The process id that the trace gives the first device.
 const FIRST_DEVICE: u32 = 1 << 30;
 /// Lanes of a queue: more commands do not run at the same time, or share the last.
 const LANES: u32 = 64;
@@ -211,7 +211,7 @@ impl Lanes {
     }
 }
 
-/// What a command is called, and more about it.
+/// Returns the name of a command, and its details.
 pub fn describe(command: &Command) -> (String, String) {
     let rows = |region: &crate::backend::BufferCopy| {
         let bytes = region.bytes * region.rows * region.slices;

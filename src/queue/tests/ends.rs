@@ -1,5 +1,4 @@
-//! What ends while something of it is still under way: objects, measured commands, maps that fail, references that go
-//! under a lock.
+//! Tests of objects, measured commands, failing maps and references that end while a command is pending.
 
 use super::*;
 use crate::backend::DeviceError;
