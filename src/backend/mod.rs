@@ -134,6 +134,12 @@ pub trait Timeline: Send + Sync {
         let _ = value;
         None
     }
+    /// Returns true if other streams can wait for exactly this value ([`Stream::wait_for`]). Otherwise, while it is not
+    /// reached, they would wait for commands behind it as well.
+    fn has_signal(&self, value: u64) -> bool {
+        let _ = value;
+        true
+    }
     /// Waits until `value` is reached: polls for a short while, then blocks. False: time ran out.
     fn wait(&self, value: u64, timeout: Option<Duration>) -> Result<bool>;
     /// For the same device's streams.

@@ -110,7 +110,12 @@ impl Queue {
                         (true, true) => ready.seen = Some(point()),
                         (true, false) => {}
                         // Out of order, what the stream waits for would hold up commands that do not.
-                        (false, true) if !follows && !undone && state.in_order() => {
+                        (false, true)
+                            if !follows
+                                && !undone
+                                && state.in_order()
+                                && progress.timeline.has_signal(place.value) =>
+                        {
                             ready.points.push(point());
                         }
                         (false, _) => pending.push((event.clone(), true)),

@@ -107,6 +107,8 @@ ranks! {
     PIPELINE_CACHE
     /// A VkQueue.
     VK_QUEUE
+    /// Marks of a timeline within batches in flight.
+    MARKS
     /// The samplers of a device.
     SAMPLERS
     /// The device's memory.

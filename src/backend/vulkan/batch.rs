@@ -6,6 +6,7 @@ use super::heap::Heaps;
 use super::image::Images;
 use super::logical::LogicalDevice;
 use super::memory::{self, VulkanMemory};
+use super::timeline::Mark;
 use super::transition::PendingTransitions;
 use super::utility::Utilities;
 use crate::backend::{DeviceError, Image, Memory, Pipeline, Placement, Result, Timeline};
@@ -52,31 +53,23 @@ const STAGING: u64 = 256 << 10;
 /// A value of another stream's timeline that a batch waits for; the timeline is kept alive.
 pub type Wait = (Arc<dyn Timeline>, vk::Semaphore, u64);
 
-/// Recorded commands with a value of their own on the timeline.
-#[derive(Clone, Copy)]
-pub struct Segment {
-    /// The command buffer, ended.
-    pub commands: vk::CommandBuffer,
-    /// The value when they are complete.
-    pub value: u64,
-}
-
-/// Commands that are submitted together: ended segments, then the open one.
+/// Commands that are submitted together, in one command buffer. It completes with a value on the timeline; of commands
+/// before the last, those whose completion somebody may ask for set an event ([`Batch::mark`]).
 pub struct Batch {
     /// What it is recorded with.
     pub tools: Arc<Tools>,
     pool: vk::CommandPool,
-    /// All command buffers of the pool that segments are recorded into.
-    buffers: Vec<vk::CommandBuffer>,
-    /// Segments that have ended, in order.
-    pub segments: Vec<Segment>,
-    /// The command buffer of the open segment.
+    /// Events, of which the first are those of `marks`.
+    events: Vec<vk::Event>,
+    /// The marks within the commands, in order.
+    pub marks: Vec<Mark>,
+    /// The command buffer.
     pub commands: vk::CommandBuffer,
     /// Another, for the transitions of new images.
     transitions: Option<vk::CommandBuffer>,
     /// A number that no other batch of the device has: see `VulkanMemory::first_use`.
     pub id: u64,
-    /// The command buffer of the open segment is being recorded.
+    /// The command buffer is being recorded.
     pub begun: bool,
     /// Something is in it, or is about to be.
     pub used: bool,
@@ -86,10 +79,12 @@ pub struct Batch {
     pub value: u64,
     /// Operations recorded.
     pub operations: usize,
-    /// Operations in segments that have ended.
-    ended_operations: usize,
-    /// Something writes to memory that the host sees.
+    /// Operations before the last mark.
+    marked_operations: usize,
+    /// Something writes to memory that the host may read once all is complete.
     pub writes_host_memory: bool,
+    /// Something behind the last mark writes to memory that the application, or a host task, reads directly.
+    pub writes_shown_memory: bool,
     /// The pipeline bound last.
     pub bound: vk::Pipeline,
     /// The descriptor set bound last.
@@ -143,8 +138,8 @@ impl Batch {
         Ok(Self {
             tools: Arc::clone(tools),
             pool,
-            buffers: vec![commands],
-            segments: Vec::new(),
+            events: Vec::new(),
+            marks: Vec::new(),
             commands,
             transitions: None,
             id: tools.new_batch_id(),
@@ -153,8 +148,9 @@ impl Batch {
             dirty: false,
             value: 0,
             operations: 0,
-            ended_operations: 0,
+            marked_operations: 0,
             writes_host_memory: false,
+            writes_shown_memory: false,
             bound: vk::Pipeline::null(),
             bound_set: vk::DescriptorSet::null(),
             sets: Sets::default(),
@@ -175,7 +171,7 @@ impl Batch {
         if self.begun {
             return Ok(());
         }
-        if self.dirty && self.segments.is_empty() {
+        if self.dirty {
             // SAFETY: the commands are not pending: the batch has completed or was never submitted.
             unsafe {
                 device
@@ -209,8 +205,8 @@ impl Batch {
             .ok_or(DeviceError::OutOfHostMemory)
     }
 
-    /// Ends the command buffer of the open segment, if anything is in it: it completes with this value.
-    pub fn end(&mut self, value: u64) -> Result {
+    /// Ends the command buffer, if anything is in it.
+    pub fn end(&self) -> Result {
         if !self.used {
             return Ok(());
         }
@@ -220,45 +216,37 @@ impl Batch {
         }
         // SAFETY: the command buffer is being recorded by this thread.
         unsafe { device.raw.end_command_buffer(self.commands) }
-            .map_err(|result| device.failed("vkEndCommandBuffer", result))?;
-        self.segments.push(Segment {
-            commands: self.commands,
-            value,
-        });
-        (self.begun, self.used, self.writes_host_memory) = (false, false, false);
-        self.ended_operations = self.operations;
-        Ok(())
+            .map_err(|result| device.failed("vkEndCommandBuffer", result))
     }
 
-    /// Ends the open segment with this value and opens another. Returns false if there is no command buffer for that: the
-    /// segment goes on.
-    pub fn next_segment(&mut self, value: u64) -> Result<bool> {
-        let at = self.segments.len() + 1;
-        let Some(next) = (match self.buffers.get(at) {
-            Some(known) => Some(*known),
-            None => self.allocate().ok(),
-        }) else {
-            return Ok(false);
+    /// Has the device set an event when all that was recorded so far is complete: `value` then. If there is no event for that,
+    /// it completes with what is recorded next.
+    pub fn mark(&mut self, value: u64) {
+        let device = &self.tools.device;
+        let event = match self.events.get(self.marks.len()) {
+            Some(event) => *event,
+            None => {
+                let info = vk::EventCreateInfo::default();
+                // SAFETY: the device lives.
+                let Ok(event) = (unsafe { device.raw.create_event(&info, None) }) else {
+                    return;
+                };
+                self.events.push(event);
+                event
+            }
         };
-        if at == self.buffers.len() {
-            self.buffers.push(next);
+        if std::mem::take(&mut self.writes_shown_memory) {
+            barrier::before_host(device, self.commands);
         }
-        self.end(value)?;
-        self.commands = next;
-        // What is bound is so in one command buffer.
-        self.bound = vk::Pipeline::null();
-        self.bound_set = vk::DescriptorSet::null();
-        Ok(true)
+        // SAFETY: the command buffer is being recorded by this thread; the event is reset, and nothing else sets it.
+        unsafe { (device.raw).cmd_set_event(self.commands, event, barrier::STAGES) };
+        self.marks.push(Mark { value, event });
+        self.marked_operations = self.operations;
     }
 
-    /// Returns true if there are operations in the open segment: barriers alone complete with what follows.
+    /// Returns true if there are operations behind the last mark: barriers alone complete with what follows.
     pub fn has_open_operations(&self) -> bool {
-        self.operations > self.ended_operations
-    }
-
-    /// Returns true if the batch has commands.
-    pub fn has_commands(&self) -> bool {
-        self.used || !self.segments.is_empty()
+        self.operations > self.marked_operations
     }
 
     /// A second command buffer, which brings new images to their layout. The batch keeps them.
@@ -297,14 +285,23 @@ impl Batch {
         self.staging.truncate(1);
         self.staged = 0;
         self.operations = 0;
-        self.ended_operations = 0;
+        self.marked_operations = 0;
         self.writes_host_memory = false;
+        self.writes_shown_memory = false;
         self.bound = vk::Pipeline::null();
         self.bound_set = vk::DescriptorSet::null();
         self.id = self.tools.new_batch_id();
-        self.dirty |= self.begun || !self.segments.is_empty() || self.transitions.is_some();
-        self.segments.clear();
-        self.commands = self.buffers.first().copied().unwrap_or_default();
+        self.dirty |= self.begun || self.transitions.is_some();
+        for mark in self.marks.drain(..) {
+            let raw = &self.tools.device.raw;
+            // SAFETY: no pending command sets the event, and no timeline asks for it any more.
+            if unsafe { raw.reset_event(mark.event) }.is_err() {
+                // Else what it marks next would count as complete at once.
+                self.events.retain(|event| *event != mark.event);
+                // SAFETY: as above; it is in no list any more.
+                unsafe { raw.destroy_event(mark.event, None) };
+            }
+        }
         self.begun = false;
         self.used = false;
     }
@@ -338,6 +335,10 @@ impl Drop for Batch {
     fn drop(&mut self) {
         let device = &self.tools.device;
         self.sets.destroy(device);
+        for event in self.events.drain(..) {
+            // SAFETY: no pending command sets it, as below; destroyed once.
+            unsafe { device.raw.destroy_event(event, None) };
+        }
         // SAFETY: the commands are not pending: the stream has waited for its last batch, or the batch has completed or
         // was never submitted. The pool takes its command buffers along.
         unsafe { device.raw.destroy_command_pool(self.pool, None) };

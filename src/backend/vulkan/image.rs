@@ -125,15 +125,23 @@ impl VulkanImage {
         }
     }
 
-    /// Addresses for the tracker, first and one past the last, and whether the host sees the memory.
-    pub fn range(&self) -> Result<(u64, u64, bool)> {
+    /// Returns addresses for the tracker, first and one past the last.
+    pub fn range(&self) -> Result<(u64, u64)> {
         match &self.backing {
-            Backing::Image { texels, .. } => Ok((texels.mark, texels.mark + 1, false)),
+            Backing::Image { texels, .. } => Ok((texels.mark, texels.mark + 1)),
             Backing::Buffer { slice, .. } => {
                 let memory = VulkanMemory::of(&*slice.memory)?;
                 let begin = memory.address() + slice.offset;
-                Ok((begin, begin + slice.size, memory.mapped().is_some()))
+                Ok((begin, begin + slice.size))
             }
+        }
+    }
+
+    /// Returns the memory of an image over a buffer.
+    pub fn memory(&self) -> Result<Option<&VulkanMemory>> {
+        match &self.backing {
+            Backing::Image { .. } => Ok(None),
+            Backing::Buffer { slice, .. } => VulkanMemory::of(&*slice.memory).map(Some),
         }
     }
 

@@ -57,6 +57,8 @@ pub struct VulkanMemory {
     size: u64,
     mapped: Option<NonNull<u8>>,
     cached: bool,
+    /// The host reads it directly where it is mapped, not only when the device is idle.
+    shown: bool,
     /// The last batch that took a reference: one batch keeps one.
     stamp: AtomicU64,
 }
@@ -84,6 +86,12 @@ impl VulkanMemory {
         }
         self.stamp.store(batch, Ordering::Relaxed);
         true
+    }
+
+    /// Returns true if the application, or a host task, may read the memory as soon as a command that writes it is complete:
+    /// it is mapped, and not memory of the device that just happens to be.
+    pub fn is_shown(&self) -> bool {
+        self.shown && self.mapped.is_some()
     }
 
     /// It is addresses with nothing behind them.
@@ -205,6 +213,7 @@ pub fn allocate(heaps: &Arc<Heaps>, size: u64, placement: Placement) -> Result<A
             size,
             mapped: None,
             cached: false,
+            shown: false,
             backing: Backing::Sparse(sparse),
             stamp: AtomicU64::new(0),
         }));
@@ -229,6 +238,7 @@ pub fn allocate(heaps: &Arc<Heaps>, size: u64, placement: Placement) -> Result<A
             ask_for_large_pages(pointer.cast(), size);
         }
     }
+    let cached = (allocation.memory_properties()).contains(vk::MemoryPropertyFlags::HOST_CACHED);
     Ok(Arc::new(VulkanMemory {
         heaps: Arc::clone(heaps),
         address: address_of(device, buffer),
@@ -236,9 +246,8 @@ pub fn allocate(heaps: &Arc<Heaps>, size: u64, placement: Placement) -> Result<A
         offset: 0,
         size,
         mapped: allocation.mapped_ptr().map(NonNull::cast),
-        cached: allocation
-            .memory_properties()
-            .contains(vk::MemoryPropertyFlags::HOST_CACHED),
+        cached,
+        shown: cached || placement != Placement::Device,
         backing: Backing::Managed(ManuallyDrop::new(allocation)),
         stamp: AtomicU64::new(0),
     }))
@@ -273,6 +282,7 @@ pub fn placed(
         size,
         mapped: None,
         cached: false,
+        shown: true,
         backing: match memory {
             Some(memory) => Backing::Imported(memory),
             None => Backing::Sparse(Sparse {
@@ -299,6 +309,7 @@ pub fn backed(
         size: placed.size,
         mapped: host,
         cached: host.is_some(),
+        shown: true,
         backing: Backing::Pieces {
             pieces,
             _addresses: keep,
@@ -323,6 +334,7 @@ pub fn part(
         size,
         mapped: whole.mapped.and_then(at),
         cached: whole.cached,
+        shown: whole.shown,
         backing: Backing::Part { _held: held },
         stamp: AtomicU64::new(0),
     })
@@ -383,6 +395,7 @@ pub fn allocate_unmapped(heaps: &Arc<Heaps>, size: u64) -> Result<VulkanMemory> 
         size,
         mapped: None,
         cached: flags.contains(vk::MemoryPropertyFlags::HOST_CACHED),
+        shown: true,
         stamp: AtomicU64::new(0),
     })
 }
@@ -405,6 +418,7 @@ pub fn imported(
         size,
         mapped: Some(pointer),
         cached: true,
+        shown: true,
         stamp: AtomicU64::new(0),
     }
 }

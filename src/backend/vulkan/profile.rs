@@ -72,13 +72,14 @@ impl Queries {
             .locate(name)
             .ok_or_else(|| DeviceError::Unsupported("profiling is off".to_owned()))?;
         let mut readings = [0u64; 2];
-        // SAFETY: the slot's two queries belong to the pool; they were written by work that has completed.
+        // The event of a command within a batch may be set a moment before its times are there.
+        // SAFETY: the slot's two queries belong to the pool; they are written by work that has completed.
         let result = unsafe {
             device.raw.get_query_pool_results(
                 slot.pool,
                 slot.first,
                 &mut readings,
-                vk::QueryResultFlags::TYPE_64,
+                vk::QueryResultFlags::TYPE_64 | vk::QueryResultFlags::WAIT,
             )
         };
         result.map_err(|result| device.failed("vkGetQueryPoolResults", result))?;

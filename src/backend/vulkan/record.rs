@@ -44,6 +44,7 @@ impl Batch {
             write,
         });
         self.writes_host_memory |= write && ours.mapped().is_some();
+        self.writes_shown_memory |= write && ours.is_shown();
         self.keep_memory(&slice.memory, ours);
         Ok(())
     }
@@ -51,9 +52,12 @@ impl Batch {
     /// Takes note of an access to an image and keeps it alive.
     fn access_image(&mut self, kept: &Arc<dyn Image>, write: bool, list: &mut Accesses) -> Result {
         let ours = VulkanImage::of(&**kept)?;
-        let (begin, end, host) = ours.range()?;
+        let (begin, end) = ours.range()?;
         list.push(AccessedRange { begin, end, write });
-        self.writes_host_memory |= write && host;
+        if let (true, Some(memory)) = (write, ours.memory()?) {
+            self.writes_host_memory |= memory.mapped().is_some();
+            self.writes_shown_memory |= memory.is_shown();
+        }
         if ours.first_use(self.id) {
             self.images.push(Arc::clone(kept));
         }
@@ -284,6 +288,7 @@ impl Batch {
             } => {
                 anything = *touches_anything;
                 self.writes_host_memory |= anything;
+                self.writes_shown_memory |= anything;
                 for used in *uses {
                     self.access(&used.slice, 0, used.slice.size, used.write, &mut accesses)?;
                 }

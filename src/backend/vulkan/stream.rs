@@ -4,7 +4,7 @@
 //! spare ones that are used again without allocating. It submits to one queue all its life.
 
 use super::barrier::STAGES;
-use super::batch::{Batch, Segment, Tools};
+use super::batch::{Batch, Tools};
 use super::clock::Clock;
 use super::pipeline::VulkanPipeline;
 use super::profile::Queries;
@@ -94,15 +94,16 @@ impl VulkanStream {
         let Some(first) = self.in_flight.front() else {
             return;
         };
-        if !self.timeline.seen(first.value) && self.timeline.read().is_err() {
+        if !self.timeline.is_signalled(first.value) && self.timeline.read().is_err() {
             return;
         }
         while self
             .in_flight
             .front()
-            .is_some_and(|batch| self.timeline.seen(batch.value))
+            .is_some_and(|batch| self.timeline.is_signalled(batch.value))
         {
             if let Some(batch) = self.in_flight.pop_front() {
+                self.timeline.forget_marks(batch.value);
                 self.put_away(batch);
             }
         }
@@ -169,7 +170,7 @@ impl VulkanStream {
             Some(pending) if !pending.images.is_empty() => Some(batch.transition(pending)?),
             _ => None,
         };
-        batch.end(value)?;
+        batch.end()?;
         let mut semaphores: SmallVec<[vk::Semaphore; 8]> = batch
             .waits
             .iter()
@@ -183,46 +184,24 @@ impl VulkanStream {
         }
         let stages: SmallVec<[vk::PipelineStageFlags; 8]> =
             semaphores.iter().map(|_| STAGES).collect();
-        // Each segment signals its value; the first one waits for all that the batch waits for.
-        let none = Segment {
-            commands: vk::CommandBuffer::null(),
-            value,
-        };
-        let segments = match batch.segments.as_slice() {
-            [] => std::slice::from_ref(&none),
-            segments => segments,
-        };
-        let signal = [self.timeline.semaphore];
-        let mut timelines: SmallVec<[vk::TimelineSemaphoreSubmitInfo<'_>; 4]> = segments
-            .iter()
-            .enumerate()
-            .map(|(number, segment)| {
-                vk::TimelineSemaphoreSubmitInfo::default()
-                    .wait_semaphore_values(if number == 0 { &values } else { &[] })
-                    .signal_semaphore_values(std::slice::from_ref(&segment.value))
-            })
-            .collect();
-        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 4]> = SmallVec::new();
+        let (signal, signalled) = ([self.timeline.semaphore], [value]);
+        let mut timeline = vk::TimelineSemaphoreSubmitInfo::default()
+            .wait_semaphore_values(&values)
+            .signal_semaphore_values(&signalled);
+        let commands = [batch.commands];
+        let info = vk::SubmitInfo::default()
+            .wait_semaphores(&semaphores)
+            .wait_dst_stage_mask(&stages)
+            .command_buffers(if batch.used { &commands } else { &[] })
+            .signal_semaphores(&signal)
+            .push_next(&mut timeline);
+        let mut infos: SmallVec<[vk::SubmitInfo<'_>; 2]> = SmallVec::new();
         let mut transition_values;
         if let (Some(pending), Some(commands)) = (&pending, &transitions) {
             transition_values = pending.values();
             infos.push(pending.submission(std::slice::from_ref(commands), &mut transition_values));
         }
-        for ((number, segment), timeline) in segments.iter().enumerate().zip(&mut timelines) {
-            let info = vk::SubmitInfo::default()
-                .signal_semaphores(&signal)
-                .push_next(timeline);
-            let info = match number {
-                0 => info
-                    .wait_semaphores(&semaphores)
-                    .wait_dst_stage_mask(&stages),
-                _ => info,
-            };
-            infos.push(match segment.commands == vk::CommandBuffer::null() {
-                true => info,
-                false => info.command_buffers(std::slice::from_ref(&segment.commands)),
-            });
-        }
+        infos.push(info);
         // SAFETY: all handles belong to the device, and the batch keeps them until the value is reached.
         let submitted = unsafe { self.queues.submit(self.queue, &infos) };
         drop(infos);
@@ -239,8 +218,8 @@ impl Stream for VulkanStream {
     }
 
     fn open_value(&self) -> u64 {
-        let ended = self.open.as_ref().map_or(0, |batch| batch.segments.len());
-        self.submitted + 1 + ended as u64
+        let marks = self.open.as_ref().map_or(0, |batch| batch.marks.len());
+        self.submitted + 1 + marks as u64
     }
 
     fn recorded_value(&self) -> u64 {
@@ -250,16 +229,9 @@ impl Stream for VulkanStream {
 
     fn end_command(&mut self, observed: bool) {
         let value = self.open_value();
-        let Some(batch) = self
-            .open
-            .as_mut()
-            .filter(|batch| observed && batch.has_open_operations())
-        else {
-            return;
-        };
-        if let Err(error) = batch.next_segment(value) {
-            // The device is lost, as what is submitted next will find.
-            crate::log!(Error, "the end of a command buffer failed: {error}");
+        let open = self.open.as_mut().filter(|_| observed);
+        if let Some(batch) = open.filter(|batch| batch.has_open_operations()) {
+            batch.mark(value);
         }
     }
 
@@ -339,7 +311,7 @@ impl Stream for VulkanStream {
     }
 
     fn submit(&mut self, force: bool) -> Result<u64> {
-        let used = self.open.as_ref().is_some_and(Batch::has_commands);
+        let used = self.open.as_ref().is_some_and(|batch| batch.used);
         if !used && !force {
             return Ok(self.submitted);
         }
@@ -351,14 +323,17 @@ impl Stream for VulkanStream {
         let Some(mut batch) = self.open.take() else {
             return Ok(self.submitted);
         };
-        // That of the last segment, which is ended already where nothing came behind it.
-        let ended = batch.segments.len() as u64;
-        let value = self.submitted + ended + u64::from(batch.used || ended == 0);
+        // That of the last mark, if nothing came behind it.
+        let marks = batch.marks.len() as u64;
+        let value = self.submitted + marks + u64::from(batch.has_open_operations() || marks == 0);
         if let Err(error) = self.submit_batch(&mut batch, value) {
             self.put_away(batch);
             return Err(error);
         }
         batch.value = value;
+        // The batch is complete when the semaphore says so, not when its last event is set.
+        let within = batch.marks.partition_point(|mark| mark.value < value);
+        self.timeline.add_marks(&batch.marks[..within]);
         self.submitted = value;
         self.in_flight.push_back(batch);
         self.prepare();
@@ -393,6 +368,8 @@ impl Drop for VulkanStream {
                 );
             }
         }
+        // Their events go with the batches.
+        self.timeline.forget_marks(u64::MAX);
         self.queries.destroy(&self.tools.device);
     }
 }

@@ -336,6 +336,47 @@ fn streams_wait_for_one_another() {
     }
 }
 
+/// Commands within a batch are complete one by one, each time that the events of the batch are used.
+#[test]
+fn commands_of_a_batch_complete_one_by_one() {
+    let _silence = Silence::new();
+    let Some(device) = device(false) else { return };
+    let mut stream = device.create_stream(StreamDesc::default()).expect("stream");
+    let memories: Vec<_> = (0..5)
+        .map(|_| {
+            device
+                .allocate(1 << 20, Placement::HostRead)
+                .expect("memory")
+        })
+        .collect();
+    for round in 1..20u8 {
+        let mut values = Vec::new();
+        for memory in &memories {
+            let (dst, pattern) = (&all(memory), &[round]);
+            let op = Op::Fill { dst, pattern };
+            stream
+                .record(op, OrderRule::InOrder, false)
+                .expect("record");
+            values.push(stream.open_value());
+            stream.end_command(true);
+        }
+        assert_eq!(stream.recorded_value(), values[4]);
+        assert_eq!(stream.submit(false).expect("submit"), values[4]);
+        let timeline = Arc::clone(stream.timeline());
+        assert!(timeline.has_signal(values[4] + 1));
+        for (memory, value) in memories.iter().zip(values) {
+            assert!(timeline.wait(value, None).expect("wait"));
+            assert!(timeline.completed().expect("completed") >= value);
+            assert!(timeline.has_signal(value), "it is reached");
+            let pointer = memory.mapped().expect("mapped");
+            // SAFETY: the memory is mapped, and no command under way writes it.
+            let bytes = unsafe { std::slice::from_raw_parts(pointer.as_ptr(), 1 << 20) };
+            assert!(bytes.iter().all(|byte| *byte == round), "{round}");
+        }
+        stream.reclaim();
+    }
+}
+
 #[test]
 fn timestamps_are_ordered_and_on_the_host_clock() {
     let _silence = Silence::new();

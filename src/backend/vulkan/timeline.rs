@@ -1,5 +1,9 @@
 //! A timeline semaphore as a [`Timeline`]: reading it and waiting for it.
 //!
+//! The semaphore is signalled once a batch. Between two of its values there are marks, the values of commands before the last
+//! of a batch: events that the device sets. A signal of the semaphore for each of them would take a submission of its own, two
+//! to four times the time of a small dispatch (docs/decisions/0187-an-event-within-a-batch-is-a-vkevent.md).
+//!
 //! A wait polls for a short while and then blocks. Whether polling pays is learnt from the waits before: each one that
 //! polled in vain doubles the number of waits that block at once (up to [`MOST_PATIENCE`]), each that did not starts
 //! from anew.
@@ -8,14 +12,28 @@ use super::conv::During;
 use super::queue::Queues;
 use crate::backend::{DeviceError, Result, Throttle, Timeline};
 use crate::util::leaving;
+use crate::util::lock::{rank, Mutex};
 use ash::vk;
 use std::any::Any;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// Waits that block at once after others that polled in vain, at most.
 const MOST_PATIENCE: u32 = 32;
+
+/// The shortest and longest pause between two looks at an event that is waited for: nothing wakes those who wait for one.
+const PAUSES: [Duration; 2] = [Duration::from_micros(3), Duration::from_micros(100)];
+
+/// A value between two of the semaphore: the device sets the event when it is reached.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    /// The value.
+    pub value: u64,
+    /// The event, of the batch.
+    pub event: vk::Event,
+}
 
 /// How often a wait that blocks asks whether the device still works.
 const LOOK: Duration = Duration::from_millis(500);
@@ -28,8 +46,14 @@ pub struct VulkanTimeline {
     pub semaphore: vk::Semaphore,
     /// The queue that its stream submits to.
     pub queue: usize,
-    /// The highest value seen of the semaphore: saves calls of the driver.
+    /// Marks of batches in flight that were not seen to be reached, in order.
+    marks: Mutex<VecDeque<Mark>, { rank::MARKS }>,
+    /// There are marks.
+    marked: AtomicBool,
+    /// The highest value seen: saves calls of the driver.
     seen: AtomicU64,
+    /// The highest value seen of the semaphore itself.
+    signalled: AtomicU64,
     throttle: Throttle,
     polling: Polling,
 }
@@ -77,18 +101,68 @@ impl VulkanTimeline {
             queues: Arc::clone(queues),
             semaphore,
             queue,
+            marks: Mutex::default(),
+            marked: AtomicBool::new(false),
             seen: AtomicU64::new(0),
+            signalled: AtomicU64::new(0),
             throttle,
             polling: Polling::default(),
         })
     }
 
-    /// Whether the semaphore is known to have reached a value, without asking the driver.
+    /// Adds the marks of a batch that was submitted.
+    pub fn add_marks(&self, marks: &[Mark]) {
+        if !marks.is_empty() {
+            self.marks.lock().extend(marks);
+            self.marked.store(true, Ordering::Release);
+        }
+    }
+
+    /// Forgets marks up to a value, whose events are used for others, or go.
+    pub fn forget_marks(&self, value: u64) {
+        if self.marked.load(Ordering::Acquire) {
+            let mut marks = self.marks.lock();
+            while marks.front().is_some_and(|mark| mark.value <= value) {
+                marks.pop_front();
+            }
+            self.marked.store(!marks.is_empty(), Ordering::Release);
+        }
+    }
+
+    /// Returns the value of the last mark that is reached, or `value`, which the semaphore has reached.
+    fn last_mark(&self, value: u64) -> Result<u64> {
+        self.forget_marks(value);
+        let mut reached = value;
+        if self.marked.load(Ordering::Acquire) {
+            let marks = self.marks.lock();
+            for mark in marks.iter() {
+                // SAFETY: the event belongs to a batch in flight, which forgets its marks before it resets or destroys it.
+                let set = unsafe { self.queues.device.raw.get_event_status(mark.event) }
+                    .during("vkGetEventStatus")
+                    .map_err(|error| self.queues.device.noted(error))?;
+                if !set {
+                    break;
+                }
+                reached = mark.value.max(reached);
+            }
+            drop(marks);
+            self.forget_marks(reached);
+        }
+        Ok(reached)
+    }
+
+    /// Whether a value is known to be reached, without asking the driver.
     pub fn seen(&self, value: u64) -> bool {
         self.seen.load(Ordering::Acquire) >= value
     }
 
-    /// The value of the semaphore.
+    /// Returns true if the semaphore is known to have reached a value: what was submitted with that is no longer in use. A
+    /// mark behind it does not tell, as the driver has not said so.
+    pub fn is_signalled(&self, value: u64) -> bool {
+        self.signalled.load(Ordering::Acquire) >= value
+    }
+
+    /// The value reached: that of the semaphore, or of a mark behind it.
     pub fn read(&self) -> Result<u64> {
         // SAFETY: the semaphore is a timeline semaphore of this device.
         let value = unsafe {
@@ -103,8 +177,23 @@ impl VulkanTimeline {
         if value == u64::MAX {
             return Err(self.queues.device.noted(DeviceError::Lost));
         }
-        self.seen.fetch_max(value, Ordering::AcqRel);
-        Ok(value)
+        self.signalled.fetch_max(value, Ordering::AcqRel);
+        let value = self.last_mark(value)?;
+        // Marks that were seen are forgotten.
+        Ok(self.seen.fetch_max(value, Ordering::AcqRel).max(value))
+    }
+
+    /// Waits for a mark by looking at it again and again. False: time ran out.
+    fn poll(&self, value: u64, began: Instant, timeout: Option<Duration>) -> Result<bool> {
+        let mut looked = began;
+        while self.read()? < value {
+            if timeout.is_some_and(|limit| began.elapsed() >= limit) {
+                return Ok(false);
+            }
+            self.look_for_loss(&mut looked)?;
+            std::thread::sleep((began.elapsed() / 16).clamp(PAUSES[0], PAUSES[1]));
+        }
+        Ok(true)
     }
 
     /// Waits in the driver until the semaphore is there. False: time ran out.
@@ -127,6 +216,7 @@ impl VulkanTimeline {
             // SAFETY: the semaphore is a timeline semaphore of this device.
             match unsafe { self.queues.device.raw.wait_semaphores(&info, nanoseconds) } {
                 Ok(()) => {
+                    self.signalled.fetch_max(value, Ordering::AcqRel);
                     self.seen.fetch_max(value, Ordering::AcqRel);
                     return Ok(true);
                 }
@@ -197,7 +287,17 @@ impl Timeline for VulkanTimeline {
             }
             self.polling.learn(false);
         }
-        self.block(value, began, timeout)
+        match self.has_signal(value) {
+            true => self.block(value, began, timeout),
+            false => self.poll(value, began, timeout),
+        }
+    }
+
+    fn has_signal(&self, value: u64) -> bool {
+        !self.marked.load(Ordering::Acquire)
+            || (self.marks.lock())
+                .binary_search_by_key(&value, |mark| mark.value)
+                .is_err()
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -160,6 +160,7 @@ calls! {
     "vkCreateDescriptorPool" fp_v1_0.create_descriptor_pool(device: vk::Device, info: *const vk::DescriptorPoolCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::DescriptorPool) POOL, "descriptor pool";
     "vkCreateFence" fp_v1_0.create_fence(device: vk::Device, info: *const vk::FenceCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::Fence) MEMORY, "fence";
     "vkCreateSemaphore" fp_v1_0.create_semaphore(device: vk::Device, info: *const vk::SemaphoreCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::Semaphore) MEMORY, "semaphore";
+    "vkCreateEvent" fp_v1_0.create_event(device: vk::Device, info: *const vk::EventCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::Event) MEMORY, "event";
     "vkCreateQueryPool" fp_v1_0.create_query_pool(device: vk::Device, info: *const vk::QueryPoolCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::QueryPool) MEMORY, "query pool";
     "vkCreateCommandPool" fp_v1_0.create_command_pool(device: vk::Device, info: *const vk::CommandPoolCreateInfo<'_>, allocator: *const vk::AllocationCallbacks<'_>, made: *mut vk::CommandPool) MEMORY, "command pool";
     "vkMapMemory" fp_v1_0.map_memory(device: vk::Device, memory: vk::DeviceMemory, offset: vk::DeviceSize, size: vk::DeviceSize, flags: vk::MemoryMapFlags, data: *mut *mut c_void) MAP;
@@ -175,6 +176,8 @@ calls! {
     "vkBeginCommandBuffer" fp_v1_0.begin_command_buffer(commands: vk::CommandBuffer, info: *const vk::CommandBufferBeginInfo<'_>) MEMORY;
     "vkEndCommandBuffer" fp_v1_0.end_command_buffer(commands: vk::CommandBuffer) MEMORY;
     "vkResetCommandBuffer" fp_v1_0.reset_command_buffer(commands: vk::CommandBuffer, flags: vk::CommandBufferResetFlags) DEVICE_MEMORY;
+    "vkResetEvent" fp_v1_0.reset_event(device: vk::Device, event: vk::Event) DEVICE_MEMORY;
+    "vkGetEventStatus" fp_v1_0.get_event_status(device: vk::Device, event: vk::Event) LOSABLE;
     "vkResetFences" fp_v1_0.reset_fences(device: vk::Device, count: u32, fences: *const vk::Fence) DEVICE_MEMORY;
     "vkGetFenceStatus" fp_v1_0.get_fence_status(device: vk::Device, fence: vk::Fence) LOSABLE;
     "vkWaitForFences" fp_v1_0.wait_for_fences(device: vk::Device, count: u32, fences: *const vk::Fence, all: vk::Bool32, timeout: u64) LOSABLE;
@@ -203,6 +206,7 @@ ends! {
     "vkDestroyDescriptorPool" destroy_descriptor_pool(vk::DescriptorPool) "descriptor pool";
     "vkDestroyFence" destroy_fence(vk::Fence) "fence";
     "vkDestroySemaphore" destroy_semaphore(vk::Semaphore) "semaphore";
+    "vkDestroyEvent" destroy_event(vk::Event) "event";
     "vkDestroyQueryPool" destroy_query_pool(vk::QueryPool) "query pool";
     "vkDestroyCommandPool" destroy_command_pool(vk::CommandPool) "command pool";
 }
