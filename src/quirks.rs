@@ -539,9 +539,9 @@ pub static TABLE: &[Row] = &[
         name: "cut-alignments",
         drivers: SPIRV_TARGET,
         only: None,
-        what: "Alignments of more than 128 bytes are cut to 8 bits, and 0 is written (LLVM's pull request 180184): that of an access through a \
-               pointer that may be null, which LLVM takes for aligned to 2^32, and such SPIR-V is not valid; and that of a variable in private \
-               memory. It is left out, or is 4096 (`cut_alignments`).",
+        what: "Alignments are cut (LLVM's pull request 180184): that of an access through a pointer that may be null, which LLVM takes for \
+               aligned to 2^32, to 0, and such SPIR-V is not valid; and that of a variable in private memory to 8 bits with a sign, so that \
+               128 is 2^32 - 128 and more is 0. It is left out, or is 128 or 4096 (`cut_alignments`).",
         test: "alignment::variables_lie_where_they_are_asked_to",
         fails_on: CLANG_22,
         again: "2027-05",

@@ -17,8 +17,11 @@ fn variables_lie_where_they_are_asked_to() {
              }}
              kernel void private_memory(global ulong *o, int n) {{
                  char before[3]; S s; char between[5]; int t[4] __attribute__((aligned({align})));
+                 uint pair[2] __attribute__((aligned({align}))) = {{ n, n }};
                  for (int i = 0; i < 3; i++) {{ s.x[i] = n + i; before[i] = n; between[i] = n; t[i] = n; }}
-                 o[0] = (ulong)&s; o[1] = (ulong)t; o[2] = 0; o[3] = s.x[n % 3] + before[n % 3] + between[n % 3] + t[n % 3] + 5;
+                 o += get_global_id(0) * 4;
+                 o[0] = (ulong)&s; o[1] = (ulong)t; o[2] = (ulong)pair;
+                 o[3] = s.x[n % 3] + before[n % 3] + between[n % 3] + t[n % 3] + 5;
              }}
              kernel void local_memory(global ulong *o, int n) {{
                  local char before[3]; local S s; local char between[5]; local int t[4] __attribute__((aligned({align})));
@@ -31,16 +34,18 @@ fn variables_lie_where_they_are_asked_to() {
             let program = built.unwrap_or_else(|log| panic!("{align} {options}: {log}"));
             for name in ["program_scope", "private_memory", "local_memory"] {
                 let kernel = setup.kernel(&program, name);
-                let out = setup.buffer_of(&[0u64; 4]);
+                let items = if name == "private_memory" { 40 } else { 1 };
+                let out = setup.buffer_of(&vec![0u64; 4 * items]);
                 kernel.set_buffer(0, &out).set(1, 1i32);
-                setup.run(&kernel, &[1], None);
-                let got = setup.read::<u64>(&out, 4);
-                let what = format!("{name} {align} {options}: {got:x?}");
-                assert!(
-                    got[..3].iter().all(|address| address % align == 0),
-                    "{what}"
-                );
-                assert_eq!(got[3], 10, "{what}");
+                setup.run(&kernel, &[items], None);
+                for got in setup.read::<u64>(&out, 4 * items).chunks(4) {
+                    let what = format!("{name} {align} {options}: {got:x?}");
+                    assert!(
+                        got[..3].iter().all(|address| address % align == 0),
+                        "{what}"
+                    );
+                    assert_eq!(got[3], 10, "{what}");
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
-//! Alignments of more than 128 bytes, which LLVM's SPIR-V target cuts to 8 bits: 0 is written. Those of accesses through null
-//! pointers, which LLVM takes to be aligned to 2^32 bytes, and those of variables in private memory.
+//! Alignments that LLVM's SPIR-V target cuts. Those of accesses through null pointers, which LLVM takes to be aligned to 2^32
+//! bytes, are cut to 32 bits: 0 is written. Those of variables in private memory are cut to 8 bits with a sign: of 128 bytes
+//! 2^32 - 128 is written, of more 0.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashSet;
@@ -8,8 +9,11 @@ use spirv::{Decoration, MemoryAccess, Op, StorageClass};
 /// The largest alignment that variables are given.
 const MOST: u32 = 4096;
 
-/// Returns the module without alignments of zero: an access has that of its type, a variable the largest that there is. None: cut
-/// short.
+/// An alignment of 128 bytes, cut to 8 bits and extended with its sign.
+const CUT_128: u32 = -128i32 as u32;
+
+/// Returns the module without cut alignments: where 0 is written, an access has that of its type, a variable the largest that
+/// there is. None: cut short.
 pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     let private = |inst: &[u32]| match (opcode(inst), inst) {
@@ -21,10 +25,11 @@ pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
     let variables: FxHashSet<u32> = edit.insts.iter().filter_map(|inst| private(inst)).collect();
     edit.rewrite(|_, inst| {
         let made = match (opcode(inst), inst) {
-            (Some(Op::Decorate), &[_, id, decoration, 0])
+            (Some(Op::Decorate), &[_, id, decoration, cut @ (0 | CUT_128)])
                 if decoration == Decoration::Alignment as u32 && variables.contains(&id) =>
             {
-                Some(instruction(Op::Decorate, &[id, decoration, MOST]))
+                let bytes = if cut == 0 { MOST } else { 128 };
+                Some(instruction(Op::Decorate, &[id, decoration, bytes]))
             }
             _ => aligned(inst),
         };
@@ -69,7 +74,7 @@ mod tests {
     use crate::compile::edit::tests::{inst, module};
 
     #[test]
-    fn alignments_of_zero_go() {
+    fn cut_alignments_go() {
         let alignment = Decoration::Alignment as u32;
         let right = [
             inst(Op::Decorate, &[8, alignment, 16]),
@@ -79,17 +84,21 @@ mod tests {
             inst(Op::Store, &[3, 2, 1]),
             inst(Op::IAdd, &[1, 2, 3, 2, 0]),
         ];
-        let variable = inst(Op::Variable, &[1, 9, StorageClass::Function as u32]);
+        let variable = |id| inst(Op::Variable, &[1, id, StorageClass::Function as u32]);
         let wrong = [
-            variable.clone(),
+            variable(9),
+            variable(10),
             inst(Op::Decorate, &[9, alignment, 0]),
+            inst(Op::Decorate, &[10, alignment, 0xffff_ff80]),
             inst(Op::Load, &[1, 2, 3, 2, 0]),
             inst(Op::Store, &[3, 2, 3, 0]),
             inst(Op::CopyMemorySized, &[3, 4, 5, 2, 0, 3, 0]),
         ];
         let mended = [
-            variable,
+            variable(9),
+            variable(10),
             inst(Op::Decorate, &[9, alignment, MOST]),
+            inst(Op::Decorate, &[10, alignment, 128]),
             inst(Op::Load, &[1, 2, 3, 0]),
             inst(Op::Store, &[3, 2, 1]),
             inst(Op::CopyMemorySized, &[3, 4, 5, 0, 1]),
