@@ -219,7 +219,7 @@ impl Batch {
             .map_err(|result| device.failed("vkEndCommandBuffer", result))
     }
 
-    /// Has the device set an event when all that was recorded so far is complete: `value` then. If there is no event for that,
+    /// Makes the device set an event when all that was recorded so far is complete: `value` then. If there is no event for that,
     /// it completes with what is recorded next.
     pub fn mark(&mut self, value: u64) {
         let device = &self.tools.device;
