@@ -286,11 +286,16 @@ fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
     set(o, add, 0, &first)?;
     set(o, add, 1, &5i32)?;
     launch(o, world, add, &[COUNT])?;
+    // Its event is held when the next command comes.
+    let mut copied = null_mut();
     done!(
         o,
         MEMORY,
-        clEnqueueCopyBuffer(queue, first, second, 0, 0, BYTES, 0, null(), null_mut())
+        clEnqueueCopyBuffer(queue, first, second, 0, 0, BYTES, 0, null(), &mut copied)
     );
+    objects.push(move || {
+        call!(clReleaseEvent(copied));
+    });
     let pattern = 7i32;
     done!(
         o,
@@ -307,6 +312,8 @@ fn buffers(o: &mut Outcome, objects: &mut Objects, world: &World) -> Ended {
             null_mut()
         )
     );
+    let failed = &[sys::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST];
+    done!(o, failed, clWaitForEvents(1, &copied));
     let mut back = vec![0i32; COUNT];
     let before = o.errors.len();
     done!(
