@@ -17,7 +17,7 @@ pub enum Quirk {
     LoopLimit,
     IdleLanes,
     LoopResults,
-    Doubles,
+    MisroundedDoubles,
     ConstantZeros,
     AtomicFloats,
     ExtendedCompares,
@@ -200,8 +200,8 @@ pub static TABLE: &[Row] = &[
         again: "2027-05",
     },
     Row {
-        quirk: Quirk::Doubles,
-        name: "doubles",
+        quirk: Quirk::MisroundedDoubles,
+        name: "misrounded-doubles",
         drivers: LLVMPIPE,
         only: Some(lacks_avx512),
         what: "Trunc and RoundEven of doubles go by way of single precision where the processor has no AVX-512. They are made of Floor \

@@ -1,31 +1,31 @@
-//! Claims of the vectoriser about the lanes of a pack, as data: [`native`](crate::native) says it, and
-//! [`interp`](crate::interp) holds it against every execution of every value.
+//! Claims of the vectoriser about the lanes of a pack, as data: [`native`](crate::native) makes
+//! them, and [`interp`](crate::interp) checks them for every execution of every value.
 
 use crate::ir::entity::{Block, Inst, SecondaryMap, Value};
 use crate::ir::function::Function;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::fmt;
 
-/// How the work-items of a group stand in packs.
+/// The order of a group's work-items in packs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// A pack is a piece of a row.
+    /// A pack is a part of a row.
     Rows,
-    /// A pack is a piece of the work-items in the order of their linear ids.
+    /// A pack is a part of the work-items in the order of their linear ids.
     Linear,
 }
 
 /// A relation between the values of active lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Claim {
-    /// All have the same.
+    /// All have the same value.
     Same,
-    /// Lane n has n times so much more than lane 0.
+    /// Lane n has the value of lane 0 plus n times the stride.
     Stride(i64),
 }
 
 impl Claim {
-    /// How much more a lane has than the one before.
+    /// Returns the difference of a lane's value to the one before.
     pub fn stride(self) -> i64 {
         match self {
             Self::Same => 0,
@@ -43,19 +43,20 @@ impl fmt::Display for Claim {
     }
 }
 
-/// A piece of a kernel between barriers, and what is claimed of it. It gives the number of the piece to go on with, if there
-/// are several; 0 is the end.
+/// A piece of a kernel between barriers, with the claims about it. It returns the number of the
+/// next piece, if there are several; 0 is the end.
 #[derive(Debug)]
 pub struct Claims {
-    /// The piece.
+    /// The function of the piece.
     pub func: Function,
-    /// Claims of values as data.
+    /// The claims about values as data.
     pub data: SecondaryMap<Value, Option<Claim>>,
-    /// Claims of addresses, by the instructions that reach memory.
+    /// The claims about addresses, by the instructions that access memory.
     pub reach: FxHashMap<Inst, Claim>,
-    /// Claims of what is stored to variables with one element for all lanes.
+    /// The claims about what is stored to variables with one element for all lanes.
     pub slots: FxHashMap<Inst, Claim>,
-    /// Uses of values of which nothing is claimed there: each lane has that of its last iteration.
+    /// The uses of values for which no claim holds there: each lane has the value of its last
+    /// iteration.
     pub escapes: FxHashSet<(Block, Value)>,
     /// The headers of the loops around each block, outer ones first.
     pub loops: SecondaryMap<Block, Vec<Block>>,
@@ -66,17 +67,17 @@ pub struct Claims {
 pub struct FalseClaim {
     /// The kernel's function.
     pub function: String,
-    /// The piece of it.
+    /// The number of the piece.
     pub piece: usize,
-    /// The analysis that claims it.
+    /// The analysis that makes the claim.
     pub analysis: &'static str,
-    /// The value or place, as the IR has it.
+    /// The value or place, in the notation of the IR.
     pub value: String,
     /// The claim.
     pub claim: Claim,
-    /// Two lanes, and what they have.
+    /// Two lanes, each with its value.
     pub lanes: [(u32, u64); 2],
-    /// The source line, 0 where it is not known.
+    /// The source line, 0 if it is not known.
     pub line: u32,
 }
 

@@ -31,21 +31,22 @@ pub mod queue {
     pub const LIMIT: usize = 4;
     /// The address of the ring.
     pub const RING: usize = 8;
-    /// Where the next record goes.
+    /// The offset of the next record.
     pub const TAIL: usize = 64;
-    /// Where the first record is that the runtime has not taken.
+    /// The offset of the first record that the runtime has not taken.
     pub const HEAD: usize = 128;
-    /// Bytes of taken records that wait.
+    /// The bytes of taken records that wait.
     pub const WAITING: usize = 132;
-    /// Bytes of all that.
+    /// The bytes of these fields.
     pub const SIZE: usize = 192;
 
-    /// Bytes of the ring of a queue for so many bytes of records: none of them is too long for what padding leaves.
+    /// Returns the bytes of the ring of a queue for `limit` bytes of records. A record of any size
+    /// fits beside the padding.
     pub fn ring(limit: u32) -> u32 {
         limit.max(1024).next_power_of_two().saturating_mul(2)
     }
 
-    /// The most that [`ring`] takes.
+    /// The largest argument of [`ring`].
     pub const MOST: u32 = 1 << 28;
 }
 
@@ -55,7 +56,7 @@ pub mod record {
     pub const SIZE: usize = 0;
     /// u32: one of the kinds below, plus the record's place as head and tail count; written last.
     pub const KIND: usize = 4;
-    /// u32: [`check`] of what stands above and of the number of the launch.
+    /// u32: [`check`] of kind and size, and of the number of the launch.
     pub const CHECK: usize = 8;
     /// u32: kernel_enqueue_flags_t.
     pub const FLAGS: usize = 12;
@@ -75,26 +76,28 @@ pub mod record {
     pub const LOCALS: usize = 120;
     /// u32: dimensions of the ND-range.
     pub const DIMS: usize = 124;
-    /// The wait list, 64 bits each; the sizes of local memory, 32 bits each; from a multiple of 16 on what was captured.
+    /// The wait list, 64 bits each; the sizes of local memory, 32 bits each; from a multiple of 16
+    /// on the captures.
     pub const BODY: usize = 128;
 
     /// A kernel.
     pub const KERNEL: u32 = 1;
     /// A marker.
     pub const MARKER: u32 = 2;
-    /// Times of the event are to be written.
+    /// Requests that the times of the event are written.
     pub const CAPTURE: u32 = 3;
-    /// Nothing.
+    /// Padding.
     pub const PADDING: u32 = 4;
 
-    /// Tells that these words are of one record, none of them of what lay there before.
+    /// Computes a check that these words belong to one record, and none of them to what was there
+    /// before.
     pub fn check(kind: u32, size: u32, launch: u64) -> u32 {
         kind ^ size.wrapping_mul(0x85eb_ca6b)
             ^ (launch as u32).wrapping_mul(0xc2b2_ae35)
             ^ ((launch >> 32) as u32).wrapping_mul(0x27d4_eb2f)
     }
 
-    /// Where what was captured begins.
+    /// Returns the offset of the captures.
     pub fn captured(waits: usize, locals: usize) -> usize {
         (BODY + 8 * waits + 4 * locals).next_multiple_of(16)
     }
@@ -119,21 +122,21 @@ pub mod event {
 
     /// create_user_event
     pub const USER: u32 = 1;
-    /// Of a command.
+    /// The event of a command.
     pub const COMMAND: u32 = 2;
 }
 
 /// The events of a device.
 pub mod events {
-    /// How many.
+    /// The number of events.
     pub const COUNT: usize = 0;
-    /// Where the next search begins.
+    /// The index where the next search begins.
     pub const NEXT: usize = 64;
     /// The first event.
     pub const FIRST: usize = 128;
 }
 
-/// What a launch knows.
+/// The data that a launch passes to kernels which enqueue.
 pub mod state {
     /// u64: the default queue, 0: none.
     pub const DEFAULT_QUEUE: usize = 0;
@@ -149,10 +152,10 @@ pub mod state {
     pub const BLOCKS: usize = 32;
     /// Three u32: work-items of a group along each dimension at most.
     pub const MAX_ITEMS: usize = 40;
-    /// The table of blocks: u64 number, u32 work-items of a group at most, u32 of what its size is best a multiple, u32
-    /// work-items of a sub-group, u32 nothing.
+    /// The table of blocks: u64 number, u32 most work-items of a group, u32 preferred multiple of a
+    /// group's size, u32 work-items of a sub-group, u32 unused.
     pub const TABLE: usize = 64;
-    /// Bytes of an entry.
+    /// The bytes of an entry.
     pub const ENTRY: usize = 24;
 
     /// The program was built with `-g`: errors are precise.
@@ -161,7 +164,7 @@ pub mod state {
     pub const UNIFORM: u32 = 2;
 }
 
-/// Names a block in records, by the name of its kernel.
+/// Returns the number that identifies a block in records, from the name of its kernel.
 pub fn block_number(name: &str) -> u64 {
     name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -11,10 +11,10 @@ use crate::ir::module::{PrintfArg, PrintfSite};
 use crate::ir::types::{Space, Type};
 use crate::pipeline::Lowered;
 
-/// Why bytes could not be decoded.
+/// The reason why bytes could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Not an encoding of this kind, or of another version.
+    /// The bytes are no encoding of this kind, or of another version.
     #[error("wrong magic number or version")]
     Header,
     /// The bytes end too early, or some are left over.
@@ -121,7 +121,7 @@ impl<'a> Reader<'a> {
     fn string(&mut self) -> Decoded<String> {
         String::from_utf8(self.bytes()?).map_err(|_| DecodeError::Field)
     }
-    /// A list whose items take at least `least` bytes each.
+    /// Decodes a list whose items take at least `least` bytes each.
     fn list<T>(
         &mut self,
         least: usize,
@@ -140,13 +140,13 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The bytes of words, little-endian.
+/// Returns the bytes of words, little-endian.
 pub fn words_to_bytes(words: &[u32]) -> Vec<u8> {
     let bytes: Vec<[u8; 4]> = words.iter().map(|word| word.to_le_bytes()).collect();
     bytes.into_flattened()
 }
 
-/// The words of bytes, little-endian, without those behind the last whole word.
+/// Returns the words of bytes, little-endian, without the bytes after the last whole word.
 pub fn bytes_to_words(bytes: &[u8]) -> Vec<u32> {
     let (words, _) = bytes.as_chunks::<4>();
     words.iter().copied().map(u32::from_le_bytes).collect()
@@ -540,13 +540,13 @@ fn read_sites(r: &mut Reader) -> Decoded<Vec<PrintfSite>> {
 
 impl KernelInterface {
     const MAGIC: &'static [u8; 4] = b"PuKI";
-    /// Encodes.
+    /// Encodes the interface.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::new(Self::MAGIC);
         write_interface(&mut w, self);
         w.0
     }
-    /// Decodes.
+    /// Decodes an interface.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
         let mut r = Reader::new(bytes, Self::MAGIC)?;
         let interface = read_interface(&mut r)?;
@@ -557,7 +557,7 @@ impl KernelInterface {
 
 impl ProgramGlobals {
     const MAGIC: &'static [u8; 4] = b"PuPG";
-    /// Encodes.
+    /// Encodes the variables.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::new(Self::MAGIC);
         w.bytes(&self.data);
@@ -568,7 +568,7 @@ impl ProgramGlobals {
         w.u64(self.writable_size);
         w.0
     }
-    /// Decodes. Every relocation lies within the data.
+    /// Decodes the variables. Every relocation lies within the data.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
         let mut r = Reader::new(bytes, Self::MAGIC)?;
         let data = r.bytes()?;
@@ -615,7 +615,7 @@ pub fn printf_sites_from_bytes(bytes: &[u8]) -> Decoded<Vec<PrintfSite>> {
 
 impl Lowered {
     const MAGIC: &'static [u8; 4] = b"PuLo";
-    /// Encodes.
+    /// Encodes the kernel.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut w = Writer::new(Self::MAGIC);
         write_interface(&mut w, &self.interface);
@@ -624,7 +624,7 @@ impl Lowered {
         w.bytes(self.kir.as_bytes());
         w.0
     }
-    /// Decodes. Whether the words are valid SPIR-V is not checked.
+    /// Decodes a kernel. It does not check whether the words are valid SPIR-V.
     pub fn from_bytes(bytes: &[u8]) -> Decoded<Self> {
         let mut r = Reader::new(bytes, Self::MAGIC)?;
         let interface = read_interface(&mut r)?;
@@ -783,7 +783,8 @@ mod tests {
         );
     }
 
-    /// Cut off or with any byte changed: an error or some value, no panic, no huge allocation.
+    /// Checks that truncated or altered bytes give an error or some value, without a panic or a
+    /// huge allocation.
     #[test]
     fn damage() {
         let bytes = sample().to_bytes();

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// Why a module could not be read, linked or lowered.
+/// The reason why a module could not be read, linked or lowered.
 #[derive(Debug, Clone, Error)]
 pub enum LowerError {
     /// The SPIR-V module (or textual KIR) breaks the rules of its own format. Becomes CL_INVALID_BINARY
@@ -14,7 +14,7 @@ pub enum LowerError {
         /// Instruction and reason.
         what: String,
     },
-    /// Correct input that uses something that this compiler or this target does not have.
+    /// Correct input that uses a feature which this compiler or this target does not have.
     #[error("unsupported{}: {what}", in_function(.function))]
     Unsupported {
         /// The function in which it was found, where known.
@@ -30,12 +30,12 @@ pub enum LowerError {
         /// The linkage name.
         name: String,
     },
-    /// A broken invariant of ours (for example a verifier failure after a pass).
+    /// A broken invariant of the compiler (for example a verifier failure after a pass).
     #[error("internal compiler error{}: {what}", in_function(.function))]
     Internal {
         /// The function in which it was found, where known.
         function: Option<String>,
-        /// What went wrong, with the pass and the entity.
+        /// The failure, with the pass and the entity.
         what: String,
     },
 }
@@ -48,21 +48,21 @@ fn in_function(function: &Option<String>) -> String {
 }
 
 impl LowerError {
-    /// Malformed input without a known function.
+    /// Creates an error for malformed input without a known function.
     pub fn invalid(what: impl Into<String>) -> Self {
         Self::InvalidInput {
             function: None,
             what: what.into(),
         }
     }
-    /// Well-formed input that cannot be lowered.
+    /// Creates an error for well-formed input that cannot be lowered.
     pub fn unsupported(what: impl Into<String>) -> Self {
         Self::Unsupported {
             function: None,
             what: what.into(),
         }
     }
-    /// A defect of this crate.
+    /// Creates an error for a defect of this crate.
     pub fn internal(what: impl Into<String>) -> Self {
         Self::Internal {
             function: None,
@@ -80,5 +80,5 @@ impl LowerError {
     }
 }
 
-/// Result of everything in this crate that can fail.
+/// The result of everything in this crate that can fail.
 pub type Result<T, E = LowerError> = std::result::Result<T, E>;

@@ -1,14 +1,15 @@
-//! Fused multiply-add on the host: a * b + c, rounded once.
+//! Computes a fused multiply-add on the host: a * b + c, rounded once.
 //!
-//! `f64::mul_add` is the C library's `fma`, and that of mingw-w64 rounds twice: first to the 64 bits of an x87 register. So on that
-//! target the sum is made of integers here; elsewhere the C library's is right, and an instruction at best.
+//! `f64::mul_add` is the C library's `fma`, and that of mingw-w64 rounds twice: first to the 64
+//! bits of an x87 register. So on that target the sum is computed with integers here; elsewhere the
+//! C library's is right, and an instruction at best.
 
-/// The C library rounds twice.
+/// Set if the C library rounds twice.
 const TWICE: bool = cfg!(all(windows, target_env = "gnu"));
 
-/// Numbers that are multiplied and added in one step.
+/// Numbers with a fused multiply-add.
 pub trait Fused {
-    /// `self * b + c`, rounded once.
+    /// Computes `self * b + c`, rounded once.
     fn fused(self, b: Self, c: Self) -> Self;
 }
 
@@ -33,10 +34,11 @@ impl Fused for f64 {
     }
 }
 
-/// Bit 125 is the highest that is set in what is added: there is room above for a carry and below for what is rounded off.
+/// The highest bit of an addend: there is room above for a carry and below for what is rounded off.
 const TOP: u32 = 125;
 
-/// The significand of a finite number other than zero, and the power of two that it is multiplied with.
+/// Returns the significand of a finite number other than zero, and the power of two that it is
+/// multiplied with.
 fn parts(x: f64) -> (u64, i32) {
     let bits = x.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, bits & ((1 << 52) - 1));
@@ -46,13 +48,13 @@ fn parts(x: f64) -> (u64, i32) {
     }
 }
 
-/// The same number with its highest bit at [`TOP`].
+/// Shifts a number so that its highest bit is at [`TOP`].
 fn raised(significand: u128, exponent: i32) -> (u128, i32) {
     let by = significand.leading_zeros() - (127 - TOP);
     (significand << by, exponent - by as i32)
 }
 
-/// 2 to a power that a number of double precision has.
+/// Returns 2 to a power that double precision can represent.
 fn power(exponent: i32) -> f64 {
     match exponent {
         ..-1022 => f64::from_bits(1 << (exponent + 1074)),
@@ -60,7 +62,8 @@ fn power(exponent: i32) -> f64 {
     }
 }
 
-/// a * b + c, rounded to the nearest number of so many digits that is a multiple of 2 to the power of `least`.
+/// Computes a * b + c, rounded to the nearest number of `digits` bits that is a multiple of 2 to
+/// the power of `least`.
 fn sum(a: f64, b: f64, c: f64, digits: u32, least: i32) -> f64 {
     if !a.is_finite() || !b.is_finite() || a == 0.0 || b == 0.0 {
         // Infinities, NaNs and zeros come out as they should of two operations: no product is rounded.
@@ -91,22 +94,23 @@ fn sum(a: f64, b: f64, c: f64, digits: u32, least: i32) -> f64 {
     }
 }
 
-/// A number without its sign, as [`raised`] gives it, and whether it is negative.
+/// A number without its sign, as [`raised`] returns it, and whether it is negative.
 type Term = ((u128, i32), bool);
 
-/// The sum of two, as a significand, its power and its sign. What is shifted out leaves a bit set: both have so many zeros below that
-/// it is read as "a little more", even after the highest bits have cancelled, which they do only where little is shifted out.
+/// Adds two numbers. Returns significand, power and sign. If bits are shifted out, the lowest bit
+/// is set: both numbers have so many zeros below that it means "a little more", even after the
+/// highest bits have cancelled, which they do only where few bits are shifted out.
 fn added(one: Term, other: Term) -> (u128, i32, bool) {
     let (larger, smaller) = match one.0 .1 >= other.0 .1 {
         true => (one, other),
         false => (other, one),
     };
     let ((mine, exponent), negative) = larger;
-    let apart = exponent.abs_diff(smaller.0 .1);
-    let theirs = match apart {
+    let difference = exponent.abs_diff(smaller.0 .1);
+    let theirs = match difference {
         0..=TOP => {
-            let lost = smaller.0 .0 & ((1 << apart) - 1) != 0;
-            smaller.0 .0 >> apart | u128::from(lost)
+            let lost = smaller.0 .0 & ((1 << difference) - 1) != 0;
+            smaller.0 .0 >> difference | u128::from(lost)
         }
         _ => 1,
     };
@@ -117,7 +121,7 @@ fn added(one: Term, other: Term) -> (u128, i32, bool) {
     }
 }
 
-/// The nearest number, of two that are as near the even one.
+/// Rounds to nearest even.
 fn rounded(significand: u128, exponent: i32, digits: u32, least: i32) -> f64 {
     let highest = exponent + 127 - significand.leading_zeros() as i32;
     let unit = (highest - (digits as i32 - 1)).max(least);
@@ -143,7 +147,7 @@ fn rounded(significand: u128, exponent: i32, digits: u32, least: i32) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers (xorshift) that each run repeats.
+    /// Returns a generator (xorshift) that repeats its numbers in each run.
     fn numbers() -> impl FnMut() -> u64 {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         move || {
@@ -158,7 +162,7 @@ mod tests {
         ours.to_bits() == known.to_bits() || ours.is_nan() && known.is_nan()
     }
 
-    /// Against values from exact fractions.
+    /// Compares with values from exact fractions.
     #[test]
     fn known_sums() {
         let tiny = f64::from_bits(1);
@@ -201,7 +205,8 @@ mod tests {
         }
     }
 
-    /// Against the C library, where it rounds once: numbers near each other, so that much cancels, and any.
+    /// Compares with the C library, where it rounds once: numbers near each other, so that much
+    /// cancels, and any.
     #[cfg(not(all(windows, target_env = "gnu")))]
     #[test]
     fn random_sums() {

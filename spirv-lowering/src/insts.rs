@@ -1,36 +1,37 @@
-//! Walks the instructions of a SPIR-V module, and writes literal strings. Knows the framing and nothing of the meaning; the
-//! words must be in the host's byte order.
+//! Walks the instructions of a SPIR-V module, and writes literal strings. It handles the framing
+//! alone; the words must be in the host's byte order.
 
 use spirv::Op;
 
-/// Words before the first instruction.
+/// The words before the first instruction.
 pub const HEADER_WORDS: usize = 5;
 
 /// The words of one instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Number of its first word in the module.
+    /// The number of its first word in the module.
     pub at: usize,
-    /// Its words, with that of the opcode and the length; at least this one.
+    /// Its words, the first of which holds opcode and length.
     pub words: &'a [u32],
 }
 
 impl<'a> Frame<'a> {
-    /// The opcode, if it is one of those known.
+    /// Returns the opcode, if it is known.
     pub fn op(&self) -> Option<Op> {
         Op::from_u32(self.words.first()? & 0xffff)
     }
-    /// Everything after the first word.
+    /// Returns everything after the first word.
     pub fn operands(&self) -> &'a [u32] {
         self.words.get(1..).unwrap_or(&[])
     }
-    /// Number of the word after it.
+    /// Returns the number of the word after it.
     pub fn end(&self) -> usize {
         self.at + self.words.len()
     }
 }
 
-/// The words of the instruction at word `at`. None: there is none, it has length zero, or it goes past the end.
+/// Returns the words of the instruction at word `at`, or `None` if there is none, its length is
+/// zero, or it goes past the end.
 pub fn frame(words: &[u32], at: usize) -> Option<&[u32]> {
     let length = (words.get(at)? >> 16) as usize;
     words
@@ -38,7 +39,8 @@ pub fn frame(words: &[u32], at: usize) -> Option<&[u32]> {
         .filter(|inst| !inst.is_empty())
 }
 
-/// The instructions after the header. A last item of None: from there on the words are no instructions.
+/// Returns the instructions after the header. A last item of `None` says that the words from there
+/// on are no instructions.
 pub fn insts(words: &[u32]) -> impl Iterator<Item = Option<Frame<'_>>> {
     let mut at = HEADER_WORDS;
     std::iter::from_fn(move || {
@@ -51,7 +53,7 @@ pub fn insts(words: &[u32]) -> impl Iterator<Item = Option<Frame<'_>>> {
     })
 }
 
-/// A literal string: its bytes, four to a word, with at least one zero after them.
+/// Encodes a literal string: its bytes, four to a word, with at least one zero after them.
 pub fn string_words(text: &[u8]) -> Vec<u32> {
     let byte = |at: usize| u32::from(text.get(at).copied().unwrap_or(0));
     let word = |at: usize| byte(at) | byte(at + 1) << 8 | byte(at + 2) << 16 | byte(at + 3) << 24;

@@ -1,46 +1,54 @@
-//! What a lowered kernel asks of the runtime: the contract between generated code and dispatch.
+//! The contract between generated code and dispatch: what a lowered kernel needs from the runtime.
 //!
 //! # Argument block
-//! Every kernel reads one block of bytes, the *argument block*: first the implicit arguments it uses, then the
-//! explicit ones, each at the offset recorded here. When the block fits [`KernelInterface::push_size`] bytes of push
-//! constants it is pushed whole; otherwise [`KernelInterface::args_in_buffer`] is set, the push constants hold only
-//! the implicit arguments (among them [`Implicit::ArgBuffer`], the device address of a buffer), and the explicit
-//! arguments lie in that buffer at their offsets (which then count from the start of the buffer).
+//!
+//! Every kernel reads one block of bytes, the *argument block*: first the implicit arguments it
+//! uses, then the explicit ones, each at the offset recorded here. When the block fits
+//! [`KernelInterface::push_size`] bytes of push constants it is pushed whole; otherwise
+//! [`KernelInterface::args_in_buffer`] is set, the push constants hold only the implicit arguments
+//! (among them [`Implicit::ArgBuffer`], the device address of a buffer), and the explicit arguments
+//! lie in that buffer at their offsets (which then count from the start of the buffer).
 //!
 //! # Specialisation constants
-//! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]: work-items beyond
-//! [`Implicit::GlobalEnd`] do nothing (0: there are none). 4: see [`SPEC_RESUME`]. 5: see [`SPEC_PART`]. Local-memory arguments: one 32-bit constant each, their size
-//! in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
+//!
+//! 0, 1, 2: work-group size x, y, z (32-bit unsigned). 3, where [`KernelInterface::guarded`]:
+//! work-items beyond [`Implicit::GlobalEnd`] end at once (0: there are none). 4: see
+//! [`SPEC_RESUME`]. 5: see [`SPEC_PART`]. Local-memory arguments: one 32-bit constant each, their
+//! size in bytes rounded up to [`LOCAL_ARG_ALIGN`], with the id recorded in [`ArgKind::Local`].
 //!
 //! # Images and samplers
-//! Descriptors stand in set 0, each at a binding of its own, all images in layout GENERAL. An image argument has a
-//! binding for each way in which the kernel reaches it ([`ImageArg`]), and a block of [`ImageInfo`] among the arguments.
-//! A sampler argument is a word of properties ([`sampler`]) among the arguments; where the kernel lets the device filter,
-//! [`KernelInterface::samplers`] also asks for sampler descriptors, which are always of normalised coordinates.
+//!
+//! Descriptors are in set 0, each at a binding of its own, all images in layout GENERAL. An image
+//! argument has a binding for each way in which the kernel accesses it ([`ImageArg`]), and a block
+//! of [`ImageInfo`] among the arguments. A sampler argument is a word of properties ([`sampler`])
+//! among the arguments; where the kernel lets the device filter, [`KernelInterface::samplers`] also
+//! asks for sampler descriptors, which are always of normalised coordinates.
 
-/// Specialisation constant ids of the work-group size.
+/// The specialisation constant ids of the work-group size.
 pub const SPEC_LOCAL_SIZE: [u32; 3] = [0, 1, 2];
-/// Specialisation constant id of the test for work-items beyond the ND-range: 0 (none is), 1.
+/// The specialisation constant id of the test for work-items beyond the ND-range: 0 (off) or 1.
 pub const SPEC_GUARD: u32 = 3;
-/// Specialisation constant id of a switch: 1 lets long loops go on in further dispatches, 2 those of a work-item that is
-/// alone; 0 does not. See [`KernelInterface::resume_bytes`].
+/// The specialisation constant id of a switch: 1 lets long loops continue in further dispatches, 2
+/// lets those of a single work-item; 0 does not. See [`KernelInterface::resume_bytes`].
 pub const SPEC_RESUME: u32 = 4;
-/// Specialisation constant id of the part of the kernel to run, where [`KernelInterface::parts`] says that there are several.
+/// The specialisation constant id of the part of the kernel to run, where
+/// [`KernelInterface::parts`] says that there are several.
 pub const SPEC_PART: u32 = 5;
-/// Parts of a kernel, at most.
+/// The most parts of a kernel.
 pub const MOST_PARTS: u32 = 64;
-/// First specialisation constant id for the sizes of local-memory arguments.
+/// The first specialisation constant id for the sizes of local-memory arguments.
 pub const SPEC_FIRST_LOCAL_ARG: u32 = 16;
 
-/// Alignment of local-memory arguments in bytes: that of the largest type of OpenCL C, double16.
+/// The alignment of local-memory arguments in bytes: that of the largest type of OpenCL C,
+/// double16.
 pub const LOCAL_ARG_ALIGN: u32 = 128;
 
-/// Bytes before the records in the memory behind [`Implicit::ResumeState`].
+/// The bytes before the records in the memory behind [`Implicit::ResumeState`].
 pub const RESUME_HEADER: u32 = 1024;
-/// Dispatches that may follow the first one, at most: so many numbers of work-groups fit the header.
+/// The most dispatches that may follow the first one: their numbers of work-groups fit the header.
 pub const RESUME_ROUNDS: u32 = RESUME_HEADER / 16 - 2;
 
-/// A value that the runtime supplies with every dispatch, if the kernel asks for it.
+/// A value that the runtime supplies with every dispatch, if the kernel uses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Implicit {
     /// u64: device address of the buffer with the explicit arguments.
@@ -49,7 +57,8 @@ pub enum Implicit {
     ProgramGlobals,
     /// u64: device address of the printf buffer (layout in `passes::lower_printf`).
     PrintfBuffer,
-    /// u64: device address of what a launch that enqueues kernels knows (layout in [`crate::device_queue`]).
+    /// u64: device address of the state for launches that enqueue kernels (layout in
+    /// [`crate::device_queue`]).
     EnqueueState,
     /// u32 x 3: get_global_offset.
     GlobalOffset,
@@ -67,11 +76,13 @@ pub enum Implicit {
     GlobalEnd,
     /// u32: get_work_dim.
     WorkDim,
-    /// u64: device address of what loops need to go on, see [`KernelInterface::resume_bytes`].
+    /// u64: device address of the state to resume loops with, see
+    /// [`KernelInterface::resume_bytes`].
     ResumeState,
-    /// u32 x 3: how many work-groups the dispatch has.
+    /// u32 x 3: number of work-groups of the dispatch.
     ResumeGroups,
-    /// u32 x 3: the upper halves of get_global_offset, as of those below for launches beyond 32 bits (`passes::wide_range`).
+    /// u32 x 3: the upper halves of get_global_offset, like those below for launches beyond 32 bits
+    /// (`passes::wide_range`).
     GlobalOffsetHigh,
     /// u32 x 3: the upper halves of get_global_size.
     GlobalSizeHigh,
@@ -80,7 +91,7 @@ pub enum Implicit {
 }
 
 impl Implicit {
-    /// All of them, in the order in which they are laid out.
+    /// All implicit arguments, in the order in which they are laid out.
     pub const ALL: [Self; 17] = [
         Self::ArgBuffer,
         Self::ProgramGlobals,
@@ -101,7 +112,7 @@ impl Implicit {
         Self::GroupOffsetHigh,
     ];
 
-    /// Size in bytes.
+    /// Returns the size in bytes.
     pub fn size(self) -> u32 {
         match self {
             Self::ArgBuffer
@@ -115,7 +126,7 @@ impl Implicit {
     }
 }
 
-/// What kind of thing an explicit kernel argument is and where it goes.
+/// The kind of an explicit kernel argument, with its place in the argument block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ArgKind {
     /// A value of `size` bytes (scalar, vector, structure) copied to `offset` of the argument block.
@@ -129,7 +140,7 @@ pub enum ArgKind {
     Buffer {
         /// Offset in the argument block.
         offset: u32,
-        /// `constant` rather than `global`.
+        /// Set for `constant`, clear for `global`.
         constant: bool,
     },
     /// A `local` pointer: the runtime supplies a size through a specialisation constant.
@@ -141,7 +152,8 @@ pub enum ArgKind {
     Image(ImageArg),
     /// A sampler.
     Sampler {
-        /// Where its property word (see [`sampler`]) goes in the argument block; None where the kernel never reads it.
+        /// The place of its property word (see [`sampler`]) in the argument block, or `None` if the
+        /// kernel never reads it.
         offset: Option<u32>,
     },
     /// A pipe: the 8-byte device address of its bytes (see [`crate::pipe`]) goes to `offset`.
@@ -154,18 +166,19 @@ pub enum ArgKind {
         /// Offset in the argument block.
         offset: u32,
     },
-    /// An image that a block captured, which is no argument of its own: 8 bytes from byte `at` of what was captured on say which
-    /// one it is, as an argument of the kernel that the application launched, counted from 1. These stand behind all others.
+    /// An image that a block captured, which is no argument of its own. The 8 bytes from byte `at`
+    /// of the captures on hold its number, as an argument of the kernel that the application
+    /// launched, counted from 1. Captured images follow all other arguments.
     Captured {
-        /// Offset in what was captured.
+        /// The offset in the captures.
         at: u32,
-        /// Its descriptors, and where what is known of it goes.
+        /// Its descriptors, and the place of its properties.
         image: ImageArg,
     },
 }
 
 impl ArgKind {
-    /// The image, if it is one.
+    /// Returns the image, if it is one.
     pub fn image(&self) -> Option<&ImageArg> {
         match self {
             Self::Image(image) | Self::Captured { image, .. } => Some(image),
@@ -202,7 +215,7 @@ impl ImageDim {
         Self::D3,
     ];
 
-    /// How many coordinates it has, that of the layer included.
+    /// Returns the number of coordinates, that of the layer included.
     pub fn coordinates(self) -> usize {
         match self {
             Self::D1 | Self::Buffer => 1,
@@ -212,14 +225,15 @@ impl ImageDim {
     }
 }
 
-/// An image argument: its descriptors and where what is known of it goes.
+/// An image argument: its descriptors, and the place of its properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ImageArg {
     /// Geometry.
     pub dim: ImageDim,
     /// An `image*_depth_t`.
     pub depth: bool,
-    /// Binding of a SAMPLED_IMAGE descriptor (UNIFORM_TEXEL_BUFFER for [`ImageDim::Buffer`]), if the kernel reads it so.
+    /// The binding of a SAMPLED_IMAGE descriptor (UNIFORM_TEXEL_BUFFER for [`ImageDim::Buffer`]),
+    /// if the kernel reads it so.
     pub sampled: Option<u32>,
     /// Binding of a STORAGE_IMAGE descriptor (STORAGE_TEXEL_BUFFER for [`ImageDim::Buffer`]), if the kernel writes it, or
     /// reads it as a read_write image.
@@ -229,7 +243,7 @@ pub struct ImageArg {
 }
 
 impl ImageArg {
-    /// An image argument that the kernel never touches.
+    /// Creates an image argument that the kernel never accesses.
     pub fn unused(dim: ImageDim, depth: bool) -> Self {
         Self {
             dim,
@@ -241,7 +255,8 @@ impl ImageArg {
     }
 }
 
-/// What a kernel may ask of an image and cannot ask its descriptor: eight 32-bit words in the argument block, 4-byte aligned.
+/// The properties of an image that a kernel can query but its descriptor does not have: eight
+/// 32-bit words in the argument block, 4-byte aligned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct ImageInfo {
@@ -259,7 +274,8 @@ pub struct ImageInfo {
     pub channel_order: u32,
     /// get_image_num_mip_levels; 1 where the image has none.
     pub mip_levels: u32,
-    /// Bit 0: the border colour has alpha 0 (orders with an alpha channel), otherwise 1.
+    /// Bit 0: the alpha of the border colour, which is 0 for orders with an alpha channel and 1
+    /// otherwise.
     pub flags: u32,
 }
 
@@ -284,18 +300,18 @@ pub mod sampler {
 pub struct SamplerBinding {
     /// Binding in set 0.
     pub binding: u32,
-    /// Whose properties.
+    /// The source of its properties.
     pub source: SamplerSource,
 }
 
-/// Where a sampler's properties come from.
+/// The source of a sampler's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SamplerSource {
     /// The sampler argument of this index.
     Arg(u32),
     /// A sampler in the program, with this property word.
     Literal(u32),
-    /// A sampler that a block captured: its property word lies at this offset of what was captured.
+    /// A sampler that a block captured, whose property word is at this offset of the captures.
     Captured(u32),
 }
 
@@ -325,10 +341,10 @@ pub enum AccessQualifier {
     ReadWrite,
 }
 
-/// One explicit kernel argument: placement and what clGetKernelArgInfo tells of it.
+/// One explicit kernel argument: its place, and the answers of clGetKernelArgInfo.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Arg {
-    /// Placement; None where the kernel has not been lowered yet or never reads the argument's block.
+    /// The place, or `None` if the kernel has not been lowered yet or never reads the argument.
     pub kind: ArgKind,
     /// Name, empty where the module has none.
     pub name: String,
@@ -346,25 +362,27 @@ pub struct Arg {
     pub is_volatile: bool,
 }
 
-/// Who runs a kernel, and when (SPIR-V execution modes Initializer and Finalizer).
+/// The caller of a kernel (SPIR-V execution modes Initializer and Finalizer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum KernelRole {
-    /// The application, when it likes.
+    /// Launched by the application.
     #[default]
     Ordinary,
-    /// The runtime, before any other kernel of the program runs on a device. It has no parameters.
+    /// Launched by the runtime, before any other kernel of the program runs on a device. It has no
+    /// parameters.
     Initializer,
-    /// The runtime, after all other kernels of the program on a device. It has no parameters.
+    /// Launched by the runtime, after all other kernels of the program on a device. It has no
+    /// parameters.
     Finalizer,
-    /// The runtime, for a kernel that enqueued it: a block. Its first parameter is the address of what it captured, the
-    /// others are sizes of local memory.
+    /// Launched by the runtime for a kernel that enqueued it: a block. Its first parameter is the
+    /// address of its captures, the others are sizes of local memory.
     Block,
 }
 
 /// Attributes of a kernel function.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct KernelAttributes {
-    /// Who runs it.
+    /// The caller.
     pub role: KernelRole,
     /// reqd_work_group_size
     pub required_work_group_size: Option<[u32; 3]>,
@@ -379,13 +397,14 @@ pub struct KernelAttributes {
 }
 
 impl KernelAttributes {
-    /// Work-items of a sub-group, on a device whose sub-groups have `usual` where the kernel does not say.
+    /// Returns the work-items of a sub-group, on a device whose sub-groups have `usual` where the
+    /// kernel does not say.
     pub fn sub_group_size(&self, usual: u32) -> u32 {
         self.required_sub_group_size.unwrap_or(usual).max(1)
     }
 }
 
-/// Everything the runtime must know of one lowered kernel.
+/// The properties of a lowered kernel that the runtime needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct KernelInterface {
     /// Kernel (entry point) name.
@@ -396,9 +415,10 @@ pub struct KernelInterface {
     pub implicit: Vec<(Implicit, u32)>,
     /// Bytes of push constants.
     pub push_size: u32,
-    /// Explicit arguments lie in a buffer (see the module description) of `arg_buffer_size` bytes.
+    /// Set if explicit arguments lie in a buffer of `arg_buffer_size` bytes (see the module
+    /// description).
     pub args_in_buffer: bool,
-    /// Size of that buffer, 0 where there is none.
+    /// The size of that buffer in bytes, or 0 without one.
     pub arg_buffer_size: u32,
     /// Static local memory, in bytes (local arguments not included).
     pub local_size: u32,
@@ -406,27 +426,31 @@ pub struct KernelInterface {
     pub private_size: u32,
     /// Attributes for clGetKernelInfo and clGetKernelWorkGroupInfo.
     pub attributes: KernelAttributes,
-    /// The kernel calls printf.
+    /// Set if the kernel calls printf.
     pub uses_printf: bool,
-    /// The kernel uses work-group barriers.
+    /// Set if the kernel uses work-group barriers.
     pub uses_barrier: bool,
-    /// The kernel uses sub-group operations or built-ins.
+    /// Set if the kernel uses sub-group operations or built-ins.
     pub uses_subgroups: bool,
-    /// The kernel cannot tell how its work-items are grouped, and has the test of [`SPEC_GUARD`].
+    /// Set if the kernel does not depend on how its work-items are grouped, and has the test of
+    /// [`SPEC_GUARD`].
     pub guarded: bool,
-    /// A work-item may wait for what others do ([`may_wait`](crate::analysis::waits::may_wait)): where the application says
-    /// how they are grouped, that stands, as those of one sub-group may run in step.
+    /// Set if a work-item may wait for what others do
+    /// ([`may_wait`](crate::analysis::waits::may_wait)). Then a work-group size that the
+    /// application gives must not be changed, as work-items of one sub-group may run in step.
     pub waits: bool,
-    /// Where not 0, long loops can go on in further dispatches of the same size: a work-item has a record of so many bytes,
-    /// which before the first dispatch begins with the words 1 and 0. The records, ordered by work-group and local id, lie
-    /// [`RESUME_HEADER`] bytes behind [`Implicit::ResumeState`]. Before them there are 16 bytes for each dispatch: the
-    /// numbers of work-groups that it needs, the first of which is 0 until one asks for it. Only with [`SPEC_RESUME`],
-    /// and for launches of one dispatch.
+    /// The bytes of a work-item's record for resuming loops, or 0 without that. Long loops can
+    /// continue in further dispatches of the same size. Before the first dispatch a record begins
+    /// with the words 1 and 0. The records, ordered by work-group and local id, lie
+    /// [`RESUME_HEADER`] bytes after [`Implicit::ResumeState`]. Before them there are 16 bytes for
+    /// each dispatch: the numbers of work-groups that it needs, the first of which is 0 until a
+    /// work-item asks for it. Only with [`SPEC_RESUME`], and for launches of one dispatch.
     pub resume_bytes: u32,
-    /// Parts of the kernel that are dispatched one after the other over the whole ND-range; 0 and 1: it is in one piece.
+    /// The parts of the kernel that are dispatched one after the other over the whole ND-range; 0
+    /// and 1: it is in one piece.
     pub parts: u32,
-    /// The kernel may write to memory through pointers it did not get as arguments (pointers loaded from memory):
-    /// hazards cannot be derived from its arguments.
+    /// Set if the kernel may write to memory through pointers that are not its arguments (pointers
+    /// loaded from memory): hazards cannot be derived from its arguments.
     pub uses_indirect_pointers: bool,
     /// Sampler descriptors. Those of images stand with the arguments.
     pub samplers: Vec<SamplerBinding>,
@@ -436,7 +460,7 @@ pub struct KernelInterface {
 }
 
 impl KernelInterface {
-    /// The kernel enqueues others, or uses events and queues of the device.
+    /// Returns true if the kernel enqueues others, or uses events and queues of the device.
     pub fn enqueues(&self) -> bool {
         self.implicit
             .iter()
@@ -447,9 +471,10 @@ impl KernelInterface {
 /// A pointer inside the initial data of the program-scope variables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Relocation {
-    /// Where the 8-byte pointer is stored, from the start of the data.
+    /// The offset of the 8-byte pointer from the start of the data.
     pub offset: u64,
-    /// What it points to, from the start of the data: the device address of the data is added.
+    /// The offset that it points to, from the start of the data; the device address of the data is
+    /// added.
     pub target: u64,
 }
 

@@ -1,11 +1,12 @@
-//! Where built-in functions come from.
+//! The libraries of built-in functions.
 
 use crate::error::Result;
 use crate::ir::module::Module;
 use crate::link;
 use crate::read::Library;
 
-/// The libraries from which built-in functions are taken: libclc and our own. Read once, shared by all programs.
+/// The libraries that define built-in functions: libclc and Pumice's own. They are read once and
+/// shared by all programs.
 #[derive(Debug)]
 pub struct BuiltinLibrary {
     own: Library,
@@ -13,7 +14,8 @@ pub struct BuiltinLibrary {
 }
 
 impl BuiltinLibrary {
-    /// From the SPIR-V of libclc and of our own library. Only an index is made here; functions are read on demand.
+    /// Creates the library from the SPIR-V of libclc and of Pumice's own. It only builds an index;
+    /// functions are read on demand.
     pub fn new(libclc: &[u32], own: &[u32]) -> Result<Self> {
         Ok(Self {
             own: Library::new(own.to_vec()).map_err(|e| e.in_function("the built-in library"))?,
@@ -26,12 +28,12 @@ impl BuiltinLibrary {
         link::resolve(module, &[&self.own, &self.libclc])
     }
 
-    /// Does the function of that (mangled) name come from libclc?
+    /// Returns true if the function of that (mangled) name comes from libclc.
     pub(crate) fn is_libclc(&self, name: &str) -> bool {
         self.libclc.defines(name) && !self.own.defines(name)
     }
 
-    /// Is there a function of that (mangled) name?
+    /// Returns true if there is a function of that (mangled) name.
     pub fn defines(&self, name: &str) -> bool {
         self.own.defines(name) || self.libclc.defines(name)
     }

@@ -151,7 +151,7 @@ fn add(out: &mut Module, module: Module, names: &mut FxHashMap<String, GlobalId>
     Ok(())
 }
 
-/// A name for a kernel that no other has.
+/// Returns a name for a kernel that no other has.
 fn unused_name(out: &Module, name: String) -> String {
     let used = |name: &str| out.kernels.iter().any(|kernel| kernel.name == name);
     let others = (1..=out.kernels.len()).map(|number| format!("{name}.{number}"));
@@ -161,8 +161,8 @@ fn unused_name(out: &Module, name: String) -> String {
         .unwrap_or(name)
 }
 
-/// The variables, by index, that functions or other variables know. LLVM's SPIR-V target adds a nameless one to most modules
-/// that nothing knows: it would cost every program a buffer.
+/// Returns the variables, by index, that functions or other variables refer to. LLVM's SPIR-V
+/// target adds an unused nameless one to most modules, which would cost every program a buffer.
 fn used_globals(module: &Module) -> FxHashSet<usize> {
     use crate::ir::entity::Entity;
     let of_functions = module.functions.values().flat_map(|function| {
@@ -177,7 +177,8 @@ fn used_globals(module: &Module) -> FxHashSet<usize> {
         .collect()
 }
 
-/// Where a variable goes, and the same again if its contents are to be copied there.
+/// Returns the variable of the joined module for `global`, and the same again if its contents are
+/// to be copied there.
 fn place_global(
     out: &mut Module,
     global: &Global,
@@ -210,7 +211,8 @@ fn place_global(
     }
 }
 
-/// Where a function goes, and whether its body is to be copied there.
+/// Returns the function of the joined module for `function`, and whether its body is to be copied
+/// there.
 fn place_function(out: &mut Module, function: &Function) -> Result<(FuncId, bool)> {
     let shell = || Function {
         name: function.name.clone(),

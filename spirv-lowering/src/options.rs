@@ -1,20 +1,21 @@
-//! How a kernel is to be lowered.
+//! The options for lowering a kernel.
 
 use crate::ir::function::Function;
 use crate::library::BuiltinLibrary;
 use std::time::Duration;
 
-/// Called after each pass with its name and the function as it is then.
+/// Called after each pass with its name and the function.
 pub type DumpHook<'a> = &'a mut dyn FnMut(&str, &Function);
 
-/// How a kernel is to be lowered.
+/// The options for lowering a kernel.
 #[derive(Default)]
 pub struct Options<'a> {
-    /// -cl-fp32-correctly-rounded-divide-sqrt
+    /// Set by -cl-fp32-correctly-rounded-divide-sqrt.
     pub correctly_rounded_divide_sqrt: bool,
-    /// -cl-denorms-are-zero
+    /// Set by -cl-denorms-are-zero.
     pub denorms_are_zero: bool,
-    /// -cl-fast-relaxed-math, -cl-unsafe-math-optimizations: built-ins may be replaced by native instructions.
+    /// Set by -cl-fast-relaxed-math and -cl-unsafe-math-optimizations: built-ins may be replaced by
+    /// native instructions.
     pub unsafe_math: bool,
     /// Run the verifier after each pass (always done in debug builds).
     pub verify: bool,
@@ -22,17 +23,17 @@ pub struct Options<'a> {
     pub dump: Option<DumpHook<'a>>,
     /// Receives the time that each pass took.
     pub timings: Option<&'a mut Vec<(&'static str, Duration)>>,
-    /// Passes to leave out, by name. Without some of them a kernel does not lower: that is an error then.
+    /// The passes to skip, by name. Skipping one that a kernel needs is an error.
     pub skip: &'a [&'a str],
-    /// Passes to run before all others are left out that a kernel lowers without, to find the first that does harm
-    /// by bisection. None: all.
+    /// The number of optional passes to run before all others are skipped, to find by bisection the
+    /// first that causes a fault. None: all.
     pub limit: Option<usize>,
-    /// Where functions that only the lowering needs are taken from (software division and the like).
+    /// The library of functions that lowering adds (software division and the like).
     pub library: Option<&'a BuiltinLibrary>,
 }
 
 impl Options<'_> {
-    /// A pass of this name is to run. Counts it, where they are counted; those that are needed are not.
+    /// Returns true if a pass of this name is to run. Counts optional passes for [`Self::limit`].
     pub(crate) fn admits(&mut self, name: &str, needed: bool) -> bool {
         if self.skip.contains(&name) {
             return false;

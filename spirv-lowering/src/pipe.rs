@@ -13,22 +13,23 @@
 //! A reservation (`reserve_id_t`) is 64 bits: the number of its first packet in the low half, how many it has in the high
 //! half. It is valid where those are at least one and less than 2^31; CLK_NULL_RESERVE_ID, all bits set, is not.
 
-/// How the bytes of a pipe are aligned: as every type of OpenCL C demands.
+/// The alignment of a pipe's bytes, which suffices for every type of OpenCL C.
 pub const ALIGN: u32 = 128;
-/// Where the packets begin, in bytes. They are aligned as every type of OpenCL C demands.
+/// The offset of the packets in bytes. They are aligned for every type of OpenCL C.
 pub const HEADER_BYTES: u32 = 1152;
-/// Where it says how much room there is to write: all of it in an empty pipe.
+/// The offset of the room left for writing, which is all of it in an empty pipe.
 const WRITE_ROOM: usize = 512;
-/// Most packets that a pipe may hold: counters of packets are compared by their difference.
+/// The most packets that a pipe may hold: counters of packets are compared by their difference.
 pub const MOST_PACKETS: u32 = 1 << 30;
 
-/// Bytes of a pipe, None where it would hold more than [`MOST_PACKETS`].
+/// Returns the bytes of a pipe, or `None` if it would hold more than [`MOST_PACKETS`].
 pub fn size(packet_size: u32, max_packets: u32) -> Option<u64> {
     let places = places(max_packets)?;
     Some(u64::from(HEADER_BYTES) + u64::from(places) * u64::from(packet_size))
 }
 
-/// The first bytes of an empty pipe; the rest may be anything. None as for [`size`].
+/// Returns the first bytes of an empty pipe; the rest may be anything. Returns `None` as [`size`]
+/// does.
 pub fn header(packet_size: u32, max_packets: u32) -> Option<[u8; HEADER_BYTES as usize]> {
     let mut bytes = [0; HEADER_BYTES as usize];
     let words = [packet_size, max_packets, places(max_packets)? - 1];

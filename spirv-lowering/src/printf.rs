@@ -12,10 +12,10 @@ use crate::passes::lower_printf::{RecordLayout, HEADER, STRING};
 /// Widths and precisions beyond this are clamped. Rust's formatter panics at larger ones: it counts the digit before the point
 /// of the exponential form in 16 bits, too.
 const MAX_FIELD: usize = u16::MAX as usize - 1;
-/// Text is handed on when there is that much.
+/// The bytes after which text is written out.
 const PIECE: usize = 64 << 10;
 
-/// The records in a printf buffer: site index and bytes of each.
+/// Returns the records of a printf buffer: site index and bytes of each.
 pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
     let word = |at: usize| {
         let bytes = buffer.get(at..at.checked_add(4)?)?;
@@ -38,7 +38,8 @@ pub fn records(buffer: &[u8]) -> Vec<(u32, &[u8])> {
     list
 }
 
-/// Everything that a printf buffer says, in pieces: a few bytes of a record can ask for a lot of text.
+/// Renders all records of a printf buffer, in pieces: a few bytes of a record can ask for a lot of
+/// text.
 pub fn render_all(sites: &[PrintfSite], buffer: &[u8], mut write: impl FnMut(&[u8])) {
     let mut text = Vec::new();
     for (site, record) in records(buffer) {
@@ -70,7 +71,7 @@ struct Spec {
     conversion: u8,
 }
 
-/// The specification after a `%`, and how many bytes it takes.
+/// Parses the specification after a `%`. Returns it and the number of its bytes.
 fn parse(format: &[u8]) -> Option<(Spec, usize)> {
     let mut spec = Spec {
         lanes: 1,
@@ -182,7 +183,7 @@ pub fn render(site: &PrintfSite, record: &[u8]) -> Vec<u8> {
     text
 }
 
-/// A string up to its end, or as much as the precision allows.
+/// Appends a string up to its end, or as much as the precision allows.
 fn string_argument(text: &mut Vec<u8>, spec: &Spec, string: &[u8]) {
     let string = string.split(|&c| c == 0).next().unwrap_or_default();
     let shown = &string[..spec.precision.unwrap_or(string.len()).min(string.len())];
@@ -214,7 +215,7 @@ fn as_float(ty: Type, bits: u64) -> f64 {
     }
 }
 
-/// Sign-extended.
+/// Sign-extends a value.
 fn as_integer(ty: Type, bits: u64) -> i64 {
     match ty {
         Type::F16 | Type::F32 | Type::F64 => as_float(ty, bits) as i64,
@@ -354,7 +355,7 @@ fn fixed(x: f64, precision: usize, alternate: bool) -> String {
     s
 }
 
-/// Digits and exponent of the exponential form.
+/// Returns the digits and the exponent of the exponential form.
 fn scientific(x: f64, precision: usize) -> (String, i32) {
     let s = format!("{x:.precision$e}");
     match s.split_once('e') {
@@ -403,7 +404,7 @@ fn general(x: f64, precision: usize, alternate: bool) -> String {
     }
 }
 
-/// `h.hhhp+d` of a finite, non-negative number.
+/// Returns the formats a finite, non-negative number as `h.hhhp+d`.
 fn hexadecimal(x: f64, precision: Option<usize>, alternate: bool) -> String {
     let bits = x.to_bits();
     let biased = (bits >> 52) as i32;
@@ -561,7 +562,8 @@ mod tests {
         }
     }
 
-    /// Fields of any size are no larger than what is formatted, and none panics.
+    /// Checks that fields are no larger than what is formatted, and that no width or precision
+    /// panics.
     #[test]
     fn fields_of_any_size() {
         for size in [65_530, 65_534, 65_535, 65_536, 65_540, usize::MAX] {
@@ -581,7 +583,7 @@ mod tests {
         }
     }
 
-    /// Text is not gathered before it is written.
+    /// Checks that text is written in pieces.
     #[test]
     fn text_comes_in_pieces() {
         let site = PrintfSite {

@@ -1,9 +1,12 @@
-//! The public face of the compiler: read a module, link modules into a program, lower a kernel of it.
+//! The public interface of the compiler: read a module, link modules into a program, lower a kernel
+//! of it.
 //!
 //! ```text
 //! words --read--> Program (object) --link--> Program (executable) --lower(kernel, target)--> Lowered
 //! ```
-//! A [`Program`] is immutable and may be shared by threads; lowering a kernel copies what the kernel reaches.
+//!
+//! A [`Program`] is immutable and may be shared by threads; lowering a kernel copies what the
+//! kernel reaches.
 
 use crate::error::{LowerError, Result};
 use crate::interface::{
@@ -20,21 +23,23 @@ use crate::read::read_module;
 pub use crate::read::ReadOptions;
 use crate::target::Target;
 
-/// How modules become a program.
+/// The options for linking modules.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct LinkOptions<'a> {
-    /// Names that nothing defines are not an error (`-create-library`, objects).
+    /// Set if undefined names are not an error (`-create-library`, objects).
     pub allow_undefined: bool,
-    /// The result is executable: built-in functions are resolved from here. None for libraries and objects.
+    /// The library that defines built-in functions, for an executable. None for libraries and
+    /// objects.
     pub library: Option<&'a BuiltinLibrary>,
 }
 
-/// What is known of a kernel without lowering it.
+/// The properties of a kernel that need no lowering.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KernelInfo {
     /// Name.
     pub name: String,
-    /// Arguments. Placement in the argument block is not known yet: offsets and ids are zero.
+    /// The arguments. Their places in the argument block are not known yet: offsets and ids are
+    /// zero.
     pub args: Vec<Arg>,
     /// Attributes.
     pub attributes: KernelAttributes,
@@ -63,12 +68,12 @@ impl Program {
         })
     }
 
-    /// The specialisation constants of a module, without reading the rest of it.
+    /// Returns the specialisation constants of a module, without reading the rest of it.
     pub fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
         spec_constants(words)
     }
 
-    /// Wraps a module that is there already (textual KIR).
+    /// Wraps a module that was read already (textual KIR).
     pub fn from_module(module: Module) -> Self {
         Self { module }
     }
@@ -90,8 +95,9 @@ impl Program {
         Ok(program)
     }
 
-    /// An error for the first name that is called or used, and defined nowhere. Functions that became native operations
-    /// on every target (`native_sin`) need no definition: they are judged when a kernel is lowered.
+    /// Returns an error for the first name that is called or used, and defined nowhere. Functions
+    /// that every target has as native operations (`native_sin`) need no definition: they are
+    /// checked when a kernel is lowered.
     fn check_undefined(&self) -> Result<()> {
         let module = &self.module;
         let missing = |name: &str| LowerError::Undefined {
@@ -126,23 +132,23 @@ impl Program {
         Ok(())
     }
 
-    /// The module in KIR.
+    /// Returns the module in KIR.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// The kernels with what clGetKernelInfo and clGetKernelArgInfo tell of them.
+    /// Returns the kernels, with the answers of clGetKernelInfo and clGetKernelArgInfo.
     pub fn kernels(&self) -> Vec<KernelInfo> {
         self.module.kernels.iter().map(kernel_info).collect()
     }
 
-    /// Names of functions and variables that other modules may use.
+    /// Returns the names of functions and variables that other modules may use.
     pub fn exports(&self) -> Vec<&str> {
         self.names(|l| matches!(l, Linkage::Export | Linkage::LinkOnce))
     }
 
-    /// Names of functions and variables that other modules must define (built-in functions included, unless the
-    /// program was linked with a library).
+    /// Returns the names of functions and variables that other modules must define (built-in
+    /// functions included, unless the program was linked with a library).
     pub fn imports(&self) -> Vec<&str> {
         self.names(|l| l == Linkage::Import)
     }
@@ -163,12 +169,12 @@ impl Program {
         functions.chain(globals).filter(|n| !n.is_empty()).collect()
     }
 
-    /// The program-scope variables and constants: one buffer of a program and device.
+    /// Returns the program-scope variables and constants: one buffer of a program and device.
     pub fn globals(&self) -> Result<ProgramGlobals> {
         pipeline::program_globals(&self.module)
     }
 
-    /// All printf sites, by the index in printf records.
+    /// Returns all printf sites, by the index in printf records.
     pub fn printf_sites(&self) -> &[PrintfSite] {
         &self.module.printfs
     }
@@ -215,7 +221,8 @@ fn kernel_info(kernel: &crate::ir::module::EntryPoint) -> KernelInfo {
     }
 }
 
-/// Walks over the words: SpecId decorations, and the sizes of the constants that they name.
+/// Reads the specialisation constants from the words: SpecId decorations, and the sizes of the
+/// constants that they name.
 fn spec_constants(words: &[u32]) -> Result<Vec<SpecConstant>> {
     if words.first() != Some(&spirv::MAGIC_NUMBER) {
         return Err(LowerError::invalid("not a SPIR-V module"));

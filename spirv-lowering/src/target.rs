@@ -1,7 +1,7 @@
-//! What the device can do, as far as lowering cares. Plain data: the runtime fills it from what it queried and
-//! probed; its bytes are part of the cache key of lowered kernels.
+//! The properties of a device that lowering depends on. They are plain data: the runtime fills them
+//! from queries and probes, and their bytes are part of the cache key of lowered kernels.
 
-/// A floating-point width and what was measured of the device's arithmetic in it.
+/// The measured properties of the device's arithmetic in one floating-point width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct FloatCaps {
     /// The type exists in shaders.
@@ -12,7 +12,7 @@ pub struct FloatCaps {
     pub exact_div: bool,
     /// GLSL.std.450 Sqrt is correctly rounded.
     pub exact_sqrt: bool,
-    /// Subnormal inputs and results are kept without further measures.
+    /// Subnormal inputs and results are kept even if no mode is declared.
     pub denormals: bool,
     /// The DenormPreserve execution mode can be declared for this width.
     pub denorm_preserve: bool,
@@ -25,7 +25,8 @@ pub struct FloatCaps {
 }
 
 impl FloatCaps {
-    /// Subnormal numbers survive, of themselves or because the mode for that is declared.
+    /// Returns true if subnormal numbers are kept, by default or because the mode for that is
+    /// declared.
     pub fn keeps_denormals(&self) -> bool {
         self.denormals || self.denorm_preserve
     }
@@ -53,6 +54,71 @@ pub mod subgroup {
     pub const BALLOT: u32 = 0x08;
     pub const SHUFFLE: u32 = 0x10;
     pub const CLUSTERED: u32 = 0x40;
+}
+
+/// The defects and peculiarities of a driver that the compiler works around, none by default. A field
+/// has the name of its row in the runtime's table of quirks (docs/quirks.md).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Quirks {
+    /// A memory fence makes the work-items of a group wait for one another, and hangs in divergent
+    /// control flow. Fences are left out, and atomics are relaxed.
+    pub fences_wait: bool,
+    /// Memory is accessed an element at a time, whatever the vector, so that one 64-bit access costs
+    /// less than two of 32 bits.
+    pub long_words: bool,
+    /// Compile time grows with the square of the number of stored components. Kernels with very many
+    /// are split into parts ([`split_parts`](crate::passes::quirks::split_parts)).
+    pub long_lines: bool,
+    /// The number of iterations of all loops of a work-item after which the driver ends its loops, or
+    /// 0 without such a limit.
+    pub loop_limit: u32,
+    /// Lanes of a sub-group without a work-item take part in control flow, and their loads return 0
+    /// ([`idle_lanes`](crate::passes::quirks::idle_lanes)).
+    pub idle_lanes: bool,
+    /// Values of a loop are computed again for work-items that have left it while others iterate
+    /// ([`loop_results`](crate::passes::quirks::loop_results)).
+    pub loop_results: bool,
+    /// Loops whose limit is a negation end too soon
+    /// ([`flip_compares`](crate::passes::quirks::flip_compares)).
+    pub negated_bounds: bool,
+    /// A 64-bit comparison of an extended value with a 32-bit constant is wrong
+    /// ([`flip_compares`](crate::passes::quirks::flip_compares)).
+    pub extended_compares: bool,
+    /// Induction variables with a constant step are assumed not to wrap around
+    /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
+    pub wrapping_counters: bool,
+    /// Trip counts are computed by a division of constants, even where the induction variable wraps
+    /// around or is rounded ([`hide_counts`](crate::passes::quirks::hide_counts)).
+    pub divided_counts: bool,
+    /// An integer atomic whose operand has the bits of a float is compiled as one of floats
+    /// ([`hide_floats`](crate::passes::quirks::hide_floats)).
+    pub atomic_floats: bool,
+    /// `x * 0` is folded to 0 and `x + 0` to `x`
+    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    pub constant_zeros: bool,
+    /// A selection between 1 and a zero of the other sign returns a zero of the wrong sign
+    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
+    pub chosen_signs: bool,
+    /// The bit count of an 8- or 16-bit value includes the bits of its sign extension
+    /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
+    pub narrow_counts: bool,
+    /// An integer that overflows a half is exact after it is widened again
+    /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
+    pub half_overflow: bool,
+    /// A number that is rounded to half is exact after it is widened again
+    /// ([`lower_convert`](crate::passes::lower_convert)).
+    pub forgotten_halves: bool,
+    /// A double or an integer that is rounded to float or half is exact after it is widened again
+    /// ([`lower_convert`](crate::passes::lower_convert)).
+    pub forgotten_rounding: bool,
+    /// A double that is narrowed to a subnormal float is 0 after it is widened again
+    /// ([`lower_convert`](crate::passes::lower_convert)).
+    pub flushed_floats: bool,
+    /// Trunc and RoundEven of doubles are wrong
+    /// ([`round_doubles`](crate::passes::quirks::round_doubles)).
+    pub misrounded_doubles: bool,
+    /// A NaN that is written to a normalised channel of an image becomes the channel's maximum.
+    pub nan_texels: bool,
 }
 
 /// Capabilities of the device that shape the generated code.
@@ -95,8 +161,6 @@ pub struct Target {
     pub device_filters: bool,
     /// Kernels are checked: coordinates that CLK_ADDRESS_NONE leaves undefined are kept, so that they are seen.
     pub checks_images: bool,
-    /// A NaN that is written to a normalised channel of an image becomes its greatest number.
-    pub saturates_nan: bool,
     /// Subgroup operations that exist, as VkSubgroupFeatureFlagBits.
     pub subgroup_ops: u32,
     /// Subgroup size, 0 when unknown or varying.
@@ -107,74 +171,25 @@ pub struct Target {
     pub clock_device: bool,
     /// Shaders can read a clock that the work-items of a sub-group share (shaderSubgroupClock).
     pub clock_subgroup: bool,
-    /// A memory fence makes the work-items of a group wait for one another, so that none may stand in divergent flow:
-    /// fences are left out, and atomics do without order (llvmpipe; a processor orders them by itself).
-    pub fences_wait: bool,
-    /// Memory is accessed an element at a time, whatever the vector, so that one of 64 bits is better than two of 32
-    /// (llvmpipe; each is a loop over the work-items of a sub-group).
-    pub long_words: bool,
-    /// Compiling takes a time that grows with the square of the number of components stored: kernels with very many are made
-    /// in parts ([`split_parts`](crate::passes::quirks::split_parts)).
-    pub long_lines: bool,
-    /// Iterations of all loops of a work-item together after which the driver takes each loop for finished. 0: no such
-    /// limit.
-    pub loop_limit: u32,
-    /// Lanes of a sub-group without a work-item take part in control flow, with zeros for what they load (llvmpipe).
-    pub idle_lanes_run: bool,
-    /// What a loop computes is computed again for work-items that have left it, while others go on
-    /// ([`loop_results`](crate::passes::quirks::loop_results)).
-    pub redoes_loop_results: bool,
-    /// The driver's compiler ends loops early whose bound is a negation ([`flip_compares`](crate::passes::quirks::flip_compares)).
-    pub miscounts_to_negations: bool,
-    /// The driver's compiler gets comparisons of 64 bits wrong with a number of 32 ([`flip_compares`](crate::passes::quirks::flip_compares)).
-    pub miscompares_extended: bool,
-    /// The driver's compiler takes it that counters with constant steps do not wrap around
-    /// ([`hide_steps`](crate::passes::quirks::hide_steps)).
-    pub miscounts_wrapping: bool,
-    /// The driver's compiler counts the iterations of a loop by a division of constants, also where the counter wraps around or is
-    /// rounded ([`hide_counts`](crate::passes::quirks::hide_counts)).
-    pub divides_to_count: bool,
-    /// The driver's compiler takes an atomic that works with the bits of a float for one of floats
-    /// ([`hide_floats`](crate::passes::quirks::hide_floats)).
-    pub mistakes_atomic_floats: bool,
-    /// The driver's compiler takes `x * 0` for 0 and `x + 0` for x ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
-    pub drops_zeros: bool,
-    /// A choice between one and a zero of the other sign gives a zero of the same sign
-    /// ([`hide_zeros`](crate::passes::quirks::hide_zeros)).
-    pub drops_chosen_signs: bool,
-    /// The bits of 8 and 16-bit values are counted with those of their extension
-    /// ([`narrow_counts`](crate::passes::quirks::narrow_counts)).
-    pub miscounts_narrow_bits: bool,
-    /// An integer that is infinite as a half is itself again as a wider number
-    /// ([`bound_halves`](crate::passes::quirks::bound_halves)).
-    pub widens_overflow: bool,
-    /// A number that a half rounds is itself again as a wider one ([`lower_convert`](crate::passes::lower_convert)).
-    pub forgets_halves: bool,
-    /// A double or an integer that a float or a half rounds is itself again as a wider number
-    /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub forgets_rounding: bool,
-    /// A float that a double is narrowed to, and that is subnormal, is 0 as a double again
-    /// ([`lower_convert`](crate::passes::lower_convert)).
-    pub flushes_narrowed: bool,
-    /// Trunc and RoundEven of doubles are wrong ([`round_doubles`](crate::passes::quirks::round_doubles)).
-    pub misrounds_doubles: bool,
-    /// The kernel is for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
+    /// The defects and peculiarities of the driver.
+    pub quirks: Quirks,
+    /// Set for launches beyond 2^32 work-items in a dimension: ids and sizes have 64 bits
     /// ([`wide_range`](crate::passes::wide_range)).
     pub wide_range: bool,
-    /// Kernels stay KIR, from which [`native`](crate::native) makes code for a processor, in packs of `subgroup_size` lanes.
+    /// Set if kernels stay KIR, from which [`native`](crate::native) makes code for a processor, in packs of `subgroup_size` lanes.
     pub native: bool,
 }
 
 impl Target {
-    /// Whether sub-groups and collective functions work: their size is known, and the few operations are there that the
-    /// others can be made of.
+    /// Returns true if sub-groups and collective functions work: the size of sub-groups is known, and
+    /// the operations exist that the others can be made of.
     pub fn has_subgroups(&self) -> bool {
         let needed = subgroup::BASIC | subgroup::VOTE | subgroup::BALLOT | subgroup::SHUFFLE;
         let size = self.subgroup_size;
         size.is_power_of_two() && size <= 128 && self.subgroup_ops & needed == needed
     }
 
-    /// A device with everything, for tests: explicit shared-memory layout, exact arithmetic, 256 bytes of push
+    /// Returns the target of a device with all abilities, for tests: explicit shared-memory layout, exact arithmetic, 256 bytes of push
     /// constants.
     pub fn full() -> Self {
         let exact = FloatCaps {
@@ -207,37 +222,18 @@ impl Target {
             storage_image_read: true,
             device_filters: true,
             checks_images: false,
-            saturates_nan: false,
             subgroup_ops: 0xff,
             subgroup_size: 32,
             subgroup_extended_types: true,
             clock_device: true,
             clock_subgroup: true,
-            fences_wait: false,
-            long_words: false,
-            long_lines: false,
-            loop_limit: 0,
-            idle_lanes_run: false,
-            redoes_loop_results: false,
-            miscounts_to_negations: false,
-            miscounts_wrapping: false,
-            divides_to_count: false,
-            mistakes_atomic_floats: false,
-            miscompares_extended: false,
-            drops_zeros: false,
-            miscounts_narrow_bits: false,
-            drops_chosen_signs: false,
-            widens_overflow: false,
-            forgets_halves: false,
-            forgets_rounding: false,
-            flushes_narrowed: false,
-            misrounds_doubles: false,
+            quirks: Quirks::default(),
             wide_range: false,
             native: false,
         }
     }
 
-    /// A processor whose vectors have so many lanes of 32 bits.
+    /// Returns the target for a processor whose vectors have `lanes` lanes of 32 bits.
     pub fn processor(lanes: u32) -> Self {
         let full = Self::full();
         Self {
@@ -258,7 +254,7 @@ impl Target {
         }
     }
 
-    /// What lavapipe 22.3 offers: no explicit shared-memory layout, no fused multiply-add, no float controls.
+    /// Returns the target for lavapipe 22.3: no explicit shared-memory layout, no fused multiply-add, no float controls.
     pub fn lavapipe() -> Self {
         let plain = FloatCaps {
             fused_fma: false,
@@ -280,17 +276,20 @@ impl Target {
             device_filters: false,
             dot_4x8: [false; 3],
             subgroup_size: 8,
-            saturates_nan: true,
-            drops_zeros: true,
-            fences_wait: true,
-            long_words: true,
-            long_lines: true,
-            loop_limit: 65535,
-            idle_lanes_run: true,
-            redoes_loop_results: true,
-            miscompares_extended: true,
-            divides_to_count: true,
-            mistakes_atomic_floats: true,
+            quirks: Quirks {
+                nan_texels: true,
+                constant_zeros: true,
+                fences_wait: true,
+                long_words: true,
+                long_lines: true,
+                loop_limit: 65535,
+                idle_lanes: true,
+                loop_results: true,
+                extended_compares: true,
+                divided_counts: true,
+                atomic_floats: true,
+                ..Quirks::default()
+            },
             ..Self::full()
         }
     }

@@ -8,7 +8,7 @@ use left_out::left_out;
 use pumice_spirv_tools::TargetEnv;
 use spirv::{MemoryAccess, Op};
 use spirv_lowering::interface::{sampler, ArgKind, ImageDim, Implicit, SamplerSource};
-use spirv_lowering::target::Target;
+use spirv_lowering::target::{Quirks, Target};
 use spirv_lowering::{BuiltinLibrary, LinkOptions, Lowered, Options, Program, ReadOptions};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -151,7 +151,10 @@ fn kernels() {
 /// A device whose compiler has the defect that `flip_compares` is for.
 fn miscounting() -> Target {
     Target {
-        miscounts_to_negations: true,
+        quirks: Quirks {
+            negated_bounds: true,
+            ..Quirks::default()
+        },
         ..Target::full()
     }
 }
@@ -305,7 +308,10 @@ fn images() {
             assert!(image.storage.is_some());
             // Integer writes need to know the format, and those of floats where the device saturates NaN.
             let writes_floats = matches!(image.dim, ImageDim::D2 | ImageDim::D3);
-            assert_eq!(image.info.is_none(), writes_floats && !target.saturates_nan);
+            assert_eq!(
+                image.info.is_none(),
+                writes_floats && !target.quirks.nan_texels
+            );
         }
     }
     // Where the device filters, samplers are descriptors: one for each argument and word.

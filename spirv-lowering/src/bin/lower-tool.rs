@@ -81,7 +81,7 @@ fn arguments() -> Res<Args> {
     Ok(args)
 }
 
-/// Runs a clean-up pass, or one that needs to know nothing but the function and the target.
+/// Runs a clean-up pass, or one that needs only the function and the target.
 fn run_pass(name: &str, func: &mut Function, target: &Target) -> Res<()> {
     if let Some(pass) = passes::CLEAN_UP.iter().find(|pass| pass.name == name) {
         (pass.run)(func);

@@ -1,4 +1,4 @@
-//! A test at the start of a kernel, on which a work-item ends at once.
+//! Inserts a test at the start of a kernel that ends a work-item at once.
 
 use super::rewrite::{rewrite, Action, Rewriter};
 use crate::error::Result;
@@ -6,7 +6,8 @@ use crate::ir::entity::Value;
 use crate::ir::function::{Edge, Function, Terminator};
 use crate::ir::op::Op;
 
-/// Adds the test, after the variables of the entry block. False: the kernel does nothing.
+/// Adds the test, after the variables of the entry block. Returns false if the kernel has no
+/// effects.
 pub fn run(func: &mut Function, test: impl Fn(&mut Rewriter) -> Value) -> Result<bool> {
     if let Some(entry) = func.entry() {
         // Variables stay in the entry block.

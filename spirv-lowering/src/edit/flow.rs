@@ -1,8 +1,8 @@
-//! Control-flow editing shared by the passes that restructure it.
+//! Edits control flow, for the passes that restructure it.
 //!
-//! A *dispatch* is a block with a selector parameter (the index of the target block) and the parameters of several
-//! targets side by side: what reaches it says through the selector where it wants to go, with arguments for that
-//! target and undefined values for the others.
+//! A *dispatch* is a block with a selector parameter (the index of the target block) and the
+//! parameters of several targets side by side: a jump to it passes the selector of its target, with
+//! arguments for that target and undefined values for the others.
 
 use crate::ir::entity::{Block, Entity, Inst, SecondaryMap, Value};
 use crate::ir::function::{Edge, Function, Terminator, Values};
@@ -15,12 +15,12 @@ use rustc_hash::FxHashMap;
 pub struct Dispatch {
     /// The block.
     pub block: Block,
-    /// Targets with the position of their first parameter among those of the block.
+    /// The targets, each with the position of its first parameter among those of the block.
     pub targets: Vec<(Block, usize)>,
 }
 
 impl Dispatch {
-    /// Position of the parameters of a target.
+    /// Returns the position of the parameters of a target.
     pub fn slot(&self, target: Block) -> Option<usize> {
         self.targets
             .iter()
@@ -37,7 +37,8 @@ pub struct Edit<'f> {
     consts: FxHashMap<(Type, u64), Value>,
     undefs: FxHashMap<Type, Value>,
     prologue: Vec<Inst>,
-    /// Number of edges into each block. Kept up to date by [`Edit::set_term`] and [`Edit::retarget`].
+    /// The number of edges into each block. [`Edit::set_term`] and [`Edit::retarget`] keep it up to
+    /// date.
     pub edges_in: SecondaryMap<Block, u32>,
 }
 
@@ -60,7 +61,7 @@ impl<'f> Edit<'f> {
         }
     }
 
-    /// A constant at the start of the function.
+    /// Returns a constant, defined at the start of the function.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Value {
         if let Some(&value) = self.consts.get(&(ty, bits)) {
             return value;
@@ -72,7 +73,7 @@ impl<'f> Edit<'f> {
         value
     }
 
-    /// An undefined value at the start of the function.
+    /// Returns an undefined value, defined at the start of the function.
     pub fn undef(&mut self, ty: Type) -> Value {
         if let Some(&value) = self.undefs.get(&ty) {
             return value;
@@ -84,7 +85,7 @@ impl<'f> Edit<'f> {
         value
     }
 
-    /// Puts the new constants where they belong.
+    /// Inserts the new constants.
     pub fn finish(mut self) {
         let entry = self.entry;
         let rest = std::mem::take(&mut self.func.blocks[entry].insts);
@@ -114,7 +115,7 @@ impl<'f> Edit<'f> {
         self.func.blocks[block].term = term;
     }
 
-    /// A new block with parameters like those of `like`.
+    /// Adds a block with parameters of the types of `like`'s.
     pub fn block_like(&mut self, like: Block) -> Block {
         let types: Vec<Type> = self.func.blocks[like]
             .params
@@ -128,7 +129,7 @@ impl<'f> Edit<'f> {
         block
     }
 
-    /// A new block that takes the parameters of `to` and jumps there with them.
+    /// Adds a block that takes the parameters of `to` and jumps there with them.
     pub fn forwarder(&mut self, to: Block) -> Block {
         let block = self.block_like(to);
         let args = Values::from_slice(&self.func.blocks[block].params);
@@ -136,7 +137,7 @@ impl<'f> Edit<'f> {
         block
     }
 
-    /// A new dispatch block, without terminator.
+    /// Adds a dispatch block, without terminator.
     pub fn dispatch(&mut self, targets: &[Block]) -> Dispatch {
         let block = self.func.add_block();
         self.func.add_param(block, Type::I32);
@@ -158,7 +159,7 @@ impl<'f> Edit<'f> {
         }
     }
 
-    /// What to jump to a dispatch with, to get to `to`.
+    /// Returns the edge to a dispatch that leads to `to`.
     pub fn via(&mut self, dispatch: &Dispatch, to: Edge) -> Edge {
         let at = dispatch.slot(to.block).unwrap_or(1);
         let selector = self.constant(Type::I32, to.block.index() as u64);
@@ -175,7 +176,7 @@ impl<'f> Edit<'f> {
         }
     }
 
-    /// What to jump from one dispatch to another with, keeping the selector.
+    /// Returns the edge from one dispatch to another that keeps the selector.
     pub fn forward(&mut self, from: &Dispatch, to: &Dispatch) -> Edge {
         let have = self.func.blocks[from.block].params.clone();
         let want = self.func.blocks[to.block].params.clone();
@@ -193,7 +194,7 @@ impl<'f> Edit<'f> {
         }
     }
 
-    /// The arguments for a target as they arrive in a dispatch.
+    /// Returns the edge from a dispatch to a target, with the arguments that the dispatch received.
     pub fn unpack(&self, dispatch: &Dispatch, target: Block) -> Edge {
         let at = dispatch.slot(target).unwrap_or(1);
         let count = self.func.blocks[target].params.len();
@@ -232,7 +233,7 @@ impl<'f> Edit<'f> {
         self.set_term(dispatch.block, term);
     }
 
-    /// In the dispatch: is `target` where to go?
+    /// Computes in a dispatch whether `target` is selected.
     pub fn is_selected(&mut self, dispatch: &Dispatch, target: Block) -> Value {
         let selector = self.func.blocks[dispatch.block].params[0];
         let id = self.constant(Type::I32, target.index() as u64);
@@ -250,7 +251,7 @@ impl<'f> Edit<'f> {
             .is_some_and(|i| matches!(self.func.insts[i].op, Op::Undef))
     }
 
-    /// Sends the edges of a block that satisfy a condition elsewhere. Returns new blocks.
+    /// Redirects the edges of a block that satisfy a condition. Returns new blocks.
     pub fn redirect(
         &mut self,
         block: Block,
@@ -274,8 +275,8 @@ impl<'f> Edit<'f> {
         }
     }
 
-    /// Makes sure that all edges from a block to one target pass the same arguments, and that a branch has two
-    /// different targets. Returns new blocks.
+    /// Splits edges so that all edges from a block to one target pass the same arguments, and a
+    /// branch has two different targets. Returns new blocks.
     pub fn split_duplicates(&mut self, block: Block) -> Vec<Block> {
         let mut made = Vec::new();
         match self.func.blocks[block].term.clone() {
@@ -328,7 +329,7 @@ impl<'f> Edit<'f> {
     }
 }
 
-/// Leaves only reachable blocks in the layout, in reverse postorder.
+/// Removes unreachable blocks from the layout, and orders the others in reverse postorder.
 pub fn drop_unreachable(func: &mut Function) {
     let cfg = crate::analysis::cfg::Cfg::new(func);
     func.layout = cfg.rpo().to_vec();

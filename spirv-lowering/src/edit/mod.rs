@@ -1,4 +1,5 @@
-//! How passes change functions: the tools that several of them use. They know `ir` and `analysis`, no pass.
+//! Tools that several passes use to change functions. They depend on `ir` and `analysis`, not on
+//! passes.
 
 pub mod early_exit;
 pub mod flow;

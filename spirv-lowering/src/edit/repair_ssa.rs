@@ -1,5 +1,5 @@
-//! Makes SSA right again after control flow was changed: where a definition no longer dominates a use, block
-//! parameters carry the value there; on paths that bypass the definition they are undefined.
+//! Restores SSA form after control flow was changed: where a definition no longer dominates a use,
+//! block parameters carry the value there. On paths that bypass the definition they are undefined.
 
 use crate::analysis::cfg::Cfg;
 use crate::analysis::dom::DomTree;
@@ -68,9 +68,10 @@ pub fn run(func: &mut Function) {
     }
 }
 
-/// Brings values in from the entry block: of each pair, the first is a value of before whose definition may have gone or may
-/// stand on some ways only, the second one of the entry block that stands for it there. Uses get whichever reaches them. All
-/// blocks of the layout must be reachable.
+/// Makes values of the entry block reach the uses of others. In each pair the first value is one
+/// whose definition may be gone or may be on some paths only, and the second is a value of the
+/// entry block that replaces it there. Uses get whichever reaches them. All blocks of the layout
+/// must be reachable.
 pub fn bring_in(func: &mut Function, pairs: &[(Value, Value)]) {
     let Some(entry) = func.entry() else { return };
     let wanted: FxHashSet<Value> = pairs.iter().map(|&(old, _)| old).collect();
@@ -141,9 +142,10 @@ fn replace(func: &mut Function, places: &[Use], old: Value, new: Value) {
     }
 }
 
-/// Joins what copies of some blocks define. A group is a value defined in one of the `original` blocks, first, and its
-/// copies, each with the block that defines it. Uses of the value outside the original blocks get whichever reaches
-/// them. All blocks of the layout must be reachable.
+/// Merges the definitions of some blocks and of their copies. A group is a value defined in one of
+/// the `original` blocks, first, and its copies, each with the block that defines it. Uses of the
+/// value outside the original blocks get whichever reaches them. All blocks of the layout must be
+/// reachable.
 pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block, Value)>]) {
     let inside: FxHashSet<Block> = original.iter().copied().collect();
     let wanted: FxHashSet<Value> = groups
@@ -178,7 +180,8 @@ pub fn join_copies(func: &mut Function, original: &[Block], groups: &[Vec<(Block
     }
 }
 
-/// Gives uses of a value the definition that reaches them: the first of `defs` is the value that they name.
+/// Replaces uses of a value by the definition that reaches them. The first of `defs` is the value
+/// that they use.
 fn rebuild(
     func: &mut Function,
     cfg: &Cfg,
@@ -246,11 +249,11 @@ fn rebuild(
 
 struct Reader {
     ty: Type,
-    /// The blocks with a definition, and that.
+    /// The blocks with a definition, each with that definition.
     defs: FxHashMap<Block, Value>,
     joins: FxHashSet<Block>,
     params: FxHashMap<Block, Value>,
-    /// Blocks whose new parameter still needs its arguments.
+    /// The blocks whose new parameter still needs its arguments.
     todo: Vec<Block>,
 }
 

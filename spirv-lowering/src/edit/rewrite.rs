@@ -1,9 +1,10 @@
-//! Rewriting a function instruction by instruction: what most lowering passes are made of.
+//! Rewrites a function instruction by instruction, which is what most lowering passes do.
 //!
-//! [`rewrite`] walks the blocks in layout order and hands every instruction to a callback, which keeps it or emits
-//! others in its place through the [`Rewriter`]. The callback may end the current block and go on in a new one, so
-//! control flow can be inserted anywhere; edges name blocks and not predecessors, so nothing else needs repair.
-//! Replaced values are renamed everywhere when the walk is over.
+//! [`rewrite`] walks the blocks in layout order and passes every instruction to a callback, which
+//! keeps it or emits others in its place through the [`Rewriter`]. The callback may end the current
+//! block and continue in a new one, so control flow can be inserted anywhere; edges name blocks and
+//! not predecessors, so nothing else needs repair. Replaced values are renamed everywhere when the
+//! walk is over.
 
 use crate::error::Result;
 use crate::ir::entity::{Block, Inst, Value};
@@ -13,16 +14,16 @@ use crate::ir::types::Type;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-/// What becomes of the instruction at hand.
+/// The change to the current instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// Stays, after what was emitted.
+    /// Keeps it, after the emitted instructions.
     Keep,
-    /// Goes.
+    /// Removes it.
     Remove,
 }
 
-/// The place at which instructions are emitted.
+/// The position at which instructions are emitted.
 pub struct Rewriter<'f> {
     /// The function.
     pub func: &'f mut Function,
@@ -48,7 +49,7 @@ impl Rewriter<'_> {
         self.out.push(inst);
         inst
     }
-    /// Emits an instruction and gives all its results.
+    /// Emits an instruction and returns all its results.
     pub fn many(
         &mut self,
         op: Op,
@@ -95,7 +96,7 @@ impl Rewriter<'_> {
         let ty = self.func.ty(yes);
         self.op(Op::Select, [cond, yes, no], ty)
     }
-    /// A pointer moved by a constant number of bytes.
+    /// Emits a pointer plus a constant number of bytes.
     pub fn offset(&mut self, pointer: Value, bytes: u64) -> Value {
         if bytes == 0 {
             return pointer;
@@ -114,11 +115,11 @@ impl Rewriter<'_> {
         }
         Action::Remove
     }
-    /// The current name of a value.
+    /// Returns the current name of a value.
     pub fn resolve(&self, value: Value) -> Value {
         resolve(&self.replaced, value)
     }
-    /// The instruction's data.
+    /// Returns the instruction's data.
     pub fn data(&self, inst: Inst) -> InstData {
         self.func.insts[inst].clone()
     }
@@ -130,14 +131,14 @@ impl Rewriter<'_> {
         }
         block
     }
-    /// Ends the current block and goes on in `next`.
+    /// Ends the current block and continues in `next`.
     pub fn end_block(&mut self, term: Terminator, next: Block) {
         self.func.blocks[self.block].insts = std::mem::take(&mut self.out);
         self.func.blocks[self.block].term = term;
         self.layout.push(next);
         self.block = next;
     }
-    /// Ends the current block with a jump to `to` with arguments, and goes on in `next`.
+    /// Ends the current block with a jump to `to` with arguments, and continues in `next`.
     pub fn jump(&mut self, to: Block, args: &[Value], next: Block) {
         let target = Edge {
             block: to,
@@ -145,7 +146,7 @@ impl Rewriter<'_> {
         };
         self.end_block(Terminator::Jump(target), next);
     }
-    /// The parameters of a block.
+    /// Returns the parameters of a block.
     pub fn params(&self, block: Block) -> Vec<Value> {
         self.func.blocks[block].params.clone()
     }
@@ -162,7 +163,8 @@ fn resolve(map: &FxHashMap<Value, Value>, mut value: Value) -> Value {
     value
 }
 
-/// Rewrites every instruction of a function. `term` sees every original terminator just before it is put in place.
+/// Rewrites every instruction of a function. `term` receives every original terminator just before
+/// it is inserted.
 pub fn rewrite_with_terms(
     func: &mut Function,
     mut inst: impl FnMut(&mut Rewriter, Inst) -> Result<Action>,

@@ -1,12 +1,13 @@
-//! A zero that no compiler knows to be one: for what a driver must not see through.
+//! Makes opaque values: a zero that no compiler can prove to be one, and values combined with it.
 
 use super::rewrite::Rewriter;
 use crate::ir::entity::Value;
 use crate::ir::op::{HwVar, Op};
 use crate::ir::types::Type;
 
-/// A zero of an integer type. One of two numbers in a row is even, and what is known of the range of a product says nothing of its
-/// last bit; the first is the number of work-groups, which no kernel computes.
+/// Emits an opaque zero of an integer type. It is the last bit of the product of two consecutive
+/// numbers, of which one is even, and a compiler's range analysis says nothing about the last bit.
+/// The first of them is the number of work-groups, which no kernel computes.
 pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
     let groups = r.op(Op::Hw(HwVar::NumWorkgroups(0)), [], Type::I32);
     let one = r.konst(Type::I32, 1);
@@ -20,13 +21,13 @@ pub fn unknown_zero(r: &mut Rewriter, ty: Type) -> Value {
     }
 }
 
-/// The same integer, of which no compiler knows anything any more.
+/// Returns the same integer as an opaque value.
 pub fn hide(r: &mut Rewriter, value: Value) -> Value {
     let zero = unknown_zero(r, r.func.ty(value));
     r.same(Op::Xor, [value, zero])
 }
 
-/// An integer or a float with the bits of that constant, of which no compiler knows one that is zero.
+/// Returns a constant integer or float as an opaque value.
 pub fn hidden(r: &mut Rewriter, ty: Type, bits: u64) -> Value {
     let word = match ty.bits() {
         8 => Type::I8,

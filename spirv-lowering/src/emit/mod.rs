@@ -1,3 +1,3 @@
-//! Emitters: Target IR to the code of a back end.
+//! Emitters, which write Target IR as the code of a back end.
 
 pub mod vulkan;

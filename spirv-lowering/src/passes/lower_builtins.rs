@@ -353,7 +353,7 @@ pub fn run(
         let known = match plain {
             "pumice_device_filters" => Some(target.device_filters),
             "pumice_checks_images" => Some(target.checks_images),
-            "pumice_saturates_nan" => Some(target.saturates_nan),
+            "pumice_saturates_nan" => Some(target.quirks.nan_texels),
             _ => None,
         };
         if let Some(known) = known {

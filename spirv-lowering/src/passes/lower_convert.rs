@@ -229,9 +229,9 @@ fn float_to_half(r: &mut Rewriter, x: Value) -> Value {
 struct Narrowing {
     /// Set if the device converts to `half` correctly.
     by_driver: bool,
-    /// See [`Target::forgets_rounding`].
+    /// See [`Quirks::forgotten_rounding`](crate::target::Quirks::forgotten_rounding).
     forgets: bool,
-    /// See [`Target::flushes_narrowed`].
+    /// See [`Quirks::flushed_floats`](crate::target::Quirks::flushed_floats).
     flushes: bool,
 }
 
@@ -355,7 +355,7 @@ fn hidden(r: &mut Rewriter, float: Value) -> Value {
 /// widened if `floats`.
 ///
 /// For a device that takes a conversion there and back for the identity, so that nothing is rounded
-/// ([`Target::forgets_halves`], [`Target::forgets_rounding`]). A `half` that is widened again is
+/// ([`Quirks::forgotten_halves`](crate::target::Quirks::forgotten_halves), [`Quirks::forgotten_rounding`](crate::target::Quirks::forgotten_rounding)). A `half` that is widened again is
 /// computed by integers. One that only reaches arithmetic or memory is not among them.
 fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
     let mut known = FxHashSet::default();
@@ -406,8 +406,8 @@ fn comes_back(func: &Function, floats: bool) -> FxHashSet<Value> {
 
 /// Runs the pass.
 pub fn run(func: &mut Function, target: &Target) -> Result<()> {
-    let forgets = target.forgets_rounding;
-    let back = match forgets || target.forgets_halves {
+    let forgets = target.quirks.forgotten_rounding;
+    let back = match forgets || target.quirks.forgotten_halves {
         true => comes_back(func, forgets),
         false => FxHashSet::default(),
     };
@@ -426,7 +426,7 @@ pub fn run(func: &mut Function, target: &Target) -> Result<()> {
                 let narrowing = Narrowing {
                     by_driver,
                     forgets,
-                    flushes: target.flushes_narrowed,
+                    flushes: target.quirks.flushed_floats,
                 };
                 float_to_float(r, x, to, rounding, narrowing)
             }

@@ -1,4 +1,4 @@
-//! A kernel as one function on its way through the passes, which can be stopped half-way to look at its size.
+//! A kernel as one function between passes, where the pipeline can stop to look at its size.
 
 use super::lowering::Lowering;
 use super::pass::{Progress, Runner};
@@ -9,10 +9,10 @@ use crate::ir::entity::PrimaryMap;
 use crate::ir::function::Function;
 use crate::ir::module::{EntryPoint, Module};
 
-/// Words of SPIR-V that an instruction of KIR becomes.
+/// The words of SPIR-V that an instruction of KIR becomes on average.
 const WORDS_OF_AN_INSTRUCTION: usize = 5;
 
-/// A kernel that has been through the passes that all targets share.
+/// A kernel after the passes that all targets share.
 pub struct Form<'a> {
     func: Function,
     lowering: Lowering<'a>,
@@ -20,7 +20,7 @@ pub struct Form<'a> {
 }
 
 impl<'a> Form<'a> {
-    /// Begins with a function as it was inlined.
+    /// Runs the shared passes on an inlined function.
     pub fn begin(
         runner: &mut Runner,
         mut func: Function,
@@ -36,12 +36,12 @@ impl<'a> Form<'a> {
         })
     }
 
-    /// Words of SPIR-V that it would be as it is.
+    /// Estimates the words of SPIR-V of the kernel as it is.
     pub fn words(&self) -> usize {
         words(&self.func)
     }
 
-    /// Goes the rest of the way. Returns how many words it has, too.
+    /// Runs the other passes. Returns the number of words, too.
     pub fn end(self, runner: &mut Runner) -> Result<(Lowered, usize)> {
         let Self {
             mut func,
@@ -92,7 +92,7 @@ fn words(func: &Function) -> usize {
     insts.sum::<usize>() * WORDS_OF_AN_INSTRUCTION
 }
 
-/// A lowered kernel as a module of its own, in text.
+/// Prints a lowered kernel as a module of its own.
 fn native_module(kernel: &EntryPoint, func: Function, reached: Module) -> String {
     let mut functions = PrimaryMap::new();
     let id = functions.push(func);

@@ -1,7 +1,9 @@
-//! The passes in order: a list for what every target shares, and one for Vulkan behind it.
+//! The passes in order: a list for what every target shares, then one for Vulkan and one for
+//! processors.
 //!
-//! A pass that stands here under another name than its file's, or runs before what it relies on, is found by the rules
-//! that passes leave behind ([`Rule`]): in tests the verifier checks all of them after each pass.
+//! The rules that passes leave ([`Rule`]) expose a pass that is listed under another name than its
+//! file's, or that runs before a pass it relies on: in tests the verifier checks all rules after
+//! each pass.
 
 use super::lowering::Lowering;
 use super::pass::{Pass, Step};
@@ -18,7 +20,8 @@ use crate::passes::quirks::*;
 use crate::passes::*;
 use Step::CleanUp;
 
-/// From the kernel as it was inlined to KIR without generic pointers, program-scope variables and printf.
+/// The passes from the inlined kernel to KIR without generic pointers, program-scope variables and
+/// printf.
 pub static SHARED: &[Step] = &[
     CleanUp,
     optional("separate_loops", |func, _| Ok(separate_loops::run(func))),
@@ -47,7 +50,7 @@ pub static SHARED: &[Step] = &[
     needed("release_locks", &[], |func, _| Ok(release_locks::run(func))),
 ];
 
-/// From there to what Vulkan's SPIR-V can say.
+/// The passes from there to what Vulkan's SPIR-V can express.
 pub static VULKAN: &[Step] = &[
     needed("lower_images", &[Rule::NoImageAccess], |func, l| {
         l.images = lower_images::run(func, l.kernel, l.target)?;
@@ -99,7 +102,7 @@ pub static VULKAN: &[Step] = &[
     CleanUp,
     only_if(
         optional("hide_steps", |func, _| hide_steps::run(func)),
-        |_, l| l.target.miscounts_wrapping,
+        |_, l| l.target.quirks.wrapping_counters,
     ),
     needed(
         "lower_args",
@@ -140,10 +143,10 @@ pub static VULKAN: &[Step] = &[
     CleanUp,
     only_if(
         optional("unroll_loops", |func, l| {
-            let (limit, factor) = (l.target.loop_limit, unroll_loops::MAX_FACTOR);
+            let (limit, factor) = (l.target.quirks.loop_limit, unroll_loops::MAX_FACTOR);
             Ok(unroll_loops::run(func, limit, factor))
         }),
-        |_, l| l.target.loop_limit != 0,
+        |_, l| l.target.quirks.loop_limit != 0,
     ),
     CleanUp,
     only_if(
@@ -151,12 +154,12 @@ pub static VULKAN: &[Step] = &[
             let target = l.target;
             Ok(resume_loops::run(func, interface(l)?, target))
         }),
-        |_, l| l.target.loop_limit != 0,
+        |_, l| l.target.quirks.loop_limit != 0,
     ),
     CleanUp,
     only_if(
         optional("idle_lanes", |func, l| idle_lanes::run(func, l.target)),
-        |_, l| l.target.idle_lanes_run,
+        |_, l| l.target.quirks.idle_lanes,
     ),
     optional("contract", |func, l| {
         Ok(contract::run(func, l.target) && dce::run(func))
@@ -166,32 +169,32 @@ pub static VULKAN: &[Step] = &[
             narrow_counts::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.miscounts_narrow_bits,
+        |_, l| l.target.quirks.narrow_counts,
     ),
     only_if(
         optional("hide_counts", |func, _| hide_counts::run(func)),
-        |_, l| l.target.divides_to_count,
+        |_, l| l.target.quirks.divided_counts,
     ),
     only_if(
         optional("bound_halves", |func, _| bound_halves::run(func)),
-        |_, l| l.target.widens_overflow,
+        |_, l| l.target.quirks.half_overflow,
     ),
     only_if(
         optional("flip_compares", |func, l| {
             let which = Compares {
-                of_negations: l.target.miscounts_to_negations,
-                of_extended: l.target.miscompares_extended,
+                of_negations: l.target.quirks.negated_bounds,
+                of_extended: l.target.quirks.extended_compares,
             };
             flip_compares::run(func, which)
         }),
-        |_, l| l.target.miscounts_to_negations || l.target.miscompares_extended,
+        |_, l| l.target.quirks.negated_bounds || l.target.quirks.extended_compares,
     ),
     only_if(
         optional("round_doubles", |func, _| {
             round_doubles::run(func)?;
             Ok(true)
         }),
-        |_, l| l.target.misrounds_doubles,
+        |_, l| l.target.quirks.misrounded_doubles,
     ),
     only_if(
         optional("split_parts", |func, l| {
@@ -199,18 +202,18 @@ pub static VULKAN: &[Step] = &[
             interface(l)?.parts = parts;
             Ok(parts > 1)
         }),
-        |_, l| l.target.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
+        |_, l| l.target.quirks.long_lines && l.interface.as_ref().is_some_and(|i| !i.uses_printf),
     ),
     only_if(
         optional("hide_floats", |func, _| hide_floats::run(func)),
-        |_, l| l.target.mistakes_atomic_floats,
+        |_, l| l.target.quirks.atomic_floats,
     ),
     only_if(
         optional("hide_zeros", |func, l| {
-            let all = l.target.drops_zeros;
+            let all = l.target.quirks.constant_zeros;
             hide_zeros::run(func, if all { Zeros::All } else { Zeros::Chosen })
         }),
-        |_, l| l.target.drops_zeros || l.target.drops_chosen_signs,
+        |_, l| l.target.quirks.constant_zeros || l.target.quirks.chosen_signs,
     ),
     needed("structurize", &[Rule::Structured], |func, _| {
         structurize::run(func)?;
@@ -218,11 +221,12 @@ pub static VULKAN: &[Step] = &[
     }),
     only_if(
         optional("loop_results", |func, _| Ok(loop_results::run(func))),
-        |_, l| l.target.redoes_loop_results,
+        |_, l| l.target.quirks.loop_results,
     ),
 ];
 
-/// From there to what code for processors is made of: memory is at addresses, but for that of work-items.
+/// The passes from there to what code for processors is made of: memory has addresses, except that
+/// of work-items.
 pub static NATIVE: &[Step] = &[
     needed("lower_images", &[Rule::NoImageAccess], |func, l| {
         l.images = lower_images::run(func, l.kernel, l.target)?;
@@ -303,7 +307,7 @@ pub static NATIVE: &[Step] = &[
 
 type Run = fn(&mut Function, &mut Lowering) -> Result<bool>;
 
-/// A pass without which nothing works.
+/// Makes a pass that every kernel needs.
 const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
     Step::Pass(Pass {
         name,
@@ -314,7 +318,7 @@ const fn needed(name: &'static str, leaves: &'static [Rule], run: Run) -> Step {
     })
 }
 
-/// A pass that a kernel lowers without.
+/// Makes a pass that a kernel can be lowered without.
 const fn optional(name: &'static str, run: Run) -> Step {
     Step::Pass(Pass {
         name,

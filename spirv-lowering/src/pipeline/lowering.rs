@@ -1,4 +1,5 @@
-//! What the passes of one kernel know of it beside its function, and what they leave for those that come later.
+//! The state of one kernel in the pipeline beside its function: what passes know of it, and what
+//! they leave for later ones.
 
 use crate::analysis::arg_access::ArgAccess;
 use crate::interface::KernelInterface;
@@ -15,26 +16,26 @@ pub struct Lowering<'a> {
     pub program: &'a Module,
     /// The kernel.
     pub kernel: &'a EntryPoint,
-    /// Where the program's variables are.
+    /// The offsets of the program's variables.
     pub layout: &'a Layout,
-    /// What the kernel reaches of the program. Passes add variables.
+    /// The part of the program that the kernel reaches. Passes add variables.
     pub reached: Module,
-    /// `arg_access`: what the kernel does with memory behind its arguments.
+    /// Set by `arg_access`: the accesses of the kernel to memory behind its arguments.
     pub access: ArgAccess,
-    /// `lower_images`: descriptors that take the place of images.
+    /// Set by `lower_images`: the descriptors that replace images.
     pub images: Descriptors,
-    /// `lower_printf`: the printf sites by the index in printf records.
+    /// Set by `lower_printf`: the printf sites by the index in printf records.
     pub printfs: Vec<PrintfSite>,
-    /// The kernel has collective operations.
+    /// Set if the kernel has collective operations.
     pub collective: bool,
-    /// `guard_range`: work-items beyond the ND-range end at once.
+    /// Set by `guard_range`: work-items beyond the ND-range end at once.
     pub guarded: bool,
-    /// `lower_args`: what the runtime supplies at dispatch. Later passes complete it.
+    /// Set by `lower_args`: what the runtime supplies at dispatch. Later passes complete it.
     pub interface: Option<KernelInterface>,
 }
 
 impl<'a> Lowering<'a> {
-    /// Of a kernel that nothing is known of yet.
+    /// Creates the state before the first pass.
     pub fn new(
         target: &'a Target,
         program: &'a Module,

@@ -26,9 +26,11 @@ use form::Form;
 use lowering::Lowering;
 use pass::Runner;
 
-/// Words of SPIR-V from which on a form with shared functions is tried too. Compilers take that much in good time.
+/// The words of SPIR-V from which on a form with shared functions is tried too. Compilers handle
+/// fewer words fast enough.
 const MANY_WORDS: usize = 150_000;
-/// Words that a driver compiles in time that can still be waited for, where the form with shared functions would be wrong.
+/// The most words that a driver compiles in acceptable time, for kernels whose form with shared
+/// functions would be wrong.
 const MOST_WORDS: usize = 1_000_000;
 
 /// A lowered kernel.
@@ -38,19 +40,20 @@ pub struct Lowered {
     pub words: Vec<u32>,
     /// A module in the text of KIR with this kernel, for [`native::emit`](crate::native::emit). Empty for Vulkan.
     pub kir: String,
-    /// What the runtime supplies at dispatch.
+    /// The data that the runtime supplies at dispatch.
     pub interface: KernelInterface,
     /// The printf sites by the index in printf records; empty when the kernel does not call printf.
     pub printfs: Vec<PrintfSite>,
 }
 
-/// The layout and initial data of the program-scope variables.
+/// Returns the layout and initial data of the program-scope variables.
 pub fn program_globals(module: &Module) -> Result<ProgramGlobals> {
     lower_globals::contents(module)
 }
 
-/// A module with the functions that a kernel reaches, under their old numbers, and with native operations in place of
-/// calls where the target is good enough. The initial contents of variables are left out.
+/// Returns a module with the functions that a kernel reaches, under their old numbers, and with
+/// native operations in place of calls where the target is precise enough. It leaves out the
+/// initial contents of variables.
 fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) -> Result<Module> {
     let first_helper = module.functions.len();
     let config = lower_builtins::Config::new(options, first_helper);
@@ -115,11 +118,11 @@ fn extract(module: &Module, kernel: FuncId, target: &Target, options: &Options) 
     Ok(small)
 }
 
-/// The target as the options of the build have it.
+/// Returns the target with the changes that the build options ask for.
 fn adjusted(target: &Target, options: &Options) -> Target {
     let mut target = target.clone();
     if options.denorms_are_zero {
-        // Only where the device can be told to; it is leave to flush, not an obligation.
+        // Only where a mode for it exists: the option permits flushing and does not require it.
         target.fp32.denorm_preserve = false;
     }
     target
@@ -151,7 +154,7 @@ fn lower_kernel(
     })?;
     let layout = lower_globals::layout(module)?;
     let mut limits = share_calls::Limits::default();
-    if target.loop_limit != 0 {
+    if target.quirks.loop_limit != 0 {
         // Loops through shared code may be too long there, so that only the other form is right.
         limits.most = MOST_WORDS;
     }
@@ -172,8 +175,8 @@ fn lower_kernel(
     };
     // The loops would end early.
     let too_long = |other: &Lowered, words: usize| {
-        target.loop_limit != 0
-            && shared.iterations > target.loop_limit.into()
+        target.quirks.loop_limit != 0
+            && shared.iterations > target.quirks.loop_limit.into()
             && other.interface.resume_bytes == 0
             && words <= MOST_WORDS
     };

@@ -1,5 +1,5 @@
-//! What a pass is to the pipeline, and how lists of passes are run: every pass of every list goes through
-//! [`Runner::run`], which times, verifies, dumps and can leave it out, by name or by number.
+//! Passes as data, and how lists of them are run. Every pass goes through [`Runner::run`], which
+//! times, verifies and dumps it, and can skip it by name or by number.
 
 use super::lowering::Lowering;
 use crate::error::{LowerError, Result};
@@ -12,15 +12,15 @@ use std::time::Instant;
 
 /// A pass as data.
 pub struct Pass {
-    /// Its name: that of its file.
+    /// The name, which is that of its file.
     pub name: &'static str,
-    /// A kernel does not lower without it.
+    /// Set if a kernel cannot be lowered without it.
     pub needed: bool,
-    /// For which kernels and targets it runs.
+    /// Returns true for the kernels and targets that it runs for.
     pub when: fn(&Function, &Lowering) -> bool,
-    /// Runs it. False: it has changed nothing.
+    /// Runs the pass. It returns false if it changed nothing.
     pub run: fn(&mut Function, &mut Lowering) -> Result<bool>,
-    /// What holds from then on.
+    /// The rules that hold after it.
     pub leaves: &'static [Rule],
 }
 
@@ -28,31 +28,32 @@ pub struct Pass {
 pub enum Step {
     /// A pass.
     Pass(Pass),
-    /// [`CLEAN_UP`](crate::passes::CLEAN_UP) until nothing changes, if anything has changed since the last time.
+    /// [`CLEAN_UP`](crate::passes::CLEAN_UP) until nothing changes, if anything has changed since
+    /// the last clean-up.
     CleanUp,
 }
 
 /// Runs lists of passes on one function.
 pub struct Runner<'o, 'a> {
-    /// How.
+    /// The options of the compilation.
     pub options: &'o mut Options<'a>,
-    /// The verifier runs after each pass.
+    /// Set if the verifier runs after each pass.
     verify: bool,
-    /// With the function that is at hand.
+    /// The progress of the current function.
     progress: Progress,
 }
 
-/// How far a function is.
+/// The progress of a function through the passes.
 #[derive(Default)]
 pub struct Progress {
-    /// What passes that have run promise.
+    /// The rules that passes have established.
     rules: Vec<Rule>,
-    /// Something has changed since the last clean-up.
+    /// Set if anything has changed since the last clean-up.
     changed: bool,
 }
 
 impl<'o, 'a> Runner<'o, 'a> {
-    /// For a function that is as it was inlined.
+    /// Creates a runner for an inlined function.
     pub fn new(options: &'o mut Options<'a>) -> Self {
         Self {
             verify: options.verify || cfg!(debug_assertions),
@@ -70,12 +71,12 @@ impl<'o, 'a> Runner<'o, 'a> {
         self.after("inline", func)
     }
 
-    /// Stops with a function, to [resume](Self::resume) with it behind another.
+    /// Stops with a function, which [`Self::resume`] continues later.
     pub fn leave(&mut self) -> Progress {
         std::mem::take(&mut self.progress)
     }
 
-    /// Goes on with a function that was left.
+    /// Continues with a function that was left.
     pub fn resume(&mut self, progress: Progress) {
         self.progress = progress;
     }
@@ -123,7 +124,7 @@ impl<'o, 'a> Runner<'o, 'a> {
         Ok(())
     }
 
-    /// Adds the time that something takes to that of a name.
+    /// Adds the time that `f` takes to the total of a name.
     pub fn time<T>(&mut self, name: &'static str, f: impl FnOnce(&mut Self) -> T) -> T {
         if self.options.timings.is_none() {
             return f(self);

@@ -1,8 +1,10 @@
-//! Every operation on numbers, on chosen operands: what [`fold`](crate::ir::fold) says of it, devices are compared with.
+//! Makes kernels of every numeric operation on chosen operands, to compare devices with
+//! [`fold`](crate::ir::fold).
 //!
-//! The list is not written down: all operations are tried with all types, those that the verifier accepts and `fold` has a
-//! result for are it. One kernel computes all that take operands of one type, each work-item on operands of its own: special
-//! values with one another first, then values by chance. Each result has a place of its own in the first buffer.
+//! The list of operations is not written down: it consists of all operations with all types that
+//! the verifier accepts and `fold` has a result for. One kernel computes all operations on operands
+//! of one type, each work-item on operands of its own: special values with one another first, then
+//! random values. Each result has a place of its own in the first buffer.
 
 use super::generate::{Case, CaseArg, Kind};
 use super::rng::Rng;
@@ -42,7 +44,7 @@ pub struct Signature {
 }
 
 impl Signature {
-    /// The result for some operands, if it is specified.
+    /// Returns the result for some operands, if it is specified.
     pub fn fold(&self, operands: &[u64]) -> Option<u64> {
         let flags = FpFlags::default();
         fold(self.op, flags, &self.operands, operands, self.result)
@@ -59,7 +61,7 @@ impl fmt::Display for Signature {
     }
 }
 
-/// All operations that might have a meaning on numbers.
+/// Returns all operations that might apply to numbers.
 fn candidates() -> Vec<Op> {
     let mut list: Vec<Op> = Op::NAMES.iter().map(|(op, _)| *op).collect();
     list.extend(IntCond::NAMES.iter().map(|(cond, _)| Op::ICmp(*cond)));
@@ -73,7 +75,7 @@ fn candidates() -> Vec<Op> {
     list
 }
 
-/// The operations whose operands, but for the condition of a selection, have some type.
+/// Returns the operations whose operands, except the condition of a selection, have type `ty`.
 pub fn signatures(ty: Type) -> Vec<Signature> {
     let shapes = [vec![ty], vec![ty; 2], vec![ty; 3], vec![Type::Bool, ty, ty]];
     let mut list: Vec<Signature> = Vec::new();
@@ -103,18 +105,18 @@ pub fn signatures(ty: Type) -> Vec<Signature> {
 pub struct Operations {
     /// The kernel. Its first buffer takes the results.
     pub case: Case,
-    /// What it computes: the operation, and where its results are.
+    /// The operations, each with the index of its results.
     pub list: Vec<(Signature, usize)>,
-    /// Work-items.
+    /// The number of work-items.
     pub items: u32,
 }
 
-/// Work-items of a group.
+/// The work-items of a group.
 const GROUP: u32 = 64;
-/// The buffers of the operands in their order, and that of conditions.
+/// The number of the buffer of conditions, after those of the operands.
 const CONDITIONS: usize = 4;
 
-/// The type that stands for another in memory.
+/// Returns the type that stands for another in memory.
 fn stored(ty: Type) -> Type {
     match ty {
         Type::Bool => Type::I8,
@@ -123,7 +125,8 @@ fn stored(ty: Type) -> Type {
 }
 
 impl Operations {
-    /// A kernel with these operations, all of operands of one type, for some groups of work-items. `seed`: for the operands.
+    /// Makes a kernel of these operations, all of operands of one type, for `groups` work-groups.
+    /// `seed` chooses the operands.
     pub fn new(ty: Type, signatures: Vec<Signature>, groups: u32, seed: u64) -> Self {
         let items = groups * GROUP;
         let mut list = Vec::new();
@@ -158,7 +161,7 @@ impl Operations {
         Self { case, list, items }
     }
 
-    /// The operands of an operation in a work-item.
+    /// Returns the operands of an operation in a work-item.
     pub fn operands(&self, signature: &Signature, item: usize) -> Vec<u64> {
         let operand = |(i, &ty): (usize, &Type)| {
             let buffer = &self.case.buffers[buffer_of(signature, i)];
@@ -171,7 +174,7 @@ impl Operations {
     }
 }
 
-/// The buffer that an operand is in.
+/// Returns the buffer that operand `i` is in.
 fn buffer_of(signature: &Signature, i: usize) -> usize {
     match (signature.op, i) {
         (Op::Select, 0) => CONDITIONS,
@@ -193,7 +196,7 @@ fn pointer() -> KernelParam {
     }
 }
 
-/// The body of a kernel: loads the operands, stores a result of each operation.
+/// Makes the function of the kernel: it loads the operands and stores the result of each operation.
 fn kernel(ty: Type, list: &[(Signature, usize)]) -> Function {
     const POINTER: Type = Type::Ptr(Space::Global);
     let mut func = Function {
@@ -253,10 +256,11 @@ fn load(func: &mut Function, block: Block, address: Value, ty: Type) -> Value {
     func.append1(block, Op::ICmp(IntCond::Ne), [value, zero], Type::Bool)
 }
 
-/// From one pair of special values to the next: a prime number.
+/// The distance from one pair of special values to the next: a prime number.
 const STRIDE: usize = 7919;
 
-/// Three buffers of operands of a type: the special values with one another in the first two, and then values by chance.
+/// Makes three buffers of operands of a type: the special values with one another in the first two,
+/// then random values.
 fn operands(ty: Type, items: usize, rng: &mut Rng) -> [Vec<u8>; 3] {
     let special = special(ty);
     let mut buffers: [Vec<u8>; 3] = Default::default();
@@ -317,7 +321,7 @@ fn float(ty: Type, value: f64) -> u64 {
     }
 }
 
-/// The values of a type at which operations go wrong.
+/// Returns the values of a type at which operations go wrong.
 fn special(ty: Type) -> Vec<u64> {
     let mask = ty.mask();
     let bits = u64::from(ty.bits());

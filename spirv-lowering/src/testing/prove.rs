@@ -1,9 +1,10 @@
-//! The proof of passes: what a generated kernel does before and after each of them.
+//! Proves passes: compares what a generated kernel does before and after each of them.
 //!
-//! First the passes that work on kernel IR are run by themselves on every function of the module. Then the kernel is lowered
-//! through the real pipeline for some target, and the function after each of its passes is run, in the environment that the
-//! interface describes. What must agree with the original is all that is in the buffers and in program-scope variables, and
-//! what printf left, as far as the original leaves it known.
+//! First the passes that work on kernel IR are run by themselves on every function of the module.
+//! Then the kernel is lowered through the real pipeline for some target, and the function after
+//! each of its passes is run, in the environment that the interface describes. The buffers, the
+//! program-scope variables and the output of printf must agree with the original, as far as the
+//! original defines them.
 
 use super::generate::Case;
 use crate::interface::KernelInterface;
@@ -16,40 +17,41 @@ use crate::ir::verify::verify_module;
 use crate::options::Options;
 use crate::passes;
 use crate::program::Program;
-use crate::target::{subgroup, FloatCaps, Target};
+use crate::target::{subgroup, FloatCaps, Quirks, Target};
 use std::hash::{Hash, Hasher};
 
-/// Steps of a run of the original, at most.
+/// The most steps of a run of the original.
 const STEPS: u64 = 3_000_000;
-/// How many times as many a run after a pass may take: a copy of memory becomes a step for each element.
+/// The factor by which a run after a pass may take more steps: a copy of memory becomes a step for
+/// each element.
 const MORE: u64 = 8;
 
-/// How much is looked at.
+/// The number of functions that are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// The function after every pass.
     Every,
-    /// What is emitted in the end; after every pass if that is wrong.
+    /// The emitted function; after every pass if that is wrong.
     Last,
 }
 
-/// A pass after which a kernel does something else.
+/// A pass that changes the result of a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
     /// The target.
     pub target: String,
     /// The pass.
     pub pass: String,
-    /// What differs.
+    /// The difference.
     pub what: String,
-    /// The function before and after the pass, where it is one of the pipeline.
+    /// The function before and after the pass, if the pass is one of the pipeline.
     pub functions: Vec<String>,
 }
 
-/// What came of a case.
+/// The outcome of a case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// The kernel does the same after every pass. How many functions were run.
+    /// The result is the same after every pass. Holds how many functions were run.
     Proved(u32),
     /// The kernel has no defined result.
     Discarded(String),
@@ -57,7 +59,7 @@ pub enum Verdict {
     Wrong(Difference),
 }
 
-/// Targets that take different ways through the pipeline.
+/// Returns targets that take different paths through the pipeline.
 pub fn targets() -> Vec<(&'static str, Target)> {
     let full = Target::full();
     let lavapipe = Target::lavapipe();
@@ -73,8 +75,11 @@ pub fn targets() -> Vec<(&'static str, Target)> {
         (
             "limited",
             Target {
-                loop_limit: 240,
-                long_words: false,
+                quirks: Quirks {
+                    loop_limit: 240,
+                    long_words: false,
+                    ..lavapipe.quirks.clone()
+                },
                 max_push_constants: 256,
                 ..lavapipe.clone()
             },
@@ -85,14 +90,17 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 float32_atomic_add_local: false,
                 dot_4x8: [true, true, false],
                 subgroup_size: 32,
-                misrounds_doubles: true,
-                miscounts_narrow_bits: true,
-                miscounts_wrapping: true,
-                drops_chosen_signs: true,
-                widens_overflow: true,
-                forgets_halves: true,
-                forgets_rounding: true,
-                flushes_narrowed: true,
+                quirks: Quirks {
+                    misrounded_doubles: true,
+                    narrow_counts: true,
+                    wrapping_counters: true,
+                    chosen_signs: true,
+                    half_overflow: true,
+                    forgotten_halves: true,
+                    forgotten_rounding: true,
+                    flushed_floats: true,
+                    ..Quirks::default()
+                },
                 fp64: plain,
                 ..full.clone()
             },
@@ -104,7 +112,10 @@ pub fn targets() -> Vec<(&'static str, Target)> {
                 int64_atomics_global: true,
                 int64_atomics_local: false,
                 workgroup_explicit_layout: false,
-                miscounts_to_negations: true,
+                quirks: Quirks {
+                    negated_bounds: true,
+                    ..Quirks::default()
+                },
                 subgroup_extended_types: false,
                 subgroup_ops: full.subgroup_ops & !(subgroup::ARITHMETIC | subgroup::CLUSTERED),
                 subgroup_size: 4,
@@ -122,7 +133,7 @@ pub fn targets() -> Vec<(&'static str, Target)> {
     ]
 }
 
-/// What a run leaves.
+/// The observable results of a run.
 struct Seen {
     memory: Memory,
     buffers: Vec<u64>,
@@ -150,12 +161,12 @@ fn run_module(case: &Case, module: &Module, options: &RunOptions) -> Result<Seen
     })
 }
 
-/// How a lowered kernel is dispatched.
+/// A way of dispatching a lowered kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Manner {
     guard: bool,
     resume: u32,
-    /// Work-groups of another size.
+    /// Set for work-groups of another size.
     regroup: bool,
 }
 
@@ -195,7 +206,7 @@ fn run_function(
     })
 }
 
-/// The same work-items in rows of four.
+/// Returns the same work-items in rows of four.
 fn regrouped(range: &NdRange) -> NdRange {
     NdRange {
         local: [4, 1, 1],
@@ -203,7 +214,7 @@ fn regrouped(range: &NdRange) -> NdRange {
     }
 }
 
-/// What a run leaves otherwise than the original does.
+/// Returns how the results of a run differ from the original's.
 fn difference(original: &Seen, other: &Seen) -> Option<String> {
     for (i, (&a, &b)) in original.buffers.iter().zip(&other.buffers).enumerate() {
         let (Some(a), Some(b)) = (original.memory.region(a), other.memory.region(b)) else {
@@ -258,7 +269,7 @@ fn compare(original: &Seen, result: Result<Seen, interp::Error>) -> Option<Strin
     }
 }
 
-/// A hash of all that a run depends on.
+/// Returns a hash of all that a run depends on.
 fn fingerprint(func: &Function) -> u64 {
     let mut hasher = rustc_hash::FxHasher::default();
     func.params.hash(&mut hasher);
@@ -297,7 +308,7 @@ fn fingerprint(func: &Function) -> u64 {
 
 type OnFunction = fn(&mut Function) -> bool;
 
-/// Passes on functions of kernel IR, besides those of the clean-up.
+/// The passes on functions of kernel IR, besides those of the clean-up.
 const ALONE: [(&str, OnFunction); 5] = [
     ("clean", passes::clean),
     ("separate_loops", |f| {
@@ -325,7 +336,7 @@ fn on_module(case: &Case, pass: OnFunction) -> Module {
     module
 }
 
-/// The kernel as one function, with calls inlined and with them shared.
+/// Returns the kernel as one function, with calls inlined and with them shared.
 fn one_function(case: &Case) -> Result<Vec<(&'static str, Module)>, String> {
     let mut list = Vec::new();
     let kernel = kernel_of(case);
@@ -387,7 +398,7 @@ fn prove_alone(case: &Case, original: &Seen, options: &RunOptions) -> Result<u32
     Ok(count)
 }
 
-/// What the pipeline made of a kernel.
+/// The functions that the pipeline made of a kernel.
 struct Stages {
     /// The function after each pass, where it changed.
     functions: Vec<(String, Function)>,
@@ -436,7 +447,7 @@ fn lower(module: &Module, target: &Target, depth: Depth) -> Result<Stages, Diffe
     }
 }
 
-/// The manners in which the last function has to be run.
+/// Returns the ways in which the last function has to be run.
 fn manners(case: &Case, interface: &KernelInterface) -> Vec<Manner> {
     let mut list = vec![AS_IS];
     if interface.guarded {
@@ -454,7 +465,7 @@ fn manners(case: &Case, interface: &KernelInterface) -> Vec<Manner> {
     list
 }
 
-/// The ND-range is one dispatch: only such ones go on in further ones.
+/// Returns true if the ND-range is one dispatch, which resuming loops requires.
 fn one_box(range: &NdRange) -> bool {
     (0..3).all(|dim| range.global[dim] % range.local[dim].max(1) == 0)
 }
@@ -522,7 +533,7 @@ fn prove_lowered(
     Ok(count)
 }
 
-/// Proves all passes on a kernel for some of [`targets`]. `which`: a bit for each.
+/// Proves all passes on a kernel for some of [`targets`]. `which` has a bit for each.
 pub fn prove(case: &Case, which: u32, depth: Depth) -> Verdict {
     let mut count = 0;
     if let Err(errors) = verify_module(&case.module) {
@@ -558,11 +569,11 @@ pub fn prove(case: &Case, which: u32, depth: Depth) -> Verdict {
     Verdict::Proved(count)
 }
 
-/// How many choices of unknown bits a difference is held against.
+/// The number of choices of unknown bits that a difference is tested with.
 const CHOICES: u64 = 64;
 
-/// A difference is no pass's fault where the kernel itself shows one with other unknown bits: the interpreter takes some for
-/// known that are not.
+/// Discards a difference that the kernel itself shows with other unknown bits, because the
+/// interpreter takes some bits for known that are not.
 fn judge(case: &Case, target: &Target, original: &Seen, difference: Difference) -> Verdict {
     let open = (0..CHOICES).any(|choice| {
         let mut options = run_options(target, false);
@@ -577,13 +588,14 @@ fn judge(case: &Case, target: &Target, original: &Seen, difference: Difference) 
     }
 }
 
-/// What a kernel leaves in memory by its meaning.
+/// The results that a kernel must leave in memory.
 pub struct Wanted {
-    /// Of each buffer and, last, of the program-scope variables: its bytes, and which of their bits may be anything.
+    /// The bytes of each buffer and, last, of the program-scope variables, and which of their bits
+    /// are unspecified.
     pub buffers: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// Runs a kernel in the interpreter, with sub-groups of some size. `Err`: it has no defined result.
+/// Runs a kernel in the interpreter, with sub-groups of some size.
 pub fn wanted(case: &Case, subgroup_size: u32) -> Result<Wanted, String> {
     verify_module(&case.module).map_err(|e| format!("broken: {e}"))?;
     let target = Target {
@@ -601,7 +613,7 @@ pub fn wanted(case: &Case, subgroup_size: u32) -> Result<Wanted, String> {
     Ok(Wanted { buffers })
 }
 
-/// The kernel itself shows another result with other unknown bits.
+/// Returns true if the kernel itself shows another result with other unknown bits.
 pub fn is_open(case: &Case, subgroup_size: u32) -> bool {
     let target = Target {
         subgroup_size,

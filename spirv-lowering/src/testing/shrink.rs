@@ -1,4 +1,4 @@
-//! Makes a kernel that shows a fault smaller, as long as it still shows it.
+//! Reduces a kernel that shows a fault, as long as it still shows it.
 
 use super::generate::Case;
 use crate::ir::entity::Entity;
@@ -8,7 +8,7 @@ use crate::ir::types::Type;
 use crate::ir::verify::verify_module;
 use crate::passes;
 
-/// Tries, at most.
+/// The most attempts.
 const MOST_TRIES: usize = 6000;
 
 struct Shrink<'f> {
@@ -18,7 +18,7 @@ struct Shrink<'f> {
 }
 
 impl Shrink<'_> {
-    /// Takes a smaller case if it still fails.
+    /// Applies a change, and keeps it if the case still fails. Returns true if it was kept.
     fn take(&mut self, change: impl FnOnce(&mut Case)) -> bool {
         if self.tries >= MOST_TRIES {
             return false;
@@ -37,7 +37,7 @@ impl Shrink<'_> {
         (0..self.best.module.functions.len()).map(Entity::new)
     }
 
-    /// One round; true if anything became smaller.
+    /// Tries all reductions once. Returns true if the case became smaller.
     fn round(&mut self) -> bool {
         let mut any = false;
         for id in self.functions() {
@@ -110,13 +110,13 @@ impl Shrink<'_> {
     }
 }
 
-/// Leaves out blocks that nothing leads to.
+/// Removes unreachable blocks.
 fn tidy(func: &mut Function) {
     let cfg = crate::analysis::cfg::Cfg::new(func);
     crate::analysis::cfg::remove_unreachable(func, &cfg);
 }
 
-/// Takes instructions out of a block; what they made becomes zero.
+/// Removes instructions from a block; their results become zero.
 fn remove(func: &mut Function, block: crate::ir::entity::Block, start: usize, end: usize) {
     let insts = func.blocks[block].insts.clone();
     let mut kept = Vec::new();
@@ -141,7 +141,7 @@ fn remove(func: &mut Function, block: crate::ir::entity::Block, start: usize, en
     func.blocks[block].insts = kept;
 }
 
-/// The smallest case found for which `fails` still holds.
+/// Returns the smallest case found for which `fails` still holds.
 pub fn shrink(case: &Case, fails: &dyn Fn(&Case) -> bool) -> Case {
     let mut shrink = Shrink {
         best: case.clone(),

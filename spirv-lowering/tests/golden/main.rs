@@ -27,7 +27,7 @@ use spirv_lowering::passes::quirks::hide_zeros::Zeros;
 use spirv_lowering::passes::{self, CLEAN_UP};
 use spirv_lowering::pipeline::lists;
 use spirv_lowering::pipeline::pass::Step;
-use spirv_lowering::target::Target;
+use spirv_lowering::target::{Quirks, Target};
 use std::path::{Path, PathBuf};
 
 /// What a folder does to a module.
@@ -89,7 +89,10 @@ fn passes(folder: &str) -> Option<Pass> {
         "lower_atomic" => Pass::Try(|f| passes::lower_atomic::run(f, &Target::full())),
         "lower_convert" => Pass::Try(|f| {
             let target = Target {
-                forgets_halves: true,
+                quirks: Quirks {
+                    forgotten_halves: true,
+                    ..Quirks::default()
+                },
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)
@@ -183,14 +186,20 @@ fn passes(folder: &str) -> Option<Pass> {
         }),
         "lower_convert_forgets" => Pass::Try(|f| {
             let target = Target {
-                forgets_rounding: true,
+                quirks: Quirks {
+                    forgotten_rounding: true,
+                    ..Quirks::default()
+                },
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)
         }),
         "lower_convert_flushes" => Pass::Try(|f| {
             let target = Target {
-                flushes_narrowed: true,
+                quirks: Quirks {
+                    flushed_floats: true,
+                    ..Quirks::default()
+                },
                 ..Target::full()
             };
             passes::lower_convert::run(f, &target)

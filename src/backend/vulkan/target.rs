@@ -98,9 +98,6 @@ pub fn of(
     .map(on);
     let workgroup = &features.workgroup;
     Target {
-        fences_wait: quirks.has(Quirk::FencesWait),
-        long_words: quirks.has(Quirk::LongWords),
-        long_lines: quirks.has(Quirk::LongLines),
         address_bits: 64,
         max_push_constants: limits.max_push_constants_size,
         max_local_memory: limits.max_compute_shared_memory_size,
@@ -140,7 +137,6 @@ pub fn of(
         memory_model_device_scope: on(features.v12.vulkan_memory_model_device_scope),
         device_filters: crate::util::config::get().device_filters,
         checks_images: false,
-        saturates_nan: quirks.has(Quirk::NanTexels),
         storage_image_read: on(features.core.shader_storage_image_read_without_format),
         dot_4x8: told.dot_4x8(features),
         subgroup_ops: told.subgroup_ops(),
@@ -148,26 +144,32 @@ pub fn of(
         subgroup_extended_types: on(features.v12.shader_subgroup_extended_types),
         clock_device: on(features.clock.shader_device_clock),
         clock_subgroup: on(features.clock.shader_subgroup_clock),
-        loop_limit: if quirks.has(Quirk::LoopLimit) {
-            65535
-        } else {
-            0
+        quirks: spirv_lowering::target::Quirks {
+            loop_limit: if quirks.has(Quirk::LoopLimit) {
+                65535
+            } else {
+                0
+            },
+            fences_wait: quirks.has(Quirk::FencesWait),
+            long_words: quirks.has(Quirk::LongWords),
+            long_lines: quirks.has(Quirk::LongLines),
+            idle_lanes: quirks.has(Quirk::IdleLanes),
+            loop_results: quirks.has(Quirk::LoopResults),
+            negated_bounds: quirks.has(Quirk::NegatedBounds),
+            extended_compares: quirks.has(Quirk::ExtendedCompares),
+            wrapping_counters: quirks.has(Quirk::WrappingCounters),
+            divided_counts: quirks.has(Quirk::DividedCounts),
+            atomic_floats: quirks.has(Quirk::AtomicFloats),
+            constant_zeros: quirks.has(Quirk::ConstantZeros),
+            chosen_signs: quirks.has(Quirk::ChosenSigns),
+            narrow_counts: quirks.has(Quirk::NarrowCounts),
+            half_overflow: quirks.has(Quirk::HalfOverflow),
+            forgotten_halves: quirks.has(Quirk::ForgottenHalves),
+            forgotten_rounding: quirks.has(Quirk::ForgottenRounding),
+            flushed_floats: quirks.has(Quirk::FlushedFloats),
+            misrounded_doubles: quirks.has(Quirk::MisroundedDoubles),
+            nan_texels: quirks.has(Quirk::NanTexels),
         },
-        idle_lanes_run: quirks.has(Quirk::IdleLanes),
-        redoes_loop_results: quirks.has(Quirk::LoopResults),
-        miscounts_to_negations: quirks.has(Quirk::NegatedBounds),
-        miscounts_wrapping: quirks.has(Quirk::WrappingCounters),
-        divides_to_count: quirks.has(Quirk::DividedCounts),
-        miscompares_extended: quirks.has(Quirk::ExtendedCompares),
-        mistakes_atomic_floats: quirks.has(Quirk::AtomicFloats),
-        drops_chosen_signs: quirks.has(Quirk::ChosenSigns),
-        drops_zeros: quirks.has(Quirk::ConstantZeros),
-        miscounts_narrow_bits: quirks.has(Quirk::NarrowCounts),
-        widens_overflow: quirks.has(Quirk::HalfOverflow),
-        forgets_halves: quirks.has(Quirk::ForgottenHalves),
-        forgets_rounding: quirks.has(Quirk::ForgottenRounding),
-        flushes_narrowed: quirks.has(Quirk::FlushedFloats),
-        misrounds_doubles: quirks.has(Quirk::Doubles),
         wide_range: false,
         native: false,
     }

@@ -1,4 +1,4 @@
-//! The argument block: values of push constants, by byte offset (see `push_block`).
+//! Emits reads of the argument block: values of push constants, by byte offset (see `push_block`).
 
 use super::body::Emitter;
 use super::writer::{push, Id};
@@ -15,7 +15,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// A member of the push constants, loaded in the prologue.
+    /// Returns a member of the push constants, loaded in the prologue.
     fn push_member(&mut self, offset: u32, ty: Type) -> Result<Id> {
         if let Some(&id) = self.push_block.loaded.get(&offset) {
             return Ok(id);
@@ -48,7 +48,7 @@ impl Emitter<'_> {
         Ok(id)
     }
 
-    /// A value at a byte offset of the push constants.
+    /// Returns the value at a byte offset of the push constants.
     pub(super) fn push_load(&mut self, offset: u32, ty: Type) -> Result<Id> {
         let size = ty.size();
         if ty == Type::Bool || ty == Type::Handle || offset % size.min(4) != 0 {

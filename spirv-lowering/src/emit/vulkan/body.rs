@@ -1,4 +1,5 @@
-//! The function: blocks, terminators, arithmetic. Memory and collective operations are in their own files.
+//! Emits the function: blocks, terminators, arithmetic. Memory and collective operations are in
+//! files of their own.
 
 use super::writer::{push, Id, Writer};
 use crate::error::{LowerError, Result};
@@ -15,17 +16,17 @@ use spirv::{
     StorageClass,
 };
 
-/// The walk's state.
+/// The state of the walk.
 pub struct Emitter<'a> {
     pub(super) func: &'a Function,
     pub(super) interface: &'a KernelInterface,
     pub(super) target: &'a Target,
     pub(super) w: Writer,
-    /// `OpVariable`s of the function.
+    /// The `OpVariable`s of the function.
     pub(super) vars: Vec<u32>,
     /// Loads of push constants and inputs, at the start of the entry block.
     pub(super) prologue: Vec<u32>,
-    /// The rest.
+    /// The other instructions.
     pub(super) code: Vec<u32>,
     values: SecondaryMap<Value, Id>,
     labels: SecondaryMap<Block, Id>,
@@ -33,7 +34,7 @@ pub struct Emitter<'a> {
     pub(super) push_block: super::push_block::PushBlock,
     inputs: FxHashMap<(u32, u32), Id>,
     local_size: [Id; 3],
-    /// Predecessors of each block, once each, with the arguments they pass.
+    /// The predecessors of each block, once each, with the arguments they pass.
     preds: SecondaryMap<Block, Vec<(Block, usize)>>,
 }
 
@@ -50,7 +51,11 @@ impl<'a> Emitter<'a> {
             values: SecondaryMap::new(),
             labels: SecondaryMap::new(),
             var_ids: SecondaryMap::new(),
-            push_block: super::push_block::PushBlock::new(func, interface, target.long_words),
+            push_block: super::push_block::PushBlock::new(
+                func,
+                interface,
+                target.quirks.long_words,
+            ),
             inputs: FxHashMap::default(),
             local_size: [0; 3],
             preds: SecondaryMap::new(),
@@ -209,7 +214,8 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// The id of a value: constants and casts without code have that of what they stand for.
+    /// Returns the id of a value. Constants and casts without code have the id of what they stand
+    /// for.
     pub(super) fn value(&mut self, value: Value) -> Id {
         let mut v = value;
         loop {
@@ -383,7 +389,7 @@ impl<'a> Emitter<'a> {
         ))
     }
 
-    /// Component of a built-in input variable, loaded in the prologue.
+    /// Returns a component of a built-in input variable, loaded in the prologue.
     pub(super) fn input(&mut self, which: BuiltIn, lanes: u32, component: u32) -> Id {
         if let Some(&id) = self.inputs.get(&(which as u32, component)) {
             return id;
@@ -576,7 +582,7 @@ impl<'a> Emitter<'a> {
         Ok(())
     }
 
-    /// Operations that take more than one instruction.
+    /// Emits an operation that takes more than one instruction.
     fn composed(
         &mut self,
         inst: Inst,

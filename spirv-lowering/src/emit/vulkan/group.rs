@@ -1,5 +1,5 @@
-//! Collective operations of a sub-group: `OpGroupNonUniform*`, only those that `lower_group` leaves; clocks and packed dot
-//! products.
+//! Emits collective operations of a sub-group (`OpGroupNonUniform*`, only those that `lower_group`
+//! leaves), clocks and packed dot products.
 
 use super::body::Emitter;
 use super::writer::Id;

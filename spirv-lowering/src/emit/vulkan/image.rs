@@ -1,4 +1,4 @@
-//! Accesses to images.
+//! Emits accesses to images.
 
 use super::body::Emitter;
 use super::writer::{push, Id};
@@ -54,7 +54,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A read through a sampler.
+    /// Emits a read through a sampler.
     pub(super) fn filter(&mut self, inst: Inst, slot: ImageSlot, sampler: u32) -> Result<()> {
         let data = &self.func.insts[inst];
         let (var, image_ty) = self.w.image(slot, false);
@@ -73,7 +73,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// A vector of values, or the one value.
+    /// Returns a vector of values, or the one value.
     fn texel_vector(&mut self, values: &[Value], ty: Type) -> Id {
         let ids: Vec<Id> = values.iter().map(|&v| self.value(v)).collect();
         match ids.as_slice() {
@@ -85,7 +85,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Gives the results of an instruction the components of a texel.
+    /// Makes the components of a texel the results of an instruction.
     fn spread(&mut self, inst: Inst, slot: ImageSlot, texel: Id) {
         let results = self.func.insts[inst].results.clone();
         let mut texel = texel;

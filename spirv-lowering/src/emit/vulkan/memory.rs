@@ -1,4 +1,4 @@
-//! Memory: device addresses, arrays, atomics, barriers, and the argument block.
+//! Emits accesses to memory: device addresses, arrays, atomics and barriers.
 
 use super::body::Emitter;
 use super::writer::{push, Id};
@@ -11,19 +11,21 @@ use crate::ir::types::{Space, Type};
 use smallvec::SmallVec;
 use spirv::{Capability, MemoryAccess, MemorySemantics, Op as S, Scope as VkScope, StorageClass};
 
-/// Widest single access, in bytes.
+/// The widest single access, in bytes.
 const MAX_ACCESS: u32 = 16;
 
-/// One access: some lanes of a load or store.
+/// One access of a load or store: some of its lanes.
 struct PartialAccess {
     lanes: u32,
-    /// What is accessed: elements, or words (of 32 or 64 bits) of several narrower elements.
+    /// The type of an accessed component: an element, or a word (of 32 or 64 bits) of several
+    /// narrower elements.
     unit: Type,
     units: u32,
 }
 
 impl PartialAccess {
-    /// The next part of an access with so many lanes left. `long`: words of 64 bits are better than two of 32.
+    /// Returns the next part of an access that has `left` lanes left. `long`: one word of 64 bits
+    /// is better than two of 32.
     fn next(left: u32, elem: Type, align: u32, long: bool) -> Self {
         let size = elem.size();
         if long && size <= 4 && align >= 8 && left * size >= 8 {
@@ -51,7 +53,7 @@ impl PartialAccess {
     }
 }
 
-/// How many elements one access takes.
+/// Returns the number of elements that one access covers.
 fn lanes(left: u32, size: u32, align: u32) -> u32 {
     let mut lanes = left.min(4).min((MAX_ACCESS / size).max(1));
     while lanes > 1 && (lanes * size).next_power_of_two() > align {
@@ -60,7 +62,7 @@ fn lanes(left: u32, size: u32, align: u32) -> u32 {
     lanes
 }
 
-/// Alignment of `offset` bytes after something aligned to `align`.
+/// Returns the alignment of the address `offset` bytes after an address aligned to `align`.
 fn align_at(align: u32, offset: u32) -> u32 {
     if offset == 0 {
         align
@@ -82,7 +84,7 @@ fn order_bits(order: Order) -> MemorySemantics {
     }
 }
 
-/// Semantics of an atomic: ordered ones order all memory that work-items share.
+/// Returns the semantics of an atomic: ordered ones order all memory that work-items share.
 fn atomic_bits(order: Order) -> u32 {
     if order == Order::Relaxed {
         return 0;
@@ -107,34 +109,34 @@ fn fence_bits(order: Order, fences: Fences) -> u32 {
     (order_bits(order) | storage).bits()
 }
 
-/// A place that an atomic works on.
+/// A location that an atomic accesses.
 struct AtomicTarget {
     pointer: Id,
     elem: Type,
-    /// Of these the element of an array is a vector, if several.
+    /// The number of lanes, where the element of the array is a vector.
     lanes: u32,
     local: bool,
     volatile: bool,
 }
 
 impl AtomicTarget {
-    /// Who shares a volatile array.
+    /// Returns the scope of a volatile array.
     fn volatile(&self) -> Option<Scope> {
         self.volatile.then_some(Scope::WorkGroup)
     }
 }
 
-/// How memory is accessed.
+/// The way in which memory is accessed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
-    /// Nobody else writes what is loaded, or sees what is stored.
+    /// No other work-item writes what is loaded, or reads what is stored.
     Private,
     Load,
     Store,
 }
 
 impl Access {
-    /// This access, where the memory is shared.
+    /// Returns this kind of access if the memory is shared, and a private one otherwise.
     fn of_shared(self, shared: bool) -> Self {
         if shared {
             self
@@ -144,13 +146,13 @@ impl Access {
     }
 }
 
-/// Memory operands: the mask, and what it asks for.
+/// Memory operands: the mask, and its operands.
 type Operands = SmallVec<[u32; 3]>;
 
 impl Emitter<'_> {
-    /// Semantics of an atomic, as a constant.
+    /// Returns the semantics of an atomic, as a constant.
     fn atomic_bits(&mut self, order: Order) -> Id {
-        let bits = if self.target.fences_wait {
+        let bits = if self.target.quirks.fences_wait {
             0
         } else {
             atomic_bits(order)
@@ -158,7 +160,7 @@ impl Emitter<'_> {
         self.w.u32(bits)
     }
 
-    /// Memory scope, as a constant.
+    /// Returns a memory scope, as a constant.
     fn scope(&mut self, scope: Scope) -> Id {
         let scope = match scope {
             Scope::AllDevices | Scope::Device if self.target.memory_model_device_scope => {
@@ -181,7 +183,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A pointer to `lanes` of `elem` at a 64-bit address plus a constant.
+    /// Returns a pointer to `lanes` of `elem` at a 64-bit address plus a constant.
     fn physical(&mut self, address: Id, offset: u32, elem: Type, lanes: u32) -> Id {
         self.storage_caps(elem);
         let mut address = address;
@@ -195,7 +197,7 @@ impl Emitter<'_> {
         self.op(S::ConvertUToPtr, ty, &[address])
     }
 
-    /// A pointer to an element of an array.
+    /// Returns a pointer to an element of an array.
     fn element(&mut self, var: Var, index: Value) -> Result<AtomicTarget> {
         let data = self
             .func
@@ -229,9 +231,10 @@ impl Emitter<'_> {
         })
     }
 
-    /// The memory operands of an access; `volatile` with the scope of those who share the memory. Other work-items see what a
-    /// volatile store writes, and a volatile load sees what they wrote, though nothing orders the two: locks of OpenCL 1.x
-    /// rely on it. `Volatile` alone lets a cache answer.
+    /// Returns the memory operands of an access. `volatile` holds the scope that shares the memory:
+    /// other work-items read what a volatile store writes, and a volatile load reads what they
+    /// wrote, though nothing orders the two. Locks of OpenCL 1.x rely on it. `Volatile` alone would
+    /// let a cache answer.
     fn access_operands(&mut self, align: u32, volatile: Option<Scope>, access: Access) -> Operands {
         let mut mask = MemoryAccess::empty();
         let mut operands = Operands::new();
@@ -245,7 +248,7 @@ impl Emitter<'_> {
         }
         if access != Access::Private {
             mask |= MemoryAccess::NON_PRIVATE_POINTER;
-            if let Some(scope) = volatile.filter(|_| !self.target.fences_wait) {
+            if let Some(scope) = volatile.filter(|_| !self.target.quirks.fences_wait) {
                 mask |= if access == Access::Store {
                     MemoryAccess::MAKE_POINTER_AVAILABLE
                 } else {
@@ -313,7 +316,8 @@ impl Emitter<'_> {
                     let offset = at as u32 * elem.size();
                     let align = align_at(align, offset);
                     let left = (values.len() - at) as u32;
-                    let part = PartialAccess::next(left, elem, align, self.target.long_words);
+                    let part =
+                        PartialAccess::next(left, elem, align, self.target.quirks.long_words);
                     let lanes = &values[at..at + part.lanes as usize];
                     let ids: Vec<Id> = lanes.iter().map(|&v| self.value(v)).collect();
                     let value = self.gather(&part, elem, &ids);
@@ -377,7 +381,7 @@ impl Emitter<'_> {
                 let (scope, bits) = (self.scope(scope), self.atomic_bits(order));
                 let ty = self.w.ty(place.elem);
                 // Without an order only a read-modify-write is sure to stay where it is.
-                let id = if self.target.fences_wait {
+                let id = if self.target.quirks.fences_wait {
                     let zero = self.w.constant(place.elem, 0);
                     self.op(S::AtomicOr, ty, &[place.pointer, scope, bits, zero])
                 } else {
@@ -400,7 +404,7 @@ impl Emitter<'_> {
                     self.atomic_bits(order),
                     value,
                 ];
-                if self.target.fences_wait {
+                if self.target.quirks.fences_wait {
                     let ty = self.w.ty(place.elem);
                     self.op(S::AtomicExchange, ty, &operands);
                 } else {
@@ -477,7 +481,7 @@ impl Emitter<'_> {
                 let exec = match exec {
                     Scope::WorkGroup => VkScope::Workgroup,
                     // Its lanes are one vector, and a fence would wait for the work-group.
-                    Scope::SubGroup if self.target.fences_wait => return Ok(()),
+                    Scope::SubGroup if self.target.quirks.fences_wait => return Ok(()),
                     Scope::SubGroup => VkScope::Subgroup,
                     Scope::WorkItem => return Ok(()),
                     Scope::Device | Scope::AllDevices => return Err(self.unsupported(inst)),
@@ -490,7 +494,7 @@ impl Emitter<'_> {
             }
             Op::Fence { mem, order, fences } => {
                 let bits = fence_bits(order, fences);
-                if bits != 0 && mem != Scope::WorkItem && !self.target.fences_wait {
+                if bits != 0 && mem != Scope::WorkItem && !self.target.quirks.fences_wait {
                     let operands = [self.scope(mem), self.w.u32(bits)];
                     push(&mut self.code, S::MemoryBarrier, &operands);
                 }
@@ -561,7 +565,7 @@ impl Emitter<'_> {
             let offset = at as u32 * elem.size();
             let align = align_at(align, offset);
             let left = (results.len() - at) as u32;
-            let part = PartialAccess::next(left, elem, align, self.target.long_words);
+            let part = PartialAccess::next(left, elem, align, self.target.quirks.long_words);
             let pointer = self.physical(address, offset, part.unit, part.units);
             let ty = self.w.vec(part.unit, part.units);
             let access = Access::Load.of_shared(shared);
@@ -596,7 +600,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Takes a word apart into its elements.
+    /// Splits a word into its elements.
     fn split(&mut self, word: Id, unit: Type, elem: Type, lanes: &[Value]) {
         let (half, most) = (Type::I32, 4 / elem.size());
         let (ty, count) = match unit {
@@ -619,7 +623,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// A word of these elements.
+    /// Returns a word of these elements.
     fn join(&mut self, unit: Type, elem: Type, lanes: &[Id]) -> Id {
         let (ty, parts) = match unit {
             Type::I64 if elem.size() < 4 => {
@@ -635,7 +639,7 @@ impl Emitter<'_> {
         self.op(S::Bitcast, word, &[small])
     }
 
-    /// The value to store for the lanes of a part.
+    /// Returns the value to store for the lanes of a part.
     fn gather(&mut self, part: &PartialAccess, elem: Type, lanes: &[Id]) -> Id {
         let per_unit = (part.lanes / part.units) as usize;
         let mut units = Vec::with_capacity(part.units as usize);
@@ -659,7 +663,7 @@ impl Emitter<'_> {
         self.atomic_place_as(inst, ty, false)
     }
 
-    /// The place that an atomic works on: an integer, unless `float` is asked for.
+    /// Returns the location that an atomic accesses: an integer, unless `float`.
     fn atomic_place_as(&mut self, inst: Inst, ty: Type, float: bool) -> Result<AtomicTarget> {
         let elem = if float {
             ty

@@ -1,12 +1,12 @@
-//! Target IR to Vulkan SPIR-V 1.5 (Vulkan 1.2).
+//! Emits Target IR as Vulkan SPIR-V 1.5 (Vulkan 1.2).
 //!
-//! A plain walk: the function is structured already and uses only what the target has. What the walk does decide is
-//! spelling: which capability, which instruction, which memory semantics.
+//! This is a plain walk: the function is structured already and uses only what the target has. The
+//! walk decides which capability, which instruction and which memory semantics to use.
 //!
-//! - Pointers are 64-bit integers (device addresses) until the access, where `OpConvertUToPtr` makes a
-//!   `PhysicalStorageBuffer` pointer of the access type.
-//! - Memory model `Vulkan`: accesses to memory that other work-items may see are `NonPrivatePointer`; barriers,
-//!   fences and ordered atomics make memory available and visible.
+//! - Pointers are 64-bit integers (device addresses) until the access, where `OpConvertUToPtr`
+//!   makes a `PhysicalStorageBuffer` pointer of the access type.
+//! - Memory model `Vulkan`: accesses to memory that other work-items may access are
+//!   `NonPrivatePointer`; barriers, fences and ordered atomics make memory available and visible.
 //! - Images are untyped by format: one variable for each binding and kind of component.
 //! - The argument block is a push-constant structure of 32- and 64-bit words (`push_block`).
 //! - Words of push constants and built-in inputs are loaded once, at the start of the entry block.

@@ -1,9 +1,10 @@
-//! The push-constant block of a kernel: which members it has.
+//! Chooses the members of a kernel's push-constant block.
 //!
-//! Where the target has [`long_words`](crate::target::Target::long_words), a value of 64 bits is one member, so that the driver sees
-//! one load: made of two halves, an address is not seen to be the same in all work-items by llvmpipe, whose accesses to
-//! memory then take it from a vector again for each lane. Where a kernel reads the same bytes in another way as well, and for
-//! other targets, they are words of 32 bits: AMD's compiler makes longer code of members of 64.
+//! Where the target has [`long_words`](crate::target::Quirks::long_words), a 64-bit value is one
+//! member, so that the driver sees one load. An address made of two halves is not seen to be
+//! uniform by such a driver, and accesses through it then extract it from a vector for each lane.
+//! Where a kernel also reads the same bytes in another way, and for other targets, they are 32-bit
+//! words, for which compilers generate shorter code.
 
 use super::writer::Id;
 use crate::interface::{Implicit, KernelInterface};
@@ -14,16 +15,16 @@ use rustc_hash::FxHashMap;
 
 /// The block and its members.
 pub(super) struct PushBlock {
-    /// Byte offset and type of each, in order.
+    /// The byte offset and type of each member, in order.
     pub(super) members: Vec<(u32, Type)>,
-    /// The variable, once something of it was read.
+    /// The variable, once a member was read.
     pub(super) variable: Option<Id>,
-    /// Members that were loaded in the prologue, by offset.
+    /// The members that were loaded in the prologue, by offset.
     pub(super) loaded: FxHashMap<u32, Id>,
 }
 
 impl PushBlock {
-    /// That of a kernel. `long`: it has members of 64 bits.
+    /// Chooses the members for a kernel. `long`: 64-bit members are allowed.
     pub(super) fn new(func: &Function, interface: &KernelInterface, long: bool) -> Self {
         let words = interface.push_size.div_ceil(4);
         // Halves of 64-bit values, and words that are read by themselves.
@@ -79,7 +80,7 @@ impl PushBlock {
         }
     }
 
-    /// There is a 64-bit member at an offset.
+    /// Returns true if there is a 64-bit member at an offset.
     pub(super) fn is_long(&self, offset: u32) -> bool {
         self.members.binary_search(&(offset, Type::I64)).is_ok()
     }

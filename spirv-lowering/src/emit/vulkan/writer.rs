@@ -17,7 +17,7 @@ pub fn push(out: &mut Vec<u32>, op: Op, operands: &[u32]) {
     out.extend_from_slice(operands);
 }
 
-/// A string as SPIR-V spells it.
+/// Returns a string as SPIR-V encodes it.
 fn text(s: &str) -> Vec<u32> {
     let mut bytes = s.as_bytes().to_vec();
     bytes.push(0);
@@ -106,7 +106,7 @@ impl Writer {
         );
     }
 
-    /// A type (result id first) that exists once.
+    /// Returns the id of a type (result id first), which is declared once.
     fn unique_type(&mut self, op: Op, operands: &[u32]) -> Id {
         if let Some(&id) = self.unique.get(&(op as u32, operands.to_vec())) {
             return id;
@@ -119,7 +119,7 @@ impl Writer {
         id
     }
 
-    /// A constant (type, result id, operands) that exists once.
+    /// Returns the id of a constant (type, result id, operands), which is declared once.
     fn unique_const(&mut self, op: Op, ty: Id, operands: &[u32]) -> Id {
         let mut key = vec![ty];
         key.extend_from_slice(operands);
@@ -142,7 +142,7 @@ impl Writer {
         self.unique_type(Op::TypeFunction, &[result])
     }
 
-    /// The type of a value; pointers and handles are 64-bit integers.
+    /// Returns the type of a value; pointers and handles are 64-bit integers.
     pub fn ty(&mut self, ty: Type) -> Id {
         match ty {
             Type::Bool => self.unique_type(Op::TypeBool, &[]),
@@ -190,7 +190,7 @@ impl Writer {
         self.unique_type(Op::TypePointer, &[class as u32, ty])
     }
 
-    /// A constant of a KIR type from its bits.
+    /// Returns a constant of a KIR type from its bits.
     pub fn constant(&mut self, ty: Type, bits: u64) -> Id {
         let id = self.ty(ty);
         let bits = bits & ty.mask();
@@ -213,7 +213,7 @@ impl Writer {
         self.unique_const(Op::Undef, id, &[])
     }
 
-    /// A 32-bit specialisation constant.
+    /// Returns a 32-bit specialisation constant.
     pub fn spec(&mut self, spec_id: u32, default: u32) -> Id {
         let ty = self.ty(Type::I32);
         let key = (Op::SpecConstant as u32, vec![spec_id]);
@@ -227,14 +227,14 @@ impl Writer {
         id
     }
 
-    /// A 32-bit operation on constants.
+    /// Returns a 32-bit operation on constants.
     pub fn spec_op(&mut self, op: Op, a: Id, b: Id) -> Id {
         let ty = self.ty(Type::I32);
         self.unique_const(Op::SpecConstantOp, ty, &[op as u32, a, b])
     }
 
-    /// The work-group size as a specialisation constant: its three components. `linear`: Vulkan's work-group is a row
-    /// of as many work-items.
+    /// Returns the work-group size as specialisation constants: its three components. `linear`:
+    /// Vulkan's work-group is a row of as many work-items.
     pub fn workgroup_size(&mut self, default: [u32; 3], linear: bool) -> [Id; 3] {
         let parts = [0, 1, 2].map(|i| self.spec(crate::interface::SPEC_LOCAL_SIZE[i], default[i]));
         let size = if linear {
@@ -273,7 +273,7 @@ impl Writer {
         id
     }
 
-    /// The type of a texel.
+    /// Returns the type of a texel.
     pub fn texel(&mut self, texel: Texel) -> Id {
         let component = self.component(texel);
         self.unique_type(Op::TypeVector, &[component, 4])
@@ -286,7 +286,7 @@ impl Writer {
         }
     }
 
-    /// The variable of an image and its type (that of the image, not of the pointer).
+    /// Returns the variable of an image and its type (that of the image, not of the pointer).
     pub fn image(&mut self, slot: ImageSlot, storage: bool) -> (Id, Id) {
         let (dim, arrayed) = dimensions(slot.dim);
         let cap = match (dim, storage) {
@@ -327,12 +327,12 @@ impl Writer {
         (var, ty)
     }
 
-    /// The type of an image with a sampler.
+    /// Returns the type of an image with a sampler.
     pub fn sampled_image(&mut self, image: Id) -> Id {
         self.unique_type(Op::TypeSampledImage, &[image])
     }
 
-    /// The variable of a sampler and its type.
+    /// Returns the variable of a sampler and its type.
     pub fn sampler(&mut self, binding: u32) -> (Id, Id) {
         let ty = self.unique_type(Op::TypeSampler, &[]);
         let key = (Op::Variable as u32, vec![binding, ty]);
@@ -347,7 +347,7 @@ impl Writer {
         (var, ty)
     }
 
-    /// An input variable with a built-in decoration.
+    /// Returns an input variable with a built-in decoration.
     pub fn builtin(&mut self, which: BuiltIn, lanes: u32) -> Id {
         if let Some(&id) = self.builtins.get(&(which as u32)) {
             return id;
@@ -360,7 +360,7 @@ impl Writer {
         id
     }
 
-    /// The push-constant block, of members at byte offsets.
+    /// Returns the push-constant block, with members at byte offsets.
     pub fn push_constants(&mut self, members: &[(u32, Type)]) -> Id {
         let types: Vec<Id> = members.iter().map(|&(_, ty)| self.ty(ty)).collect();
         let block = self.id();
@@ -375,7 +375,7 @@ impl Writer {
         self.global_var(StorageClass::PushConstant, pointer)
     }
 
-    /// A `Block` with one member at offset 0.
+    /// Returns a `Block` with one member at offset 0.
     pub fn block_struct(&mut self, member: Id) -> Id {
         let id = self.id();
         push(&mut self.globals, Op::TypeStruct, &[id, member]);
@@ -384,7 +384,7 @@ impl Writer {
         id
     }
 
-    /// An array type of its own (not shared), with a stride when it has an explicit layout.
+    /// Returns an array type of its own (not shared), with a stride if it has an explicit layout.
     pub fn array(&mut self, elem: Id, len: Id, stride: Option<u32>) -> Id {
         if let Some(stride) = stride {
             let id = self.id();
@@ -396,7 +396,7 @@ impl Writer {
         }
     }
 
-    /// The whole module.
+    /// Assembles the module.
     pub fn finish(
         mut self,
         main: Id,
@@ -483,7 +483,7 @@ impl Writer {
     }
 }
 
-/// Dimensionality and whether there are layers.
+/// Returns the dimensionality, and whether there are layers.
 pub(super) fn dimensions(dim: ImageDim) -> (Dim, bool) {
     match dim {
         ImageDim::D1 => (Dim::Dim1D, false),

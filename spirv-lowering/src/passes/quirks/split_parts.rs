@@ -1,6 +1,6 @@
 //! Splits very long straight-line kernels into parts that are dispatched one after the other, for drivers that take time by
 //! the square of the number of stores to compile a kernel
-//! ([`Target::long_lines`](crate::target::Target::long_lines): llvmpipe makes a loop over the work-items of a sub-group
+//! ([`Quirks::long_lines`](crate::target::Quirks::long_lines): llvmpipe makes a loop over the work-items of a sub-group
 //! of each component).
 //!
 //! The parts stand in one module, chosen by a specialisation constant ([`SPEC_PART`]), so that the driver sees one at a

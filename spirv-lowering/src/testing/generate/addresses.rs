@@ -1,7 +1,8 @@
-//! Addresses as integers, at the end of a kernel: pointers that come of sums, of choices and of differences of such integers, and
-//! values that are chosen in place of undefined ones.
+//! Generates statements on addresses as integers, at the end of a kernel: pointers made of sums,
+//! selections and differences of such integers, and values that replace undefined ones.
 //!
-//! Every fifth seed has these ([`has_these`]). They draw numbers of their own, so that the rest of a kernel is as it is without.
+//! Every fifth seed has these ([`has_these`]). They draw random numbers of their own, so that they
+//! do not change the rest of a kernel.
 
 use super::body::Body;
 use crate::ir::entity::Value;
@@ -12,13 +13,13 @@ use crate::testing::rng::Rng;
 
 const GENERIC: Type = Type::Ptr(Space::Generic);
 
-/// Does the kernel of a seed have statements of this file?
+/// Returns true if the kernel of a seed has statements of this file.
 pub(super) fn has_these(seed: u64) -> bool {
     seed % 5 == 2
 }
 
 impl Body<'_> {
-    /// Statements on addresses.
+    /// Generates statements on addresses.
     pub(super) fn addresses(&mut self, mut rng: Rng) {
         let private = rng.one_in(4);
         let mut targets = self.targets(false);
@@ -53,7 +54,8 @@ impl Body<'_> {
         self.func.append(self.block, store, [at, value], &[]);
     }
 
-    /// The address, perhaps that of the generic pointer to the same, and the type of the pointer.
+    /// Returns the address as an integer, perhaps through a generic pointer, and the type of the
+    /// pointer.
     fn integer(&mut self, rng: &mut Rng, at: Value) -> (Value, Type) {
         let generic = self.func.ty(at) != GENERIC && rng.one_in(3);
         let at = match generic {
@@ -63,8 +65,9 @@ impl Body<'_> {
         (self.op(Op::PtrToInt, &[at], Type::I64), self.func.ty(at))
     }
 
-    /// A pointer to so many bytes further on, and the word there; the zero that nothing sees through may be added, too.
-    fn word_behind(
+    /// Returns a pointer to `bytes` after an address, and the word there. An opaque zero may be
+    /// added to it.
+    fn word_after(
         &mut self,
         rng: &mut Rng,
         address: Value,
@@ -81,11 +84,11 @@ impl Body<'_> {
         (pointer, self.load_word(pointer))
     }
 
-    /// A word of the object is changed by way of its address.
+    /// Changes a word of the object through its address.
     fn there_and_back(&mut self, rng: &mut Rng, at: Value) {
         let (address, ty) = self.integer(rng, at);
         let bytes = 4 * rng.below(4) as u64;
-        let (pointer, word) = self.word_behind(rng, address, bytes, ty);
+        let (pointer, word) = self.word_after(rng, address, bytes, ty);
         let by = self.konst(Type::I32, rng.bits() & 0xffff);
         let changed = self.op(Op::Xor, &[word, by], Type::I32);
         let to = match rng.one_in(2) {
@@ -95,24 +98,24 @@ impl Body<'_> {
         self.store_word(to, changed);
     }
 
-    /// How far two places of an object are apart, and how it is aligned.
+    /// Computes the distance of two places of an object, and its alignment.
     fn distance(&mut self, rng: &mut Rng, at: Value) {
         let far = self.offset(at, 4 * rng.below(4) as u32);
         let (near, far) = (
             self.op(Op::PtrToInt, &[at], Type::I64),
             self.op(Op::PtrToInt, &[far], Type::I64),
         );
-        let apart = self.op(Op::ISub, &[far, near], Type::I64);
+        let distance = self.op(Op::ISub, &[far, near], Type::I64);
         let mask = self.konst(Type::I64, 3);
         let low = self.op(Op::And, &[near, mask], Type::I64);
-        let both = self.op(Op::Or, &[apart, low], Type::I64);
+        let both = self.op(Op::Or, &[distance, low], Type::I64);
         let both = self.op(Op::Trunc, &[both], Type::I32);
         let word = self.load_word(at);
         let word = self.op(Op::IAdd, &[word, both], Type::I32);
         self.store_word(at, word);
     }
 
-    /// Some work-items of these.
+    /// Returns a condition that some work-items satisfy.
     fn some(&mut self, rng: &mut Rng) -> Value {
         let index = self
             .global_index
@@ -123,7 +126,7 @@ impl Body<'_> {
         self.op(Op::ICmp(IntCond::Ne), &[bit, zero], Type::Bool)
     }
 
-    /// The address of one of two objects, which of them a branch or a choice says.
+    /// Accesses one of two objects through its address, which a branch or a selection chooses.
     fn way_to_one(&mut self, rng: &mut Rng, at: Value, targets: &[Value]) {
         let ty = self.func.ty(at);
         let same: Vec<Value> = targets
@@ -151,13 +154,13 @@ impl Body<'_> {
             address
         };
         let bytes = 4 * rng.below(4) as u64;
-        let (pointer, word) = self.word_behind(rng, address, bytes, ty);
+        let (pointer, word) = self.word_after(rng, address, bytes, ty);
         let by = self.konst(Type::I32, rng.bits() & 0xff);
         let changed = self.op(Op::IAdd, &[word, by], Type::I32);
         self.store_word(pointer, changed);
     }
 
-    /// A word in place of an undefined one.
+    /// Selects a word in place of an undefined one.
     fn defined(&mut self, rng: &mut Rng, at: Value) {
         let undefined = self.op(Op::Undef, &[], Type::I32);
         let (Some(zero), word) = (self.zero, self.load_word(at)) else {

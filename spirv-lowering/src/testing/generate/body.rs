@@ -1,4 +1,5 @@
-//! The body of a function while it is being made: what there is to work with, and the choice of statements.
+//! The body of a function that is being generated: the available values, and the choice of
+//! statements.
 
 use super::{Callee, Gen, Kind, OUT_BYTES, SCALARS, SLOT_BYTES};
 use crate::ir::entity::{Block, Entity, FuncId, GlobalId, Value};
@@ -30,7 +31,7 @@ pub(super) struct Object {
     pub size: u32,
     pub align: u32,
     pub writable: bool,
-    /// All work-items find the same there.
+    /// Set if all work-items find the same value there.
     pub uniform: bool,
 }
 
@@ -40,7 +41,7 @@ pub(super) struct Tile {
     pub id: GlobalId,
     pub ty: Type,
     pub lanes: usize,
-    /// Components are stored by themselves too.
+    /// Set if components are also stored by themselves.
     pub parts: bool,
 }
 
@@ -54,11 +55,11 @@ pub(super) struct Body<'g> {
     pub objects: Vec<Object>,
     /// Slots that hold pointers to objects of at least 16 bytes, aligned to 4.
     pub pointers: Vec<(Value, Space)>,
-    /// Slots of the work-group in local memory: base, index of the own slot.
+    /// The slots of the work-group in local memory: base, and index of the own slot.
     pub locals: Vec<Value>,
-    /// Images among the arguments.
+    /// The images among the arguments.
     pub handles: Vec<Value>,
-    /// Global memory: the counters of all, the buffer with a slot for each work-item.
+    /// Global memory: the counters that all work-items share, and the buffer with a slot for each.
     pub counters: Option<Value>,
     pub share: Option<Value>,
     /// A null pointer into global memory, and a zero, both opaque.
@@ -67,15 +68,15 @@ pub(super) struct Body<'g> {
     pub local_index: Option<Value>,
     pub local_items: Option<Value>,
     pub global_index: Option<Value>,
-    /// Some work-items of the group may be elsewhere.
+    /// Set where some work-items of the group may be elsewhere.
     pub divergent: bool,
     pub depth: usize,
     /// The array of vectors, once there is one.
     pub tile: Option<Tile>,
-    /// Statements that may still be made.
+    /// The number of statements that may still be generated.
     pub budget: usize,
     pub is_kernel: bool,
-    /// Atomics on a counter: which operation each of the counters takes.
+    /// Set if collective operations are allowed.
     pub collective: bool,
 }
 
@@ -134,7 +135,7 @@ impl<'g> Body<'g> {
         self.gen.rng.one_in(n)
     }
 
-    /// `base + index * stride`, all of 64 bits but the base.
+    /// Computes `base + index * stride`, with `index` of 64 bits.
     pub fn indexed(&mut self, base: Value, index: Value, stride: u32) -> Value {
         let stride = self.konst(Type::I64, stride.into());
         let by = self.op(Op::IMul, &[index, stride], Type::I64);
@@ -158,7 +159,8 @@ impl<'g> Body<'g> {
         self.func.insts[inst].results[0]
     }
 
-    /// Variables and objects that every function has. `source`: 16 readable bytes and more.
+    /// Adds the variables and objects that every function has. `source` is an address of
+    /// `source_size` readable bytes.
     fn common(&mut self, source: Value, source_size: u32) {
         for _ in 0..2 + self.below(6) {
             let ty = self.gen.rng.pick(&SCALARS);
@@ -237,7 +239,8 @@ impl<'g> Body<'g> {
         self.variables.push(Variable { at, ty, uniform });
     }
 
-    /// A function to call: scalars, a pointer to 16 private bytes, perhaps a generic one.
+    /// Generates a function to call: its parameters are scalars, a pointer to 16 private bytes,
+    /// perhaps a generic one.
     pub fn function(gen: &mut Gen, index: usize) -> Callee {
         let mut body = Body::new(gen);
         body.divergent = true;
@@ -322,7 +325,7 @@ impl<'g> Body<'g> {
         }
     }
 
-    /// The beginning of the kernel.
+    /// Begins the kernel.
     pub fn kernel(gen: &'g mut Gen, params: &[KernelParam]) -> Self {
         let mut body = Body::new(gen);
         body.is_kernel = true;
@@ -434,7 +437,7 @@ impl<'g> Body<'g> {
         body
     }
 
-    /// The statements of the kernel, and what it leaves in `out`.
+    /// Generates the statements of the kernel, and the stores of its results to `out`.
     pub fn fill_kernel(&mut self) {
         self.budget = 4 + self.below(24);
         self.statements();
@@ -485,7 +488,7 @@ impl<'g> Body<'g> {
         }
     }
 
-    /// The end of a kernel.
+    /// Ends a kernel.
     pub fn end(&mut self) {
         self.func.blocks[self.block].term = Terminator::Return(Default::default());
     }
@@ -494,7 +497,7 @@ impl<'g> Body<'g> {
         self.func
     }
 
-    /// Statements until the budget is used up.
+    /// Generates statements until the budget is used up.
     pub fn statements(&mut self) {
         while self.budget > 0 {
             self.budget -= 1;
@@ -502,7 +505,7 @@ impl<'g> Body<'g> {
         }
     }
 
-    /// A few statements of a nested block.
+    /// Generates a few statements of a nested block.
     pub fn nested(&mut self) {
         let mine = (1 + self.below(3)).min(self.budget);
         self.budget -= mine;

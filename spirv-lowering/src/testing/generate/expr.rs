@@ -1,4 +1,4 @@
-//! Random expressions.
+//! Generates random expressions.
 
 use super::body::{Body, Known};
 use crate::ir::entity::Value;
@@ -39,7 +39,7 @@ const FLOAT_CONDITIONS: [FloatCond; 14] = [
 const ROUNDINGS: [Rounding; 4] = [Rounding::Rte, Rounding::Rtz, Rounding::Rtp, Rounding::Rtn];
 
 impl Body<'_> {
-    /// The bits of an interesting constant.
+    /// Returns the bits of an interesting constant.
     fn constant_bits(&mut self, ty: Type) -> u64 {
         let bits = ty.bits();
         let value = match ty {
@@ -101,7 +101,7 @@ impl Body<'_> {
         self.konst(ty, bits)
     }
 
-    /// A constant integer, sometimes one that is known at run time only.
+    /// Returns a constant integer, sometimes one that is known at run time only.
     pub fn opaque(&mut self, ty: Type, bits: u64) -> Value {
         let value = self.konst(ty, bits);
         let Some(zero) = self.zero.filter(|_| ty.is_int() && self.gen.rng.one_in(2)) else {
@@ -119,12 +119,12 @@ impl Body<'_> {
         self.op(Op::Load { align, volatile }, &[at], ty)
     }
 
-    /// A value of a type.
+    /// Generates a value of a type.
     pub fn value(&mut self, ty: Type) -> Value {
         self.value_of(ty, false, 2)
     }
 
-    /// A value that is the same in all work-items of the group.
+    /// Generates a value that is the same in all work-items of the group.
     pub fn uniform(&mut self, ty: Type) -> Value {
         self.value_of(ty, true, 2)
     }
@@ -133,7 +133,7 @@ impl Body<'_> {
         self.value_of(Type::Bool, uniform, 2)
     }
 
-    /// One that is there already.
+    /// Returns an existing value.
     fn leaf(&mut self, ty: Type, uniform: bool) -> Value {
         match self.below(6) {
             0 => self.constant(ty),
@@ -234,7 +234,7 @@ impl Body<'_> {
         }
     }
 
-    /// What is the same in all work-items but not constant, and what is not.
+    /// Reads a built-in variable: one that is uniform but not constant, or any.
     fn builtin(&mut self, uniform: bool) -> Value {
         let d = self.below(3) as u8;
         let mut list = vec![Builtin::GlobalSize(d), Builtin::GlobalOffset(d)];

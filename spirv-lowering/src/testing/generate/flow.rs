@@ -1,4 +1,4 @@
-//! Control flow: branches, loops, switches, tangles, calls.
+//! Generates control flow: branches, loops, switches, tangles, calls.
 
 use super::body::{Body, Known};
 use super::SCALARS;
@@ -8,7 +8,7 @@ use crate::ir::function::{Edge, FpFlags, Terminator};
 use crate::ir::op::{Builtin, IntCond, Op};
 use crate::ir::types::{Space, Type};
 
-/// Iterations of a counted loop, at most.
+/// The most iterations of a counted loop.
 const MOST_ITERATIONS: usize = 24;
 
 impl Body<'_> {
@@ -19,7 +19,8 @@ impl Body<'_> {
         });
     }
 
-    /// Statements in a block of their own, where `divergent` work-items are.
+    /// Generates statements in a block of their own; `divergent` says that only some work-items run
+    /// it.
     fn inside(&mut self, divergent: bool, fill: impl FnOnce(&mut Self)) {
         let before = self.divergent;
         self.divergent |= divergent;
@@ -29,13 +30,13 @@ impl Body<'_> {
         self.divergent = before;
     }
 
-    /// A condition, and whether all work-items agree on it.
+    /// Returns a condition, and whether it is uniform.
     fn choice(&mut self) -> (Value, bool) {
         let uniform = !self.divergent && self.one_in(2);
         (self.condition(uniform), uniform)
     }
 
-    /// if, with or without else; the value of a join.
+    /// Generates an if, with or without else, and the value of a join.
     pub fn branch(&mut self) {
         let (condition, uniform) = self.choice();
         let both = self.one_in(2);
@@ -69,7 +70,7 @@ impl Body<'_> {
         }
     }
 
-    /// Arms that only compute, out of one another's values too.
+    /// Generates arms that only compute, from one another's values too.
     pub fn diamond(&mut self) {
         let (condition, _) = self.choice();
         let ty = self.gen.rng.pick(&SCALARS);
@@ -102,7 +103,7 @@ impl Body<'_> {
         }));
     }
 
-    /// Branches one after the other, each with an arm that leads to the one join of all.
+    /// Generates consecutive branches, each with an arm that leads to the join of all.
     pub fn ladder(&mut self) {
         let ty = self.gen.rng.pick(&SCALARS);
         let done = self.func.add_block();
@@ -162,7 +163,7 @@ impl Body<'_> {
         }));
     }
 
-    /// A loop over a counter that may step over its end and wrap around.
+    /// Generates a loop over a counter that may step over its limit and wrap around.
     pub fn counted_loop(&mut self) {
         let Some(counter) = self.counter() else {
             return self.assign();
@@ -259,7 +260,7 @@ impl Body<'_> {
         });
     }
 
-    /// A counter that comes to its end.
+    /// Returns the constants of a counter that reaches its limit.
     fn counter(&mut self) -> Option<Counter> {
         for _ in 0..40 {
             let ty = self
@@ -310,7 +311,7 @@ impl Body<'_> {
         None
     }
 
-    /// A loop whose end depends on values, but that has a bound.
+    /// Generates a loop whose exit depends on values, but that has a bound.
     pub fn bounded_loop(&mut self) {
         let fuel = self.alloca(4, 4);
         let most = 1 + self.below(12) as u64;
@@ -345,7 +346,7 @@ impl Body<'_> {
         self.block = exit;
     }
 
-    /// Takes one from a counter; Bool: there was one.
+    /// Decrements a counter. Returns a Bool: whether it was positive.
     fn burn(&mut self, fuel: Value) -> Value {
         let left = self.get(fuel, Type::I32, 4);
         let one = self.konst(Type::I32, 1);
@@ -408,7 +409,7 @@ impl Body<'_> {
         self.block = done;
     }
 
-    /// Blocks that jump anywhere among themselves, as long as there is fuel.
+    /// Generates blocks that jump anywhere among themselves, as long as there is fuel.
     pub fn tangle(&mut self) {
         let fuel = self.alloca(4, 4);
         let most = 4 + self.below(20) as u64;
@@ -443,7 +444,7 @@ impl Body<'_> {
         self.block = done;
     }
 
-    /// Calls a function.
+    /// Generates a call of a function.
     pub fn call(&mut self) {
         let meet = !self.divergent && self.is_kernel;
         let callees: Vec<_> = self.gen.callees.clone();
@@ -461,7 +462,8 @@ impl Body<'_> {
         }
     }
 
-    /// Code that nobody comes to, which the passes do not know: it may call functions that do not return, and go on.
+    /// Generates code that is never executed, which the passes cannot know: it may call functions
+    /// that do not return.
     pub fn never(&mut self) {
         // Who runs is one of some.
         let size = self.op(Op::Builtin(Builtin::GlobalSize(0)), &[], Type::I64);
@@ -488,7 +490,7 @@ impl Body<'_> {
         self.block = done;
     }
 
-    /// The end of a function that does not return.
+    /// Ends a function that does not return.
     pub fn go_round(&mut self) {
         let header = self.func.add_block();
         self.jump(header, &[]);
@@ -545,7 +547,7 @@ impl Body<'_> {
     }
 }
 
-/// How a loop counts.
+/// The constants of a loop's counter.
 struct Counter {
     ty: Type,
     start: u64,

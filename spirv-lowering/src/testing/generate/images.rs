@@ -1,7 +1,8 @@
-//! Images, at the end of a kernel: texels that others wrote before the launch and the own ones are read, the own ones written,
-//! and what is known of an image is asked for.
+//! Generates image accesses, at the end of a kernel: it reads texels that were written before the
+//! launch and its own ones, writes its own, and queries properties.
 //!
-//! Every seventh seed has these ([`has_these`]). They draw numbers of their own, so that the rest of a kernel is as it is without.
+//! Every seventh seed has these ([`has_these`]). They draw random numbers of their own, so that
+//! they do not change the rest of a kernel.
 
 use super::body::Body;
 use super::{param, CaseArg, Gen};
@@ -14,12 +15,12 @@ use crate::ir::op::{Fences, ImageProperty, IntCond, Op, Order, Scope, Texel};
 use crate::ir::types::Type;
 use crate::testing::rng::Rng;
 
-/// Images of a kernel, at most.
+/// The most images of a kernel.
 const MOST: usize = 4;
-/// Texels along the coordinates of an image that is only read: powers of two.
+/// The texels along each coordinate of a read-only image: powers of two.
 const READ_SIZE: [u32; 3] = [8, 4, 2];
 
-/// Does the kernel of a seed have statements of this file?
+/// Returns true if the kernel of a seed has statements of this file.
 pub(super) fn has_these(seed: u64) -> bool {
     seed % 7 == 3
 }
@@ -33,7 +34,7 @@ pub(super) struct Image {
     size: [u32; 3],
 }
 
-/// The images of a kernel, of which one at least can be written.
+/// Chooses the images of a kernel, of which at least one can be written.
 pub(super) fn choose(rng: &mut Rng, items: u32) -> Vec<Image> {
     let count = 1 + rng.below(MOST);
     (0..count)
@@ -71,7 +72,7 @@ type Lists<'l> = (
     &'l mut Vec<Vec<u8>>,
 );
 
-/// Adds them to the parameters, arguments and buffers of a kernel.
+/// Adds the images to the parameters, arguments and buffers of a kernel.
 pub(super) fn add(g: &mut Gen, rng: &mut Rng, images: &[Image], (params, args, buffers): Lists) {
     // The numbers of the texels do not come out of those of the rest.
     let own = std::mem::replace(&mut g.rng, rng.clone());
@@ -92,18 +93,18 @@ pub(super) fn add(g: &mut Gen, rng: &mut Rng, images: &[Image], (params, args, b
     *rng = std::mem::replace(&mut g.rng, own);
 }
 
-/// The statements while they are made.
+/// The statements that are being generated.
 struct Statements<'b, 'g> {
     body: &'b mut Body<'g>,
     rng: Rng,
     images: Vec<(Image, Value)>,
-    /// The index of the work-item, I32, and what has been read, I32.
+    /// The index of the work-item, and the sum of what has been read, both I32.
     index: Value,
     sum: Value,
 }
 
 impl Body<'_> {
-    /// Statements on images.
+    /// Generates statements on images.
     pub(super) fn images(&mut self, rng: Rng, images: &[Image]) {
         let Some(index) = self.global_index else {
             return;
@@ -163,7 +164,7 @@ impl Statements<'_, '_> {
         }
     }
 
-    /// Reads or writes, as may be.
+    /// Generates a read or a write.
     fn access(&mut self, (image, handle): (Image, Value)) {
         match image.access {
             AccessQualifier::ReadOnly => {
@@ -180,7 +181,7 @@ impl Statements<'_, '_> {
         }
     }
 
-    /// The coordinates of the own texel.
+    /// Returns the coordinates of the work-item's own texel.
     fn own(&mut self, image: &Image) -> [Value; 3] {
         let mut rest = self.index;
         let count = image.dim.coordinates();
@@ -199,7 +200,7 @@ impl Statements<'_, '_> {
         })
     }
 
-    /// Reads a texel of an image that nobody writes, wherever the bits of a number say.
+    /// Reads a texel of a read-only image, at coordinates from the bits of a number.
     fn read_at(&mut self, (image, handle): (Image, Value), place: Value) {
         let mut rest = place;
         let at = image.size.map(|size| {
@@ -247,10 +248,10 @@ impl Statements<'_, '_> {
         self.body.func.append(self.body.block, op, operands, &[]);
     }
 
-    /// A loop around an access.
+    /// Generates a loop around an access.
     fn repeated(&mut self, image: (Image, Value)) {
         let func = &mut self.body.func;
-        let (header, inside, behind) = (func.add_block(), func.add_block(), func.add_block());
+        let (header, inside, after) = (func.add_block(), func.add_block(), func.add_block());
         let counter = func.add_param(header, Type::I32);
         let sum = func.add_param(header, Type::I32);
         let zero = self.konst(0);
@@ -266,7 +267,7 @@ impl Statements<'_, '_> {
         let go = Op::ICmp(IntCond::Ult);
         let go = self.body.op(go, &[counter, count], Type::Bool);
         self.body.func.blocks[header].term =
-            Terminator::Branch(go, Edge::new(inside), Edge::new(behind));
+            Terminator::Branch(go, Edge::new(inside), Edge::new(after));
         self.body.block = inside;
         self.sum = sum;
         if image.0.access == AccessQualifier::ReadOnly {
@@ -279,11 +280,11 @@ impl Statements<'_, '_> {
         let next = self.op(Op::IAdd, &[counter, one]);
         let last = self.body.block;
         self.body.func.blocks[last].term = Terminator::Jump(edge(header, &[next, self.sum]));
-        self.body.block = behind;
+        self.body.block = after;
         self.sum = sum;
     }
 
-    /// An access of some of the work-items.
+    /// Generates an access of some of the work-items.
     fn perhaps(&mut self, image: (Image, Value)) {
         let func = &mut self.body.func;
         let (yes, done) = (func.add_block(), func.add_block());

@@ -1,4 +1,4 @@
-//! Random places in memory, and statements that store there.
+//! Generates random places in memory, and statements that store there.
 
 use super::body::{Body, Known, Object};
 use super::SCALARS;
@@ -7,14 +7,15 @@ use crate::ir::op::{FloatCond, Op};
 use crate::ir::types::{Space, Type};
 
 impl Body<'_> {
-    /// An object of at least some size.
+    /// Returns an object of at least `size` bytes.
     pub fn object(&mut self, size: u32, write: bool, uniform: bool) -> Option<Object> {
         let fit = |o: &&Object| o.size >= size && (o.writable || !write) && (o.uniform || !uniform);
         let fitting: Vec<Object> = self.objects.iter().filter(fit).copied().collect();
         (!fitting.is_empty()).then(|| self.gen.rng.pick(&fitting))
     }
 
-    /// The address of `size` bytes somewhere, and the alignment that an access may claim.
+    /// Returns the address of `size` bytes in some object, and the alignment that an access may
+    /// claim.
     pub fn place(&mut self, size: u32, write: bool, uniform: bool) -> Option<(Value, u32)> {
         if !uniform && !self.pointers.is_empty() && size <= 16 && self.one_in(8) {
             let (slot, space) = self.gen.rng.pick(&self.pointers.clone());
@@ -27,7 +28,7 @@ impl Body<'_> {
         Some(self.within(object, size, uniform))
     }
 
-    /// An address in an object.
+    /// Returns an address in an object, and the alignment that an access may claim.
     pub fn within(&mut self, object: Object, size: u32, uniform: bool) -> (Value, u32) {
         let room = object.size - size;
         let unit = match self.below(6) {
@@ -52,7 +53,7 @@ impl Body<'_> {
         (self.offset(object.at, by), align)
     }
 
-    /// An index that is not known before run time, in a multiple of `unit`.
+    /// Returns an index that is known at run time only, and is a multiple of `unit`.
     fn dynamic(&mut self, object: Object, room: u32, unit: u32, uniform: bool) -> (Value, u32) {
         // Indices 0 to mask are all within.
         let count = room / unit + 1;
@@ -118,7 +119,7 @@ impl Body<'_> {
         (at, align)
     }
 
-    /// Sets a variable.
+    /// Stores to a variable.
     pub fn assign(&mut self) {
         let variables = self.variables.clone();
         let variable = self.gen.rng.pick(&variables);
@@ -133,7 +134,7 @@ impl Body<'_> {
         self.put(variable.at, &[value], variable.ty.size());
     }
 
-    /// Keeps a value for later.
+    /// Keeps a value for later statements.
     pub fn keep(&mut self) {
         let ty = match self.below(6) {
             0 => Type::Bool,
@@ -148,7 +149,7 @@ impl Body<'_> {
         self.known.push(Known { value, ty, uniform });
     }
 
-    /// A value to be read back as another type: seldom a NaN, whose bits are open.
+    /// Generates a value to be read back as another type: seldom a NaN, whose bits are unspecified.
     pub fn plain(&mut self, ty: Type) -> Value {
         let value = self.value(ty);
         if !ty.is_float() || self.one_in(40) {
@@ -167,7 +168,7 @@ impl Body<'_> {
         }
     }
 
-    /// Loads or stores a vector.
+    /// Generates a load or a store of a vector.
     pub fn vector(&mut self) {
         let ty = self.gen.rng.pick(&SCALARS);
         let count = self.gen.rng.pick(&[2usize, 3, 4, 8, 16]);
@@ -205,7 +206,7 @@ impl Body<'_> {
         self.plain(ty)
     }
 
-    /// Copies between objects that are not one.
+    /// Generates a copy between two objects.
     pub fn copy(&mut self) {
         let size = self.gen.rng.pick(&[4u32, 8, 12, 16, 7, 16, 24, 40, 63]);
         let Some(to) = self.object(size, true, false) else {
@@ -240,7 +241,7 @@ impl Body<'_> {
         self.func.append(self.block, op, [to, from], &[]);
     }
 
-    /// Passes 16 bytes by value: a copy of an object.
+    /// Returns a copy of an object's 16 bytes, to be passed by value.
     pub fn by_value(&mut self) -> Value {
         let copy = self.alloca(16, 8);
         let source = self.object(16, false, false);
@@ -258,7 +259,7 @@ impl Body<'_> {
         copy
     }
 
-    /// An object in private memory of at least 16 bytes, aligned to 4.
+    /// Returns an object in private memory of at least 16 bytes, aligned to 4.
     pub fn private_object(&mut self) -> Option<Value> {
         let fit = |o: &&Object| {
             o.size >= 16
@@ -271,7 +272,7 @@ impl Body<'_> {
     }
 }
 
-/// What is known of the alignment at an offset of an object.
+/// Returns the known alignment at offset `by` of an object.
 fn claimed(align: u32, by: u32) -> u32 {
     match by {
         0 => align.min(16),

@@ -1,11 +1,14 @@
-//! Random kernels with one defined result.
+//! Generates random kernels with one defined result.
 //!
-//! A kernel computes on scalars, private variables and its own slots of local and global memory, meets the other
-//! work-items at barriers, in collective operations and atomics whose result does not depend on order, and in the end
-//! writes everything it knows to its own part of the buffer `out`. Some go on with addresses or images. All accesses are within bounds and free of races; loops
-//! end. What is left open (NaN bits, a few operations on purpose) is for the interpreter to track.
+//! A kernel computes on scalars, private variables and its own slots of local and global memory. It
+//! synchronises with other work-items by barriers, collective operations and atomics whose result
+//! does not depend on order. In the end it writes all its values to its own part of the buffer
+//! `out`. Some kernels go on with addresses or images. All accesses are within bounds and free of
+//! races; loops end. The interpreter tracks what is unspecified (NaN bits, a few operations on
+//! purpose).
 //!
-//! Values are *uniform* where all work-items of a group have the same: conditions around barriers are made of those.
+//! Values are *uniform* where all work-items of a group have the same: conditions around barriers
+//! are made of those.
 
 mod addresses;
 mod body;
@@ -28,23 +31,23 @@ use crate::ir::module::{
 use crate::ir::types::{Space, Type};
 use body::Body;
 
-/// Bytes of `out` that each work-item has.
+/// The bytes of `out` for each work-item.
 pub const OUT_BYTES: u32 = 512;
-/// Bytes of `in`.
+/// The bytes of `in`.
 pub const IN_BYTES: u32 = 256;
-/// Bytes of a work-item's slot in each of the local variables, and in `share`.
+/// The bytes of a work-item's slot in each of the local variables, and in `share`.
 pub const SLOT_BYTES: u32 = 32;
-/// Work-items of a work-group, at most.
+/// The most work-items of a work-group.
 pub const MOST_ITEMS: u32 = 20;
 
-/// What a kernel may do.
+/// The operations that a kernel may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Nothing that tells how work-items are grouped.
+    /// Nothing that depends on how work-items are grouped.
     Plain,
-    /// Local memory and barriers.
+    /// Also local memory and barriers.
     Local,
-    /// Collective operations too.
+    /// Also collective operations.
     Collective,
 }
 
@@ -57,7 +60,7 @@ pub enum CaseArg {
     Buffer(usize),
     /// A null pointer.
     Null,
-    /// Local memory of so many bytes.
+    /// A pointer to local memory, by the number of bytes.
     Local(u64),
     /// An image, whose texels are in a buffer of the case.
     #[allow(missing_docs)]
@@ -68,7 +71,7 @@ pub enum CaseArg {
     },
 }
 
-/// A kernel and how to run it.
+/// A kernel with its ND-range and arguments.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// The module; its one kernel is called `k`.
@@ -79,12 +82,13 @@ pub struct Case {
     pub args: Vec<CaseArg>,
     /// Initial contents of the buffers.
     pub buffers: Vec<Vec<u8>>,
-    /// What the kernel may do.
+    /// The operations that the kernel may have.
     pub kind: Kind,
 }
 
 impl Case {
-    /// Memory with the buffers and the program-scope variables, the arguments, and the addresses of the buffers.
+    /// Returns memory with the buffers and the program-scope variables, the arguments, and the
+    /// addresses of the buffers.
     pub fn memory(&self) -> Result<(Memory, Vec<Arg>, Vec<u64>), crate::interp::Error> {
         let mut memory = Memory::new();
         let buffers = self.buffers.iter();
@@ -115,25 +119,26 @@ struct Callee {
     id: FuncId,
     params: Vec<Type>,
     results: Vec<Type>,
-    /// Only to be called where all work-items of a group are.
+    /// Set if it may only be called where all work-items of a group are.
     collective: bool,
-    /// Does not return: only to be called where nobody comes.
+    /// Set if it does not return, so that it may only be called in code that is never executed.
     endless: bool,
 }
 
-/// The parts of a module while it is being made.
+/// The state of generating a module.
 struct Gen {
     rng: Rng,
     module: Module,
     kind: Kind,
-    /// A table of 64 bytes in constant memory; a program-scope variable of 64 bytes that nobody writes.
+    /// A table of 64 bytes in constant memory, and a program-scope variable of 64 bytes that is
+    /// never written.
     tables: Vec<(GlobalId, Space)>,
     local: Option<GlobalId>,
     callees: Vec<Callee>,
     items: u32,
-    /// Pointers are never data: functions can be shared, for which that counts.
+    /// Set if pointers are never data, which sharing functions requires.
     sharable: bool,
-    /// There are statements of `wide`.
+    /// Set if there are statements of `wide`.
     wide: bool,
 }
 
@@ -271,7 +276,7 @@ const SCALARS: [Type; 7] = [
     Type::F64,
 ];
 
-/// Makes a kernel.
+/// Generates the kernel of a seed.
 pub fn generate(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let kind = match rng.below(8) {

@@ -1,4 +1,4 @@
-//! Pointers as data: in slots, into several spaces, null, next to integers.
+//! Generates pointers as data: in slots, into several spaces, null, next to integers.
 
 use super::body::{Body, Known, Object};
 use crate::ir::entity::Value;
@@ -9,7 +9,7 @@ use crate::ir::types::{Space, Type};
 const GENERIC: Type = Type::Ptr(Space::Generic);
 
 impl Body<'_> {
-    /// Objects of at least 16 writable bytes aligned to 4.
+    /// Returns objects of at least 16 writable bytes aligned to 4.
     pub(super) fn targets(&self, private: bool) -> Vec<Value> {
         self.objects
             .iter()
@@ -23,7 +23,7 @@ impl Body<'_> {
             .collect()
     }
 
-    /// A pointer into local or private memory.
+    /// Returns a pointer into local or private memory.
     fn near(&mut self) -> Option<Value> {
         let mut targets = self.targets(false);
         targets.retain(|&at| matches!(self.func.ty(at), Type::Ptr(Space::Private | Space::Local)));
@@ -37,7 +37,7 @@ impl Body<'_> {
         self.op(Op::SpaceCast, &[at], GENERIC)
     }
 
-    /// A pointer of a space to some object.
+    /// Returns a pointer of a space to some object.
     fn pointer(&mut self, space: Space) -> Option<Value> {
         let targets = self.targets(space == Space::Private);
         if targets.is_empty() {
@@ -56,7 +56,7 @@ impl Body<'_> {
         Some(self.op(Op::Select, &[c, a, b], Type::Ptr(space)))
     }
 
-    /// Lets a slot lead to some object.
+    /// Stores a pointer to some object to a slot.
     pub fn point_anywhere(&mut self, slot: Value, space: Space) {
         match self.pointer(space) {
             Some(at) => self.put(slot, &[at], 8),
@@ -82,7 +82,7 @@ impl Body<'_> {
         self.point_anywhere(slot, space);
     }
 
-    /// Runs statements where a condition holds.
+    /// Generates statements under a condition.
     fn guarded(&mut self, condition: Value, then: impl FnOnce(&mut Self)) {
         let (inside, after) = (self.func.add_block(), self.func.add_block());
         self.func.blocks[self.block].term =
@@ -97,7 +97,8 @@ impl Body<'_> {
         self.block = after;
     }
 
-    /// A generic pointer that may be null, asked what it is and used.
+    /// Generates a generic pointer that may be null, queries about its space, and accesses through
+    /// it.
     pub fn generic(&mut self) {
         let Some(mut at) = self.pointer(Space::Generic) else {
             return;
@@ -194,7 +195,7 @@ impl Body<'_> {
         });
     }
 
-    /// A union of a pointer and an integer that holds an integer.
+    /// Generates a union of a pointer and an integer that holds an integer.
     pub fn union(&mut self) {
         let mut spaces = vec![Space::Private, Space::Global];
         if self.gen.kind != super::Kind::Plain {

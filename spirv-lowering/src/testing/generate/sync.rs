@@ -1,4 +1,4 @@
-//! Where work-items meet: barriers, collective operations, atomics; printf.
+//! Generates synchronisation: barriers, collective operations, atomics; and printf.
 
 use super::body::{Body, Known};
 use super::{Kind, MOST_ITEMS, SLOT_BYTES};
@@ -25,12 +25,12 @@ impl Body<'_> {
         self.func.append(self.block, op, [], &[]);
     }
 
-    /// Something that the whole work-group does, where all of it is.
+    /// Generates something that the whole work-group does, where all of it is.
     pub fn meeting(&mut self) {
         let collective = self.gen.kind == Kind::Collective;
         match self.below(6) {
             0 | 1 => self.exchange(),
-            2 => self.counted_together(),
+            2 => self.counter_atomics(),
             3 | 4 if collective => self.group_op(),
             5 if collective => self.sub_group_op(),
             3 => self.barrier(),
@@ -38,7 +38,7 @@ impl Body<'_> {
         }
     }
 
-    /// Everyone writes to their slot, then reads another's.
+    /// Makes each work-item write to its slot, then read another's.
     fn exchange(&mut self) {
         let (Some(index), Some(items)) = (self.local_index, self.local_items) else {
             return;
@@ -75,8 +75,8 @@ impl Body<'_> {
         });
     }
 
-    /// Atomics on a word of local memory behind the slots, between barriers.
-    fn counted_together(&mut self) {
+    /// Generates atomics on a word of local memory after the slots, between barriers.
+    fn counter_atomics(&mut self) {
         let (Some(index), Some(id)) = (self.local_index, self.gen.local) else {
             return;
         };
@@ -107,7 +107,7 @@ impl Body<'_> {
         });
     }
 
-    /// An atomic whose result nobody looks at, of one kind that does not depend on order.
+    /// Generates an atomic whose result is unused, of one operation that does not depend on order.
     fn modify(&mut self, at: Value, value: Value, ty: Type, scope: Scope) -> Value {
         let op = self.gen.rng.pick(&[
             RmwOp::Add,
@@ -128,7 +128,7 @@ impl Body<'_> {
         self.op(op, &[at, value], ty)
     }
 
-    /// An atomic on a counter of all work-items: each counter takes one operation.
+    /// Generates an atomic on a counter of all work-items: each counter takes one operation.
     pub fn shared_atomic(&mut self) {
         let Some(base) = self.counters else { return };
         let ops = [
@@ -153,7 +153,7 @@ impl Body<'_> {
         self.op(op, &[at, value], ty);
     }
 
-    /// Atomics on memory that is the work-item's own: the old value is known.
+    /// Generates atomics on memory of this work-item alone, so that the old value is known.
     pub fn own_atomic(&mut self) {
         let ty = self.gen.rng.pick(&NUMBERS);
         let fit: Vec<_> = self
@@ -227,7 +227,7 @@ impl Body<'_> {
         ])
     }
 
-    /// A collective operation of the work-group.
+    /// Generates a collective operation of the work-group.
     fn group_op(&mut self) {
         let ty = self.number();
         let arith = self.arith(ty);
@@ -256,7 +256,7 @@ impl Body<'_> {
         self.known.push(Known { value, ty, uniform });
     }
 
-    /// A collective operation of the sub-group.
+    /// Generates a collective operation of the sub-group.
     fn sub_group_op(&mut self) {
         let scope = Scope::SubGroup;
         let ty = self.number();

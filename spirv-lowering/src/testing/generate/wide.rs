@@ -1,7 +1,8 @@
-//! What source compilers make of indices of 32 bits, which they count in 64 and cut in each use, and of vectors in local
-//! memory, which are accessed as a whole.
+//! Generates what source compilers make of 32-bit indices, which they count in 64 bits and truncate
+//! in each use, and of vectors in local memory, which are accessed as a whole.
 //!
-//! Only every fourth seed has these ([`has_these`]), so that kernels of seeds that are written down elsewhere stay as they are.
+//! Only every fourth seed has these ([`has_these`]), so that kernels of seeds that are recorded
+//! elsewhere stay as they are.
 
 use super::body::{Body, Known, Tile};
 use super::MOST_ITEMS;
@@ -11,13 +12,13 @@ use crate::ir::module::Global;
 use crate::ir::op::{IntCond, Op};
 use crate::ir::types::{Space, Type};
 
-/// Does the kernel of a seed have statements of this file?
+/// Returns true if the kernel of a seed has statements of this file.
 pub(super) fn has_these(seed: u64) -> bool {
     seed % 4 == 3
 }
 
 impl Body<'_> {
-    /// One of the statements of this file.
+    /// Generates one of the statements of this file.
     pub fn wide(&mut self, nest: bool) {
         let loops = nest && self.one_in(2);
         match self.local_index {
@@ -27,7 +28,7 @@ impl Body<'_> {
         }
     }
 
-    /// A loop that counts in 64 bits up to a number of 32, or down to nothing.
+    /// Generates a loop that counts in 64 bits up to a 32-bit number, or down to zero.
     fn widened_loop(&mut self) {
         let step = self.gen.rng.pick(&[1u64, 1, 1, 2, 5]);
         let count = self.below(10) as u64;
@@ -128,7 +129,7 @@ impl Body<'_> {
         self.known.push(Known { value, ty, uniform });
     }
 
-    /// Arithmetic of 64 bits on a counter, then cut to 32 as a source compiler does that.
+    /// Generates 64-bit arithmetic on a counter, truncated to 32 bits as a source compiler does.
     fn cut_index(&mut self, at: Value) -> Value {
         let long = Type::I64;
         let mut x = at;
@@ -193,7 +194,8 @@ impl Body<'_> {
         }
     }
 
-    /// Stores a vector to an own place of an array that is accessed by vectors, and loads it again.
+    /// Stores a vector to the work-item's own place in an array that is accessed by vectors, and
+    /// loads it again.
     fn tile(&mut self, index: Value) {
         let tile = match self.tile {
             Some(tile) => tile,

@@ -47,7 +47,7 @@ const FUNCTION_BUDGET: usize = 8192;
 /// Runs the pass. Returns whether anything changed; the interface then says what the runtime has to supply.
 pub fn run(func: &mut Function, interface: &mut KernelInterface, target: &Target) -> bool {
     let push = interface.push_size.next_multiple_of(8);
-    if target.loop_limit == 0
+    if target.quirks.loop_limit == 0
         || push + Implicit::ResumeState.size() + Implicit::ResumeGroups.size()
             > target.max_push_constants
         || !is_plain(func)
@@ -61,7 +61,7 @@ pub fn run(func: &mut Function, interface: &mut KernelInterface, target: &Target
         return false;
     }
     let done = [true, false].into_iter().find_map(|inner| {
-        let plan = Plan::new(func, &forest, target.loop_limit, inner)?;
+        let plan = Plan::new(func, &forest, target.quirks.loop_limit, inner)?;
         let mut rewritten = func.clone();
         let bytes = transform(&mut rewritten, &plan)?;
         Some((rewritten, bytes))
