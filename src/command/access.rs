@@ -51,8 +51,14 @@ impl Work {
         };
         match self {
             Self::Write { host, .. } | Self::WriteImage { host, .. } => of(host),
-            // The shadow, unless the device reads that itself; nobody but maps of the object writes there.
-            Self::Unmap { mapping, .. } if !mapping.direct && mapping.writes() => SourceCopy::Host,
+            // The shadow, unless the device reads that itself. Where there are several memories it does not, though commands
+            // of the processor may write there.
+            Self::Unmap { mem, mapping } if !mapping.direct && mapping.writes() => {
+                match mem.store().is_shared() {
+                    true => SourceCopy::Shared,
+                    false => SourceCopy::Host,
+                }
+            }
             _ => SourceCopy::None,
         }
     }

@@ -73,10 +73,13 @@ impl Queue {
             match readiness {
                 Readiness::Done => {}
                 Readiness::Failed => return Resolved::Failed,
-                // In order it comes first anyhow, and its failure is seen by the stream.
-                Readiness::Pending(Some(_)) if own && state.in_order() => {}
-                Readiness::Recorded(place) if own && state.in_order() => {
-                    match undone && !reached(place.value) {
+                // In order it comes first anyhow, and its failure is seen by the stream; but for one that has failed behind a
+                // host task, whose end is still to come.
+                Readiness::Pending(Some(place)) | Readiness::Recorded(place)
+                    if own && state.in_order() =>
+                {
+                    let failed = number < listed && progress.has_failed(place.value);
+                    match failed || (undone && !reached(place.value)) {
                         true => pending.push((event.clone(), true)),
                         false => ready.own.push(place.value),
                     }
