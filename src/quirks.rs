@@ -868,9 +868,12 @@ mod tests {
         assert_eq!(clang([23, 0, 0]), only);
         assert_eq!(clang([22, 1, 8]).has(Quirk::MergedBits), has_avx512());
         let told = std::cell::Cell::new(0);
-        Quirks::changed(Maker::Other, [1, 0, 0], "-nonsense,doubles", |_| {
-            told.set(told.get() + 1)
-        });
+        Quirks::changed(
+            Maker::Other,
+            [1, 0, 0],
+            "-nonsense,misrounded-doubles",
+            |_| told.set(told.get() + 1),
+        );
         assert_eq!(told.get(), 1);
     }
 

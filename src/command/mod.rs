@@ -7,6 +7,7 @@
 
 pub mod access;
 pub mod buffer;
+pub mod contents;
 pub mod image;
 pub mod kernel;
 pub mod map;

@@ -156,7 +156,9 @@ impl Queue {
                     return Turn::Over(self.fail_request(request, command));
                 }
                 Resolved::Ready(mut ready)
-                    if !must_pend && self.can_encode(&state, command, wait) =>
+                    if !must_pend
+                        && self.can_encode(&state, command, wait)
+                        && self.is_prepared(&command.work) =>
                 {
                     let points = (request.blocking && waited < IDLE_WAITS)
                         .then(|| self.idle_points(&state, &ready, &command.work))

@@ -325,6 +325,11 @@ impl Queue {
         )
     }
 
+    /// The context has several memories: what a command uses may have to be brought from another.
+    fn moves_contents(&self) -> bool {
+        self.target.context.memories().are_several()
+    }
+
     /// CL_QUEUE_PROFILING_ENABLE
     fn is_profiling(&self) -> bool {
         self.properties & cl::CL_QUEUE_PROFILING_ENABLE != 0

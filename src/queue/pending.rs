@@ -6,6 +6,7 @@
 //!
 //! In an in-order queue only the first pending command is looked at: all others come after it.
 
+use super::host::Bring;
 use crate::backend::ProfileSlot;
 use crate::command::{Command, Work};
 use crate::handle::Ref;
@@ -13,6 +14,7 @@ use crate::object::event::Event;
 use crate::object::mem::map;
 use smallvec::SmallVec;
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// The profiled operations of a command.
 pub type Slots = SmallVec<[ProfileSlot; 2]>;
@@ -38,6 +40,8 @@ pub struct Pending {
     pub event: Ref<Event>,
     /// What it still waits for: it is looked at when that is zero.
     pub count: usize,
+    /// The contents that are, or were, brought for it.
+    pub bring: Option<Arc<Bring>>,
     /// The number of parts of its transfer that are recorded.
     pub parts: usize,
     /// The profiled operations of the parts.

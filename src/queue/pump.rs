@@ -3,7 +3,7 @@
 use super::dependencies::Resolved;
 use super::encode::{Encoded, How, Outcome, Ready};
 use super::hazards::QueuePosition;
-use super::host::Task;
+use super::host::{Action, Bring, Task};
 use super::pending::{refuse, Pending, Slots};
 use super::state::QueueState;
 use super::Queue;
@@ -60,6 +60,7 @@ impl Queue {
             listed: wait.len(),
             event: event.clone(),
             count: 0,
+            bring: None,
             parts,
             slots,
         };
@@ -131,12 +132,59 @@ impl Queue {
         }
     }
 
+    /// Returns true if the contents that a command uses are in the memory of the device.
+    pub(super) fn is_prepared(&self, work: &Work) -> bool {
+        !self.moves_contents() || work.is_prepared(self.target.memory)
+    }
+
+    /// Has contents brought to the memory of the device, by a thread that may wait for devices. The command is looked at again
+    /// when they are there.
+    fn bring(
+        &self,
+        state: &mut QueueState,
+        number: u64,
+        mut pending: Pending,
+        owner: &Arc<dyn Owner>,
+    ) -> Look {
+        if let Some(error) = pending.bring.as_ref().and_then(|bring| bring.error()) {
+            self.fail_pending(state, &pending, error);
+            state.pending.remove(number);
+            return Look::Gone(Box::new(pending));
+        }
+        let bring = Arc::new(Bring::new(&pending.command.work, self.target.memory));
+        let task = Task {
+            value: 0,
+            seq: 0,
+            action: Some(Action::Bring(bring.clone())),
+            event: None,
+            owner: owner.clone(),
+            failed: None,
+            command: Some(number),
+        };
+        pending.count += 1;
+        pending.bring = Some(bring);
+        match state.post_bring(task) {
+            Ok(()) => {
+                state.pending.put_back(number, pending);
+                Look::Waits
+            }
+            Err(error) => {
+                self.fail_pending(state, &pending, &error);
+                state.pending.remove(number);
+                Look::Gone(Box::new(pending))
+            }
+        }
+    }
+
     fn look_at(&self, state: &mut QueueState, number: u64, owner: &Arc<dyn Owner>) -> Look {
         let Some(mut pending) = state.pending.take(number) else {
             return Look::Waits;
         };
         let work = &pending.command.work;
         match self.resolve(state, &pending.deps, pending.listed, work) {
+            Resolved::Ready(_) if !self.is_prepared(work) => {
+                self.bring(state, number, pending, owner)
+            }
             Resolved::Ready(ready) => self.encode_pending(state, number, pending, ready, owner),
             Resolved::Failed => {
                 refuse(&pending.command);

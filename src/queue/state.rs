@@ -36,6 +36,16 @@ enum Observed {
     ByTask,
 }
 
+/// Makes sure that an executor has a thread.
+fn started(executor: &Arc<Executor>) -> ClResult {
+    executor.start().map_err(|error| {
+        ClError::new(
+            cl::CL_OUT_OF_HOST_MEMORY,
+            format!("no thread for host tasks: {error}"),
+        )
+    })
+}
+
 /// The state under the lock.
 pub struct QueueState {
     /// The stream.
@@ -53,6 +63,8 @@ pub struct QueueState {
     /// Somebody may ask for the completion of the open command.
     observed: Observed,
     executor: Arc<Executor>,
+    /// The executor of tasks that bring contents from other memories, which wait for devices.
+    bringing: Option<Arc<Executor>>,
     /// Tasks of the host executor.
     pub host: HostTasks,
     /// Commands that wait for something not on a timeline.
@@ -105,6 +117,7 @@ impl QueueState {
             open_tasks: Vec::new(),
             observed: Observed::No,
             executor,
+            bringing: None,
             host: HostTasks::default(),
             pending: PendingCommands::default(),
             host_memory,
@@ -231,12 +244,7 @@ impl QueueState {
     /// Makes sure that the host executor has a thread. To be asked before anything is recorded that leaves a task to it: once
     /// a task is counted ([`QueueState::new_host_task`]) everyone waits for it.
     pub fn host_thread(&mut self) -> ClResult {
-        self.executor.start().map_err(|error| {
-            ClError::new(
-                cl::CL_OUT_OF_HOST_MEMORY,
-                format!("no thread for host tasks: {error}"),
-            )
-        })
+        started(&self.executor)
     }
 
     /// Gives a task to the host executor, at once or with the open batch.
@@ -250,6 +258,15 @@ impl QueueState {
         } else {
             self.executor.post([task], 0);
         }
+        Ok(())
+    }
+
+    /// Gives a task that brings contents to an executor of its own.
+    pub fn post_bring(&mut self, task: Task) -> ClResult {
+        let progress = &self.progress;
+        let executor = (self.bringing).get_or_insert_with(|| Executor::new(progress.clone()));
+        started(executor)?;
+        executor.post([task], 0);
         Ok(())
     }
 

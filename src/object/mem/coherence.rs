@@ -4,6 +4,7 @@
 //! that reads a few bytes does not need all in its memory. Neighbouring ranges that agree are one, so an object that is used as a
 //! whole has one.
 
+use crate::backend::image::ImageRegion;
 use crate::object::memories::MemoryIndex;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -49,6 +50,19 @@ impl Rows {
             })
         })
     }
+}
+
+/// A part of a memory object.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// Rows of bytes that count from the start of the object.
+    Rows(Rows),
+    /// All of it, whatever it is.
+    All,
+    /// A range of bytes, or all of an image.
+    Bytes(Range<u64>),
+    /// A box of an image.
+    Box(ImageRegion),
 }
 
 /// What a command does with a range of a memory object.

@@ -7,7 +7,7 @@
 //! Coordinates are those of the specification: layers of an array count in the coordinate after the pixel's.
 
 use super::buffer::{check_flags, check_host_ptr, check_properties};
-use super::coherence::{Rows, Touch};
+use super::coherence::Rows;
 use super::description::{
     allows, bad, check_devices, check_format, dim_of, extent, fits, steps, supports, Description,
     Layout, Source,
@@ -30,7 +30,6 @@ use crate::object::info::{unknown, InfoOut, Written};
 use crate::object::memories::MemoryIndex;
 use crate::util::lock::Mutex;
 use std::ffi::c_void;
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// What the texels are.
@@ -112,6 +111,24 @@ impl Image {
     /// Bytes from slice to slice or layer to layer; 0 where there are none.
     pub fn slice_pitch(&self) -> usize {
         self.slice_pitch
+    }
+
+    /// The texels are no bytes of a buffer.
+    pub(super) fn has_own_texels(&self) -> bool {
+        self.backing == Backing::Own
+    }
+
+    /// The texels.
+    pub(super) fn texels(&self) -> &Texels {
+        &self.texels
+    }
+
+    /// A box of all of it.
+    pub(super) fn whole(&self) -> ImageRegion {
+        ImageRegion {
+            origin: [0; 3],
+            size: self.extent(),
+        }
     }
 
     /// The same texels as another's.
@@ -479,35 +496,6 @@ impl Mem {
         let target = self.context.memories().device(memory)?;
         let make = || Ok(target.backend().create_image(&image.desc)?);
         image.shown.of(queue, make)
-    }
-
-    /// As [`Store::prepare`], for all of any kind of memory object.
-    pub fn prepare(&self, memory: MemoryIndex, write: bool) -> ClResult {
-        let touch = if write { Touch::Modify } else { Touch::Read };
-        self.prepare_part(memory, 0..self.size as u64, touch)
-    }
-
-    /// As [`Store::prepare`], for bytes that count from the start of the object, or all of an image.
-    pub fn prepare_part(&self, memory: MemoryIndex, range: Range<u64>, touch: Touch) -> ClResult {
-        match &self.image {
-            Some(image) if image.backing == Backing::Own => {
-                let all = ImageRegion {
-                    origin: [0; 3],
-                    size: image.extent(),
-                };
-                image.texels.prepare(&self.context, memory, &all, touch)
-            }
-            _ => self.prepare_bytes(memory, range, touch),
-        }
-    }
-
-    /// The same for a box of an image: the rows that it has a part of, or those parts if the image is made from a buffer.
-    pub fn prepare_box(&self, memory: MemoryIndex, at: &ImageRegion, touch: Touch) -> ClResult {
-        let image = self.image()?;
-        if image.backing == Backing::Own {
-            return image.texels.prepare(&self.context, memory, at, touch);
-        }
-        self.prepare_rows(memory, image.rows(at), touch)
     }
 
     /// Whether images of this format and geometry work on a device, with the flags of this one.

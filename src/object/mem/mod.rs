@@ -24,18 +24,28 @@ use super::context::Context;
 use super::device::Device;
 use super::late_release::{self, After};
 use super::memories::MemoryIndex;
+use crate::backend::image::ImageRegion;
 use crate::backend::Slice;
 use crate::cl::{self, cl_mem_flags, cl_mem_object_type, cl_mem_properties, cl_uint};
 use crate::error::{err, ClResult};
 use crate::handle::{Body, Kind, Ref};
 use crate::util::lock::{rank, Mutex};
-use coherence::{Rows, Touch};
+use coherence::{Part, Rows, Touch};
 use map::Mapping;
 use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 use store::Store;
 pub(crate) use svm::same_bytes;
+use texels::Texels;
+
+/// Where a part of a memory object is.
+enum Place<'a> {
+    /// Rows of its store.
+    Rows(Rows),
+    /// A box of its images.
+    Box(&'a Texels, ImageRegion),
+}
 
 /// A memory object.
 pub struct Mem {
@@ -176,19 +186,39 @@ impl Mem {
         Ok(place.map(|begin| begin.as_ptr() as usize + self.origin + offset as usize))
     }
 
-    /// As [`Store::prepare`], for bytes that count from the start of the object.
-    pub fn prepare_bytes(&self, memory: MemoryIndex, range: Range<u64>, touch: Touch) -> ClResult {
-        self.prepare_rows(memory, range.into(), touch)
+    /// The place of a part: a box of an image of its own, or rows of the store.
+    fn place_of(&self, part: &Part) -> ClResult<Place<'_>> {
+        let own = (self.image.as_deref()).filter(|image| image.has_own_texels());
+        let rows = match (part, own) {
+            (Part::Box(at), Some(image)) => return Ok(Place::Box(image.texels(), *at)),
+            (_, Some(image)) => return Ok(Place::Box(image.texels(), image.whole())),
+            (Part::Rows(rows), None) => *rows,
+            (Part::All, None) => (0..self.size as u64).into(),
+            (Part::Bytes(range), None) => range.clone().into(),
+            (Part::Box(at), None) => self.image()?.rows(at),
+        };
+        let first = self.origin as u64 + rows.first;
+        Ok(Place::Rows(Rows { first, ..rows }))
     }
 
-    /// The same for rows.
-    pub fn prepare_rows(&self, memory: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
-        let rows = Rows {
-            first: self.origin as u64 + rows.first,
-            ..rows
-        };
-        self.store
-            .prepare(self.context.memories(), memory, rows, touch)
+    /// Makes a part in a memory of the context the newest, before a command that uses it so is encoded. Waits for devices if
+    /// something must be brought ([`Mem::is_prepared`]). Free in contexts with one memory.
+    pub fn prepare(&self, memory: MemoryIndex, part: &Part, touch: Touch) -> ClResult {
+        let all = self.context.memories();
+        match self.place_of(part)? {
+            Place::Rows(rows) => self.store.prepare(all, memory, rows, touch),
+            Place::Box(texels, at) => texels.prepare(&self.context, memory, &at, touch),
+        }
+    }
+
+    /// Returns true if [`Mem::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    pub fn is_prepared(&self, memory: MemoryIndex, part: &Part, touch: Touch) -> bool {
+        match self.place_of(part) {
+            Ok(Place::Rows(rows)) => self.store.is_prepared(memory, rows, touch),
+            Ok(Place::Box(texels, at)) => texels.is_prepared(memory, &at, touch),
+            // Which is found when it is used.
+            Err(_) => true,
+        }
     }
 
     /// CL_MISALIGNED_SUB_BUFFER_OFFSET unless the device can address it where it begins. A sub-buffer begins well where

@@ -14,7 +14,7 @@ use crate::error::ClResult;
 use crate::handle::Ref;
 use crate::object::device::Device;
 use crate::object::memories::{Memories, MemoryIndex};
-use crate::util::lock::{rank, Mutex};
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::{Arc, OnceLock};
@@ -250,8 +250,19 @@ impl Store {
         Ok(cell.get_or_init(|| memory))
     }
 
+    /// Returns true if [`Store::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    pub fn is_prepared(&self, at: MemoryIndex, rows: Rows, touch: Touch) -> bool {
+        let Some(coherence) = &self.coherence else {
+            return true;
+        };
+        let ready = |state: MutexGuard<'_, Coherence>| {
+            touch == Touch::Overwrite || state.newest.missing(rows, at).is_empty()
+        };
+        coherence.try_lock().is_some_and(ready)
+    }
+
     /// Makes rows (or one range) in a memory the newest, before a command that uses them so is encoded. What is written is
-    /// the newest there alone. Free in contexts with one memory.
+    /// the newest there alone. Waits for devices if something must be brought. Free in contexts with one memory.
     pub fn prepare(&self, all: &Memories, at: MemoryIndex, rows: Rows, touch: Touch) -> ClResult {
         let Some(coherence) = &self.coherence else {
             return Ok(());

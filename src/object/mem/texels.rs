@@ -12,7 +12,7 @@ use crate::backend::{self, ImageDesc};
 use crate::error::ClResult;
 use crate::object::context::Context;
 use crate::object::memories::{Memories, MemoryIndex};
-use crate::util::lock::{rank, Mutex};
+use crate::util::lock::{rank, Mutex, MutexGuard};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -102,8 +102,29 @@ impl Texels {
         Ok(cell.get_or_init(|| made))
     }
 
+    /// What is done with the rows of a box if this is done with the box.
+    fn touch_of_rows(&self, at: &ImageRegion, touch: Touch) -> Touch {
+        match touch {
+            Touch::Overwrite if at.size[0] != extent(&self.desc)[0] => Touch::Modify,
+            touch => touch,
+        }
+    }
+
+    /// Returns true if [`Texels::prepare`] has nothing to bring to the memory, nor anybody to wait for.
+    pub(super) fn is_prepared(&self, memory: MemoryIndex, at: &ImageRegion, touch: Touch) -> bool {
+        let Some(coherence) = &self.coherence else {
+            return true;
+        };
+        let overwritten = self.touch_of_rows(at, touch) == Touch::Overwrite;
+        let there = |state: MutexGuard<'_, Coherence>| {
+            let missing = |range| !state.newest.missing(Rows::from(range), memory).is_empty();
+            overwritten || !rows(at, extent(&self.desc)[1]).any(missing)
+        };
+        coherence.try_lock().is_some_and(there)
+    }
+
     /// Makes the rows of a box in a memory the newest, before a command that uses the box so is encoded. What is written
-    /// is the newest there alone. Free in contexts with one memory.
+    /// is the newest there alone. Waits for devices if something must be brought. Free in contexts with one memory.
     pub(super) fn prepare(
         &self,
         context: &Context,
@@ -115,12 +136,8 @@ impl Texels {
             return Ok(());
         };
         let image = self.on(context, memory)?;
-        let [width, height, _] = extent(&self.desc);
-        let whole_rows = at.size[0] == width;
-        let touch = match touch {
-            Touch::Overwrite if !whole_rows => Touch::Modify,
-            touch => touch,
-        };
+        let [_, height, _] = extent(&self.desc);
+        let touch = self.touch_of_rows(at, touch);
         let mut state = coherence.lock();
         for range in rows(at, height) {
             if touch != Touch::Overwrite {

@@ -9,7 +9,6 @@ use crate::command::image::{buffer_rows, mapped_rows, reversed};
 use crate::command::{extent, rect, HostSide, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
-use crate::object::mem::coherence::Touch;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::transfer::{split, volume, within};
 use crate::object::mem::Mem;
@@ -111,8 +110,6 @@ impl Queue {
                 offset,
             } => {
                 let total = volume(at.size, image.image()?.element());
-                image.prepare_box(index, at, Touch::Read)?;
-                buffer.prepare_bytes(index, *offset..*offset + total, Touch::Overwrite)?;
                 let to = buffer.slice(index, *offset, total)?;
                 let slots = self.image_to_slice(state, image, at, &to, how)?;
                 Ok(self.staged(state, slots))
@@ -124,8 +121,6 @@ impl Queue {
                 offset,
             } => {
                 let total = volume(at.size, image.image()?.element());
-                buffer.prepare_bytes(index, *offset..*offset + total, Touch::Read)?;
-                image.prepare_box(index, at, Touch::Overwrite)?;
                 let from = buffer.slice(index, *offset, total)?;
                 let slots = self.slice_to_image(state, image, at, &from, how)?;
                 Ok(self.staged(state, slots))
@@ -226,7 +221,6 @@ impl Queue {
             return self.encode_read(state, mem, host, &region, how, idle);
         }
         let index = self.target.memory;
-        mem.prepare_box(index, at, Touch::Read)?;
         let image = mem.texels(index)?;
         let element = mem.image()?.element();
         state.note_work(volume(at.size, element));
@@ -307,7 +301,6 @@ impl Queue {
             return self.encode_write(state, mem, host, &region, how, idle);
         }
         let index = self.target.memory;
-        mem.prepare_box(index, at, Touch::Overwrite)?;
         let image = mem.texels(index)?;
         state.note_work(volume(at.size, element));
         if let Some((src, row_texels, slice_rows)) = self.host_texels(host, &rows, element) {
@@ -467,8 +460,6 @@ impl Queue {
         how: How,
     ) -> ClResult<Outcome> {
         let index = self.target.memory;
-        src.prepare_box(index, from, Touch::Read)?;
-        dst.prepare_box(index, to, Touch::Overwrite)?;
         let element = src.image()?.element();
         let total = volume(from.size, element);
         state.note_work(total);
@@ -546,7 +537,6 @@ impl Queue {
         how: How,
     ) -> ClResult<Outcome> {
         let index = self.target.memory;
-        mem.prepare_box(index, at, Touch::Overwrite)?;
         let element = pixel.len();
         let total = volume(at.size, element);
         state.note_work(total);

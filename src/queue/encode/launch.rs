@@ -74,15 +74,10 @@ impl Queue {
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
             let write = access & 2 != 0;
-            mem.prepare(index, write)?;
             uses.push(Use {
                 slice: mem.slice(index, 0, mem.size() as u64)?,
                 write,
             });
-        }
-        for (mem, access) in &kernel.images {
-            // Or what it enqueues writes it.
-            mem.prepare(index, access & 6 != 0)?;
         }
         let mut recorder = InQueue {
             queue: self,

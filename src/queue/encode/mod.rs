@@ -22,7 +22,6 @@ use crate::command::{extent, Command, HostSide, Work};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::event::{now_ns, Recorded, Times};
-use crate::object::mem::coherence::Touch;
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::{self, Mapping};
 use crate::object::mem::Mem;
@@ -126,6 +125,9 @@ impl Queue {
             state.barrier()?;
         }
         state.order += 1;
+        if self.moves_contents() {
+            command.work.prepare(self.target.memory)?;
+        }
         // What it waits for may have failed since that was looked at: then it fails on the stream.
         let idle = |state: &QueueState| {
             let failed = |value: &u64| self.progress.has_failed(*value);
@@ -179,27 +181,14 @@ impl Queue {
                 size,
                 pattern,
             } => {
-                let range = *offset..*offset + *size;
-                mem.prepare_bytes(self.target.memory, range, Touch::Overwrite)?;
                 let dst = mem.slice(self.target.memory, *offset, *size)?;
                 self.note_copy(state, *size);
                 let slot = state.record(Op::Fill { dst: &dst, pattern }, how.profile)?;
                 Ok(self.on_device(state, slot.into_iter().collect()))
             }
-            Work::Migrate { parts, touch } => {
-                for (mem, range) in parts {
-                    if let Some(touch) = touch {
-                        mem.prepare_part(self.target.memory, range.clone(), *touch)?;
-                    }
-                }
-                self.encode_nothing(state, &ready, how)
-            }
+            Work::Migrate { .. } => self.encode_nothing(state, &ready, how),
             Work::Host(work) => self.encode_host(state, work, how),
             Work::Native(kernel) => {
-                for mem in kernel.buffers() {
-                    let range = 0..mem.size() as u64;
-                    mem.prepare_bytes(self.target.memory, range, Touch::Modify)?;
-                }
                 let op = Op::Call {
                     work: kernel.clone(),
                     uses: kernel.uses(),

@@ -15,11 +15,15 @@ use super::device_enqueue::Family;
 use super::transfer::staging::Piece;
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_int};
+use crate::command::Work;
 use crate::error::ClError;
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
 use crate::object::launch::Kept;
+use crate::object::mem::coherence::{Part, Touch};
 use crate::object::mem::host_work::HostWork;
+use crate::object::mem::Mem;
+use crate::object::memories::MemoryIndex;
 use crate::util::copy;
 use crate::util::forked;
 use crate::util::guard::guarded;
@@ -29,7 +33,7 @@ use parking_lot::{Condvar, Mutex};
 use print_buffers::PrintBuffer;
 use spirv_lowering::ir::module::PrintfSite;
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// Work on the host.
@@ -62,6 +66,8 @@ pub enum Action {
         /// What the kernel has printed to.
         printf: Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>,
     },
+    /// Brings contents from other memories.
+    Bring(Arc<Bring>),
     /// Nothing: what was kept until the device is done may go.
     LetGo(#[allow(dead_code)] Kept),
 }
@@ -80,6 +86,7 @@ impl Action {
                 unsafe { copy_region(piece.pointer, *base, region) }
             }
             Self::Work(work) => work.run(),
+            Self::Bring(bring) => bring.run(),
             Self::LetGo(_) => {}
             Self::Printf { buffer, sites, .. } => buffer.print(sites),
             Self::Children { family, printf } => {
@@ -90,6 +97,47 @@ impl Action {
             }
         }
         cl::CL_COMPLETE as cl_int
+    }
+}
+
+/// Contents that a pending command needs from other memories.
+pub struct Bring {
+    parts: Vec<(Ref<Mem>, Part)>,
+    memory: MemoryIndex,
+    error: OnceLock<ClError>,
+}
+
+impl Bring {
+    /// Of what a command reads, for a memory of its context.
+    pub fn new(work: &Work, memory: MemoryIndex) -> Self {
+        let (mut parts, error) = (Vec::new(), OnceLock::new());
+        let listed = work.contents(|mem, part, touch| {
+            if !mem.is_prepared(memory, part, touch) {
+                parts.push((mem.clone(), part.clone()));
+            }
+            Ok(())
+        });
+        if let Err(failed) = listed {
+            let _ = error.set(failed);
+        }
+        Self {
+            parts,
+            memory,
+            error,
+        }
+    }
+
+    /// Brings them. The command makes them its own when it is encoded.
+    fn run(&self) {
+        let bring = |(mem, part): &(Ref<Mem>, Part)| mem.prepare(self.memory, part, Touch::Read);
+        if let Err(failed) = self.parts.iter().try_for_each(bring) {
+            let _ = self.error.set(failed);
+        }
+    }
+
+    /// Why they could not be brought.
+    pub fn error(&self) -> Option<&ClError> {
+        self.error.get()
     }
 }
 

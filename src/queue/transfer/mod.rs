@@ -13,7 +13,6 @@ use crate::backend::{BufferCopy, Op, Slice};
 use crate::command::{extent, HostSide};
 use crate::error::ClResult;
 use crate::handle::Ref;
-use crate::object::mem::coherence::{Rows, Touch};
 use crate::object::mem::Mem;
 use crate::util::{config, copy};
 use parts::{packed, Parts, SLOW_READ};
@@ -33,26 +32,6 @@ fn src_extent(region: &BufferCopy) -> u64 {
 
 fn dst_extent(region: &BufferCopy) -> u64 {
     extent(0, region, region.dst_row_pitch, region.dst_slice_pitch).end as u64
-}
-
-fn src_rows(region: &BufferCopy) -> Rows {
-    Rows {
-        first: region.src_offset,
-        bytes: region.bytes,
-        rows: region.rows,
-        row_pitch: region.src_row_pitch,
-        slices: region.slices,
-        slice_pitch: region.src_slice_pitch,
-    }
-}
-
-fn dst_rows(region: &BufferCopy) -> Rows {
-    Rows {
-        first: region.dst_offset,
-        row_pitch: region.dst_row_pitch,
-        slice_pitch: region.dst_slice_pitch,
-        ..src_rows(region)
-    }
 }
 
 /// The device's memory behind the host side of a transfer, unless that is the very memory of the other side: an application
@@ -122,7 +101,6 @@ impl Queue {
         idle: bool,
     ) -> ClResult<Outcome> {
         let index = self.target.memory;
-        mem.prepare_rows(index, src_rows(region), Touch::Read)?;
         if idle && host.visible.is_none() {
             if let Some(from) = mem.mapped(index, region.src_offset, true)? {
                 return Ok(self.read_mapped(state, host, region, from).into());
@@ -220,7 +198,6 @@ impl Queue {
         idle: bool,
     ) -> ClResult<Outcome> {
         let index = self.target.memory;
-        mem.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         if idle && host.visible.is_none() {
             if let Some(to) = mem.mapped(index, region.dst_offset, false)? {
                 return Ok(self.write_mapped(state, host, region, to).into());
@@ -382,8 +359,6 @@ impl Queue {
     ) -> ClResult<Encoded> {
         let index = self.target.memory;
         let (read, written) = (src_extent(region), dst_extent(region));
-        src.prepare_rows(index, src_rows(region), Touch::Read)?;
-        dst.prepare_rows(index, dst_rows(region), Touch::Overwrite)?;
         let from = src.slice(index, region.src_offset, read)?;
         let to = dst.slice(index, region.dst_offset, written)?;
         self.note_copy(state, packed(region).2);

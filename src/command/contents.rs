@@ -1,0 +1,141 @@
+//! The contents of memory objects that a command reads and writes.
+
+use super::Work;
+use crate::backend::BufferCopy;
+use crate::error::ClResult;
+use crate::handle::Ref;
+use crate::object::mem::coherence::{Part, Rows, Touch};
+use crate::object::mem::map::Mapping;
+use crate::object::mem::transfer::volume;
+use crate::object::mem::Mem;
+use crate::object::memories::MemoryIndex;
+
+/// The rows that a region is read from.
+fn source(region: &BufferCopy) -> Part {
+    Part::Rows(Rows {
+        first: region.src_offset,
+        bytes: region.bytes,
+        rows: region.rows,
+        row_pitch: region.src_row_pitch,
+        slices: region.slices,
+        slice_pitch: region.src_slice_pitch,
+    })
+}
+
+/// The rows that a region is written to.
+fn destination(region: &BufferCopy) -> Part {
+    Part::Rows(Rows {
+        first: region.dst_offset,
+        bytes: region.bytes,
+        rows: region.rows,
+        row_pitch: region.dst_row_pitch,
+        slices: region.slices,
+        slice_pitch: region.dst_slice_pitch,
+    })
+}
+
+/// What is mapped.
+fn mapped(mapping: &Mapping) -> Part {
+    match &mapping.image {
+        Some(image) => Part::Box(image.at),
+        None => {
+            let first = mapping.offset as u64;
+            Part::Bytes(first..first + mapping.size as u64)
+        }
+    }
+}
+
+impl Work {
+    /// Calls `each` with the parts of memory objects that must be in the memory of the command's device, and with what it does
+    /// there. Stops at an error.
+    pub fn contents(&self, mut each: impl FnMut(&Ref<Mem>, &Part, Touch) -> ClResult) -> ClResult {
+        let packed = |image: &Ref<Mem>, size, offset: u64| -> ClResult<Part> {
+            let total = volume(size, image.image()?.element());
+            Ok(Part::Bytes(offset..offset + total))
+        };
+        match self {
+            Self::Read { mem, region, .. } => each(mem, &source(region), Touch::Read),
+            Self::Write { mem, region, .. } => each(mem, &destination(region), Touch::Overwrite),
+            Self::Copy { src, dst, region } => {
+                each(src, &source(region), Touch::Read)?;
+                each(dst, &destination(region), Touch::Overwrite)
+            }
+            Self::Fill {
+                mem, offset, size, ..
+            } => each(
+                mem,
+                &Part::Bytes(*offset..*offset + *size),
+                Touch::Overwrite,
+            ),
+            Self::ReadImage { mem, at, .. } => each(mem, &Part::Box(*at), Touch::Read),
+            Self::WriteImage { mem, at, .. } | Self::FillImage { mem, at, .. } => {
+                each(mem, &Part::Box(*at), Touch::Overwrite)
+            }
+            Self::CopyImage { src, dst, from, to } => {
+                each(src, &Part::Box(*from), Touch::Read)?;
+                each(dst, &Part::Box(*to), Touch::Overwrite)
+            }
+            Self::ImageToBuffer {
+                image,
+                at,
+                buffer,
+                offset,
+            } => {
+                each(image, &Part::Box(*at), Touch::Read)?;
+                each(buffer, &packed(image, at.size, *offset)?, Touch::Overwrite)
+            }
+            Self::BufferToImage {
+                image,
+                at,
+                buffer,
+                offset,
+            } => {
+                each(buffer, &packed(image, at.size, *offset)?, Touch::Read)?;
+                each(image, &Part::Box(*at), Touch::Overwrite)
+            }
+            Self::Map { mem, mapping } if !mapping.direct && mapping.reads() => {
+                each(mem, &mapped(mapping), Touch::Read)
+            }
+            Self::Unmap { mem, mapping } if !mapping.direct && mapping.writes() => {
+                each(mem, &mapped(mapping), Touch::Overwrite)
+            }
+            Self::Migrate {
+                parts,
+                touch: Some(touch),
+            } => (parts.iter())
+                .try_for_each(|(mem, range)| each(mem, &Part::Bytes(range.clone()), *touch)),
+            Self::Native(kernel) => {
+                (kernel.buffers().iter()).try_for_each(|mem| each(mem, &Part::All, Touch::Modify))
+            }
+            Self::Launch(launch) => {
+                let touch = |writes| if writes { Touch::Modify } else { Touch::Read };
+                for (mem, access) in &launch.kernel.buffers {
+                    each(mem, &Part::All, touch(access & 2 != 0))?;
+                }
+                // What it enqueues may write an image, too.
+                for (mem, access) in &launch.kernel.images {
+                    each(mem, &Part::All, touch(access & 6 != 0))?;
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the contents that the command uses the newest in a memory of the context, before it is encoded for a device with
+    /// that memory. Waits for devices where something must be brought.
+    pub fn prepare(&self, memory: MemoryIndex) -> ClResult {
+        self.contents(|mem, part, touch| mem.prepare(memory, part, touch))
+    }
+
+    /// Returns true if [`Work::prepare`] has nothing to bring, nor anybody to wait for.
+    pub fn is_prepared(&self, memory: MemoryIndex) -> bool {
+        let mut prepared = true;
+        let looked = self.contents(|mem, part, touch| {
+            prepared &= mem.is_prepared(memory, part, touch);
+            Ok(())
+        });
+        // An error is found when it is encoded.
+        prepared || looked.is_err()
+    }
+}
