@@ -3,6 +3,7 @@
 use super::logical::LogicalDevice;
 use crate::backend::{DeviceError, ProfileSlot, Result};
 use ash::vk;
+use std::collections::VecDeque;
 
 /// Operations a query pool serves.
 const SLOTS: u32 = 128;
@@ -14,6 +15,8 @@ pub struct Queries {
     enabled: bool,
     pools: Vec<vk::QueryPool>,
     free: Vec<u64>,
+    /// Those that nobody asks for any more, with the value of the batch that may still have them in use.
+    used: VecDeque<(u64, u64)>,
 }
 
 /// Two queries taken for an operation.
@@ -66,8 +69,14 @@ impl Queries {
             .and_then(|name| self.locate(ProfileSlot(name))))
     }
 
-    /// The two readings of the device's timer; the queries are free again.
-    pub fn take(&mut self, device: &LogicalDevice, name: ProfileSlot) -> Result<(u64, u64)> {
+    /// The two readings of the device's timer; the queries are free again when the batch with this value, or one before it, is
+    /// complete.
+    pub fn take(
+        &mut self,
+        device: &LogicalDevice,
+        name: ProfileSlot,
+        value: u64,
+    ) -> Result<(u64, u64)> {
         let slot = self
             .locate(name)
             .ok_or_else(|| DeviceError::Unsupported("profiling is off".to_owned()))?;
@@ -83,16 +92,24 @@ impl Queries {
             )
         };
         result.map_err(|result| device.failed("vkGetQueryPoolResults", result))?;
-        self.discard(device, name);
+        self.discard(name, value);
         Ok((readings[0], readings[1]))
     }
 
-    /// Frees the two queries of a completed operation.
-    pub fn discard(&mut self, device: &LogicalDevice, name: ProfileSlot) {
-        if let Some(slot) = self.locate(name) {
-            // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
-            unsafe { device.raw.reset_query_pool(slot.pool, slot.first, 2) };
-            self.free.push(name.0);
+    /// Frees the two queries of a completed operation, as [`Queries::take`] does.
+    pub fn discard(&mut self, name: ProfileSlot, value: u64) {
+        self.used.push_back((value, name.0));
+    }
+
+    /// Resets queries that are used no more, as batches are complete as far as `complete` says.
+    pub fn recycle(&mut self, device: &LogicalDevice, complete: impl Fn(u64) -> bool) {
+        while let Some((_, name)) = self.used.front().copied().filter(|one| complete(one.0)) {
+            self.used.pop_front();
+            if let Some(slot) = self.locate(ProfileSlot(name)) {
+                // SAFETY: hostQueryReset is enabled; no pending work uses the two queries.
+                unsafe { device.raw.reset_query_pool(slot.pool, slot.first, 2) };
+                self.free.push(name);
+            }
         }
     }
 

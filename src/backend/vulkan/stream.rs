@@ -107,6 +107,8 @@ impl VulkanStream {
                 self.put_away(batch);
             }
         }
+        let timeline = &self.timeline;
+        (self.queries).recycle(&self.tools.device, |value| timeline.is_signalled(value));
     }
 
     /// Gets a batch ready for the next commands while the device is busy with the one just submitted.
@@ -345,14 +347,16 @@ impl Stream for VulkanStream {
     }
 
     fn take_times(&mut self, slot: ProfileSlot) -> Result<Times> {
-        let (start, end) = self.queries.take(&self.tools.device, slot)?;
+        let (start, end) = self
+            .queries
+            .take(&self.tools.device, slot, self.submitted)?;
         let run = || sample_clock(&self.tools, &self.clock);
         let (start, end) = self.clock.to_host(start, end, run)?;
         Ok(Times { start, end })
     }
 
     fn discard_times(&mut self, slot: ProfileSlot) {
-        self.queries.discard(&self.tools.device, slot);
+        self.queries.discard(slot, self.submitted);
     }
 }
 
@@ -394,7 +398,7 @@ pub fn sample_clock(tools: &Arc<Tools>, clock: &Arc<Clock>) -> Result<(u64, u64)
         let value = stream.submit(true)?;
         stream.timeline.wait(value, Some(Duration::from_secs(5)))?;
         let after = monotonic_ns();
-        let (_, ticks) = stream.queries.take(&tools.device, slot)?;
+        let (_, ticks) = stream.queries.take(&tools.device, slot, value)?;
         let width = after.saturating_sub(before);
         if best.is_none_or(|(known, ..)| width < known) {
             best = Some((width, ticks, before + width / 2));
