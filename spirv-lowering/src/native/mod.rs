@@ -16,27 +16,15 @@
 //! `Launch`; `pumice_info` is eight 32-bit words: version, lanes, bytes of a frame, bytes of static local memory, whether one
 //! frame serves all packs, and zeros.
 
-mod access;
-mod arrays;
 mod claims;
 mod classes;
-mod collective;
-mod emitter;
+mod emit;
 mod entry;
-mod flow;
 mod groups;
-mod ids;
-mod lanes;
-mod ops;
-mod optimization_barrier;
+mod llvm;
 mod regions;
-mod serial;
-mod slots;
 mod strides;
-mod texels;
-mod text;
 mod tree;
-mod values;
 
 pub use claims::claims;
 

@@ -4,21 +4,21 @@
 //! takes as long as as many loads, and lanes that are done wait for the last one. Such a loop is written as code of one
 //! lane, within a loop over those that run.
 
-use super::classes::inside;
-use super::emitter::{Context, Emitter};
 use super::flow::is_slow;
 use super::slots::{Lanes, Slot};
-use super::strides::{Class, Reach};
-use super::text::scalar;
-use super::tree::{Chain, Item, Loop};
+use super::{Context, Emitter};
 use crate::error::Result;
 use crate::ir::entity::Value;
 use crate::ir::function::Terminator;
-use crate::ir::op::{Effect, Op};
+use crate::ir::op::{Effect, IntCond, Op};
 use crate::ir::types::Type;
+use crate::native::classes::inside;
+use crate::native::llvm::{Cast, LlvmType, LoopHint, Operand};
+use crate::native::strides::{Class, Reach};
+use crate::native::tree::{Chain, Item, Loop};
 use rustc_hash::FxHashSet;
 
-/// What passes between the lanes' loop and what is around it.
+/// The values that pass between the lanes' loop and what is around it.
 pub struct Plan {
     /// Values of before, which differ between lanes.
     ins: Vec<Value>,
@@ -34,8 +34,6 @@ const FEWEST: usize = 2;
 const BESIDE: usize = 3;
 /// Bytes of a vector, at most, of which lanes are chosen rather than stored: two registers, of the largest.
 const MOST_CHOSEN: u32 = 128;
-/// Numbers of hints begin here.
-const FIRST_HINT: usize = 10;
 /// Iterations that LLVM writes out one after the other. As many as it would take by itself cost short loops more, in what
 /// is left over, than they save.
 const UNROLLED: usize = 4;
@@ -52,7 +50,7 @@ fn has_loop(chain: &Chain) -> bool {
 
 impl Emitter<'_> {
     /// How to write a loop so, if that is right and worth it.
-    pub fn plan(&self, l: &Loop) -> Option<Plan> {
+    pub(super) fn plan(&self, l: &Loop) -> Option<Plan> {
         let (func, tree, id) = (self.func, self.tree, l.construct);
         if self.is_alone() || !self.classes.is_leaking(id) || tree.edges_in[l.merge] == 0 {
             return None;
@@ -60,7 +58,7 @@ impl Emitter<'_> {
         let within = |block| inside(tree, tree.home[block], id);
         let header = tree.constructs[id].block;
         let (mut own, mut ins) = (FxHashSet::<Value>::default(), Vec::<Value>::new());
-        let (mut apart, mut beside) = (0, 0);
+        let (mut scattered, mut beside) = (0, 0);
         let mut count = 0;
         for &block in func.layout.iter().filter(|&&block| within(block)) {
             own.extend(&func.blocks[block].params);
@@ -89,7 +87,7 @@ impl Emitter<'_> {
                         match self.classes.reach(tree, *data.args.first()?, block) {
                             Reach::Same => beside += 1,
                             Reach::Strided(stride) if stride == i64::from(size) => beside += 1,
-                            _ => apart += values.len(),
+                            _ => scattered += values.len(),
                         }
                     }
                     Op::Const(_) | Op::Undef | Op::PtrAdd | Op::ZExt | Op::SExt => {}
@@ -108,7 +106,7 @@ impl Emitter<'_> {
                 return None;
             }
         }
-        if apart < FEWEST || beside > BESIDE * apart {
+        if scattered < FEWEST || beside > BESIDE * scattered {
             return None;
         }
         let mut seen = FxHashSet::default();
@@ -143,21 +141,24 @@ impl Emitter<'_> {
     }
 
     /// Writes a loop so.
-    pub fn one_by_one(&mut self, l: &Loop, plan: &Plan, cx: Context) -> Result<Option<Context>> {
-        let (func, n) = (self.func, self.lanes);
+    pub(super) fn one_by_one(
+        &mut self,
+        l: &Loop,
+        plan: &Plan,
+        cx: Context,
+    ) -> Result<Option<Context>> {
+        let func = self.func;
         let mut vectors = Vec::new();
         for &value in &plan.ins {
             let vector = self.vector(value, &cx)?;
-            vectors.push((value, self.in_memory(func.ty(value), &vector)));
+            vectors.push((value, self.in_memory(vector)));
         }
         let header = self.tree.constructs[l.construct].block;
         let mut first = Vec::new();
         for &param in &func.blocks[header].params {
             let one = match self.take_param(param) {
                 Lanes::Same(scalar) => Err(scalar),
-                Lanes::Affine { all, .. } | Lanes::Each { all, .. } => {
-                    Ok(self.in_memory(func.ty(param), &all))
-                }
+                Lanes::Affine { all, .. } | Lanes::Each { all, .. } => Ok(self.in_memory(all)),
             };
             first.push((param, one));
         }
@@ -170,67 +171,57 @@ impl Emitter<'_> {
         let left: Vec<(Value, Slot)> = plan
             .outs
             .iter()
-            .map(|&value| (value, self.slot_of_each(func.ty(value))))
+            .map(|&value| (value, self.slot_of_each(self.ty(value))))
             .collect();
 
-        let [head, body, end] = [(); 3].map(|()| self.text.label());
+        let [head, body, end] = [(); 3].map(|()| self.llvm.label());
         let bits = self.mask_bits(&cx.mask);
-        let rest = self.alloca(&format!("i{n}"));
-        self.text
-            .line(&format!("store i{n} {bits}, ptr {rest}, align 64"));
-        self.text.jump(&head);
-        self.text.begin(&head);
-        let bits = self.text.def(&format!("load i{n}, ptr {rest}, align 64"));
-        let more = self.text.def(&format!("icmp ne i{n} {bits}, 0"));
-        self.text.branch(&more, &body, &end);
-        self.text.begin(&body);
-        self.declare(format!("declare i{n} @llvm.cttz.i{n}(i{n}, i1)"));
-        let lane = self
-            .text
-            .def(&format!("call i{n} @llvm.cttz.i{n}(i{n} {bits}, i1 true)"));
-        let lane = match n {
-            64 => lane,
-            _ => self.text.def(&format!("zext i{n} {lane} to i64")),
-        };
-        let less = self.text.def(&format!("sub i{n} {bits}, 1"));
-        let less = self.text.def(&format!("and i{n} {less}, {bits}"));
-        self.text
-            .line(&format!("store i{n} {less}, ptr {rest}, align 64"));
+        let ty = bits.ty();
+        let rest = self.llvm.slot(ty);
+        self.llvm.put(&bits, &rest);
+        self.llvm.jump(head);
+        self.llvm.begin(head);
+        let bits = self.llvm.get(&rest);
+        let none = Operand::constant(ty, 0);
+        let more = self.llvm.icmp(IntCond::Ne, &bits, &none);
+        self.llvm.branch(&more, body, end);
+        self.llvm.begin(body);
+        let lane = self.first_of_bits(&bits);
+        let less = self.llvm.sub(&bits, &Operand::constant(ty, 1));
+        let less = self.llvm.and(&less, &bits);
+        self.llvm.put(&less, &rest);
 
         let mut inner = self.begin_alone(&lane, &cx);
         for (param, one) in first {
             let one = match one {
-                Ok(vector) => self.of_lane(func.ty(param), &vector, &lane),
+                Ok(vector) => self.of_lane(&vector, &lane),
                 Err(scalar) => scalar,
             };
             self.begin_param(param, &one);
         }
         let mut ins = Vec::new();
         for (value, vector) in vectors {
-            ins.push((value, self.of_lane(func.ty(value), &vector, &lane)));
+            ins.push((value, self.of_lane(&vector, &lane)));
         }
         let replaced = self.replace(ins, &inner);
-        self.hint = plan.is_short.then(|| (l.construct, self.loop_hint()));
+        let hint = plan.is_short.then(|| (l.construct, self.loop_hint()));
+        self.flow.set_hint(hint);
         let done = self.repeat(l, inner.clone())?;
-        self.hint = None;
+        self.flow.set_hint(None);
         if let Some(done) = done {
             inner = done;
         }
         inner.block = l.merge;
         for (param, into) in &after {
             let from = self.take_param_slot(*param);
-            let ty = func.ty(*param);
-            let element = scalar(ty);
-            let value = self
-                .text
-                .def(&format!("load {element}, ptr {}, align 64", from.address()));
-            self.put(ty, &value, into, &lane);
+            let value = self.llvm.get(from.place());
+            self.put(&value, into, &lane);
         }
         for (value, into) in &left {
             let one = self.scalar(*value, &inner)?;
-            self.put(func.ty(*value), &one, into, &lane);
+            self.put(&one, into, &lane);
         }
-        self.text.jump(&head);
+        self.llvm.jump(head);
         self.restore(replaced);
         self.end_alone();
         for (param, slot) in after {
@@ -239,44 +230,30 @@ impl Emitter<'_> {
         for (value, slot) in left {
             self.set_slot(value, slot);
         }
-        self.text.begin(&end);
+        self.llvm.begin(end);
         Ok(Some(cx))
     }
 
-    /// The name of what LLVM is told of a loop.
-    pub fn loop_hint(&mut self) -> String {
-        let count = format!("!1 = !{{!\"llvm.loop.unroll.count\", i32 {UNROLLED}}}");
-        self.declare(count);
-        // A name of its own: each adds a line.
-        let name = format!("!{}", FIRST_HINT + self.declared.len());
-        self.declare(format!("{name} = distinct !{{{name}, !1}}"));
-        name
+    /// Metadata for a loop that is short.
+    pub(super) fn loop_hint(&mut self) -> LoopHint {
+        self.llvm.unrolled(UNROLLED)
     }
 
     /// Puts the element of a lane where the vector of all lies. As a choice of lanes the vector stays in registers: what is
     /// stored in pieces and loaded as a whole waits until all pieces have left the processor's queue of stores.
-    fn put(&mut self, ty: Type, value: &str, into: &Slot, lane: &str) {
-        let into = into.address();
-        let element = scalar(ty);
-        if self.lanes * ty.size() > MOST_CHOSEN {
-            let at = self
-                .text
-                .def(&format!("getelementptr {element}, ptr {into}, i64 {lane}"));
-            self.text
-                .line(&format!("store {element} {value}, ptr {at}"));
-            return;
+    fn put(&mut self, value: &Operand, into: &Slot, lane: &Operand) {
+        let into = into.place();
+        if into.ty().bytes() > MOST_CHOSEN {
+            return self.llvm.put_element(value, into, lane);
         }
-        let (vec, numbers, mask) = (self.vec(ty), self.vec(Type::I32), self.mask_type());
-        let lane = self.text.def(&format!("trunc i64 {lane} to i32"));
-        let lane = self.splat(Type::I32, &lane);
-        let own = self.lanes_const(Type::I32, |lane| lane);
-        let is = self.text.def(&format!("icmp eq {numbers} {lane}, {own}"));
-        let all = self.splat(ty, value);
-        let old = self.text.def(&format!("load {vec}, ptr {into}, align 64"));
-        let new = self
-            .text
-            .def(&format!("select {mask} {is}, {vec} {all}, {vec} {old}"));
-        self.store_slot(into, &vec, &new, &None);
+        let lane = self.llvm.cast(Cast::Trunc, lane, LlvmType::I32);
+        let lane = self.splat(&lane);
+        let own = self.lane_numbers();
+        let is = self.llvm.icmp(IntCond::Eq, &lane, &own);
+        let all = self.splat(value);
+        let old = self.llvm.get(into);
+        let new = self.llvm.select(&is, &all, &old);
+        self.llvm.put(&new, into);
     }
 }
 
@@ -330,7 +307,7 @@ block2(v23: {ty}):
                 .lines()
                 .any(|line| line.contains("select <") && line.contains(&choice));
             assert_eq!(found, chosen, "{text}");
-            // Short, and with no loop within: LLVM is told how often to write it out.
+            // Short, and with no loop within: LLVM's hint says how often to write it out.
             assert_eq!(text.matches(", !llvm.loop !").count(), 1, "{text}");
             assert!(
                 text.contains("!1 = !{!\"llvm.loop.unroll.count\", i32 4}"),

@@ -7,11 +7,11 @@
 //! An integer made of a mask of AVX-512, or of one lane of it, is the mask in a general register; as a half it is the mask in
 //! a register of vectors, for which LLVM has no instruction.
 
-use super::emitter::Emitter;
+use super::Emitter;
 use crate::ir::entity::Value;
 use crate::ir::function::Function;
 use crate::ir::op::Op;
-use crate::ir::types::Type;
+use crate::native::llvm::{Cast, LlvmType, Operand};
 
 /// Casts that are looked through.
 const CASTS: usize = 3;
@@ -38,7 +38,7 @@ fn is_part(func: &Function, value: Value) -> bool {
         })
 }
 
-/// It may be made of bits of two others, chosen by a constant.
+/// Returns true if it may be made of bits of two others, chosen by a constant.
 fn is_bit_choice(func: &Function, value: Value) -> bool {
     maker(func, value).is_some_and(|(op, args)| {
         matches!(op, Op::Or | Op::Xor | Op::And | Op::IAdd)
@@ -46,33 +46,20 @@ fn is_bit_choice(func: &Function, value: Value) -> bool {
     })
 }
 
-/// An integer out of a register of its type, whatever it was made of.
-pub fn in_register(ty: &str, value: &str) -> String {
-    format!("call {ty} asm \"\", \"=r,0\"({ty} {value})")
-}
-
 impl Emitter<'_> {
     /// The vector of a value that is to be merged with another under a mask, behind a barrier where it must not be melted with what made it.
-    pub fn fenced(&mut self, value: Value, vector: String) -> String {
-        let ty = self.func.ty(value);
-        let integer = matches!(ty, Type::I8 | Type::I16 | Type::I32 | Type::I64);
-        if !self.merges_apart || !integer || !is_bit_choice(self.func, value) {
+    pub(super) fn fenced(&mut self, value: Value, vector: Operand) -> Operand {
+        let ty = vector.ty();
+        let integer = ty.is_int() && ty.element() != LlvmType::BIT;
+        if !self.shape.merges_apart || !integer || !is_bit_choice(self.func, value) {
             return vector;
         }
-        let bits = self.lanes * ty.bits();
-        if bits % 32 != 0 {
+        if ty.size() % 32 != 0 {
             return vector;
         }
-        let (own, floats) = (self.vec(ty), format!("<{} x float>", bits / 32));
-        let name = format!("llvm.arithmetic.fence.v{}f32", bits / 32);
-        self.declare(format!("declare {floats} @{name}({floats})"));
-        let before = self
-            .text
-            .def(&format!("bitcast {own} {vector} to {floats}"));
-        let fenced = self
-            .text
-            .def(&format!("call {floats} @{name}({floats} {before})"));
-        self.text
-            .def(&format!("bitcast {floats} {fenced} to {own}"))
+        let floats = LlvmType::FLOAT.vector(ty.size() / 32);
+        let before = self.llvm.cast(Cast::Bitcast, &vector, floats);
+        let fenced = self.llvm.intrinsic("arithmetic.fence", &[&before]);
+        self.llvm.cast(Cast::Bitcast, &fenced, ty)
     }
 }

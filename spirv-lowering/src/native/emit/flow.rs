@@ -3,21 +3,60 @@
 //! The mask says which lanes run; None: all. Code runs only while some lane does, but for arms so small that skipping them
 //! costs more than running them without lanes.
 
-use super::emitter::{Context, Emitter, Mask, Open};
-use super::strides::Class;
-use super::text::{constant, scalar};
-use super::tree::{Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Loop, Select};
+use super::{Context, Emitter, Mask};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Value};
 use crate::ir::function::Terminator;
-use crate::ir::op::{Effect, Op};
-use crate::ir::types::Type;
-use std::fmt::Write as _;
+use crate::ir::op::{Effect, IntCond, Op};
+use crate::native::llvm::{Label, LlvmType, LoopHint, Operand, StackSlot};
+use crate::native::strides::Class;
+use crate::native::tree::{
+    Chain, ConstructId, Edge, Item, JumpTarget, JumpTargetKind, Loop, Select,
+};
 
 /// Instructions that an arm may have to be run without asking whether there are lanes for it.
 const SMALL: usize = 6;
 /// Values that no lane has, which may be merged into others without asking.
 const MOST_BLENDS: usize = 2;
+
+/// The labels and slots of a construct that is open.
+#[derive(Clone, Default)]
+struct Open {
+    labels: [Option<Label>; 3],
+    /// Slots that gather the lanes which come to the merge block and to the continue target.
+    arrivals: [Option<StackSlot>; 3],
+    /// The slot that says whether some lane has come to the continue target of a loop.
+    some_continue: Option<StackSlot>,
+    /// The slot with the lanes that run the next iteration.
+    running: Option<StackSlot>,
+}
+
+/// Where control goes.
+pub struct Flow {
+    open: Vec<Open>,
+    /// The slot for the number of the next region.
+    next: Option<StackSlot>,
+    /// The end of a pack.
+    done: Option<Label>,
+    /// A loop, and the metadata of its back edge.
+    hint: Option<(ConstructId, LoopHint)>,
+}
+
+impl Flow {
+    pub fn new(constructs: usize) -> Self {
+        Self {
+            open: vec![Open::default(); constructs],
+            next: None,
+            done: None,
+            hint: None,
+        }
+    }
+
+    /// Sets the metadata of a loop that is written next.
+    pub fn set_hint(&mut self, hint: Option<(ConstructId, LoopHint)>) {
+        self.hint = hint;
+    }
+}
 
 fn at(kind: JumpTargetKind) -> usize {
     match kind {
@@ -28,17 +67,24 @@ fn at(kind: JumpTargetKind) -> usize {
 }
 
 impl Emitter<'_> {
-    /// Writes the whole region; control is at `mask` when it begins and at `done` when it ends.
-    pub fn region(&mut self, mask: Mask, done: &str) -> Result<()> {
+    /// Writes the whole region; the lanes of `mask` begin it, and control is at `done` when it ends. `next`: the slot for the
+    /// number of the region to go on with.
+    pub(super) fn region(
+        &mut self,
+        mask: Mask,
+        done: Label,
+        next: Option<StackSlot>,
+    ) -> Result<()> {
         let Some(entry) = self.func.entry() else {
             return Err(LowerError::internal("a region without blocks"));
         };
-        self.done = done.to_owned();
+        self.flow.done = Some(done);
+        self.flow.next = next;
         let cx = Context {
             mask,
             some: true,
             chain: 0,
-            end: done.to_owned(),
+            end: done,
             block: entry,
         };
         let tree = self.tree;
@@ -51,7 +97,7 @@ impl Emitter<'_> {
                 Item::Code(block) => {
                     cx.block = *block;
                     self.read_params(*block, &cx);
-                    self.code(*block, &mut cx)?;
+                    self.code(*block, &cx)?;
                 }
                 Item::Edge(edge) => {
                     cx.block = edge.from;
@@ -66,8 +112,7 @@ impl Emitter<'_> {
                     return Ok(());
                 }
                 Item::Unreachable => {
-                    let end = cx.end.clone();
-                    self.text.jump(&end);
+                    self.llvm.jump(cx.end);
                     return Ok(());
                 }
                 Item::Select(select) => {
@@ -90,12 +135,11 @@ impl Emitter<'_> {
             }
         }
         // The last arm of a block without a way on.
-        let end = cx.end.clone();
-        self.text.jump(&end);
+        self.llvm.jump(cx.end);
         Ok(())
     }
 
-    fn code(&mut self, block: Block, cx: &mut Context) -> Result<()> {
+    fn code(&mut self, block: Block, cx: &Context) -> Result<()> {
         let func = self.func;
         for &inst in &func.blocks[block].insts {
             self.instruction(inst, cx)?;
@@ -108,101 +152,103 @@ impl Emitter<'_> {
         let Some(JumpTarget { construct, kind }) = edge.place else {
             return Ok(());
         };
-        let open = self.open[construct].clone();
+        let open = self.flow.open[construct].clone();
         if kind == JumpTargetKind::Header {
             if let Some(running) = &open.running {
                 let mask = self.mask_vector(&cx.mask);
-                let ty = self.mask_type();
-                self.store_slot(running, &ty, &mask, &None);
+                self.llvm.put(&mask, running);
             }
         } else if let Some(slot) = &open.arrivals[at(kind)] {
-            let ty = self.mask_type();
-            let old = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
+            let old = self.llvm.get(slot);
             let mask = self.mask_vector(&cx.mask);
-            let sum = self.text.def(&format!("or {ty} {old}, {mask}"));
-            self.store_slot(slot, &ty, &sum, &None);
+            let sum = self.llvm.or(&old, &mask);
+            self.llvm.put(&sum, slot);
             if let Some(flag) = open
                 .some_continue
                 .filter(|_| kind == JumpTargetKind::Continue)
             {
                 let some = if cx.some {
-                    "true".to_owned()
+                    Operand::bit(true)
                 } else {
                     let any = self.any(&mask);
-                    let old = self.text.def(&format!("load i1, ptr {flag}, align 64"));
-                    self.text.def(&format!("or i1 {old}, {any}"))
+                    let old = self.llvm.get(&flag);
+                    self.llvm.or(&old, &any)
                 };
-                self.store_slot(&flag, "i1", &some, &None);
+                self.llvm.put(&some, &flag);
             }
         }
         if self.classes.is_soft(edge) {
-            self.text.jump(&cx.end);
-        } else {
-            let label = open.labels[at(kind)]
-                .clone()
-                .ok_or_else(|| LowerError::internal("an edge to a place that is closed"))?;
-            match &self.hint {
-                Some((of, hint)) if kind == JumpTargetKind::Header && *of == construct => self
-                    .text
-                    .line(&format!("br label %{label}, !llvm.loop {hint}")),
-                _ => self.text.jump(&label),
+            self.llvm.jump(cx.end);
+            return Ok(());
+        }
+        let label = open.labels[at(kind)]
+            .ok_or_else(|| LowerError::internal("an edge to a place that is closed"))?;
+        match self.flow.hint {
+            Some((of, hint)) if kind == JumpTargetKind::Header && of == construct => {
+                self.llvm.repeat(label, hint);
             }
+            _ => self.llvm.jump(label),
         }
         Ok(())
     }
 
     fn leave(&mut self, block: Block, cx: &Context) -> Result<()> {
         if let (Terminator::Return(values), Some(next)) =
-            (&self.func.blocks[block].term, self.next.clone())
+            (&self.func.blocks[block].term, self.flow.next.clone())
         {
             if let Some(&value) = values.first() {
-                let scalar = self.scalar(value, cx)?;
-                self.text
-                    .line(&format!("store i32 {scalar}, ptr {next}, align 4"));
+                let number = self.scalar(value, cx)?;
+                self.llvm.put(&number, &next);
             }
         }
-        if self.classes.is_soft_return(block) {
-            self.text.jump(&cx.end);
-        } else {
-            let done = self.done.clone();
-            self.text.jump(&done);
-        }
+        let done = self.flow.done.unwrap_or(cx.end);
+        self.llvm.jump(match self.classes.is_soft_return(block) {
+            true => cx.end,
+            false => done,
+        });
         Ok(())
     }
 
     /// A slot for lanes, empty.
-    fn lanes_slot(&mut self) -> String {
+    fn lanes_slot(&mut self) -> StackSlot {
         let ty = self.mask_type();
-        let slot = self.alloca(&ty);
-        self.store_slot(&slot, &ty, "zeroinitializer", &None);
+        let slot = self.llvm.slot(ty);
+        self.llvm.put(&Operand::constant(ty, 0), &slot);
         slot
     }
 
     /// Begins the block at a label with the lanes that have come there. `gathered`: the slot that counts them, or all of
     /// `mask` are there. `leaves`: see [`Self::just_leaves`].
-    fn meet(&mut self, label: &str, gathered: Option<&str>, leaves: bool, cx: &Context) -> Context {
-        self.text.begin(label);
+    fn meet(
+        &mut self,
+        label: Label,
+        gathered: Option<&StackSlot>,
+        leaves: bool,
+        cx: &Context,
+    ) -> Context {
+        self.llvm.begin(label);
         let mut next = cx.clone();
         if let Some(slot) = gathered {
-            let ty = self.mask_type();
-            let mask = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
-            if leaves {
-                next.mask = Some(mask);
-                next.some = false;
-                return next;
+            let mask = self.llvm.get(slot);
+            next.some = !leaves;
+            if !leaves {
+                self.unless_none(&mask, cx.end);
             }
-            let any = self.any(&mask);
-            let on = self.text.label();
-            self.text.branch(&any, &on, &cx.end);
-            self.text.begin(&on);
             next.mask = Some(mask);
-            next.some = true;
         }
         next
     }
 
+    /// Goes to a label if a mask has no lane, and on if it has one.
+    fn unless_none(&mut self, mask: &Operand, none: Label) {
+        let any = self.any(mask);
+        let on = self.llvm.label();
+        self.llvm.branch(&any, on, none);
+        self.llvm.begin(on);
+    }
+
     /// Does a chain go on with next to nothing, and then lanes leave for a place where others wait? That is quicker done
-    /// for no lane than asked for each time: in a loop, a branch that is told wrong whenever some lane leaves.
+    /// for no lane than asked for each time: in a loop, a branch that is predicted wrongly whenever some lane leaves.
     fn just_leaves(&self, items: &[Item]) -> bool {
         let Some((Item::Edge(last), before)) = items.split_last() else {
             return false;
@@ -229,69 +275,59 @@ impl Emitter<'_> {
     ) -> Result<Option<Context>> {
         cx.block = select.block;
         let id = select.construct;
-        let merge = self.text.label();
+        let merge = self.llvm.label();
         let gathers = self.classes.is_lossy(id) && select.merge.is_some();
         let arrival = gathers.then(|| self.lanes_slot());
-        self.open[id] = Open {
-            labels: [Some(merge.clone()), None, None],
+        self.flow.open[id] = Open {
+            labels: [Some(merge), None, None],
             arrivals: [arrival.clone(), None, None],
             ..Open::default()
         };
         // Lanes that leave go on with what comes after, or with nothing.
         let end = if select.merge.is_some() {
-            merge.clone()
+            merge
         } else {
-            cx.end.clone()
+            cx.end
         };
         if self.classes.is_divergent(id) {
-            self.parted(select, &cx, &end)?;
+            self.parted(select, &cx, end)?;
         } else {
-            self.together(select, &cx, &end)?;
+            self.uniform(select, &cx, end)?;
         }
         if select.merge.is_none() {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, arrival.as_deref(), leaves, &cx)))
+        Ok(Some(self.meet(merge, arrival.as_ref(), leaves, &cx)))
     }
 
     /// All lanes take the same arm.
-    fn together(&mut self, select: &Select, cx: &Context, end: &str) -> Result<()> {
+    fn uniform(&mut self, select: &Select, cx: &Context, end: Label) -> Result<()> {
         let func = self.func;
-        let labels: Vec<String> = select.arms.iter().map(|_| self.text.label()).collect();
+        let labels: Vec<Label> = select.arms.iter().map(|_| self.llvm.label()).collect();
         // The label of each target.
-        let mut to = vec![""; func.blocks[select.block].term.targets().len()];
-        for (arm, label) in select.arms.iter().zip(&labels) {
+        let mut to = vec![end; func.blocks[select.block].term.targets().len()];
+        for (arm, &label) in select.arms.iter().zip(&labels) {
             arm.targets.iter().for_each(|&target| to[target] = label);
         }
         match &func.blocks[select.block].term {
             Terminator::Branch(cond, ..) => {
                 let cond = self.scalar(*cond, cx)?;
-                self.text.branch(&cond, to[0], to[1]);
+                self.llvm.branch(&cond, to[0], to[1]);
             }
             Terminator::Switch(value, cases, _) => {
-                let ty = func.ty(*value);
-                let scalar_type = scalar(ty);
                 let on = self.scalar(*value, cx)?;
-                let default = to[cases.len()];
-                let mut line = format!("switch {scalar_type} {on}, label %{default} [");
-                for ((bits, _), label) in cases.iter().zip(&to) {
-                    let _ = write!(
-                        line,
-                        " {scalar_type} {}, label %{label}",
-                        constant(ty, *bits)
-                    );
-                }
-                line.push_str(" ]");
-                self.text.line(&line);
+                let bits = cases.iter().map(|&(bits, _)| bits);
+                let all: Vec<(u64, Label)> = bits.zip(to.iter().copied()).collect();
+                self.llvm.switch(&on, &all, to[cases.len()]);
             }
             _ => return Err(LowerError::internal("a selection without a branch")),
         }
-        for (arm, label) in select.arms.iter().zip(&labels) {
-            self.text.begin(label);
+        for (arm, label) in select.arms.iter().zip(labels) {
+            self.llvm.begin(label);
             let chain = self.places.new_chain(cx.chain);
             let inner = Context {
                 chain,
-                end: end.to_owned(),
+                end,
                 ..cx.clone()
             };
             self.chain(&arm.body, inner)?;
@@ -299,13 +335,12 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Each lane takes its own arm, one arm after the other.
-    fn parted(&mut self, select: &Select, cx: &Context, end: &str) -> Result<()> {
+    /// The lanes that take each arm.
+    fn masks(&mut self, select: &Select, cx: &Context) -> Result<Vec<Operand>> {
         let func = self.func;
-        let ty = self.mask_type();
-        let mut masks = Vec::new();
+        let all = self.splat_const(LlvmType::BIT, 1);
         match &func.blocks[select.block].term {
-            _ if select.arms.len() == 1 => masks.push(self.mask_vector(&cx.mask)),
+            _ if select.arms.len() == 1 => Ok(vec![self.mask_vector(&cx.mask)]),
             Terminator::Branch(cond, ..) => {
                 let wide = self.is_wide_comparison(*cond);
                 let cond = self.vector(*cond, cx)?;
@@ -314,71 +349,65 @@ impl Emitter<'_> {
                 // Comparing is as quick as any operation on masks, but not where it takes several registers.
                 let not = if wide {
                     let mask = self.mask_vector(&cx.mask);
-                    self.text.def(&format!("xor {ty} {mask}, {taken}"))
+                    self.llvm.xor(&mask, &taken)
                 } else {
-                    let all = self.splat_const(Type::Bool, 1);
-                    let not = self.text.def(&format!("xor {ty} {cond}, {all}"));
+                    let not = self.llvm.xor(&cond, &all);
                     self.and(&cx.mask, &not)
                 };
-                masks.push(taken);
-                masks.push(not);
+                Ok(vec![taken, not])
             }
             Terminator::Switch(value, cases, _) => {
-                let value_type = func.ty(*value);
-                let vec = self.vec(value_type);
                 let on = self.vector(*value, cx)?;
-                let all = self.splat_const(Type::Bool, 1);
                 let mut rest = self.mask_vector(&cx.mask);
+                let mut masks = Vec::new();
                 for arm in &select.arms {
                     // The default's lanes are those of no other arm.
                     if arm.targets.contains(&cases.len()) {
-                        masks.push(String::new());
+                        masks.push(None);
                         continue;
                     }
-                    let mut taken: Option<String> = None;
+                    let mut taken: Option<Operand> = None;
                     for &target in &arm.targets {
-                        let case = self.splat_const(value_type, cases[target].0);
-                        let is = self.text.def(&format!("icmp eq {vec} {on}, {case}"));
-                        let not = self.text.def(&format!("xor {ty} {is}, {all}"));
-                        rest = self.text.def(&format!("and {ty} {rest}, {not}"));
+                        let case = Operand::constant(on.ty(), cases[target].0);
+                        let is = self.llvm.icmp(IntCond::Eq, &on, &case);
+                        let not = self.llvm.xor(&is, &all);
+                        rest = self.llvm.and(&rest, &not);
                         taken = Some(match taken {
-                            Some(before) => self.text.def(&format!("or {ty} {before}, {is}")),
+                            Some(before) => self.llvm.or(&before, &is),
                             None => is,
                         });
                     }
-                    masks.push(self.and(&cx.mask, &taken.unwrap_or_default()));
+                    masks.push(taken.map(|taken| self.and(&cx.mask, &taken)));
                 }
-                for mask in masks.iter_mut().filter(|mask| mask.is_empty()) {
-                    mask.clone_from(&rest);
-                }
+                let masks = masks.into_iter();
+                Ok(masks.map(|mask| mask.unwrap_or(rest.clone())).collect())
             }
-            _ => return Err(LowerError::internal("a selection without a branch")),
+            _ => Err(LowerError::internal("a selection without a branch")),
         }
+    }
+
+    /// Each lane takes its own arm, one arm after the other.
+    fn parted(&mut self, select: &Select, cx: &Context, end: Label) -> Result<()> {
+        let masks = self.masks(select, cx)?;
         let count = select.arms.len();
         for (i, (arm, mask)) in select.arms.iter().zip(masks).enumerate() {
-            let after = if i + 1 == count {
-                end.to_owned()
-            } else {
-                self.text.label()
-            };
+            let last = i + 1 == count;
+            let after = if last { end } else { self.llvm.label() };
             let chain = self.places.new_chain(cx.chain);
             let small = self.are_small(&arm.body.items);
+            if !small {
+                self.unless_none(&mask, after);
+            }
             let inner = Context {
-                mask: Some(mask.clone()),
+                mask: Some(mask),
                 some: !small,
                 chain,
-                end: after.clone(),
+                end: after,
                 ..cx.clone()
             };
-            if !small {
-                let any = self.any(&mask);
-                let label = self.text.label();
-                self.text.branch(&any, &label, &after);
-                self.text.begin(&label);
-            }
             self.chain(&arm.body, inner)?;
-            if i + 1 < count {
-                self.text.begin(&after);
+            if !last {
+                self.llvm.begin(after);
             }
         }
         Ok(())
@@ -443,100 +472,89 @@ impl Emitter<'_> {
     }
 
     /// Writes a loop.
-    pub fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
+    pub(super) fn repeat(&mut self, l: &Loop, cx: Context) -> Result<Option<Context>> {
         let id = l.construct;
         // Lanes that go on wait for those that leave at the same branch.
         let gather = self.classes.goes_back_softly(id);
         let leaks = self.classes.is_leaking(id) || gather;
-        let header = self.text.label();
-        let cont = self.text.label();
-        let merge = self.text.label();
+        let [header, cont, merge] = [(); 3].map(|()| self.llvm.label());
         let ty = self.mask_type();
+        let empty = Operand::constant(ty, 0);
         let reached = self.tree.edges_in[l.merge] > 0;
         let gathered = (self.classes.is_lossy(id) && reached).then(|| self.lanes_slot());
         let running = leaks.then(|| {
-            let slot = self.alloca(&ty);
+            let slot = self.llvm.slot(ty);
             let mask = self.mask_vector(&cx.mask);
-            self.store_slot(&slot, &ty, &mask, &None);
+            self.llvm.put(&mask, &slot);
             slot
         });
-        let continuing = leaks.then(|| self.alloca(&ty));
-        let some_continue = leaks.then(|| self.alloca("i1"));
-        self.open[id] = Open {
-            labels: [
-                Some(merge.clone()),
-                Some(cont.clone()),
-                Some(header.clone()),
-            ],
-            arrivals: [gathered.clone(), continuing.clone(), None],
-            some_continue: some_continue.clone(),
+        let continuing = leaks.then(|| {
+            let lanes = self.llvm.slot(ty);
+            (lanes, self.llvm.slot(LlvmType::BIT))
+        });
+        let (lanes, some) = continuing.clone().unzip();
+        self.flow.open[id] = Open {
+            labels: [Some(merge), Some(cont), Some(header)],
+            arrivals: [gathered.clone(), lanes, None],
+            some_continue: some,
             running: running.clone(),
         };
-        self.text.jump(&header);
-        self.text.begin(&header);
+        self.llvm.jump(header);
+        self.llvm.begin(header);
         // What is within does not dominate what comes after: the text may leave from anywhere.
-        let chain = self.places.new_chain(cx.chain);
-        let mut inner = cx.clone();
-        inner.chain = chain;
-        inner.end = cont.clone();
+        let mut inner = Context {
+            chain: self.places.new_chain(cx.chain),
+            end: cont,
+            ..cx.clone()
+        };
         if let Some(running) = &running {
-            let mask = self
-                .text
-                .def(&format!("load {ty}, ptr {running}, align 64"));
-            inner.mask = Some(mask);
+            inner.mask = Some(self.llvm.get(running));
         }
-        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
-            self.store_slot(continuing, &ty, "zeroinitializer", &None);
-            self.store_slot(some, "i1", "false", &None);
+        if let Some((lanes, some)) = &continuing {
+            self.llvm.put(&empty, lanes);
+            self.llvm.put(&Operand::bit(false), some);
             self.forget_params(id);
         }
         self.chain(&l.body, inner.clone())?;
-        self.text.begin(&cont);
-        let gone = if reached {
-            merge.clone()
-        } else {
-            cx.end.clone()
+        self.llvm.begin(cont);
+        let gone = if reached { merge } else { cx.end };
+        let mut latch = Context {
+            end: gone,
+            // The text may come here from anywhere in the body.
+            chain: self.places.new_chain(cx.chain),
+            ..inner
         };
-        let mut latch = inner;
-        latch.end = gone.clone();
-        // The text may come here from anywhere in the body.
-        latch.chain = self.places.new_chain(cx.chain);
-        if let (Some(continuing), Some(some)) = (&continuing, &some_continue) {
-            let mask = self
-                .text
-                .def(&format!("load {ty}, ptr {continuing}, align 64"));
-            let any = self.text.def(&format!("load i1, ptr {some}, align 64"));
-            let on = self.text.label();
-            self.text.branch(&any, &on, &gone);
-            self.text.begin(&on);
-            latch.mask = Some(mask);
+        if let Some((lanes, some)) = &continuing {
+            latch.mask = Some(self.llvm.get(lanes));
             latch.some = true;
+            let any = self.llvm.get(some);
+            let on = self.llvm.label();
+            self.llvm.branch(&any, on, gone);
+            self.llvm.begin(on);
         }
         if l.latch.items.is_empty() {
-            self.text.jump(&gone);
+            self.llvm.jump(gone);
         } else if let Some(running) = running.filter(|_| gather) {
-            let again = self.text.label();
-            latch.end = again.clone();
-            self.store_slot(&running, &ty, "zeroinitializer", &None);
+            let again = self.llvm.label();
+            latch.end = again;
+            self.llvm.put(&empty, &running);
             self.chain(&l.latch, latch)?;
-            self.text.begin(&again);
-            let mask = self
-                .text
-                .def(&format!("load {ty}, ptr {running}, align 64"));
+            self.llvm.begin(again);
+            let mask = self.llvm.get(&running);
             let any = self.any(&mask);
-            self.text.branch(&any, &header, &gone);
+            self.llvm.branch(&any, header, gone);
         } else {
             self.chain(&l.latch, latch)?;
         }
         if !reached {
             return Ok(None);
         }
-        Ok(Some(self.meet(&merge, gathered.as_deref(), false, &cx)))
+        Ok(Some(self.meet(merge, gathered.as_ref(), false, &cx)))
     }
 }
 
 /// Takes so long that it is worth a branch to leave it out.
-pub fn is_slow(op: Op) -> bool {
+pub(super) fn is_slow(op: Op) -> bool {
     matches!(
         op,
         Op::SDiv | Op::UDiv | Op::SRem | Op::URem | Op::FRem | Op::FDiv | Op::FSqrt

@@ -1,53 +1,56 @@
 //! Values: what they are for those who use them, and how they go from block to block.
 
-use super::emitter::{Context, Emitter};
 use super::slots::Lanes;
-use super::strides::{Class, Reach};
-use super::tree::Edge;
+use super::{Context, Emitter};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::{Block, Value};
-use crate::ir::types::Type;
+use crate::native::llvm::{LlvmType, Operand};
+use crate::native::strides::{Class, Reach};
+use crate::native::tree::Edge;
 
 impl Emitter<'_> {
     /// The class of a value, as data, for who uses it here.
-    pub fn class(&self, value: Value, cx: &Context) -> Class {
+    pub(super) fn class(&self, value: Value, cx: &Context) -> Class {
         self.classes.class(self.tree, value, cx.block)
     }
 
     /// The class of an address for who uses it here.
-    pub fn reach(&self, value: Value, cx: &Context) -> Reach {
+    pub(super) fn reach(&self, value: Value, cx: &Context) -> Reach {
         self.classes.reach(self.tree, value, cx.block)
     }
 
     /// Is it a scalar here?
-    pub fn is_uniform(&self, value: Value, cx: &Context) -> bool {
+    pub(super) fn is_uniform(&self, value: Value, cx: &Context) -> bool {
         self.class(value, cx) == Class::Uniform
     }
 
     /// The vector of an affine value.
-    pub fn spread(&mut self, ty: Type, base: &str, stride: i64) -> String {
-        if ty.is_ptr() {
-            let steps = self.lanes_const(Type::I64, |lane| (stride as u64).wrapping_mul(lane));
-            return self.text.def(&format!(
-                "getelementptr i8, ptr {base}, <{} x i64> {steps}",
-                self.lanes
-            ));
+    pub(super) fn spread(&mut self, first: &Operand, stride: i64) -> Operand {
+        let step = |lane: u64| (stride as u64).wrapping_mul(lane);
+        let ty = first.ty();
+        if ty == LlvmType::PTR {
+            let steps = self.lanes_const(LlvmType::I64, step);
+            return self.llvm.offset(first, &steps);
         }
-        let vec = self.vec(ty);
-        let all = self.splat(ty, base);
-        let steps = self.lanes_const(ty, |lane| (stride as u64).wrapping_mul(lane));
-        self.text.def(&format!("add {vec} {all}, {steps}"))
+        let all = self.splat(first);
+        let steps = self.lanes_const(ty, step);
+        self.llvm.add(&all, &steps)
     }
 
     /// Notes the vector that an operation has found, where it has a result.
-    pub fn define_if(&mut self, result: Option<Value>, found: Option<String>, cx: &Context) {
+    pub(super) fn define_if(
+        &mut self,
+        result: Option<Value>,
+        found: Option<Operand>,
+        cx: &Context,
+    ) {
         if let (Some(result), Some(found)) = (result, found) {
             self.define(result, Lanes::each(found), cx);
         }
     }
 
     /// Gives the parameters of the block that an edge goes to their values.
-    pub fn assign(&mut self, edge: &Edge, cx: &Context) -> Result<()> {
+    pub(super) fn assign(&mut self, edge: &Edge, cx: &Context) -> Result<()> {
         let func = self.func;
         let targets = func.blocks[edge.from].term.targets();
         let Some(target) = targets.get(edge.index) else {
@@ -67,7 +70,7 @@ impl Emitter<'_> {
     }
 
     /// Reads the parameters of a block that begins.
-    pub fn read_params(&mut self, block: Block, cx: &Context) {
+    pub(super) fn read_params(&mut self, block: Block, cx: &Context) {
         if self.tree.edges_in[block] == 0 {
             return;
         }

@@ -3,33 +3,25 @@
 use super::{Alone, Assignment, Holds, Lanes, Replaced, Slot, Written};
 use crate::error::{LowerError, Result};
 use crate::ir::entity::Value;
-use crate::ir::types::Type;
-use crate::native::emitter::{Context, Emitter, Mask};
+use crate::native::emit::{Context, Emitter, Mask};
+use crate::native::llvm::{Cast, LlvmType, Operand, StackSlot};
 use crate::native::strides::Class;
-use crate::native::text::{constant, scalar};
 
-impl<'a> Emitter<'a> {
+impl Emitter<'_> {
     // --- slots
 
     /// A new slot with an element for each lane.
-    pub fn slot_of_each(&mut self, ty: Type) -> Slot {
+    pub fn slot_of_each(&mut self, ty: LlvmType) -> Slot {
         self.new_slot(ty, Holds::Each)
     }
 
-    fn new_slot(&mut self, ty: Type, holds: Holds) -> Slot {
-        let name = match holds {
+    fn new_slot(&mut self, ty: LlvmType, holds: Holds) -> Slot {
+        let ty = match holds {
             Holds::Each => self.vec(ty),
-            _ => scalar(ty).to_owned(),
+            _ => ty,
         };
-        let name = self.alloca(&name);
-        Slot { name, ty, holds }
-    }
-
-    fn slot_type(&self, slot: &Slot) -> String {
-        match slot.holds {
-            Holds::Each => self.vec(slot.ty),
-            _ => scalar(slot.ty).to_owned(),
-        }
+        let place = self.llvm.slot(ty);
+        Slot { place, holds }
     }
 
     /// Returns what a slot has to hold of a value for those who read it where it is defined.
@@ -42,14 +34,11 @@ impl<'a> Emitter<'a> {
     }
 
     fn load_slot(&mut self, slot: &Slot) -> Lanes {
-        let ty = self.slot_type(slot);
-        let loaded = self
-            .text
-            .def(&format!("load {ty}, ptr {}, align 64", slot.name));
+        let loaded = self.llvm.get(&slot.place);
         match slot.holds {
             Holds::Same => Lanes::Same(loaded),
             Holds::First(stride) => {
-                let all = self.spread(slot.ty, &loaded, stride);
+                let all = self.spread(&loaded, stride);
                 Lanes::Affine { first: loaded, all }
             }
             Holds::Each => Lanes::each(loaded),
@@ -57,26 +46,21 @@ impl<'a> Emitter<'a> {
     }
 
     /// Stores what a slot holds; of a vector the lanes of the mask alone.
-    fn fill_slot(&mut self, slot: &Slot, stored: &str, mask: &Mask) {
-        let ty = self.slot_type(slot);
+    fn fill_slot(&mut self, slot: &Slot, stored: &Operand, mask: &Mask) {
         let mask = if slot.is_of_each() { mask } else { &None };
-        self.store_slot(&slot.name, &ty, stored, mask);
+        self.store_slot(&slot.place, stored, mask);
     }
 
     /// Stores to a place on the stack; under a mask, the other lanes keep what they have there.
-    pub fn store_slot(&mut self, slot: &str, ty: &str, value: &str, mask: &Mask) {
-        let value = match mask {
-            None => value.to_owned(),
+    fn store_slot(&mut self, slot: &StackSlot, value: &Operand, mask: &Mask) {
+        match mask {
+            None => self.llvm.put(value, slot),
             Some(mask) => {
-                let old = self.text.def(&format!("load {ty}, ptr {slot}, align 64"));
-                let mask_type = self.mask_type();
-                self.text.def(&format!(
-                    "select {mask_type} {mask}, {ty} {value}, {ty} {old}"
-                ))
+                let old = self.llvm.get(slot);
+                let value = self.llvm.select(mask, value, &old);
+                self.llvm.put(&value, slot);
             }
-        };
-        self.text
-            .line(&format!("store {ty} {value}, ptr {slot}, align 64"));
+        }
     }
 
     // --- values
@@ -85,11 +69,9 @@ impl<'a> Emitter<'a> {
     pub fn define(&mut self, value: Value, lanes: Lanes, cx: &Context) {
         // Of one lane alone everything is a scalar.
         let lanes = match lanes {
-            Lanes::Affine { first, .. } if self.lanes == 1 => Lanes::Same(first),
-            Lanes::Each { all, .. } if self.lanes == 1 => {
-                let ty = self.vec(self.func.ty(value));
-                let only = format!("extractelement {ty} {all}, i64 0");
-                Lanes::Same(self.text.def(&only))
+            Lanes::Affine { first, .. } if self.shape.lanes == 1 => Lanes::Same(first),
+            Lanes::Each { all, .. } if self.shape.lanes == 1 => {
+                Lanes::Same(self.llvm.extract(&all, &Operand::i64(0)))
             }
             lanes => lanes,
         };
@@ -110,15 +92,14 @@ impl<'a> Emitter<'a> {
                     true => Holds::Each,
                     false => self.holds(value),
                 };
-                let slot = self.new_slot(self.func.ty(value), holds);
+                let slot = self.new_slot(self.ty(value), holds);
                 self.places.slots.insert(value, slot.clone());
                 slot
             }
         };
-        let ty = slot.ty;
         match slot.holds {
             Holds::Each => {
-                let mut vector = self.to_vector(ty, &lanes);
+                let mut vector = self.to_vector(&lanes);
                 let mask = if escapes { cx.mask.clone() } else { None };
                 if mask.is_some() {
                     vector = self.fenced(value, vector);
@@ -126,7 +107,7 @@ impl<'a> Emitter<'a> {
                 self.fill_slot(&slot, &vector, &mask);
             }
             Holds::First(_) | Holds::Same => {
-                let one = self.lane_0(ty, &lanes, cx);
+                let one = self.lane_0(&lanes, cx);
                 self.fill_slot(&slot, &one, &None);
             }
         }
@@ -135,7 +116,7 @@ impl<'a> Emitter<'a> {
     /// The value as it was written, from its slot where the text does not reach.
     pub fn get(&mut self, value: Value, cx: &Context) -> Result<Lanes> {
         if let Some(bits) = self.func.as_const(value) {
-            return Ok(Lanes::Same(constant(self.func.ty(value), bits)));
+            return Ok(Lanes::Same(Operand::constant(self.ty(value), bits)));
         }
         let Some(written) = self.places.written[value].clone() else {
             return Err(LowerError::internal(format!("{value} is not written yet")));
@@ -155,67 +136,60 @@ impl<'a> Emitter<'a> {
     }
 
     /// Names the scalar of a uniform value: the first active lane's.
-    pub fn scalar(&mut self, value: Value, cx: &Context) -> Result<String> {
-        let ty = self.func.ty(value);
+    pub fn scalar(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         Ok(match self.get(value, cx)? {
             Lanes::Same(scalar) => scalar,
             Lanes::Affine { first, .. }
             | Lanes::Each {
                 first: Some(first), ..
             } if cx.mask.is_none() && !self.is_alone() => first,
-            Lanes::Affine { all, .. } | Lanes::Each { all, .. } => {
-                self.first_of(ty, &all, &cx.mask)
-            }
+            Lanes::Affine { all, .. } | Lanes::Each { all, .. } => self.first_of(&all, &cx.mask),
         })
     }
 
     /// The vector of any value.
-    pub fn vector(&mut self, value: Value, cx: &Context) -> Result<String> {
-        let ty = self.func.ty(value);
+    pub fn vector(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         if let Some(bits) = self.func.as_const(value) {
-            return Ok(self.splat_const(ty, bits));
+            return Ok(self.splat_const(self.ty(value), bits));
         }
         let lanes = self.get(value, cx)?;
-        Ok(self.to_vector(ty, &lanes))
+        Ok(self.to_vector(&lanes))
     }
 
-    fn to_vector(&mut self, ty: Type, lanes: &Lanes) -> String {
+    fn to_vector(&mut self, lanes: &Lanes) -> Operand {
         match lanes {
-            Lanes::Same(scalar) => self.splat(ty, scalar),
+            Lanes::Same(scalar) => self.splat(scalar),
             Lanes::Affine { all, .. } | Lanes::Each { all, .. } => all.clone(),
         }
     }
 
     /// Names the value of lane 0, or the one it would have if it ran.
-    pub fn of_lane_0(&mut self, value: Value, cx: &Context) -> Result<String> {
+    pub fn of_lane_0(&mut self, value: Value, cx: &Context) -> Result<Operand> {
         let lanes = self.get(value, cx)?;
-        Ok(self.lane_0(self.func.ty(value), &lanes, cx))
+        Ok(self.lane_0(&lanes, cx))
     }
 
-    fn lane_0(&mut self, ty: Type, lanes: &Lanes, cx: &Context) -> String {
+    fn lane_0(&mut self, lanes: &Lanes, cx: &Context) -> Operand {
         match lanes {
             Lanes::Same(scalar) => scalar.clone(),
             Lanes::Affine { all, .. } | Lanes::Each { all, .. } if self.is_alone() => {
-                self.first_of(ty, all, &cx.mask)
+                self.first_of(all, &cx.mask)
             }
             Lanes::Affine { first, .. }
             | Lanes::Each {
                 first: Some(first), ..
             } => first.clone(),
-            Lanes::Each { all, first: None } => self.first_of(ty, all, &None),
+            Lanes::Each { all, first: None } => self.first_of(all, &None),
         }
     }
 
-    fn first_of(&mut self, ty: Type, all: &str, mask: &Mask) -> String {
+    fn first_of(&mut self, all: &Operand, mask: &Mask) -> Operand {
         let lane = self.first_lane(mask);
-        let vec = self.vec(ty);
-        self.text
-            .def(&format!("extractelement {vec} {all}, i64 {lane}"))
+        self.llvm.extract(all, &lane)
     }
 
     /// Names the value that lane 0 would have, counted back from the first active lane by the stride.
-    pub fn anchored(&mut self, value: Value, stride: i64, cx: &Context) -> Result<String> {
-        let ty = self.func.ty(value);
+    pub fn anchored(&mut self, value: Value, stride: i64, cx: &Context) -> Result<Operand> {
         let all = match self.get(value, cx)? {
             Lanes::Same(scalar) => return Ok(scalar),
             Lanes::Affine { first, .. } => return Ok(first),
@@ -224,24 +198,19 @@ impl<'a> Emitter<'a> {
             } if cx.mask.is_none() => return Ok(first),
             Lanes::Each { all, .. } => all,
         };
-        let vec = self.vec(ty);
         let lane = self.first_lane(&cx.mask);
-        let first = self
-            .text
-            .def(&format!("extractelement {vec} {all}, i64 {lane}"));
-        let back = stride.wrapping_neg();
-        let back = self.text.def(&format!("mul i64 {lane}, {back}"));
-        if ty.is_ptr() {
-            return Ok(self
-                .text
-                .def(&format!("getelementptr i8, ptr {first}, i64 {back}")));
+        let llvm = &mut self.llvm;
+        let first = llvm.extract(&all, &lane);
+        let back = Operand::i64(stride.wrapping_neg() as u64);
+        let mut back = llvm.mul(&lane, &back);
+        let ty = first.ty();
+        if ty == LlvmType::PTR {
+            return Ok(llvm.offset(&first, &back));
         }
-        let one = scalar(ty);
-        let back = match ty {
-            Type::I64 => back,
-            _ => self.text.def(&format!("trunc i64 {back} to {one}")),
-        };
-        Ok(self.text.def(&format!("add {one} {first}, {back}")))
+        if ty != LlvmType::I64 {
+            back = llvm.cast(Cast::Trunc, &back, ty);
+        }
+        Ok(llvm.add(&first, &back))
     }
 
     // --- block parameters
@@ -251,7 +220,7 @@ impl<'a> Emitter<'a> {
         if let Some(slot) = self.places.params.get(&param) {
             return slot.clone();
         }
-        let slot = self.new_slot(self.func.ty(param), self.holds(param));
+        let slot = self.new_slot(self.ty(param), self.holds(param));
         self.places.params.insert(param, slot.clone());
         slot
     }
@@ -299,12 +268,8 @@ impl<'a> Emitter<'a> {
             Holds::First(_) => {
                 if let (Some(lanes), false) = (&cx.mask, cx.some) {
                     let any = self.any(lanes);
-                    let ty = scalar(slot.ty);
-                    let old = self
-                        .text
-                        .def(&format!("load {ty}, ptr {}, align 64", slot.name));
-                    let kept = format!("select i1 {any}, {ty} {stored}, {ty} {old}");
-                    stored = self.text.def(&kept);
+                    let old = self.llvm.get(&slot.place);
+                    stored = self.llvm.select(&any, &stored, &old);
                 }
             }
             Holds::Same => {}
@@ -322,7 +287,7 @@ impl<'a> Emitter<'a> {
     /// Lets a parameter be anything.
     pub fn forget_param(&mut self, param: Value) {
         let slot = self.param_slot(param);
-        self.fill_slot(&slot, "undef", &None);
+        self.llvm.put(&Operand::undef(slot.place.ty()), &slot.place);
     }
 
     // --- one lane alone, see `serial`
@@ -333,14 +298,14 @@ impl<'a> Emitter<'a> {
     }
 
     /// The lane for which code is written, if it is for one.
-    pub fn lane_alone(&self) -> Option<String> {
+    pub fn lane_alone(&self) -> Option<Operand> {
         self.places.alone.as_ref().map(|alone| alone.lane.clone())
     }
 
     /// Begins to write for the lane of a number.
-    pub fn begin_alone(&mut self, lane: &str, cx: &Context) -> Context {
+    pub fn begin_alone(&mut self, lane: &Operand, cx: &Context) -> Context {
         self.places.alone = Some(Alone {
-            lane: lane.to_owned(),
+            lane: lane.clone(),
             of_all: self.classes,
         });
         self.classes = self.of_one_lane;
@@ -360,7 +325,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Puts scalars of one lane in the place of values.
-    pub fn replace(&mut self, values: Vec<(Value, String)>, cx: &Context) -> Replaced {
+    pub fn replace(&mut self, values: Vec<(Value, Operand)>, cx: &Context) -> Replaced {
         let put = values.into_iter().map(|(value, one)| {
             let new = Written {
                 lanes: Lanes::Same(one),
@@ -392,7 +357,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Lets a block's parameter begin with a scalar.
-    pub fn begin_param(&mut self, param: Value, value: &str) {
+    pub fn begin_param(&mut self, param: Value, value: &Operand) {
         let slot = self.param_slot(param);
         self.fill_slot(&slot, value, &None);
     }

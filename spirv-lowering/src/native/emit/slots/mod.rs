@@ -8,25 +8,28 @@
 
 mod emit;
 
-use super::classes::Classes;
 use crate::ir::entity::{SecondaryMap, Value};
-use crate::ir::types::Type;
+use crate::native::classes::Classes;
+use crate::native::llvm::{Operand, StackSlot};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A value of all lanes, in names of the text.
+/// A value of all lanes, as operands.
 #[derive(Debug, Clone)]
 pub enum Lanes {
     /// A scalar that all have.
-    Same(String),
+    Same(Operand),
     /// The scalar of lane 0 and the vector of a value whose lanes are one stride apart.
-    Affine { first: String, all: String },
+    Affine { first: Operand, all: Operand },
     /// A vector, and what lane 0 has of it where that is a scalar too.
-    Each { all: String, first: Option<String> },
+    Each {
+        all: Operand,
+        first: Option<Operand>,
+    },
 }
 
 impl Lanes {
     /// A vector.
-    pub fn each(all: String) -> Self {
+    pub fn each(all: Operand) -> Self {
         Self::Each { all, first: None }
     }
 }
@@ -45,15 +48,13 @@ enum Holds {
 /// A place on the stack.
 #[derive(Debug, Clone)]
 pub struct Slot {
-    name: String,
-    ty: Type,
+    place: StackSlot,
     holds: Holds,
 }
 
 impl Slot {
-    /// Its address.
-    pub fn address(&self) -> &str {
-        &self.name
+    pub fn place(&self) -> &StackSlot {
+        &self.place
     }
     /// Returns true if it has an element for each lane.
     pub fn is_of_each(&self) -> bool {
@@ -71,7 +72,7 @@ struct Written {
 /// The lane for which code is written, of a loop that runs for one after the other.
 struct Alone<'a> {
     /// Its number, i64.
-    lane: String,
+    lane: Operand,
     /// The classes of all lanes.
     of_all: &'a Classes,
 }
@@ -131,6 +132,6 @@ pub struct Replaced(Vec<(Value, Option<Written>)>);
 pub struct Assignment {
     slot: Slot,
     arg: Value,
-    stored: String,
+    stored: Operand,
     blends: bool,
 }

@@ -1,0 +1,478 @@
+//! Memory: whole vectors where addresses are affine, one access where they are uniform, else gathers and scatters; atomics
+//! lane by lane.
+
+use super::slots::Lanes;
+use super::{Context, Emitter, Mask};
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{Inst, Value};
+use crate::ir::op::{GroupArith, IntCond, Op, Order, RmwOp};
+use crate::ir::types::{Space, Type};
+use crate::native::llvm::{self, LlvmType, Operand, Rmw};
+use crate::native::strides::{Class, Reach};
+
+/// Values that are interleaved in memory are taken apart up to so many.
+const MOST_INTERLEAVED: usize = 4;
+
+/// An atomic operation that reads and writes.
+#[derive(Clone, Copy)]
+struct Update {
+    op: RmwOp,
+    order: llvm::Order,
+}
+
+/// The alignment of parts of so many bytes that lie one behind the other.
+fn part_align(align: u32, size: u64, part: usize) -> u32 {
+    match part {
+        0 => align,
+        _ => align.min(1 << (part as u64 * size).trailing_zeros()),
+    }
+}
+
+impl Emitter<'_> {
+    /// Writes an instruction on memory.
+    pub(super) fn memory(&mut self, inst: Inst, cx: &Context) -> Result<()> {
+        let func = self.func;
+        let data = &func.insts[inst];
+        let (args, results) = (&data.args, &data.results);
+        let result = results.first().copied();
+        match data.op {
+            Op::Load { align, volatile } => self.load(args[0], results, align, volatile, cx),
+            Op::Store { align, volatile } => self.store(args[0], &args[1..], align, volatile, cx),
+            Op::MemCopy { size, align } => self.each_lane(&args[..2], None, cx, |this, a| {
+                this.llvm.copy(&a[0], &a[1], size, align.min(8));
+                Ok(None)
+            }),
+            Op::VarLoad(var) => self.array_load(var, args[0], results[0], cx),
+            Op::VarStore(var) => self.array_store(var, args[0], args[1], cx),
+            // The work-items of a group run in one thread: nobody else sees their local memory.
+            Op::AtomicLoad { .. } if self.is_local(args[0]) => {
+                let align = func.ty(results[0]).size();
+                self.load(args[0], results, align, true, cx)
+            }
+            Op::AtomicStore { .. } if self.is_local(args[0]) => {
+                let align = func.ty(args[1]).size();
+                self.store(args[0], &args[1..], align, true, cx)
+            }
+            Op::AtomicRmw { op, .. } if self.is_local(args[0]) => {
+                self.own_rmw(op, args[0], args[1], result, cx)
+            }
+            Op::AtomicCmpXchg { .. } if self.is_local(args[0]) => {
+                let align = func.ty(args[1]).size();
+                self.each_lane(&args[..3], result, cx, |this, a| {
+                    let llvm = &mut this.llvm;
+                    let old = llvm.load(a[1].ty(), &a[0], align);
+                    let same = llvm.icmp(IntCond::Eq, &old, &a[1]);
+                    let new = llvm.select(&same, &a[2], &old);
+                    llvm.store(&new, &a[0], align);
+                    Ok(Some(old))
+                })
+            }
+            Op::AtomicRmw { op, order, .. } => {
+                let order = ordering(order, true, true);
+                let update = Update { op, order };
+                let found = match associative(op).is_some() {
+                    true if self.is_uniform(args[0], cx) => {
+                        self.one_rmw(update, args, result.is_some(), cx)?
+                    }
+                    true if self.may_meet(args[0], cx) => {
+                        self.rmw_that_may_meet(update, args, result, cx)?
+                    }
+                    _ => self.rmw_of_each(update, args, result, cx)?,
+                };
+                self.define_if(result, found, cx);
+                Ok(())
+            }
+            Op::AtomicLoad { order, .. } => {
+                let ty = func.ty(results[0]);
+                let order = ordering(order, true, false);
+                self.each_lane(&args[..1], result, cx, |this, a| {
+                    let llvm = &mut this.llvm;
+                    Ok(Some(llvm.atomic_load(ty.into(), &a[0], order, ty.size())))
+                })
+            }
+            Op::AtomicStore { order, .. } => {
+                let align = func.ty(args[1]).size();
+                let order = ordering(order, false, true);
+                self.each_lane(&args[..2], None, cx, |this, a| {
+                    this.llvm.atomic_store(&a[1], &a[0], order, align);
+                    Ok(None)
+                })
+            }
+            Op::AtomicCmpXchg { order, .. } => {
+                let align = func.ty(args[1]).size();
+                let orders = (ordering(order, true, true), ordering(order, true, false));
+                let found = self.each_lane_locked(&args[..3], result, cx, |this, a| {
+                    let (llvm, values) = (&mut this.llvm, (&a[1], &a[2]));
+                    Ok(Some(llvm.compare_exchange(&a[0], values, orders, align)))
+                })?;
+                self.define_if(result, found, cx);
+                Ok(())
+            }
+            _ => Err(LowerError::internal("not an access")),
+        }
+    }
+
+    fn is_local(&self, address: Value) -> bool {
+        self.func.ty(address) == Type::Ptr(Space::Local)
+    }
+
+    /// An atomic operation on memory that no other thread sees.
+    fn own_rmw(
+        &mut self,
+        op: RmwOp,
+        address: Value,
+        value: Value,
+        result: Option<Value>,
+        cx: &Context,
+    ) -> Result<()> {
+        let align = self.func.ty(value).size();
+        self.each_lane(&[address, value], result, cx, |this, a| {
+            let old = this.llvm.load(a[1].ty(), &a[0], align);
+            let new = match op {
+                RmwOp::Xchg => a[1].clone(),
+                RmwOp::Sub => this.llvm.sub(&old, &a[1]),
+                RmwOp::FAdd => this.combine(GroupArith::FAdd, &old, &a[1]),
+                RmwOp::FMin => this.combine(GroupArith::FMin, &old, &a[1]),
+                RmwOp::FMax => this.combine(GroupArith::FMax, &old, &a[1]),
+                _ => {
+                    let arith = associative(op).unwrap_or(GroupArith::IAdd);
+                    this.combine(arith, &old, &a[1])
+                }
+            };
+            this.llvm.store(&new, &a[0], align);
+            Ok(Some(old))
+        })
+    }
+
+    /// All lanes on one address: one operation with what they have together. Returns what each lane would have found, if that
+    /// is wanted.
+    fn one_rmw(
+        &mut self,
+        Update { op, order }: Update,
+        args: &[Value],
+        wanted: bool,
+        cx: &Context,
+    ) -> Result<Option<Operand>> {
+        let arith = associative(op).unwrap_or(GroupArith::IAdd);
+        let ty = self.func.ty(args[1]);
+        let at = self.scalar(args[0], cx)?;
+        let value = self.vector(args[1], cx)?;
+        let all = self.reduce_lanes(arith, ty, &value, cx);
+        let old = self.llvm.atomic_rmw(rmw(op), &at, &all, order, ty.size());
+        if !wanted {
+            return Ok(None);
+        }
+        let before = self.scan_lanes(arith, ty, &value, cx);
+        let old = self.splat(&old);
+        Ok(Some(match op {
+            RmwOp::Sub => self.llvm.sub(&old, &before),
+            _ => self.combine(arith, &old, &before),
+        }))
+    }
+
+    /// Each lane on an address of its own.
+    fn rmw_of_each(
+        &mut self,
+        Update { op, order }: Update,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &Context,
+    ) -> Result<Option<Operand>> {
+        let align = self.func.ty(args[1]).size();
+        self.each_lane_locked(&args[..2], result, cx, |this, a| {
+            let llvm = &mut this.llvm;
+            Ok(Some(llvm.atomic_rmw(rmw(op), &a[0], &a[1], order, align)))
+        })
+    }
+
+    /// Whether lanes may have the same of a value that is not known to be uniform.
+    fn may_meet(&self, value: Value, cx: &Context) -> bool {
+        self.shape.lanes > 1 && !matches!(self.reach(value, cx), Reach::Strided(_))
+    }
+
+    /// Whether the addresses are all the same shows when it runs: counters that everybody shares are the usual case, and to ask
+    /// takes far less than one locked operation.
+    fn rmw_that_may_meet(
+        &mut self,
+        update: Update,
+        args: &[Value],
+        result: Option<Value>,
+        cx: &Context,
+    ) -> Result<Option<Operand>> {
+        let addresses = self.vector(args[0], cx)?;
+        // Written here, where both ways come from.
+        self.vector(args[1], cx)?;
+        let first = self.scalar(args[0], cx)?;
+        let first = self.splat(&first);
+        let mut differ = self.llvm.icmp(IntCond::Ne, &addresses, &first);
+        if let Some(mask) = &cx.mask {
+            differ = self.llvm.and(&differ, mask);
+        }
+        let meet = self.none(&differ);
+        let [one, each, one_end, each_end, after] = [(); 5].map(|()| self.llvm.label());
+        self.llvm.branch(&meet, one, each);
+        self.llvm.begin(one);
+        let of_one = self.one_rmw(update, args, result.is_some(), cx)?;
+        self.llvm.jump(one_end);
+        self.llvm.begin(one_end);
+        self.llvm.jump(after);
+        self.llvm.begin(each);
+        let of_each = self.rmw_of_each(update, args, result, cx)?;
+        self.llvm.jump(each_end);
+        self.llvm.begin(each_end);
+        self.llvm.jump(after);
+        self.llvm.begin(after);
+        let (Some(of_one), Some(of_each)) = (of_one, of_each) else {
+            return Ok(None);
+        };
+        let incoming = [(&of_one, one_end), (&of_each, each_end)];
+        Ok(Some(self.llvm.phi(of_one.ty(), &incoming)))
+    }
+
+    /// An address so many bytes after another, or all of a vector of them.
+    pub(super) fn bytes_after(&mut self, address: &Operand, bytes: u64) -> Operand {
+        if bytes == 0 {
+            return address.clone();
+        }
+        let by = Operand::constant(LlvmType::I64.like(address.ty()), bytes);
+        self.llvm.offset(address, &by)
+    }
+
+    fn load(
+        &mut self,
+        address: Value,
+        results: &[Value],
+        align: u32,
+        volatile: bool,
+        cx: &Context,
+    ) -> Result<()> {
+        let Some(&first) = results.first() else {
+            return Ok(());
+        };
+        let ty = self.func.ty(first);
+        let size = u64::from(ty.size());
+        let align = sure(align, ty);
+        let n = results.len();
+        match self.reach(address, cx) {
+            Reach::Same => {
+                let at = self.scalar(address, cx)?;
+                for (i, &result) in results.iter().enumerate() {
+                    let at = self.bytes_after(&at, i as u64 * size);
+                    let (ty, align) = (ty.into(), part_align(align, size, i));
+                    let loaded = match volatile {
+                        true => self.llvm.load_volatile(ty, &at, align),
+                        false => self.llvm.load(ty, &at, align),
+                    };
+                    let lanes = match self.classes.of(result) {
+                        Class::Uniform => Lanes::Same(loaded),
+                        _ => Lanes::each(self.splat(&loaded)),
+                    };
+                    self.define(result, lanes, cx);
+                }
+            }
+            Reach::Strided(stride)
+                if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
+            {
+                let at = self.anchored(address, stride, cx)?;
+                let parts = self.load_interleaved(ty, &at, n, align, cx);
+                for (&result, part) in results.iter().zip(parts) {
+                    self.define(result, Lanes::each(part), cx);
+                }
+            }
+            _ => {
+                let at = self.vector(address, cx)?;
+                for (i, &result) in results.iter().enumerate() {
+                    let at = self.bytes_after(&at, i as u64 * size);
+                    let loaded = self.gather(ty, &at, part_align(align, size, i), cx);
+                    self.define(result, Lanes::each(loaded), cx);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn gather(&mut self, ty: Type, at: &Operand, align: u32, cx: &Context) -> Operand {
+        let (mask, ty) = (self.mask_vector(&cx.mask), self.vec(ty));
+        let name = format_args!("llvm.masked.gather.{}.{}", ty.suffix(), at.ty().suffix());
+        let others = Operand::constant(ty, 0);
+        self.llvm
+            .call(name, ty, &[at, &Operand::i32(align), &mask, &others])
+    }
+
+    pub(super) fn scatter(&mut self, at: &Operand, value: &Operand, align: u32, cx: &Context) {
+        let mask = self.mask_vector(&cx.mask);
+        let (ty, ptrs) = (value.ty().suffix(), at.ty().suffix());
+        let args = [value, at, &Operand::i32(align), &mask];
+        self.llvm
+            .call_void(format_args!("llvm.masked.scatter.{ty}.{ptrs}"), &args);
+    }
+
+    /// The mask with each lane `n` times.
+    fn repeated_mask(&mut self, n: u32, cx: &Context) -> Mask {
+        let mask = cx.mask.clone()?;
+        if n == 1 {
+            return Some(mask);
+        }
+        let order = (0..self.shape.lanes * n).map(|i| i / n);
+        let poison = Operand::poison(mask.ty());
+        Some(self.llvm.shuffle(&mask, &poison, order))
+    }
+
+    fn load_interleaved(
+        &mut self,
+        ty: Type,
+        at: &Operand,
+        n: usize,
+        align: u32,
+        cx: &Context,
+    ) -> Vec<Operand> {
+        let (n, lanes) = (n as u32, self.shape.lanes);
+        let ty = LlvmType::from(ty).vector(lanes * n);
+        let all = match self.repeated_mask(n, cx) {
+            None => self.llvm.load(ty, at, align),
+            Some(mask) => {
+                let name = format_args!("llvm.masked.load.{}.p0", ty.suffix());
+                let others = Operand::constant(ty, 0);
+                self.llvm
+                    .call(name, ty, &[at, &Operand::i32(align), &mask, &others])
+            }
+        };
+        if n == 1 {
+            return vec![all];
+        }
+        let poison = Operand::poison(ty);
+        let part = |i| {
+            let order = (0..lanes).map(|lane| lane * n + i);
+            self.llvm.shuffle(&all, &poison, order)
+        };
+        (0..n).map(part).collect()
+    }
+
+    fn store_interleaved(&mut self, at: &Operand, values: Vec<Operand>, align: u32, cx: &Context) {
+        let (n, lanes) = (values.len() as u32, self.shape.lanes);
+        let mut parts = values;
+        // Pairs are put together until there is one; a number that is no power of two is filled up.
+        while !parts.len().is_power_of_two() {
+            parts.push(Operand::poison(parts[0].ty()));
+        }
+        while parts.len() > 1 {
+            let order = 0..2 * parts[0].ty().lanes();
+            parts = parts
+                .chunks(2)
+                .map(|pair| self.llvm.shuffle(&pair[0], &pair[1], order.clone()))
+                .collect();
+        }
+        let mut all = parts.remove(0);
+        if n > 1 {
+            let order = (0..lanes * n).map(|i| (i % n) * lanes + i / n);
+            let poison = Operand::poison(all.ty());
+            all = self.llvm.shuffle(&all, &poison, order);
+        }
+        match self.repeated_mask(n, cx) {
+            None => self.llvm.store(&all, at, align),
+            Some(mask) => {
+                let name = format_args!("llvm.masked.store.{}.p0", all.ty().suffix());
+                let args = [&all, at, &Operand::i32(align), &mask];
+                self.llvm.call_void(name, &args);
+            }
+        }
+    }
+
+    fn store(
+        &mut self,
+        address: Value,
+        values: &[Value],
+        align: u32,
+        volatile: bool,
+        cx: &Context,
+    ) -> Result<()> {
+        let Some(&first) = values.first() else {
+            return Ok(());
+        };
+        let ty = self.func.ty(first);
+        let size = u64::from(ty.size());
+        let align = sure(align, ty);
+        let n = values.len();
+        match self.reach(address, cx) {
+            Reach::Same => {
+                let at = self.scalar(address, cx)?;
+                for (i, &value) in values.iter().enumerate() {
+                    let one = self.last(value, cx)?;
+                    let at = self.bytes_after(&at, i as u64 * size);
+                    let align = part_align(align, size, i);
+                    match volatile {
+                        true => self.llvm.store_volatile(&one, &at, align),
+                        false => self.llvm.store(&one, &at, align),
+                    }
+                }
+            }
+            Reach::Strided(stride)
+                if stride == (n as u64 * size) as i64 && n <= MOST_INTERLEAVED =>
+            {
+                let at = self.anchored(address, stride, cx)?;
+                let values = values.iter().map(|&v| self.vector(v, cx));
+                let values = values.collect::<Result<Vec<_>>>()?;
+                self.store_interleaved(&at, values, align, cx);
+            }
+            _ => {
+                let at = self.vector(address, cx)?;
+                for (i, &value) in values.iter().enumerate() {
+                    let value = self.vector(value, cx)?;
+                    let at = self.bytes_after(&at, i as u64 * size);
+                    self.scatter(&at, &value, part_align(align, size, i), cx);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Memory that the application gives to be used in place is aligned for the elements that programs access it by at best, and
+/// wide vectors are no slower where they could be aligned and do not say so.
+fn sure(align: u32, ty: Type) -> u32 {
+    align.min(ty.size())
+}
+
+/// The operation that several in a row come to, if that is one.
+fn associative(op: RmwOp) -> Option<GroupArith> {
+    Some(match op {
+        RmwOp::Add | RmwOp::Sub => GroupArith::IAdd,
+        RmwOp::And => GroupArith::And,
+        RmwOp::Or => GroupArith::Or,
+        RmwOp::Xor => GroupArith::Xor,
+        RmwOp::SMin => GroupArith::SMin,
+        RmwOp::SMax => GroupArith::SMax,
+        RmwOp::UMin => GroupArith::UMin,
+        RmwOp::UMax => GroupArith::UMax,
+        _ => return None,
+    })
+}
+
+fn rmw(op: RmwOp) -> Rmw {
+    match op {
+        RmwOp::Xchg => Rmw::Xchg,
+        RmwOp::Add => Rmw::Add,
+        RmwOp::Sub => Rmw::Sub,
+        RmwOp::And => Rmw::And,
+        RmwOp::Or => Rmw::Or,
+        RmwOp::Xor => Rmw::Xor,
+        RmwOp::SMin => Rmw::Min,
+        RmwOp::SMax => Rmw::Max,
+        RmwOp::UMin => Rmw::UMin,
+        RmwOp::UMax => Rmw::UMax,
+        RmwOp::FAdd => Rmw::FAdd,
+        RmwOp::FMin => Rmw::FMin,
+        RmwOp::FMax => Rmw::FMax,
+    }
+}
+
+/// An order as LLVM has it; loads cannot release and stores cannot acquire.
+fn ordering(order: Order, reads: bool, writes: bool) -> llvm::Order {
+    match order {
+        Order::SeqCst => llvm::Order::SeqCst,
+        Order::AcqRel if reads && writes => llvm::Order::AcqRel,
+        Order::Acquire | Order::AcqRel if reads => llvm::Order::Acquire,
+        Order::Release | Order::AcqRel if writes => llvm::Order::Release,
+        _ => llvm::Order::Monotonic,
+    }
+}

@@ -1,0 +1,193 @@
+//! Writes a region of a kernel as a function of LLVM's IR: instructions for all lanes of a pack, one lane, or both.
+
+mod access;
+mod arrays;
+mod collective;
+mod flow;
+mod lanes;
+mod launch;
+mod ops;
+mod optimization_barrier;
+mod packs;
+mod serial;
+mod slots;
+mod texels;
+mod values;
+
+use super::classes::Classes;
+use super::llvm::{Builder, Cast, Declarations, Label, LlvmType, Operand};
+use super::tree::Tree;
+use super::{Packing, Region, Shape};
+use crate::error::{LowerError, Result};
+use crate::ir::entity::{Block, SecondaryMap, Value, Var};
+use crate::ir::function::Function;
+use crate::ir::op::IntCond;
+use crate::ir::types::Type;
+use arrays::Variables;
+use flow::Flow;
+pub use launch::Launch;
+use rustc_hash::FxHashSet;
+use slots::Places;
+
+/// The lanes that run. None: all.
+type Mask = Option<Operand>;
+
+/// Where a chain is.
+#[derive(Clone)]
+struct Context {
+    /// The lanes that run.
+    mask: Mask,
+    /// Some lane surely does.
+    some: bool,
+    /// The chain's number.
+    chain: usize,
+    /// The label to go to when no lane is left.
+    end: Label,
+    /// The block.
+    block: Block,
+}
+
+/// Writes one region.
+struct Emitter<'a> {
+    /// The function that is built.
+    llvm: Builder<'a>,
+    func: &'a Function,
+    tree: &'a Tree,
+    /// The classes of all lanes, or of one that runs alone.
+    classes: &'a Classes,
+    of_one_lane: &'a Classes,
+    shape: Shape,
+    /// Where values are.
+    places: Places<'a>,
+    /// Where control goes.
+    flow: Flow,
+    variables: Variables<'a>,
+    launch: &'a Launch<'a>,
+}
+
+/// Writes a region as a function for all packs of a work-group. `several`: it tells which region comes next. `frame`: where
+/// variables lie in a frame; on the stack if there is none.
+pub fn function(
+    region: &Region,
+    name: &str,
+    several: bool,
+    frame: Option<&SecondaryMap<Var, u32>>,
+    launch: &Launch<'_>,
+    shape: Shape,
+    declarations: &mut Declarations,
+) -> Result<String> {
+    let tree = Tree::new(&region.func)?;
+    let of_one_lane = Classes::of_one_lane(tree.constructs.len());
+    let classes = match shape.packing {
+        Packing::Alone => Classes::of_one_lane(tree.constructs.len()),
+        packing => Classes::new(&region.func, &tree, packing, &region.uniform),
+    };
+    let mut wanted = FxHashSet::default();
+    // What must lie in slots is known once it was tried without.
+    for _ in 0..2 {
+        let mut emitter = Emitter {
+            llvm: Builder::new(declarations),
+            func: &region.func,
+            tree: &tree,
+            classes: &classes,
+            of_one_lane: &of_one_lane,
+            shape,
+            places: Places::new(wanted.clone()),
+            flow: Flow::new(tree.constructs.len()),
+            variables: Variables::new(&region.uniform, frame),
+            launch,
+        };
+        emitter.packs(several)?;
+        let missing = emitter.places.missing();
+        if missing.is_empty() {
+            return emitter.llvm.finish(name);
+        }
+        wanted.extend(missing);
+    }
+    Err(LowerError::internal(
+        "values are read where they are not written",
+    ))
+}
+
+impl Emitter<'_> {
+    /// The vector type for a type.
+    fn vec(&self, ty: impl Into<LlvmType>) -> LlvmType {
+        ty.into().vector(self.shape.lanes)
+    }
+
+    /// The type of masks.
+    fn mask_type(&self) -> LlvmType {
+        self.vec(LlvmType::BIT)
+    }
+
+    /// The type of masks as integers.
+    fn bits_type(&self) -> LlvmType {
+        LlvmType::int(self.shape.lanes)
+    }
+
+    /// A vector with one constant in all lanes.
+    fn splat_const(&self, ty: impl Into<LlvmType>, bits: u64) -> Operand {
+        Operand::constant(self.vec(ty), bits)
+    }
+
+    /// A constant with a number for each lane.
+    fn lanes_const(&self, ty: impl Into<LlvmType>, f: impl Fn(u64) -> u64) -> Operand {
+        Operand::of_lanes(self.vec(ty), f)
+    }
+
+    /// The numbers of the lanes.
+    fn lane_numbers(&self) -> Operand {
+        self.lanes_const(Type::I32, |lane| lane)
+    }
+
+    /// A scalar in all lanes.
+    fn splat(&mut self, value: &Operand) -> Operand {
+        self.llvm.splat(value, self.shape.lanes)
+    }
+
+    /// The mask as a vector.
+    fn mask_vector(&self, mask: &Mask) -> Operand {
+        match mask {
+            Some(mask) => mask.clone(),
+            None => self.splat_const(LlvmType::BIT, 1),
+        }
+    }
+
+    /// The mask as an integer with a bit for each lane.
+    fn mask_bits(&mut self, mask: &Mask) -> Operand {
+        let ty = self.bits_type();
+        match mask {
+            Some(mask) => self.llvm.cast(Cast::Bitcast, mask, ty),
+            None => Operand::constant(ty, u64::MAX),
+        }
+    }
+
+    /// Compares the bits of a mask with zero.
+    fn compare_bits(&mut self, cond: IntCond, mask: &Operand) -> Operand {
+        let bits = self.mask_bits(&Some(mask.clone()));
+        let none = Operand::constant(bits.ty(), 0);
+        self.llvm.icmp(cond, &bits, &none)
+    }
+
+    /// Returns whether a mask has a lane.
+    fn any(&mut self, mask: &Operand) -> Operand {
+        self.compare_bits(IntCond::Ne, mask)
+    }
+
+    /// Returns whether a mask has no lane.
+    fn none(&mut self, mask: &Operand) -> Operand {
+        self.compare_bits(IntCond::Eq, mask)
+    }
+
+    fn and(&mut self, mask: &Mask, other: &Operand) -> Operand {
+        match mask {
+            None => other.clone(),
+            Some(mask) => self.llvm.and(mask, other),
+        }
+    }
+
+    /// The type of a value in one lane.
+    fn ty(&self, value: Value) -> LlvmType {
+        self.func.ty(value).into()
+    }
+}

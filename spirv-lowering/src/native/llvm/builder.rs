@@ -1,0 +1,756 @@
+//! Builds the instructions of a function.
+
+use super::{Binary, Cast, Label, LlvmType, Operand, Rmw, StackSlot};
+use crate::error::{LowerError, Result};
+use crate::ir::function::FpFlags;
+use crate::ir::op::{FloatCond, IntCond};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+
+/// Alignment of what lies on the stack.
+const STACK_ALIGN: u32 = 64;
+/// Metadata of loops is numbered from here.
+const FIRST_HINT: usize = 10;
+
+/// Lines of a module that its functions need: declarations of intrinsics and other functions, and metadata.
+#[derive(Debug, Default)]
+pub struct Declarations(BTreeSet<String>);
+
+impl fmt::Display for Declarations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|line| writeln!(f, "{line}"))
+    }
+}
+
+/// The number of the metadata that tells LLVM how to treat a loop.
+#[derive(Debug, Clone, Copy)]
+pub struct LoopHint(usize);
+
+/// The order of an atomic access or a fence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Order {
+    Monotonic,
+    Acquire,
+    Release,
+    AcqRel,
+    SeqCst,
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Monotonic => "monotonic",
+            Self::Acquire => "acquire",
+            Self::Release => "release",
+            Self::AcqRel => "acq_rel",
+            Self::SeqCst => "seq_cst",
+        })
+    }
+}
+
+/// Displays a list with commas between.
+struct List<I>(I);
+
+impl<I: Iterator<Item: fmt::Display> + Clone> fmt::Display for List<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for item in self.0.clone() {
+            write!(f, "{separator}{item}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+/// The text of a function that grows.
+pub struct Builder<'a> {
+    text: String,
+    /// Stack slots, at the beginning of the function.
+    slots: String,
+    /// Instructions that are run once, behind the stack slots.
+    prologue: String,
+    /// The results of the prologue, by their instructions.
+    hoisted: FxHashMap<String, Operand>,
+    hoists: bool,
+    /// The name that the next result gets.
+    result: Option<Operand>,
+    names: u32,
+    declarations: &'a mut Declarations,
+    /// The first instruction whose operands do not fit.
+    error: Option<String>,
+}
+
+macro_rules! binaries {
+    ($($name:ident: $op:ident),*) => {$(
+        pub fn $name(&mut self, a: &Operand, b: &Operand) -> Operand {
+            self.binary(Binary::$op, a, b)
+        }
+    )*};
+}
+
+impl<'a> Builder<'a> {
+    pub fn new(declarations: &'a mut Declarations) -> Self {
+        Self {
+            text: String::new(),
+            slots: String::new(),
+            prologue: String::new(),
+            hoisted: FxHashMap::default(),
+            hoists: false,
+            result: None,
+            names: 0,
+            declarations,
+            error: None,
+        }
+    }
+
+    /// Returns the function: `head` without its braces, and what was built.
+    pub fn finish(self, head: &str) -> Result<String> {
+        if let Some(error) = self.error {
+            return Err(LowerError::internal(error));
+        }
+        let Self {
+            slots,
+            prologue,
+            text,
+            ..
+        } = self;
+        Ok(format!("{head} {{\nstart:\n{slots}{prologue}{text}}}\n"))
+    }
+
+    // --- names
+
+    fn number(&mut self) -> u32 {
+        self.names += 1;
+        self.names
+    }
+
+    /// A label that no block has.
+    pub fn label(&mut self) -> Label {
+        Label::Number(self.number())
+    }
+
+    /// A name of a result to come.
+    pub fn forward(&mut self, ty: LlvmType) -> Operand {
+        Operand::numbered(ty, self.number())
+    }
+
+    /// Gives the next result a name that is in use already.
+    pub fn named(&mut self, result: &Operand) -> &mut Self {
+        self.result = Some(result.clone());
+        self
+    }
+
+    /// Builds instructions that are run once, before all others of the function, for all uses of their results.
+    pub fn once(&mut self, build: impl FnOnce(&mut Self) -> Operand) -> Operand {
+        let outer = std::mem::replace(&mut self.hoists, true);
+        let result = build(self);
+        self.hoists = outer;
+        result
+    }
+
+    // --- text
+
+    fn check(&mut self, fits: bool, instruction: fmt::Arguments<'_>) {
+        if !fits && self.error.is_none() {
+            self.error = Some(format!("LLVM IR: {instruction}"));
+        }
+    }
+
+    fn line(&mut self, fits: bool, instruction: fmt::Arguments<'_>) {
+        self.check(fits, instruction);
+        let _ = writeln!(self.text, "  {instruction}");
+    }
+
+    fn def(&mut self, ty: LlvmType, fits: bool, instruction: fmt::Arguments<'_>) -> Operand {
+        self.check(fits, instruction);
+        if self.hoists {
+            let instruction = instruction.to_string();
+            if let Some(result) = self.hoisted.get(&instruction) {
+                return result.clone();
+            }
+            let result = self.forward(ty);
+            let _ = writeln!(self.prologue, "  {result} = {instruction}");
+            self.hoisted.insert(instruction, result.clone());
+            return result;
+        }
+        let result = match self.result.take() {
+            Some(result) => {
+                self.check(result.ty() == ty, instruction);
+                result
+            }
+            None => self.forward(ty),
+        };
+        let _ = writeln!(self.text, "  {result} = {instruction}");
+        result
+    }
+
+    // --- blocks
+
+    pub fn begin(&mut self, label: Label) {
+        let _ = writeln!(self.text, "{label}:");
+    }
+
+    pub fn jump(&mut self, to: Label) {
+        self.line(true, format_args!("br label %{to}"));
+    }
+
+    /// Jumps back to the head of a loop.
+    pub fn repeat(&mut self, to: Label, hint: LoopHint) {
+        self.line(true, format_args!("br label %{to}, !llvm.loop !{}", hint.0));
+    }
+
+    pub fn branch(&mut self, cond: &Operand, yes: Label, no: Label) {
+        let fits = cond.ty() == LlvmType::BIT;
+        self.line(
+            fits,
+            format_args!("br i1 {cond}, label %{yes}, label %{no}"),
+        );
+    }
+
+    /// Branches back to the head of a loop, or behind it.
+    pub fn branch_back(&mut self, cond: &Operand, yes: Label, no: Label, hint: Option<LoopHint>) {
+        match hint {
+            Some(LoopHint(hint)) => {
+                let fits = cond.ty() == LlvmType::BIT;
+                let line =
+                    format_args!("br i1 {cond}, label %{yes}, label %{no}, !llvm.loop !{hint}");
+                self.line(fits, line);
+            }
+            None => self.branch(cond, yes, no),
+        }
+    }
+
+    /// Goes where the case leads whose bits the operand has.
+    pub fn switch(&mut self, on: &Operand, cases: &[(u64, Label)], default: Label) {
+        let ty = on.ty();
+        let mut line = format!("switch {}, label %{default} [", on.typed());
+        for &(bits, label) in cases {
+            let case = Operand::constant(ty, bits);
+            let _ = write!(line, " {}, label %{label}", case.typed());
+        }
+        self.line(ty.is_int() && !ty.is_vector(), format_args!("{line} ]"));
+    }
+
+    /// Ends the function.
+    pub fn ret(&mut self, value: Option<&Operand>) {
+        match value {
+            Some(value) => self.line(true, format_args!("ret {}", value.typed())),
+            None => self.line(true, format_args!("ret void")),
+        }
+    }
+
+    pub fn phi(&mut self, ty: LlvmType, incoming: &[(&Operand, Label)]) -> Operand {
+        let fits = incoming.iter().all(|(value, _)| value.ty() == ty);
+        let mut line = format!("phi {ty}");
+        for (i, (value, from)) in incoming.iter().enumerate() {
+            let separator = if i == 0 { "" } else { "," };
+            let _ = write!(line, "{separator} [ {value}, %{from} ]");
+        }
+        self.def(ty, fits, format_args!("{line}"))
+    }
+
+    /// Metadata for a loop that is to be written out so many times.
+    pub fn unrolled(&mut self, times: usize) -> LoopHint {
+        let lines = &mut self.declarations.0;
+        lines.insert(format!(
+            "!1 = !{{!\"llvm.loop.unroll.count\", i32 {times}}}"
+        ));
+        // A number of its own: each adds a line.
+        let number = FIRST_HINT + lines.len();
+        lines.insert(format!("!{number} = distinct !{{!{number}, !1}}"));
+        LoopHint(number)
+    }
+
+    // --- numbers
+
+    binaries!(add: Add, sub: Sub, mul: Mul, and: And, or: Or, xor: Xor);
+
+    pub fn binary(&mut self, op: Binary, a: &Operand, b: &Operand) -> Operand {
+        self.binary_with(op, FpFlags::default(), a, b)
+    }
+
+    pub fn binary_with(&mut self, op: Binary, fp: FpFlags, a: &Operand, b: &Operand) -> Operand {
+        let ty = a.ty();
+        let numbers = if op.is_float() {
+            ty.is_float()
+        } else {
+            ty.is_int()
+        };
+        let (word, flags) = (
+            op.word(),
+            Flags(if op.is_float() {
+                fp
+            } else {
+                FpFlags::default()
+            }),
+        );
+        let fits = numbers && ty == b.ty();
+        self.def(ty, fits, format_args!("{word}{flags} {ty} {a}, {b}"))
+    }
+
+    pub fn fneg(&mut self, fp: FpFlags, a: &Operand) -> Operand {
+        let ty = a.ty();
+        self.def(
+            ty,
+            ty.is_float(),
+            format_args!("fneg{} {ty} {a}", Flags(fp)),
+        )
+    }
+
+    pub fn icmp(&mut self, cond: IntCond, a: &Operand, b: &Operand) -> Operand {
+        let ty = a.ty();
+        let fits = !ty.is_float() && ty == b.ty();
+        let result = LlvmType::BIT.like(ty);
+        self.def(
+            result,
+            fits,
+            format_args!("icmp {} {ty} {a}, {b}", int_cond(cond)),
+        )
+    }
+
+    pub fn fcmp(&mut self, cond: FloatCond, fp: FpFlags, a: &Operand, b: &Operand) -> Operand {
+        let ty = a.ty();
+        let fits = ty.is_float() && ty == b.ty();
+        let (flags, cond) = (Flags(fp), float_cond(cond));
+        let result = LlvmType::BIT.like(ty);
+        self.def(
+            result,
+            fits,
+            format_args!("fcmp{flags} {cond} {ty} {a}, {b}"),
+        )
+    }
+
+    pub fn cast(&mut self, op: Cast, value: &Operand, to: LlvmType) -> Operand {
+        let fits = op.converts(value.ty(), to);
+        self.def(
+            to,
+            fits,
+            format_args!("{} {} to {to}", op.word(), value.typed()),
+        )
+    }
+
+    /// Extends an unsigned integer, if the type is wider than its own.
+    pub fn widened(&mut self, value: &Operand, to: LlvmType) -> Operand {
+        match value.ty() == to {
+            true => value.clone(),
+            false => self.cast(Cast::ZExt, value, to),
+        }
+    }
+
+    pub fn freeze(&mut self, value: &Operand) -> Operand {
+        self.def(value.ty(), true, format_args!("freeze {}", value.typed()))
+    }
+
+    pub fn select(&mut self, cond: &Operand, yes: &Operand, no: &Operand) -> Operand {
+        let ty = yes.ty();
+        let bits = cond.ty();
+        let fits = ty == no.ty() && (bits == LlvmType::BIT || bits == LlvmType::BIT.like(ty));
+        let (cond, yes, no) = (cond.typed(), yes.typed(), no.typed());
+        self.def(ty, fits, format_args!("select {cond}, {yes}, {no}"))
+    }
+
+    // --- vectors
+
+    pub fn extract(&mut self, vector: &Operand, lane: &Operand) -> Operand {
+        let ty = vector.ty();
+        let (vector, lane) = (vector.typed(), lane.typed());
+        self.def(
+            ty.element(),
+            ty.is_vector(),
+            format_args!("extractelement {vector}, {lane}"),
+        )
+    }
+
+    pub fn insert(&mut self, vector: &Operand, value: &Operand, lane: &Operand) -> Operand {
+        let ty = vector.ty();
+        let fits = ty.is_vector() && value.ty() == ty.element();
+        let (vector, value, lane) = (vector.typed(), value.typed(), lane.typed());
+        self.def(
+            ty,
+            fits,
+            format_args!("insertelement {vector}, {value}, {lane}"),
+        )
+    }
+
+    /// Returns the elements of two vectors by their numbers, those of the second behind those of the first.
+    pub fn shuffle(
+        &mut self,
+        a: &Operand,
+        b: &Operand,
+        order: impl Iterator<Item = u32> + Clone,
+    ) -> Operand {
+        let ty = a.ty();
+        let lanes = order.clone().count() as u32;
+        let fits =
+            ty.is_vector() && ty == b.ty() && order.clone().all(|lane| lane < 2 * ty.lanes());
+        let order = List(order.map(Lane));
+        let (a, b) = (a.typed(), b.typed());
+        self.def(
+            ty.vector(lanes),
+            fits,
+            format_args!("shufflevector {a}, {b}, <{lanes} x i32> <{order}>"),
+        )
+    }
+
+    /// A scalar in all lanes.
+    pub fn splat(&mut self, value: &Operand, lanes: u32) -> Operand {
+        let ty = value.ty().vector(lanes);
+        let poison = Operand::poison(ty);
+        let one = self.insert(&poison, value, &Operand::i64(0));
+        let (one, poison) = (one.typed(), poison.typed());
+        self.def(
+            ty,
+            true,
+            format_args!("shufflevector {one}, {poison}, <{lanes} x i32> zeroinitializer"),
+        )
+    }
+
+    // --- memory
+
+    /// The address of an array on the stack.
+    pub fn array(&mut self, count: u64, ty: LlvmType) -> Operand {
+        let address = self.forward(LlvmType::PTR);
+        let _ = writeln!(
+            self.slots,
+            "  {address} = alloca [{count} x {ty}], align {STACK_ALIGN}"
+        );
+        address
+    }
+
+    fn alloca(&mut self, ty: LlvmType, align: u32) -> StackSlot {
+        let address = self.forward(LlvmType::PTR);
+        let _ = writeln!(self.slots, "  {address} = alloca {ty}, align {align}");
+        StackSlot { address, ty, align }
+    }
+
+    /// A place on the stack.
+    pub fn slot(&mut self, ty: LlvmType) -> StackSlot {
+        self.alloca(ty, STACK_ALIGN)
+    }
+
+    /// A place on the stack that holds a number at first.
+    pub fn counter(&mut self, number: u32) -> StackSlot {
+        let slot = self.alloca(LlvmType::I32, 4);
+        let _ = writeln!(
+            self.slots,
+            "  store i32 {number}, ptr {}, align 4",
+            slot.address
+        );
+        slot
+    }
+
+    /// Loads what lies in a place on the stack.
+    pub fn get(&mut self, slot: &StackSlot) -> Operand {
+        self.load(slot.ty, &slot.address, slot.align)
+    }
+
+    /// Stores to a place on the stack.
+    pub fn put(&mut self, value: &Operand, slot: &StackSlot) {
+        let fits = value.ty() == slot.ty;
+        self.check(
+            fits,
+            format_args!("{} in a slot of {}", value.typed(), slot.ty),
+        );
+        self.store(value, &slot.address, slot.align);
+    }
+
+    /// Loads an element of the vector in a place on the stack.
+    pub fn get_element(&mut self, slot: &StackSlot, lane: &Operand) -> Operand {
+        let ty = slot.ty.element();
+        let at = self.element(ty, &slot.address, lane);
+        self.load(ty, &at, ty.bytes())
+    }
+
+    /// Stores an element of the vector in a place on the stack.
+    pub fn put_element(&mut self, value: &Operand, slot: &StackSlot, lane: &Operand) {
+        let ty = slot.ty.element();
+        let fits = value.ty() == ty && slot.ty.is_vector();
+        self.check(fits, format_args!("{} in {}", value.typed(), slot.ty));
+        let at = self.element(ty, &slot.address, lane);
+        self.store(value, &at, ty.bytes());
+    }
+
+    pub fn load(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
+        let fits = at.ty() == LlvmType::PTR;
+        self.def(ty, fits, format_args!("load {ty}, ptr {at}, align {align}"))
+    }
+
+    pub fn load_volatile(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
+        let fits = at.ty() == LlvmType::PTR;
+        self.def(
+            ty,
+            fits,
+            format_args!("load volatile {ty}, ptr {at}, align {align}"),
+        )
+    }
+
+    /// Loads what nobody writes while the function runs.
+    pub fn load_invariant(&mut self, ty: LlvmType, at: &Operand, align: u32) -> Operand {
+        let fits = at.ty() == LlvmType::PTR;
+        self.def(
+            ty,
+            fits,
+            format_args!("load {ty}, ptr {at}, align {align}, !invariant.load !0"),
+        )
+    }
+
+    pub fn store(&mut self, value: &Operand, at: &Operand, align: u32) {
+        let fits = at.ty() == LlvmType::PTR;
+        self.line(
+            fits,
+            format_args!("store {}, ptr {at}, align {align}", value.typed()),
+        );
+    }
+
+    pub fn store_volatile(&mut self, value: &Operand, at: &Operand, align: u32) {
+        let fits = at.ty() == LlvmType::PTR;
+        let value = value.typed();
+        self.line(
+            fits,
+            format_args!("store volatile {value}, ptr {at}, align {align}"),
+        );
+    }
+
+    /// The address of an element, counted in elements of a type; a vector of addresses if the base or the index is one.
+    pub fn element(&mut self, ty: LlvmType, base: &Operand, index: &Operand) -> Operand {
+        let (from, by) = (base.ty(), index.ty());
+        let lanes = from.lanes().max(by.lanes());
+        let same = [from, by].iter().all(|ty| [0, lanes].contains(&ty.lanes()));
+        let fits = from.element() == LlvmType::PTR && by.is_int() && same;
+        let (base, index) = (base.typed(), index.typed());
+        let result = LlvmType::PTR.vector(lanes);
+        self.def(
+            result,
+            fits,
+            format_args!("getelementptr {ty}, {base}, {index}"),
+        )
+    }
+
+    /// The address so many bytes after another.
+    pub fn offset(&mut self, base: &Operand, bytes: &Operand) -> Operand {
+        self.element(LlvmType::int(8), base, bytes)
+    }
+
+    pub fn copy(&mut self, to: &Operand, from: &Operand, bytes: u64, align: u32) {
+        let fits = [to, from].iter().all(|at| at.ty() == LlvmType::PTR);
+        let name = "llvm.memcpy.p0.p0.i64";
+        self.declarations
+            .0
+            .insert(format!("declare void @{name}(ptr, ptr, i64, i1)"));
+        let (to, from) = (
+            format_args!("ptr align {align} {to}"),
+            format_args!("ptr align {align} {from}"),
+        );
+        self.line(
+            fits,
+            format_args!("call void @{name}({to}, {from}, i64 {bytes}, i1 false)"),
+        );
+    }
+
+    pub fn atomic_load(&mut self, ty: LlvmType, at: &Operand, order: Order, align: u32) -> Operand {
+        let fits = at.ty() == LlvmType::PTR && !ty.is_vector();
+        self.def(
+            ty,
+            fits,
+            format_args!("load atomic {ty}, ptr {at} {order}, align {align}"),
+        )
+    }
+
+    pub fn atomic_store(&mut self, value: &Operand, at: &Operand, order: Order, align: u32) {
+        let fits = at.ty() == LlvmType::PTR && !value.ty().is_vector();
+        let value = value.typed();
+        self.line(
+            fits,
+            format_args!("store atomic {value}, ptr {at} {order}, align {align}"),
+        );
+    }
+
+    pub fn atomic_rmw(
+        &mut self,
+        op: Rmw,
+        at: &Operand,
+        value: &Operand,
+        order: Order,
+        align: u32,
+    ) -> Operand {
+        let ty = value.ty();
+        let fits = at.ty() == LlvmType::PTR && !ty.is_vector();
+        let (op, value) = (op.word(), value.typed());
+        self.def(
+            ty,
+            fits,
+            format_args!("atomicrmw {op} ptr {at}, {value} {order}, align {align}"),
+        )
+    }
+
+    /// Exchanges what lies there, if it is `expected`, and returns what lay there.
+    pub fn compare_exchange(
+        &mut self,
+        at: &Operand,
+        (expected, new): (&Operand, &Operand),
+        (order, failed): (Order, Order),
+        align: u32,
+    ) -> Operand {
+        let ty = new.ty();
+        let fits = at.ty() == LlvmType::PTR && expected.ty() == ty && !ty.is_vector();
+        let (expected, new) = (expected.typed(), new.typed());
+        // Its type is a structure, which is taken apart at once.
+        let pair = self.def(
+            ty,
+            fits,
+            format_args!("cmpxchg ptr {at}, {expected}, {new} {order} {failed}, align {align}"),
+        );
+        self.def(
+            ty,
+            true,
+            format_args!("extractvalue {{ {ty}, i1 }} {pair}, 0"),
+        )
+    }
+
+    /// A fence; `alone`: for this thread alone.
+    pub fn fence(&mut self, order: Order, alone: bool) {
+        let scope = if alone {
+            "syncscope(\"singlethread\") "
+        } else {
+            ""
+        };
+        self.line(true, format_args!("fence {scope}{order}"));
+    }
+
+    // --- calls
+
+    fn declare(&mut self, result: impl fmt::Display, name: &str, args: &[&Operand]) {
+        let types = List(args.iter().map(|arg| arg.ty()));
+        self.declarations
+            .0
+            .insert(format!("declare {result} @{name}({types})"));
+    }
+
+    /// Calls a function, which is declared with the types of the operands.
+    pub fn call(
+        &mut self,
+        name: fmt::Arguments<'_>,
+        result: LlvmType,
+        args: &[&Operand],
+    ) -> Operand {
+        let name = name.to_string();
+        self.declare(result, &name, args);
+        let args = List(args.iter().map(|arg| arg.typed()));
+        self.def(result, true, format_args!("call {result} @{name}({args})"))
+    }
+
+    /// Calls a function without a result.
+    pub fn call_void(&mut self, name: fmt::Arguments<'_>, args: &[&Operand]) {
+        let name = name.to_string();
+        self.declare("void", &name, args);
+        let args = List(args.iter().map(|arg| arg.typed()));
+        self.line(true, format_args!("call void @{name}({args})"));
+    }
+
+    /// Calls a function of the same module.
+    pub fn call_own(
+        &mut self,
+        name: fmt::Arguments<'_>,
+        result: LlvmType,
+        args: &[Operand],
+    ) -> Operand {
+        let args = List(args.iter().map(Operand::typed));
+        self.def(result, true, format_args!("call {result} @{name}({args})"))
+    }
+
+    /// Calls an intrinsic whose operands and result have one type.
+    pub fn intrinsic(&mut self, name: &str, args: &[&Operand]) -> Operand {
+        let ty = args.first().map_or(LlvmType::BIT, |arg| arg.ty());
+        let fits = args.iter().all(|arg| arg.ty() == ty);
+        self.check(fits && !args.is_empty(), format_args!("{name}"));
+        self.call(format_args!("llvm.{name}.{}", ty.suffix()), ty, args)
+    }
+
+    /// Counts zeros from an end: `ctlz` or `cttz`. `some`: there is a one.
+    pub fn zeros(&mut self, name: &str, value: &Operand, some: bool) -> Operand {
+        let ty = value.ty();
+        self.check(ty.is_int(), format_args!("{name}"));
+        self.call(
+            format_args!("llvm.{name}.{}", ty.suffix()),
+            ty,
+            &[value, &Operand::bit(some)],
+        )
+    }
+
+    /// The integer out of a register of its type, whatever it was made of.
+    pub fn in_register(&mut self, value: &Operand) -> Operand {
+        let ty = value.ty();
+        let value = value.typed();
+        self.def(
+            ty,
+            ty.is_int() && !ty.is_vector(),
+            format_args!("call {ty} asm \"\", \"=r,0\"({value})"),
+        )
+    }
+}
+
+/// The number of an element.
+struct Lane(u32);
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "i32 {}", self.0)
+    }
+}
+
+/// Floating-point flags, each after a blank.
+struct Flags(FpFlags);
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (flag, name) in [
+            (FpFlags::NNAN, " nnan"),
+            (FpFlags::NINF, " ninf"),
+            (FpFlags::NSZ, " nsz"),
+            (FpFlags::ARCP, " arcp"),
+            (FpFlags::CONTRACT, " contract"),
+            (FpFlags::REASSOC, " reassoc"),
+        ] {
+            if self.0.has(flag) {
+                f.write_str(name)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn int_cond(cond: IntCond) -> &'static str {
+    match cond {
+        IntCond::Eq => "eq",
+        IntCond::Ne => "ne",
+        IntCond::Slt => "slt",
+        IntCond::Sle => "sle",
+        IntCond::Sgt => "sgt",
+        IntCond::Sge => "sge",
+        IntCond::Ult => "ult",
+        IntCond::Ule => "ule",
+        IntCond::Ugt => "ugt",
+        IntCond::Uge => "uge",
+    }
+}
+
+fn float_cond(cond: FloatCond) -> &'static str {
+    match cond {
+        FloatCond::Oeq => "oeq",
+        FloatCond::One => "one",
+        FloatCond::Olt => "olt",
+        FloatCond::Ole => "ole",
+        FloatCond::Ogt => "ogt",
+        FloatCond::Oge => "oge",
+        FloatCond::Ord => "ord",
+        FloatCond::Ueq => "ueq",
+        FloatCond::Une => "une",
+        FloatCond::Ult => "ult",
+        FloatCond::Ule => "ule",
+        FloatCond::Ugt => "ugt",
+        FloatCond::Uge => "uge",
+        FloatCond::Uno => "uno",
+    }
+}
