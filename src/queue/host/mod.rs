@@ -227,7 +227,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Has the thread stay for a task that comes when its batch is submitted. [`Executor::start`] has succeeded just before.
+    /// Keeps the thread for a task that comes when its batch is submitted. [`Executor::start`] has succeeded just before.
     pub fn promise(&self) {
         self.inbox.lock().promised += 1;
     }
