@@ -34,7 +34,7 @@ fn destination(region: &BufferCopy) -> Part {
     })
 }
 
-/// What is mapped.
+/// The mapped memory.
 fn mapped(mapping: &Mapping) -> Part {
     match &mapping.image {
         Some(image) => Part::Box(image.at),

@@ -137,7 +137,7 @@ impl Queue {
         !self.moves_contents() || work.is_prepared(self.target.memory)
     }
 
-    /// Has contents brought to the memory of the device, by a thread that may wait for devices. The command is looked at again
+    /// Brings contents to the memory of the device, in a thread that may wait for devices. The command is looked at again
     /// when they are there.
     fn bring(
         &self,

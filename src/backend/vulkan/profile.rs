@@ -15,7 +15,7 @@ pub struct Queries {
     enabled: bool,
     pools: Vec<vk::QueryPool>,
     free: Vec<u64>,
-    /// Those that nobody asks for any more, with the value of the batch that may still have them in use.
+    /// Queries that nobody reads any more, with the value of the batch that may still have them in use.
     used: VecDeque<(u64, u64)>,
 }
 

@@ -102,7 +102,7 @@ impl Texels {
         Ok(cell.get_or_init(|| made))
     }
 
-    /// What is done with the rows of a box if this is done with the box.
+    /// The work on the rows of a box if this is the work on the box.
     fn touch_of_rows(&self, at: &ImageRegion, touch: Touch) -> Touch {
         match touch {
             Touch::Overwrite if at.size[0] != extent(&self.desc)[0] => Touch::Modify,
