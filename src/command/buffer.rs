@@ -1,7 +1,7 @@
 //! Reads, writes, copies and fills of buffers, linear and rectangular.
 
 use super::rect::{self, Side};
-use super::{check_mutable, Command, HostSide, QueueTarget, Work};
+use super::{Command, HostSide, QueueTarget, Work};
 use crate::backend::BufferCopy;
 use crate::cl;
 use crate::error::{err, ClResult};
@@ -27,7 +27,7 @@ fn check_host_write(mem: &Ref<Mem>) -> ClResult {
             "the host may not write this buffer",
         );
     }
-    check_mutable(mem)
+    mem.check_written()
 }
 
 fn check_range(mem: &Ref<Mem>, offset: usize, size: usize) -> ClResult {
@@ -198,7 +198,7 @@ pub fn copy(
     dst.check_alignment(&target.device)?;
     check_range(src, src_offset, size)?;
     check_range(dst, dst_offset, size)?;
-    check_mutable(dst)?;
+    dst.check_written()?;
     if Arc::ptr_eq(src.store(), dst.store()) {
         let (a, b) = (src.origin() + src_offset, dst.origin() + dst_offset);
         if a < b + size && b < a + size && size > 0 {
@@ -230,7 +230,7 @@ pub fn copy_rect(
     target.check_buffer(dst)?;
     src.check_alignment(&target.device)?;
     dst.check_alignment(&target.device)?;
-    check_mutable(dst)?;
+    dst.check_written()?;
     let from = rect::place(&rect.buffer, rect.region)?;
     let to = rect::place(&rect.other, rect.region)?;
     if from.end > src.size() as u64 || to.end > dst.size() as u64 {
@@ -292,7 +292,7 @@ pub fn fill(
         );
     }
     mem.check_alignment(&target.device)?;
-    check_mutable(mem)?;
+    mem.check_written()?;
     if size == 0 {
         return Ok(nothing(cl::CL_COMMAND_FILL_BUFFER));
     }

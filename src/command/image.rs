@@ -1,6 +1,6 @@
 //! Commands on images: reads, writes, copies, fills and maps.
 
-use super::{check_mutable, Command, HostSide, QueueTarget, Work};
+use super::{Command, HostSide, QueueTarget, Work};
 use crate::backend::image::{ImageDim, ImageRegion};
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_command_type, cl_map_flags};
@@ -182,7 +182,7 @@ pub unsafe fn write(
     let rows = rows(image, &at, row_pitch, slice_pitch)?;
     let host = host(pointer)?;
     check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
-    check_mutable(mem)?;
+    mem.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_WRITE_IMAGE,
         work: Work::WriteImage {
@@ -214,7 +214,7 @@ pub fn copy(
     size: [usize; 3],
 ) -> ClResult<Command> {
     let (from_image, to_image) = (check(target, src)?, check(target, dst)?);
-    check_mutable(dst)?;
+    dst.check_written()?;
     if from_image.desc().format != to_image.desc().format {
         return err(cl::CL_IMAGE_FORMAT_MISMATCH, "the formats differ");
     }
@@ -273,7 +273,7 @@ pub fn copy_to_buffer(
     let image = check(target, src)?;
     let at = place(image, region.origin, region.size)?;
     check_bytes(target, src, dst, offset, volume(image, &at))?;
-    check_mutable(dst)?;
+    dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_IMAGE_TO_BUFFER,
         work: Work::ImageToBuffer {
@@ -296,7 +296,7 @@ pub fn copy_from_buffer(
     let image = check(target, dst)?;
     let at = place(image, region.origin, region.size)?;
     check_bytes(target, dst, src, offset, volume(image, &at))?;
-    check_mutable(dst)?;
+    dst.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_COPY_BUFFER_TO_IMAGE,
         work: Work::BufferToImage {
@@ -317,7 +317,7 @@ pub fn fill(
 ) -> ClResult<Command> {
     let image = check(target, mem)?;
     let at = place(image, region.origin, region.size)?;
-    check_mutable(mem)?;
+    mem.check_written()?;
     Ok(Command {
         kind: cl::CL_COMMAND_FILL_IMAGE,
         work: Work::FillImage {
@@ -344,7 +344,7 @@ pub fn check_map_access(mem: &Ref<Mem>, flags: cl_map_flags) -> ClResult {
     }
     if flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0 {
         check_host(mem, cl::CL_MEM_HOST_READ_ONLY)?;
-        check_mutable(mem)?;
+        mem.check_written()?;
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Maps, unmaps and migrations.
 
-use super::{check_mutable, migration, Command, QueueTarget, Work};
+use super::{migration, Command, QueueTarget, Work};
 use crate::cl::{self, cl_map_flags, cl_mem_migration_flags};
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
@@ -44,7 +44,7 @@ pub fn map_buffer(
                 "the host may not write this buffer",
             );
         }
-        check_mutable(mem)?;
+        mem.check_written()?;
     }
     let mapping = mem.map(target.memory, flags, offset, size)?;
     let pointer = mapping.pointer as *mut c_void;

@@ -318,14 +318,6 @@ pub struct Launch {
     pub grid: Arc<Grid>,
 }
 
-/// CL_INVALID_OPERATION for what no command may write (cl_ext_immutable_memory_objects).
-fn check_mutable(mem: &Mem) -> ClResult {
-    if mem.is_immutable() {
-        return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
-    }
-    Ok(())
-}
-
 /// What clEnqueueMigrateMemObjects and clEnqueueSVMMigrateMem do, by their flags.
 fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     const KNOWN: cl_mem_migration_flags =

@@ -41,6 +41,7 @@ pub fn native(
     }
     for (mem, offset) in &buffers {
         target.check_buffer(mem)?;
+        mem.note_written();
         let fits = offset
             .checked_add(size_of::<usize>())
             .is_some_and(|end| end <= args.len());

@@ -52,6 +52,7 @@ mod printf;
 #[cfg(target_os = "linux")]
 mod process;
 mod programs;
+mod queue_contract;
 mod queues;
 mod refusals;
 mod relaxed;

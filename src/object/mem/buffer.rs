@@ -10,6 +10,7 @@ use crate::object::callback::Destructors;
 use crate::object::context::Context;
 use crate::util::lock::Mutex;
 use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 const ACCESS: cl_mem_flags = cl::CL_MEM_READ_WRITE | cl::CL_MEM_WRITE_ONLY | cl::CL_MEM_READ_ONLY;
@@ -161,6 +162,7 @@ impl Mem {
             image: None,
             packets: None,
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         }))
@@ -212,6 +214,7 @@ impl Mem {
             image: None,
             packets: None,
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         }))

@@ -30,6 +30,7 @@ use crate::object::info::{unknown, InfoOut, Written};
 use crate::object::memories::MemoryIndex;
 use crate::util::lock::Mutex;
 use std::ffi::c_void;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 /// What the texels are.
@@ -348,6 +349,7 @@ impl Mem {
             image: Some(Box::new(image)),
             packets: None,
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle,
         }

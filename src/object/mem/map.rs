@@ -52,6 +52,8 @@ pub struct Mapping {
     pub size: usize,
     /// CL_MAP_*.
     pub flags: cl_map_flags,
+    /// The memory behind the pointer has the contents already: nothing is copied there, and it may be read-only.
+    pub current: bool,
     /// Its command is held: it may never come to be.
     pub held: bool,
     /// The pointer is to the device's memory itself.
@@ -73,9 +75,9 @@ impl Mapping {
         self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
     }
 
-    /// The contents must be there when the map is complete.
+    /// The contents must be brought there before the map is complete.
     pub fn reads(&self) -> bool {
-        self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0
+        self.flags & cl::CL_MAP_WRITE_INVALIDATE_REGION == 0 && !self.current
     }
 }
 
@@ -107,6 +109,7 @@ impl Mem {
         let host = self.store.host_ptr();
         let mut mapping = Mapping {
             id: MapId::fresh(),
+            current: false,
             held: false,
             pointer: 0,
             offset,
@@ -120,6 +123,7 @@ impl Mem {
             _ if host != 0 => {
                 mapping.pointer = host + at;
                 mapping.direct = self.store.is_host(memory) && !self.store.is_shared();
+                mapping.current = self.is_as_made();
             }
             Some(base) if memory.host_cached() && !self.store.is_shared() => {
                 mapping.pointer = base.as_ptr() as usize + at;

@@ -56,6 +56,7 @@ impl Mem {
         };
         let mut mapping = Mapping {
             id: MapId::fresh(),
+            current: false,
             held: false,
             pointer: 0,
             offset: 0,
@@ -81,6 +82,7 @@ impl Mem {
         }
         if mapping.pointer == 0 && self.host_ptr != 0 {
             mapping.pointer = within(self.host_ptr);
+            mapping.current = self.is_as_made();
         }
         if mapping.pointer == 0 {
             mapped.row_pitch = width * element;

@@ -34,6 +34,7 @@ use coherence::{Part, Rows, Touch};
 use map::Mapping;
 use std::ffi::c_void;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 use store::Store;
 pub(crate) use svm::same_bytes;
@@ -64,6 +65,8 @@ pub struct Mem {
     /// Of pipes.
     packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
+    /// A command other than a kernel was enqueued that may write it or what is made from it.
+    written: AtomicBool,
     destructors: Destructors,
     handle: usize,
 }
@@ -82,6 +85,32 @@ impl Mem {
     /// No command and no kernel may write it (cl_ext_immutable_memory_objects).
     pub fn is_immutable(&self) -> bool {
         self.flags & cl::CL_MEM_IMMUTABLE_EXT != 0
+    }
+
+    /// The object that this one is made from, or itself.
+    fn root(&self) -> &Self {
+        self.parent.as_ref().map_or(self, |parent| parent.root())
+    }
+
+    /// As [`Mem::note_written`]. CL_INVALID_OPERATION if no command may write it.
+    pub fn check_written(&self) -> ClResult {
+        if self.is_immutable() {
+            return err(cl::CL_INVALID_OPERATION, "the memory object is immutable");
+        }
+        self.note_written();
+        Ok(())
+    }
+
+    /// Notes that a command writes it.
+    pub fn note_written(&self) {
+        self.root().written.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true if it has the contents that it was made with: kernels may not write it, and no command has.
+    fn is_as_made(&self) -> bool {
+        let root = self.root();
+        let read_only = cl::CL_MEM_READ_ONLY | cl::CL_MEM_IMMUTABLE_EXT;
+        root.flags & read_only != 0 && !root.written.load(Ordering::Relaxed)
     }
 
     /// CL_MEM_CONTEXT.

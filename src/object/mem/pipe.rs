@@ -12,6 +12,7 @@ use crate::object::device::PIPE_MAX_PACKET_SIZE;
 use crate::object::info::{unknown, InfoOut, Written};
 use crate::util::lock::Mutex;
 use spirv_lowering::pipe;
+use std::sync::atomic::AtomicBool;
 
 /// What a pipe holds.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +90,7 @@ impl Mem {
                 most: max_packets,
             }),
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         }))

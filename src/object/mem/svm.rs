@@ -15,6 +15,7 @@ use crate::object::device::Device;
 use crate::object::svm::Allocation;
 use crate::util::lock::Mutex;
 use std::ptr::NonNull;
+use std::sync::atomic::AtomicBool;
 use std::sync::Arc;
 
 impl Mem {
@@ -42,6 +43,7 @@ impl Mem {
             image: None,
             packets: None,
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         })
@@ -69,6 +71,7 @@ impl Mem {
             image: None,
             packets: None,
             mappings: Mutex::default(),
+            written: AtomicBool::new(false),
             destructors: Destructors::default(),
             handle: me.as_ptr() as usize,
         })
@@ -79,6 +82,7 @@ impl Mem {
     pub(crate) fn map_shared(&self, flags: cl_map_flags, offset: usize, size: usize) -> Mapping {
         let mapping = Mapping {
             id: MapId::fresh(),
+            current: false,
             held: false,
             pointer: self.host_ptr + offset,
             offset,
