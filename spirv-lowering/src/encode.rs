@@ -434,7 +434,8 @@ fn write_interface(w: &mut Writer, i: &KernelInterface) {
         w.u8(code);
         w.u32(value);
     });
-    w.bytes(&i.arg_access);
+    let access: Vec<u8> = i.arg_access.iter().map(|access| access.bits()).collect();
+    w.bytes(&access);
 }
 
 fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
@@ -473,7 +474,7 @@ fn read_interface(r: &mut Reader) -> Decoded<KernelInterface> {
             },
         })
     })?;
-    let arg_access = r.bytes()?;
+    let arg_access: Vec<Access> = r.bytes()?.into_iter().map(Access::from_bits).collect();
     if arg_access.len() != args.len() {
         return Err(DecodeError::Field);
     }
@@ -731,7 +732,7 @@ mod tests {
                     binding: 2,
                     source: SamplerSource::Arg(3),
                 }],
-                arg_access: vec![1, 3, 1, 0, 3, 0, 2],
+                arg_access: [1, 3, 1, 0, 3, 0, 2].map(Access::from_bits).to_vec(),
             },
             printfs: vec![PrintfSite {
                 format: b"%v4f %s\n".to_vec(),

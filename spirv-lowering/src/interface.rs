@@ -454,12 +454,52 @@ pub struct KernelInterface {
     pub uses_indirect_pointers: bool,
     /// Sampler descriptors. Those of images stand with the arguments.
     pub samplers: Vec<SamplerBinding>,
-    /// For each explicit argument: the memory behind it may be read (bit 0) or written (bit 1) by the kernel; an image may be
-    /// written by what the kernel enqueues (bit 2).
-    pub arg_access: Vec<u8>,
+    /// For each explicit argument, what a launch may do with the memory behind it.
+    pub arg_access: Vec<Access>,
+}
+
+/// What a launch may do with the memory behind an argument of its kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Access(u8);
+
+impl Access {
+    /// The bit for reads by the kernel.
+    pub const READ: u8 = 1;
+    /// The bit for writes by the kernel.
+    pub const WRITE: u8 = 2;
+    /// The bit for what blocks that the kernel enqueues may do with an image.
+    pub const PASS_ON: u8 = 4;
+
+    /// Reads and writes by the kernel.
+    pub const ANY: Self = Self(Self::READ | Self::WRITE);
+
+    /// The access with these bits.
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
+    /// Returns the bits, as for [`Access::from_bits`].
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// Returns true if the kernel may write it.
+    pub fn writes(self) -> bool {
+        self.0 & Self::WRITE != 0
+    }
+
+    /// Returns true if the kernel, or a kernel that it enqueues, may write it.
+    pub fn leads_to_writes(self) -> bool {
+        self.0 & (Self::WRITE | Self::PASS_ON) != 0
+    }
 }
 
 impl KernelInterface {
+    /// Returns what a launch may do with the memory behind an argument.
+    pub fn access(&self, arg: usize) -> Access {
+        self.arg_access.get(arg).copied().unwrap_or(Access::ANY)
+    }
+
     /// Returns true if the kernel enqueues others, or uses events and queues of the device.
     pub fn enqueues(&self) -> bool {
         self.implicit

@@ -110,11 +110,10 @@ impl Work {
             Self::Launch(launch) => {
                 let touch = |writes| if writes { Touch::Modify } else { Touch::Read };
                 for (mem, access) in &launch.kernel.buffers {
-                    each(mem, &Part::All, touch(access & 2 != 0))?;
+                    each(mem, &Part::All, touch(access.writes()))?;
                 }
-                // What it enqueues may write an image, too.
                 for (mem, access) in &launch.kernel.images {
-                    each(mem, &Part::All, touch(access & 6 != 0))?;
+                    each(mem, &Part::All, touch(access.leads_to_writes()))?;
                 }
                 Ok(())
             }

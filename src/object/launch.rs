@@ -6,6 +6,7 @@ use crate::backend::{Binding, Code, Memory};
 use crate::compile::Executable;
 use crate::handle::Ref;
 use smallvec::SmallVec;
+use spirv_lowering::interface::Access;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::{Arc, OnceLock};
 
@@ -21,10 +22,10 @@ pub struct KernelLaunch {
     pub args: SmallVec<[u8; 128]>,
     /// Local-memory arguments: specialisation constant id and size in bytes, rounded up to `LOCAL_ARG_ALIGN`.
     pub local_args: SmallVec<[(u32, u32); 4]>,
-    /// Memory objects among the arguments; bit 0: the kernel may read it, bit 1: it may write it.
-    pub buffers: SmallVec<[(Ref<Mem>, u8); 8]>,
+    /// Memory objects among the arguments.
+    pub buffers: SmallVec<[(Ref<Mem>, Access); 8]>,
     /// Images among them, likewise.
-    pub images: SmallVec<[(Ref<Mem>, u8); 2]>,
+    pub images: SmallVec<[(Ref<Mem>, Access); 2]>,
     /// What stands at the bindings of the kernel's descriptor set.
     pub bindings: Vec<Binding>,
     /// The program-scope variables.

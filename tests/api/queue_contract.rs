@@ -35,7 +35,7 @@ unsafe extern "C" fn seen(_: cl_event, _: cl_int, flag: *mut c_void) {
 
 /// The command behind it waits for the host.
 #[test]
-fn an_event_does_not_wait_for_commands_behind_it() {
+fn an_event_does_not_wait_for_later_commands() {
     let setup = Setup::new();
     let buffer = setup.buffer_of(&[0u32; 64]);
     for flush_between in [false, true] {
@@ -175,7 +175,7 @@ fn finish_waits_for_nothing_that_comes_later() {
 /// The application keeps the source of a write until that is complete, so nothing need be copied meanwhile.
 #[test]
 #[cfg(target_os = "linux")]
-fn transfers_behind_a_busy_queue_take_no_memory() {
+fn transfers_on_a_busy_queue_take_no_memory() {
     const SIZE: usize = 8 << 20;
     let setup = Setup::new();
     let Some(gate) = Gate::new(&setup) else {

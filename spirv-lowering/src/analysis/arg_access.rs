@@ -5,17 +5,18 @@
 //! for "came from memory or from an integer". An argument that is stored, or turned into an integer, may be used in
 //! any way. Runs on an inlined function whose parameters are still the kernel's.
 
+use crate::interface::Access;
 use crate::ir::entity::{SecondaryMap, Value};
 use crate::ir::function::Function;
 use crate::ir::op::Op;
 use crate::ir::types::{Space, Type};
 
-/// The bit of [`ArgAccess::args`] for reading.
-pub const READ: u8 = 1;
-/// The bit of [`ArgAccess::args`] for writing.
-pub const WRITE: u8 = 2;
-/// The bit for what blocks that a kernel enqueues may do with an image.
-pub const PASS_ON: u8 = 4;
+/// The bits of [`ArgAccess::params`].
+pub const READ: u8 = Access::READ;
+/// As [`READ`].
+pub const WRITE: u8 = Access::WRITE;
+/// As [`READ`].
+pub const PASS_ON: u8 = Access::PASS_ON;
 
 /// The memory that a kernel may access.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

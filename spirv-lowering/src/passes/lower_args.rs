@@ -20,7 +20,7 @@ use crate::analysis::waits;
 use crate::edit::rewrite::{Action, Rewriter};
 use crate::error::{LowerError, Result};
 use crate::interface::{
-    AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit,
+    Access, AccessQualifier, AddressQualifier, Arg, ArgKind, ImageArg, ImageInfo, Implicit,
     KernelInterface, SPEC_FIRST_LOCAL_ARG,
 };
 use crate::ir::entity::{SecondaryMap, Value};
@@ -463,7 +463,7 @@ pub fn run(
             // Nor can blocks write it.
             bits &= !PASS_ON;
         }
-        arg_access.push(bits);
+        arg_access.push(Access::from_bits(bits));
         first += param.kind.values();
     }
     let captured_offsets = offsets.get(kernel.params.len()..).unwrap_or_default();
@@ -490,7 +490,7 @@ pub fn run(
             is_restrict: false,
             is_volatile: false,
         });
-        arg_access.push(image.access);
+        arg_access.push(Access::from_bits(image.access));
     }
 
     // The loads, at the head of the entry block.

@@ -250,7 +250,7 @@ fn described(interface: &KernelInterface) -> String {
         text += &format!("\n; {which:?} at {at}");
     }
     for (arg, access) in interface.args.iter().zip(&interface.arg_access) {
-        text += &format!("\n; {}: {:?}, access {access}", arg.name, arg.kind);
+        text += &format!("\n; {}: {:?}, access {}", arg.name, arg.kind, access.bits());
     }
     for sampler in &interface.samplers {
         text += &format!("\n; {sampler:?}");

@@ -11,7 +11,7 @@ use crate::object::launch::KernelLaunch;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 use crate::object::svm;
-use spirv_lowering::interface::ArgKind;
+use spirv_lowering::interface::{Access, ArgKind};
 use std::sync::{Arc, Weak};
 
 /// What clSetKernelExecInfo has told.
@@ -40,7 +40,7 @@ impl ExecInfo {
         let addressed = self.device_addresses.iter().filter_map(find);
         launch
             .buffers
-            .extend(known.chain(addressed).map(|mem| (mem, 3)));
+            .extend(known.chain(addressed).map(|mem| (mem, Access::ANY)));
         launch.touches_anything = true;
     }
 }

@@ -13,7 +13,9 @@ use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
 use smallvec::SmallVec;
-use spirv_lowering::interface::{ArgKind, ImageArg, ImageInfo, SamplerSource, LOCAL_ARG_ALIGN};
+use spirv_lowering::interface::{
+    Access, ArgKind, ImageArg, ImageInfo, SamplerSource, LOCAL_ARG_ALIGN,
+};
 use std::sync::{Arc, OnceLock};
 
 impl Kernel {
@@ -107,7 +109,7 @@ impl Kernel {
                     };
                     // Kept first: the last reference must not go under the lock, since destructor callbacks may set
                     // arguments.
-                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    let access = interface.access(index);
                     launch.buffers.push((mem.clone(), access));
                     let address = mem.device_address(device)?;
                     put(&mut launch.args, offset, &address.to_ne_bytes());
@@ -128,14 +130,14 @@ impl Kernel {
                                     format!("argument {index} of kernel {} was freed", self.name);
                                 return err(cl::CL_INVALID_KERNEL_ARGS, what);
                             };
-                            let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                            let access = interface.access(index);
                             launch.buffers.push((mem, access));
                         }
                         None if *address == 0 => {}
                         None => {
                             // A device address: the buffer may be known by it.
                             if let Some(mem) = context.addressed().find(memory, *address) {
-                                let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                                let access = interface.access(index);
                                 launch.buffers.push((mem, access));
                                 continue;
                             }
@@ -149,7 +151,7 @@ impl Kernel {
                         let what = format!("argument {index} of kernel {} was released", self.name);
                         return err(cl::CL_INVALID_KERNEL_ARGS, what);
                     };
-                    let access = interface.arg_access.get(index).copied().unwrap_or(3);
+                    let access = interface.access(index);
                     launch.images.push((mem.clone(), access));
                     if interface.enqueues() {
                         shared.resize(index + 1, None);
@@ -229,11 +231,11 @@ impl KernelLaunch {
         queue: &Identity,
         arg: &ImageArg,
         mem: &Ref<Mem>,
-        access: u8,
+        access: Access,
     ) -> ClResult {
         let memory = mem.context().memory_of(device)?;
         mem.check_image(device)?;
-        let write = access & 2 != 0;
+        let write = access.writes();
         if arg.sampled.is_some() || arg.storage.is_some() {
             let texels = mem.shown(memory, queue)?;
             for (binding, resource) in [

@@ -99,7 +99,7 @@ fn show(
     let mut any = false;
     for (mem, access) in &kernel.images {
         let image = mem.image()?;
-        if image.backing() != Backing::Rows || (back && access & 2 == 0) {
+        if image.backing() != Backing::Rows || (back && !access.writes()) {
             continue;
         }
         if !any {

@@ -73,7 +73,7 @@ impl Queue {
         }
         let mut uses = Uses::new();
         for (mem, access) in &kernel.buffers {
-            let write = access & 2 != 0;
+            let write = access.writes();
             uses.push(Use {
                 slice: mem.slice(index, 0, mem.size() as u64)?,
                 write,
