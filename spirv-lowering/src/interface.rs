@@ -458,7 +458,7 @@ pub struct KernelInterface {
     pub arg_access: Vec<Access>,
 }
 
-/// What a launch may do with the memory behind an argument of its kernel.
+/// The accesses that a launch may make to the memory behind an argument of its kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Access(u8);
 
