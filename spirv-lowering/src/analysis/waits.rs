@@ -31,9 +31,9 @@ pub fn may_wait(func: &Function) -> bool {
     !waiting_loops(func, &cfg, &forest).is_empty()
 }
 
-/// Returns the loops in which a work-item may wait, or none if the graph is not reducible.
+/// Returns the natural loops in which a work-item may wait.
 pub fn waiting_loops(func: &Function, cfg: &Cfg, forest: &LoopForest) -> Vec<LoopId> {
-    if forest.loops.is_empty() || !forest.is_reducible() {
+    if forest.loops.is_empty() {
         return Vec::new();
     }
     let seen = Seen::new(func, cfg);

@@ -302,6 +302,19 @@ mod tests {
         assert!(after.trim_start().contains("num_workgroups"), "{text}");
     }
 
+    #[test]
+    fn loops_elsewhere_may_have_two_entries() {
+        let text = changed(&format!(
+            "{TAKEN}  v7 = atomic_rmw.xchg.device.relaxed v0, v4 : i32\n  v8 = icmp.eq v1, v3 : bool\n  br v8, block3, block4\n\
+             block3:\n  br v8, block4, block5\nblock4:\n  br v8, block3, block5\nblock5:\n  return\n"
+        ));
+        let text = text.expect("a lock");
+        let (_, after) = text
+            .split_once("xchg.device.relaxed v0, v4 : i32\n")
+            .expect("a release");
+        assert!(after.contains("num_workgroups"), "{text}");
+    }
+
     /// Checks an addition of floats by compare-and-exchange, and another retry loop.
     #[test]
     fn loops_that_retry_stay() {
