@@ -5,12 +5,12 @@ use super::{Device, Result, Stream};
 use std::ops::{Deref, DerefMut};
 
 /// A stream lent by its device. Where it is dropped instead of given back (after an error), it may have work left, and goes.
-pub struct Lent<'a> {
+pub struct SpareStream<'a> {
     device: &'a dyn Device,
     stream: Box<dyn Stream>,
 }
 
-impl<'a> Lent<'a> {
+impl<'a> SpareStream<'a> {
     /// A stream that nobody else uses now.
     pub fn new(device: &'a dyn Device) -> Result<Self> {
         let stream = device.spare_stream()?;
@@ -24,7 +24,7 @@ impl<'a> Lent<'a> {
     }
 }
 
-impl Deref for Lent<'_> {
+impl Deref for SpareStream<'_> {
     type Target = dyn Stream;
 
     fn deref(&self) -> &Self::Target {
@@ -32,7 +32,7 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for SpareStream<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
         self.stream.as_mut()
     }

@@ -1,6 +1,6 @@
 //! Memory of the host that a device copies to or from, outside any queue, and what is done with it.
 
-use super::spare_stream::Lent;
+use super::spare_stream::SpareStream;
 use super::{
     BufferCopy, Device, DeviceError, Memory, Op, OrderRule, Placement, Result, Slice, Stream,
 };
@@ -17,7 +17,7 @@ pub struct Staging<'a> {
     /// Where the host has it.
     pub pointer: NonNull<u8>,
     /// A stream that nobody else uses.
-    pub stream: Lent<'a>,
+    pub stream: SpareStream<'a>,
 }
 
 impl<'a> Staging<'a> {
@@ -28,7 +28,7 @@ impl<'a> Staging<'a> {
             let what = "staging memory that is not mapped";
             return Err(DeviceError::Unsupported(what.to_owned()));
         };
-        let stream = Lent::new(device)?;
+        let stream = SpareStream::new(device)?;
         Ok(Self {
             memory,
             pointer,

@@ -9,7 +9,7 @@
 
 use super::implicit::ImplicitValues;
 use super::printf;
-use crate::backend::spare_stream::Lent;
+use crate::backend::spare_stream::SpareStream;
 use crate::backend::{staging, Code, Device, DeviceError, Memory, Op, OrderRule, Placement};
 use crate::backend::{Slice, Use};
 use crate::util::leaving::Call;
@@ -170,7 +170,7 @@ fn run(
         ..ImplicitValues::default()
     };
     told.write(interface, &mut push);
-    let mut stream = Lent::new(device)?;
+    let mut stream = SpareStream::new(device)?;
     for part in 0..interface.parts.max(1) {
         let mut constants = Vec::new();
         if interface.resume_bytes > 0 {

@@ -60,7 +60,7 @@ impl Native {
             return Ok(object.clone());
         }
         let key = self.key(packing);
-        let kept = entries::load(KIND, &key).and_then(Kept::read);
+        let kept = entries::load(KIND, &key).and_then(CacheEntry::read);
         let object = self.compile(packing, &key, kept.as_ref());
         let object = object.or_else(|log| kept.map(|kept| kept.object).ok_or(log))?;
         Ok(match own {
@@ -83,7 +83,7 @@ impl Native {
         &self,
         packing: Packing,
         key: &CacheKey,
-        kept: Option<&Kept>,
+        kept: Option<&CacheEntry>,
     ) -> Result<Vec<u8>, String> {
         let generator = generator(self.processor).map_err(|failure| failure.0)?;
         let quirks = generator.quirks();
@@ -117,20 +117,20 @@ impl Native {
             .object(&text, self.width)
             .map_err(|failure| failure.0)?;
         check(&object, packing)?;
-        let made = Kept { maker, object };
+        let made = CacheEntry { maker, object };
         entries::store(KIND, key, &made.written());
         Ok(made.object)
     }
 }
 
 /// An object file in the cache.
-struct Kept {
+struct CacheEntry {
     /// What else decides it: the compiler, and what that gets wrong.
     maker: String,
     object: Vec<u8>,
 }
 
-impl Kept {
+impl CacheEntry {
     /// The maker's length in four bytes, the maker, and the object file.
     fn written(&self) -> Vec<u8> {
         let length = self.maker.len() as u32;
@@ -221,16 +221,16 @@ mod tests {
 
     #[test]
     fn what_is_kept() {
-        let kept = Kept {
+        let kept = CacheEntry {
             maker: "clang 22".to_owned(),
             object: b"\x7fELF".to_vec(),
         };
         let bytes = kept.written();
-        let again = Kept::read(bytes.clone()).unwrap();
+        let again = CacheEntry::read(bytes.clone()).unwrap();
         assert_eq!((again.maker, again.object), (kept.maker, kept.object));
         for length in 0..12 {
-            assert!(Kept::read(bytes[..length].to_vec()).is_none());
+            assert!(CacheEntry::read(bytes[..length].to_vec()).is_none());
         }
-        assert!(Kept::read(vec![0xff; 8]).is_none());
+        assert!(CacheEntry::read(vec![0xff; 8]).is_none());
     }
 }

@@ -2,7 +2,7 @@
 //! the records that a launch has left.
 //!
 //! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] finds them
-//! and gives each to the *family* it belongs to: a launch of the application's with all that it has enqueued, directly
+//! and gives each to the *tree* it belongs to: a launch of the application's with all that it has enqueued, directly
 //! and not. `queue/device_enqueue.rs` launches what they say. The queues as objects stand above, in `device_queue.rs`.
 
 use crate::backend::device_events::EventsMemory;
@@ -31,9 +31,9 @@ pub const MAX_EVENTS: u32 = 16 << 10;
 pub const PROPERTIES: cl_command_queue_properties =
     cl::CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE | cl::CL_QUEUE_PROFILING_ENABLE;
 
-/// Records for a family, with the queues that they lie in.
+/// Records for a tree, with the queues that they lie in.
 #[derive(Default)]
-pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>, { rank::FAMILY_INBOX }>);
+pub struct Inbox(Mutex<Vec<(Found, Arc<QueueMemory>)>, { rank::TREE_INBOX }>);
 
 impl Inbox {
     /// Takes what has come.
@@ -77,12 +77,12 @@ pub struct DeviceSide {
     queues: parking_lot::Mutex<Vec<Weak<QueueMemory>>>,
     /// The default queue, which knows what it is: it stands above.
     default: parking_lot::Mutex<Option<Weak<dyn Any + Send + Sync>>>,
-    families: Mutex<FxHashMap<u32, Arc<Inbox>>, { rank::ENQUEUING_FAMILIES }>,
+    trees: Mutex<FxHashMap<u32, Arc<Inbox>>, { rank::LAUNCH_TREES }>,
     next: AtomicU64,
     /// How many [`UnderWay`] there are.
     under_way: AtomicU32,
-    /// How many families are over, and where the streams that they ran on had come to.
-    families_over: AtomicU64,
+    /// How many trees are over, and where the streams that they ran on had come to.
+    trees_over: AtomicU64,
     last_points: parking_lot::Mutex<Vec<Point>>,
     /// How many launches have ended whose kernels could set events.
     ended: parking_lot::Mutex<u64>,
@@ -97,10 +97,10 @@ impl DeviceSide {
             times: EventTimes::default(),
             queues: Default::default(),
             default: Default::default(),
-            families: Mutex::default(),
+            trees: Mutex::default(),
             next: AtomicU64::new(0),
             under_way: AtomicU32::new(0),
-            families_over: AtomicU64::new(0),
+            trees_over: AtomicU64::new(0),
             last_points: Default::default(),
             ended: Default::default(),
             changed: Condvar::new(),
@@ -156,20 +156,20 @@ impl DeviceSide {
             .collect()
     }
 
-    /// A new family: its number and where its records come to, until [`DeviceSide::forget`].
-    pub fn family(&self) -> (u32, Arc<Inbox>) {
-        let mut families = self.families.lock();
+    /// A new tree: its number and where its records come to, until [`DeviceSide::forget`].
+    pub fn tree(&self) -> (u32, Arc<Inbox>) {
+        let mut trees = self.trees.lock();
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed) as u32;
-            if let std::collections::hash_map::Entry::Vacant(free) = families.entry(number) {
+            if let std::collections::hash_map::Entry::Vacant(free) = trees.entry(number) {
                 return (number, free.insert(Arc::default()).clone());
             }
         }
     }
 
-    /// A family is over.
+    /// A tree is over.
     pub fn forget(&self, number: u32) {
-        self.families.lock().remove(&number);
+        self.trees.lock().remove(&number);
     }
 
     /// A launch that may write records begins to exist.
@@ -183,7 +183,7 @@ impl DeviceSide {
         self.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Finds all records of these queues and gives them to their families. The number of a launch has that of its family
+    /// Finds all records of these queues and gives them to their trees. The number of a launch has that of its tree
     /// in the upper half. Some: there may be more, behind one that is being written.
     pub fn collect(&self, queues: &[Arc<QueueMemory>]) -> Option<Stuck> {
         let mut stuck = None;
@@ -191,10 +191,10 @@ impl DeviceSide {
             // Dropping them takes the lock that is held while they are found.
             let mut unclaimed = Vec::new();
             let place = queue.find(|found| {
-                // Held meanwhile: a family that is forgotten looks into its inbox once more.
-                let families = self.families.lock();
-                match families.get(&((found.launch >> 32) as u32)) {
-                    Some(family) => family.0.lock().push((found, queue.clone())),
+                // Held meanwhile: a tree that is forgotten looks into its inbox once more.
+                let trees = self.trees.lock();
+                match trees.get(&((found.launch >> 32) as u32)) {
+                    Some(tree) => tree.0.lock().push((found, queue.clone())),
                     None => unclaimed.push(found),
                 }
             });
@@ -211,20 +211,20 @@ impl DeviceSide {
         stuck
     }
 
-    /// A family is over, and this point reached.
-    pub fn note_family(&self, point: Point) {
+    /// A tree is over, and this point reached.
+    pub fn note_tree(&self, point: Point) {
         let mut points = self.last_points.lock();
         points.retain(|known| !Arc::ptr_eq(&known.timeline, &point.timeline));
         points.push(point);
-        self.families_over.fetch_add(1, Ordering::Release);
+        self.trees_over.fetch_add(1, Ordering::Release);
     }
 
-    /// How many families are over.
-    pub fn families_over(&self) -> u64 {
-        self.families_over.load(Ordering::Acquire)
+    /// How many trees are over.
+    pub fn trees_over(&self) -> u64 {
+        self.trees_over.load(Ordering::Acquire)
     }
 
-    /// Points that have been reached, with all that the kernels of those families wrote before them.
+    /// Points that have been reached, with all that the kernels of those trees wrote before them.
     pub fn last_points(&self) -> Vec<Point> {
         self.last_points.lock().clone()
     }

@@ -11,7 +11,7 @@ use spirv_lowering::ir::module::PrintfSite;
 use std::sync::{Arc, OnceLock};
 
 /// Something that only has to stay.
-pub type Kept = Arc<dyn std::any::Any + Send + Sync>;
+pub type Retained = Arc<dyn std::any::Any + Send + Sync>;
 
 /// A kernel ready to be launched on one device.
 pub struct KernelLaunch {
@@ -31,7 +31,7 @@ pub struct KernelLaunch {
     /// The program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
     /// What must not end before the launch has: the instance of a program with finalizers.
-    pub kept: Option<Kept>,
+    pub kept: Option<Retained>,
     /// The printf sites of a kernel that calls printf.
     pub printf: Option<Arc<Vec<PrintfSite>>>,
     /// It may touch memory that its arguments do not tell.
@@ -64,7 +64,7 @@ pub struct Enqueues {
     /// Its program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
     /// What must not end before the launches have.
-    pub kept: Option<Kept>,
+    pub kept: Option<Retained>,
     /// How the program was built.
     pub rules: Rules,
     /// The images among the arguments of the kernel that the application launched, by the arguments' numbers: blocks capture them.

@@ -12,17 +12,17 @@ use crate::object::event::{Event, Owner, Readiness};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// What can be done about a command.
+/// The outcome of resolving the dependencies of a command.
 pub(super) enum Resolved {
-    /// It can be encoded.
+    /// The command can be encoded.
     Ready(Ready),
     /// This queue must be flushed first, up to this value.
     Flush(Arc<dyn Owner>, u64),
     /// Something it waits for has failed.
     Failed,
-    /// It is pending until these events are recorded (true: done).
+    /// The command is pending until these events are recorded (true: done).
     Pending(SmallVec<[(Ref<Event>, bool); 2]>),
-    /// It is pending until the queue has come to this place.
+    /// The command is pending until the queue has come to this place.
     Unreached(QueuePosition),
 }
 

@@ -1,5 +1,5 @@
 //! Kernels that kernels enqueue (OpenCL API specification, "Device-Side Enqueue"): a launch of the application's and all that it leads to,
-//! a *family*, is one task of the queue's host thread.
+//! a *tree*, is one task of the queue's host thread.
 //!
 //! ```text
 //! launch ends -> records taken from the device queues -> children: ready, or waiting for device events
@@ -12,14 +12,14 @@
 //! allow. Nothing recurses: a parent that has ended keeps a few words until its children are over ([`Node`]).
 //!
 //! What comes later in an in-order queue, or behind a barrier, is held until the task is done (`host_tasks`). Other queues may
-//! meanwhile run kernels that set the events which a family waits for.
+//! meanwhile run kernels that set the events which a tree waits for.
 
 use super::encode::buffer_images::{empty_shown_images, fill_shown_images};
 use super::encode::dispatches::{record_launch, Print, Recorder, Uses};
 use super::host::print_buffers::{PrintBuffer, PrintBuffers};
 use super::transfer::staging::{Piece, Pool, Room, UNBOUNDED};
 use crate::backend::device_queue::{Found, QueueMemory, Record};
-use crate::backend::spare_stream::Lent;
+use crate::backend::spare_stream::SpareStream;
 use crate::backend::{Op, OrderRule, Placement, Point};
 use crate::cl::{self, cl_int};
 use crate::command::kernel::{nd_range, LaunchPlan, NdRange};
@@ -42,18 +42,18 @@ use std::time::{Duration, Instant};
 
 /// Children in a batch at most.
 const BATCH: usize = 256;
-/// Of those that print.
+/// The children in a batch at most, if they print.
 const PRINTING: usize = 16;
 /// How long a record that another launch is writing is waited for at most. Kernels that take longer are seldom, and the word
 /// may never come: kernels can write to a queue what they like.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Of that, how long without giving the processor away for more than a moment.
+/// The part of [`PATIENCE`] for which the thread gives the processor away for no more than a moment.
 const SHORT: Duration = Duration::from_millis(1);
 /// The status of a child that waited for an event that failed.
 const DEPENDENCY_FAILED: cl_int = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
 
 /// A launch of the application's that may enqueue kernels.
-pub struct Family {
+pub struct LaunchTree {
     target: QueueTarget,
     enqueues: Arc<Enqueues>,
     /// All queues that its kernels can know.
@@ -67,14 +67,14 @@ pub struct Family {
     begun: Point,
     /// Until that launch has ended.
     first: Mutex<Option<UnderWay>>,
-    /// What its first kernel uses.
+    /// The memory with what the first kernel knows of device queues.
     _state: Piece,
-    /// Has images of its own beside buffers: it runs on another stream than the launches of its queue.
+    /// The identity by which the tree has images of its own: it runs on another stream than the launches of its queue.
     identity: Identity,
 }
 
-impl Family {
-    /// A family whose first launch has the number 0. `place` gives memory for what that knows of device queues.
+impl LaunchTree {
+    /// A tree whose first launch has the number 0. `place` gives memory for what that knows of device queues.
     pub fn new(
         target: &QueueTarget,
         enqueues: &Arc<Enqueues>,
@@ -83,7 +83,7 @@ impl Family {
         place: impl FnOnce(u64) -> ClResult<Piece>,
     ) -> ClResult<(Self, u64)> {
         let on_device = &enqueues.on_device;
-        let (number, inbox) = on_device.family();
+        let (number, inbox) = on_device.tree();
         let default = default_of(on_device);
         let default = default.map_or(0, |queue| queue.memory().address());
         let bytes = enqueues.state(&target.device, default, u64::from(number) << 32);
@@ -96,7 +96,7 @@ impl Family {
         };
         piece.write(&bytes);
         let address = piece.address();
-        let family = Self {
+        let tree = Self {
             target: target.clone(),
             enqueues: enqueues.clone(),
             queues: on_device.queues(),
@@ -109,20 +109,20 @@ impl Family {
             _state: piece,
             identity: Identity::default(),
         };
-        Ok((family, address))
+        Ok((tree, address))
     }
 
     /// Launches all that the first launch, which has ended, has led to, and waits for it. The status of the launch.
     pub fn run(&self) -> cl_int {
         drop(self.first.lock().take());
         let device = self.target.device.backend().as_ref();
-        let mut stream = match Lent::new(device) {
+        let mut stream = match SpareStream::new(device) {
             Ok(stream) => stream,
             Err(error) => return ClError::from(error).code,
         };
         stream.wait_for(&self.begun);
         let mut children = Children {
-            family: self,
+            tree: self,
             stream,
             memory: Pool::new(Placement::HostWrite, 64 << 10, UNBOUNDED),
             nodes: vec![Node {
@@ -151,7 +151,7 @@ impl Family {
                 let timeline = children.stream.timeline().clone();
                 if let Ok(value) = timeline.completed() {
                     let point = Point { timeline, value };
-                    self.enqueues.on_device.note_family(point);
+                    self.enqueues.on_device.note_tree(point);
                 }
                 children.stream.give_back();
                 status
@@ -161,7 +161,7 @@ impl Family {
     }
 }
 
-impl Drop for Family {
+impl Drop for LaunchTree {
     fn drop(&mut self) {
         self.enqueues.on_device.forget(self.number);
         // Of a launch that never came to be, or failed.
@@ -198,10 +198,10 @@ struct Child {
     waited: usize,
 }
 
-/// A family at work.
+/// A tree at work.
 struct Children<'f> {
-    family: &'f Family,
-    stream: Lent<'f>,
+    tree: &'f LaunchTree,
+    stream: SpareStream<'f>,
     memory: Pool,
     nodes: Vec<Node>,
     free: Vec<u32>,
@@ -210,7 +210,7 @@ struct Children<'f> {
     ready: VecDeque<Child>,
     /// Events of children that are not over.
     own: FxHashSet<u64>,
-    /// Children by the event of the family that they wait for.
+    /// Children by the event of the tree that they wait for.
     blocked: FxHashMap<u64, Vec<Child>>,
     /// By the event that something else completes.
     foreign: FxHashMap<u64, Vec<Child>>,
@@ -218,19 +218,19 @@ struct Children<'f> {
     captures: FxHashMap<u64, Vec<u64>>,
     /// Times that are to be written, and where.
     times: Vec<(u64, [u64; 2])>,
-    /// That of the family: the first failure.
+    /// The status of the tree: the first failure.
     status: cl_int,
 }
 
 impl Children<'_> {
     fn run(&mut self) -> ClResult {
-        let on_device = &self.family.enqueues.on_device;
+        let on_device = &self.tree.enqueues.on_device;
         // The first kernel has ended.
         on_device.note_ended();
         loop {
             let known = on_device.ended();
             self.collect();
-            for (found, queue) in self.family.inbox.take() {
+            for (found, queue) in self.tree.inbox.take() {
                 self.accept(found, queue);
             }
             while let Some(node) = self.ended.pop() {
@@ -250,12 +250,12 @@ impl Children<'_> {
         }
     }
 
-    /// Finds all records of this family, none of whose launches is under way. They may lie behind those of others.
+    /// Finds all records of this tree, none of whose launches is under way. They may lie behind those of others.
     fn collect(&mut self) {
-        let on_device = &self.family.enqueues.on_device;
+        let on_device = &self.tree.enqueues.on_device;
         let since = Instant::now();
         let mut dead = None;
-        while let Some(stuck) = on_device.collect(&self.family.queues) {
+        while let Some(stuck) = on_device.collect(&self.tree.queues) {
             let given_up = since.elapsed() > PATIENCE || leaving::is_leaving();
             if given_up || dead.as_ref() == Some(&stuck) {
                 stuck.skip();
@@ -278,7 +278,7 @@ impl Children<'_> {
 
     /// A record has come.
     fn accept(&mut self, found: Found, queue: Arc<QueueMemory>) {
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         let Some(record) = queue.read(found) else {
             crate::log!(Error, "a record in a device queue makes no sense");
             return;
@@ -313,7 +313,7 @@ impl Children<'_> {
 
     /// Puts a child where it belongs by what it waits for.
     fn place(&mut self, mut child: Child) {
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         while let Some(&event) = child.record.waits.get(child.waited) {
             let status = events.status(event);
             if status < 0 {
@@ -337,7 +337,7 @@ impl Children<'_> {
         if self.foreign.is_empty() {
             return;
         }
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         let (own, foreign) = (&self.own, &mut self.foreign);
         let known: Vec<u64> = foreign
             .keys()
@@ -353,7 +353,7 @@ impl Children<'_> {
 
     /// A child leaves its queue: it no longer waits for anything.
     fn leave_queue(&self, child: &Child) {
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         child.queue.free(child.record.size);
         child.record.waits.iter().for_each(|&e| events.release(e));
     }
@@ -424,7 +424,7 @@ impl Children<'_> {
     }
 
     fn complete(&mut self, event: u64, status: cl_int, times: [u64; 2]) {
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         events.complete(event, status, times);
         self.own.remove(&event);
         for to in self.captures.remove(&event).unwrap_or_default() {
@@ -438,16 +438,16 @@ impl Children<'_> {
 
     /// The times of a complete event, of which the record has a reference, are to be written with the next batch.
     fn write_times(&mut self, event: u64, to: u64) {
-        let events = self.family.enqueues.on_device.events();
+        let events = self.tree.enqueues.on_device.events();
         self.times.push((to, events.times(event)));
         events.release(event);
     }
 
     /// Records that, before the children that waited for those events.
     fn record_times(&mut self) -> ClResult {
-        let family = self.family;
-        let device = family.target.device.backend().as_ref();
-        let writer = family.enqueues.on_device.times();
+        let tree = self.tree;
+        let device = tree.target.device.backend().as_ref();
+        let writer = tree.enqueues.on_device.times();
         for (to, times) in self.times.drain(..) {
             if !writer.write(device, &mut *self.stream, to, times)? {
                 crate::log!(Warn, "times of a device event could not be written");
@@ -504,7 +504,7 @@ impl Children<'_> {
         if launched.is_empty() && self.stream.open_len() == 0 {
             return Ok(());
         }
-        let under_way = self.family.enqueues.on_device.under_way();
+        let under_way = self.tree.enqueues.on_device.under_way();
         // The next batch sees what this one wrote.
         self.stream.barrier()?;
         let value = self.stream.submit(false)?;
@@ -527,7 +527,7 @@ impl Children<'_> {
         if record.kind == record::MARKER {
             return Ok(None);
         }
-        let family = self.family;
+        let tree = self.tree;
         let captured = self.piece(&record.captured)?;
         let sizes = record.range.map(|size| size as usize);
         let [offset, global, local] = [&sizes[..3], &sizes[3..6], &sizes[6..]];
@@ -544,11 +544,11 @@ impl Children<'_> {
             locals: &record.locals,
             wide: range.is_wide(),
         };
-        let device = &family.target.device;
-        let kernel = family.enqueues.launch(device, &family.identity, &block)?;
+        let device = &tree.target.device;
+        let kernel = tree.enqueues.launch(device, &tree.identity, &block)?;
         let kind = cl::CL_COMMAND_NDRANGE_KERNEL;
         let command =
-            nd_range(&family.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
+            nd_range(&tree.target, kernel, &range, kind).and_then(LaunchPlan::make_pipelines)?;
         let Work::Launch(launch) = command.work else {
             return Ok(None);
         };
@@ -563,26 +563,26 @@ impl Children<'_> {
     }
 
     fn record_child(&mut self, launch: &Launch, node: u32) -> ClResult<Option<Print>> {
-        let family = self.family;
+        let tree = self.tree;
         let enqueue = match &launch.kernel.enqueues {
             Some(enqueues) => {
-                let number = u64::from(family.number) << 32 | u64::from(node);
-                let state = enqueues.state(&family.target.device, family.default, number);
+                let number = u64::from(tree.number) << 32 | u64::from(node);
+                let state = enqueues.state(&tree.target.device, tree.default, number);
                 self.piece(&state)?.address()
             }
             None => 0,
         };
         let kernel = &launch.kernel;
-        fill_shown_images(self, family.target.memory, &family.identity, kernel)?;
+        fill_shown_images(self, tree.target.memory, &tree.identity, kernel)?;
         let print = record_launch(self, launch, &mut Uses::new(), enqueue)?;
-        empty_shown_images(self, family.target.memory, &family.identity, kernel)?;
+        empty_shown_images(self, tree.target.memory, &tree.identity, kernel)?;
         Ok(print)
     }
 }
 
 impl Recorder for Children<'_> {
     fn room(&mut self, size: u64) -> ClResult<Piece> {
-        let device = self.family.target.device.backend();
+        let device = self.tree.target.device.backend();
         let value = self.stream.open_value();
         let timeline = self.stream.timeline().clone();
         let completed = || timeline.completed().unwrap_or(0);
@@ -593,8 +593,8 @@ impl Recorder for Children<'_> {
     }
 
     fn print_buffer(&mut self) -> ClResult<PrintBuffer> {
-        let device = self.family.target.device.backend();
-        self.family.printing.take(device.as_ref())
+        let device = self.tree.target.device.backend();
+        self.tree.printing.take(device.as_ref())
     }
 
     fn barrier(&mut self) -> ClResult {

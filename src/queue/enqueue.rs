@@ -48,9 +48,9 @@ struct Request<'a> {
 
 /// How far an enqueue has come.
 enum Turn<'a> {
-    /// It is done: the event, if it is wanted.
+    /// The enqueue is done: the event, if it is wanted.
     Over(ClResult<Option<Ref<Event>>>),
-    /// It must be pending: so many parts are recorded, and it goes on at this place.
+    /// The command must be pending: so many parts are recorded, and it goes on at this place.
     Pending(
         MutexGuard<'a, QueueState>,
         (usize, Slots),

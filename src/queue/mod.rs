@@ -114,7 +114,7 @@ fn check_bits(bits: cl_command_queue_properties) -> ClResult {
     Ok(())
 }
 
-/// What clCreateCommandQueueWithProperties makes.
+/// The queue that clCreateCommandQueueWithProperties makes.
 pub enum Created {
     /// A queue of the host's.
     Host(Ref<Queue>),
@@ -312,7 +312,7 @@ impl Queue {
         &self.list
     }
 
-    /// What commands for this queue are checked against.
+    /// Returns the target that commands for this queue are checked against.
     pub fn target(&self) -> &QueueTarget {
         &self.target
     }
@@ -425,7 +425,7 @@ impl Queue {
     }
 }
 
-/// Has a new queue's commands wait for what blocking writes of other queues have left to their devices.
+/// Makes a new queue's commands wait for what blocking writes of other queues have left to their devices.
 fn wait_for_left_writes(
     context: &Context,
     device: &Ref<Device>,

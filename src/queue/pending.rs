@@ -38,7 +38,7 @@ pub struct Pending {
     pub listed: usize,
     /// Its event, whether the application has it or not.
     pub event: Ref<Event>,
-    /// What it still waits for: it is looked at when that is zero.
+    /// The number of things that it still waits for: it is looked at when that is zero.
     pub count: usize,
     /// The contents that are, or were, brought for it.
     pub bring: Option<Arc<Bring>>,
@@ -55,13 +55,13 @@ pub struct PendingCommands {
     list: BTreeMap<u64, Option<Pending>>,
     /// The number of the last one.
     last: u64,
-    /// Those to look at, of an out-of-order queue.
+    /// The commands to look at, of an out-of-order queue.
     ready: VecDeque<u64>,
     /// Markers and barriers without a wait list, of an out-of-order queue, that wait for all earlier ones.
     after_all: VecDeque<u64>,
     /// A barrier among them, which every later command waits for.
     barrier: Option<(u64, Ref<Event>)>,
-    /// Those that wait for a host task, by its number.
+    /// The commands that wait for a host task, by its number.
     for_host: BTreeMap<u64, SmallVec<[u64; 1]>>,
 }
 
@@ -127,12 +127,12 @@ impl PendingCommands {
         self.barrier = Some((number, event));
     }
 
-    /// Has a command looked at when a host task is over. [`PendingCommands::host_done`] says so.
+    /// Makes a command wait for a host task; [`PendingCommands::host_done`] ends that.
     pub fn wait_for_host(&mut self, number: u64, seq: u64) {
         self.for_host.entry(seq).or_default().push(number);
     }
 
-    /// Those that wait for host tasks up to this one are to be looked at. Returns true if others wait for later ones.
+    /// Ends the waits for host tasks up to this one. Returns true if commands wait for later ones.
     pub fn host_done(&mut self, seq: u64) -> bool {
         while let Some(entry) = self.for_host.first_entry().filter(|e| *e.key() <= seq) {
             for number in entry.remove() {

@@ -16,13 +16,13 @@ use crate::object::mem::map;
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
-/// What looking at a pending command has come to.
+/// The outcome of looking at a pending command.
 enum Look {
-    /// It is over or recorded.
+    /// The command is over or recorded.
     Gone(Box<Pending>),
-    /// It waits for something that will come without further ado.
+    /// The command waits for something that will come by itself.
     Waits,
-    /// It waits for these events, which it has to be subscribed to (true: until they are done).
+    /// The command waits for these events, to which it has to be subscribed (true: until they are done).
     Subscribe(SmallVec<[(Ref<Event>, bool); 2]>),
     /// This queue must be flushed first, up to this value.
     Flush(Arc<dyn Owner>, u64),
@@ -210,7 +210,7 @@ impl Queue {
         }
     }
 
-    /// Has a command looked at when the queue has come to a place.
+    /// Makes a command wait until the queue has come to a place.
     fn wait_for_place(
         &self,
         state: &mut QueueState,

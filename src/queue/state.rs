@@ -25,7 +25,7 @@ const STAGING: u64 = 16 << 20;
 /// An operation that keeps a device busy for long enough to be submitted at once when it has nothing to do.
 pub const HEAVY: u64 = 1 << 22;
 
-/// Who may ask for the completion of the open command.
+/// Whether somebody may ask for the completion of the open command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Observed {
     /// Nobody.
@@ -77,8 +77,8 @@ pub struct QueueState {
     pub last_barrier: u64,
     /// The last barrier that the application has asked for, in an out-of-order queue.
     pub barrier_place: QueuePosition,
-    /// Families of launches that are over, whose writes are visible to what is recorded.
-    pub families_seen: u64,
+    /// Trees of launches that are over, whose writes are visible to what is recorded.
+    pub trees_seen: u64,
     /// Writes that other queues had left to the device when the queue was made: every command waits for them.
     pub left_writes: Vec<Point>,
     heavy: bool,
@@ -94,12 +94,12 @@ pub struct QueueState {
     pub print_tasks: VecDeque<u64>,
     /// To be run when the lock is released.
     pub after: Vec<Notifications>,
-    /// To be told to the context when the lock is released.
+    /// Messages for the context's callback, when the lock is released.
     pub reports: Vec<String>,
 }
 
 impl QueueState {
-    /// Of a new queue.
+    /// Returns the state of a new queue.
     pub fn new(
         stream: Box<dyn Stream>,
         progress: Arc<Progress>,
@@ -124,7 +124,7 @@ impl QueueState {
             order: 0,
             last_barrier: 0,
             barrier_place: QueuePosition::default(),
-            families_seen: 0,
+            trees_seen: 0,
             left_writes: Vec::new(),
             heavy: false,
             up: Pool::new(Placement::HostWrite, 1 << 20, STAGING),
@@ -193,7 +193,7 @@ impl QueueState {
             .is_ok_and(|now| now >= self.progress.submitted())
     }
 
-    /// Forgets the writes of other queues that are done by now, whose bytes the stream has been told to make visible.
+    /// Forgets the writes of other queues that are done by now, whose bytes the stream makes visible anyhow.
     pub fn forget_left_writes(&mut self) {
         self.left_writes
             .retain(|point| !(point.timeline.completed()).is_ok_and(|now| now >= point.value));

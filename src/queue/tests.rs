@@ -326,8 +326,8 @@ fn profiling_times_are_in_order() {
         ];
         for command in commands {
             let event = queue.enqueue(command, &[], false, true).unwrap().unwrap();
-            let early = event.profiling(cl::CL_PROFILING_COMMAND_END);
-            assert!(early.is_ok() || code(early) == cl::CL_PROFILING_INFO_NOT_AVAILABLE);
+            let first = event.profiling(cl::CL_PROFILING_COMMAND_END);
+            assert!(first.is_ok() || code(first) == cl::CL_PROFILING_INFO_NOT_AVAILABLE);
             queue.finish().unwrap();
             let times: Vec<u64> = [
                 cl::CL_PROFILING_COMMAND_QUEUED,

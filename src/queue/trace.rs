@@ -3,7 +3,7 @@
 //!
 //! While a timeline is written all queues measure times, and every command has an event, which stands here until it is over.
 //! Whoever collects (the thread that writes the file, and calls that have waited) takes the times and lets the event go. What is
-//! enqueued and not over is bounded by [`MOST`]: beyond, the oldest commands of the queue are not told of.
+//! enqueued and not over is bounded by [`MOST`]: beyond, the oldest commands of the queue are left out.
 
 use crate::cl;
 use crate::command::{Command, Work};
@@ -69,7 +69,7 @@ pub fn begin() {
     trace::set_collector(collect);
 }
 
-/// Has a command told of when it is over.
+/// Enters a command into the trace when it is over.
 pub fn add(event: &Ref<Event>, command: (String, String), queued: u64) {
     let Some(owner) = event.owner() else { return };
     let (handle, (name, details)) = (owner.handle() as usize, command);
@@ -148,7 +148,7 @@ fn collect() {
         drop(known);
         drop(one);
     }
-    // A queue whose commands are all told of may be gone, and another one have its handle. Its lanes stay.
+    // A queue whose commands have all been entered may be gone, and another one have its handle. Its lanes stay.
     let mut known = KNOWN.lock();
     known
         .queues

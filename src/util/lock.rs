@@ -58,9 +58,9 @@ ranks! {
     /// The reading of what kernels have enqueued.
     ENQUEUED_BY_KERNELS
     /// The launches whose kernels may enqueue others.
-    ENQUEUING_FAMILIES
+    LAUNCH_TREES
     /// What the kernels of such a launch have enqueued.
-    FAMILY_INBOX
+    TREE_INBOX
     /// Allocations of shared virtual memory, by address.
     ALLOCATIONS
     /// Buffers whose addresses are known.

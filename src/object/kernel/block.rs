@@ -43,11 +43,11 @@ impl Enqueues {
         }
     }
 
-    /// A launch of a block. `family`: what stands for those that belong together, as a queue does for launches of the application's.
+    /// A launch of a block. `tree`: what stands for those that belong together, as a queue does for launches of the application's.
     pub fn launch(
         self: &Arc<Self>,
         device: &Ref<Device>,
-        family: &Identity,
+        tree: &Identity,
         child: &BlockLaunch<'_>,
     ) -> ClResult<Box<KernelLaunch>> {
         let wide = child.wide;
@@ -105,7 +105,7 @@ impl Enqueues {
                     };
                     check_image_type(mem, &image, arg.access)?;
                     launch.images.push((mem.clone(), access));
-                    launch.show_image(device, family, &image, mem, access)?;
+                    launch.show_image(device, tree, &image, mem, access)?;
                 }
                 _ => return err(cl::CL_INVALID_KERNEL, "a block with another argument"),
             }

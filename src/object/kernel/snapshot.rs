@@ -8,7 +8,7 @@ use crate::cl;
 use crate::error::{err, ClResult};
 use crate::handle::Ref;
 use crate::object::device::Device;
-use crate::object::launch::{Enqueues, Kept, KernelLaunch};
+use crate::object::launch::{Enqueues, KernelLaunch, Retained};
 use crate::object::mem::queue_images::Identity;
 use crate::object::mem::Mem;
 use crate::object::svm;
@@ -69,7 +69,9 @@ impl Kernel {
                 images: SmallVec::new(),
                 bindings: Vec::new(),
                 globals: instance.as_ref().and_then(|i| i.globals().cloned()),
-                kept: instance.filter(|i| i.has_finalizers()).map(|i| i as Kept),
+                kept: instance
+                    .filter(|i| i.has_finalizers())
+                    .map(|i| i as Retained),
                 printf: on.printfs.clone(),
                 touches_anything: interface.uses_indirect_pointers || interface.enqueues(),
                 host_memory: interface.uses_indirect_pointers && system,

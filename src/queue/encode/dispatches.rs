@@ -1,4 +1,4 @@
-//! The dispatches of a launch: what memory they use, what they are told, and how they follow one another. The same for launches
+//! The dispatches of a launch: what memory they use, which implicit values they get, and how they follow one another. The same for launches
 //! of the application's (`launch.rs`) and those that kernels enqueue (`children.rs`).
 
 use super::resume::{resume_size, set_up, with_resumes};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Memory that operations use.
 pub(in crate::queue) type Uses = SmallVec<[Use; 8]>;
 
-/// What a launch prints to, with what it may print.
+/// The buffer that a launch prints to, with what it may print.
 pub(in crate::queue) type Print = (PrintBuffer, Arc<Vec<PrintfSite>>);
 
 /// Where launches are recorded.
@@ -24,7 +24,7 @@ pub(in crate::queue) trait Recorder {
     fn room(&mut self, size: u64) -> ClResult<Piece>;
     /// A buffer for what it prints.
     fn print_buffer(&mut self) -> ClResult<PrintBuffer>;
-    /// What follows comes after what was recorded, if only the launch itself asks for it.
+    /// Places a barrier between what was recorded and what follows, if only the launch itself asks for it.
     fn barrier(&mut self) -> ClResult;
     /// Records an operation. Where it is `timed`, its times count among those of the launch.
     fn record(&mut self, op: Op<'_>, timed: bool) -> ClResult;
@@ -80,7 +80,7 @@ pub(in crate::queue) fn record_launch(
             Some(piece)
         }
     };
-    let mut told = ImplicitValues {
+    let mut implicit = ImplicitValues {
         arguments,
         globals: kernel.globals.as_ref().map_or(0, |memory| memory.address()),
         printf: print.as_ref().map_or(0, |(buffer, _)| buffer.address()),
@@ -100,8 +100,8 @@ pub(in crate::queue) fn record_launch(
             part = dispatch.part;
             to.barrier()?;
         }
-        told.first_group = dispatch.first_group;
-        told.write(interface, &mut push);
+        implicit.first_group = dispatch.first_group;
+        implicit.write(interface, &mut push);
         let op = Op::Dispatch {
             pipeline: &dispatch.pipeline,
             groups: dispatch.groups,

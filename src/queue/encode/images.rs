@@ -25,7 +25,7 @@ const FILL: u64 = 1 << 20;
 /// Bytes of a part of a transfer.
 const PART: u64 = 4 << 20;
 
-/// What needs staging memory: when there is some, if there is none now.
+/// The outcome of a step that needs staging memory: its result, or when there will be some.
 type Staged<T> = ClResult<Result<T, QueuePosition>>;
 
 /// A command that has to begin anew when the queue has come to a place.
@@ -37,7 +37,7 @@ fn not_yet(place: QueuePosition) -> Outcome {
     }
 }
 
-/// What the rows of a region count from, with `copy` counting from the start of the slice.
+/// The base that the rows of a region count from, with `copy` counting from the start of the slice.
 fn rows_slice(
     mem: &Ref<Mem>,
     memory: MemoryIndex,

@@ -6,7 +6,7 @@ use super::{How, Outcome};
 use crate::backend::{Op, Point, Use};
 use crate::command::Launch;
 use crate::error::ClResult;
-use crate::queue::device_enqueue::Family;
+use crate::queue::device_enqueue::LaunchTree;
 use crate::queue::hazards::QueuePosition;
 use crate::queue::host::print_buffers::PrintBuffer;
 use crate::queue::host::Action;
@@ -89,7 +89,7 @@ impl Queue {
         if !kernel.images.is_empty() {
             fill_shown_images(&mut recorder, index, queue, kernel)?;
         }
-        let family = match &kernel.enqueues {
+        let tree = match &kernel.enqueues {
             Some(enqueues) => {
                 let printing = recorder.state.printing.clone();
                 let begun = Point {
@@ -97,12 +97,12 @@ impl Queue {
                     value: recorder.state.stream.open_value(),
                 };
                 let place = |size| recorder.room(size);
-                let made = Family::new(&self.target, enqueues, &printing, begun, place)?;
+                let made = LaunchTree::new(&self.target, enqueues, &printing, begun, place)?;
                 Some(made)
             }
             None => None,
         };
-        let enqueue = family.as_ref().map_or(0, |(_, address)| *address);
+        let enqueue = tree.as_ref().map_or(0, |(_, address)| *address);
         let printf = record_launch(&mut recorder, launch, &mut uses, enqueue)?;
         if !kernel.images.is_empty() {
             empty_shown_images(&mut recorder, index, queue, kernel)?;
@@ -115,11 +115,11 @@ impl Queue {
             self.progress.set_follows(state.value());
         }
         let mut encoded = self.on_device(state, slots);
-        if let Some((family, _)) = family {
+        if let Some((tree, _)) = tree {
             encoded.place.value = state.value();
             encoded.place.host_seq = state.host.add_launches(self.progress.host_done());
             encoded.action = Some(Action::Children {
-                family: Box::new(family),
+                tree: Box::new(tree),
                 printf,
             });
             return Ok(encoded.into());
@@ -133,7 +133,7 @@ impl Queue {
             });
         } else if let Some(kept) = &kernel.kept {
             // The host thread lets go of it as soon as the device is done, whether or not the queue is used again.
-            encoded.action = Some(Action::LetGo(kept.clone()));
+            encoded.action = Some(Action::Release(kept.clone()));
         }
         if encoded.action.is_some() {
             encoded.place.host_seq = state.new_host_task(SmallVec::new(), false);

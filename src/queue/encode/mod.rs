@@ -82,9 +82,9 @@ pub struct Encoded {
     pub place: Recorded,
     /// Its times.
     pub times: Times,
-    /// What the host has to do afterwards.
+    /// The work of the host afterwards.
     pub action: Option<Action>,
-    /// It is complete already.
+    /// The command is complete already.
     pub done: bool,
     /// A blocking caller must wait for the place.
     pub wait: bool,
@@ -230,14 +230,14 @@ impl Queue {
         recorded.map(Outcome::from)
     }
 
-    /// What kernels enqueued by kernels wrote, on streams of their own, is visible to the command.
+    /// Makes visible to the command what kernels that were enqueued by kernels wrote, on streams of their own.
     fn see_children(&self, state: &mut QueueState) {
         let Some(on_device) = self.target.context.known_on_device(self.target.index) else {
             return;
         };
-        let over = on_device.families_over();
-        if over != state.families_seen {
-            state.families_seen = over;
+        let over = on_device.trees_over();
+        if over != state.trees_seen {
+            state.trees_seen = over;
             for point in on_device.last_points() {
                 state.stream.wait_for(&point);
             }
@@ -288,7 +288,7 @@ impl Queue {
         }
     }
 
-    /// What is left of a read after the copy to `piece` was recorded: the host's copy from there, which `host` and `rows`
+    /// Adds to a read whose copy to `piece` was recorded the host's copy from there, which `host` and `rows`
     /// (its pitches) describe, packed on the other side.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn read_out(

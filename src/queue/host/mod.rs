@@ -11,7 +11,7 @@
 
 pub(super) mod print_buffers;
 
-use super::device_enqueue::Family;
+use super::device_enqueue::LaunchTree;
 use super::transfer::staging::Piece;
 use crate::backend::BufferCopy;
 use crate::cl::{self, cl_int};
@@ -19,7 +19,7 @@ use crate::command::Work;
 use crate::error::ClError;
 use crate::handle::Ref;
 use crate::object::event::{now_ns, wake, Event, Owner, Progress};
-use crate::object::launch::Kept;
+use crate::object::launch::Retained;
 use crate::object::mem::coherence::{Part, Touch};
 use crate::object::mem::host_work::HostWork;
 use crate::object::mem::Mem;
@@ -47,7 +47,7 @@ pub enum Action {
         #[allow(missing_docs)]
         region: BufferCopy,
     },
-    /// What a command says.
+    /// Work that a command carries.
     Work(Arc<dyn HostWork>),
     /// Prints what a kernel has left in its printf buffer.
     Printf {
@@ -57,19 +57,19 @@ pub enum Action {
         sites: Arc<Vec<PrintfSite>>,
         /// Goes with the action.
         #[allow(dead_code)]
-        kept: Option<Kept>,
+        kept: Option<Retained>,
     },
     /// Launches what a kernel has enqueued.
     Children {
         #[allow(missing_docs)]
-        family: Box<Family>,
-        /// What the kernel has printed to.
+        tree: Box<LaunchTree>,
+        /// The buffer that the kernel has printed to, and what it may print.
         printf: Option<(PrintBuffer, Arc<Vec<PrintfSite>>)>,
     },
     /// Brings contents from other memories.
     Bring(Arc<Bring>),
     /// Nothing: what was kept until the device is done may go.
-    LetGo(#[allow(dead_code)] Kept),
+    Release(#[allow(dead_code)] Retained),
 }
 
 impl Action {
@@ -87,13 +87,13 @@ impl Action {
             }
             Self::Work(work) => work.run(),
             Self::Bring(bring) => bring.run(),
-            Self::LetGo(_) => {}
+            Self::Release(_) => {}
             Self::Printf { buffer, sites, .. } => buffer.print(sites),
-            Self::Children { family, printf } => {
+            Self::Children { tree, printf } => {
                 if let Some((buffer, sites)) = printf {
                     buffer.print(sites);
                 }
-                return family.run();
+                return tree.run();
             }
         }
         cl::CL_COMPLETE as cl_int
@@ -108,7 +108,7 @@ pub struct Bring {
 }
 
 impl Bring {
-    /// Of what a command reads, for a memory of its context.
+    /// Lists what a command needs brought to a memory of its context.
     pub fn new(work: &Work, memory: MemoryIndex) -> Self {
         let (mut parts, error) = (Vec::new(), OnceLock::new());
         let listed = work.contents(|mem, part, touch| {
@@ -164,7 +164,7 @@ pub unsafe fn copy_region(src: usize, dst: usize, region: &BufferCopy) {
 
 /// A task of the host executor.
 pub struct Task {
-    /// It is due when the timeline has reached this.
+    /// The value of the timeline at which the task is due.
     pub value: u64,
     /// Its number, 0: not counted.
     pub seq: u64,

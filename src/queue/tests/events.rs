@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn user_events_hold_commands_and_all_behind_them() {
+fn user_events_hold_commands_and_all_after_them() {
     for flags in [0, OOO] {
         let bench = Bench::new(Reach::Hidden);
         let (one, two) = (bench.queue(flags), bench.queue(flags));
@@ -36,14 +36,14 @@ fn failures_take_dependents_along() {
     let user = Event::user(bench.context.clone());
     let first = sent(&one, fill(&one, &mem, 2), std::slice::from_ref(&user));
     let second = sent(&two, fill(&two, &mem, 3), std::slice::from_ref(&first));
-    let behind = sent(&two, sync::marker(), &[]);
+    let later = sent(&two, sync::marker(), &[]);
     user.set_user_status(-7).unwrap();
     assert_eq!(user.status(), -7);
     let dependency = cl::CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
     assert_eq!(first.wait(), dependency);
     assert_eq!(second.wait(), dependency);
-    assert_eq!(behind.wait(), 0);
-    assert_eq!(code(event::wait_all(&[second.clone(), behind])), dependency);
+    assert_eq!(later.wait(), 0);
+    assert_eq!(code(event::wait_all(&[second.clone(), later])), dependency);
     let late = sent(&two, fill(&two, &mem, 9), std::slice::from_ref(&second));
     assert_eq!(late.status(), dependency);
     let mut bytes = [0u8; 4];
@@ -242,7 +242,7 @@ fn callbacks_of_an_event_that_is_found_over_meanwhile_are_not_lost() {
     eventually("the callback", || list.lock().as_slice() == [0]);
 }
 
-/// They may be on their way when the call returns; nobody can tell, whatever the order of the queue.
+/// The bytes may be on their way when the call returns; nobody can tell, whatever the order of the queue.
 #[test]
 fn blocking_writes_are_over_for_what_comes_later() {
     for flags in [0, OOO] {

@@ -1,4 +1,4 @@
-//! Launches: the dispatches that they become and what the kernel is told.
+//! Launches: the dispatches that they become, and the implicit values of the kernel.
 
 use super::*;
 use crate::command::kernel::LaunchPlan;
@@ -35,7 +35,7 @@ fn launch(bench: &Bench, interface: &KernelInterface, args: Vec<u8>) -> Box<Kern
 }
 
 #[test]
-fn launches_are_cut_and_told_where_they_are() {
+fn launches_are_cut_into_dispatches_that_know_their_place() {
     let bench = Bench::new(Reach::Cached);
     let queue = bench.queue(0);
     let implicit = [
@@ -138,7 +138,7 @@ fn arguments_that_do_not_fit_lie_in_a_buffer() {
 
 /// A kernel of another queue that writes to memory of the host, a barrier that waits for it, a write of what it wrote.
 #[test]
-fn writes_behind_a_barrier_read_what_it_waited_for() {
+fn writes_after_a_barrier_read_what_it_waited_for() {
     for flags in [0, OOO] {
         let bench = Bench::new(Reach::Hidden);
         let (one, two) = (bench.queue(0), bench.queue(flags));

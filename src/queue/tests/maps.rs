@@ -117,7 +117,7 @@ fn blocking_maps_and_reads_submit_nothing() {
     }
 }
 
-/// What a blocking write has left to the device comes before all that a queue does which is made later, even if the device has
+/// Bytes that a blocking write has left to the device come before all that a queue does which is made later, even if the device has
 /// nothing to do for it.
 #[test]
 fn maps_of_new_queues_wait_for_left_writes() {

@@ -27,7 +27,7 @@ struct Chunk {
     users: Arc<()>,
 }
 
-/// What asking for a piece has come to.
+/// The outcome of asking for a piece.
 pub enum Room {
     /// A piece.
     Piece(Piece),
