@@ -1,4 +1,4 @@
-//! What of the host's memory a command touches, and who does: the words in which the queue's `order` speaks.
+//! The accesses of a command to the host's memory, and who makes them: the input of the queue's `hazards`.
 
 use super::{extent, HostSide, Work};
 use crate::backend::BufferCopy;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Ranges of addresses of the host.
 pub type Ranges = SmallVec<[Range<usize>; 4]>;
 
-/// What the thread that encodes a command reads itself.
+/// The memory that the thread which encodes a command reads itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceCopy {
     /// Nothing: the device, or a host task, has all the work.
@@ -21,7 +21,7 @@ pub enum SourceCopy {
     Shared,
 }
 
-/// What a command touches while tasks of the host thread are under way.
+/// The memory that a command touches while tasks of the host thread are under way.
 pub enum HostAccess {
     /// These ranges.
     Ranges(Ranges),
@@ -42,7 +42,7 @@ fn destination(host: &HostSide, region: &BufferCopy) -> Range<usize> {
 }
 
 impl Work {
-    /// What the thread that encodes it reads.
+    /// Returns the memory that the thread which encodes it reads.
     pub fn source_copy(&self) -> SourceCopy {
         let of = |host: &HostSide| match (host.visible.is_some(), host.shared) {
             (true, _) => SourceCopy::None,
@@ -68,7 +68,7 @@ impl Work {
         matches!(self, Self::Launch(launch) if launch.kernel.host_memory)
     }
 
-    /// What only commands of the same queue can see of it, so that it may be left to the device although the caller
+    /// Returns true if only commands of the same queue can see it, so that it may be left to the device although the caller
     /// waits for it: a write to memory that the host does not reach.
     pub fn is_hidden(&self) -> bool {
         match self {
@@ -79,7 +79,7 @@ impl Work {
         }
     }
 
-    /// What it touches, whoever does.
+    /// Returns the memory that it touches, whoever does.
     pub fn host_access(&self) -> HostAccess {
         let mut ranges = Ranges::new();
         let add = |ranges: &mut Ranges, mem: &Ref<Mem>| ranges.extend(mem.host_range());

@@ -328,7 +328,7 @@ pub fn fill(
     })
 }
 
-/// What clEnqueueMapImage gives the application.
+/// The results of clEnqueueMapImage.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct Mapped {

@@ -1,4 +1,4 @@
-//! What an enqueue means, as plain data. The builders here check arguments against the specification and take
+//! Commands as plain data. The builders here check arguments against the specification and take
 //! snapshots; they know contexts and devices, but no queue.
 //!
 //! Use: `let command = command::buffer::read(&target, ..)?; queue.enqueue(command, wait_list, blocking, want_event)?`
@@ -29,7 +29,7 @@ use crate::object::mem::host_work::HostWork;
 use crate::object::mem::map::Mapping;
 use crate::object::mem::pixel::Pixel;
 use crate::object::mem::queue_images::Identity;
-use crate::object::mem::reach::Behind;
+use crate::object::mem::reach::HostBacking;
 use crate::object::mem::Mem;
 use crate::object::memories::MemoryIndex;
 use crate::object::native_kernel::NativeKernel;
@@ -48,7 +48,7 @@ pub struct QueueTarget {
     pub index: usize,
     /// The device's memory.
     pub memory: MemoryIndex,
-    /// What stands for the queue.
+    /// The identity of the queue.
     pub queue: Identity,
 }
 
@@ -86,7 +86,7 @@ impl QueueTarget {
 pub struct Command {
     /// CL_COMMAND_*, for its event.
     pub kind: cl_command_type,
-    /// What it does.
+    /// The work.
     pub work: Work,
 }
 
@@ -114,19 +114,19 @@ impl HostSide {
         pitches: (u64, u64),
     ) -> Self {
         // Written out here, where it is put into a command: parts of what comes back through memory would be waited for.
-        if !target.context.has_something_behind() {
+        if !target.context.has_host_backing() {
             return Self {
                 base,
                 visible: None,
                 shared: false,
             };
         }
-        Self::behind(target, base, offset, *rows, pitches)
+        Self::of_backing(target, base, offset, *rows, pitches)
     }
 
     /// The same where the context has such memory.
     #[cold]
-    fn behind(
+    fn of_backing(
         target: &QueueTarget,
         base: usize,
         offset: u64,
@@ -137,11 +137,11 @@ impl HostSide {
         let last = extent(first, &rows, row_pitch, slice_pitch).end;
         let (visible, shared) = match target
             .context
-            .behind(target.memory, &(base..last.max(base)))
+            .host_backing(target.memory, &(base..last.max(base)))
         {
-            Behind::Host => (None, false),
-            Behind::Shared => (None, true),
-            Behind::Device(slice) => (Some(slice), true),
+            HostBacking::Host => (None, false),
+            HostBacking::Shared => (None, true),
+            HostBacking::Device(slice) => (Some(slice), true),
         };
         Self {
             base,
@@ -173,7 +173,7 @@ impl HostSide {
     }
 }
 
-/// What a command does.
+/// The work of a command.
 pub enum Work {
     /// Device memory to host memory. The source of the region counts from the start of the object.
     Read {
@@ -298,7 +298,7 @@ pub enum Work {
         /// To the queue's device: `Read`, or `Overwrite` where contents need not come along. `None`: to the host.
         touch: Option<Touch>,
     },
-    /// Has the host do something, after everything before.
+    /// Work of the host, after everything before.
     Host(Arc<dyn HostWork>),
     /// Calls a function of the application with these buffers, on a device that does.
     Native(Arc<NativeKernel>),
@@ -318,7 +318,7 @@ pub struct Launch {
     pub grid: Arc<Grid>,
 }
 
-/// What clEnqueueMigrateMemObjects and clEnqueueSVMMigrateMem do, by their flags.
+/// Returns the touch of clEnqueueMigrateMemObjects and clEnqueueSVMMigrateMem, by their flags.
 fn migration(flags: cl_mem_migration_flags) -> ClResult<Option<Touch>> {
     const KNOWN: cl_mem_migration_flags =
         cl::CL_MIGRATE_MEM_OBJECT_HOST | cl::CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED;

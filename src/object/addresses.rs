@@ -4,7 +4,7 @@
 //! What is found is a memory object, or stands for one, and that knows its context. So the tables stand below both and hold
 //! it as something that has an address; those that fill them (`svm`, `mem::address`) say what it is.
 
-use super::mem::reach::Behind;
+use super::mem::reach::HostBacking;
 use super::memories::MemoryIndex;
 use crate::util::lock::{rank, Mutex};
 use std::any::Any;
@@ -15,8 +15,8 @@ use std::sync::{Arc, Weak};
 
 /// Something with an address of the host.
 pub trait HostShared: Any + Send + Sync {
-    /// What lies behind a range of addresses that overlaps it, for devices with this memory.
-    fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind;
+    /// Returns the backing of a range of addresses that overlaps it, for devices with this memory.
+    fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking;
 }
 
 struct Entry {
@@ -33,7 +33,7 @@ pub struct Allocations {
 }
 
 impl Allocations {
-    /// What an address lies in, and how far behind its first byte.
+    /// Returns the allocation that an address lies in, and its offset there.
     pub(super) fn at(&self, address: usize) -> Option<(Arc<dyn HostShared>, usize)> {
         if !self.any() {
             return None;
@@ -49,19 +49,19 @@ impl Allocations {
         self.any.load(Ordering::Acquire)
     }
 
-    /// What of them lies behind a range of addresses of the host, for devices with this memory.
-    pub(super) fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
+    /// Returns the backing that they give a range of addresses of the host, for devices with this memory.
+    pub(super) fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
         if !self.any() {
-            return Behind::Host;
+            return HostBacking::Host;
         }
         let found = {
             let map = self.by_address.lock();
             match map.range(..range.end).next_back() {
                 Some((first, last)) if first + last.size > range.start => last.shared.clone(),
-                _ => return Behind::Host,
+                _ => return HostBacking::Host,
             }
         };
-        found.behind(memory, range)
+        found.host_backing(memory, range)
     }
 
     /// Enters an allocation.

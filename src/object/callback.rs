@@ -86,7 +86,7 @@ impl Callback<EventFn> {
 }
 
 impl Callback<FreeFn> {
-    /// Has the application free pointers.
+    /// Calls the application's function that frees pointers.
     pub fn call(&self, queue: usize, pointers: &[usize]) {
         let _mode = FloatMode::standard();
         let mut list: Vec<*mut c_void> = pointers.iter().map(|p| *p as *mut c_void).collect();

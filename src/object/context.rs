@@ -7,7 +7,7 @@ use super::addresses::{Addressed, Allocations};
 use super::callback::{run_destructors, Callback, DestructorFn, Destructors, ErrorFn};
 use super::device::{of_device, Device};
 use super::device_side::DeviceSide;
-use super::mem::reach::{Behind, Reachable};
+use super::mem::reach::{HostBacking, Reachable};
 use super::memories::{Memories, MemoryIndex};
 use super::progress::ContextQueue;
 use crate::backend::mirror::Mirror;
@@ -85,7 +85,7 @@ impl Context {
         &self.devices
     }
 
-    /// What kernels that enqueue others share on the device of that number.
+    /// Returns the state that kernels which enqueue others share on the device of that number.
     pub fn on_device(&self, index: usize) -> ClResult<&Arc<DeviceSide>> {
         let slot = of_device(&self.on_device, index)?;
         if let Some(known) = slot.get() {
@@ -144,21 +144,21 @@ impl Context {
 
     /// There is, or was, something of which [`Context::behind`] tells.
     #[inline]
-    pub(crate) fn has_something_behind(&self) -> bool {
+    pub(crate) fn has_host_backing(&self) -> bool {
         self.allocations.any() || !self.reachable.is_empty()
     }
 
-    /// What lies behind a range of addresses of the host, for devices with this memory.
-    pub fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
-        match self.allocations.behind(memory, range) {
-            Behind::Host => self.reachable.find(memory, range),
+    /// Returns the backing of a range of addresses of the host, for devices with this memory.
+    pub fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
+        match self.allocations.host_backing(memory, range) {
+            HostBacking::Host => self.reachable.find(memory, range),
             found => found,
         }
     }
 
     /// There is, or was, memory through which the host may see what a device does without a command.
     pub(crate) fn host_sees_devices(&self) -> bool {
-        self.follows_pointers.load(Ordering::SeqCst) || self.has_something_behind()
+        self.follows_pointers.load(Ordering::SeqCst) || self.has_host_backing()
     }
 
     /// A kernel was launched that may touch any memory of the host.

@@ -1,4 +1,4 @@
-//! A device as applications see it: the answers to clGetDeviceInfo, from what the back end told.
+//! A device as applications see it: the answers to clGetDeviceInfo, from what the back end reports.
 //!
 //! Where a feature is missing its limits are zero, as the specification asks. Root devices are not counted: retaining
 //! and releasing them does nothing, and they live as long as the platform. Sub-devices are counted (`sub_device.rs`).
@@ -42,7 +42,7 @@ const IMAGE_PITCH_ALIGNMENT: u32 = 1;
 /// CL_DEVICE_IMAGE_BASE_ADDRESS_ALIGNMENT, in pixels.
 const IMAGE_BASE_ALIGNMENT: u32 = 1;
 
-/// What a list with one entry for each device of a context has for that number.
+/// Returns the entry of a list with one for each device of a context.
 pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
     match each.get(device) {
         Some(one) => Ok(one),
@@ -50,7 +50,7 @@ pub fn of_device<T>(each: &[T], device: usize) -> ClResult<&T> {
     }
 }
 
-/// What a sub-device is a part of.
+/// The device that a sub-device is a part of.
 struct Partition {
     parent: Ref<Device>,
     /// CL_DEVICE_PARTITION_TYPE
@@ -124,7 +124,7 @@ impl Device {
         device
     }
 
-    /// It is a part of that device, or of a part of it.
+    /// Returns true if it is a part of that device, or of a part of it.
     pub fn is_within(&self, whole: &Ref<Self>) -> bool {
         let mut above = self.parent();
         while let Some(device) = above {
@@ -152,7 +152,7 @@ impl Device {
         self.backend.caps()
     }
 
-    /// What works on it.
+    /// Returns the back end.
     pub fn features(&self) -> &Features {
         &self.features
     }

@@ -79,7 +79,7 @@ impl DeviceQueue {
         &self.device
     }
 
-    /// What kernels know it by.
+    /// Returns the memory by which kernels know it.
     pub fn memory(&self) -> &Arc<QueueMemory> {
         &self.memory
     }

@@ -1,5 +1,5 @@
-//! What the kernels of a context that enqueue others share on a device: the memory of queues and events, and who is told of
-//! the records that a launch has left.
+//! The state that the kernels of a context which enqueue others share on a device: the memory of queues and events, and the
+//! readers of the records that a launch has left.
 //!
 //! Kernels write records into the memory of queues (`backend/device_queue.rs`). [`DeviceSide::collect`] finds them
 //! and gives each to the *tree* it belongs to: a launch of the application's with all that it has enqueued, directly
@@ -49,7 +49,7 @@ pub struct Stuck {
 }
 
 impl Stuck {
-    /// It will never be whole: it is given up.
+    /// Gives the record up, which will never be whole.
     pub fn skip(&self) {
         self.queue.skip(self.position);
     }
@@ -70,7 +70,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// What kernels of a context that enqueue others share on a device.
+/// The state that kernels of a context which enqueue others share on a device.
 pub struct DeviceSide {
     events: EventsMemory,
     times: EventTimes,
@@ -142,7 +142,7 @@ impl DeviceSide {
         &self.events
     }
 
-    /// What writes times of events where kernels want them.
+    /// Returns the writer of times of events, where kernels want them.
     pub fn times(&self) -> &EventTimes {
         &self.times
     }

@@ -39,13 +39,13 @@ const RUNNING: cl_int = cl::CL_RUNNING as cl_int;
 const SUBMITTED: cl_int = cl::CL_SUBMITTED as cl_int;
 const QUEUED: cl_int = cl::CL_QUEUED as cl_int;
 
-/// What an event's queue can be asked; implemented by the queue, so that events need not know it.
+/// The queue of an event, as the event sees it; implemented by the queue, so that events need not know it.
 pub trait Owner: ContextQueue {
     /// The application may ask for times.
     fn profiling(&self) -> bool;
-    /// It measures times, for whomever.
+    /// Returns true if it measures times, for whomever.
     fn measures(&self) -> bool;
-    /// Has the host thread complete the event, which is or was on the timeline, when its time has come.
+    /// Makes the host thread complete the event, which is or was on the timeline, when its time has come.
     fn watch(&self, event: Ref<Event>);
     /// One of the events that a pending command waits for has changed.
     fn dependency_met(&self, command: u64);
@@ -68,7 +68,7 @@ pub struct Recorded {
     pub host_seq: u64,
     /// Number of the operation within the queue (out-of-order queues: for barriers).
     pub order: u64,
-    /// It waits for events: that it runs is not known before it is done.
+    /// Set if it waits for events: that it runs is not known before it is done.
     pub depends: bool,
 }
 
@@ -100,7 +100,7 @@ pub struct Dependent {
     pub owner: Weak<dyn Owner>,
     /// Its number in the queue.
     pub command: u64,
-    /// It waits until the event is done, not only recorded.
+    /// Set if it waits until the event is done, not only recorded.
     pub until_done: bool,
 }
 
@@ -112,7 +112,7 @@ struct State {
     times: Times,
     /// The host took part at the end: it ended then at the earliest.
     host_end: u64,
-    /// What the command enqueued on the device had ended then.
+    /// The time when all that the command enqueued on the device had ended.
     children_end: u64,
     queued: u64,
     submit: u64,
@@ -131,12 +131,12 @@ impl Body for Event {
     const KIND: Kind = Kind::Event;
 }
 
-/// What a dependent command can do about an event.
+/// The state of an event, as a dependent command sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readiness {
     /// Nothing to wait for.
     Done,
-    /// It failed.
+    /// The command failed.
     Failed,
     /// On the device timeline of its queue; all host parts before it are done.
     Recorded(Recorded),
@@ -246,7 +246,7 @@ impl Event {
         )
     }
 
-    /// Of a command that is on the timeline.
+    /// Returns the event of a command that is on the timeline.
     pub(crate) fn recorded(
         context: Ref<Context>,
         kind: cl_command_type,
@@ -265,7 +265,7 @@ impl Event {
         )
     }
 
-    /// Of a command that is over.
+    /// Returns the event of a command that is over.
     pub(crate) fn done(
         context: Ref<Context>,
         kind: cl_command_type,
@@ -307,7 +307,7 @@ impl Object<Event> {
         self.owner.as_ref()
     }
 
-    /// It was made by clCreateUserEvent.
+    /// Returns true if it was made by clCreateUserEvent.
     pub fn is_user(&self) -> bool {
         self.owner.is_none()
     }
@@ -442,7 +442,7 @@ impl Object<Event> {
         }
     }
 
-    /// Sets the final status unless there is one already, and takes what is to be told to whom. To be run when no lock
+    /// Sets the final status unless there is one already, and takes the notifications that follow. To be run when no lock
     /// is held.
     pub(crate) fn settle(self: &Arc<Self>, status: cl_int) -> Notifications {
         let mut state = self.state.lock();
@@ -520,7 +520,7 @@ impl Object<Event> {
         self.settle(COMPLETE)
     }
 
-    /// Has `dependent` notified once when the event is recorded, with its host part done, or done. Returns false if it is so
+    /// Notifies `dependent` once when the event is recorded, with its host part done, or done. Returns false if it is so
     /// already: nothing will come.
     pub(crate) fn subscribe(self: &Arc<Self>, dependent: Dependent) -> bool {
         let watch = {
@@ -769,7 +769,7 @@ fn with_woken<T>(work: impl FnOnce(&mut Option<VecDeque<Arc<dyn Owner>>>) -> T) 
     WOKEN.try_with(|woken| work(&mut woken.borrow_mut())).ok()
 }
 
-/// Has queues look at their pending commands. Within a call made from here the queues are only put on the list of the
+/// Makes queues look at their pending commands. Within a call made from here the queues are only put on the list of the
 /// outermost call: no recursion, however long the chain of commands.
 pub fn wake(owners: impl IntoIterator<Item = Arc<dyn Owner>>) {
     let mut owners = owners.into_iter().peekable();

@@ -1,4 +1,4 @@
-//! What launches of a kernel over one index space have in common, whatever its arguments are: work-groups and pipelines. A
+//! The state that launches of a kernel over one index space have in common, whatever its arguments are: work-groups and pipelines. A
 //! kernel remembers the last one, since most launches are like the one before.
 
 use super::launch::KernelLaunch;
@@ -23,7 +23,7 @@ pub struct IndexSpace {
     pub local: Option<[usize; 3]>,
 }
 
-/// What a grid follows from.
+/// The inputs that a grid follows from.
 #[derive(Clone)]
 pub struct Asked {
     /// The loaded kernel.
@@ -36,7 +36,7 @@ pub struct Asked {
 
 /// The work-groups of a launch. None of them is empty.
 pub struct Grid {
-    /// What it follows from.
+    /// The inputs that it follows from.
     pub asked: Asked,
     /// get_work_dim
     pub dims: u32,
@@ -48,7 +48,7 @@ pub struct Grid {
     pub local: [u32; 3],
     /// get_num_groups, the lower halves
     pub groups: [u32; 3],
-    /// What the device is given.
+    /// The dispatches for the device.
     pub dispatches: SmallVec<[Dispatch; 1]>,
     /// Further dispatches in which long loops can go on (see `KernelInterface::resume_bytes`).
     pub resumes: u32,
@@ -80,7 +80,7 @@ impl Grid {
 pub struct LastGrid(Mutex<Option<Arc<Grid>>>);
 
 impl LastGrid {
-    /// It, if it is that of a launch like this: the same form of the kernel, the same index space and local memory.
+    /// Returns it if it is that of a launch like this: the same form of the kernel, the same index space and local memory.
     pub fn find(&self, kernel: &KernelLaunch, space: &IndexSpace) -> Option<Arc<Grid>> {
         let last = self.0.lock();
         let grid = last.as_ref()?;

@@ -158,7 +158,7 @@ impl Kernel {
         self.on(device).map(|on| &on.last_grid)
     }
 
-    /// What the kernel asks of dispatch on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.
+    /// Returns the interface of the kernel on a device. CL_INVALID_PROGRAM_EXECUTABLE: it was not built for that.
     pub fn interface(&self, device: &Ref<Device>) -> ClResult<&KernelInterface> {
         let found = self.on(device).and_then(OnDevice::interface);
         found.ok_or_else(|| {

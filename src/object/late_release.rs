@@ -1,4 +1,4 @@
-//! What is left of objects that commands may still be using when the application lets them go: memory of the application
+//! The remains of objects that commands may still be using when the application releases them: memory of the application
 //! that devices read in place, destructor callbacks.
 //!
 //! One thread for all of them, started with the first and ended when nothing is left. What is over first goes first; what

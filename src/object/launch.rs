@@ -10,7 +10,7 @@ use spirv_lowering::interface::Access;
 use spirv_lowering::ir::module::PrintfSite;
 use std::sync::{Arc, OnceLock};
 
-/// Something that only has to stay.
+/// An object that is retained until a launch is complete.
 pub type Retained = Arc<dyn std::any::Any + Send + Sync>;
 
 /// A kernel ready to be launched on one device.
@@ -26,17 +26,17 @@ pub struct KernelLaunch {
     pub buffers: SmallVec<[(Ref<Mem>, Access); 8]>,
     /// Images among them, likewise.
     pub images: SmallVec<[(Ref<Mem>, Access); 2]>,
-    /// What stands at the bindings of the kernel's descriptor set.
+    /// The resources at the bindings of the kernel's descriptor set.
     pub bindings: Vec<Binding>,
     /// The program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
-    /// What must not end before the launch has: the instance of a program with finalizers.
+    /// An object that must not end before the launch has: the instance of a program with finalizers.
     pub kept: Option<Retained>,
     /// The printf sites of a kernel that calls printf.
     pub printf: Option<Arc<Vec<PrintfSite>>>,
-    /// It may touch memory that its arguments do not tell.
+    /// Set if it may touch memory that is behind none of its arguments.
     pub touches_anything: bool,
-    /// It may touch memory of the host that is no memory object (fine-grained system sharing).
+    /// Set if it may touch memory of the host that is no memory object (fine-grained system sharing).
     pub host_memory: bool,
     /// How the program was built.
     pub rules: Rules,
@@ -46,7 +46,7 @@ pub struct KernelLaunch {
     pub enqueues: Option<Arc<Enqueues>>,
 }
 
-/// What the build of a program says of launches of its kernels.
+/// The rules of a program's build for launches of its kernels.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Rules {
     /// All work-groups must be of one size: programs before OpenCL C 2.0, or built with -cl-uniform-work-group-size.
@@ -55,7 +55,7 @@ pub struct Rules {
     pub precise: bool,
 }
 
-/// What kernels that enqueue others need, the same for all that a launch leads to.
+/// The state that kernels which enqueue others need, the same for all that a launch leads to.
 pub struct Enqueues {
     /// Queues and events of the device.
     pub on_device: Arc<DeviceSide>,
@@ -63,12 +63,12 @@ pub struct Enqueues {
     pub executable: Arc<Executable>,
     /// Its program-scope variables.
     pub globals: Option<Arc<dyn Memory>>,
-    /// What must not end before the launches have.
+    /// An object that must not end before the launches have.
     pub kept: Option<Retained>,
     /// How the program was built.
     pub rules: Rules,
     /// The images among the arguments of the kernel that the application launched, by the arguments' numbers: blocks capture them.
     pub images: Vec<Option<Ref<Mem>>>,
-    /// What all its launches know of device queues, once made.
+    /// The table by which all its launches know device queues, once made.
     pub table: OnceLock<Vec<u8>>,
 }

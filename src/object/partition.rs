@@ -58,14 +58,14 @@ pub(super) fn properties(all: &[Processor]) -> Vec<cl_device_partition_property>
     list
 }
 
-/// What a scheme makes: the processors of each sub-device, and CL_DEVICE_PARTITION_TYPE.
+/// The result of a scheme: the processors of each sub-device, and CL_DEVICE_PARTITION_TYPE.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Plan {
     pub parts: Vec<Vec<u32>>,
     pub kind: Vec<cl_device_partition_property>,
 }
 
-/// What a scheme makes of these processors.
+/// Divides these processors by a scheme.
 pub(super) fn plan(all: &[Processor], scheme: &[cl_device_partition_property]) -> ClResult<Plan> {
     let (Some(&name), values) = (scheme.first(), scheme.get(1..).unwrap_or_default()) else {
         return err(cl::CL_INVALID_VALUE, "no partition scheme");

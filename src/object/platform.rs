@@ -106,7 +106,7 @@ impl Info for Platform {
             cl::CL_PLATFORM_VENDOR => out.write("Pumice"),
             cl::CL_PLATFORM_EXTENSIONS => out.write(features::names(&self.extensions())),
             cl::CL_PLATFORM_EXTENSIONS_WITH_VERSION => out.write(name_versions(&self.extensions())),
-            // Host and device timers are both told in nanoseconds of the host's clock.
+            // Host and device timers are both reported in nanoseconds of the host's clock.
             cl::CL_PLATFORM_HOST_TIMER_RESOLUTION => out.write(crate::util::clock_ns(1).max(1)),
             cl::CL_PLATFORM_ICD_SUFFIX_KHR => out.write(VENDOR_SUFFIX),
             _ => unknown(param),

@@ -57,7 +57,7 @@ enum Origin {
     Linked,
 }
 
-/// What building a program for one device has left.
+/// The result of building a program for one device.
 #[derive(Clone)]
 pub struct DeviceBuild {
     status: cl_build_status,

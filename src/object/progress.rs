@@ -25,7 +25,7 @@ pub struct Progress {
     host_done: AtomicU64,
     /// When the timeline has reached this, no kernel is under way that may touch any memory of the host.
     follows: AtomicU64,
-    /// What blocking writes have left to the timeline.
+    /// The last value of writes that blocking calls have left to the timeline.
     left: AtomicU64,
     /// Commands that are not on the timeline yet.
     pending: AtomicUsize,
@@ -35,7 +35,7 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Of a new queue.
+    /// Returns the progress of a new queue.
     pub fn new(timeline: Arc<dyn Timeline>, throttle: Throttle) -> Self {
         Self {
             timeline,

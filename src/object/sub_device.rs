@@ -6,7 +6,7 @@ use crate::cl::cl_device_partition_property;
 use crate::error::ClResult;
 use crate::handle::{Object, Ref};
 
-/// What clCreateSubDevices is asked for, to be counted before it is made.
+/// The request of clCreateSubDevices, to be counted before it is made.
 pub struct Division {
     device: Ref<Device>,
     plan: Plan,

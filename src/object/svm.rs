@@ -9,7 +9,7 @@ use super::callback::{Callback, FreeFn};
 use super::context::Context;
 use super::device::Device;
 use super::mem::host_work::HostWork;
-use super::mem::reach::Behind;
+use super::mem::reach::HostBacking;
 use super::mem::{same_bytes, Mem};
 use super::memories::MemoryIndex;
 use crate::backend::{Memory, SharedKind};
@@ -28,7 +28,7 @@ pub const DEFAULT_ALIGN: u64 = 128;
 /// The largest alignment in bytes that is given.
 pub const MAX_ALIGN: u64 = 1 << 21;
 
-/// What an allocation of cl_intel_unified_shared_memory was asked for as.
+/// The kind of an allocation of cl_intel_unified_shared_memory.
 #[derive(Clone)]
 pub struct Usm {
     /// CL_MEM_ALLOC_TYPE_INTEL
@@ -63,27 +63,27 @@ impl Allocation {
         self.size
     }
 
-    /// What cl_intel_unified_shared_memory made it as; None: clSVMAlloc.
+    /// The kind of cl_intel_unified_shared_memory; None: clSVMAlloc.
     pub fn usm(&self) -> Option<&Usm> {
         self.usm.as_ref()
     }
 }
 
 impl HostShared for Allocation {
-    fn behind(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
+    fn host_backing(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
         let mem = &self.mem;
         let inside = self.address <= range.start && range.end <= self.address + self.size;
         if !mem.is_seen_by_host() && !mem.context().memories().are_several() {
             // The host's bytes at these addresses are its own: maps copy them.
-            return Behind::Host;
+            return HostBacking::Host;
         }
         if !inside || !mem.is_seen_by_host() {
-            return Behind::Shared;
+            return HostBacking::Shared;
         }
         let (at, size) = (range.start - self.address, range.end - range.start);
         match mem.slice(memory, at as u64, size as u64) {
-            Ok(slice) => Behind::Device(slice),
-            Err(_) => Behind::Shared,
+            Ok(slice) => HostBacking::Device(slice),
+            Err(_) => HostBacking::Shared,
         }
     }
 }
@@ -182,7 +182,7 @@ pub fn alloc(
     make(context, request, &sharing)
 }
 
-/// What an allocation is to be.
+/// The properties of an allocation that is to be made.
 pub(super) struct Request {
     /// CL_MEM_READ_WRITE and the like; 0 stands for that.
     pub access: cl_svm_mem_flags,
@@ -220,7 +220,7 @@ pub(super) fn make(
         return err(cl::CL_INVALID_DEVICE, "no device to allocate for");
     };
     let at = |memory: &Arc<dyn Memory>| memory.mapped().map(|pointer| pointer.as_ptr() as usize);
-    let apart = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
+    let separate = made.len() > 1 && made.iter().any(|memory| at(memory) != Some(address));
     let mut made = made.into_iter();
     let all = context.memories().all();
     let places = all.map(|at| sharing.contains(&at).then(|| made.next()).flatten());
@@ -231,7 +231,7 @@ pub(super) fn make(
         access
     };
     let allocation = Arc::new(Allocation {
-        mem: Mem::shared(context, flags, address, size, places, apart),
+        mem: Mem::shared(context, flags, address, size, places, separate),
         address,
         size,
         usm,
@@ -305,11 +305,11 @@ pub fn free(context: &Context, address: usize) {
     drop(context.allocations().remove(address));
 }
 
-/// What clEnqueueSVMFree does when its turn comes.
+/// The work of clEnqueueSVMFree when its turn comes.
 pub struct Free {
     /// Where the allocations are.
     pub context: Ref<Context>,
-    /// What to free.
+    /// The pointers to free.
     pub pointers: Vec<usize>,
     /// The application does it, and wants to know the queue.
     pub callback: Option<(Callback<FreeFn>, usize)>,

@@ -286,7 +286,7 @@ impl Queue {
         let owner = request.owner();
         let (wait, queued) = (request.wait, request.queued);
         let event = self.make_pending(&mut state, command, wait, &owner, queued, parts, place);
-        // Behind others in order, whose turn brings its own.
+        // HostBacking others in order, whose turn brings its own.
         let look = !state.in_order() || state.pending.len() == 1;
         // What it waits for may be in the open batch.
         state.submit();

@@ -208,7 +208,7 @@ fn rectangles() {
             },
             region: [2, 3, 1],
         };
-        // Behind something, so that staging is used.
+        // HostBacking something, so that staging is used.
         queue
             .enqueue(fill(&queue, &mem, 0), &[], false, false)
             .unwrap();

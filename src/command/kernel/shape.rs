@@ -10,7 +10,7 @@ const FEW_ITEMS: u32 = 64;
 /// A kernel that cannot tell how it is grouped is compiled for so many sizes of the application's choice.
 const MANY_SIZES: usize = 8;
 
-/// What the kernel and the device together allow.
+/// The limits of the kernel and the device.
 pub(super) struct Limits {
     pub(super) max_group: u32,
     pub(super) max_items: [u32; 3],

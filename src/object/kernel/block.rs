@@ -17,17 +17,17 @@ use spirv_lowering::device_queue::state;
 use spirv_lowering::interface::{sampler, ArgKind, SamplerSource, LOCAL_ARG_ALIGN};
 use std::sync::Arc;
 
-/// What a record says of the block that it launches.
+/// The block that a record launches.
 pub struct BlockLaunch<'a> {
     /// The number of the block.
     pub number: u64,
-    /// What it captured.
+    /// The address of what it captured.
     pub captured: &'a [u8],
     /// The device address of a copy of that.
     pub address: u64,
     /// Sizes of local memory, in bytes.
     pub locals: &'a [u32],
-    /// It is to go beyond 2^32 work-items in a dimension.
+    /// Set if it is to go beyond 2^32 work-items in a dimension.
     pub wide: bool,
 }
 
@@ -147,7 +147,7 @@ impl Enqueues {
         bytes
     }
 
-    /// What all launches know.
+    /// Returns the table that all launches know.
     fn table(&self, device: &Device) -> Vec<u8> {
         let caps = device.backend().caps();
         let blocks = self.executable.blocks();

@@ -1,4 +1,4 @@
-//! Arguments that are addresses (clSetKernelArgSVMPointer), and what a kernel is told of memory that it reaches through
+//! Arguments that are addresses (clSetKernelArgSVMPointer), and the memory that a kernel is said to reach through
 //! pointers in memory (clSetKernelExecInfo).
 
 use super::args::Value;
@@ -14,7 +14,7 @@ use crate::object::svm;
 use spirv_lowering::interface::{Access, ArgKind};
 use std::sync::{Arc, Weak};
 
-/// What clSetKernelExecInfo has told.
+/// The settings of clSetKernelExecInfo.
 #[derive(Clone, Default)]
 pub(super) struct ExecInfo {
     /// Memory objects that pointers in memory may lead to.
@@ -60,7 +60,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// What an argument is. CL_INVALID_ARG_INDEX: there is no such argument.
+    /// Returns the kind of an argument. CL_INVALID_ARG_INDEX: there is no such argument.
     fn arg_kind(&self, index: cl_uint) -> ClResult<ArgKind> {
         let args = &self.first()?.args;
         match args.get(index as usize) {

@@ -1,4 +1,4 @@
-//! What is told about a kernel (OpenCL API specification, "Kernel Object Queries").
+//! The queries about a kernel (OpenCL API specification, "Kernel Object Queries").
 
 use super::args::Value;
 use super::{Kernel, OnDevice};

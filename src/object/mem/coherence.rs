@@ -65,7 +65,7 @@ pub enum Part {
     Box(ImageRegion),
 }
 
-/// What a command does with a range of a memory object.
+/// The use that a command makes of a range of a memory object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Touch {
     /// Reads it.
@@ -87,7 +87,7 @@ pub struct Newest {
 }
 
 impl Newest {
-    /// Of a new object.
+    /// Returns the state of a new object.
     pub fn new(size: u64) -> Self {
         Self {
             spans: vec![(size, Holders::new())],

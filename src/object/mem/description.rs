@@ -1,4 +1,4 @@
-//! What an image is to be: cl_image_format and cl_image_desc against the rules of the specification (section 5.3.1,
+//! The description of an image that is to be made: cl_image_format and cl_image_desc against the rules of the specification (section 5.3.1,
 //! "Image Format Descriptor" and "Image Descriptor") and what the devices have.
 
 use crate::backend::image::{ImageDim, ImageLimits, Support};
@@ -115,7 +115,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
         )
     };
     let (packed, bytes, fraction) = (pixel.is_packed(), pixel.has_bytes(), pixel.has_fractions());
-    let together = match pixel.order {
+    let allowed = match pixel.order {
         cl::CL_INTENSITY | cl::CL_LUMINANCE => fraction,
         cl::CL_RGB | cl::CL_RGBx => packed,
         cl::CL_ARGB | cl::CL_BGRA | cl::CL_ABGR => bytes,
@@ -124,7 +124,7 @@ pub(super) fn check_format(format: &cl_image_format) -> ClResult<PixelFormat> {
         cl::CL_R if pixel.block() > 1 => true,
         _ => !packed && (pixel.data != cl::CL_UNORM_INT_101010_2 || pixel.order == cl::CL_RGBA),
     };
-    if pixel.bytes() == 0 || !together {
+    if pixel.bytes() == 0 || !allowed {
         return invalid();
     }
     Ok(pixel)
@@ -150,7 +150,7 @@ pub(super) fn steps(dim: ImageDim, row_pitch: usize, slice_pitch: usize) -> (usi
     }
 }
 
-/// What an image that is to be made takes its texels from.
+/// The source of the texels of an image that is to be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     /// Nothing: they are undefined.

@@ -3,7 +3,7 @@
 use smallvec::{smallvec, SmallVec};
 use std::ops::Range;
 
-/// What a command has the host do, once everything before it is done.
+/// The work of a command that the host does, once everything before it is done.
 pub trait HostWork: Send + Sync {
     /// Does it. Called once.
     fn run(&self);

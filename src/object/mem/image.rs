@@ -33,7 +33,7 @@ use std::ffi::c_void;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-/// What the texels are.
+/// The memory behind the texels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Backing {
     /// An image of the device.
@@ -52,7 +52,7 @@ pub struct Image {
     row_pitch: usize,
     slice_pitch: usize,
     texels: Arc<Texels>,
-    /// Of an image over a buffer's rows: what kernels are shown.
+    /// The images that kernels use in place of one over a buffer's rows.
     shown: QueueImages,
     /// Views of the texels in another format than theirs.
     aliases: Option<Box<[OnceLock<Arc<dyn backend::Image>>]>>,
@@ -94,7 +94,7 @@ impl Image {
         &self.desc
     }
 
-    /// What the texels are.
+    /// Returns the memory behind the texels.
     pub fn backing(&self) -> Backing {
         self.backing
     }
@@ -485,7 +485,7 @@ impl Mem {
         Ok(cell.get_or_init(|| made).clone())
     }
 
-    /// What kernels of a queue on a device with this memory are given.
+    /// Returns the image for kernels of a queue on a device with this memory.
     pub fn shown(
         &self,
         memory: MemoryIndex,

@@ -70,7 +70,7 @@ impl Mapping {
         self.pointer..self.pointer.wrapping_add(self.size)
     }
 
-    /// It may be written through.
+    /// Returns true if the application may write through the pointer.
     pub fn writes(&self) -> bool {
         self.flags & (cl::CL_MAP_WRITE | cl::CL_MAP_WRITE_INVALIDATE_REGION) != 0
     }

@@ -60,9 +60,9 @@ pub struct Mem {
     /// First byte within the store.
     origin: usize,
     store: Arc<Store>,
-    /// Of images.
+    /// The image, of images.
     image: Option<Box<image::Image>>,
-    /// Of pipes.
+    /// The packets, of pipes.
     packets: Option<pipe::Packets>,
     mappings: Mutex<Vec<Mapping>, { rank::MAPPINGS }>,
     /// A command other than a kernel was enqueued that may write it or what is made from it.
@@ -171,7 +171,7 @@ impl Mem {
         self.store.is_svm()
     }
 
-    /// It is a buffer (or sub-buffer).
+    /// Returns true if it is a buffer (or sub-buffer).
     pub fn is_buffer(&self) -> bool {
         self.object_type == cl::CL_MEM_OBJECT_BUFFER
     }

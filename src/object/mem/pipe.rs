@@ -14,7 +14,7 @@ use crate::util::lock::Mutex;
 use spirv_lowering::pipe;
 use std::sync::atomic::AtomicBool;
 
-/// What a pipe holds.
+/// The packets that a pipe holds.
 #[derive(Debug, Clone, Copy)]
 pub struct Packets {
     /// CL_PIPE_PACKET_SIZE, in bytes.
@@ -96,7 +96,7 @@ impl Mem {
         }))
     }
 
-    /// It is a pipe.
+    /// Returns true if it is a pipe.
     pub fn is_pipe(&self) -> bool {
         self.packets.is_some()
     }

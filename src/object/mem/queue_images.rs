@@ -8,7 +8,7 @@ use crate::error::ClResult;
 use crate::util::lock::{rank, Mutex};
 use std::sync::{Arc, Weak};
 
-/// What stands for a queue: those that keep a weak reference can tell whether it is still there.
+/// The identity of a queue: those that keep a weak reference can tell whether it is still there.
 pub type Identity = Arc<()>;
 
 /// The images of one memory object.
@@ -18,7 +18,7 @@ pub struct QueueImages {
 }
 
 impl QueueImages {
-    /// That of a queue, made if need be. Those of queues that are gone go then.
+    /// Returns the image of a queue, made if need be. Drops the images of queues that are gone.
     pub fn of(
         &self,
         queue: &Identity,

@@ -13,8 +13,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What lies behind a range of addresses of the host.
-pub enum Behind {
+/// The backing of a range of addresses of the host: who has the bytes.
+pub enum HostBacking {
     /// Memory that no device reaches by what the context knows (a kernel that follows pointers may all the same).
     Host,
     /// Memory that a device of the context reaches.
@@ -23,7 +23,7 @@ pub enum Behind {
     Device(Slice),
 }
 
-/// What makes a range reachable.
+/// The object that makes a range reachable.
 pub enum Reach {
     /// A buffer in place: its memory is at the range's first byte.
     Store(Weak<Store>),
@@ -75,12 +75,12 @@ impl Reachable {
     /// Takes one range off that was added like this: of a map or of a buffer.
     pub fn remove(&self, range: &Range<usize>, map: bool) {
         let mut ranges = self.ranges.lock();
-        let alike =
+        let matches =
             |entry: &Entry| entry.end == range.end && matches!(entry.reach, Reach::Map(_)) == map;
         let found = ranges
             .by_start
             .range((range.start, 0)..=(range.start, u64::MAX))
-            .find(|(_, entry)| alike(entry))
+            .find(|(_, entry)| matches(entry))
             .map(|(key, _)| *key);
         let gone = found.and_then(|key| ranges.by_start.remove(&key));
         if ranges.by_start.is_empty() {
@@ -92,13 +92,13 @@ impl Reachable {
         drop(gone);
     }
 
-    /// What of these lies behind a range, for devices with this memory.
-    pub fn find(&self, memory: MemoryIndex, range: &Range<usize>) -> Behind {
+    /// Returns the backing of a range among these, for devices with this memory.
+    pub fn find(&self, memory: MemoryIndex, range: &Range<usize>) -> HostBacking {
         if self.is_empty() {
-            return Behind::Host;
+            return HostBacking::Host;
         }
         let ranges = self.ranges.lock();
-        let mut found = Behind::Host;
+        let mut found = HostBacking::Host;
         for (&(start, _), entry) in ranges.by_start.range(..(range.end, 0)).rev() {
             if start.saturating_add(ranges.longest) <= range.start {
                 break;
@@ -109,10 +109,10 @@ impl Reachable {
             if start <= range.start && range.end <= entry.end {
                 let (at, size) = (range.start - start, range.end - range.start);
                 if let Some(slice) = entry.reach.slice(memory, at as u64, size as u64) {
-                    return Behind::Device(slice);
+                    return HostBacking::Device(slice);
                 }
             }
-            found = Behind::Shared;
+            found = HostBacking::Shared;
         }
         found
     }
@@ -141,8 +141,9 @@ mod tests {
     #[test]
     fn ranges_are_found_while_they_are_there() {
         let all = Reachable::default();
-        let shared =
-            |range: Range<usize>| matches!(all.find(MemoryIndex::FIRST, &range), Behind::Shared);
+        let shared = |range: Range<usize>| {
+            matches!(all.find(MemoryIndex::FIRST, &range), HostBacking::Shared)
+        };
         assert!(!shared(0..100));
         all.add(1000..2000, Reach::Map(None));
         all.add(1100..1200, Reach::Map(None));

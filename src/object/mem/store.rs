@@ -73,7 +73,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// Of a new object in a context with these memories, as the methods get them, too. `initial` is how it begins: the
+    /// Returns the store of a new object in a context with these memories, as the methods get them, too. `initial` is how it begins: the
     /// application's memory for CL_MEM_COPY_HOST_PTR, the header of a pipe.
     pub fn new(
         all: &Memories,
@@ -117,14 +117,14 @@ impl Store {
         Ok(store)
     }
 
-    /// Of an allocation of shared virtual memory at `address`: what each memory of the context that has it has there.
-    /// Several are the same bytes, unless they are `apart`: then contents are moved between them.
+    /// Returns the store of an allocation of shared virtual memory at `address`: what each memory of the context that has it has there.
+    /// Several are the same bytes, unless they are `separate`: then contents are moved between them.
     pub(super) fn shared(
         size: u64,
         flags: cl_mem_flags,
         address: usize,
         memories: Vec<Option<Arc<dyn Memory>>>,
-        apart: bool,
+        separate: bool,
     ) -> Arc<Self> {
         let cell = |memory: Option<Arc<dyn Memory>>| match memory {
             Some(memory) => OnceLock::from(memory),
@@ -136,13 +136,13 @@ impl Store {
             host_ptr: address,
             copies: memories.into_iter().map(cell).collect(),
             making: Mutex::new(()),
-            coherence: apart.then(|| Coherence::new(size, HostCopy::None)),
+            coherence: separate.then(|| Coherence::new(size, HostCopy::None)),
             svm: true,
             shadows: Mutex::default(),
         })
     }
 
-    /// Of an object whose bytes are not in memory: nothing is ever found here.
+    /// Returns the store of an object whose bytes are not in memory: nothing is ever found there.
     pub fn absent() -> Arc<Self> {
         Arc::new(Self {
             size: 0,
@@ -162,7 +162,7 @@ impl Store {
         made().next().is_some() && made().all(|memory| self.is_host(memory))
     }
 
-    /// It is an allocation of shared virtual memory.
+    /// Returns true if it is an allocation of shared virtual memory.
     pub fn is_svm(&self) -> bool {
         self.svm
     }

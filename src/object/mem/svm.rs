@@ -20,16 +20,16 @@ use std::sync::Arc;
 
 impl Mem {
     /// For an allocation of shared virtual memory at `address`, with what each memory of the context that has it has
-    /// there. Several are the same bytes, unless they are `apart`.
+    /// there. Several are the same bytes, unless they are `separate`.
     pub(crate) fn shared(
         context: &Ref<Context>,
         flags: cl_mem_flags,
         address: usize,
         size: usize,
         memories: Vec<Option<Arc<dyn Memory>>>,
-        apart: bool,
+        separate: bool,
     ) -> Ref<Self> {
-        let store = Store::shared(size as u64, flags, address, memories, apart);
+        let store = Store::shared(size as u64, flags, address, memories, separate);
         Object::new_cyclic(|me| Self {
             context: context.clone(),
             object_type: cl::CL_MEM_OBJECT_BUFFER,

@@ -80,7 +80,7 @@ impl Program {
             && self.binaries.is_empty()
     }
 
-    /// What is built for a device is built for its sub-devices too that the program has.
+    /// Adds the sub-devices that the program has: what is built for a device is built for them too.
     fn with_parts(&self, mut indices: Vec<usize>) -> Vec<usize> {
         for (index, device) in self.devices.iter().enumerate() {
             let within = |whole: &usize| {
@@ -325,7 +325,7 @@ pub(super) fn make_executable(
     build
 }
 
-/// Runs a build here, or in a thread of its own when the application wants to be told of its end.
+/// Runs a build here, or in a thread of its own when the application asks for a callback at its end.
 pub(super) fn run(
     program: &Ref<Program>,
     notify: Option<Notify>,

@@ -1,4 +1,4 @@
-//! What programs and builds tell of themselves.
+//! The queries about programs and builds.
 
 use super::{DeviceBuild, Origin, Program};
 use crate::cl::{self, cl_uint};

@@ -73,7 +73,7 @@ pub fn link(
     Ok((handle, result))
 }
 
-/// What the input programs have for a device.
+/// Collects what the input programs have for a device.
 fn link_inputs(
     device: &Ref<Device>,
     inputs: &[Ref<Program>],

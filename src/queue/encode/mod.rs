@@ -390,7 +390,7 @@ impl Queue {
         work: &Arc<dyn HostWork>,
         how: How,
     ) -> ClResult<Encoded> {
-        // Behind host tasks it is one, too: what it frees they may still write.
+        // HostBacking host tasks it is one, too: what it frees they may still write.
         if state.host_memory && self.progress.host_done() >= state.host.posted {
             let op = Op::Call {
                 work: Arc::new(HostCall(work.clone())),
