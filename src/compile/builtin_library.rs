@@ -3,7 +3,8 @@
 use spirv_lowering::BuiltinLibrary;
 use std::sync::OnceLock;
 
-/// libclc and our own functions. `Err`: they could not be read, which is a defect of this build.
+/// Returns the library of libclc and Pumice's own functions. An error says that they could not be
+/// read, which is a defect of this build.
 pub fn get() -> Result<&'static BuiltinLibrary, &'static str> {
     static LIBRARY: OnceLock<Result<BuiltinLibrary, String>> = OnceLock::new();
     LIBRARY

@@ -1,7 +1,8 @@
 //! The files of `PUMICE_DUMP`: sources, SPIR-V, and lowered kernels of every build.
 //!
-//! A file is named by the hash of its contents, so a folder that has it has the build. What the compile cache answers is
-//! written as well: a cached result whose file is missing is written, or made again where its passes are wanted.
+//! A file is named by the hash of its contents, so a folder that has it has the build. Results of
+//! the compile cache are written as well: a cached result whose file is missing is written, or made
+//! again where its passes are wanted.
 
 use super::words::to_bytes;
 use crate::util::{config, files};

@@ -1,7 +1,8 @@
-//! Editing of SPIR-V modules: their instructions as a list, of which each is the module's own or a new one.
+//! Edits SPIR-V modules: their instructions as a list, of which each is the module's own or a new
+//! one.
 //!
-//! All that changes a module goes through this. Nothing is known of an instruction but its length and, by whoever edits,
-//! what it is looked for: so instructions that nobody knows stay as they are.
+//! All changes of modules go through this. It needs only the length of an instruction, so
+//! instructions that are not known stay as they are.
 
 use rustc_hash::FxHashMap;
 use spirv::Op;
@@ -11,17 +12,17 @@ use std::borrow::Cow;
 /// An instruction of an edited module.
 pub type InstWords<'a> = Cow<'a, [u32]>;
 
-/// What becomes of an instruction.
+/// The change to an instruction.
 pub enum Change {
-    /// Nothing.
+    /// Keeps it.
     Keep,
-    /// It goes.
+    /// Removes it.
     Drop,
-    /// Others stand there.
+    /// Replaces it by others.
     Become(Vec<Vec<u32>>),
 }
 
-/// The words of an instruction.
+/// Encodes an instruction.
 pub fn instruction(op: Op, operands: &[u32]) -> Vec<u32> {
     let mut words = Vec::with_capacity(operands.len() + 1);
     words.push((operands.len() as u32 + 1) << 16 | op as u32);
@@ -29,7 +30,7 @@ pub fn instruction(op: Op, operands: &[u32]) -> Vec<u32> {
     words
 }
 
-/// The name of an instruction. None: not known.
+/// Returns the opcode of an instruction, or `None` if it is not known.
 pub fn opcode(inst: &[u32]) -> Option<Op> {
     Op::from_u32(inst.first()? & 0xffff)
 }
@@ -37,16 +38,16 @@ pub fn opcode(inst: &[u32]) -> Option<Op> {
 /// A module that is being edited.
 pub struct ModuleEdit<'a> {
     header: [u32; HEADER_WORDS],
-    /// In their order.
+    /// The instructions in order.
     pub insts: Vec<InstWords<'a>>,
-    /// Types and constants with the numbers that they have, as far as they were asked for.
+    /// The types and constants that were requested, with their ids.
     values: FxHashMap<Vec<u32>, u32>,
-    /// Those of them that are new.
+    /// The types and constants that are new.
     new: Vec<Vec<u32>>,
 }
 
 impl<'a> ModuleEdit<'a> {
-    /// Begins. None: the module is cut short.
+    /// Begins to edit a module. Returns `None` if it is truncated.
     pub fn of(words: &'a [u32]) -> Option<Self> {
         let header = *words.first_chunk()?;
         let list = insts(words).map(|inst| Some(Cow::Borrowed(inst?.words)));
@@ -58,7 +59,7 @@ impl<'a> ModuleEdit<'a> {
         })
     }
 
-    /// The module as it is now.
+    /// Returns the edited module.
     pub fn words(mut self) -> Vec<u32> {
         let at = self.position(|op| op == Op::Function);
         let new = std::mem::take(&mut self.new);
@@ -72,32 +73,33 @@ impl<'a> ModuleEdit<'a> {
         out
     }
 
-    /// The version word.
+    /// Returns the version word.
     pub fn version(&self) -> u32 {
         self.header[1]
     }
 
-    /// A number that nothing has.
+    /// Returns an unused id.
     pub fn new_id(&mut self) -> u32 {
         let id = self.header[3];
         self.header[3] = id.saturating_add(1);
         id
     }
 
-    /// The place of the first instruction of which this holds; the end if there is none.
+    /// Returns the index of the first instruction that satisfies `is`, or the end if there is none.
     pub fn position(&self, is: impl Fn(Op) -> bool) -> usize {
         let found = |inst: &InstWords<'_>| opcode(inst).is_some_and(&is);
         let at = self.insts.iter().position(found);
         at.unwrap_or(self.insts.len())
     }
 
-    /// Puts instructions at a place.
+    /// Inserts instructions at an index.
     pub fn insert(&mut self, at: usize, insts: impl IntoIterator<Item = Vec<u32>>) {
         let at = at.min(self.insts.len());
         self.insts.splice(at..at, insts.into_iter().map(Cow::Owned));
     }
 
-    /// Changes instructions, each seen once and in order. Says whether any was. None: `change` gave up.
+    /// Changes instructions, each seen once and in order. Returns whether any was changed, or
+    /// `None` if `change` gave up.
     pub fn rewrite(
         &mut self,
         mut change: impl FnMut(&mut Self, &[u32]) -> Option<Change>,
@@ -118,7 +120,7 @@ impl<'a> ModuleEdit<'a> {
         Some(changed)
     }
 
-    /// The module declares a capability from now on, and its extension.
+    /// Declares a capability and its extension.
     pub fn declare(&mut self, capability: Option<u32>, extension: &str) {
         let name = string_words(extension.as_bytes());
         let declared = instruction(Op::Extension, &name);
@@ -131,7 +133,7 @@ impl<'a> ModuleEdit<'a> {
         );
     }
 
-    /// Types and constants without a type of their own kind of the module can be found by [`ModuleEdit::value`] from now on.
+    /// Records a type or constant of the module, so that [`ModuleEdit::value`] finds it.
     pub fn know(&mut self, inst: &[u32]) {
         let (key, id) = match (opcode(inst), inst) {
             (Some(Op::TypeVector | Op::TypeBool), &[first, id, ref rest @ ..]) => {
@@ -143,7 +145,8 @@ impl<'a> ModuleEdit<'a> {
         self.values.entry(key).or_insert(id);
     }
 
-    /// The number of a type, or of a constant null of a type; it is made if the module has none.
+    /// Returns the id of a type, or of a null constant of a type, which it adds if the module has
+    /// none.
     pub fn value(&mut self, op: Op, operands: &[u32]) -> u32 {
         // With the length that it has with its number.
         let first = (operands.len() as u32 + 2) << 16 | op as u32;
@@ -175,7 +178,7 @@ pub mod tests {
         [HEADER.to_vec(), insts.concat()].concat()
     }
 
-    /// The same with another bound.
+    /// Returns a module of these instructions with an id bound.
     pub fn module_bound(bound: u32, insts: &[Vec<u32>]) -> Vec<u32> {
         let mut words = module(insts);
         words[3] = bound;

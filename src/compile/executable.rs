@@ -29,11 +29,11 @@ const KIND: &str = "vk";
 pub struct LoweredKernel {
     /// Vulkan SPIR-V and interface.
     pub lowered: Lowered,
-    /// What records of device queues call it, if kernels enqueue it.
+    /// The number of its block in records of device queues, if kernels enqueue it.
     pub number: u64,
     code: OnceLock<Arc<dyn Code>>,
     loading: Mutex<(), { rank::KERNEL_LOADING }>,
-    /// Where the device is the processor.
+    /// The object file for work-groups of any size, for the CPU device.
     for_any_group: Arc<ForAnyGroup>,
 }
 
@@ -49,14 +49,14 @@ impl LoweredKernel {
     }
 }
 
-/// What an executable is made of, to make another of it.
+/// The input of an executable, to build another one from it.
 struct Sources {
     modules: Vec<SpirvModule>,
     spec_constants: Vec<(u32, Vec<u8>)>,
     options: BuildOptions,
 }
 
-/// The most that a program-scope variable is aligned to.
+/// The highest alignment of a program-scope variable.
 const MOST_ALIGN: u32 = 4096;
 
 /// A linked program for one device.
@@ -85,7 +85,7 @@ impl Drop for Executable {
 }
 
 impl Executable {
-    /// Links modules and lowers every kernel, or takes the result from the cache.
+    /// Links modules and lowers every kernel, or reads the result from the cache.
     pub fn build(
         device: &Arc<dyn Device>,
         modules: &[SpirvModule],
@@ -102,8 +102,9 @@ impl Executable {
         Ok(executable)
     }
 
-    /// The same kernels for launches beyond 2^32 work-items in a dimension, with ids of 64 bits, made when first asked for.
-    /// Program-scope variables, initializers and finalizers are those of this one, which alone has an instance.
+    /// Returns the same kernels for launches beyond 2^32 work-items in a dimension, with ids of 64
+    /// bits, built when first requested. Program-scope variables, initializers and finalizers are
+    /// those of this one, which alone has an instance.
     pub fn wide(&self) -> Result<&Self, DeviceError> {
         if let Some(wide) = self.wide.get() {
             return Ok(wide);
@@ -196,23 +197,26 @@ impl Executable {
         made
     }
 
-    /// Kernels that run before all others (CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT).
+    /// Returns true if there are kernels that run before all others
+    /// (CL_PROGRAM_SCOPE_GLOBAL_CTORS_PRESENT).
     pub fn has_initializers(&self) -> bool {
         !self.initializers.is_empty()
     }
 
-    /// Kernels that run after all others (CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT).
+    /// Returns true if there are kernels that run after all others
+    /// (CL_PROGRAM_SCOPE_GLOBAL_DTORS_PRESENT).
     pub fn has_finalizers(&self) -> bool {
         !self.finalizers.is_empty()
     }
 
-    /// Something that goes after the finalizers have run. To be said before the first kernel is launched, once.
+    /// Keeps `companion` until the finalizers have run. Must be called before the first kernel is
+    /// launched, once.
     pub fn keep_until_finalized(&self, companion: Arc<dyn Any + Send + Sync>) {
         // Said a second time it is the same program's.
         let _ = self.companion.set(companion);
     }
 
-    /// The kernels that an application can have, in the order of the program.
+    /// Returns the kernels that an application can create, in the order of the program.
     pub fn kernels(&self) -> &[LoweredKernel] {
         &self.kernels
     }
@@ -224,12 +228,12 @@ impl Executable {
             .position(|k| k.lowered.interface.name == name)
     }
 
-    /// The kernels that kernels enqueue.
+    /// Returns the kernels that kernels enqueue.
     pub fn blocks(&self) -> &[LoweredKernel] {
         &self.blocks
     }
 
-    /// Such a kernel, loaded.
+    /// Returns the code of such a kernel.
     pub fn block_code(&self, block: &LoweredKernel) -> Result<Arc<dyn Code>, DeviceError> {
         self.load(block).cloned()
     }
@@ -239,7 +243,7 @@ impl Executable {
         &self.globals
     }
 
-    /// The loaded kernel. A failure is not kept: memory may be free the next time.
+    /// Returns the code of a kernel. A failure is not cached: memory may be free the next time.
     pub fn code(&self, index: usize) -> Result<&Arc<dyn Code>, DeviceError> {
         let kernel = self
             .kernels
@@ -268,8 +272,12 @@ impl Executable {
         Ok(kernel.code.get_or_init(|| code))
     }
 
-    /// The program-scope variables, initialised on first use. None: there is nothing to initialise. An error means that no
-    /// kernel of the program may run; the next attempt begins anew.
+    /// Returns the program-scope variables, initialised on first use, or `None` if there is nothing
+    /// to initialise.
+    ///
+    /// # Errors
+    ///
+    /// No kernel of the program may run after an error; the next call tries again.
     pub fn instance(&self) -> Result<Option<Arc<Instance>>, DeviceError> {
         let nothing = self.globals.data.is_empty() && !self.has_initializers();
         if nothing && !self.has_finalizers() {
@@ -331,7 +339,7 @@ impl Executable {
         Ok(memory)
     }
 
-    /// Everything but the modules, for the cache and for program binaries.
+    /// Encodes everything but the modules, for the cache and for program binaries.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         sections::put(&mut out, &self.globals.to_bytes());
@@ -362,8 +370,9 @@ impl Executable {
         )
     }
 
-    /// Object files of the kernels for work-groups of any size, for program binaries, so that the program runs where there is no
-    /// compiler. The same bytes whenever they are asked for; none for other devices than the processor.
+    /// Encodes object files of the kernels for work-groups of any size, for program binaries, so
+    /// that the program runs where there is no compiler. The bytes are the same in each call, and
+    /// empty for other devices than the processor.
     pub fn objects(&self) -> &[u8] {
         self.objects.get_or_init(|| {
             let mut out = Vec::new();
@@ -384,7 +393,7 @@ impl Executable {
         })
     }
 
-    /// Keeps the object files that `objects` has written. None: damaged.
+    /// Reads the object files that [`Self::objects`] wrote. Returns `None` if they are damaged.
     fn read_objects(&self, mut bytes: &[u8]) -> Option<()> {
         for kernel in self.all() {
             let object = sections::take(&mut bytes)?;
@@ -395,7 +404,7 @@ impl Executable {
         bytes.is_empty().then_some(())
     }
 
-    /// The reverse of `to_bytes`. None: damaged.
+    /// Decodes the result of [`Self::to_bytes`]. Returns `None` if it is damaged.
     pub fn from_bytes(device: &Arc<dyn Device>, mut bytes: &[u8]) -> Option<Self> {
         let globals = ProgramGlobals::from_bytes(sections::take(&mut bytes)?).ok()?;
         let mut kernels = Vec::new();
@@ -408,11 +417,12 @@ impl Executable {
     }
 }
 
-/// Bytes of arrays in private memory that the compiler of a Vulkan driver is given: lavapipe's takes 0.6 ms and 29 KB for each
-/// element, so that those of 16 MB would never end; NVIDIA's has 512 KiB for a work-item.
+/// The most bytes of arrays in private memory that a Vulkan driver's compiler gets: lavapipe's
+/// takes 0.6 ms and 29 KB for each element, so that those of 16 MB would never end; NVIDIA's has
+/// 512 KiB for a work-item.
 const MOST_PRIVATE: u32 = 256 << 10;
 
-/// An error if a kernel's private arrays are more than drivers can be given.
+/// Returns an error if a kernel's private arrays exceed what drivers support.
 fn check_private(lowered: &Lowered, native: bool) -> Result<(), DeviceError> {
     let size = lowered.interface.private_size;
     if native || size <= MOST_PRIVATE {
@@ -426,7 +436,8 @@ fn check_private(lowered: &Lowered, native: bool) -> Result<(), DeviceError> {
     })
 }
 
-/// The lowered kernels of a binary, if this build of the library made them for this very device.
+/// Returns the lowered kernels of a binary, if this build of the library made them for this very
+/// device.
 pub fn of_binary(
     binary: &Binary,
     device: &Arc<dyn Device>,
@@ -455,7 +466,8 @@ pub fn of_binary(
 }
 
 impl Sources {
-    /// Lowers every kernel, or takes the result from the cache. `wide`: for launches beyond 2^32 work-items in a dimension.
+    /// Lowers every kernel, or reads the result from the cache. `wide`: for launches beyond 2^32
+    /// work-items in a dimension.
     fn build(&self, device: &Arc<dyn Device>, wide: bool) -> Result<Executable, BuildFailure> {
         let Self {
             modules,
@@ -476,7 +488,7 @@ impl Sources {
     }
 }
 
-/// Names what an executable is made of; also stands in program binaries.
+/// Returns the key for everything that an executable is made of, which program binaries also store.
 pub fn key(
     device: &dyn Device,
     modules: &[SpirvModule],
@@ -535,7 +547,7 @@ pub fn read_all(
         .collect()
 }
 
-/// Links objects into a library: only to find errors, the modules themselves stay apart.
+/// Links objects into a library, only to find errors: the modules are kept as they are.
 pub fn check_library(modules: &[SpirvModule]) -> Result<(), BuildFailure> {
     let programs = read_all(modules, &[])?;
     let programs: Vec<&Program> = programs.iter().collect();
@@ -548,7 +560,8 @@ pub fn check_library(modules: &[SpirvModule]) -> Result<(), BuildFailure> {
         .map_err(|e| BuildFailure(format!("error: {e}\n")))
 }
 
-/// Lowers kernels, by name. One that cannot be lowered, or brings the compiler to fall, is an error of the whole program.
+/// Lowers kernels, by name. A kernel that cannot be lowered, or makes the compiler panic, is an
+/// error of the whole program.
 fn lower_all(
     names: &[(String, u32)],
     lower: impl Fn(&str, u32) -> Result<Lowered, LowerError> + Sync,
@@ -614,7 +627,8 @@ mod tests {
         lowered
     }
 
-    /// A kernel that brings the compiler to fall is neither left out nor replaced by its neighbour.
+    /// Checks that a kernel on which the compiler panics is reported, neither left out nor replaced
+    /// by its neighbour.
     #[test]
     fn a_kernel_that_fails_is_named() {
         let names: Vec<_> = (0..40).map(|number| (format!("k{number}"), 8)).collect();
@@ -631,7 +645,8 @@ mod tests {
         assert!(what.contains("kernel k7:"), "{what}");
     }
 
-    /// Nothing of a program runs where its initializer does not; the next attempt begins anew, and succeeds once.
+    /// Checks that no kernel of a program runs if its initializer fails, and that the next attempt
+    /// starts again.
     #[test]
     fn an_initializer_that_fails_is_tried_again() {
         let fake = FakeDevice::new(Reach::Cached);

@@ -1,36 +1,37 @@
-//! What one dispatch of a kernel is told besides its arguments, in its push constants.
+//! The implicit arguments of one dispatch, in its push constants.
 
 use spirv_lowering::interface::{Implicit, KernelInterface};
 
 /// The values of a dispatch.
 #[derive(Default)]
 pub struct ImplicitValues {
-    /// Device address of the arguments, where they lie in a buffer; 0 for none, as of the other addresses.
+    /// The device address of the arguments, where they lie in a buffer. This and the other
+    /// addresses are 0 if there is none.
     pub arguments: u64,
     /// Device address of the program-scope variables.
     pub globals: u64,
     /// Device address of the printf buffer.
     pub printf: u64,
-    /// Device address of what the launch knows of device queues.
+    /// The device address of the state for kernels that enqueue.
     pub enqueue: u64,
-    /// Device address of what loops need to go on in further dispatches.
+    /// The device address of the state for loops that continue in further dispatches.
     pub resume: u64,
-    /// get_work_dim
+    /// The value of get_work_dim.
     pub dims: u32,
-    /// get_global_offset
+    /// The value of get_global_offset.
     pub offset: [u64; 3],
-    /// get_global_size
+    /// The value of get_global_size.
     pub global: [u64; 3],
-    /// get_enqueued_local_size
+    /// The value of get_enqueued_local_size.
     pub local: [u32; 3],
-    /// get_num_groups, the lower halves
+    /// The lower halves of get_num_groups.
     pub groups: [u32; 3],
-    /// First work-group of this dispatch, in groups of the whole launch.
+    /// The first work-group of this dispatch, in groups of the whole launch.
     pub first_group: [u64; 3],
 }
 
 impl ImplicitValues {
-    /// Writes those that the kernel reads to its push constants.
+    /// Writes the values that the kernel reads to its push constants.
     pub fn write(&self, interface: &KernelInterface, push: &mut [u8]) {
         for (implicit, offset) in &interface.implicit {
             let at = *offset as usize;

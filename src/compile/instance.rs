@@ -1,11 +1,13 @@
-//! A program in use on a device: its program-scope variables, and the kernels that make and unmake what they hold (SPIR-V
-//! execution modes Initializer and Finalizer; constructors and destructors of C++ for OpenCL).
+//! A program in use on a device: its program-scope variables, and the kernels that construct and
+//! destruct them (SPIR-V execution modes Initializer and Finalizer; constructors and destructors of
+//! C++ for OpenCL).
 //!
-//! The initializers run when the first kernel of the program is about to be launched, one work-item each, and are over
-//! before that launch is made, so that they precede whatever any queue does with the program. The finalizers run when the
-//! program's last reference is gone: in the thread that lets go of it, or, where launches are still under way that use the
-//! instance ([`Instance::has_finalizers`]), in a thread of their own once the last of them is over. A program no kernel of
-//! which was ever launched has made nothing, and unmakes nothing.
+//! The initializers run when the first kernel of the program is about to be launched, one work-item
+//! each, and complete before that launch, so that they precede all uses of the program in any
+//! queue. The finalizers run when the program's last reference is released: in the thread that
+//! releases it or, where launches are still pending that use the instance
+//! ([`Instance::has_finalizers`]), in a thread of their own once the last of them completes. A
+//! program of which no kernel was ever launched runs neither.
 
 use super::implicit::ImplicitValues;
 use super::printf;
@@ -27,12 +29,12 @@ pub struct Lifecycle {
     pub printfs: Vec<PrintfSite>,
 }
 
-/// What the finalizers run with, and they.
+/// The finalizers, with what they run on.
 struct End {
     device: Arc<dyn Device>,
     globals: Option<Arc<dyn Memory>>,
     finalizers: Vec<Lifecycle>,
-    /// Goes after the finalizers have run.
+    /// Dropped after the finalizers have run.
     companion: Option<Arc<dyn Any + Send + Sync>>,
 }
 
@@ -42,7 +44,8 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Runs the initializers on the variables' memory, and waits for them. Where one fails, nothing is unmade.
+    /// Runs the initializers on the variables' memory, and waits for them. If one fails, no
+    /// finalizer runs.
     pub fn begin(
         device: &Arc<dyn Device>,
         globals: Option<Arc<dyn Memory>>,
@@ -62,17 +65,18 @@ impl Instance {
         Ok(Self { end })
     }
 
-    /// The memory of the program-scope variables. None: there are none.
+    /// Returns the memory of the program-scope variables, if there are any.
     pub fn globals(&self) -> Option<&Arc<dyn Memory>> {
         self.end.globals.as_ref()
     }
 
-    /// Something is to run at the end: who uses the instance must keep it until that use is over.
+    /// Returns true if there are finalizers: a user of the instance must keep it until that use
+    /// completes.
     pub fn has_finalizers(&self) -> bool {
         !self.end.finalizers.is_empty()
     }
 
-    /// Ends it here and waits. No lock should be held.
+    /// Runs the finalizers here and waits. No lock should be held.
     pub fn end(mut self) {
         self.take_end().run();
     }
@@ -88,7 +92,8 @@ impl Instance {
 }
 
 impl Drop for Instance {
-    /// The last user is gone after the program: it may be a queue with its locks, which must not wait for a device.
+    /// Runs the finalizers in a thread of their own: the last user may be a queue with its locks,
+    /// which must not wait for a device.
     fn drop(&mut self) {
         if !self.has_finalizers() {
             return;
@@ -116,7 +121,8 @@ impl End {
     }
 }
 
-/// Runs a kernel without arguments, in one work-group of one work-item or as large as it requires, and waits.
+/// Runs a kernel without arguments, in one work-group of one work-item or as large as it requires,
+/// and waits.
 fn run(
     device: &dyn Device,
     kernel: &Lifecycle,
@@ -160,7 +166,7 @@ fn run(
     };
     let address = |memory: Option<&Arc<dyn Memory>>| memory.map_or(0, |m| m.address());
     let mut push = vec![0; interface.push_size as usize];
-    let told = ImplicitValues {
+    let values = ImplicitValues {
         globals: address(globals),
         printf: address(printf.as_ref()),
         dims: 1,
@@ -169,7 +175,7 @@ fn run(
         groups: [1; 3],
         ..ImplicitValues::default()
     };
-    told.write(interface, &mut push);
+    values.write(interface, &mut push);
     let mut stream = SpareStream::new(device)?;
     for part in 0..interface.parts.max(1) {
         let mut constants = Vec::new();

@@ -1,7 +1,7 @@
-//! OpenCL C as a device offers it: its version, and what clang is told of extensions and features.
+//! OpenCL C as a device offers it: its version, and the extensions and features that clang gets.
 
-/// A version of OpenCL C or C++ for OpenCL, of `-cl-std`. Their order is that of what they have besides classes: C++ for
-/// OpenCL 1.0 is made upon OpenCL C 2.0, that of 2021 upon 3.0.
+/// A version of OpenCL C or C++ for OpenCL, as in `-cl-std`. The order is that of their contents
+/// besides classes: C++ for OpenCL 1.0 is based on OpenCL C 2.0, that of 2021 on 3.0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs)]
 pub enum ClStd {
@@ -16,7 +16,7 @@ pub enum ClStd {
 }
 
 impl ClStd {
-    /// From the value of `-cl-std`.
+    /// Parses the value of `-cl-std`.
     pub fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "CL1.0" => Self::C10,
@@ -32,7 +32,8 @@ impl ClStd {
         })
     }
 
-    /// What clang takes. Compilers before clang 23 do not know 3.1: its additions come as macros.
+    /// Returns the name that clang accepts. Compilers before clang 23 do not know 3.1: its
+    /// additions come as macros.
     pub fn clang_name(self) -> &'static str {
         match self {
             Self::C10 => "CL1.0",
@@ -45,13 +46,13 @@ impl ClStd {
         }
     }
 
-    /// C++ for OpenCL.
+    /// Returns true for C++ for OpenCL.
     pub fn is_cxx(self) -> bool {
         matches!(self, Self::Cxx10 | Self::Cxx2021)
     }
 }
 
-/// The language that a device offers: what clang is told of extensions and features.
+/// The language that a device offers, with its extensions and features.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Language {
     /// Names of the extensions with OpenCL C meaning (`cl_khr_fp64`, ...).
@@ -60,12 +61,12 @@ pub struct Language {
     pub features: Vec<&'static str>,
     /// The highest OpenCL version the device reports, times 100: `__OPENCL_VERSION__`.
     pub opencl_version: u32,
-    /// The device has images: `__IMAGE_SUPPORT__`.
+    /// Set if the device has images: `__IMAGE_SUPPORT__`.
     pub images: bool,
 }
 
 impl Language {
-    /// `-cl-ext=`: exactly the extensions and features of the device.
+    /// Returns the option `-cl-ext=` with exactly the extensions and features of the device.
     pub fn cl_ext(&self, std: ClStd) -> String {
         let mut text = String::from("-cl-ext=-all");
         // What is optional since 3.0 was part of 2.0, and clang asks for its names there too.
@@ -81,7 +82,8 @@ impl Language {
         text
     }
 
-    /// Macro options (`-D`, `-U`) for what clang does not define by itself, or wrongly.
+    /// Returns macro options (`-D`, `-U`) for macros that clang does not define by itself, or
+    /// wrongly.
     pub fn macros(&self, std: ClStd) -> Vec<String> {
         let mut macros = vec![format!("-D__OPENCL_VERSION__={}", self.opencl_version)];
         if !self.images {

@@ -1,9 +1,11 @@
-//! What clCompileProgram leaves for clLinkProgram: SPIR-V, or a source that was read and waits to be optimised.
+//! The result of clCompileProgram for clLinkProgram: SPIR-V, or a source that was read and is not
+//! optimised yet.
 //!
-//! A source with a library of functions in it is better optimised when it is known that nobody else calls them (see
-//! `mend/whole_program.rs`), which only clLinkProgram can tell: hashcat compiles each file by itself and links it alone, and 30 of 31
-//! seconds went into functions that no kernel used. Errors in the source are found when it is read. Where the SPIR-V of
-//! all of it is asked for after all, for a library or a binary, it is made then, once.
+//! A source with a library of functions in it is better optimised when it is known that no other
+//! module calls them (see `mend/whole_program.rs`), which only clLinkProgram knows: hashcat
+//! compiles each file by itself and links it alone, and 30 of 31 seconds went into functions that
+//! no kernel used. Errors in the source are found when it is read. If the SPIR-V of all of it is
+//! needed after all, for a library or a binary, it is made then, once.
 
 use super::clang::{self, toolchain, ClSource, Header, Unoptimised};
 use super::executable::read_all;
@@ -17,10 +19,10 @@ use super::words::{to_bytes, to_words, BuildFailure, SpirvModule};
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
-/// Cache entries: the SPIR-V of a source that was read first.
+/// The kind of cache entries with the SPIR-V of a source that was read first.
 const KIND: &str = "unit";
 
-/// Something that can be linked.
+/// A module that can be linked.
 #[derive(Clone)]
 pub enum Linkable {
     /// A SPIR-V module.
@@ -29,11 +31,11 @@ pub enum Linkable {
     Read(Arc<DeferredSource>),
 }
 
-/// A source that was read, and how to go on with it.
+/// A source that was read, with what the rest of its compilation needs.
 pub struct DeferredSource {
     unoptimised: Unoptimised,
     options: BuildOptions,
-    /// Names the source with everything that it depends on.
+    /// The hash of the source and everything that it depends on.
     key: [u8; 32],
     /// The SPIR-V of all of it.
     whole: OnceLock<Result<SpirvModule, BuildFailure>>,
@@ -46,7 +48,7 @@ impl From<SpirvModule> for Linkable {
 }
 
 impl Linkable {
-    /// SPIR-V with every function that others may call.
+    /// Returns the SPIR-V with every function that others may call.
     pub fn module(&self) -> Result<SpirvModule, BuildFailure> {
         match self {
             Self::Spirv(module) => Ok(module.clone()),
@@ -54,7 +56,7 @@ impl Linkable {
         }
     }
 
-    /// The names of all functions that it defines or declares.
+    /// Returns the names of all functions that it defines or declares.
     fn function_names(&self) -> Result<Vec<String>, BuildFailure> {
         match self {
             Self::Read(pending) => {
@@ -163,7 +165,7 @@ fn load(key: &CacheKey) -> Option<(Unoptimised, String)> {
     Some((unoptimised, log))
 }
 
-/// The modules of an executable: of each linkable what its kernels and the others use.
+/// Returns the modules of an executable: of each linkable what its kernels and the others use.
 pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
     let waits = linkables
         .iter()
@@ -186,7 +188,7 @@ pub fn for_executable(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildF
     linkables.iter().enumerate().map(module).collect()
 }
 
-/// The modules of a library: all of each linkable.
+/// Returns the modules of a library: all of each linkable.
 pub fn for_library(linkables: &[Linkable]) -> Result<Vec<SpirvModule>, BuildFailure> {
     linkables.iter().map(Linkable::module).collect()
 }

@@ -1,4 +1,4 @@
-//! One kernel through the compiler's pipeline, as `PUMICE_PASSES` and `PUMICE_DUMP` have it.
+//! Lowers one kernel, with the options of `PUMICE_PASSES` and `PUMICE_DUMP`.
 
 use super::dump;
 use super::options::BuildOptions;
@@ -11,10 +11,11 @@ use spirv_lowering::{BuiltinLibrary, Lowered, Options, Program};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What is written of each pass: a hundred times the size of a kernel, so not for all of a large one.
+/// The most bytes of text that are dumped for each pass: in all a hundred times the size of a
+/// kernel, so not for all of a large one.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Lowers a kernel to what a target takes, and writes what `PUMICE_DUMP` wants of it.
+/// Lowers a kernel for a target, and writes the dumps that `PUMICE_DUMP` requests.
 pub fn lower(
     program: &Program,
     kernel: &str,
@@ -87,7 +88,7 @@ impl Steps {
         }
     }
 
-    /// Writes them into a folder that the kernel as it was inlined names, one file a pass.
+    /// Writes the steps into a folder named by the kernel as it was inlined, one file a pass.
     fn write(&self, dir: &Path, kernel: &str) {
         let Some((_, first)) = self.list.first() else {
             return;

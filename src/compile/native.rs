@@ -1,4 +1,4 @@
-//! Kernels for processors: from lowered KIR through LLVM's IR to object files, which are kept in the cache.
+//! Kernels for processors: from lowered KIR through LLVM's IR to object files, which are cached.
 
 use super::clang::native::Generator;
 use super::dump;
@@ -21,21 +21,22 @@ pub struct Native {
     name: String,
     kir: String,
     implicit: Vec<(Implicit, u32)>,
-    /// Work-items of a pack.
+    /// The work-items of a pack.
     lanes: u32,
-    /// 32-bit elements of the processor's vectors.
+    /// The 32-bit elements of the processor's vectors.
     width: u32,
-    /// Names what the processor can, and this version of the library.
+    /// A hash of the processor's abilities and this version of the library.
     processor: [u8; 16],
     for_any_group: Arc<ForAnyGroup>,
 }
 
-/// The object file of a kernel for work-groups of any size (`Packing::ANY_GROUP`): that which was made, or came with the program's
-/// binary and runs where there is no compiler.
+/// The object file of a kernel for work-groups of any size (`Packing::ANY_GROUP`), which was
+/// compiled here, or came with the program's binary and runs where there is no compiler.
 pub type ForAnyGroup = OnceLock<Vec<u8>>;
 
 impl Native {
-    /// For a target on a processor, of which `processor` tells all that code may rely on.
+    /// Creates a kernel for a target on a processor. `processor` identifies everything that code
+    /// may rely on.
     pub fn new(
         lowered: &Lowered,
         target: &Target,
@@ -53,7 +54,8 @@ impl Native {
         }
     }
 
-    /// The object file that is there, else one of the compiler's, else, where that fails, one that some compiler made before.
+    /// Returns the object file from the cache, or else from the compiler, or else, where that
+    /// fails, one that another compiler made before.
     fn find(&self, packing: Packing) -> Result<Vec<u8>, String> {
         let own = (packing == Packing::ANY_GROUP).then_some(&self.for_any_group);
         if let Some(object) = own.and_then(|own| own.get()) {
@@ -69,7 +71,7 @@ impl Native {
         })
     }
 
-    /// The key of an object file, whichever compiler makes it.
+    /// Returns the key of an object file, whichever compiler makes it.
     fn key(&self, packing: Packing) -> CacheKey {
         let mut key = CacheKey::new(KIND);
         key.part(&self.processor);
@@ -125,13 +127,13 @@ impl Native {
 
 /// An object file in the cache.
 struct CacheEntry {
-    /// What else decides it: the compiler, and what that gets wrong.
+    /// The name of the compiler and its quirks, which also decide it.
     maker: String,
     object: Vec<u8>,
 }
 
 impl CacheEntry {
-    /// The maker's length in four bytes, the maker, and the object file.
+    /// Encodes the length of the maker's name in four bytes, the name, and the object file.
     fn written(&self) -> Vec<u8> {
         let length = self.maker.len() as u32;
         let parts = [&length.to_le_bytes(), self.maker.as_bytes(), &self.object];
@@ -149,8 +151,8 @@ impl CacheEntry {
     }
 }
 
-/// What a compiler leaves that ended too early, or does something else altogether, is no object file with the kernel in it, and
-/// must not be taken for one from the cache.
+/// Checks that a compiler's output is an object file with the kernel in it: one that ended too
+/// early, or does something else altogether, must not fill the cache.
 fn check(object: &[u8], packing: Packing) -> Result<(), String> {
     let wrong = |what: String| format!("the compiler's output is no object file: {what}\n");
     let file = object::File::parse(object).map_err(|error| wrong(error.to_string()))?;
@@ -167,7 +169,7 @@ fn check(object: &[u8], packing: Packing) -> Result<(), String> {
     Ok(())
 }
 
-/// The compiler for the machine that `processor` names; what it tells is kept in the cache.
+/// Returns the compiler for the machine that `processor` identifies; its report is cached.
 fn generator(processor: [u8; 16]) -> Result<Generator, BuildFailure> {
     const KIND: &str = "clang";
     let key = |identity: &str| {
@@ -177,11 +179,11 @@ fn generator(processor: [u8; 16]) -> Result<Generator, BuildFailure> {
     };
     Generator::find(
         |identity| entries::load(KIND, &key(identity)),
-        |identity, told| entries::store(KIND, &key(identity), told),
+        |identity, report| entries::store(KIND, &key(identity), report),
     )
 }
 
-/// The names of what the compiler of this process gets wrong.
+/// Returns the names of the quirks of this process's compiler.
 pub fn quirks(processor: [u8; 16]) -> Vec<&'static str> {
     generator(processor).map_or(Vec::new(), |generator| generator.quirks().names())
 }

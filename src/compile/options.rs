@@ -2,7 +2,7 @@
 
 use super::language::{ClStd, Language};
 
-/// Which call the options were given to: the allowed set differs.
+/// The call that the options were passed to, on which the allowed set depends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BuildCall {
     /// clBuildProgram
@@ -56,12 +56,13 @@ pub struct BuildOptions {
     pub create_library: bool,
     /// `-enable-link-options`
     pub enable_link_options: bool,
-    /// No option: the source is a whole program (clBuildProgram), none of its functions is called from another.
+    /// Set by no option: the source is a whole program (clBuildProgram), so that none of its
+    /// functions is called from another.
     pub whole_program: bool,
 }
 
-/// Splits an option string into words. Double and single quotes group, a backslash takes the next quote, backslash or
-/// blank literally. `None`: a quote is left open.
+/// Splits an option string into words. Double and single quotes group, a backslash makes the next
+/// quote, backslash or blank literal. Returns `None` if a quote is left open.
 fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -90,7 +91,7 @@ fn words(text: &str) -> Option<Vec<String>> {
 }
 
 impl BuildOptions {
-    /// Parses an option string. `Err` says which option is not understood.
+    /// Parses an option string. An error says which option is not understood.
     pub fn parse(text: &str, stage: BuildCall) -> Result<Self, String> {
         let words = words(text).ok_or_else(|| format!("unbalanced quotes in \"{text}\""))?;
         let mut options = Self {
@@ -169,8 +170,8 @@ impl BuildOptions {
         Ok(())
     }
 
-    /// The arguments of `clang -cc1` that stand for these options and the language of the device. Together with the
-    /// source they decide the result, so they are also the cache key.
+    /// Returns the arguments of `clang -cc1` that stand for these options and the language of the
+    /// device. Together with the source they decide the result, so they are also the cache key.
     pub fn clang_args(&self, language: &Language) -> Vec<String> {
         let std = self.std.unwrap_or(ClStd::C12);
         let mut args: Vec<String> = Vec::with_capacity(32);
@@ -223,7 +224,7 @@ impl BuildOptions {
         args
     }
 
-    /// clang's arguments that say how much to optimise.
+    /// Returns clang's arguments for the level of optimisation.
     pub fn optimisation(&self) -> &'static [&'static str] {
         // `inline` is that of C99: clang emits no definition of such a function, and would leave calls of those it finds
         // too large. So all of them are inlined or, where nothing is, are emitted after all. In C++ they are emitted.
@@ -236,7 +237,7 @@ impl BuildOptions {
         }
     }
 
-    /// Takes over the options that clLinkProgram may add to those that the objects were compiled with.
+    /// Adds the options that clLinkProgram may add to those that the objects were compiled with.
     pub fn merge_link_options(&mut self, link: &Self) {
         self.denorms_are_zero |= link.denorms_are_zero;
         self.no_signed_zeros |= link.no_signed_zeros;

@@ -1,11 +1,12 @@
-//! printf: the buffer that a kernel writes its records to, and their way to standard output.
+//! printf: the buffer that a kernel writes its records to, and their output.
 
 use spirv_lowering::ir::module::PrintfSite;
 
-/// Bytes of the buffer of a launch: what a kernel can print before it is cut off (CL_DEVICE_PRINTF_BUFFER_SIZE).
+/// The bytes of the buffer of a launch: what a kernel can print before it is cut off
+/// (CL_DEVICE_PRINTF_BUFFER_SIZE).
 pub const BUFFER_SIZE: u64 = 1 << 20;
 
-/// The first bytes of an empty buffer: bytes used, bytes there are.
+/// Returns the first bytes of an empty buffer: the bytes used, and its size.
 pub fn header() -> [u8; 8] {
     let mut bytes = [0; 8];
     let (used, capacity) = bytes.split_at_mut(4);
@@ -14,12 +15,13 @@ pub fn header() -> [u8; 8] {
     bytes
 }
 
-/// Prints what a buffer holds.
+/// Prints the records of a buffer.
 pub fn print(sites: &[PrintfSite], buffer: &[u8]) {
     spirv_lowering::printf::render_all(sites, buffer, write);
 }
 
-/// Through the C library's stream, so that the output keeps its place among the application's own.
+/// Writes through the C library's stream, so that the output keeps its place among the
+/// application's own.
 #[cfg(target_os = "linux")]
 fn write(text: &[u8]) {
     extern "C" {

@@ -1,14 +1,15 @@
-//! Specialisation constants made plain values.
+//! Turns specialisation constants into plain values.
 //!
-//! clCompileProgram ends the time in which constants of a module can be set. What it compiles is linked with modules whose
-//! constants may have the same numbers, so the values go into the module and the numbers go away.
+//! clCompileProgram ends the time in which constants of a module can be set. Its result is linked
+//! with modules whose constants may have the same numbers, so the values go into the module and the
+//! numbers are removed.
 
 use super::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Decoration, Op};
 
-/// The module with these values (number and little-endian bytes), and without numbers of constants. One that is cut short
-/// stays as it is.
+/// Returns the module with these values (number and little-endian bytes), and without numbers of
+/// constants. A truncated module stays as it is.
 pub fn frozen(words: &[u32], values: &[(u32, Vec<u8>)]) -> Vec<u32> {
     let Some(mut edit) = ModuleEdit::of(words) else {
         return words.to_vec();

@@ -1,4 +1,4 @@
-//! SPIR-V as bytes and as words, and how a step of a build fails.
+//! SPIR-V as bytes and as words, and the failure of a build step.
 
 use spirv_lowering::encode::bytes_to_words;
 pub use spirv_lowering::encode::words_to_bytes as to_bytes;
@@ -7,11 +7,11 @@ use std::sync::Arc;
 /// A SPIR-V module, shared by the programs that it is linked into.
 pub type SpirvModule = Arc<Vec<u32>>;
 
-/// A step that failed: what the build log says.
+/// A failed build step, with the text of the build log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildFailure(pub String);
 
-/// SPIR-V words of a byte string, in either byte order. None: not SPIR-V.
+/// Returns the SPIR-V words of a byte string, in either byte order, or `None` if it is no SPIR-V.
 pub fn to_words(bytes: &[u8]) -> Option<Vec<u32>> {
     const MAGIC: u32 = 0x0723_0203;
     if bytes.len() < 20 || bytes.len() % 4 != 0 {

@@ -1,10 +1,12 @@
-//! SPV_INTEL_memory_access_aliasing: hints that accesses do not meet. They mean nothing to our reader; the validator that is
-//! compiled in wants the declarations in blocks, where no compiler writes them. So both get the module without the hints.
+//! Removes the hints of SPV_INTEL_memory_access_aliasing that accesses do not alias. The reader
+//! ignores them, and the validator that is compiled in requires their declarations in blocks, where
+//! no compiler writes them. So both get the module without the hints.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use spirv::{Capability, Decoration, MemoryAccess, Op};
 
-/// Leaves the hints out, if the module declares that it has some. None: an access is cut short.
+/// Removes the hints, if the module declares that it has some. Returns `None` if an access is
+/// truncated.
 pub fn remove(edit: &mut ModuleEdit<'_>) -> Option<()> {
     let declared = instruction(
         Op::Capability,
@@ -38,7 +40,8 @@ pub fn remove(edit: &mut ModuleEdit<'_>) -> Option<()> {
     .map(drop)
 }
 
-/// An instruction whose memory operands start at `at`, without the hints. None: one is cut short.
+/// Returns an instruction whose memory operands start at `at`, without the hints. Returns `None` if
+/// one is truncated.
 fn plain_access(inst: &[u32], at: usize) -> Option<Vec<u32>> {
     let hints = (MemoryAccess::ALIAS_SCOPE_INTEL_MASK | MemoryAccess::NO_ALIAS_INTEL_MASK).bits();
     let followed = MemoryAccess::ALIGNED

@@ -1,10 +1,12 @@
-//! What SPIR-V modules may declare: the capabilities that CL_DEVICE_SPIRV_CAPABILITIES names, and a few without obligation.
+//! The capabilities that SPIR-V modules may declare: those that CL_DEVICE_SPIRV_CAPABILITIES
+//! reports, and a few others.
 
 use spirv::{Capability as C, Op};
 use spirv_lowering::insts::insts;
 
-/// Not reported, since only a part of what they allow works or nothing depends on them. What does not work is refused where
-/// it is read, by the name of the instruction.
+/// The capabilities that are accepted but not reported, since only a part of what they allow works
+/// or nothing depends on them. The reader refuses what does not work, by the name of the
+/// instruction.
 const TOLERATED: &[C] = &[
     C::DotProductInputAll,
     C::FloatControls2,
@@ -23,7 +25,12 @@ const TOLERATED: &[C] = &[
     C::UnstructuredLoopControlsINTEL,
 ];
 
-/// Refuses a module that declares what is neither among those (token values) nor tolerated. `Err`: a line for the build log.
+/// Refuses a module that declares a capability which is neither in `supported` (token values) nor
+/// tolerated.
+///
+/// # Errors
+///
+/// Returns a line for the build log.
 pub fn check(words: &[u32], supported: &[u32]) -> Result<(), String> {
     for inst in insts(words).flatten() {
         let (Some(Op::Capability), &[declared]) = (inst.op(), inst.operands()) else {

@@ -1,4 +1,5 @@
-//! SPIR-V that uses SPV_KHR_float_controls2 without declaring its capability, as LLVM's SPIR-V target writes it.
+//! Declares the capability of SPV_KHR_float_controls2 in modules that use the extension without it,
+//! as LLVM's SPIR-V target writes them.
 
 use crate::compile::edit::{opcode, ModuleEdit};
 use spirv::Op;
@@ -6,11 +7,11 @@ use spirv::Op;
 const FP_FAST_MATH_MODE: u32 = 40;
 const FP_FAST_MATH_DEFAULT: u32 = 6028;
 const FLOAT_CONTROLS_2: u32 = 6029;
-/// AllowContract, AllowReassoc, AllowTransform.
+/// The modes AllowContract, AllowReassoc and AllowTransform.
 const NEW_MODES: u32 = 0x7_0000;
 const EXTENSION: &str = "SPV_KHR_float_controls2";
 
-/// Declares capability and extension, if the module uses what belongs to them and lacks the capability.
+/// Declares the capability and the extension, if the module uses them and lacks the capability.
 pub fn declare(edit: &mut ModuleEdit<'_>) {
     let mut uses = false;
     for inst in &edit.insts {

@@ -1,4 +1,4 @@
-//! Checking a module: what an application gives is read by nobody before it was found valid here.
+//! Validates modules. Nothing reads a module of an application before it has passed here.
 
 pub mod capabilities;
 
@@ -12,16 +12,22 @@ use pumice_spirv_tools::TargetEnv;
 use spirv_lowering::error::LowerError;
 use spirv_lowering::{Program, ReadOptions};
 
-/// Checks a SPIR-V module by the rules of SPIR-V itself (not those of an environment), and gives what is to be read of it from
-/// now on: the very words that were found valid. `Err`: what is wrong.
+/// Validates a SPIR-V module by the rules of SPIR-V itself (not those of an environment), and
+/// returns the words to be read from now on: exactly those that were validated.
 ///
-/// What compilers get wrong and nobody minds is put right in them: LLVM's SPIR-V target uses SPV_KHR_float_controls2 without
-/// declaring its capability (`float_controls`), hints of SPV_INTEL_memory_access_aliasing stand where the validator wants none
-/// (`alias_hints`), and where the module is not valid even so, there is a table of more (`repairs`). Only of instructions that
-/// the validator does not know it sees others (`stand_ins`).
+/// Harmless errors of compilers are repaired in them. LLVM's SPIR-V target uses
+/// SPV_KHR_float_controls2 without declaring its capability (`float_controls`), and hints of
+/// SPV_INTEL_memory_access_aliasing are where the validator allows none (`alias_hints`). If the
+/// module is not valid even so, a table of further repairs is applied (`repairs`). The validator
+/// sees substitutes of instructions that it does not know (`stand_ins`).
 ///
-/// Our reader goes first: on some of what it refuses SPIRV-Tools end the process. What it does not support is not looked
-/// at further, since no build of it succeeds but by other values of constants, and then the reader judges again.
+/// The reader goes first, because SPIRV-Tools ends the process on some of the input that it
+/// refuses. A module that the reader does not support is not validated, since no build of it
+/// succeeds except with other values of constants, and then the reader checks it again.
+///
+/// # Errors
+///
+/// Returns the reason for the build log.
 pub fn checked(words: &[u32]) -> Result<Vec<u32>, String> {
     match Program::read(words, &ReadOptions::default()) {
         Ok(_) | Err(LowerError::Undefined { .. }) => {}
@@ -45,7 +51,8 @@ pub fn checked(words: &[u32]) -> Result<Vec<u32>, String> {
     }
 }
 
-/// The module with its capabilities declared, and without hints. None: cut short.
+/// Returns the module with its capabilities declared, and without hints, or `None` if it is
+/// truncated.
 fn harmless(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     float_controls::declare(&mut edit);
@@ -59,7 +66,8 @@ fn validated(words: &[u32]) -> Result<(), String> {
     pumice_spirv_tools::validate(TargetEnv::Universal_1_6, shown)
 }
 
-/// Checks lowered code by the rules of Vulkan 1.2, local-size constants left as they are. `Err`: what is wrong.
+/// Validates lowered code by the rules of Vulkan 1.2, with local-size constants unchanged. An error
+/// holds the reason.
 pub fn validate_vulkan(words: &[u32]) -> Result<(), String> {
     pumice_spirv_tools::validate(TargetEnv::Vulkan_1_2, words)
 }

@@ -1,10 +1,10 @@
-//! What compilers write against the rules of SPIR-V and every consumer takes all the same, put right: the module means the
-//! same as before, and is what is validated and what is read.
+//! Repairs errors against the rules of SPIR-V that compilers make and every consumer accepts. The
+//! module keeps its meaning, and its repaired form is what is validated and read.
 //!
-//! | what is wrong | what stands there instead |
+//! | what is wrong | replaced by |
 //! |---|---|
 //! | debug information that does not follow its own specification, lines | nothing |
-//! | decorations that stand twice | one |
+//! | repeated decorations | one |
 //! | merge instructions that contradict each other; they mean nothing to kernels | nothing |
 //! | a surplus word of OpConstantNull | nothing |
 //! | a conversion of a type to itself | a copy |
@@ -19,13 +19,13 @@ use crate::compile::edit::{instruction, opcode, Change, InstWords, ModuleEdit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::Op;
 
-/// Capability FPFastMathModeINTEL.
+/// The capability FPFastMathModeINTEL.
 const FAST_MATH: u32 = 5837;
 
-/// The number of `ldexp` in OpenCL.std. The other sets that a kernel may import give no vectors.
+/// The number of `ldexp` in OpenCL.std. No other set that a kernel may import returns vectors.
 const LDEXP: u32 = spirv::OpenclStd100Op::ldexp as u32;
 
-/// The module put right. None: cut short.
+/// Returns the repaired module, or `None` if it is truncated.
 pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     let known = Inventory::of(&mut edit);
@@ -47,16 +47,16 @@ pub fn repaired(words: &[u32]) -> Option<Vec<u32>> {
     Some(edit.words())
 }
 
-/// What a module has.
+/// The types and values of a module that the repairs depend on.
 #[derive(Default)]
 struct Inventory {
-    /// Since 1.4 entry points name them: the variables of module scope.
+    /// The variables of module scope, which entry points name since SPIR-V 1.4.
     variables: Option<Vec<u32>>,
-    /// Sets of debug information and the like, and what their instructions give.
+    /// The sets of debug information and the like, and the results of their instructions.
     debug: FxHashSet<u32>,
-    /// Types of numbers and their vectors, of truth values and pointers.
+    /// The types of numbers and their vectors, of truth values and pointers.
     types: FxHashSet<u32>,
-    /// Vectors: what of, and how many.
+    /// The vector types, with the type and number of their components.
     vectors: FxHashMap<u32, (u32, u32)>,
     integers: FxHashSet<u32>,
     pointers: FxHashSet<u32>,
@@ -119,7 +119,7 @@ impl Inventory {
         known
     }
 
-    /// What becomes of an instruction by itself.
+    /// Returns the change to an instruction that needs no others.
     fn change(&self, edit: &mut ModuleEdit<'_>, op: Op, inst: &[u32]) -> Change {
         let type_of = |id: &u32| self.type_of.get(id);
         let instead = match (op, inst) {
@@ -164,7 +164,8 @@ impl Inventory {
         Change::Become(instead)
     }
 
-    /// A constant aggregate whose pointers have the types of its members, and the casts that it takes.
+    /// Returns a constant aggregate whose pointers have the types of its members, and the casts for
+    /// it.
     fn cast_members(
         &self,
         edit: &mut ModuleEdit<'_>,
@@ -211,7 +212,8 @@ impl Inventory {
         Some(instruction(Op::EntryPoint, &operands))
     }
 
-    /// Whether the numbers of an integer or a vector of some are negative: their number, and what makes them.
+    /// Computes whether the numbers of an integer or a vector are negative. Returns the id, and the
+    /// instruction that computes it.
     fn signs(&self, edit: &mut ModuleEdit<'_>, bool_type: u32, of: u32) -> Option<(u32, Vec<u32>)> {
         let &ty = self.type_of.get(&of)?;
         let (scalar, count) = self.vectors.get(&ty).copied().unwrap_or((ty, 1));
@@ -227,7 +229,8 @@ impl Inventory {
         Some((signs, instruction(Op::SLessThan, &[bools, signs, of, zero])))
     }
 
-    /// A vector of an integer for each component of a vector type: its number, and what makes it.
+    /// Makes a vector with an integer in each component. Returns the id, and the instruction that
+    /// makes it.
     fn splat(
         &self,
         edit: &mut ModuleEdit<'_>,
@@ -247,14 +250,16 @@ impl Inventory {
     }
 }
 
-/// Is the instruction set, by its name in words, one of debug information or without semantics?
+/// Returns true if the instruction set, by its name in words, is one of debug information or
+/// without semantics.
 fn is_debug(name: &[u32]) -> bool {
     let bytes: Vec<u8> = name.iter().flat_map(|w| w.to_le_bytes()).collect();
     let name = bytes.split(|&b| b == 0).next().unwrap_or_default();
     name.starts_with(b"NonSemantic.") || name.windows(5).any(|part| part == b"Debug")
 }
 
-/// Puts the blocks of each function in reverse postorder, and its variables first. None: a function has no end.
+/// Moves the blocks of each function to reverse postorder, and its variables first. Returns `None`
+/// if a function has no end.
 fn in_order(edit: &mut ModuleEdit<'_>) -> Option<()> {
     let mut out = Vec::with_capacity(edit.insts.len());
     let mut function: Vec<InstWords<'_>> = Vec::new();
@@ -273,14 +278,14 @@ fn in_order(edit: &mut ModuleEdit<'_>) -> Option<()> {
     function.is_empty().then_some(())
 }
 
-/// A block: its label, where its instructions begin and end in the function.
+/// A block: its label, and where its instructions begin and end in the function.
 struct BlockSpan {
     label: u32,
     begin: usize,
     end: usize,
 }
 
-/// Writes a function with its blocks in reverse postorder, those that nothing reaches at the end.
+/// Writes a function with its blocks in reverse postorder, unreachable ones at the end.
 fn put_function<'a>(insts: Vec<InstWords<'a>>, out: &mut Vec<InstWords<'a>>) {
     let mut blocks: Vec<BlockSpan> = Vec::new();
     let end = insts.len() - 1;
@@ -315,7 +320,7 @@ fn put_function<'a>(insts: Vec<InstWords<'a>>, out: &mut Vec<InstWords<'a>>) {
     out.extend(insts.last().cloned());
 }
 
-/// The numbers of the blocks in their new order.
+/// Returns the numbers of the blocks in their new order.
 fn order(blocks: &[BlockSpan], insts: &[InstWords<'_>]) -> Vec<usize> {
     let numbers: FxHashMap<u32, usize> = blocks
         .iter()
@@ -356,7 +361,7 @@ fn order(blocks: &[BlockSpan], insts: &[InstWords<'_>]) -> Vec<usize> {
     found
 }
 
-/// The blocks that a terminator leads to.
+/// Returns the blocks that a terminator leads to.
 fn targets(inst: &[u32], numbers: &FxHashMap<u32, usize>) -> Vec<usize> {
     let labels: Vec<u32> = match (opcode(inst), inst) {
         (Some(Op::Branch), &[_, to]) => vec![to],
@@ -475,7 +480,7 @@ mod tests {
         assert_eq!(repaired(&all), Some(expected));
     }
 
-    /// Pointers in constants get the types that they should have, and mean the same.
+    /// Checks that pointers in constants get the types of the members, and keep their meaning.
     #[test]
     fn pointers_in_constants_are_cast() {
         let types = [

@@ -1,17 +1,19 @@
-//! Instructions that the validator which is compiled in does not know. It sees others with the same results instead, so that
-//! what uses those is checked; our reader alone judges the instructions themselves. Nothing else that is validated differs
-//! from what is read.
+//! Substitutes for instructions that the compiled-in validator does not know. It sees others with
+//! the same results, so that their uses are checked; the reader alone checks the instructions
+//! themselves. Nothing else that is validated differs from what is read.
 //!
-//! Of SPV_KHR_untyped_pointers: OpUntypedGroupAsyncCopyKHR, which came to the extension later, access chains as constants, and
-//! `vloadn` and `vstoren` with untyped pointers. Of SPV_INTEL_function_pointers, of which the reader takes only what no
-//! kernel uses: pointers to functions, which here point to what those return, and constant ones, which are null. Of pipe storage:
-//! the constants, which it knows inside of functions alone. They are null, so their type is a structure, of nothing.
+//! Of SPV_KHR_untyped_pointers: OpUntypedGroupAsyncCopyKHR, which came to the extension later,
+//! access chains as constants, and `vloadn` and `vstoren` with untyped pointers. Of
+//! SPV_INTEL_function_pointers, of which the reader accepts only what no kernel uses: pointers to
+//! functions, which here point to the return type, and constant ones, which are null. Of pipe
+//! storage: the constants, which the validator knows inside of functions alone. They are null, so
+//! their type is an empty structure.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::{Capability, Op, OpenclStd100Op as Cl};
 
-/// A copy of the module for the validator, if the module has such an instruction.
+/// Returns a copy of the module for the validator, if the module has such an instruction.
 pub fn replaced(words: &[u32]) -> Option<Vec<u32>> {
     let (mut untyped, mut set) = (false, 0);
     // Function types, by what they return.

@@ -5,15 +5,16 @@ use super::{process, FILE_NAME};
 use std::path::Path;
 use std::process::Command;
 
-/// Input and output of a run of clang on OpenCL C.
+/// The arguments for input and output of a run of clang on OpenCL C.
 pub const FROM_SOURCE: [&str; 7] = ["-o", "-", "-x", "cl", "-main-file-name", FILE_NAME, "-"];
 
-/// The same for LLVM's IR.
+/// The arguments for input and output of a run of clang on LLVM's IR.
 pub const FROM_IR: [&str; 5] = ["-o", "-", "-x", "ir", "-"];
 
-/// Options of LLVM's passes. Moving alike stores of several branches into one leaves pointers that are not known until run
-/// time, which keeps private arrays in memory. Loops of known length that are too long to be unrolled whole are repeated
-/// in part, up to 150 instructions: LLVM's SPIR-V target does not ask for it, and drivers have not been seen to do it.
+/// The options of LLVM's passes. Sinking equal stores of several branches into one leaves pointers
+/// that are not known until run time, which keeps private arrays in memory. Loops of known length
+/// that are too long to be unrolled whole are unrolled in part, up to 150 instructions: LLVM's
+/// SPIR-V target does not request it, and no driver is known to do it.
 pub const PASSES: [&str; 4] = [
     "-mllvm",
     "-sink-common-insts=false",
@@ -21,10 +22,11 @@ pub const PASSES: [&str; 4] = [
     "-unroll-allow-partial",
 ];
 
-/// Instead of them: none, and the definitions of `inline` functions that inlining would have made superfluous.
+/// The options that replace [`PASSES`]: no passes, and the definitions of `inline` functions that
+/// inlining would have made superfluous.
 pub const NO_PASSES: [&str; 2] = ["-disable-llvm-passes", "-fgnu89-inline"];
 
-/// llvm-spirv, bitcode to SPIR-V.
+/// Returns the command of llvm-spirv that translates bitcode to SPIR-V.
 pub fn translator(tool: &Path) -> Command {
     let mut translate = Command::new(tool);
     translate.args([
@@ -38,7 +40,8 @@ pub fn translator(tool: &Path) -> Command {
     translate
 }
 
-/// clang for OpenCL C. `headers` is where those that the application gave lie.
+/// Returns the command of clang for OpenCL C. `headers` is the directory of the headers that the
+/// application passed.
 pub fn clang_for_source(toolchain: &Toolchain, args: &[String], headers: Option<&Path>) -> Command {
     let mut clang = clang(toolchain);
     clang.args(["-fdeclare-opencl-builtins", "-finclude-default-header"]);
@@ -53,7 +56,7 @@ pub fn clang_for_source(toolchain: &Toolchain, args: &[String], headers: Option<
     clang
 }
 
-/// clang, with what holds for OpenCL C and for LLVM's IR alike.
+/// Returns the command of clang with the arguments that OpenCL C and LLVM's IR have in common.
 pub fn clang(toolchain: &Toolchain) -> Command {
     let mut clang = Command::new(&toolchain.clang);
     // As clang's own driver has it: memory goes with the process, and LLVM's code is not checked for errors of clang.
@@ -61,7 +64,7 @@ pub fn clang(toolchain: &Toolchain) -> Command {
     // Programs in use write words as pairs of shorts and read them as words; most drivers let them.
     clang.arg("-relaxed-aliasing");
     // Contraction is on in OpenCL C. The other way to say so turns a * b + c into a call of fma, which then cannot be
-    // told from one that the program asked for and must be exact; this one marks both operations as contractible.
+    // distinguished from one that the program asked for and must be exact; this one marks both operations as contractible.
     clang.arg("-ffp-contract=fast");
     if toolchain.llvm_spirv.is_some() {
         clang.args(["-triple", "spir64", "-no-opaque-pointers"]);
@@ -76,7 +79,7 @@ pub fn clang(toolchain: &Toolchain) -> Command {
     clang
 }
 
-/// Runs one tool; its diagnostics go to the log. `Err`: it failed, the log says why.
+/// Runs a tool. Its diagnostics go to `log`, also those of a failure.
 pub fn run_tool(command: Command, input: &[u8], log: &mut String) -> Result<Vec<u8>, ()> {
     let program = command.get_program().to_string_lossy().into_owned();
     match process::run(command, input) {

@@ -1,4 +1,5 @@
-//! The files that a compilation read, as clang says them: a make rule on its output, before or behind what it was to write.
+//! The files that a compilation read, as clang reports them: a make rule on its output, before or
+//! after the result.
 
 use crate::util::files;
 use std::path::PathBuf;
@@ -6,10 +7,11 @@ use std::path::PathBuf;
 /// The target of the rule.
 const NAME: &str = "pumice-dependencies";
 
-/// Arguments that ask for the rule. Files of the compiler's own count too.
+/// The arguments that request the rule, system headers included.
 pub const ARGUMENTS: [&str; 5] = ["-dependency-file", "-", "-sys-header-deps", "-MT", NAME];
 
-/// Takes the rule out of the output. None: there is none, or a name in it is not understood.
+/// Removes the rule from the output. Returns `None` if there is none, or a name in it cannot be
+/// parsed.
 pub fn taken_from(output: &mut Vec<u8>) -> Option<Vec<PathBuf>> {
     let mark = format!("{NAME}:").into_bytes();
     let at = if output.starts_with(&mark) {
@@ -58,13 +60,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_before_and_behind() {
+    fn rules_before_and_after() {
         let rule = "pumice-dependencies: /lib/base.h i/x.h \\\n  i/a\\ b\\#$$.h \\\n  last\n";
         let names = ["/lib/base.h", "i/x.h", "i/a b#$.h", "last"].map(PathBuf::from);
-        for (before, behind) in [("", "object\n"), ("object", ""), ("", "")] {
-            let mut output = format!("{before}{rule}{behind}").into_bytes();
+        for (before, after) in [("", "object\n"), ("object", ""), ("", "")] {
+            let mut output = format!("{before}{rule}{after}").into_bytes();
             assert_eq!(taken_from(&mut output).as_deref(), Some(&names[..]));
-            assert_eq!(output, format!("{before}{behind}").into_bytes());
+            assert_eq!(output, format!("{before}{after}").into_bytes());
         }
         let mut output = b"object".to_vec();
         assert_eq!(taken_from(&mut output), None);

@@ -1,18 +1,19 @@
-//! The ladder of retries: how a source becomes SPIR-V where the compilers fail at the first attempt.
+//! The sequence of attempts: how a source becomes SPIR-V where the compilers fail at first.
 //!
-//! [`OWN_TARGET`] and [`TRANSLATOR`] are the table: its rungs in the order in which they are tried, each only after what it
-//! names. Around them stand, in [`super::compile`]:
+//! [`OWN_TARGET`] and [`TRANSLATOR`] are the table: the attempts in order, each with the causes
+//! after which it is made. Around them, [`super::compile`] takes these steps:
 //!
 //! | step | when | starts |
 //! |---|---|---|
 //! | read: the source to IR without passes | it may have a library of functions, or says `__attribute__((used))` | 1 |
-//! | the ladder | always | 9, with llvm-spirv 6 |
-//! | read and the ladder again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
-//! | long arrays: the source to IR once more, which tells their lengths (`mend/long_arrays.rs`) | the source may have arrays of 2^32 elements | 1 |
-//! | describe: what the source calls the arguments of kernels | asked for, or `vec_type_hint` | 1 |
+//! | the attempts | always | 9, with llvm-spirv 6 |
+//! | read and the attempts again | the SPIR-V lacks `inline` functions of the source (`mend/missing_inlines.rs`) | as above |
+//! | long arrays: the source to IR once more, which shows their lengths (`mend/long_arrays.rs`) | the source may have arrays of 2^32 elements | 1 |
+//! | describe: the types of the kernels' arguments in the source | requested, or `vec_type_hint` | 1 |
 //!
-//! So one source starts at most 22 compilers (`MOST_STARTS`, with the tests), one after the other; nearly all start one or two. A job whose
-//! server does not answer is run again in a process of its own (`process.rs`), and counts once here.
+//! So one source starts at most 22 compilers (`MOST_STARTS`, with the tests), one after the other;
+//! nearly all start one or two. A job whose server does not answer is run again in a process of its
+//! own (`process.rs`), and counts once here.
 
 use super::command::{self, run_tool, FROM_IR, FROM_SOURCE, NO_PASSES, PASSES};
 use super::toolchain::Toolchain;
@@ -28,7 +29,7 @@ use spirv_lowering::error::LowerError;
 use spirv_lowering::{Program, ReadOptions};
 use std::path::Path;
 
-/// Why a rung is tried.
+/// The reason for an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// Nothing has been tried.
@@ -37,51 +38,52 @@ pub enum Cause {
     GaveUp,
     /// The passes made integers of more than 64 bits.
     TooWide,
-    /// What came is not valid SPIR-V: types do not fit.
+    /// The SPIR-V is not valid: types do not fit.
     Invalid,
-    /// A second attempt was no better.
+    /// A second attempt failed too.
     Again,
 }
 
-/// The input of a rung.
+/// The input of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StartsFrom {
-    /// The input of the ladder: the source, or IR of it that no pass has seen.
+    /// The input of the sequence: the source, or IR of it that no pass has processed.
     Given,
-    /// The source itself: what is not optimised must not be made internal either.
+    /// The source itself. What is not optimised must not be made internal either.
     Source,
 }
 
-/// For which programs a rung is.
+/// The programs that an attempt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum For {
     /// All.
     All,
     /// Programs that LLVM's passes optimise.
     Optimised,
-    /// Programs of which the application wants nothing optimised.
+    /// Programs that the application wants unoptimised.
     Unoptimised,
 }
 
 /// One attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rung {
-    /// Its difference, in words.
+    /// The description of its difference.
     pub what: &'static str,
-    /// Events of which one must have happened.
+    /// The causes, one of which must have occurred.
     pub after: &'static [Cause],
     programs: For,
     from: StartsFrom,
-    /// Optimise whatever the application wants.
+    /// Set to optimise even if the application wants no optimisation.
     optimise: bool,
     passes: &'static [&'static str],
-    /// Conversions are separated (`mend/lost_truncations.rs`), as they are where nothing is optimised.
+    /// Set if conversions are separated (`mend/lost_truncations.rs`), as they are where nothing is
+    /// optimised.
     separates: bool,
-    /// The compiler's messages go to the build log: it has not said so before.
+    /// Set if the compiler's messages go to the build log, which does not have them yet.
     heard: bool,
-    /// The last: its result is taken as it is.
+    /// Set for the last attempt, whose result is used as it is.
     last: bool,
-    /// Compilers that it may start.
+    /// The most compilers that it starts.
     pub starts: usize,
 }
 
@@ -98,9 +100,10 @@ const FIRST: Rung = Rung {
     starts: 0,
 };
 
-/// clang alone. Each rung makes SPIR-V; where that shows that variables in local memory lost their types
-/// (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of that: three starts. With `-g` it makes the IR at
-/// once, and writes the lines into it (`mend/lines.rs`).
+/// The attempts with clang alone. Each makes SPIR-V. Where that shows that variables in local
+/// memory lost their types (`mend/local_types.rs`), it makes IR with initial values, and SPIR-V of
+/// that: three starts. With `-g` it makes the IR at once, and writes the lines into it
+/// (`mend/lines.rs`).
 pub const OWN_TARGET: [Rung; 6] = [
     Rung { starts: 3, ..FIRST },
     Rung {
@@ -155,7 +158,7 @@ pub const OWN_TARGET: [Rung; 6] = [
     NO_PASSES_AT_ALL,
 ];
 
-/// clang, and llvm-spirv on what it leaves: two starts each.
+/// The attempts with clang and llvm-spirv: two starts each.
 pub const TRANSLATOR: [Rung; 3] = [
     Rung { starts: 2, ..FIRST },
     AFTER_ALL,
@@ -166,7 +169,8 @@ pub const TRANSLATOR: [Rung; 3] = [
     },
 ];
 
-/// What is kept in private memory crashes the translator at times (samplers): those are gone once optimised.
+/// The attempt that optimises an unoptimised program: variables in private memory sometimes crash
+/// the translator (samplers), and optimisation removes them.
 const AFTER_ALL: Rung = Rung {
     what: "optimised after all",
     after: &[Cause::GaveUp, Cause::Invalid],
@@ -179,7 +183,7 @@ const AFTER_ALL: Rung = Rung {
     ..FIRST
 };
 
-/// Ours optimise what comes without.
+/// The attempt without LLVM's passes, which leaves optimisation to Pumice's.
 const NO_PASSES_AT_ALL: Rung = Rung {
     what: "no passes",
     after: &[Cause::GaveUp, Cause::TooWide, Cause::Invalid, Cause::Again],
@@ -191,7 +195,8 @@ const NO_PASSES_AT_ALL: Rung = Rung {
     ..FIRST
 };
 
-/// Compilers that a ladder starts at most: after the first rung one for its cause, then the last.
+/// Returns the most compilers that a sequence starts: after the first attempt one for its cause,
+/// then the last.
 #[cfg(test)]
 const fn most_starts(ladder: &[Rung]) -> usize {
     let mut between = 0;
@@ -205,7 +210,8 @@ const fn most_starts(ladder: &[Rung]) -> usize {
     ladder[0].starts + between + ladder[ladder.len() - 1].starts
 }
 
-/// Compilers that one source starts at most: read, ladder, both again, long arrays, describe.
+/// The most compilers that one source starts: read, the attempts, both again, long arrays,
+/// describe.
 #[cfg(test)]
 const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 
@@ -214,14 +220,14 @@ const MOST_STARTS: usize = 2 * (1 + most_starts(&OWN_TARGET)) + 2;
 enum Attempt {
     Good(Vec<u32>),
     TooWide(Vec<u32>),
-    /// Not valid SPIR-V, and why.
+    /// The SPIR-V is not valid, for this reason.
     Invalid(String),
     GaveUp,
     /// The compiler found errors, or did not run.
     Refused,
 }
 
-/// Tries the rungs from the first. `attempt` gives what became of one, and what is to be said of it.
+/// Makes the attempts in order. `attempt` makes one, and returns its outcome and its messages.
 fn climb(
     ladder: &[Rung],
     opt_disable: bool,
@@ -266,7 +272,7 @@ fn climb(
     Err(())
 }
 
-/// What the passes of LLVM begin with.
+/// The input of LLVM's passes.
 pub enum Input<'a> {
     /// OpenCL C.
     Source(&'a Prepared<'a>),
@@ -279,7 +285,7 @@ impl Input<'_> {
         matches!(self, Self::Ir(ir) if device_queues::has_blocks(ir))
     }
 
-    /// Runs clang on it.
+    /// Runs clang on the input.
     fn run(
         &self,
         toolchain: &Toolchain,
@@ -299,7 +305,7 @@ impl Input<'_> {
     }
 }
 
-/// SPIR-V words of an input. `source` is what to begin with again, if it is at hand.
+/// Compiles an input to SPIR-V words. `source` is the input to begin again with.
 pub fn spirv(
     toolchain: &Toolchain,
     given: &Input<'_>,
@@ -353,7 +359,7 @@ fn translated(
     words.map_or(Attempt::GaveUp, |words| judged(toolchain, words))
 }
 
-/// Reads the SPIR-V that an attempt made.
+/// Validates the SPIR-V that an attempt made.
 fn judged(toolchain: &Toolchain, words: Vec<u32>) -> Attempt {
     if toolchain.quirks.has(Quirk::WideIntegers) && wide_integers::present(&words) {
         return Attempt::TooWide(words);
@@ -434,12 +440,12 @@ fn run_own_target(
     let object = run_tool(clang, ir.as_bytes(), log)?;
     let words = own_words_of(toolchain, &object, options, log)?;
     match lines {
-        true => lines::told(&words).ok_or_else(|| *log += "lines are where none can be\n"),
+        true => lines::restored(&words).ok_or_else(|| *log += "lines are where none can be\n"),
         false => Ok(words),
     }
 }
 
-/// The words of an object of LLVM's own target.
+/// Returns the words of an object of LLVM's own target.
 fn own_words_of(
     toolchain: &Toolchain,
     object: &[u8],
@@ -465,7 +471,7 @@ fn words_of(object: &[u8], log: &mut String) -> Result<Vec<u32>, ()> {
 mod tests {
     use super::*;
 
-    /// The rungs that are tried where the attempts end like that, how it ends, and what is said.
+    /// Returns the attempts that are made for these outcomes, the result, and the messages.
     fn tried(
         ladder: &[Rung],
         opt_disable: bool,
@@ -522,7 +528,7 @@ mod tests {
         assert_eq!(translator(true, &[GaveUp, Refused, GaveUp]), after_all);
     }
 
-    /// Whatever happens, no more compilers are started than the table says.
+    /// Checks that no more compilers are started than the table says.
     #[test]
     fn starts_are_bounded() {
         let outcomes = [

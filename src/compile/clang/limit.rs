@@ -1,9 +1,9 @@
-//! How many compilers run at the same time: as many as there are cores, whoever starts them; the rest wait.
+//! Limits how many compilers run at the same time to the number of cores; others wait.
 
 use parking_lot::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A number of places for compilers.
+/// A counting semaphore for compilers.
 pub struct CompilerLimit {
     most: usize,
     state: Mutex<Taken>,
@@ -12,18 +12,18 @@ pub struct CompilerLimit {
 
 struct Taken {
     taken: usize,
-    /// The process that they were taken in: in a forked child nobody gives back what other threads had.
+    /// The process that took the permits: a forked child does not release those of other threads.
     owner: u32,
 }
 
-/// How often is looked whether waiting still makes sense: a lock may have been held when this process was forked.
+/// The interval at which a waiting thread checks for a fork, which may have left the lock held.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// A place; given back when dropped.
+/// A permit, which is released when dropped.
 pub struct Turn<'a>(Option<&'a CompilerLimit>);
 
 impl CompilerLimit {
-    /// So many places.
+    /// Creates a limit of `most` compilers.
     pub const fn new(most: usize) -> Self {
         Self {
             most,
@@ -32,7 +32,7 @@ impl CompilerLimit {
         }
     }
 
-    /// Takes a place, waiting for one if need be.
+    /// Takes a permit, and waits for one if there is none.
     pub fn take(&self) -> Turn<'_> {
         let Some(mut state) = self.state.try_lock_for(LOOK) else {
             // Nobody holds the lock that long, except in a parent that is not here.
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(limit.state.lock().taken, 0);
     }
 
-    /// A place that was taken before a fork is not waited for after it.
+    /// Checks that a forked child does not wait for permits that were taken before the fork.
     #[test]
     fn a_child_begins_anew() {
         let limit = CompilerLimit::new(1);

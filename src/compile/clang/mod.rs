@@ -40,50 +40,52 @@ use std::time::SystemTime;
 
 pub use server::unload;
 
-/// Counts changes of what this room and `mend` make of the same source and options: part of the cache key.
+/// The revision of the output of `clang` and `mend` for the same source and options, which is part
+/// of the cache key.
 pub const REVISION: u32 = 19;
 
 /// A source file of a program, or a header given to clCompileProgram.
 #[derive(Debug, Clone, Copy)]
 pub struct Header<'a> {
-    /// Name as `#include` gives it; may contain directories.
+    /// The name as `#include` gives it; may contain directories.
     pub name: &'a str,
     /// Text.
     pub text: &'a str,
 }
 
-/// A source, with all that decides what becomes of it but the files that it includes.
+/// A source, with all that decides its output except the files that it includes.
 #[derive(Debug, Clone, Copy)]
 pub struct ClSource<'a> {
     /// The compiler.
     pub toolchain: &'a Toolchain,
     /// The application's text.
     pub text: &'a str,
-    /// Those that the application gave: they are found before any directory.
+    /// The headers that the application passed, which precede any directory.
     pub headers: &'a [Header<'a>],
-    /// Those that it is compiled with.
+    /// The build options.
     pub options: &'a BuildOptions,
-    /// What the device offers.
+    /// The language that the device offers.
     pub language: &'a Language,
 }
 
-/// What a compilation read.
+/// The files that a compilation read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesRead {
-    /// By the names that the compiler opened them under.
+    /// Their names as the compiler opened them.
     pub files: Vec<PathBuf>,
-    /// When it began.
+    /// The time at which the compilation began.
     pub begun: SystemTime,
 }
 
-/// What a compilation left.
+/// The result of a compilation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// SPIR-V words; None when there were errors.
+    /// The SPIR-V words, or `None` if there were errors.
     pub words: Option<Vec<u32>>,
-    /// Everything the compiler said.
+    /// The messages of the compiler.
     pub log: String,
-    /// For the cache. None: unknown, or a compiler was killed meanwhile; do not cache.
+    /// The files read, for the cache. `None` forbids caching: they are unknown, or a compiler was
+    /// killed.
     pub read: Option<FilesRead>,
 }
 
@@ -100,16 +102,16 @@ fn failed(log: impl Into<String>) -> Compiled {
 pub struct Unoptimised {
     /// LLVM's textual IR.
     pub ir: String,
-    /// The same with what the source says of the kernels' arguments, where that is wanted.
+    /// The IR with metadata on the kernels' arguments, where that is requested.
     pub described: Option<String>,
 }
 
-/// What is left of a source that was only read.
+/// The result of reading a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReadSource {
-    /// None when there were errors.
+    /// The IR, or `None` if there were errors.
     pub unoptimised: Option<Unoptimised>,
-    /// Everything the compiler said.
+    /// The messages of the compiler.
     pub log: String,
     /// As in [`Compiled`].
     pub read: Option<FilesRead>,
@@ -154,13 +156,14 @@ pub fn compile(source: &ClSource<'_>) -> Compiled {
     }
 }
 
-/// Whether a source that is compiled for linking is better only read before it is known what it is linked with. What
-/// is not to be optimised is marked so by the front end already, which would leave nothing to fall back to.
+/// Returns true if a source that is compiled for linking should only be read before its other
+/// modules are known. A source that is not to be optimised is marked so by the front end already,
+/// which would leave no other attempt.
 pub fn better_read_first(source: &str, options: &BuildOptions) -> bool {
     !options.opt_disable && likely_has_a_library(source)
 }
 
-/// Reads a source: all errors that it can have are found.
+/// Reads a source, which finds all errors that it can have.
 pub fn read(source: &ClSource<'_>) -> ReadSource {
     let mut log = String::new();
     let mut left = ReadSource {
@@ -182,8 +185,9 @@ pub fn read(source: &ClSource<'_>) -> ReadSource {
     left
 }
 
-/// The rest of a compilation. With `keep`, functions of other names become internal, and those that are not used go.
-/// Gives the SPIR-V, what was said, and whether it may be cached: no compiler was killed meanwhile.
+/// Finishes a compilation. With `keep`, functions of other names become internal, and unused ones
+/// are removed. Returns the SPIR-V, the messages, and whether the result may be cached: no compiler
+/// was killed.
 pub fn optimise(
     toolchain: &Toolchain,
     unoptimised: &Unoptimised,
@@ -207,13 +211,13 @@ pub fn optimise(
     (words, readable(&log), process::killed() == killed)
 }
 
-/// A source that clang can be run on.
+/// A source with everything that a run of clang needs.
 pub struct Prepared<'a> {
     source: ClSource<'a>,
-    /// What clang reads.
+    /// The text that clang reads.
     with_prelude: Cow<'a, str>,
     headers: Option<Scratch>,
-    /// What the last run said.
+    /// The files that the last run read.
     read: RefCell<Option<FilesRead>>,
 }
 
@@ -248,7 +252,7 @@ impl<'a> Prepared<'a> {
         command::clang_for_source(self.source.toolchain, &args, headers)
     }
 
-    /// Runs clang on it, which says what it reads.
+    /// Runs clang on the source, and records the files that it reads.
     fn run(&self, options: &BuildOptions, args: &[&str], log: &mut String) -> Result<Vec<u8>, ()> {
         let begun = SystemTime::now();
         let mut clang = self.clang(options);
@@ -265,7 +269,8 @@ impl<'a> Prepared<'a> {
         Ok(output)
     }
 
-    /// SPIR-V, and what was said: in two runs of clang, the first of which leaves a whole program for the second, or in one.
+    /// Compiles to SPIR-V, in one run of clang, or in two, the first of which reduces the source to
+    /// the functions in use. Returns the messages, too.
     fn compiled(&self, read_first: bool) -> (Result<Vec<u32>, ()>, String) {
         let (toolchain, options) = (self.source.toolchain, self.source.options);
         let mut log = String::new();
@@ -296,7 +301,7 @@ impl<'a> Prepared<'a> {
         (words, log)
     }
 
-    /// LLVM's IR without any pass, and without what its SPIR-V target has trouble with.
+    /// Returns LLVM's IR before any pass, without what its SPIR-V target fails at.
     fn unoptimised_ir(&self, args: &[&str], log: &mut String) -> Result<String, ()> {
         let args = [&["-emit-llvm", "-disable-llvm-passes"], args, &FROM_SOURCE].concat();
         let ir = self.run(self.source.options, &args, log)?;
@@ -321,7 +326,7 @@ impl<'a> Prepared<'a> {
         Ok(ir)
     }
 
-    /// Whether the source, what it is compiled with or a header that the application gave says so.
+    /// Returns true if the source, an option or a header may have arrays of 2^32 elements.
     fn may_have_long_arrays(&self) -> bool {
         let ClSource {
             toolchain,
@@ -342,7 +347,8 @@ impl<'a> Prepared<'a> {
         long_arrays::likely(texts.chain(headers.iter().map(|h| h.text)).chain([text]))
     }
 
-    /// IR with what the source says of the kernels' arguments, where that is wanted and not in the SPIR-V.
+    /// Returns IR with metadata on the kernels' arguments, where that is requested and not in the
+    /// SPIR-V.
     fn described(&self) -> Option<String> {
         let ClSource {
             toolchain,
@@ -373,21 +379,22 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Whether a source may well define functions that its kernels do not use, or that are better not kept beside their
-/// inlined copies. Making them internal takes a second run of clang, 15 to 25 ms.
+/// Returns true if a source probably defines functions that its kernels do not use, or that are
+/// better not kept beside their inlined copies. Making them internal takes a second run of clang,
+/// 15 to 25 ms.
 fn likely_has_a_library(source: &str) -> bool {
     source.len() > 64 << 10 || source.contains("#include") || source.contains("# include")
 }
 
-/// Whether a source may well say `__attribute__((used))`, which has no meaning for kernels and gives LLVM's SPIR-V target
-/// trouble.
+/// Returns true if a source probably says `__attribute__((used))`, which has no meaning for kernels
+/// and breaks LLVM's SPIR-V target.
 fn has_attribute_used(source: &str) -> bool {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let mut words = source.split(|c| !word(c));
     source.contains("__attribute") && words.any(|w| matches!(w, "used" | "__used__"))
 }
 
-/// What must stand before the source so that the compiler understands it.
+/// Returns the text that must precede the source so that the compiler understands it.
 fn prelude(source: &ClSource<'_>) -> Option<String> {
     let ClSource { text, options, .. } = source;
     let mut conversions = Conversions::default();
@@ -401,7 +408,8 @@ fn prelude(source: &ClSource<'_>) -> Option<String> {
     conversions.prelude()
 }
 
-/// Whether a source may read files: it says so, in one line or in lines that a backslash joins.
+/// Returns true if a source may read files: it says so, in one line or in lines that a backslash
+/// joins.
 fn may_include(source: &str) -> bool {
     let says = |text: &str| text.contains("include") || text.contains("import");
     // A trigraph may be the backslash; sources that have one do not exist.
@@ -410,7 +418,8 @@ fn may_include(source: &str) -> bool {
         || source.contains('\\') && says(&without_continuations(source))
 }
 
-/// The source with the lines in one that end in a backslash, behind which compilers accept blanks.
+/// Returns the source with continued lines joined: those that end in a backslash, which blanks may
+/// follow.
 fn without_continuations(source: &str) -> String {
     let mut joined = String::with_capacity(source.len());
     for line in source.split_inclusive('\n') {
@@ -422,10 +431,10 @@ fn without_continuations(source: &str) -> String {
     joined
 }
 
-/// What the source is called in messages.
+/// The name of the source in messages.
 pub const FILE_NAME: &str = "program.cl";
 
-/// The compiler reads a pipe; the application knows it as its program.
+/// Replaces the names that the compiler prints for its input by the one that the application knows.
 fn readable(log: &str) -> String {
     log.replace("<stdin>", FILE_NAME)
 }
@@ -462,7 +471,7 @@ mod tests {
         }))
     }
 
-    /// What is read is known however the source says it, and without it what it says is none of it.
+    /// Checks that the files read are recorded however the source includes them.
     #[test]
     fn the_compiler_says_what_it_read() {
         let dir = std::env::temp_dir().join(format!("pumice-read-{}", std::process::id()));
@@ -493,7 +502,8 @@ mod tests {
         std::fs::remove_dir_all(&dir).unwrap();
     }
 
-    /// The module would have arrays of 16 elements.
+    /// Checks that arrays that are too long are refused; the module would have arrays of 16
+    /// elements.
     #[test]
     fn arrays_that_are_too_long_are_refused() {
         let kernel = |kind: &str, length: &str| {

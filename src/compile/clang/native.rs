@@ -1,4 +1,5 @@
-//! clang as the code generator of processors: LLVM's IR to an object file for this machine.
+//! clang as the code generator of processors: compiles LLVM's IR to an object file for this
+//! machine.
 
 use super::process::{self, Finished};
 use super::toolchain::{self, Toolchain};
@@ -7,63 +8,64 @@ use crate::quirks::{Maker, Quirks};
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// A compiler that makes code for this machine.
+/// A compiler that generates code for this machine.
 pub struct Generator {
     toolchain: &'static Toolchain,
-    told: &'static Told,
+    report: &'static DriverReport,
 }
 
-/// What clang's driver tells.
+/// The properties of this machine and compiler that clang's driver reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Told {
-    /// Its version; zeros: it does not tell.
+struct DriverReport {
+    /// Its version, or zeros if it does not report one.
     version: [u32; 3],
-    /// What it would pass on for this very machine: processor and features, as arguments. Empty: it does not tell.
+    /// The arguments for this machine's processor and features, or none if it does not report them.
     processor: Vec<String>,
 }
 
-/// The same for all calls. One that could not tell, for want of memory or the like, is asked again. `Err`: it hangs.
-fn told(
+/// Returns the report, which is the same for all calls. A query that failed for want of memory or
+/// the like is repeated. An error says that the driver hangs.
+fn report(
     toolchain: &Toolchain,
     load: impl FnOnce(&str) -> Option<Vec<u8>>,
     store: impl FnOnce(&str, &[u8]),
-) -> Result<&'static Told, BuildFailure> {
-    static TOLD: OnceLock<Told> = OnceLock::new();
-    static NOTHING: Told = Told {
+) -> Result<&'static DriverReport, BuildFailure> {
+    static REPORT: OnceLock<DriverReport> = OnceLock::new();
+    static NOTHING: DriverReport = DriverReport {
         version: [0; 3],
         processor: Vec::new(),
     };
-    if let Some(told) = TOLD.get() {
-        return Ok(told);
+    if let Some(report) = REPORT.get() {
+        return Ok(report);
     }
-    if let Some(told) = load(&toolchain.identity).and_then(|bytes| read(&bytes)) {
-        return Ok(TOLD.get_or_init(|| told));
+    if let Some(report) = load(&toolchain.identity).and_then(|bytes| read(&bytes)) {
+        return Ok(REPORT.get_or_init(|| report));
     }
-    let told = ask(toolchain)?;
-    if told.processor.is_empty() {
+    let report = ask(toolchain)?;
+    if report.processor.is_empty() {
         return Ok(&NOTHING);
     }
-    store(&toolchain.identity, written(&told).as_bytes());
-    Ok(TOLD.get_or_init(|| told))
+    store(&toolchain.identity, written(&report).as_bytes());
+    Ok(REPORT.get_or_init(|| report))
 }
 
-/// As the cache has it: a line for the version, one for each argument.
-fn written(told: &Told) -> String {
-    let [major, minor, patch] = told.version;
-    format!("{major} {minor} {patch}\n{}", told.processor.join("\n"))
+/// Encodes a report for the cache: a line for the version, one for each argument.
+fn written(report: &DriverReport) -> String {
+    let [major, minor, patch] = report.version;
+    format!("{major} {minor} {patch}\n{}", report.processor.join("\n"))
 }
 
-fn read(bytes: &[u8]) -> Option<Told> {
+fn read(bytes: &[u8]) -> Option<DriverReport> {
     let text = std::str::from_utf8(bytes).ok()?;
     let (version, processor) = text.split_once('\n')?;
     let numbers: Result<Vec<u32>, _> = version.split(' ').map(str::parse).collect();
-    Some(Told {
+    Some(DriverReport {
         version: numbers.ok()?.try_into().ok()?,
         processor: processor.lines().map(str::to_owned).collect(),
     })
 }
 
-fn ask(toolchain: &Toolchain) -> Result<Told, BuildFailure> {
+fn ask(toolchain: &Toolchain) -> Result<DriverReport, BuildFailure> {
     let mut driver = toolchain.driver();
     let nothing = if cfg!(windows) { "NUL" } else { "/dev/null" };
     let native = if cfg!(target_arch = "aarch64") {
@@ -73,7 +75,7 @@ fn ask(toolchain: &Toolchain) -> Result<Told, BuildFailure> {
     };
     driver.args([native, "-###", "-c", "-x", "ir", nothing, "-o", nothing]);
     let Ok(finished) = process::run(driver, &[]) else {
-        return Ok(Told::default());
+        return Ok(DriverReport::default());
     };
     let stopped = process::stopped(process::time_limit());
     if !finished.success && finished.diagnostics.ends_with(&stopped) {
@@ -95,10 +97,10 @@ fn ask(toolchain: &Toolchain) -> Result<Told, BuildFailure> {
             processor.extend([pair[0].to_owned(), pair[1].to_owned()]);
         }
     }
-    Ok(Told { version, processor })
+    Ok(DriverReport { version, processor })
 }
 
-/// The version in `Debian clang version 22.1.8 (1~deb12u1)`.
+/// Parses the version in `Debian clang version 22.1.8 (1~deb12u1)`.
 pub fn version_in(text: &str) -> [u32; 3] {
     let mut version = [0; 3];
     let number = text.split("clang version ").nth(1).unwrap_or_default();
@@ -114,26 +116,26 @@ pub fn version_in(text: &str) -> [u32; 3] {
     version
 }
 
-/// Lines of LLVM's IR from which on it is compiled for time. Its scheduler of instructions takes the square of the length of
-/// a block, and most of what `-O3` does beyond `-O1` takes more than in proportion: 62,000 lines that hash words take 65 s
-/// with all of it and 15 s without.
+/// The lines of LLVM's IR from which on it is compiled with fewer passes. LLVM's scheduler takes
+/// the square of the length of a block, and most of what `-O3` does beyond `-O1` takes more than in
+/// proportion: 62,000 lines of hash functions take 65 s with all of it and 15 s without.
 const LARGE: usize = 40_000;
 
-/// Passes for code that our own passes, the lowering and the packing leave: what `-O3` has and repeats for any other is left out.
-/// Chosen by the bench, in which each of them counts: numbers are in their order before loops are repeated, and what is the same
-/// in all work-items of a pack is told apart again after that.
+/// The passes for code that Pumice's passes, the lowering and the packing have processed: those of
+/// `-O3` that still help, chosen by the bench, in which each of them counts. Reassociation runs
+/// before loops are unrolled, and the hoisting of uniform values is repeated after that.
 const PASSES: &str =
     "cgscc(inline),function(sroa,early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,\
      reassociate,loop-mssa(loop-rotate,licm),loop(indvars,loop-deletion),gvn,dse,loop-unroll<O3>,sroa,\
      early-cse<memssa>,instcombine<no-verify-fixpoint>,vector-combine,loop-mssa(licm),simplifycfg)";
 
-/// What LLVM before 18 does not know: there it is the rule.
+/// A parameter that LLVM before 18 does not know: there it is the default.
 const ONCE: &str = "<no-verify-fixpoint>";
 
-/// Where LLVM knows them by other names.
+/// The passes for versions of LLVM that have other names for them.
 const OTHER_PASSES: &str = "default<O3>";
 
-/// The machine, as LLVM names it.
+/// The target triple of the machine.
 pub const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
     "aarch64-unknown-linux-gnu"
 } else {
@@ -141,23 +143,25 @@ pub const TRIPLE: &str = if cfg!(target_arch = "aarch64") {
 };
 
 impl Generator {
-    /// The compiler for this machine, or why there is none. What it tells stays the same as long as neither it nor the machine
-    /// changes, and to ask takes 20 ms: `load` finds what `store` kept for the compiler of that identity.
+    /// Returns the compiler for this machine, or the reason why there is none. Its report stays the
+    /// same as long as neither it nor the machine changes, and a query takes 20 ms: `load` returns
+    /// the report that `store` stored for the compiler of that identity.
     pub fn find(
         load: impl FnOnce(&str) -> Option<Vec<u8>>,
         store: impl FnOnce(&str, &[u8]),
     ) -> Result<Self, BuildFailure> {
         let toolchain = toolchain::get().ok_or_else(|| BuildFailure(toolchain::missing()))?;
-        let told = told(toolchain, load, store)?;
-        Ok(Self { toolchain, told })
+        let report = report(toolchain, load, store)?;
+        Ok(Self { toolchain, report })
     }
 
-    /// What it gets wrong.
+    /// Returns the quirks of the compiler.
     pub fn quirks(&self) -> Quirks {
-        Quirks::of(Maker::Clang, self.told.version)
+        Quirks::of(Maker::Clang, self.report.version)
     }
 
-    /// Names what decides the code that it makes with vectors of `lanes` 32-bit elements: part of cache keys.
+    /// Returns a name for everything that decides the generated code, with vectors of `lanes`
+    /// 32-bit elements: part of cache keys.
     pub fn identity(&self, lanes: u32) -> String {
         format!(
             "{} {}",
@@ -166,17 +170,17 @@ impl Generator {
         )
     }
 
-    /// Arguments that say for which processor code is made, with vectors of `lanes` 32-bit elements.
+    /// Returns the arguments for the processor, with vectors of `lanes` 32-bit elements.
     fn processor(&self, lanes: u32) -> Vec<String> {
-        let told = &self.told.processor;
+        let report = &self.report.processor;
         let narrower = cfg!(target_arch = "x86_64")
-            && told.iter().any(|word| match lanes {
+            && report.iter().any(|word| match lanes {
                 0..8 => word == "+avx2",
                 8..16 => word == "+avx512f",
                 _ => false,
             });
-        if !told.is_empty() && !narrower {
-            return told.clone();
+        if !report.is_empty() && !narrower {
+            return report.clone();
         }
         let cpu = match (std::env::consts::ARCH, lanes) {
             ("x86_64", 16..) => "x86-64-v4",
@@ -187,7 +191,8 @@ impl Generator {
         vec!["-target-cpu".to_owned(), cpu.to_owned()]
     }
 
-    /// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is ours.
+    /// Compiles LLVM's IR in text to an object file: of ELF on every system, since the loader is
+    /// Pumice's.
     pub fn object(&self, text: &str, lanes: u32) -> Result<Vec<u8>, BuildFailure> {
         let processor = self.processor(lanes);
         let is_large = text.lines().count() > LARGE;
@@ -207,7 +212,7 @@ impl Generator {
         }
     }
 
-    /// None: clang has to be asked.
+    /// Compiles in a worker. Returns `None` if clang has to be run instead.
     fn by_worker(&self, text: &str, processor: &[String]) -> Option<Finished> {
         let option = |name: &str| {
             let pairs = processor.chunks_exact(2).filter(|pair| pair[0] == name);
@@ -259,16 +264,16 @@ mod tests {
         assert_eq!(version_in("gcc"), [0; 3]);
     }
 
-    /// What the cache keeps is what was told; anything else is nothing.
+    /// Checks that a report is read back from the cache, and nothing else is.
     #[test]
-    fn what_was_told_is_kept() {
-        let told = Told {
+    fn reports_are_cached() {
+        let report = DriverReport {
             version: [22, 1, 8],
             processor: ["-target-cpu", "x", "-target-feature", "+y"]
                 .map(str::to_owned)
                 .into(),
         };
-        assert_eq!(read(written(&told).as_bytes()), Some(told));
+        assert_eq!(read(written(&report).as_bytes()), Some(report));
         for wrong in ["", "22 1 8", "22 1\n-target-cpu", "a b c\nd"] {
             assert_eq!(read(wrong.as_bytes()), None);
         }

@@ -1,17 +1,19 @@
-//! What a compiler prints, up to a bound: one that has run wild would fill the application's memory.
+//! The output of a compiler, up to a bound: unbounded output would exhaust the application's
+//! memory.
 
-/// Bytes of a module or an object at most. More than any program needs; who prints more does not stop.
+/// The most bytes of a module or an object. More than any program needs; a compiler that prints
+/// more does not stop.
 const OUTPUT: usize = 256 << 20;
-/// Bytes of diagnostics that are kept. What comes after them is left out.
+/// The most bytes of diagnostics that are kept.
 const DIAGNOSTICS: usize = 16 << 20;
 
-/// What has come through a pipe.
+/// The bytes received through a pipe.
 #[derive(Debug)]
 pub struct Printed {
     bytes: Vec<u8>,
     most: usize,
     more: bool,
-    /// What is cut off is worth nothing.
+    /// Set if truncated output is useless.
     whole: bool,
 }
 
@@ -25,17 +27,17 @@ impl Printed {
         }
     }
 
-    /// Of standard output.
+    /// Creates the buffer for standard output.
     pub fn output() -> Self {
         Self::up_to(OUTPUT, true)
     }
 
-    /// Of standard error.
+    /// Creates the buffer for standard error.
     pub fn diagnostics() -> Self {
         Self::up_to(DIAGNOSTICS, false)
     }
 
-    /// More has come.
+    /// Appends received bytes.
     pub fn add(&mut self, bytes: &[u8]) {
         let room = self.most - self.bytes.len();
         self.more |= bytes.len() > room;
@@ -43,22 +45,22 @@ impl Printed {
             .extend(bytes.get(..room).unwrap_or(bytes).iter().copied());
     }
 
-    /// There was no room for some of it, and so the rest is worth nothing.
+    /// Returns true if output was cut off that is useless in part.
     pub fn is_too_much(&self) -> bool {
         self.more && self.whole
     }
 
-    /// What there was room for.
+    /// Returns the bytes received, up to the bound.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The same, to keep.
+    /// Converts the buffer to its bytes.
     pub fn into_bytes(self) -> Vec<u8> {
         self.bytes
     }
 
-    /// The same as text.
+    /// Converts the buffer to text.
     pub fn into_text(self) -> String {
         let mut text = String::from_utf8_lossy(self.bytes()).into_owned();
         if self.more {

@@ -1,5 +1,6 @@
-//! Runs a compiler as a child process with a time limit (`process/unix.rs`, `process/windows.rs`) and a bound on what it may
-//! print (`printed.rs`). Its crash or hang never reaches the application. Often it is forked from one that is loaded already (`server`). As many run at a time as there are
+//! Runs a compiler as a child process with a time limit (`process/unix.rs`, `process/windows.rs`)
+//! and a bound on its output (`printed.rs`). Its crash or hang never reaches the application. Often
+//! it is forked from one that is loaded already (`server`). As many run at a time as there are
 //! cores.
 
 use super::limit::CompilerLimit;
@@ -21,40 +22,42 @@ mod alone;
 
 pub use alone::run_alone;
 
-/// What a compiler may take. No kernel takes one that long; a hang does.
+/// Returns the time limit of a compiler, which only a hang exceeds.
 pub fn time_limit() -> Duration {
     Duration::from_secs(config::get().clang_seconds)
 }
 
-/// What a child left behind.
+/// The result of a child process.
 #[derive(Debug)]
 pub struct Finished {
-    /// Exited with status 0.
+    /// Set if it exited with status 0.
     pub success: bool,
     /// Standard output.
     pub stdout: Vec<u8>,
     /// Standard error, and a line on how it ended if that was unusual.
     pub diagnostics: String,
-    /// Something else ended it by a signal: the system for want of memory, or a user.
+    /// Set if another process ended it by a signal: the system for want of memory, or a user.
     pub killed: bool,
 }
 
-/// How many compilers something else has ended, twice in a row.
+/// The number of compilers that other processes have ended, twice in a row.
 static KILLED: AtomicU64 = AtomicU64::new(0);
 
-/// The number of compilers of this process that something else has ended. What was made while it rose may not be the best that
-/// the compiler makes.
+/// Returns the number of compilers of this process that other processes have ended. A result made
+/// while it rose may not be the best that the compiler makes.
 pub fn killed() -> u64 {
     KILLED.load(Ordering::Relaxed)
 }
 
-/// The compilers of this process.
+/// The limit of the compilers of this process.
 static LIMIT: LazyLock<CompilerLimit> = LazyLock::new(|| CompilerLimit::new(util::cores()));
 
-/// Bytes of arguments that go into a file: servers take twice as much, Linux 128 KiB in one argument.
+/// The bytes of arguments from which on they go into a file: servers take twice as much, Linux 128
+/// KiB in one argument.
 const LONG: usize = 32 << 10;
 
-/// Runs `command` on `input`, once more if something else ends it. `Err` only when it cannot be started.
+/// Runs `command` on `input`, and again if another process ends it. An error says that it cannot be
+/// started.
 pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let (command, _arguments) = shortened(command)?;
     let _turn = LIMIT.take();
@@ -77,22 +80,24 @@ pub fn run(command: Command, input: &[u8]) -> std::io::Result<Finished> {
     Ok(finished)
 }
 
-/// The same program with the same arguments.
+/// Returns a command with the same program and arguments.
 fn same(command: &Command) -> Command {
     let mut same = Command::new(command.get_program());
     same.args(command.get_args());
     same
 }
 
-/// Lets LLVM within `clang` work on `input`, as `words` tell (`server/preload/llvm.rs`). None: it does not serve, or did not say
-/// how it ended; clang itself has to be asked.
+/// Runs LLVM within `clang` on `input` with the arguments `words` (`server/preload/llvm.rs`).
+/// Returns `None` if there is no server, or it did not report an end; clang itself has to be run
+/// then.
 pub fn run_llvm(clang: &Path, words: &[&str], input: &[u8]) -> Option<Finished> {
     let _turn = LIMIT.take();
     let _span = trace::span("compile", || "LLVM, LLVM IR".to_owned());
     server::work(clang, words, input, time_limit())
 }
 
-/// The command with its arguments in a file, if they are long, and where the file is.
+/// Returns the command with its arguments in a file, if they are long, and the directory of the
+/// file.
 fn shortened(command: Command) -> std::io::Result<(Command, Option<Scratch>)> {
     let length: usize = command.get_args().map(|argument| argument.len() + 1).sum();
     let mut arguments = command.get_args();
@@ -121,7 +126,7 @@ fn shortened(command: Command) -> std::io::Result<(Command, Option<Scratch>)> {
     Ok((short, Some(scratch)))
 }
 
-/// What is said of a compiler that took too long.
+/// Returns the message for a compiler that exceeded the time limit.
 pub fn stopped(after: Duration) -> String {
     format!(
         "the compiler was stopped after {} seconds\n",
@@ -129,14 +134,14 @@ pub fn stopped(after: Duration) -> String {
     )
 }
 
-/// What is said of a compiler whose output has no end.
+/// The message for a compiler whose output has no end.
 pub const TOO_MUCH: &str = "the compiler was stopped, as its output had no end\n";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The dynamic linker's complaint about a library that it cannot load is nobody's business.
+    /// Checks that the dynamic linker's complaint about a library that it cannot load is removed.
     #[cfg(unix)]
     #[test]
     fn complaints() {
@@ -145,7 +150,7 @@ mod tests {
         assert_eq!(left, "a.cl:1: error\nend");
     }
 
-    /// Long arguments reach the compiler as they are, with whatever is in them.
+    /// Checks that long arguments reach the compiler unchanged, with any characters.
     #[test]
     fn long_arguments() {
         let Some(toolchain) = super::super::toolchain::get() else {

@@ -1,4 +1,5 @@
-//! Temporary directories: for the headers that an application gives, and for arguments that are too long for a command line.
+//! Temporary directories: for the headers that an application passes, and for arguments that are
+//! too long for a command line.
 
 use super::Header;
 use crate::util::files;
@@ -9,12 +10,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A temporary directory; removed when dropped.
 pub struct Scratch {
     dir: PathBuf,
-    /// What was made there: directories before what is in them.
+    /// The files and directories made, parents first.
     made: Vec<PathBuf>,
 }
 
 impl Scratch {
-    /// An empty one, where the environment says or, if that is not there, where there usually is a place.
+    /// Creates an empty one, in the directory that the environment names, or else in the usual one.
     pub fn new() -> Result<Self> {
         let places = [
             std::env::temp_dir(),
@@ -52,7 +53,7 @@ impl Scratch {
         Err(trouble)
     }
 
-    /// One with these headers.
+    /// Creates one with these headers.
     pub fn with_headers(headers: &[Header<'_>]) -> Result<Self> {
         let mut scratch = Self::new()?;
         for header in headers {
@@ -70,7 +71,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// Writes a file, with the directories that its name asks for. Gives its path.
+    /// Writes a file, with the directories in its name. Returns its path.
     pub fn write(&mut self, relative: &Path, bytes: &[u8]) -> Result<PathBuf> {
         let mut path = self.dir.clone();
         for part in relative.parent().into_iter().flat_map(Path::components) {
@@ -84,7 +85,7 @@ impl Scratch {
         Ok(file)
     }
 
-    /// Where it is.
+    /// Returns the path.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

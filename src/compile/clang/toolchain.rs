@@ -1,9 +1,9 @@
-//! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. Looked for once a process:
-//! first one that lies beside this library, which it was packed with, then those of the system, newest first;
-//! `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
+//! Finds the compilers: clang with a SPIR-V target of its own, or clang with llvm-spirv. They are
+//! looked for once a process: first one that is packed beside this library, then those of the
+//! system, newest first; `PUMICE_CLANG` and `PUMICE_LLVM_SPIRV` override.
 //!
-//! clang may be within Zig (`zig`), whose distribution has it in one file that needs no library: as `zig -cc1` it is clang's
-//! compiler, as `zig clang` its driver.
+//! clang may be within Zig (`zig`), whose distribution has it in one file that needs no library: as
+//! `zig -cc1` it is clang's compiler, as `zig clang` its driver.
 
 use crate::quirks::{Maker, Quirks};
 use crate::util::{config, files, library};
@@ -12,16 +12,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Once, OnceLock};
 
-/// How OpenCL C becomes SPIR-V.
+/// The programs that compile OpenCL C to SPIR-V.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolchain {
     /// The compiler.
     pub clang: PathBuf,
     /// The translator, for a clang whose SPIR-V target is missing or too young.
     pub llvm_spirv: Option<PathBuf>,
-    /// Names both executables in their present version: part of cache keys.
+    /// A name for both executables in their present version: part of cache keys.
     pub identity: String,
-    /// What they get wrong on the way to SPIR-V.
+    /// The quirks of the compilers on the way to SPIR-V.
     pub quirks: Quirks,
 }
 
@@ -32,15 +32,15 @@ const FIRST_OWN_TARGET: u32 = 20;
 /// The oldest clang tried together with llvm-spirv.
 const OLDEST: u32 = 13;
 
-/// Where a compiler may lie that is packed with this library, from the directory of that. Its headers are in
-/// `compiler/lib/clang/VERSION/include`, where it looks by itself.
+/// The paths of a compiler that is packed with this library, relative to its directory. Its headers
+/// are in `compiler/lib/clang/VERSION/include`, where it looks by itself.
 #[cfg(unix)]
 const CARRIED: [&str; 2] = ["compiler/bin/clang", "compiler/bin/zig"];
 #[cfg(windows)]
 const CARRIED: [&str; 2] = ["compiler/bin/clang.exe", "compiler/bin/zig.exe"];
 
 impl Toolchain {
-    /// clang's driver, without arguments.
+    /// Returns the command of clang's driver, without arguments.
     pub fn driver(&self) -> Command {
         let mut driver = Command::new(&self.clang);
         if self
@@ -54,8 +54,8 @@ impl Toolchain {
     }
 }
 
-/// The toolchain of this process, if there is one. One that is not found is looked for again: a disk may be out of reach for
-/// a while.
+/// Returns the toolchain of this process, if there is one. A missing one is looked for again: a
+/// disk may be unavailable for a while.
 pub fn get() -> Option<&'static Toolchain> {
     static FOUND: OnceLock<Toolchain> = OnceLock::new();
     static MISSED: Once = Once::new();
@@ -78,7 +78,7 @@ pub fn get() -> Option<&'static Toolchain> {
     }))
 }
 
-/// What is to be said where there is none: a line.
+/// Returns the message for a missing toolchain, one line.
 pub fn missing() -> String {
     match &config::get().clang {
         Some(path) => format!(
@@ -104,7 +104,7 @@ fn search_path() -> Vec<PathBuf> {
     dirs
 }
 
-/// The compiler that is packed with a library.
+/// Returns the compiler that is packed with a library.
 fn carried(library: Option<&Path>) -> Option<PathBuf> {
     let dir = library?.canonicalize().ok()?;
     let dir = dir.parent()?;
@@ -132,8 +132,8 @@ fn find(carried: Option<PathBuf>, dirs: &[PathBuf]) -> Option<Toolchain> {
         .find_map(|v| make(versioned("clang", v)?, Some(versioned("llvm-spirv", v)?)))
 }
 
-/// None: what is known of it by its file cannot be read at the moment, without which entries of the cache would be taken for
-/// those of another compiler.
+/// Makes a toolchain. Returns `None` if the state of its files cannot be read at the moment,
+/// without which cache entries might be mistaken for those of another compiler.
 fn make(clang: PathBuf, llvm_spirv: Option<PathBuf>) -> Option<Toolchain> {
     let mut identity = files::stamp(&clang).ok()?;
     if let Some(tool) = &llvm_spirv {
@@ -162,24 +162,24 @@ mod system {
     use std::os::unix::fs::PermissionsExt;
     use std::path::{Path, PathBuf};
 
-    /// Besides those of PATH.
+    /// Returns the places besides those of PATH.
     pub fn usual_places() -> Vec<PathBuf> {
         ["/usr/bin", "/usr/local/bin"].map(PathBuf::from).into()
     }
 
-    /// The program of that version.
+    /// Returns the program of that version.
     pub fn versioned(dirs: &[PathBuf], name: &str, version: u32) -> Option<PathBuf> {
         let suffixed = dirs.iter().map(|d| d.join(format!("{name}-{version}")));
         let private = PathBuf::from(format!("/usr/lib/llvm-{version}/bin/{name}"));
         suffixed.chain([private]).find(|p| is_executable(p))
     }
 
-    /// A clang whose name does not say its version is not taken.
+    /// Returns nothing: a clang whose name does not contain its version is not used.
     pub fn unversioned(_dirs: &[PathBuf]) -> Option<PathBuf> {
         None
     }
 
-    /// Whether a program is there.
+    /// Returns true if there is such a program.
     pub fn is_executable(path: &Path) -> bool {
         std::fs::metadata(path).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     }
@@ -193,7 +193,8 @@ mod system {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// Besides those of PATH: beside this library, and where LLVM's installer puts it.
+    /// Returns the places besides those of PATH: beside this library, and where LLVM's installer
+    /// puts compilers.
     pub fn usual_places() -> Vec<PathBuf> {
         let own = library::own_path().and_then(|path| Some(path.parent()?.to_owned()));
         let programs = std::env::var_os("ProgramFiles").map(PathBuf::from);
@@ -201,29 +202,29 @@ mod system {
         own.into_iter().chain(llvm).collect()
     }
 
-    /// The program of that version.
+    /// Returns the program of that version.
     pub fn versioned(dirs: &[PathBuf], name: &str, version: u32) -> Option<PathBuf> {
         let mut all = dirs.iter().map(|d| d.join(format!("{name}-{version}.exe")));
         all.find(|p| p.is_file())
     }
 
-    /// LLVM's installer puts no version into the name: a clang that is new enough.
+    /// Returns a clang that is new enough: LLVM's installer puts no version into the name.
     pub fn unversioned(dirs: &[PathBuf]) -> Option<PathBuf> {
         let mut all = dirs.iter().map(|d| d.join("clang.exe"));
         all.find(|p| p.is_file() && version_of(p) >= super::FIRST_OWN_TARGET)
     }
 
-    /// Whether a program is there.
+    /// Returns true if there is such a program.
     pub fn is_executable(path: &Path) -> bool {
         path.is_file()
     }
 
-    /// The first number of a compiler's version; 0: it does not tell.
+    /// Returns the first number of a compiler's version, or 0 if it reports none.
     fn version_of(clang: &Path) -> u32 {
         let mut command = Command::new(clang);
         command.arg("--version");
-        let told = process::run_alone(command, &[]);
-        let text = told.map(|told| told.stdout).unwrap_or_default();
+        let finished = process::run_alone(command, &[]);
+        let text = finished.map(|finished| finished.stdout).unwrap_or_default();
         native::version_in(&String::from_utf8_lossy(&text))[0]
     }
 }
@@ -232,7 +233,8 @@ mod system {
 mod tests {
     use super::*;
 
-    /// A compiler beside the library is found, and comes before those of the system. The driver within Zig has a name.
+    /// Checks that a compiler beside the library precedes those of the system, and that the driver
+    /// within Zig has a name.
     #[test]
     fn compilers_that_are_carried() {
         use std::os::unix::fs::PermissionsExt;

@@ -1,15 +1,16 @@
-//! Kernel argument types for clGetKernelArgInfo. clang's SPIR-V target drops what OpenCL C called them (`uint` and
-//! `int` are one SPIR-V type), but its LLVM IR keeps them as metadata. This takes them from textual IR and adds them to
-//! the module as the OpString forms that llvm-spirv uses: `kernel_arg_type.NAME.T1,T2,` and
-//! `kernel_arg_type_qual.NAME.Q1,Q2,`. So too `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
+//! Kernel argument types for clGetKernelArgInfo. clang's SPIR-V target drops their names in OpenCL
+//! C (`uint` and `int` are one SPIR-V type), but its LLVM IR keeps them as metadata. This module
+//! reads them from textual IR and adds them to the module as the OpString forms that llvm-spirv
+//! uses: `kernel_arg_type.NAME.T1,T2,` and `kernel_arg_type_qual.NAME.Q1,Q2,`. It also adds
+//! `vec_type_hint` with an unsigned type, as `kernel_vec_type_hint.NAME.T`.
 
 use crate::compile::edit::{instruction, ModuleEdit};
 use rustc_hash::FxHashMap;
 use spirv::Op;
 use spirv_lowering::insts::string_words;
 
-/// Adds the OpStrings for every kernel in `ir` (textual LLVM IR). Leaves the module as it is where something does not
-/// fit: the information is a convenience.
+/// Adds the OpStrings for every kernel in `ir` (textual LLVM IR). Leaves the module unchanged if
+/// the two do not match: the information is optional.
 pub fn add(words: &mut Vec<u32>, ir: &str) {
     let texts = descriptions(ir);
     let Some(mut edit) = ModuleEdit::of(words).filter(|_| !texts.is_empty()) else {
@@ -37,7 +38,7 @@ pub fn add(words: &mut Vec<u32>, ir: &str) {
     *words = edit.words();
 }
 
-/// The texts of the OpStrings.
+/// Returns the texts of the OpStrings.
 fn descriptions(ir: &str) -> Vec<String> {
     let mut nodes: FxHashMap<&str, &str> = FxHashMap::default();
     for line in ir.lines().filter(|l| l.starts_with('!')) {
@@ -79,7 +80,7 @@ fn descriptions(ir: &str) -> Vec<String> {
     texts
 }
 
-/// The type in `<4 x i32> undef, i32 0`, where the last number says that it is unsigned.
+/// Returns the type in `<4 x i32> undef, i32 0`, where the last number says that it is unsigned.
 fn unsigned(body: &str) -> Option<String> {
     let (ty, signed) = body.rsplit_once(", i32 ")?;
     if signed.trim() != "0" {
@@ -97,7 +98,7 @@ fn unsigned(body: &str) -> Option<String> {
     Some(format!("{scalar}{count}"))
 }
 
-/// The strings of a metadata tuple body: `!"a", !"b"`.
+/// Returns the strings of a metadata tuple body: `!"a", !"b"`.
 fn strings_of(body: &str) -> Vec<String> {
     body.split("!\"")
         .skip(1)

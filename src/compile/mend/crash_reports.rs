@@ -1,6 +1,7 @@
-//! What clang says when its back end gives up or crashes, apart from what it says of the source.
+//! Separates clang's messages about a crash of its back end from those about the source.
 
-/// What clang said before its back end gave up or crashed, and whether it did, which is no fault of the source.
+/// Returns the messages before clang's back end gave up or crashed, and whether it did, which is no
+/// error of the source.
 pub fn split(said: &str) -> (&str, bool) {
     let marks = [
         "fatal error: error in backend",

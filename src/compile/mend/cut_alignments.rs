@@ -1,19 +1,19 @@
-//! Alignments that LLVM's SPIR-V target cuts. Those of accesses through null pointers, which LLVM takes to be aligned to 2^32
-//! bytes, are cut to 32 bits: 0 is written. Those of variables in private memory are cut to 8 bits with a sign: of 128 bytes
-//! 2^32 - 128 is written, of more 0.
+//! Alignments that LLVM's SPIR-V target cuts. Those of accesses through null pointers, which LLVM
+//! takes to be aligned to 2^32 bytes, are cut to 32 bits: 0 is written. Those of variables in
+//! private memory are cut to 8 bits with a sign: of 128 bytes 2^32 - 128 is written, of more 0.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::FxHashSet;
 use spirv::{Decoration, MemoryAccess, Op, StorageClass};
 
-/// The largest alignment that variables are given.
+/// The largest alignment of a variable.
 const MOST: u32 = 4096;
 
 /// An alignment of 128 bytes, cut to 8 bits and extended with its sign.
 const CUT_128: u32 = -128i32 as u32;
 
-/// Returns the module without cut alignments: where 0 is written, an access has that of its type, a variable the largest that
-/// there is. None: cut short.
+/// Returns the module without cut alignments, or `None` if it is truncated. Where 0 is written, an
+/// access gets the alignment of its type, and a variable the largest that there is.
 pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     let private = |inst: &[u32]| match (opcode(inst), inst) {
@@ -38,7 +38,7 @@ pub fn made_up(words: &[u32]) -> Option<Vec<u32>> {
     Some(edit.words())
 }
 
-/// Returns an access without its alignments of zero. None: it has none.
+/// Returns an access without its alignments of zero, or `None` if it has none.
 fn aligned(inst: &[u32]) -> Option<Vec<u32>> {
     // Before the memory operands stand its length and what it accesses.
     let mut at = match opcode(inst)? {

@@ -1,17 +1,18 @@
-//! Functions on device queues and events, at which LLVM's own SPIR-V target fails: it knows no `clk_event_t`, and crashes at some
-//! forms of `enqueue_kernel`. So they become calls of functions that it knows nothing of, which the reader of `spirv-lowering`
-//! translates (`read/device_queue.rs`); events become integers.
+//! Functions on device queues and events, at which LLVM's own SPIR-V target fails: it knows no
+//! `clk_event_t`, and crashes at some forms of `enqueue_kernel`. They become calls of undefined
+//! functions, which the reader of `spirv-lowering` translates (`read/device_queue.rs`); events
+//! become integers.
 //!
-//! clang's own IR, before any pass, has what is wanted in a form that text can be put right in: a block stands in a call as
-//! the function that launches it, a constant. It becomes part of the callee's name, since the target does not keep pointers
-//! to functions. Passes may fold calls of blocks, so the pointers that lie in what blocks captured go after them
-//! ([`without_pointers`]).
+//! clang's own IR, before any pass, can be rewritten as text: a block is the function that launches
+//! it in a call, a constant. It becomes part of the callee's name, since the target does not keep
+//! pointers to functions. Passes may fold calls of blocks, so the pointers in the captures of
+//! blocks are removed after them ([`without_pointers`]).
 
 use rustc_hash::FxHashMap;
 
-/// What the names of the calls begin with.
+/// The prefix of the names of the calls.
 const CALL: &str = "__pumice_device_";
-/// Functions of OpenCL C, by their mangled names' middle parts.
+/// The functions of OpenCL C, by the middle parts of their mangled names.
 const FUNCTIONS: [&str; 11] = [
     "ndrange_1D",
     "ndrange_2D",
@@ -25,7 +26,8 @@ const FUNCTIONS: [&str; 11] = [
     "release_event",
     "capture_event_profiling_info",
 ];
-/// Functions of clang's that take a block: their names, ours, and the place of its function among the arguments.
+/// clang's functions that take a block: their names, the replacements, and the place of the block's
+/// function among the arguments.
 const ON_BLOCKS: [(&str, &str, usize); 8] = [
     ("__enqueue_kernel_basic", "enqueue_kernel_basic", 3),
     ("__enqueue_kernel_varargs", "enqueue_kernel_varargs", 3),
@@ -62,7 +64,7 @@ const ON_BLOCKS: [(&str, &str, usize); 8] = [
 ];
 const EVENT: &str = "target(\"spirv.DeviceEvent\")";
 
-/// Whether a source may well use them, or has variables that are blocks.
+/// Returns true if a source probably uses them, or has variables that are blocks.
 pub fn used_in(source: &str) -> bool {
     let marks = [
         "enqueue_",
@@ -76,12 +78,12 @@ pub fn used_in(source: &str) -> bool {
     marks.iter().any(|mark| source.contains(mark))
 }
 
-/// Whether IR has blocks, so that it must go through [`without_pointers`] after the passes.
+/// Returns true if IR has blocks, so that it must go through [`without_pointers`] after the passes.
 pub fn has_blocks(ir: &str) -> bool {
     ir.contains("_block_invoke")
 }
 
-/// The module, which no pass has seen, with calls in place of the functions.
+/// Returns the module, before any pass, with calls in place of the functions.
 pub fn with_calls(ir: &str) -> String {
     if !ir.contains("spirv.DeviceEvent") && !ir.contains("ndrange_") && !has_blocks(ir) {
         return ir.to_owned();
@@ -131,7 +133,7 @@ pub fn with_calls(ir: &str) -> String {
     out
 }
 
-/// A line with the mangled functions under their new names.
+/// Returns a line with the mangled functions under their new names.
 fn renamed(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -152,8 +154,8 @@ fn renamed(line: &str) -> String {
     out + rest
 }
 
-/// The beginning and end of an argument or parameter, with the comma behind it, or else before it. `open`: where the parenthesis
-/// stands.
+/// Returns the range of an argument or parameter, with the comma after it, or else before it.
+/// `open`: the position of the parenthesis.
 fn argument(line: &str, open: usize, place: usize) -> Option<(usize, usize)> {
     let mut depth = 0;
     let mut number = 0;
@@ -181,7 +183,8 @@ fn argument(line: &str, open: usize, place: usize) -> Option<(usize, usize)> {
     None
 }
 
-/// A call on a block as a call of a function for that block alone, and that function's name.
+/// Returns a call on a block as a call of a function for that block alone, and that function's
+/// name.
 fn call(line: &str, number: usize, at: usize, open: usize) -> Option<(String, String)> {
     let (_, ours, place) = ON_BLOCKS[number];
     let (start, end) = argument(line, open, place)?;
@@ -197,7 +200,7 @@ fn call(line: &str, number: usize, at: usize, open: usize) -> Option<(String, St
     Some((text, name))
 }
 
-/// The module, after the passes, without pointers to the functions of blocks.
+/// Returns the module, after the passes, without pointers to the functions of blocks.
 pub fn without_pointers(ir: &str) -> String {
     const BEFORE: &str = "addrspacecast (ptr @";
     const AFTER: &str = " to ptr addrspace(4))";

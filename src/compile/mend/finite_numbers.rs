@@ -1,9 +1,11 @@
-//! Numbers that may be reassociated: LLVM's SPIR-V target says of them that they are finite too.
+//! Removes claims of LLVM's SPIR-V target that operations which may be reassociated are also
+//! finite.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use spirv::{Decoration, FPFastMathMode, Op};
 
-/// Returns the module without claims that numbers are neither NaN nor infinite. None: cut short.
+/// Returns the module without claims that numbers are neither NaN nor infinite, or `None` if it is
+/// truncated.
 pub fn not_claimed(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     edit.rewrite(|_, inst| {

@@ -1,12 +1,13 @@
-//! Group functions that clang does not know, for the prelude of a source that uses them: declarations of those that stay
-//! calls of functions with mangled names, which the reader of `spirv-lowering` translates; and definitions.
+//! Group functions that clang does not know, for the prelude of a source that uses them:
+//! declarations of those that stay calls of functions with mangled names, which the reader of
+//! `spirv-lowering` translates, and definitions.
 
 use std::fmt::Write;
 
-/// What [`write_copies`] writes once for each direction.
+/// The template that [`write_copies`] writes once for each direction.
 const COPIES: &str = include_str!("extended_copies.cl");
 
-/// The functions of cl_khr_work_group_uniform_arithmetic, which clang does not know.
+/// Writes the functions of cl_khr_work_group_uniform_arithmetic, which clang does not know.
 pub fn write(out: &mut String) -> std::fmt::Result {
     const INTEGERS: &[&str] = &["int", "uint", "long", "ulong"];
     let operations: [(&str, &[&str]); 7] = [
@@ -47,8 +48,8 @@ pub fn write(out: &mut String) -> std::fmt::Result {
     declare(Some("cl_khr_fp16"), "mul", &["half"])
 }
 
-/// The functions of cl_khr_extended_async_copies. Every work-item copies some of the elements; waiting for the event is a
-/// barrier, as it is for the other asynchronous copies.
+/// Writes the functions of cl_khr_extended_async_copies. Every work-item copies some of the
+/// elements; waiting for the event is a barrier, as for the other asynchronous copies.
 pub fn write_copies(out: &mut String) -> std::fmt::Result {
     for (to, from) in [("__local", "__global"), ("__global", "__local")] {
         writeln!(

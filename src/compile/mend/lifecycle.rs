@@ -1,24 +1,26 @@
-//! Constructors and destructors of program-scope objects (C++ for OpenCL), as kernels that say when they run.
+//! Turns constructors and destructors of program-scope objects (C++ for OpenCL) into kernels with
+//! the execution modes Initializer and Finalizer.
 //!
-//! clang lists the functions that construct in `llvm.global_ctors`, of which LLVM's SPIR-V target makes invalid code, and
-//! has them register destructors by `__cxa_atexit`, or `atexit`, with a null pointer in place of the object where that
-//! lies in global memory. With `-fno-use-cxa-atexit` each object gets a function `__dtor_NAME`, named after it, that
-//! calls the destructor; so the object can be put back in. One kernel then calls what constructs and another, in the
-//! opposite order, what destructs; their execution modes are SPIR-V's Initializer and Finalizer.
+//! clang lists the functions that construct in `llvm.global_ctors`, of which LLVM's SPIR-V target
+//! makes invalid code. It makes them register destructors by `__cxa_atexit`, or `atexit`, with a
+//! null pointer in place of an object in global memory. With `-fno-use-cxa-atexit` each object gets
+//! a function `__dtor_NAME`, named after it, that calls the destructor; so the object can be
+//! restored. One kernel then calls the constructors and another, in the opposite order, the
+//! destructors.
 //!
-//! What is registered elsewhere, by static objects of functions, stays a call of `atexit`, which is defined nowhere: such
-//! a program does not link.
+//! Destructors that are registered elsewhere, for static objects of functions, stay calls of
+//! `atexit`, which is undefined: such a program does not link.
 
 use super::whole_program::names;
 use std::collections::{HashMap, HashSet};
 
-/// Lists of functions that run before all others, and after.
+/// The lists of functions that run before all others, and after.
 const LISTS: [&str; 2] = ["@llvm.global_ctors = ", "@llvm.global_dtors = "];
 
-/// The kernels with their execution modes' numbers in SPIR-V.
+/// The kernels, with the numbers of their execution modes in SPIR-V.
 const KERNELS: [(&str, u32); 2] = [("__pumice_initializer", 33), ("__pumice_finalizer", 34)];
 
-/// The same module in LLVM's textual IR, without the lists and with the kernels that take their place.
+/// Returns the module in LLVM's textual IR, with kernels in place of the lists.
 pub fn with_kernels(ir: &str) -> String {
     let [construct, destruct] = LISTS.map(|list| listed(ir, list));
     if construct.is_empty() && destruct.is_empty() && !ir.contains("@atexit(") {
@@ -75,7 +77,7 @@ pub fn with_kernels(ir: &str) -> String {
     out
 }
 
-/// The functions of a list, those of lower priority numbers first.
+/// Returns the functions of a list, those of lower priority numbers first.
 fn listed<'a>(ir: &'a str, list: &str) -> Vec<&'a str> {
     let Some(line) = ir.lines().find(|line| line.starts_with(list)) else {
         return Vec::new();
@@ -91,7 +93,7 @@ fn listed<'a>(ir: &'a str, list: &str) -> Vec<&'a str> {
     found.into_iter().map(|(_, name)| name).collect()
 }
 
-/// The first lines of functions by name, and the bodies of those that have one.
+/// Returns the first lines of functions by name, and the bodies of those that have one.
 fn functions(ir: &str) -> HashMap<&str, (&str, &str)> {
     let mut found = HashMap::new();
     let mut at = 0;
@@ -111,7 +113,7 @@ fn functions(ir: &str) -> HashMap<&str, (&str, &str)> {
     found
 }
 
-/// What functions that construct register, in their order.
+/// The destructors that constructors register, in their order.
 #[derive(Default)]
 struct Registered<'a> {
     destructors: Vec<&'a str>,
@@ -143,7 +145,7 @@ fn callee(line: &str) -> Option<&str> {
     names(line.contains("call ").then_some(line)?).next()
 }
 
-/// The function that a line registers to be called at the end.
+/// Returns the function that a line registers to be called at the end.
 fn registration(line: &str) -> Option<&str> {
     let line = line.contains(" call ").then_some(line)?;
     let mut names = names(line);
@@ -151,7 +153,7 @@ fn registration(line: &str) -> Option<&str> {
     names.next()
 }
 
-/// The call of `__dtor_NAME`, with the object.
+/// Returns the call of `__dtor_NAME`, with the object.
 fn completed(ir: &str, stub: &str, functions: &HashMap<&str, (&str, &str)>) -> Option<String> {
     let object = stub.strip_prefix("__dtor_")?;
     let definition = format!("@{object} = ");
@@ -182,7 +184,7 @@ fn completed(ir: &str, stub: &str, functions: &HashMap<&str, (&str, &str)>) -> O
     Some(format!("{before}@{name}({argument})\n"))
 }
 
-/// Adds a kernel that calls each list of functions, if there are any, and says what it is.
+/// Adds a kernel for each list of functions, if it is not empty, with its execution mode.
 fn add_kernels(out: &mut String, lists: [&Vec<&str>; 2], opaque: bool) {
     let number = |line: &str| {
         let (number, _) = line.strip_prefix('!')?.split_once(" = ")?;
@@ -280,7 +282,7 @@ mod tests {
         }
     }
 
-    /// A destructor whose object is not found is not called on a null pointer.
+    /// Checks that a destructor whose object is not found is not called on a null pointer.
     #[test]
     fn unknown_objects_stay_undefined() {
         let out = with_kernels(&IR.replace("@c = ", "@other = "));

@@ -1,15 +1,16 @@
-//! Source lines, which LLVM's own SPIR-V target leaves out: a call of a function that does not exist is written into the
-//! IR before each instruction of another line than the one before it, and `OpLine` stands in its place in the SPIR-V.
+//! Source lines, which LLVM's own SPIR-V target leaves out: a call of an undefined function is
+//! written into the IR before each instruction of another line than the one before it, and `OpLine`
+//! replaces it in the SPIR-V.
 
 use crate::compile::edit::{instruction, opcode, Change, ModuleEdit};
 use rustc_hash::{FxHashMap, FxHashSet};
 use spirv::{Decoration, Op};
 use spirv_lowering::insts::string_words;
 
-/// The function that does not exist.
+/// The name of the undefined function.
 const MARK: &str = "__pumice_line";
 
-/// LLVM's textual form after the passes, with marks.
+/// Returns LLVM's textual IR after the passes, with marks.
 pub fn marked(text: &str) -> String {
     let lines = lines_by_number(text);
     let mut out = String::with_capacity(text.len() * 2);
@@ -36,7 +37,7 @@ pub fn marked(text: &str) -> String {
     out
 }
 
-/// The source line of each piece of metadata that is a location.
+/// Returns the source line of each piece of metadata that is a location.
 fn lines_by_number(text: &str) -> FxHashMap<u32, u32> {
     let locations = text.lines().filter_map(|line| {
         let (number, rest) = line.strip_prefix('!')?.split_once(" = ")?;
@@ -48,8 +49,9 @@ fn lines_by_number(text: &str) -> FxHashMap<u32, u32> {
     locations.collect()
 }
 
-/// SPIR-V of marked IR, with the lines in place of the marks. None: it is not as expected.
-pub fn told(words: &[u32]) -> Option<Vec<u32>> {
+/// Returns SPIR-V of marked IR, with lines in place of the marks, or `None` if it has an unexpected
+/// form.
+pub fn restored(words: &[u32]) -> Option<Vec<u32>> {
     let mut edit = ModuleEdit::of(words)?;
     let name = string_words(MARK.as_bytes());
     let mut marks: FxHashSet<u32> = FxHashSet::default();
@@ -168,7 +170,7 @@ mod tests {
             vec![inst(Op::Line, &[90, 77, 0]), inst(Op::Return, &[])],
         ]
         .concat();
-        assert_eq!(told(&module(&marked)), Some(module_bound(91, &wanted)));
-        assert_eq!(told(&module(&before)), Some(module(&before)));
+        assert_eq!(restored(&module(&marked)), Some(module_bound(91, &wanted)));
+        assert_eq!(restored(&module(&before)), Some(module(&before)));
     }
 }

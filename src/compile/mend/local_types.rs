@@ -1,15 +1,16 @@
-//! Variables in local memory whose types LLVM's own SPIR-V target loses, seen from its output.
+//! Restores the types of variables in local memory, which LLVM's own SPIR-V target loses.
 //!
-//! A variable in local memory gets the type that its uses suggest, not its own: if a loop steps through an array of
-//! integers by bytes, the variable is one byte large. With an initial value it keeps its type, so the remedy is to go
-//! through LLVM's textual form and to write one there (the reader of `spirv-lowering` ignores it). Which variables may be
-//! concerned shows in how the module uses them; few programs need the detour.
+//! A variable in local memory gets the type that its uses suggest, not its own: if a loop steps
+//! through an array of integers by bytes, the variable is one byte large. With an initial value it
+//! keeps its type, so the workaround is to write one into LLVM's textual form (the reader of
+//! `spirv-lowering` ignores it). The uses of a variable in the module show whether it may be
+//! affected, which few are.
 
 use rustc_hash::FxHashMap;
 use spirv::{Op, StorageClass};
 use spirv_lowering::insts::insts;
 
-/// Does the module have to be made again, from text that went through [`initialised`]?
+/// Returns true if the module has to be made again, from text that went through [`initialised`].
 pub fn doubtful(words: &[u32]) -> bool {
     // Pointer types with their pointees, variables with whether they are arrays; ids of constants that are 0.
     let mut pointees: FxHashMap<u32, u32> = FxHashMap::default();
@@ -85,7 +86,7 @@ fn is_atomic(op: Op) -> bool {
     known.contains(&(op as u32)) || floats.contains(&op) || op == Op::AtomicFlagTestAndSet
 }
 
-/// LLVM's textual form with an initial value for every variable in local memory.
+/// Returns LLVM's textual form with an initial value for every variable in local memory.
 pub fn initialised(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     for line in text.split_inclusive('\n') {
@@ -117,7 +118,7 @@ mod tests {
         );
     }
 
-    /// A module with one variable in local memory, and an instruction of a function.
+    /// Makes a module with one variable in local memory, and an instruction of a function.
     fn module(array: bool, inst: &[u32]) -> Vec<u32> {
         let op = |op: Op, operands: &[u32]| {
             let mut words = vec![(operands.len() as u32 + 1) << 16 | op as u32];

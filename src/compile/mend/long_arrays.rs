@@ -1,19 +1,20 @@
-//! Arrays of 2^32 elements or more: LLVM's SPIR-V target writes how many there are in 32 bits, and drops the rest without a word.
-//! Strides of structures that have such an array are wrong by it, too. Nothing in the module tells, but LLVM's IR has the type.
+//! Finds arrays of 2^32 elements or more: LLVM's SPIR-V target writes their length in 32 bits, and
+//! silently drops the rest. Strides of structures that have such an array are wrong, too. The
+//! module does not show it, but LLVM's IR has the type.
 
 use rustc_hash::FxHashSet;
 use spirv::Op;
 use spirv_lowering::insts::insts;
 
-/// The length of an array in LLVM's textual IR that is too long.
+/// Returns the length of an array in LLVM's textual IR that is too long.
 pub fn in_ir(ir: &str) -> Option<u64> {
     // Quotes within strings are written as numbers.
     for text in ir.split('"').step_by(2) {
         for (at, _) in text.match_indices('[') {
             let rest = text.get(at + 1..).unwrap_or_default();
             let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            let (length, behind) = rest.split_at(digits);
-            if !behind.starts_with(" x ") {
+            let (length, after) = rest.split_at(digits);
+            if !after.starts_with(" x ") {
                 continue;
             }
             if let Ok(length) = length.parse::<u64>() {
@@ -26,9 +27,9 @@ pub fn in_ir(ir: &str) -> Option<u64> {
     None
 }
 
-/// Whether sources may well have such an array: between brackets there is a constant that is of 64 bits as it is written, or the
-/// name of a macro or an enumerator that has one. One made of `sizeof` or of a cast alone is not seen, nor is one that a macro
-/// with parameters puts between brackets.
+/// Returns true if sources probably have such an array: between brackets there is a 64-bit
+/// constant, or the name of a macro or an enumerator that has one. It does not find a length made
+/// of `sizeof` or of a cast alone, nor one that a macro with parameters puts between brackets.
 pub fn likely<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> bool {
     let is_constant = |token: Token<'_>| matches!(token, Token::Word(word) if is_long(word));
     if !texts.clone().any(|text| tokens(text).any(is_constant)) {
@@ -44,12 +45,12 @@ pub fn likely<'a>(texts: impl Iterator<Item = &'a str> + Clone) -> bool {
         .any(|text| has_between_brackets(text, &names))
 }
 
-/// A piece of a source.
+/// A token of a source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
     /// A name, a keyword or a number.
     Word(&'a str),
-    /// A line ends that does not go on in the next.
+    /// The end of a line that is not continued.
     End,
     /// Anything else that is no blank.
     Sign(char),
@@ -65,8 +66,8 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
             true => rest.find(|c| !is_word(c)).unwrap_or(rest.len()),
             false => first.len_utf8(),
         };
-        let (token, behind) = rest.split_at(length);
-        rest = behind;
+        let (token, after) = rest.split_at(length);
+        rest = after;
         let goes_on = std::mem::replace(&mut continued, first == '\\');
         match first {
             '\n' if goes_on => {}
@@ -79,7 +80,8 @@ fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
     })
 }
 
-/// The macros, enumerators and variables that are given a constant of 64 bits, or one of the names.
+/// Records the macros, enumerators and variables whose value is a constant of 64 bits, or one of
+/// the names.
 fn note_names<'a>(text: &'a str, names: &mut FxHashSet<&'a str>) {
     let (mut line_begins, mut directive) = (true, false);
     // What a directive defines, or what stands before `=`.
@@ -128,7 +130,7 @@ fn has_between_brackets(text: &str, names: &FxHashSet<&str>) -> bool {
     })
 }
 
-/// An integer constant of 64 bits.
+/// Returns true for an integer constant of 64 bits.
 fn is_long(token: &str) -> bool {
     if !token.starts_with(|c: char| c.is_ascii_digit()) {
         return false;
@@ -147,7 +149,7 @@ fn is_long(token: &str) -> bool {
     suffix.contains(['l', 'L']) || signed || u32::try_from(value).is_err()
 }
 
-/// A module has types of arrays.
+/// Returns true if a module has array types.
 pub fn has_arrays(words: &[u32]) -> bool {
     insts(words)
         .map_while(|inst| inst)

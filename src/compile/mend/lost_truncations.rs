@@ -1,12 +1,13 @@
-//! Truncations that LLVM's SPIR-V target loses: an extension of a truncation becomes a copy of the wider value, under the type of
-//! the narrower one.
+//! Preserves truncations that LLVM's SPIR-V target loses: an extension of a truncation becomes a
+//! copy of the wider value, under the type of the narrower one.
 //!
-//! GlobalISel's legalizer merges conversions of integers that follow one another, and the target gives the truncation that is
-//! left the type of its operand. What uses it computes with the wider value then, and a store of it writes 8 bytes in
-//! place of 4. LLVM's passes leave few such pairs; without them they are everywhere.
+//! GlobalISel's legalizer merges conversions of integers that follow one another, and the target
+//! gives the remaining truncation the type of its operand. Its users then compute with the wider
+//! value, and a store of it writes 8 bytes in place of 4. LLVM's passes leave few such pairs;
+//! without them they are common.
 
-/// Returns LLVM's textual form with an operation after each conversion of integers, which keeps the legalizer from merging it with
-/// another one: `or` with zero, which the lowering folds.
+/// Returns LLVM's textual form with an operation after each conversion of integers, which keeps the
+/// legalizer from merging it with another one: `or` with zero, which the lowering folds.
 pub fn kept(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + text.len() / 16);
     for line in text.split_inclusive('\n') {
@@ -18,7 +19,7 @@ pub fn kept(text: &str) -> String {
     out
 }
 
-/// Returns the lines that stand for a conversion of integers. None: the line is none.
+/// Returns the lines that replace a conversion of integers, or `None` for other lines.
 fn separated(line: &str) -> Option<String> {
     let (name, conversion) = line.strip_prefix("  %")?.split_once(" = ")?;
     let (operation, _) = conversion.split_once(' ')?;

@@ -1,21 +1,22 @@
-//! Functions that a source has and its SPIR-V lacks: OpenCL C's plain `inline` is that of C99, and clang emits no
-//! definition of such a function where it decides against inlining it (`noinline`, or a call in a place that it takes for a
-//! rare one).
+//! Finds functions that a source has and its SPIR-V lacks: OpenCL C's plain `inline` is that of
+//! C99, and clang emits no definition of such a function where it decides against inlining it
+//! (`noinline`, or a call in a place that it considers cold).
 
 use spirv::{Decoration, LinkageType, Op};
 use spirv_lowering::insts::insts;
 
-/// Whether the module imports functions that may be `inline` ones of the source.
+/// Returns true if the module imports functions that may be `inline` ones of the source.
 pub fn any(words: &[u32], source: &str) -> bool {
     source.contains("inline") && imports(words).iter().any(|name| own(name, source))
 }
 
-/// Names of built-in functions are mangled.
+/// Returns true if a name is one of the source's functions. Names of built-in functions are
+/// mangled.
 fn own(name: &str, source: &str) -> bool {
     !name.is_empty() && !name.starts_with("_Z") && source.contains(name)
 }
 
-/// The names that a module wants from elsewhere.
+/// Returns the names that a module imports.
 fn imports(words: &[u32]) -> Vec<String> {
     let mut found = Vec::new();
     for inst in insts(words).map_while(|inst| inst) {

@@ -1,23 +1,23 @@
-//! What clang gets wrong, seen in what it writes and put right before or after it. Texts and words in, texts and words out:
-//! no process is started here.
+//! Works around faults of clang, before or after it runs. Everything here maps text and words to
+//! text and words: no process is started.
 //!
-//! | file | what is wrong | where it is put right |
+//! | file | fault | where the workaround applies |
 //! |---|---|---|
 //! | `prelude` | functions that clang confuses or does not know | declared under other names before the source |
 //! | `group_functions` | group functions that clang does not know | the same |
 //! | `missing_inlines` | `inline` functions that are called and not emitted | compiled again |
 //! | `lifecycle` | constructors and destructors of program-scope objects become invalid code | IR before the passes |
-//! | `whole_program` | functions that nobody calls take most of the time | IR before the passes |
+//! | `whole_program` | unused functions take most of the time | IR before the passes |
 //! | `device_queues` | functions on device queues and events, at which the back end crashes | IR before the passes, and after them |
 //! | `local_types` | variables in local memory lose their types | IR after the passes |
 //! | `lost_truncations` | truncations are lost between other conversions | IR after the passes |
 //! | `cut_alignments` | alignments of more than 128 bytes are 0 | the SPIR-V |
-//! | `finite_numbers` | numbers that may be reassociated are said to be finite | the SPIR-V |
+//! | `finite_numbers` | numbers that may be reassociated are claimed to be finite | the SPIR-V |
 //! | `lines` | source lines are left out | IR after the passes, and the SPIR-V |
 //! | `long_arrays` | the length of an array is cut to 32 bits | refused |
 //! | `wide_integers` | integers of more than 64 bits | compiled again with fewer passes |
 //! | `crash_reports` | the back end gives up | the same |
-//! | `argument_info` | what the source calls the arguments of kernels is lost | added to the SPIR-V |
+//! | `argument_info` | the types of the kernels' arguments in the source are lost | added to the SPIR-V |
 
 pub mod argument_info;
 pub mod crash_reports;

@@ -1,14 +1,17 @@
-//! Conversions to integers and some image functions under other names, for LLVM's own SPIR-V target.
+//! Declares conversions to integers and some image functions under other names, for LLVM's own
+//! SPIR-V target.
 //!
-//! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a signed one, and makes the
-//! same instruction of `convert_char_sat` for `int` and `uint`; `vloada_half3` loses its padding. It makes one instruction of
-//! `read_imagei` and `read_imageui`, and returns channel data types counted from zero. Functions that it does not know stay calls, and their
-//! mangled names tell the types: the reader of `spirv-lowering` takes `pumice_convert_int` and its like from there. So
-//! a prelude declares those and defines the built-in names as macros. Only what a source uses is declared, as far as
-//! that can be seen.
+//! That target takes `convert_int(char)` for an unsigned operand, `convert_uint(uchar)` for a
+//! signed one, and makes the same instruction of `convert_char_sat` for `int` and `uint`;
+//! `vloada_half3` loses its padding. It makes one instruction of `read_imagei` and `read_imageui`,
+//! and returns channel data types counted from zero. Functions that it does not know stay calls,
+//! and their mangled names contain the types: the reader of `spirv-lowering` reads
+//! `pumice_convert_int` and its like from there. So a prelude declares those and defines the
+//! built-in names as macros. Only what a source uses is declared, as far as a scan can find it.
 //!
-//! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their headers: a function gives it.
-//! As a built-in of OpenCL C 2.0 clang does not know `is_valid_reserve_id`.
+//! No compiler makes valid SPIR-V of CLK_NULL_RESERVE_ID, which is a cast of a pointer in their
+//! headers: a function returns it. As a built-in of OpenCL C 2.0 clang does not know
+//! `is_valid_reserve_id`.
 
 use super::group_functions;
 use crate::quirks::{Quirk, Quirks};
@@ -24,7 +27,7 @@ const ROUNDINGS: [&str; 5] = ["", "_rte", "_rtz", "_rtp", "_rtn"];
 /// A conversion function: type, vector size, rest of the name.
 type Conversion = (&'static str, &'static str, String);
 
-/// What a source converts to.
+/// The functions of a source that need a declaration.
 #[derive(Default)]
 pub struct Conversions {
     used: BTreeSet<Conversion>,
@@ -38,19 +41,19 @@ pub struct Conversions {
     groups: bool,
     /// Clocks, which compilers without a SPIR-V target of their own do not know.
     clocks: bool,
-    /// The reservation that is none, and the question whether one is.
+    /// Set for the null reservation, and the test for one.
     reservations: bool,
-    /// Names are put together by macros, or text is included that is not at hand.
+    /// Set if names are put together by macros, or text is included that is not at hand.
     any: bool,
 }
 
 impl Conversions {
-    /// Text is used that is not at hand.
+    /// Records that text is used which is not at hand.
     pub fn unknown(&mut self) {
         self.any = true;
     }
 
-    /// Leaves what a compiler with these quirks needs.
+    /// Keeps only what a compiler with these quirks needs.
     pub fn keep(&mut self, quirks: Quirks) {
         self.spell_out();
         if !quirks.has(Quirk::ConfusedConversions) {
@@ -65,7 +68,7 @@ impl Conversions {
         self.clocks &= functions;
     }
 
-    /// Uses everything where it is not known what is used.
+    /// Declares everything if the used functions are unknown.
     fn spell_out(&mut self) {
         if !std::mem::take(&mut self.any) {
             return;
@@ -111,7 +114,7 @@ impl Conversions {
         }
     }
 
-    /// Text to stand before the source, if any is needed. Line numbers start anew after it.
+    /// Returns the text to precede the source, if any is needed. Line numbers start anew after it.
     pub fn prelude(mut self) -> Option<String> {
         self.spell_out();
         let named = [
@@ -132,7 +135,7 @@ impl Conversions {
     }
 }
 
-/// A name without `convert_`, if its result is of an integer type.
+/// Parses a name without `convert_`, if its result is of an integer type.
 fn parse(name: &str) -> Option<Conversion> {
     let (ty, rest) = INTEGERS
         .iter()
@@ -216,7 +219,7 @@ fn write_prelude(out: &mut String, uses: &Conversions) -> std::fmt::Result {
     writeln!(out, "#line 1 \"<stdin>\"")
 }
 
-/// The functions of cl_khr_kernel_clock, for compilers too old for it.
+/// Writes the functions of cl_khr_kernel_clock, for compilers too old for it.
 fn write_clocks(out: &mut String) -> std::fmt::Result {
     writeln!(out, "#if __clang_major__ < 20")?;
     for scope in ["device", "work_group", "sub_group"] {
@@ -266,7 +269,8 @@ fn write_loads(out: &mut String) -> std::fmt::Result {
 
 const IMAGE_NAMES: [&str; 3] = ["read_imagei", "write_imagei", "get_image_channel_data_type"];
 
-/// Image types with the sizes of their coordinates: of integers, and of floats where a sampler can read them.
+/// The image types with the sizes of their coordinates: of integers, and of floats where a sampler
+/// can read them.
 const IMAGES: [(&str, &str, bool); 6] = [
     ("image1d", "", true),
     ("image1d_buffer", "", false),

@@ -1,21 +1,25 @@
-//! Makes a whole program of a module in LLVM's textual IR: its functions become internal, those that no kernel reaches go.
+//! Makes a whole program of a module in LLVM's textual IR: functions become internal, and those
+//! that no kernel reaches are removed.
 //!
-//! OpenCL C functions are external unless they say `static`, so that a compiler has to keep all of them, optimised and
-//! translated, although nobody but the kernels of the same source can call them once it is built and not compiled for
-//! linking. A program that includes a library of functions consists mostly of such.
+//! OpenCL C functions are external unless they say `static`, so that a compiler has to keep all of
+//! them, optimised and translated, although only kernels of the same source can call them once it
+//! is built and not compiled for linking. A program that includes a library of functions consists
+//! mostly of such.
 //!
-//! LLVM would remove the unused ones too, but only after it has read them, which takes most of the time: a file of hashcat
-//! uses 22 of its 197 functions. Whatever is not understood here stays as it is: a function becomes internal only if the
-//! whole beginning of its first line is known, and goes only if no other text but that of such functions names it.
+//! LLVM would remove the unused ones too, but only after it has read them, which takes most of the
+//! time: a file of hashcat uses 22 of its 197 functions. Text that is not understood here stays: a
+//! function becomes internal only if the whole beginning of its first line is known, and is removed
+//! only if no text refers to it but that of such functions.
 
 use std::collections::{HashMap, HashSet};
 
-/// Words that may stand between `define` and the calling convention of a function that becomes internal. Others say
-/// visibility or linkage that this does not understand, and such a function is left as it is.
+/// The words that may be between `define` and the calling convention of a function that becomes
+/// internal. Others say visibility or linkage that is not understood here, and such a function is
+/// left as it is.
 const BEFORE: [&str; 3] = ["internal", "dso_local", "available_externally"];
 
-/// The same module without the lists of what `__attribute__((used))` keeps: there is no linker that would read them, and
-/// LLVM's SPIR-V target fails on those that name variables in constant memory.
+/// Returns the module without the lists of what `__attribute__((used))` keeps: no linker reads
+/// them, and LLVM's SPIR-V target fails on those that name variables in constant memory.
 pub fn without_used_lists(ir: &str) -> String {
     ir.split_inclusive('\n')
         .filter(|line| {
@@ -26,8 +30,8 @@ pub fn without_used_lists(ir: &str) -> String {
         .collect()
 }
 
-/// The same module with its functions internal, and without the unused ones. Kernels, declarations and variables stay, and
-/// so do functions whose names are in `keep`.
+/// Returns the module with its functions internal, and without unused ones. Kernels, declarations
+/// and variables stay, and so do functions whose names are in `keep`.
 pub fn with_internal_functions(ir: &str, keep: &HashSet<String>) -> String {
     let items = items(ir, keep);
     let by_name: HashMap<&str, usize> = items
@@ -57,24 +61,24 @@ pub fn with_internal_functions(ir: &str, keep: &HashSet<String>) -> String {
     out
 }
 
-/// A stretch of the module: a function that is or becomes internal, or anything else.
+/// A part of the module: a function that is or becomes internal, or anything else.
 struct Item<'a> {
-    /// What stands before the text in the result.
+    /// The text that precedes it in the result.
     prefix: &'static str,
-    /// Of a function, all that follows its linkage.
+    /// The text, of a function from after its linkage on.
     text: &'a str,
-    /// Of a function.
+    /// The name of a function.
     name: Option<&'a str>,
 }
 
-/// The names of all functions that a module defines or declares.
+/// Returns the names of all functions that a module defines or declares.
 pub fn function_names(ir: &str) -> impl Iterator<Item = &str> {
     ir.lines()
         .filter(|line| line.starts_with("define ") || line.starts_with("declare "))
         .filter_map(|line| names(line).next())
 }
 
-/// Cuts the module into functions and what is between them.
+/// Splits the module into functions and the text between them.
 fn items<'a>(ir: &'a str, keep: &HashSet<String>) -> Vec<Item<'a>> {
     let mut items = Vec::new();
     // Where the text that belongs to no item yet begins.
@@ -111,7 +115,7 @@ fn items<'a>(ir: &'a str, keep: &HashSet<String>) -> Vec<Item<'a>> {
     items
 }
 
-/// Of the definition of a function that is to be internal, what follows its linkage.
+/// Returns what follows the linkage in the definition of a function that is to be internal.
 fn after_linkage(line: &str) -> Option<&str> {
     let mut rest = line.strip_prefix("define ")?;
     loop {
@@ -124,7 +128,8 @@ fn after_linkage(line: &str) -> Option<&str> {
     }
 }
 
-/// The global names in a text, with their quotes if they have some; and whatever follows an at-sign elsewhere.
+/// Returns the global names in a text, with their quotes if they have some, and whatever follows an
+/// at-sign elsewhere.
 pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split('@').skip(1).map(|after| {
         let bytes = after.as_bytes();
@@ -238,7 +243,7 @@ mod tests {
         assert_eq!(alone(&ir), expected);
     }
 
-    /// A function whose end is missing takes the rest along.
+    /// Checks that a function whose end is missing takes the rest of the text.
     #[test]
     fn cut_off() {
         let ir = "define spir_func void @a() {\n  ret\n";

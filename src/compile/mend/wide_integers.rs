@@ -1,9 +1,10 @@
-//! Integers of more than 64 bits, which LLVM makes of loop counters and nothing can execute.
+//! Finds integers of more than 64 bits, which LLVM makes of loop counters and nothing can execute.
 
 use spirv::Op;
 use spirv_lowering::insts::insts;
 
-/// Has the module integers of more than 64 bits? LLVM computes what a variable has after a loop with a bit more than it.
+/// Returns true if the module has integers of more than 64 bits. LLVM computes the value of a
+/// variable after a loop with one bit more than it has.
 pub fn present(words: &[u32]) -> bool {
     for inst in insts(words) {
         let Some(inst) = inst else {

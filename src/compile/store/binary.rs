@@ -1,9 +1,10 @@
 //! Program binaries (clGetProgramInfo CL_PROGRAM_BINARIES, clCreateProgramWithBinary).
 //!
-//! A binary holds the SPIR-V modules of the program and, for executables, the kernels lowered for the device, which are
-//! used when this build of the library and the device are those that made it, and made anew otherwise; for the processor with
-//! their object files, so that they run where there is no compiler. It is bound to
-//! the device (by UUID) and to the format version; a checksum guards the rest.
+//! A binary holds the SPIR-V modules of the program and, for executables, the kernels lowered for
+//! the device. Those are used if this build of the library and this device made them, and made anew
+//! otherwise; for the processor they include object files, so that they run where there is no
+//! compiler. A binary is bound to the device (by UUID) and to the format version; a checksum guards
+//! the rest.
 
 use super::sections;
 use crate::backend::Device;
@@ -20,7 +21,7 @@ const MAGIC: [u8; 8] = *b"PUMICEb1";
 /// The parts of a binary.
 #[derive(Default)]
 pub struct Binary {
-    /// CL_PROGRAM_BINARY_TYPE_*
+    /// The type, CL_PROGRAM_BINARY_TYPE_*.
     pub kind: cl_program_binary_type,
     /// The options it was built with.
     pub options: String,
@@ -34,16 +35,16 @@ pub struct Binary {
 
 /// The kernels of a binary, lowered for its device.
 pub struct LoweredKernels {
-    /// The name of their cache key.
+    /// Their cache key.
     pub key: Vec<u8>,
-    /// `Executable::to_bytes`
+    /// The result of `Executable::to_bytes`.
     pub kernels: Vec<u8>,
-    /// `Executable::objects`
+    /// The result of `Executable::objects`.
     pub objects: Vec<u8>,
 }
 
 impl Binary {
-    /// The bytes, for a device.
+    /// Encodes the binary for a device.
     pub fn to_bytes(&self, device: &dyn Device) -> Vec<u8> {
         let mut body = Vec::new();
         let mut put = |part: &[u8]| sections::put(&mut body, part);
@@ -70,7 +71,8 @@ impl Binary {
         out
     }
 
-    /// Reads a binary. None: damaged, or made for another device or by another version.
+    /// Decodes a binary. Returns `None` if it is damaged, or made for another device or by another
+    /// version.
     pub fn from_bytes(bytes: &[u8], device: &dyn Device) -> Option<Self> {
         let (hash, mut body) = bytes.strip_prefix(&MAGIC)?.split_first_chunk::<32>()?;
         if blake3::hash(body).as_bytes() != hash {
@@ -118,7 +120,8 @@ impl Binary {
         })
     }
 
-    /// The options, parsed. Those of an object or executable were accepted once, so anything else is damage.
+    /// Returns the options, parsed. Those of an object or executable were accepted once, so
+    /// anything else is damage.
     pub fn parsed_options(&self) -> Option<BuildOptions> {
         BuildOptions::parse(&self.options, BuildCall::Build)
             .or_else(|_| BuildOptions::parse(&self.options, BuildCall::Link))

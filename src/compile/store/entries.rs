@@ -23,19 +23,20 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
-/// The kinds of entries: folders of the cache.
+/// The kinds of entries, which are folders of the cache.
 pub const KINDS: [&str; 7] = ["spv", "ir", "unit", "vk", "clang", "native", "pipeline"];
 const MAGIC: [u8; 8] = *b"PUMICEc2";
-/// Bytes that the cache may take.
+/// The most bytes of the cache.
 const LIMIT: u64 = 512 << 20;
-/// An entry used less than this ago need not have its time touched again.
+/// The time within which the time of last use is not written again.
 const FRESH: Duration = Duration::from_secs(3600);
 
-/// A key: the hash of all that decides an entry's contents. Sections are length-prefixed, so they cannot run together.
+/// A key: the hash of all that decides an entry's contents. Sections are length-prefixed, so they
+/// cannot run together.
 pub struct CacheKey(blake3::Hasher);
 
 impl CacheKey {
-    /// A key for entries of one kind. The build of this library is part of every key.
+    /// Creates a key for entries of one kind. The build of this library is part of every key.
     pub fn new(kind: &str) -> Self {
         let mut key = Self(blake3::Hasher::new());
         key.part(kind.as_bytes());
@@ -52,14 +53,14 @@ impl CacheKey {
     pub fn words(&mut self, words: &[u32]) -> &mut Self {
         self.part(&to_bytes(words))
     }
-    /// The file name.
+    /// Returns the file name.
     pub fn name(&self) -> String {
         self.0.finalize().to_hex().to_string()
     }
 }
 
-/// Names this build of the library: an entry made by another build is another entry. Where it cannot be told which build it is,
-/// entries are this process's.
+/// Returns an identifier of this build of the library, so that entries of other builds are not
+/// found. If the build is unknown, it identifies this process.
 fn build_id() -> &'static str {
     static ID: OnceLock<String> = OnceLock::new();
     ID.get_or_init(|| {
@@ -77,7 +78,7 @@ fn directory(kind: &str) -> Option<PathBuf> {
     Some(config::get().cache_dir.as_ref()?.join(kind))
 }
 
-/// The payload of an entry.
+/// Reads the payload of an entry.
 pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
     let path = directory(kind)?.join(key.name());
     let (payload, used) = read_entry(&path)?;
@@ -85,7 +86,7 @@ pub fn load(kind: &str, key: &CacheKey) -> Option<Vec<u8>> {
     Some(payload)
 }
 
-/// Makes an entry. Failures are silent: it is only a cache.
+/// Writes an entry. Failures are silent: it is only a cache.
 pub fn store(kind: &str, key: &CacheKey, payload: &[u8]) {
     let Some(dir) = directory(kind) else { return };
     if let Err(error) = write_entry(&dir, &key.name(), payload) {
@@ -93,14 +94,15 @@ pub fn store(kind: &str, key: &CacheKey, payload: &[u8]) {
     }
 }
 
-/// Of an entry of that name. Names have one length, so they do not run into what follows.
+/// Returns the checksum of an entry of that name. Names have one length, so they do not run into
+/// the payload.
 fn checksum(name: &[u8], payload: &[u8]) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(name).update(payload);
     hasher.finalize()
 }
 
-/// The payload of an entry, and when that was used last, as far as that is known.
+/// Returns the payload of an entry, and the time of its last use, if that is known.
 fn read_entry(path: &Path) -> Option<(Vec<u8>, Option<SystemTime>)> {
     let mut file = file_state::open(path).ok()?;
     let about = file.metadata().ok()?;
@@ -153,7 +155,7 @@ fn touch(path: &Path, used: Option<SystemTime>) {
     }
 }
 
-/// Removes what was used longest ago until three quarters of the limit are left.
+/// Removes the entries used longest ago until three quarters of the limit are left.
 fn trim(dir: &Path) {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return;
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn key_parts_do_not_run_together() {
+    fn key_parts_are_delimited() {
         let name = |parts: &[&str]| {
             let mut key = CacheKey::new("t");
             parts.iter().for_each(|p| {

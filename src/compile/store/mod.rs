@@ -1,4 +1,4 @@
-//! What outlives a build: the caches on disk, and program binaries.
+//! The state that outlives a build: the caches on disk, and program binaries.
 
 pub mod binary;
 pub mod entries;

@@ -1,5 +1,6 @@
-//! The driver's pipeline cache on disk: one entry (kind `pipeline`) for each device and driver version. Read when the
-//! first kernel of a process is loaded, written when a context goes and something new is in it.
+//! The driver's pipeline cache on disk: one entry (kind `pipeline`) for each device and driver
+//! version. It is read when the first kernel of a process is loaded, and written when a context is
+//! destroyed and the cache has changed.
 
 use super::entries::{self, CacheKey};
 use crate::backend::Device;
@@ -8,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 const KIND: &str = "pipeline";
 
-/// What the entry of each device seen by this process held when it was last read or written: by device UUID.
+/// The hash of each device's entry when this process last read or wrote it, by device UUID.
 static KNOWN: Mutex<Option<FxHashMap<[u8; 16], blake3::Hash>>> = Mutex::new(None);
 
 fn key(device: &dyn Device) -> CacheKey {
@@ -20,7 +21,7 @@ fn key(device: &dyn Device) -> CacheKey {
     key
 }
 
-/// Gives the driver what an earlier process kept. Does something once a device and process.
+/// Passes the entry of an earlier process to the driver, once for each device and process.
 pub fn restore(device: &dyn Device) {
     let mut known = KNOWN.lock();
     let known = known.get_or_insert_default();
@@ -34,7 +35,7 @@ pub fn restore(device: &dyn Device) {
     known.insert(device.caps().device_uuid, blake3::hash(&data));
 }
 
-/// Keeps what the driver has now, if it was used and something is new.
+/// Writes the driver's cache, if it was used and has changed.
 pub fn keep(device: &dyn Device) {
     let mut known = KNOWN.lock();
     let Some(last) = known

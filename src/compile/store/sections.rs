@@ -1,4 +1,5 @@
-//! Byte strings one behind the other, each with its length in front: the form of cache entries and program binaries.
+//! A sequence of byte strings, each with its length before it: the form of cache entries and
+//! program binaries.
 
 /// Appends a part.
 pub fn put(out: &mut Vec<u8>, part: &[u8]) {
@@ -6,12 +7,12 @@ pub fn put(out: &mut Vec<u8>, part: &[u8]) {
     out.extend_from_slice(part);
 }
 
-/// Takes the first part off. None: there is none, or it is cut off.
+/// Removes and returns the first part, or `None` if there is none, or it is truncated.
 pub fn take<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let (length, behind) = rest.split_first_chunk::<8>()?;
+    let (length, after) = rest.split_first_chunk::<8>()?;
     let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let (part, behind) = behind.split_at_checked(length)?;
-    *rest = behind;
+    let (part, after) = after.split_at_checked(length)?;
+    *rest = after;
     Some(part)
 }
 

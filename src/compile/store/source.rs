@@ -1,16 +1,17 @@
-//! Cache entries of kinds `spv` and `ir`: what clang made of a source, with the state of the files around it.
+//! Cache entries of kinds `spv` and `ir`: the results of clang for a source, with the state of the
+//! files around it.
 
 use super::entries::{self, CacheKey};
 use super::sections;
 use super::surroundings::Surroundings;
 use crate::compile::clang::{ClSource, FilesRead, REVISION};
 
-/// Entries with the SPIR-V of a source.
+/// The kind of entries with the SPIR-V of a source.
 pub const COMPILED: &str = "spv";
-/// Entries with LLVM's IR of a source that was only read.
+/// The kind of entries with LLVM's IR of a source that was only read.
 pub const READ: &str = "ir";
 
-/// Names a source.
+/// Returns the key of a source.
 pub fn key(source: &ClSource<'_>) -> CacheKey {
     let mut key = CacheKey::new(COMPILED);
     key.part(&REVISION.to_le_bytes());
@@ -33,7 +34,7 @@ pub fn key(source: &ClSource<'_>) -> CacheKey {
     key
 }
 
-/// Makes the entry of a kind, if it can be told when it will hold no longer.
+/// Writes the entry of a kind, if its dependencies can be recorded.
 pub fn store(
     source: &ClSource<'_>,
     kind: &str,
@@ -60,7 +61,8 @@ pub fn store(
     entries::store(kind, key, &payload);
 }
 
-/// What the compiler made and said, if the entry is there and nothing around the source has changed.
+/// Reads the result and the messages of the compiler, if the entry exists and nothing around the
+/// source has changed.
 pub fn load(kind: &str, key: &CacheKey) -> Option<(Vec<u8>, String)> {
     let payload = entries::load(kind, key)?;
     let mut rest = payload.as_slice();

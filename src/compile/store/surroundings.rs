@@ -1,13 +1,15 @@
-//! What a compilation depended on besides its source: files that it read, and places where it looked for them in vain.
+//! The dependencies of a compilation besides its source: the files that it read, and the places
+//! where it looked for them in vain.
 //!
-//! The compiler says what it read (`clang/dependencies.rs`), not where it looked. But it looks for a name in directories
-//! one after the other: that of the including file, then those given. So whatever of a file's path can have been its name
-//! may have been looked for in each directory that is known, and none of those may come to be there. `__has_include` looks for
-//! files that are not read, and clang 22 takes a missing file for an empty one in `#embed`: where a text has those words,
-//! nothing is kept. Nor is it of a text that names the time.
+//! The compiler reports the files that it read (`clang/dependencies.rs`), not where it looked. But
+//! it looks for a name in directories one after the other: that of the including file, then those
+//! of the options. So whatever part of a file's path can have been its name may have been looked
+//! for in each directory that is known, and no such file may appear there. `__has_include` looks
+//! for files that are not read, and clang 22 takes a missing file for an empty one in `#embed`: a
+//! text with those words is not cached, and neither is one that names the time.
 //!
-//! Only regular files are read, and none that was changed since the compilation began. What was hashed once in this process is
-//! not read again while device, inode, size and time of change are the same.
+//! Only regular files are read, and none that was changed since the compilation began. A file is
+//! not hashed again in this process while device, inode, size and time of change are the same.
 
 use super::sections;
 use crate::util::file_state::{self, change_time, Identity};
@@ -18,30 +20,31 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Larger files are not read.
+/// The size in bytes above which files are not read.
 const MOST_BYTES: u64 = 256 << 20;
-/// More places are not watched.
+/// The most places that are watched.
 const MOST_PLACES: usize = 20_000;
-/// Times of files go in steps.
+/// The resolution of the times of files.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Macros that stand for when a text is compiled, or when its file was changed.
+/// The macros whose value depends on when a text is compiled, or when its file was changed.
 const TIMES: [&str; 3] = ["__TIME__", "__DATE__", "__TIMESTAMP__"];
 
-/// Headers that clang includes by itself; it looks for them in the given directories first.
+/// The headers that clang includes by itself; it looks for them in the given directories first.
 const OWN_HEADERS: [&str; 2] = ["opencl-c-base.h", "opencl-c.h"];
 
-/// Files with what is in them, and names without a file.
+/// Files with the hashes of their contents, and names without a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Surroundings {
-    /// Where names that begin there were looked for. Empty: there are none.
+    /// The directory in which the names are relative, or empty if there are none.
     directory: PathBuf,
     files: Vec<(PathBuf, [u8; 32])>,
     absent: Vec<PathBuf>,
 }
 
 impl Surroundings {
-    /// As they are now. None: they cannot be told, or changed since the compilation began.
+    /// Records the present state. Returns `None` if it cannot be read, or has changed since the
+    /// compilation began.
     pub fn now(
         files: &[PathBuf],
         directories: &[String],
@@ -82,7 +85,7 @@ impl Surroundings {
         })
     }
 
-    /// Whether they are still the same.
+    /// Returns true if the state is still the same.
     pub fn hold(&self) -> bool {
         let here = self.directory.as_os_str().is_empty()
             || std::env::current_dir().is_ok_and(|here| here == self.directory);
@@ -90,7 +93,7 @@ impl Surroundings {
         here && self.files.iter().all(same) && self.absent.iter().all(|p| changed(p).is_none())
     }
 
-    /// Appends them to an entry.
+    /// Appends the state to an entry.
     pub fn put(&self, out: &mut Vec<u8>) {
         let path = |path: &Path, out: &mut Vec<u8>| {
             sections::put(out, path.as_os_str().as_encoded_bytes())
@@ -104,7 +107,7 @@ impl Surroundings {
         self.absent.iter().for_each(|place| path(place, out));
     }
 
-    /// The reverse of `put`, for all that is left of an entry.
+    /// Decodes the result of [`Self::put`] from the rest of an entry.
     pub fn take(rest: &mut &[u8]) -> Option<Self> {
         let path = crate::util::files::path_of;
         let directory = path(sections::take(rest)?)?;
@@ -126,7 +129,8 @@ impl Surroundings {
     }
 }
 
-/// Where files may have been looked for before they were found. None: too many places.
+/// Returns the places where files may have been looked for before they were found, or `None` if
+/// there are too many.
 fn places(files: &[PathBuf], directories: &[String]) -> Option<BTreeSet<PathBuf>> {
     let given: BTreeSet<&Path> = directories.iter().map(Path::new).collect();
     let mut all = given.clone();
@@ -161,7 +165,8 @@ fn places(files: &[PathBuf], directories: &[String]) -> Option<BTreeSet<PathBuf>
     Some(found)
 }
 
-/// Whether a text may depend on more than the files that it reads: on files that are not there, or on the time.
+/// Returns true if a text may depend on more than the files that it reads: on missing files, or on
+/// the time.
 fn depends_on_more(text: &[u8]) -> bool {
     let has = |text: &[u8], word: &str| text.windows(word.len()).any(|w| w == word.as_bytes());
     let asks = |line: &[u8]| {
@@ -179,11 +184,12 @@ fn depends_on_more(text: &[u8]) -> bool {
     joined(text).split(|&byte| byte == b'\n').any(asks)
 }
 
-/// The text with its continued lines in one: a backslash (or its trigraph) and blanks before the end of a line.
+/// Returns the text with its continued lines joined: a backslash (or its trigraph) and blanks
+/// before the end of a line.
 fn joined(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
-    while let Some((&first, behind)) = rest.split_first() {
+    while let Some((&first, tail)) = rest.split_first() {
         let mark = match rest {
             [b'\\', ..] => 1,
             [b'?', b'?', b'/', ..] => 3,
@@ -196,24 +202,24 @@ fn joined(text: &[u8]) -> Vec<u8> {
             rest = after.get(end + 1..).unwrap_or_default();
         } else {
             out.push(first);
-            rest = behind;
+            rest = tail;
         }
     }
     out
 }
 
-/// When something of that name was last changed. None: there is nothing.
+/// Returns the time of the last change of a file, or `None` if there is none.
 fn changed(path: &Path) -> Option<SystemTime> {
     // A link that leads nowhere is nothing to the compiler either.
     std::fs::metadata(path).ok().map(|file| change_time(&file))
 }
 
-/// Hashes that are remembered.
+/// The most hashes that are remembered.
 const MOST_HASHES: usize = 4096;
 
 static HASHES: Mutex<Option<FxHashMap<Identity, [u8; 32]>>> = Mutex::new(None);
 
-/// The hash of what is in a regular file.
+/// Returns the hash of a regular file's contents.
 fn hash_of(path: &Path) -> Option<[u8; 32]> {
     let now = SystemTime::now();
     let before = std::fs::metadata(path).ok().filter(|file| file.is_file())?;
@@ -223,7 +229,7 @@ fn hash_of(path: &Path) -> Option<[u8; 32]> {
     }
     let (bytes, changed) = contents(path)?;
     let hash = *blake3::hash(&bytes).as_bytes();
-    // Another change in the same step of time could not be told. If the file is another one by now, it was changed.
+    // Another change in the same step of time would go unnoticed. If the file is another one by now, it was changed.
     if changed == before.3 && changed + STEP < now {
         let mut hashes = HASHES.lock();
         let all = hashes.get_or_insert_default();
@@ -235,7 +241,7 @@ fn hash_of(path: &Path) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// What is in a regular file, and when it was changed.
+/// Returns a regular file's contents, and the time of its last change.
 fn contents(path: &Path) -> Option<(Vec<u8>, SystemTime)> {
     // A pipe would wait for somebody to write.
     let file = file_state::open(path).ok()?;
@@ -334,7 +340,8 @@ mod tests {
         assert!(!seen.hold());
     }
 
-    /// What is remembered of a file is forgotten with its next change, one of the same size too.
+    /// Checks that a remembered hash is forgotten with the next change of the file, even one of the
+    /// same size.
     #[test]
     fn hashes_are_those_of_the_contents() {
         let file = std::env::temp_dir().join(format!("pumice-hash-{}", std::process::id()));

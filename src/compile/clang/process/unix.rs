@@ -1,5 +1,5 @@
-//! A compiler in a process of its own: input from a file in memory, output and diagnostics through pipes that one thread waits
-//! for.
+//! Runs a compiler in a process of its own: input from a file in memory, output and diagnostics
+//! through pipes that one thread polls.
 
 use super::{server, stopped, time_limit, Finished, TOO_MUCH};
 use crate::compile::clang::printed::Printed;
@@ -10,7 +10,7 @@ use std::os::unix::net::UnixStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Reads what has come through a pipe, and closes it at its end.
+/// Reads the available bytes of a pipe, and closes it at its end.
 fn take_some(
     pipe: &mut Option<impl Read>,
     chunk: &mut [u8],
@@ -26,7 +26,8 @@ fn take_some(
     Ok(())
 }
 
-/// What a child reads: a file in memory, or, where files may not be that large, a socket and what is to be sent through it.
+/// Returns the input of a child: a file in memory or, where files may not be that large, a socket
+/// and the bytes to send through it.
 fn input_for(input: &[u8]) -> std::io::Result<(Stdio, Option<UnixStream>)> {
     // Writing to a pipe whose reader has died raises a signal that ends most applications.
     match fds::memory_file(c"pumice-source", input) {
@@ -39,10 +40,11 @@ fn input_for(input: &[u8]) -> std::io::Result<(Stdio, Option<UnixStream>)> {
     }
 }
 
-/// Between two looks at a socket that is full.
+/// The interval between two polls of a socket that is full.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// A child that has closed its output ends at once, or never.
+/// Waits for a child that has closed its output, until the deadline. Returns its status, and
+/// whether the deadline passed.
 fn wait(child: &mut Child, until: Instant) -> (std::io::Result<ExitStatus>, bool) {
     let mut pause = Duration::from_micros(50);
     loop {
@@ -61,7 +63,7 @@ fn wait(child: &mut Child, until: Instant) -> (std::io::Result<ExitStatus>, bool
     }
 }
 
-/// Signals that a program brings upon itself.
+/// The signals of a crash.
 const CRASHES: [i32; 7] = [
     libc::SIGABRT,
     libc::SIGBUS,
@@ -72,7 +74,7 @@ const CRASHES: [i32; 7] = [
     libc::SIGTRAP,
 ];
 
-/// Runs `command` in a process of its own. No thread is needed for it.
+/// Runs `command` in a process of its own, without another thread.
 pub fn run_alone(mut command: Command, input: &[u8]) -> std::io::Result<Finished> {
     let until = Instant::now() + time_limit();
     let (stdin, mut to) = input_for(input)?;

@@ -1,5 +1,6 @@
-//! A compiler in a process of its own: input and output through pipes, each with a thread, since Windows cannot wait for several
-//! of them at once; at the time limit it is ended, and so it is by the end of this process (`util/child.rs`).
+//! Runs a compiler in a process of its own: input and output through pipes, each with a thread,
+//! since Windows cannot wait for several of them at once. It is terminated at the time limit, and
+//! at the end of this process (`util/child.rs`).
 
 use super::{stopped, time_limit, Finished, TOO_MUCH};
 use crate::compile::clang::printed::Printed;
@@ -13,7 +14,7 @@ use std::time::Instant;
 /// The least status of a process that an exception has ended.
 const EXCEPTION: u32 = 0xc000_0000;
 
-/// Reads a pipe to its end, or to what is too much.
+/// Reads a pipe to its end, or to the bound.
 fn read_all(mut pipe: impl Read, mut to: Printed) -> Printed {
     let mut chunk = vec![0; 64 << 10];
     while let Ok(size @ 1..) = pipe.read(&mut chunk) {

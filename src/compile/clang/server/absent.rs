@@ -1,19 +1,19 @@
-//! Where processes cannot be forked there is no server: every job has a process of its own.
+//! The server on systems without `fork`, where every job has a process of its own.
 
 use super::process::Finished;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Never here.
+/// Returns `None`, as there is no server.
 pub fn run(_command: &Command, _input: &[u8], _limit: Duration) -> Option<Finished> {
     None
 }
 
-/// There is nothing to let go.
+/// Does nothing, as there is no server.
 pub fn unload() {}
 
-/// Never here.
+/// Returns `None`, as there is no worker.
 pub fn work(_program: &Path, _words: &[&str], _input: &[u8], _limit: Duration) -> Option<Finished> {
     None
 }

@@ -1,5 +1,6 @@
-//! Cargo's build script of the runtime: makes the library that the compile server preloads into clang (`preload.rs`), for
-//! `mod.rs` to include. Where that fails, or on other systems than Linux, there is an empty file, and no server.
+//! The build script of the runtime: makes the library that the compile server preloads into clang
+//! (`preload.rs`), for `mod.rs` to include. Where that fails, or on other systems than Linux, the
+//! file is empty, and there is no server.
 
 use std::path::PathBuf;
 use std::process::Command;

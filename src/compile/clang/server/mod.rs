@@ -38,20 +38,21 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// The library that is preloaded. Empty: there is none on this system.
+/// The library that is preloaded, empty on systems without one.
 const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/preload.so"));
-/// What it is called in lists of open files.
+/// The name of the library in lists of open files.
 const LIBRARY_NAME: &CStr = c"pumice-compile-server";
-/// How long a job may take to begin. The first waits until the server is loaded.
+/// The time within which a job must begin. The first waits until the server is loaded.
 const START_LIMIT: Duration = Duration::from_secs(10);
-/// How long the list of servers is waited for: in a forked child another thread may have left it locked.
+/// The time to wait for the list of servers, which a fork may have left locked.
 const LOCK_LIMIT: Duration = Duration::from_millis(500);
-/// What a message may have.
+/// The most bytes of a message.
 const MOST_BYTES: usize = 60 << 10;
 const MOST_ARGUMENTS: usize = 2000;
-/// Servers that a process starts at most: where nobody reaps what was left by its parent, each leaves an entry behind.
+/// The most servers that a process starts: where nobody reaps orphans, each leaves an entry in the
+/// process table.
 const MOST_STARTS: u32 = 64;
-/// Job's first word.
+/// The first status of a job.
 const BEGUN: u8 = 0xff;
 
 /// The servers of this process: one, unless the compiler changes.
@@ -64,7 +65,7 @@ static SERVERS: Mutex<Servers> = Mutex::new(Servers {
 struct Servers {
     servers: Vec<Server>,
     starts: u32,
-    /// A server did not do what it should: there will be no other.
+    /// Set once a server has failed: there will be no other.
     broken: bool,
 }
 
@@ -72,23 +73,23 @@ struct Server {
     program: PathBuf,
     /// The process that started it.
     owner: u32,
-    /// Where it is.
+    /// The place of the process at that time.
     place: Whereabouts,
-    /// Where jobs go. None: so far there was a job for the program, but no server.
+    /// The socket for jobs, or `None` after a first job without a server.
     socket: Option<Arc<OwnedFd>>,
 }
 
-/// What became of a job.
+/// The end of a job.
 #[derive(Debug)]
 struct JobEnd {
     stdout: Printed,
     stderr: Printed,
-    /// None: it did not say; it crashed, or was stopped.
+    /// Its status, or `None` if it did not report one: it crashed, or was stopped.
     status: Option<u8>,
     timed_out: bool,
 }
 
-/// Runs `command` on `input` in a server. None: not here.
+/// Runs `command` on `input` in a server. Returns `None` if that is impossible.
 pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished> {
     if !is_usable() || !is_for_servers(command) {
         return None;
@@ -131,15 +132,15 @@ pub fn run(command: &Command, input: &[u8], limit: Duration) -> Option<Finished>
     })
 }
 
-/// Whether there may be servers.
+/// Returns true if there may be servers.
 fn is_usable() -> bool {
     config::get().clang_server && !LIBRARY.is_empty() && std::process::id() != 1
 }
 
-/// Where a process is in the file system, and with which rights: what it finds under a name.
+/// The directory, the root and the rights of a process, which decide what file names refer to.
 type Whereabouts = [u64; 6];
 
-/// Of this process. A server has that of its start.
+/// Returns the place of this process. A server has that of its start.
 fn place() -> Option<Whereabouts> {
     use std::os::unix::fs::MetadataExt;
     let (here, root) = (std::fs::metadata(".").ok()?, std::fs::metadata("/").ok()?);
@@ -154,12 +155,12 @@ fn place() -> Option<Whereabouts> {
     ])
 }
 
-/// Whether a job needs nothing but its arguments and its input.
+/// Returns true if a job needs only its arguments and its input.
 fn is_for_servers(command: &Command) -> bool {
     command.get_current_dir().is_none() && command.get_envs().next().is_none()
 }
 
-/// None: it is too long.
+/// Encodes the arguments of a job. Returns `None` if they are too long.
 fn message<'a>(words: impl Iterator<Item = &'a OsStr>) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     let mut count = 0;
@@ -172,7 +173,7 @@ fn message<'a>(words: impl Iterator<Item = &'a OsStr>) -> Option<Vec<u8>> {
     fits.then_some(text)
 }
 
-/// The socket of the program's server. None: there is none, since this is the first job, or none can be.
+/// Returns the socket of the program's server, or `None` for the first job or if there can be none.
 fn server(program: &Path) -> Option<Arc<OwnedFd>> {
     let mut state = SERVERS.try_lock_for(LOCK_LIMIT)?;
     let owner = std::process::id();
@@ -217,7 +218,7 @@ fn server(program: &Path) -> Option<Arc<OwnedFd>> {
     }
 }
 
-/// Lets the servers go: they end when the jobs that are being sent have been.
+/// Closes the servers: they end when the jobs that are being sent have ended.
 pub fn unload() {
     workers::unload();
     if let Some(mut state) = SERVERS.try_lock_for(LOCK_LIMIT) {
@@ -225,7 +226,7 @@ pub fn unload() {
     }
 }
 
-/// That server has ended.
+/// Removes a server that has ended.
 fn forget(socket: &Arc<OwnedFd>) {
     for server in &mut SERVERS.lock().servers {
         if server
@@ -238,7 +239,7 @@ fn forget(socket: &Arc<OwnedFd>) {
     }
 }
 
-/// Servers do not serve here.
+/// Disables servers for this process.
 fn break_off() {
     crate::log!(Info, "clang does not run as a server");
     let mut state = SERVERS.lock();
@@ -246,7 +247,7 @@ fn break_off() {
     state.servers.clear();
 }
 
-/// Starts a server. Whether it serves shows with its first job.
+/// Starts a server. Its first job shows whether it works.
 fn start(program: &Path) -> std::io::Result<OwnedFd> {
     // Nothing can be preloaded into it, and nothing has to be: it needs no linking when it starts.
     if !files::is_dynamic(program)? {
@@ -268,7 +269,7 @@ fn start(program: &Path) -> std::io::Result<OwnedFd> {
     Ok(ours)
 }
 
-/// What a program is to preload if that is to be among it.
+/// Returns the value of LD_PRELOAD with this library added.
 fn preload(library: &Path) -> OsString {
     // After those that the application has: some insist on being first.
     let mut all = std::env::var_os("LD_PRELOAD").unwrap_or_default();
@@ -279,13 +280,14 @@ fn preload(library: &Path) -> OsString {
     all
 }
 
-/// Makes a program that runs by itself open no file that it would have to wait for. What is returned must outlive it.
+/// Makes a program that runs alone refuse files that it would have to wait for. The returned file
+/// must outlive the program.
 pub fn guard(command: &mut Command) -> Option<File> {
     if !config::get().clang_server || LIBRARY.is_empty() {
         return None;
     }
     let program = Path::new(command.get_program());
-    // A name that PATH leads to is that of a clang, which needs not be told.
+    // A name that PATH resolves is that of a clang, which needs no variable.
     let program = program
         .canonicalize()
         .unwrap_or_else(|_| program.to_owned());
@@ -297,7 +299,7 @@ pub fn guard(command: &mut Command) -> Option<File> {
     Some(library)
 }
 
-/// Takes out what the dynamic linker says where it cannot load the library, which is no matter.
+/// Removes the messages of the dynamic linker that it cannot load the library.
 pub fn without_complaints(diagnostics: String) -> String {
     let ours = |line: &str| line.starts_with("ERROR: ld.so:") && line.contains("'/proc/");
     if !diagnostics.lines().any(ours) {
@@ -308,9 +310,9 @@ pub fn without_complaints(diagnostics: String) -> String {
 }
 
 enum Trouble {
-    /// Nobody listens any longer.
+    /// The server has closed its socket.
     Gone,
-    /// Somebody does, but does not answer.
+    /// The server does not answer.
     Broken,
 }
 

@@ -1,16 +1,18 @@
-//! The part of the compile server that lives in the compiler's process: a library of its own that is preloaded into clang.
+//! The part of the compile server in the compiler's process: a library of its own that is preloaded
+//! into clang.
 //!
-//! It takes the place of `main` once clang is loaded, linked and initialised, which is what costs most of a small
-//! compilation, and forks a process for every job, in which the true `main` runs with the arguments of the job. Or it forks a
-//! worker, which compiles LLVM's IR, one job after another (`preload/llvm.rs`).
-//! `mod.rs` and `workers.rs` have the protocol. Everything here is single-threaded and calls nothing but the C library and LLVM.
+//! It replaces `main` once clang is loaded, linked and initialised, which costs most of a small
+//! compilation, and forks a process for every job, in which the real `main` runs with the arguments
+//! of the job. Or it forks a worker, which compiles LLVM's IR, one job after another
+//! (`preload/llvm.rs`). `mod.rs` and `workers.rs` have the protocol. Everything here is
+//! single-threaded and calls only the C library and LLVM.
 //!
-//! It serves only in the executable that `PUMICE_SERVER` names: whatever else was started with this library preloaded (the
-//! interpreter of a script that stands for clang) goes its own way.
+//! It serves only in the executable that `PUMICE_SERVER` names. Other programs that were started
+//! with this library preloaded (the interpreter of a script that wraps clang) run as usual.
 //!
-//! There, and where `PUMICE_GUARDED` is set in the one that it names and in every clang (which a script of the name may
-//! start), all of which run as ever otherwise, no file is opened that would have to be waited for: a source may include a
-//! FIFO, and nobody need ever write to it. The script itself may open what it likes.
+//! There, and where `PUMICE_GUARDED` is set in the executable that it names and in every clang
+//! (which a script of that name may start), no file is opened that would have to be waited for: a
+//! source may include a FIFO that nobody writes to. The script itself may open any file.
 
 #![no_std]
 #![crate_type = "cdylib"]
@@ -25,7 +27,7 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 type Main = unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) -> c_int;
 type Hook = unsafe extern "C" fn();
-/// `open`, whose last argument only some calls have.
+/// The type of `open`, whose last argument only some calls have.
 type Open = unsafe extern "C" fn(*const c_char, c_int, c_uint) -> c_int;
 type LibcStart = unsafe extern "C" fn(
     Main,
@@ -117,19 +119,19 @@ const SOL_SOCKET: c_int = 1;
 
 /// The socket with the jobs.
 const JOBS: c_int = 1;
-/// In a worker: a file in which there is nothing.
+/// A descriptor of an empty file, in a worker.
 const NOTHING: c_int = 3;
-/// The only word of a message that hires a worker.
+/// The only word of a message that starts a worker.
 const WORKER: &[u8] = b"-pumice-worker\0";
-/// Milliseconds without a job after which the server ends.
+/// The milliseconds without a job after which the server ends.
 const IDLE: c_int = 15_000;
 const MOST_BYTES: usize = 64 << 10;
 const MOST_ARGUMENTS: usize = 2048;
-/// Status of a job that this process cannot do at all.
+/// The status of a job that this process cannot run.
 const UNABLE: u8 = 2;
 
 static MAIN: AtomicUsize = AtomicUsize::new(0);
-/// Nothing is opened that would have to be waited for.
+/// Set if no file is opened that would have to be waited for.
 static GUARDED: AtomicBool = AtomicBool::new(false);
 
 #[panic_handler]
@@ -138,11 +140,12 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
     unsafe { _exit(1) }
 }
 
-/// Named by the compiled `core`, though nothing unwinds here.
+/// Returns a symbol that the compiled `core` refers to, though nothing unwinds here.
 #[no_mangle]
 pub extern "C" fn rust_eh_personality() {}
 
-/// What every program on this C library begins with.
+/// Returns the entry point of every program on this C library, replaced to run the server in place
+/// of `main`.
 #[no_mangle]
 pub unsafe extern "C" fn __libc_start_main(
     main: Main,
@@ -173,9 +176,10 @@ pub unsafe extern "C" fn __libc_start_main(
     }
 }
 
-/// The file of this process's executable, ended by a zero. None: it cannot be told.
+/// Returns the file name of this process's executable with its terminating zero, or `None` if it is
+/// unknown.
 unsafe fn executable(path: &mut [c_char; 4096]) -> Option<&[c_char]> {
-    // SAFETY: `path` is as long as told, less the zero behind it.
+    // SAFETY: `path` has that length, less its terminating zero.
     let length = unsafe {
         readlink(
             c"/proc/self/exe".as_ptr(),
@@ -188,7 +192,7 @@ unsafe fn executable(path: &mut [c_char; 4096]) -> Option<&[c_char]> {
     path.get(..=length)
 }
 
-/// The variable names the executable of this process.
+/// Returns true if the variable names the executable of this process.
 unsafe fn is_this(variable: &CStr) -> bool {
     let mut buffer = [0; 4096];
     // SAFETY: strings of the environment, and one that ends in a zero.
@@ -203,7 +207,8 @@ unsafe fn is_this(variable: &CStr) -> bool {
     }
 }
 
-/// It is the compiler that is not to wait for files, or a clang that was started in its stead.
+/// Returns true in the compiler that must not wait for files, or a clang that was started in its
+/// stead.
 unsafe fn is_guarded() -> bool {
     const CLANG: &CStr = c"clang";
     let mut buffer = [0; 4096];
@@ -225,8 +230,8 @@ unsafe fn is_guarded() -> bool {
     }
 }
 
-/// The C library's function in front of which one of ours stands.
-unsafe fn behind(name: &CStr, known: &AtomicUsize) -> Option<Open> {
+/// Returns the C library's function that the one of this library overrides.
+unsafe fn next_function(name: &CStr, known: &AtomicUsize) -> Option<Open> {
     let mut address = known.load(Ordering::Relaxed);
     // SAFETY: the C library's functions of these names have this type.
     unsafe {
@@ -238,7 +243,7 @@ unsafe fn behind(name: &CStr, known: &AtomicUsize) -> Option<Open> {
     }
 }
 
-/// Opens a file. What is only read, and has no places in it (a FIFO, a terminal), is none.
+/// Opens a file. Fails for reading a file that cannot be seeked (a FIFO, a terminal).
 unsafe fn opened(open: Option<Open>, path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     let guarded = GUARDED.load(Ordering::Relaxed) && flags & O_ACCMODE == 0;
     // SAFETY: the caller's arguments; the descriptor is new.
@@ -260,23 +265,23 @@ unsafe fn opened(open: Option<Open>, path: *const c_char, flags: c_int, mode: c_
     }
 }
 
-/// As the C library's.
+/// Overrides the C library's `open`.
 #[no_mangle]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the caller's arguments.
-    unsafe { opened(behind(c"open", &NEXT), path, flags, mode) }
+    unsafe { opened(next_function(c"open", &NEXT), path, flags, mode) }
 }
 
-/// As the C library's.
+/// Overrides the C library's `open64`.
 #[no_mangle]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: c_uint) -> c_int {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: the caller's arguments.
-    unsafe { opened(behind(c"open64", &NEXT), path, flags, mode) }
+    unsafe { opened(next_function(c"open64", &NEXT), path, flags, mode) }
 }
 
-/// In place of `main`: takes jobs until there are none for a while, or nobody left who could send one.
+/// Replaces `main`: takes jobs until there are none for a while, or no client is left.
 unsafe extern "C" fn serve(
     _: c_int,
     _: *const *const c_char,
@@ -314,7 +319,7 @@ unsafe extern "C" fn serve(
     }
 }
 
-/// The next job. Where there is none for a while, or nobody left who could send one, this process ends.
+/// Returns the next job. Ends the process if there is none for a while, or no client is left.
 unsafe fn next(room: &mut [u8; MOST_BYTES]) -> (&[u8], [c_int; 4]) {
     // SAFETY: calls of the C library with memory of this function.
     unsafe {
@@ -358,7 +363,8 @@ unsafe fn next(room: &mut [u8; MOST_BYTES]) -> (&[u8], [c_int; 4]) {
     }
 }
 
-/// LLVM's targets and the functions that enter one of them in the registry, by the names of LLVM's interface for C.
+/// The names of LLVM's targets, as the functions of LLVM's C interface that register them have
+/// them.
 const TARGETS: [&[u8]; 24] = [
     b"AArch64",
     b"AMDGPU",
@@ -393,8 +399,9 @@ const PARTS: [&[u8]; 5] = [
     b"AsmParser",
 ];
 
-/// Does in advance what clang begins each job with: it registers all of LLVM's targets and their hundreds of passes. Doing
-/// so again is quick and changes nothing. Where LLVM is no library of its own, the names are not found.
+/// Registers all of LLVM's targets and their hundreds of passes, as clang does at the begin of each
+/// job. Repeating it is quick and changes nothing. Where LLVM is not a shared library, the
+/// functions are not found.
 unsafe fn initialise_targets() {
     for target in TARGETS {
         for part in PARTS {
@@ -449,8 +456,8 @@ unsafe fn job(text: &[u8], fds: [c_int; 4], environment: *const *const c_char) -
     }
 }
 
-/// A worker: this process does the jobs of a socket of its own, one after another, without clang. Its memory is warm then, which
-/// halves what a small job takes.
+/// Runs a worker: this process runs the jobs of a socket of its own, one after another, without
+/// clang. Its memory is warm then, which halves the time of a small job.
 unsafe fn work(fds: [c_int; 4]) -> ! {
     let mut text = [0u8; MOST_BYTES];
     // SAFETY: calls of the C library with memory of this function.
@@ -486,7 +493,8 @@ unsafe fn work(fds: [c_int; 4]) -> ! {
     }
 }
 
-/// From now on this process ends when the other end of the job's socket is closed: the signal's default is to end it.
+/// Makes this process end when the other end of the job's socket is closed: the signal's default is
+/// to end it.
 unsafe fn begin(client: c_int) {
     // SAFETY: calls of the C library with memory of this function.
     unsafe {

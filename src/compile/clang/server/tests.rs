@@ -2,7 +2,7 @@ use super::*;
 
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// A server of any program, which need not be a compiler.
+/// Starts a server of any program, which need not be a compiler.
 fn shell() -> OwnedFd {
     start(Path::new("/bin/sh")).unwrap()
 }
@@ -40,7 +40,7 @@ fn input_output_and_diagnostics() {
     assert_eq!(outcome.stderr.bytes(), b"said\n");
 }
 
-/// The shell ends by itself and not by returning from `main`, as a compiler does that crashes.
+/// Checks a job that ends without returning from `main`, as a compiler does that crashes.
 #[test]
 fn an_end_without_status() {
     let outcome = script(&shell(), "kill -9 $$", b"", LIMIT);
@@ -62,9 +62,10 @@ fn jobs_that_take_too_long_end() {
     }
 }
 
-/// The server is no child of this process, has none of its files, and ends with its socket.
+/// Checks that the server is no child of this process, has none of its files, and ends with its
+/// socket.
 #[test]
-fn servers_leave_nothing_behind() {
+fn servers_end_with_their_socket() {
     use std::os::fd::AsRawFd;
     let inherited = std::fs::File::open("/dev/null").unwrap();
     let fd = inherited.as_raw_fd();
@@ -79,7 +80,7 @@ fn servers_leave_nothing_behind() {
     assert!(ends(pid));
 }
 
-/// A program that does not serve is noticed at once.
+/// Checks that a program which is no server is noticed at once.
 #[test]
 fn scripts_are_no_servers() {
     let path = std::env::temp_dir().join(format!("pumice-script-{}", std::process::id()));
@@ -95,7 +96,8 @@ fn scripts_are_no_servers() {
     let _ = std::fs::remove_file(path);
 }
 
-/// The same as in a process of its own, from the second job on in a server, and for wrong input too.
+/// Checks that clang gives the same result in a server, from the second job on, and for invalid
+/// input too.
 #[test]
 fn clang_is_the_same() {
     let Some(toolchain) = crate::compile::clang::toolchain::get() else {
@@ -131,7 +133,7 @@ fn jobs_that_need_more_than_arguments_stay_here() {
     assert!(message(["clang", &long].map(OsStr::new).into_iter()).is_none());
 }
 
-/// Names mean the same in a server as here.
+/// Checks that file names refer to the same files in a server.
 #[test]
 fn servers_are_where_the_application_is() {
     let here = std::env::current_dir().unwrap();

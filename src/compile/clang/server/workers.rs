@@ -1,12 +1,13 @@
 //! Workers: processes that compile LLVM's IR to object files, one after another.
 //!
-//! A small kernel takes clang 20 ms as a forked job, of which LLVM's passes are less than half: its memory is cold, it makes
-//! ready for any language, and `-O3` has passes for code that no lowering and no packing went before. A worker is a process that
-//! a server forks once, in which LLVM's interface for C is called for each job (`preload/llvm.rs`): 8 ms.
+//! A small kernel takes clang 20 ms as a forked job, of which LLVM's passes are less than half: its
+//! memory is cold, it initialises for any language, and `-O3` has passes for code that no other
+//! compiler has processed. A worker is a process that a server forks once, in which LLVM's C
+//! interface is called for each job (`preload/llvm.rs`): 8 ms.
 //!
-//! A worker does one job at a time. One that ends, that a job takes too long, or that does not succeed is gone, with whatever
-//! state it was in; clang then has the last word, in a process of its own. Where LLVM is no library that clang is linked against
-//! there are none.
+//! A worker runs one job at a time. One that ends, exceeds the time limit or fails is discarded,
+//! with whatever state it was in; clang then decides, in a process of its own. Where LLVM is no
+//! library that clang is linked against there are none.
 
 use super::{
     break_off, forget, is_usable, job, message, place, server, Trouble, Whereabouts, LOCK_LIMIT,
@@ -20,11 +21,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// The message to a server that hires a worker.
+/// The message to a server that starts a worker.
 const HIRE: &str = "-pumice-worker";
-/// Bytes of input after which a worker is let go, for the memory that it has taken.
+/// The bytes of input after which a worker is ended, for the memory that it has taken.
 const LARGE: usize = 1 << 20;
-/// A job's status: done, and that there is no LLVM to do it.
+/// The statuses of jobs: done, and that there is no LLVM.
 const DONE: u8 = 0;
 const UNABLE: u8 = 2;
 
@@ -32,16 +33,16 @@ struct Worker {
     program: PathBuf,
     owner: u32,
     place: Whereabouts,
-    /// Where its jobs go.
+    /// The socket for its jobs.
     socket: OwnedFd,
 }
 
-/// Those that have nothing to do.
+/// The workers without a job.
 static IDLE: Mutex<Vec<Worker>> = Mutex::new(Vec::new());
-/// There is no LLVM that could be called.
+/// Set if LLVM cannot be called.
 static NONE: AtomicBool = AtomicBool::new(false);
 
-/// Lets a worker of the program do a job. None: there is none, or it did not do it.
+/// Runs a job in a worker of the program. Returns `None` if there is none, or it failed.
 pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Option<Finished> {
     if !is_usable() || NONE.load(Ordering::Relaxed) {
         return None;
@@ -86,7 +87,7 @@ pub fn work(program: &Path, words: &[&str], input: &[u8], limit: Duration) -> Op
     None
 }
 
-/// One that has nothing to do, or a new one.
+/// Returns an idle worker, or starts one.
 fn take(program: &Path) -> Option<Worker> {
     let (owner, place) = (std::process::id(), place()?);
     let mut idle = IDLE.try_lock_for(LOCK_LIMIT)?;
@@ -114,7 +115,7 @@ fn take(program: &Path) -> Option<Worker> {
     None
 }
 
-/// Lets all go that have nothing to do.
+/// Ends all idle workers.
 pub fn unload() {
     if let Some(mut idle) = IDLE.try_lock_for(LOCK_LIMIT) {
         idle.clear();
@@ -159,7 +160,7 @@ mod tests {
             finished.is_some_and(|f| f.success && f.stdout.starts_with(b"\x7fELF"))
         }
 
-        /// The sockets of its workers that have nothing to do.
+        /// Returns the sockets of its idle workers.
         fn idle(&self) -> Vec<i32> {
             let idle = IDLE.lock();
             let own = idle.iter().filter(|worker| worker.program == self.0);
@@ -173,7 +174,7 @@ mod tests {
         }
     }
 
-    /// One worker for jobs one after another, and the same bytes each time.
+    /// Checks that one worker runs jobs one after another, with the same bytes each time.
     #[test]
     fn jobs_one_after_another() {
         let Some(clang) = Clang::new("worker") else {
@@ -187,7 +188,8 @@ mod tests {
         assert_eq!(clang.idle(), first);
     }
 
-    /// What is no LLVM's IR, and passes that LLVM does not know, are left to clang; the next job finds another worker.
+    /// Checks that invalid IR and unknown passes are left to clang, and that the next job finds
+    /// another worker.
     #[test]
     fn jobs_that_fail() {
         let Some(clang) = Clang::new("failing") else {
@@ -205,7 +207,7 @@ mod tests {
         }
     }
 
-    /// A job that takes too long fails, and its worker is gone with it.
+    /// Checks that a job which exceeds the time limit fails, and its worker is ended.
     #[test]
     fn jobs_that_take_too_long() {
         let Some(clang) = Clang::new("slow") else {
@@ -224,7 +226,7 @@ mod tests {
         assert!(clang.is_right());
     }
 
-    /// A worker that has ended is followed by another.
+    /// Checks that a worker that has ended is replaced.
     #[test]
     fn workers_that_have_ended() {
         let Some(clang) = Clang::new("ended") else {

@@ -1,25 +1,27 @@
-//! LLVM's code generator in this process, through LLVM's interface for C: of the program that this library is preloaded into, or
-//! of a library that it is linked against.
+//! LLVM's code generator in this process, through LLVM's C interface: of the program that this
+//! library is preloaded into, or of a library that it is linked against.
 
 use super::{dlsym, write, RTLD_DEFAULT, UNABLE};
 use core::ffi::{c_char, c_int, c_void, CStr};
 use core::ptr::null_mut;
 
 type Handle = *mut c_void;
-/// Where a function leaves a message. None is freed: they are few, and what they are about does not happen.
+/// The place of a function's message. None is freed: they are few, and they are about failures that
+/// do not occur.
 type Said = *mut *mut c_char;
 
-/// `LLVMCodeGenLevelAggressive`, `LLVMRelocPIC`, `LLVMCodeModelDefault`, `LLVMObjectFile`.
+/// The values of `LLVMCodeGenLevelAggressive`, `LLVMRelocPIC`, `LLVMCodeModelDefault` and
+/// `LLVMObjectFile`.
 const AGGRESSIVE: c_int = 3;
 const POSITION_INDEPENDENT: c_int = 2;
 const DEFAULT_MODEL: c_int = 0;
 const OBJECT: c_int = 1;
 
-/// Statuses of jobs.
+/// The statuses of jobs.
 pub const DONE: u8 = 0;
 const FAILED: u8 = 1;
 
-/// Functions of LLVM by their names there, without `LLVM`.
+/// Declares functions of LLVM by their names without `LLVM`.
 macro_rules! functions {
     ($($name:ident = $symbol:literal: fn($($argument:ty),*) $(-> $result:ty)?;)*) => {
         pub struct Llvm {
@@ -27,7 +29,7 @@ macro_rules! functions {
         }
 
         impl Llvm {
-            /// None: one of them is missing.
+            /// Finds the functions. Returns `None` if one of them is missing.
             pub fn find() -> Option<Self> {
                 Some(Self {
                     $($name: {
@@ -76,8 +78,9 @@ functions! {
 }
 
 impl Llvm {
-    /// Compiles the text at the standard input and writes an object file; returns the job's status. The job's words, with a zero
-    /// after each: the program, `triple`, `processor`, `features`, and lists of passes, of which the first is taken that LLVM knows.
+    /// Compiles the text at the standard input and writes an object file; returns the job's status.
+    /// The job's words, with a zero after each: the program, `triple`, `processor`, `features`, and
+    /// lists of passes, of which the first that LLVM knows is used.
     pub unsafe fn compile(&self, words: &[u8], output: c_int) -> u8 {
         let mut words = words
             .split_inclusive(|&byte| byte == 0)
